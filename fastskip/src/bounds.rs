@@ -1,0 +1,66 @@
+//! What can be given as the bounds of a range of keys.
+
+use core::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+/// Bounds of keys: any of Rust's ranges, or a pair of [`Bound`]s, over anything that is bytes. Both ends have one type.
+///
+/// ```
+/// # let list = fastskip::ConcurrentSkipList::new();
+/// list.insert(b"b", b"");
+/// assert_eq!(list.range(b"a"..b"c").count(), 1);
+/// assert_eq!(list.range("c"..).count(), 0);
+/// assert_eq!(list.range(..).count(), 1);
+/// ```
+///
+/// `std::ops::RangeBounds` is not enough: of a range of `&[u8; 1]` it cannot tell whether the keys are the arrays or the
+/// references, and over `..` it leaves the type open.
+pub trait KeyBounds {
+    /// The lower and the upper bound, copied.
+    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>);
+}
+
+fn copy<K: AsRef<[u8]>>(key: &K) -> Box<[u8]> {
+    Box::from(key.as_ref())
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for Range<K> {
+    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+        (Bound::Included(copy(&self.start)), Bound::Excluded(copy(&self.end)))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for RangeInclusive<K> {
+    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+        (Bound::Included(copy(self.start())), Bound::Included(copy(self.end())))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for RangeFrom<K> {
+    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+        (Bound::Included(copy(&self.start)), Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for RangeTo<K> {
+    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+        (Bound::Unbounded, Bound::Excluded(copy(&self.end)))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for RangeToInclusive<K> {
+    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+        (Bound::Unbounded, Bound::Included(copy(&self.end)))
+    }
+}
+
+impl KeyBounds for RangeFull {
+    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
+    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+        (self.0.map(|key| copy(&key)), self.1.map(|key| copy(&key)))
+    }
+}

@@ -1,0 +1,118 @@
+//! Makes tables with other settings than the defaults.
+
+use core::fmt;
+use core::marker::PhantomData;
+use std::io;
+
+use crate::config::Config;
+use crate::{ConcurrentSkipList, Memtable};
+
+/// A table that a [`Builder`] can make.
+pub trait Table: sealed::FromConfig {}
+
+impl Table for ConcurrentSkipList {}
+impl Table for Memtable {}
+
+pub(crate) mod sealed {
+    use super::{Config, io};
+
+    pub trait FromConfig: Sized {
+        #[doc(hidden)]
+        fn from_config(config: Settings) -> io::Result<Self>;
+    }
+
+    /// Keeps the crate's own `Config` out of the public signature.
+    #[derive(Debug)]
+    pub struct Settings(pub(crate) Config);
+}
+
+/// Settings of a new table, by name.
+///
+/// ```
+/// use fastskip::Memtable;
+///
+/// let memtable = Memtable::builder().shards(4).max_memory_bytes(64 << 20).build();
+/// assert_eq!(memtable.stats().max_memory_bytes, 64 << 20);
+/// ```
+#[must_use]
+#[derive(Clone)]
+pub struct Builder<T> {
+    config: Config,
+    table: PhantomData<fn() -> T>,
+}
+
+impl<T: Table> Builder<T> {
+    pub(crate) fn new() -> Self {
+        Self { config: Config::default(), table: PhantomData }
+    }
+
+    /// How many shards threads are spread over; 0 counts as 1. Default: the available parallelism. Any number of threads
+    /// may write whatever the number of shards; threads that share one are slower.
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.config.shards = shards.max(1);
+        self
+    }
+
+    /// The size of the first piece of memory that a shard takes, in bytes. Default: 64 KiB; the least is 256 bytes.
+    pub fn arena_bytes_per_shard(mut self, bytes: usize) -> Self {
+        self.config.chunk_bytes = bytes;
+        self
+    }
+
+    /// The memory past which no further write is accepted, in bytes; 0, the default, for none. One entry may pass it.
+    ///
+    /// The address range is sized by this: about a quarter more, at most 32 GiB, and 16 GiB without a limit; half as much
+    /// where the system refuses. Memory is committed when it is used.
+    pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
+        self.config.max_memory_bytes = bytes;
+        self
+    }
+
+    /// The number of stored entries past which no further write is accepted; 0, the default, for none. Deleted entries
+    /// count.
+    pub fn max_entries(mut self, entries: usize) -> Self {
+        self.config.max_entries = entries;
+        self
+    }
+
+    /// The part of either limit from which the table is under back-pressure, from 0.0 to 1.0; a number outside counts as
+    /// the nearer end. Default: 0.9.
+    pub fn backpressure_at(mut self, part: f64) -> Self {
+        self.config.backpressure_at = if part.is_nan() { 1.0 } else { part.clamp(0.0, 1.0) };
+        self
+    }
+
+    /// Whether to ask the system for huge pages (from the second 2 MiB of a table on), which makes large tables faster.
+    /// Default: yes. Linux only; elsewhere, and where refused, nothing changes.
+    pub fn huge_pages(mut self, wanted: bool) -> Self {
+        self.config.huge_pages = wanted;
+        self
+    }
+
+    /// Makes the table.
+    ///
+    /// # Panics
+    /// If the system refuses even the smallest address range, as `Vec` does without memory; see
+    /// [`try_build`](Self::try_build).
+    #[must_use]
+    pub fn build(self) -> T {
+        match self.try_build() {
+            Ok(table) => table,
+            Err(refusal) => panic!("cannot reserve memory for a table: {refusal}"),
+        }
+    }
+
+    /// Makes the table.
+    ///
+    /// # Errors
+    /// The system refuses even the smallest address range.
+    pub fn try_build(self) -> io::Result<T> {
+        T::from_config(sealed::Settings(self.config))
+    }
+}
+
+impl<T> fmt::Debug for Builder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.config.fmt(f)
+    }
+}

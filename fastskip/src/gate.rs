@@ -1,0 +1,116 @@
+//! Lets writers into a shard until the table is frozen.
+//!
+//! One word a shard holds {frozen, writers inside, attempts}. A writer enters by adding itself and learns from the same
+//! step whether it came too late; freezing sets the bit in every shard and waits until no writer is inside. All steps
+//! on a gate are read-modify-writes of one word, so each writer is either counted before the bit or sees it.
+//!
+//! I7 seal: an insert that returned success is in the frozen table. Its links happen before its `leave` (Release),
+//! which the freezing thread acquires. An insert that entered later is turned away before it writes.
+
+use crate::sync::{AtomicU64, Ordering, ord};
+
+const FROZEN: u64 = 1;
+const WRITER: u64 = 1 << 1;
+const WRITERS: u64 = (1 << 20) - 1 << 1;
+const ATTEMPT_SHIFT: u32 = 21;
+
+/// One shard's gate.
+#[derive(Debug, Default)]
+pub(crate) struct Gate(AtomicU64);
+
+/// Why a writer was turned away.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Frozen,
+    /// Half a million writers are inside: one more could make the count run into its neighbour.
+    Crowded,
+}
+
+/// What [`Gate::leave`] saw.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    Open,
+    /// The last writer out of a frozen gate: whoever freezes may be waiting for it.
+    Drained,
+}
+
+impl Gate {
+    /// Enters for `attempts` inserts. Returns the first of as many ticket numbers that this gate gives out only once
+    /// (in 2^43); every success needs its [`leave`](Self::leave).
+    #[inline]
+    pub(crate) fn enter(&self, attempts: u64) -> Result<u64, (Refusal, Left)> {
+        // ORDERING(gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss what the
+        // freezing thread did before, such as publishing the next table.
+        let seen = self.0.fetch_add(WRITER | attempts << ATTEMPT_SHIFT, ord("gate.enter", Ordering::Acquire));
+        if seen & FROZEN != 0 {
+            return Err((Refusal::Frozen, self.leave()));
+        }
+        if seen & WRITERS > WRITERS / 2 {
+            return Err((Refusal::Crowded, self.leave()));
+        }
+        Ok(seen >> ATTEMPT_SHIFT)
+    }
+
+    /// Leaves after an `enter`.
+    #[inline]
+    pub(crate) fn leave(&self) -> Left {
+        // ORDERING(gate.leave): Release; pairs with `is_drained`. Weaker: the frozen table could miss this writer's links.
+        let seen = self.0.fetch_sub(WRITER, ord("gate.leave", Ordering::Release));
+        if seen & (FROZEN | WRITERS) == FROZEN | WRITER { Left::Drained } else { Left::Open }
+    }
+
+    /// Turns away every later `enter`.
+    pub(crate) fn freeze(&self) {
+        // ORDERING(gate.freeze): Release; pairs with `enter`, see there.
+        self.0.fetch_or(FROZEN, ord("gate.freeze", Ordering::Release));
+    }
+
+    /// Whether nobody is inside.
+    pub(crate) fn is_drained(&self) -> bool {
+        // ORDERING(gate.drained): Acquire; pairs with `leave`, see there.
+        self.0.load(ord("gate.drained", Ordering::Acquire)) & WRITERS == 0
+    }
+
+    /// Whether `freeze` was called.
+    pub(crate) fn is_frozen(&self) -> bool {
+        // ORDERING(gate.frozen): Acquire; pairs with `freeze`: who sees the table sealed sees what led to it.
+        self.0.load(ord("gate.frozen", Ordering::Acquire)) & FROZEN != 0
+    }
+
+    /// Inserts attempted through this gate, modulo 2^43.
+    pub(crate) fn attempts(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) >> ATTEMPT_SHIFT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches a late writer that is let in, or a drain that is never reported.
+    #[test]
+    fn frozen_gate_turns_writers_away_and_reports_the_last_one_out() {
+        let gate = Gate::default();
+        assert_eq!(gate.enter(3), Ok(0));
+        assert_eq!(gate.enter(1), Ok(3));
+        gate.freeze();
+        assert_eq!(gate.enter(1), Err((Refusal::Frozen, Left::Open)));
+        assert_eq!(gate.leave(), Left::Open);
+        assert!(!gate.is_drained());
+        assert_eq!(gate.leave(), Left::Drained);
+        assert!(gate.is_drained() && gate.is_frozen());
+        assert_eq!(gate.attempts(), 5);
+    }
+
+    /// Catches a writer count that runs over into the attempts when a million reservations are held at once.
+    #[test]
+    fn crowded_gate_refuses_instead_of_overflowing() {
+        let gate = Gate::default();
+        let mut inside = 0_u64;
+        while gate.enter(1).is_ok() {
+            inside += 1;
+        }
+        assert_eq!(inside, (1 << 19));
+        assert_eq!(gate.attempts(), inside + 1);
+    }
+}

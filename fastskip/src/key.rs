@@ -1,0 +1,167 @@
+//! How keys compare, and the piece of a key that a link carries so that most comparisons touch no node.
+//!
+//! A link from node P to its successor S holds a *piece*: the length `q` of the prefix that P and S share, and the next
+//! three bytes of S. A search for T stands at P < T and knows the length `r` of the prefix that P and T share. Then
+//!
+//! * q > r: S goes on with P where T is already greater, so S < T;
+//! * q < r: S is already greater where T still goes with P, so S > T;
+//! * q = r: the next bytes of S and T decide, and only if they are equal must S itself be looked at.
+//!
+//! A piece is stored as `(255 - q) << 24 | bytes`, so all three rules are one integer comparison with the like-made
+//! piece of T. A node that overshoots, half of all comparisons, is then never touched.
+//!
+//! Keys are compared for this as if followed by zeros for ever. That order never contradicts the byte order, it only
+//! has more ties (`a` and `a\0`), and ties look at the keys. Lengths stop at 255: two keys that share more are told
+//! apart by their bytes 255..258 or else by themselves. The head stands for the empty key, which precedes every key in
+//! both orders.
+//!
+//! I9 piece: what a link says is what [`Piece::between`] computes from the two keys. Checked by `validate`.
+
+use core::cmp::Ordering;
+
+/// A shared prefix is counted up to here.
+pub(crate) const MAX_SHARED: u32 = 255;
+
+/// What a link tells of its successor, relative to the node the link stands in. Smaller means nearer to the front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Piece(pub(crate) u32);
+
+impl Piece {
+    /// The piece of a link that ends its level: greater than or equal to that of any key.
+    pub(crate) const END: Self = Self(u32::MAX);
+
+    /// The piece of `key`, relative to a node that shares `shared` bytes with it.
+    #[inline(always)]
+    pub(crate) fn of(key: &[u8], shared: u32) -> Self {
+        Self((MAX_SHARED - shared) << 24 | next_bytes(key, shared as usize))
+    }
+
+    /// The piece of a link from a node with key `from` to one with key `to`.
+    pub(crate) fn between(from: &[u8], to: &[u8]) -> Self {
+        Self::of(to, compare(from, to, 0).1)
+    }
+
+    /// The length of the shared prefix that the piece was made with.
+    #[inline(always)]
+    pub(crate) fn shared(self) -> u32 {
+        MAX_SHARED - (self.0 >> 24)
+    }
+
+    /// How many more bytes the keys of two pieces with the same `shared` have in common for certain: 0, 1 or 2, and more
+    /// than 2 if the pieces are equal.
+    #[inline(always)]
+    pub(crate) fn more_shared(self, other: Self) -> u32 {
+        ((self.0 ^ other.0) << 8).leading_zeros() / 8
+    }
+}
+
+/// The three bytes of `key` from `at` on, zeros past its end, as a big-endian number.
+#[inline(always)]
+fn next_bytes(key: &[u8], at: usize) -> u32 {
+    match key.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
+        Some(bytes) => u32::from_be_bytes(*bytes) >> 8,
+        None => last_bytes(key, at),
+    }
+}
+
+/// [`next_bytes`] where fewer than four bytes are left.
+fn last_bytes(key: &[u8], at: usize) -> u32 {
+    let rest = key.get(at..).unwrap_or_default();
+    (0..3).fold(0, |bytes, i| bytes << 8 | u32::from(rest.get(i).copied().unwrap_or(0)))
+}
+
+/// The order of `a` and `b`, and the length of the zero-padded prefix they share, at most [`MAX_SHARED`].
+/// `known` bytes of it are known to be equal already and are not looked at again.
+#[inline]
+pub(crate) fn compare(a: &[u8], b: &[u8], known: u32) -> (Ordering, u32) {
+    let both = a.len().min(b.len());
+    let mut at = (known as usize).min(both);
+    while let (Some(x), Some(y)) = (word_at(a, at), word_at(b, at)) {
+        if x != y {
+            let same = (x ^ y).leading_zeros() as usize / 8;
+            return (x.cmp(&y), cap(at + same));
+        }
+        at += 8;
+    }
+    while at < both {
+        if a[at] != b[at] {
+            return (a[at].cmp(&b[at]), cap(at));
+        }
+        at += 1;
+    }
+    (a.len().cmp(&b.len()), padded_end(if a.len() > both { a } else { b }, both))
+}
+
+#[inline(always)]
+fn word_at(key: &[u8], at: usize) -> Option<u64> {
+    key.get(at..).and_then(|rest| rest.first_chunk::<8>()).map(|bytes| u64::from_be_bytes(*bytes))
+}
+
+/// Where `longer` first differs from its own first `both` bytes followed by zeros.
+fn padded_end(longer: &[u8], both: usize) -> u32 {
+    let window = longer.len().min(MAX_SHARED as usize);
+    match longer.get(both..window).and_then(|rest| rest.iter().position(|&byte| byte != 0)) {
+        Some(zeros) => cap(both + zeros),
+        None => MAX_SHARED,
+    }
+}
+
+#[inline(always)]
+fn cap(shared: usize) -> u32 {
+    shared.min(MAX_SHARED as usize) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn padded(key: &[u8]) -> Vec<u8> {
+        let mut long = key.to_vec();
+        long.resize(600, 0);
+        long
+    }
+
+    /// Short keys over few byte values, so that shared prefixes, zeros and equal pieces are common, and a few keys
+    /// past the 255 bytes that a piece can count.
+    fn keys() -> impl Strategy<Value = Vec<u8>> {
+        let bytes = prop::collection::vec(prop_oneof![Just(0_u8), Just(1), Just(255)], 0..6);
+        (prop_oneof![4 => Just(0_usize), 1 => 250..260_usize], bytes).prop_map(|(fill, tail)| {
+            let mut key = vec![7; fill];
+            key.extend(tail);
+            key
+        })
+    }
+
+    proptest! {
+        /// Catches a comparison that is wrong at a word boundary, at an end or with `known` bytes skipped.
+        #[test]
+        fn comparison_is_that_of_slices(a in keys(), b in keys()) {
+            let shared = padded(&a).iter().zip(&padded(&b)).take_while(|(x, y)| x == y).count().min(255) as u32;
+            for known in 0..=shared {
+                prop_assert_eq!(compare(&a, &b, known), (a.cmp(&b), shared));
+            }
+        }
+
+        /// Catches a piece that sends a search past its target: whenever two pieces differ, their order is that of the keys.
+        #[test]
+        fn pieces_never_contradict_keys(mut three in prop::collection::vec(keys(), 3..=3)) {
+            three.sort();
+            let (from, rest) = three.split_first().unwrap();
+            for (s, t) in [(&rest[0], &rest[1]), (&rest[1], &rest[0])] {
+                let link = Piece::between(from, s);
+                let target = Piece::between(from, t);
+                prop_assert!(link <= Piece::END);
+                if link != target {
+                    prop_assert_eq!(link < target, s < t);
+                }
+                if link < target {
+                    let r = compare(from, t, 0).1;
+                    let now = if link.shared() == r { r + link.more_shared(target) } else { r };
+                    prop_assert_eq!(now.min(MAX_SHARED), compare(s, t, 0).1);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A lock-free skip list in an arena, made to be the memtable of an LSM storage engine.
+//!
+//! * [`ConcurrentSkipList`]: byte keys, the first write of a key wins, tombstones, snapshots, cursors, seal.
+//! * [`Memtable`]: versions by sequence number, overwrite, delete of absent keys, reserve-then-apply, live freeze.
+//!
+//! Both stand on one core. Keys are ordered bytewise; other orders are order-preserving encodings, such as big-endian
+//! integers with the sign bit flipped.
+//!
+//! # What is promised
+//!
+//! * **Any threads.** Both types are `Send + Sync`. Any number of threads may read and write at once, and come and go. No
+//!   call takes a lock that a writer can hold; only `freeze` waits, for the writers inside.
+//! * **One commit.** One successful compare-and-swap on a level-0 link makes an entry part of the table. Bytes never change
+//!   afterwards.
+//! * **Lifetimes.** Every slice borrows from its table. Nothing is freed before the whole table is.
+//! * **Errors, not panics.** A full, sealed or exceeded table says so and stays usable. Limits: keys up to [`MAX_KEY_LEN`],
+//!   values up to [`MAX_VALUE_LEN`], 32 GiB a table.
+//!
+//! # Cost
+//!
+//! A link holds, beside its successor's offset, a piece of the successor's key, so that about half of a search's
+//! comparisons touch no node; threads allocate from shards of their own and share no cache line but the links they write.
+//! Beyond key and value an entry takes two links of 8 bytes in the mean, 8 (memtable) or 16 bytes (list) of version or
+//! stamps, its lengths, and padding to 8 bytes.
+
+#![doc(test(attr(deny(warnings))))]
+
+mod arena;
+mod bounds;
+mod budget;
+mod builder;
+mod config;
+mod cursor;
+mod error;
+mod gate;
+mod height;
+mod key;
+mod list;
+mod memtable;
+mod node;
+mod search;
+mod skiplist;
+mod snapshot;
+mod stamp;
+mod stats;
+mod storage;
+mod sync;
+mod thread;
+mod validate;
+mod versions;
+mod walk;
+
+pub use bounds::KeyBounds;
+pub use builder::{Builder, Table};
+pub use cursor::{Cursor, Entry, Iter};
+pub use error::{BatchError, InsertError, SealError};
+pub use memtable::{FrozenVersions, Lookup, Memtable, Op, Reservation};
+pub use node::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
+pub use skiplist::{ConcurrentSkipList, FrozenMemtable};
+pub use snapshot::Snapshot;
+pub use stats::Stats;
+pub use versions::{AllVersions, MemtableCursor, OwnedCursor, Version, Versions};

@@ -1,0 +1,404 @@
+//! The table a storage engine writes to: versions of keys by sequence number.
+
+use core::fmt;
+use core::ops::Deref;
+use std::io;
+
+use crate::bounds::KeyBounds;
+use crate::builder::{Builder, sealed};
+use crate::error::InsertError;
+use crate::list::{List, Pass};
+use crate::node::{Draft, Kind};
+use crate::search::{NodeRef, Schema, Target};
+use crate::stats::Stats;
+use crate::sync::{Arc, Ordering};
+use crate::thread;
+use crate::versions::{AllVersions, MemtableCursor, OwnedCursor, Versions};
+use crate::walk::Span;
+
+/// Nodes of a memtable: any number to a key, told apart by sequence number, the newest first.
+#[derive(Debug)]
+pub(crate) struct Versioned;
+
+impl Schema for Versioned {
+    const META_WORDS: usize = 1;
+
+    #[inline(always)]
+    fn version(node: NodeRef<'_, Self>) -> u64 {
+        // Relaxed: written once, before the link that led here was published.
+        node.meta(0).load(Ordering::Relaxed)
+    }
+}
+
+/// One write of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op<'a> {
+    /// Gives `key` a value.
+    Put {
+        /// The key.
+        key: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+    },
+    /// Deletes `key`, whether it is in this table or not.
+    Delete {
+        /// The key.
+        key: &'a [u8],
+    },
+}
+
+impl<'a> Op<'a> {
+    fn draft(self, height: usize) -> Draft<'a> {
+        match self {
+            Self::Put { key, value } => Draft { key, value, kind: Kind::Value, height },
+            Self::Delete { key } => Draft { key, value: &[], kind: Kind::Tombstone, height },
+        }
+    }
+}
+
+/// What a memtable knows of a key at a sequence number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lookup<'a> {
+    /// It has this value.
+    Value(&'a [u8]),
+    /// It is deleted: lower levels need not be asked.
+    Tombstone,
+    /// Nothing: ask the lower levels.
+    Absent,
+}
+
+/// A sorted multi-version map from byte keys to byte values, written and read by any number of threads without locks.
+///
+/// A write carries a sequence number; a read at number `s` sees, of each key, the newest version not newer than `s`. Such
+/// a read is stable once every write up to `s` has returned; the caller publishes `s`.
+///
+/// This is a handle: a clone is the same table, which lives as long as the last of its handles, cursors and frozen
+/// handles.
+///
+/// ```
+/// use fastskip::{Lookup, Memtable, Op};
+///
+/// let memtable = Memtable::builder().max_memory_bytes(64 << 20).build();
+/// memtable.put(b"k", 1, b"old")?;
+/// let batch = [Op::Put { key: b"k", value: b"new" }, Op::Delete { key: b"gone" }];
+/// memtable.reserve(&batch)?.apply(2);
+/// assert_eq!(memtable.get(b"k", 1), Lookup::Value(b"old"));
+/// assert_eq!(memtable.get(b"k", 2), Lookup::Value(b"new"));
+/// assert_eq!(memtable.get(b"gone", 3), Lookup::Tombstone);
+/// assert_eq!(memtable.get(b"other", 3), Lookup::Absent);
+/// # Ok::<(), fastskip::InsertError>(())
+/// ```
+#[derive(Clone)]
+pub struct Memtable {
+    list: Arc<List<Versioned>>,
+}
+
+impl Memtable {
+    /// A memtable without limits, with as many shards as the available parallelism.
+    ///
+    /// # Panics
+    /// If the system has no address range left; [`Builder::try_build`] returns that as an error.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Settings by name.
+    pub fn builder() -> Builder<Self> {
+        Builder::new()
+    }
+
+    pub(crate) fn list(&self) -> &List<Versioned> {
+        &self.list
+    }
+}
+
+impl sealed::FromConfig for Memtable {
+    fn from_config(settings: sealed::Settings) -> io::Result<Self> {
+        Ok(Self { list: Arc::new(List::new(settings.0)?) })
+    }
+}
+
+impl Default for Memtable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Writing.
+impl Memtable {
+    /// Stores `value` as the version `seqno` of `key`. Expected O(log n).
+    ///
+    /// # Errors
+    /// [`DuplicateKey`](InsertError::DuplicateKey) if the key has a version `seqno`: the first stays;
+    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full), [`TooLarge`](InsertError::TooLarge).
+    pub fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<(), InsertError> {
+        self.write(Op::Put { key, value }, seqno)
+    }
+
+    /// Stores a tombstone as the version `seqno` of `key`, whether the key is in this table or not.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn delete(&self, key: &[u8], seqno: u64) -> Result<(), InsertError> {
+        self.write(Op::Delete { key }, seqno)
+    }
+
+    fn write(&self, op: Op<'_>, seqno: u64) -> Result<(), InsertError> {
+        match self.reserve(&[op])?.apply(seqno) {
+            0 => Err(InsertError::DuplicateKey),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes all that `ops` will need, so that applying them cannot fail (the protocol of Pebble's `arenaskl`). Until the
+    /// reservation is applied or dropped, [`freeze`](Self::freeze) waits for it; so never wait for anything while
+    /// holding one.
+    ///
+    /// ```
+    /// # use fastskip::{Memtable, Op};
+    /// let memtable = Memtable::new();
+    /// let ops = [Op::Put { key: b"a", value: b"1" }, Op::Put { key: b"b", value: b"2" }];
+    /// let reservation = memtable.reserve(&ops)?;
+    /// // ... now write the log; if that fails, drop the reservation, and nothing was stored ...
+    /// assert_eq!(reservation.apply(10), 2);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Sealed`](InsertError::Sealed) after `freeze`; [`Full`](InsertError::Full) if the entries, the last one apart,
+    /// do not fit the limits; [`TooLarge`](InsertError::TooLarge). Nothing is stored then.
+    pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
+        let pass = self.list.enter(thread::index(), ops.len() as u64)?;
+        let (mut words, mut last) = (0, 0);
+        for (index, op) in ops.iter().enumerate() {
+            let draft = op.draft(pass.height(index));
+            if !draft.is_encodable() {
+                return Err(InsertError::TooLarge);
+            }
+            last = u64::from(draft.words(Versioned::META_WORDS));
+            words += last;
+        }
+        let start = pass.reserve(ops.len() as u64, words, last)?;
+        Ok(Reservation { pass, ops, rest: Rest { start, words: words as u32, entries: ops.len() as u64 } })
+    }
+
+    /// Refuses every later reservation with [`Sealed`](InsertError::Sealed), waits until the open ones are applied or
+    /// dropped (by unwinding too), and returns the table as it then is for good. A thread that calls this while it holds
+    /// a reservation of the same table waits for itself, for ever.
+    pub fn freeze(&self) -> FrozenVersions {
+        self.list.freeze();
+        FrozenVersions { memtable: self.clone() }
+    }
+}
+
+/// What of a reservation is not used yet.
+#[derive(Debug)]
+struct Rest {
+    start: u32,
+    words: u32,
+    entries: u64,
+}
+
+/// Room in a memtable for a batch. Dropping it leaves the room unused for good.
+#[must_use = "a reservation that is dropped stores nothing"]
+pub struct Reservation<'a> {
+    pass: Pass<'a, Versioned>,
+    ops: &'a [Op<'a>],
+    rest: Rest,
+}
+
+impl Reservation<'_> {
+    /// Stores the batch, the first write at `first_seqno` and each further one at the next number (numbers end at
+    /// `u64::MAX`). Returns how many it stored: a key that has a version of that number keeps it.
+    ///
+    /// Each write is committed by itself; the batch appears at once to readers that learn its sequence numbers only
+    /// after this returns.
+    pub fn apply(mut self, first_seqno: u64) -> usize {
+        let (mut stored, mut tombstones, mut key_bytes, mut value_bytes) = (0, 0, 0, 0);
+        for (index, op) in self.ops.iter().enumerate() {
+            let draft = op.draft(self.pass.height(index));
+            if self.insert(&draft, first_seqno.saturating_add(index as u64)) {
+                stored += 1;
+                tombstones += u64::from(draft.kind == Kind::Tombstone);
+                key_bytes += draft.key.len() as u64;
+                value_bytes += draft.value.len() as u64;
+            }
+        }
+        self.pass.count(stored, tombstones, key_bytes, value_bytes);
+        stored as usize
+    }
+
+    fn insert(&mut self, draft: &Draft<'_>, seqno: u64) -> bool {
+        let list = self.pass.list();
+        let target = Target { key: draft.key, version: seqno };
+        let Ok(splice) = list.locate(target, draft.height) else { return self.skip(draft) };
+        let words = draft.words(Versioned::META_WORDS);
+        // SAFETY: the first words of the rest, which were reserved for this draft.
+        let off = unsafe { self.pass.write(draft, self.rest.start, &[seqno]) };
+        if list.commit(target, &splice, off, draft.height).is_err() {
+            return self.skip(draft);
+        }
+        self.rest.start += words;
+        self.rest.words -= words;
+        self.rest.entries -= 1;
+        true
+    }
+
+    /// The version is stored already: its room stays unused.
+    #[cold]
+    fn skip(&mut self, draft: &Draft<'_>) -> bool {
+        let words = draft.words(Versioned::META_WORDS);
+        self.pass.waste(1, words);
+        self.rest.start += words;
+        self.rest.words -= words;
+        self.rest.entries -= 1;
+        false
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if self.rest.words > 0 {
+            self.pass.waste(self.rest.entries, self.rest.words);
+        }
+    }
+}
+
+impl fmt::Debug for Reservation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation").field("ops", &self.ops.len()).finish_non_exhaustive()
+    }
+}
+
+/// Reading.
+impl Memtable {
+    /// The newest version of `key` not newer than `seqno`. Expected O(log n).
+    #[must_use]
+    pub fn get(&self, key: &[u8], seqno: u64) -> Lookup<'_> {
+        match self.list.lower_bound(Target { key, version: seqno }) {
+            (_, false) => Lookup::Absent,
+            (off, true) => match self.list.node(off).entry() {
+                (_, value, Kind::Value) => Lookup::Value(value),
+                (_, _, Kind::Tombstone) => Lookup::Tombstone,
+            },
+        }
+    }
+
+    /// [`get`](Self::get) of each key, in their order.
+    #[must_use]
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Lookup<'_>> {
+        keys.iter().map(|key| self.get(key.as_ref(), seqno)).collect()
+    }
+
+    /// The keys within `bounds`, each with its newest version not newer than `seqno`, tombstones included. None if the
+    /// bounds are inverted.
+    #[must_use]
+    pub fn range(&self, bounds: impl KeyBounds, seqno: u64) -> Versions<'_> {
+        Versions::new(&self.list, Span::new(bounds), seqno)
+    }
+
+    /// All keys, as by [`range`](Self::range).
+    #[must_use]
+    pub fn iter(&self, seqno: u64) -> Versions<'_> {
+        Versions::new(&self.list, Span::all(), seqno)
+    }
+
+    /// Every version of every key: keys ascending, and of a key the newest first. What a flush writes.
+    #[must_use]
+    pub fn all_versions(&self) -> AllVersions<'_> {
+        AllVersions::new(&self.list, Span::all())
+    }
+
+    /// A cursor over every version, on none at first.
+    #[must_use]
+    pub fn cursor(&self) -> MemtableCursor<&Self> {
+        MemtableCursor::new(self)
+    }
+
+    /// A cursor over every version that keeps the table alive by itself, on none at first.
+    #[must_use]
+    pub fn owned_cursor(&self) -> OwnedCursor {
+        MemtableCursor::new(self.clone())
+    }
+}
+
+/// Figures.
+impl Memtable {
+    /// Versions stored, tombstones included. Exact when no writer is active.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.entries()
+    }
+
+    /// Whether nothing is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the arena that hold nodes, are reserved for them or were lost between them.
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        self.list.stats().memory_usage
+    }
+
+    /// Whether the table is frozen.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.list.is_frozen()
+    }
+
+    /// Whether 90 % of a limit (see [`Builder::backpressure_at`]) is used up. Once true, always true.
+    #[must_use]
+    pub fn is_under_backpressure(&self) -> bool {
+        self.list.is_under_backpressure()
+    }
+
+    /// All figures, consistent with each other.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats { len: self.list.entries(), ..self.list.stats() }
+    }
+
+    /// Checks the structure's invariants by walking every level; for tests. Call it while nothing writes. O(n log n).
+    ///
+    /// # Panics
+    /// If one does not hold; the message begins with its number.
+    #[doc(hidden)]
+    pub fn validate(&self) {
+        self.list.validate();
+    }
+}
+
+impl fmt::Debug for Memtable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stats = self.stats();
+        f.debug_struct("Memtable")
+            .field("len", &stats.len)
+            .field("memory_usage", &stats.memory_usage)
+            .field("frozen", &stats.is_sealed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A frozen memtable. It reads as the [`Memtable`] it was ([`Deref`]); its writes all say
+/// [`Sealed`](InsertError::Sealed). A handle, like it.
+#[derive(Clone)]
+pub struct FrozenVersions {
+    memtable: Memtable,
+}
+
+impl Deref for FrozenVersions {
+    type Target = Memtable;
+
+    fn deref(&self) -> &Memtable {
+        &self.memtable
+    }
+}
+
+impl fmt::Debug for FrozenVersions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrozenVersions").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

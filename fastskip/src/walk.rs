@@ -1,0 +1,218 @@
+//! Positions in a list that move both ways, and the stretch between two of them.
+
+use core::cmp::Ordering;
+use core::ops::Bound;
+
+use crate::bounds::KeyBounds;
+use crate::list::{List, Stretch};
+use crate::node::{HEAD, NIL};
+use crate::search::{NodeRef, Schema, Target};
+
+/// Sorts before every version of its key.
+const NEWEST: u64 = u64::MAX;
+/// Sorts behind, or is, the last version of its key.
+const OLDEST: u64 = 0;
+
+/// A position: on a node, or nowhere. Belongs to the list it was first moved in.
+#[derive(Debug, Clone)]
+pub(crate) struct Walker {
+    at: u32,
+    /// Nodes right before `at`.
+    stretch: Stretch,
+}
+
+impl Walker {
+    pub(crate) fn new() -> Self {
+        Self { at: NIL, stretch: Stretch::new() }
+    }
+
+    /// The node it is on.
+    pub(crate) fn node<'a, S: Schema>(&self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
+        (self.at != NIL).then(|| list.node(self.at))
+    }
+
+    fn jump(&mut self, off: u32) {
+        self.stretch.clear();
+        self.at = off;
+    }
+
+    fn step_back(&mut self) {
+        self.at = self.stretch.pop().unwrap_or(NIL);
+    }
+
+    pub(crate) fn to_first<S: Schema>(&mut self, list: &List<S>) {
+        self.jump(list.after(HEAD));
+    }
+
+    pub(crate) fn to_last<S: Schema>(&mut self, list: &List<S>) {
+        list.last(&mut self.stretch);
+        self.step_back();
+    }
+
+    /// To the first node not before `target`.
+    pub(crate) fn seek<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
+        self.jump(list.lower_bound(target).0);
+    }
+
+    /// To the last node not behind `target`.
+    pub(crate) fn seek_for_prev<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
+        let (off, has_key) = list.lower_bound(target);
+        if has_key && list.node(off).version() == target.version {
+            self.jump(off);
+        } else {
+            self.seek_before(list, target);
+        }
+    }
+
+    /// To the last node before `target`.
+    pub(crate) fn seek_before<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
+        list.before(target, &mut self.stretch);
+        self.step_back();
+    }
+
+    /// One node on; from nowhere to nowhere.
+    pub(crate) fn next<S: Schema>(&mut self, list: &List<S>) {
+        if self.at != NIL {
+            self.jump(list.after(self.at));
+        }
+    }
+
+    /// One node back; from nowhere to nowhere. Amortised O(1) in a list at rest.
+    pub(crate) fn prev<S: Schema>(&mut self, list: &List<S>) {
+        let Some(node) = self.node(list) else { return };
+        match self.stretch.pop() {
+            Some(off) => self.at = off,
+            None => self.seek_before(list, Target { key: node.key(), version: node.version() }),
+        }
+    }
+}
+
+/// The nodes within bounds that neither end has taken yet. Both ends are started when they are first looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct Span {
+    lower: Bound<Box<[u8]>>,
+    upper: Bound<Box<[u8]>>,
+    front: Option<Walker>,
+    back: Option<Walker>,
+    spent: bool,
+}
+
+impl Span {
+    /// Everything within `bounds`; nothing if they are inverted.
+    pub(crate) fn new(bounds: impl KeyBounds) -> Self {
+        let (lower, upper) = bounds.into_bounds();
+        Self { lower, upper, front: None, back: None, spent: false }
+    }
+
+    /// Every key.
+    pub(crate) fn all() -> Self {
+        Self::new(..)
+    }
+
+    /// The keys that begin with `prefix`.
+    pub(crate) fn prefix(prefix: &[u8]) -> Self {
+        let mut next = prefix.to_vec();
+        while next.pop_if(|last| *last == u8::MAX).is_some() {}
+        let upper = match next.last_mut() {
+            Some(last) => {
+                *last += 1;
+                Bound::Excluded(next)
+            }
+            None => Bound::Unbounded,
+        };
+        Self::new((Bound::Included(prefix.to_vec()), upper))
+    }
+
+    /// The first node left.
+    pub(crate) fn front<'a, S: Schema>(&mut self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
+        if self.spent {
+            return None;
+        }
+        let lower = &self.lower;
+        let front = self.front.get_or_insert_with(|| Self::start(list, lower));
+        let node = front.node(list).filter(|node| is_below(node.key(), &self.upper));
+        self.spent = node.is_none() || self.have_crossed(list);
+        node.filter(|_| !self.spent)
+    }
+
+    /// The last node left.
+    pub(crate) fn back<'a, S: Schema>(&mut self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
+        if self.spent {
+            return None;
+        }
+        let upper = &self.upper;
+        let back = self.back.get_or_insert_with(|| Self::end(list, upper));
+        let node = back.node(list).filter(|node| is_above(node.key(), &self.lower));
+        self.spent = node.is_none() || self.have_crossed(list);
+        node.filter(|_| !self.spent)
+    }
+
+    /// Whether the front is past the back. They need not meet on one node: the back's buffered stretch may lack a node
+    /// that was inserted meanwhile and that the front stands on.
+    fn have_crossed<S: Schema>(&self, list: &List<S>) -> bool {
+        let (Some(front), Some(back)) = (&self.front, &self.back) else { return false };
+        let (Some(first), Some(last)) = (front.node(list), back.node(list)) else { return true };
+        let order = first.key().cmp(last.key()).then_with(|| last.version().cmp(&first.version()));
+        order == Ordering::Greater
+    }
+
+    /// Takes the first node, which `front` returned.
+    pub(crate) fn pop_front<S: Schema>(&mut self, list: &List<S>) {
+        let Some(front) = &mut self.front else { return };
+        // Where the ends meet, one of them takes the last node.
+        if self.back.as_ref().is_some_and(|back| back.at == front.at) {
+            self.spent = true;
+        }
+        front.next(list);
+    }
+
+    /// Takes the last node, which `back` returned.
+    pub(crate) fn pop_back<S: Schema>(&mut self, list: &List<S>) {
+        let Some(back) = &mut self.back else { return };
+        if self.front.as_ref().is_some_and(|front| front.at == back.at) {
+            self.spent = true;
+        }
+        back.prev(list);
+    }
+
+    fn start<S: Schema>(list: &List<S>, lower: &Bound<Box<[u8]>>) -> Walker {
+        let mut walker = Walker::new();
+        match lower {
+            Bound::Unbounded => walker.to_first(list),
+            Bound::Included(key) => walker.seek(list, Target { key, version: NEWEST }),
+            Bound::Excluded(key) => {
+                walker.seek(list, Target { key, version: OLDEST });
+                if walker.node(list).is_some_and(|node| node.key() == &**key) {
+                    walker.next(list);
+                }
+            }
+        }
+        walker
+    }
+
+    fn end<S: Schema>(list: &List<S>, upper: &Bound<Box<[u8]>>) -> Walker {
+        let mut walker = Walker::new();
+        match upper {
+            Bound::Unbounded => walker.to_last(list),
+            Bound::Included(key) => walker.seek_for_prev(list, Target { key, version: OLDEST }),
+            Bound::Excluded(key) => walker.seek_before(list, Target { key, version: NEWEST }),
+        }
+        walker
+    }
+}
+
+fn is_below(key: &[u8], upper: &Bound<Box<[u8]>>) -> bool {
+    match upper {
+        Bound::Unbounded => true,
+        Bound::Included(last) => key <= &**last,
+        Bound::Excluded(end) => key < &**end,
+    }
+}
+
+fn is_above(key: &[u8], lower: &Bound<Box<[u8]>>) -> bool {
+    match lower {
+        Bound::Unbounded => true,
+        Bound::Included(first) => key >= &**first,
+        Bound::Excluded(before) => key > &**before,
+    }
+}

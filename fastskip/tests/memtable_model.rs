@@ -1,0 +1,175 @@
+//! Random operations on a `Memtable` against a map of versions, every read method compared after each step.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use fastskip::{InsertError, Kind, Lookup, Memtable, MemtableCursor, Op, Version};
+use proptest::prelude::*;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put(Vec<u8>, u64, Vec<u8>),
+    Delete(Vec<u8>, u64),
+    Apply(Vec<(Vec<u8>, Option<Vec<u8>>)>, u64),
+    Abandon(Vec<Vec<u8>>),
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop_oneof![Just(0_u8), Just(b'a'), Just(b'b')], 0..4)
+}
+
+/// Few numbers, so that they collide and are not in order, and both ends of the range.
+fn seqno() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0..8_u64, 1 => Just(u64::MAX)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let value = || prop::collection::vec(any::<u8>(), 0..80);
+    let writes = prop::collection::vec((key(), prop::option::of(value())), 0..6);
+    prop_oneof![
+        4 => (key(), seqno(), value()).prop_map(|(k, s, v)| Step::Put(k, s, v)),
+        2 => (key(), seqno()).prop_map(|(k, s)| Step::Delete(k, s)),
+        3 => (writes, seqno()).prop_map(|(w, s)| Step::Apply(w, s)),
+        1 => prop::collection::vec(key(), 0..4).prop_map(Step::Abandon),
+    ]
+}
+
+/// `None` is a tombstone. Ordered as the table is: keys ascending, and of a key the newest first.
+type Model = BTreeMap<(Vec<u8>, Reverse<u64>), Option<Vec<u8>>>;
+
+fn version<'a>(((key, seqno), value): (&'a (Vec<u8>, Reverse<u64>), &'a Option<Vec<u8>>)) -> Version<'a> {
+    let kind = if value.is_some() { Kind::Value } else { Kind::Tombstone };
+    Version { key, seqno: seqno.0, kind, value: value.as_deref().unwrap_or_default() }
+}
+
+fn visible(model: &Model, seqno: u64) -> Vec<Version<'_>> {
+    let mut newest: Vec<Version<'_>> = Vec::new();
+    for version in model.iter().map(version).filter(|version| version.seqno <= seqno) {
+        if newest.last().is_none_or(|last| last.key != version.key) {
+            newest.push(version);
+        }
+    }
+    newest
+}
+
+fn compare_reads(memtable: &Memtable, model: &Model, a: &[u8], b: &[u8]) {
+    let all: Vec<_> = model.iter().map(version).collect();
+    assert_eq!(memtable.all_versions().collect::<Vec<_>>(), all);
+    assert_eq!(memtable.all_versions().rev().collect::<Vec<_>>(), all.iter().rev().copied().collect::<Vec<_>>());
+    assert_eq!((memtable.len(), memtable.is_empty()), (all.len(), all.is_empty()));
+    for seqno in (0..9).chain([u64::MAX]) {
+        let expected = visible(model, seqno);
+        assert_eq!(memtable.iter(seqno).collect::<Vec<_>>(), expected);
+        let within: Vec<_> = expected.iter().filter(|version| a <= version.key && version.key < b).copied().collect();
+        let range = || memtable.range(a..b, seqno);
+        assert_eq!(range().collect::<Vec<_>>(), within);
+        assert_eq!(range().rev().collect::<Vec<_>>(), within.iter().rev().copied().collect::<Vec<_>>());
+        compare_both_ends(range(), &within);
+        for key in model.keys().map(|(key, _)| key.as_slice()).chain([a, b]) {
+            let lookup = match expected.iter().find(|version| version.key == key) {
+                None => Lookup::Absent,
+                Some(version) if version.kind == Kind::Tombstone => Lookup::Tombstone,
+                Some(version) => Lookup::Value(version.value),
+            };
+            assert_eq!(memtable.get(key, seqno), lookup);
+            assert_eq!(memtable.get_many(&[key], seqno), [lookup]);
+        }
+        compare_cursor(memtable.cursor(), &all, a, seqno);
+    }
+    memtable.validate();
+}
+
+fn compare_both_ends<'a>(mut range: impl DoubleEndedIterator<Item = Version<'a>>, expected: &[Version<'_>]) {
+    let mut rest = expected;
+    while let Some((first, others)) = rest.split_first() {
+        assert_eq!(range.next(), Some(*first));
+        rest = others;
+        if let Some((last, others)) = rest.split_last() {
+            assert_eq!(range.next_back(), Some(*last));
+            rest = others;
+        }
+    }
+    assert_eq!((range.next(), range.next_back()), (None, None));
+}
+
+fn compare_cursor(mut cursor: MemtableCursor<&Memtable>, all: &[Version<'_>], key: &[u8], seqno: u64) {
+    fn at<'a>(cursor: &'a MemtableCursor<&Memtable>) -> Option<Version<'a>> {
+        cursor.valid().then(|| Version {
+            key: cursor.key(),
+            seqno: cursor.seqno(),
+            kind: cursor.kind(),
+            value: cursor.value(),
+        })
+    }
+    let is_before = |version: &Version<'_>| (version.key, Reverse(version.seqno)) < (key, Reverse(seqno));
+    let first = all.iter().position(|version| !is_before(version));
+    assert_eq!(cursor.seek(key, seqno), first.is_some());
+    assert_eq!(at(&cursor), first.map(|index| all[index]));
+    if let Some(index) = first {
+        assert_eq!(cursor.prev(), index > 0);
+        assert_eq!(at(&cursor), index.checked_sub(1).map(|index| all[index]));
+    }
+    let last = all.iter().rposition(|v| is_before(v) || (v.key, v.seqno) == (key, seqno));
+    assert_eq!(cursor.seek_for_prev(key, seqno), last.is_some());
+    assert_eq!(at(&cursor), last.map(|index| all[index]));
+    if let Some(index) = last {
+        assert_eq!(cursor.next(), index + 1 < all.len());
+        assert_eq!(at(&cursor), all.get(index + 1).copied());
+    }
+    assert_eq!(cursor.seek_to_last(), !all.is_empty());
+    assert_eq!(at(&cursor), all.last().copied());
+    assert_eq!(cursor.seek_to_first(), !all.is_empty());
+    assert_eq!(at(&cursor), all.first().copied());
+}
+
+fn apply(memtable: &Memtable, model: &mut Model, step: &Step) {
+    let mut store = |key: &[u8], seqno: u64, value: Option<Vec<u8>>| {
+        let len = model.len();
+        model.entry((key.to_vec(), Reverse(seqno))).or_insert(value);
+        model.len() > len
+    };
+    let result = |stored| if stored { Ok(()) } else { Err(InsertError::DuplicateKey) };
+    match step {
+        Step::Put(key, seqno, value) => {
+            assert_eq!(memtable.put(key, *seqno, value), result(store(key, *seqno, Some(value.clone()))));
+        }
+        Step::Delete(key, seqno) => assert_eq!(memtable.delete(key, *seqno), result(store(key, *seqno, None))),
+        Step::Apply(writes, first) => {
+            let ops: Vec<_> = writes
+                .iter()
+                .map(|(key, value)| match value {
+                    Some(value) => Op::Put { key, value },
+                    None => Op::Delete { key },
+                })
+                .collect();
+            let numbered = writes.iter().zip(0..);
+            let stored =
+                numbered.filter(|((key, value), index)| store(key, first.saturating_add(*index), value.clone()));
+            let stored = stored.count();
+            assert_eq!(memtable.reserve(&ops).unwrap().apply(*first), stored);
+        }
+        Step::Abandon(keys) => {
+            let ops: Vec<_> = keys.iter().map(|key| Op::Delete { key }).collect();
+            drop(memtable.reserve(&ops).unwrap());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Catches any read or write method that departs from a map of versions, live and frozen.
+    #[test]
+    fn memtable_behaves_as_a_map_of_versions(steps in prop::collection::vec(step(), 1..30), a in key(), b in key(), shards in 1..4_usize) {
+        let memtable = Memtable::builder().shards(shards).build();
+        let mut model = Model::new();
+        for step in &steps {
+            apply(&memtable, &mut model, step);
+            compare_reads(&memtable, &model, &a, &b);
+        }
+        let frozen = memtable.freeze();
+        prop_assert_eq!(memtable.put(b"late", 1, b""), Err(InsertError::Sealed));
+        drop(memtable);
+        compare_reads(&frozen, &model, &a, &b);
+    }
+}
