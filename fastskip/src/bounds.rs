@@ -2,6 +2,9 @@
 
 use core::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
+/// A lower and an upper bound that own their keys.
+pub type OwnedBounds = (Bound<Box<[u8]>>, Bound<Box<[u8]>>);
+
 /// Bounds of keys: any of Rust's ranges, or a pair of [`Bound`]s, over anything that is bytes. Both ends have one type.
 ///
 /// ```
@@ -16,7 +19,7 @@ use core::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, Ran
 /// references, and over `..` it leaves the type open.
 pub trait KeyBounds {
     /// The lower and the upper bound, copied.
-    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>);
+    fn into_bounds(self) -> OwnedBounds;
 }
 
 fn copy<K: AsRef<[u8]>>(key: &K) -> Box<[u8]> {
@@ -24,43 +27,43 @@ fn copy<K: AsRef<[u8]>>(key: &K) -> Box<[u8]> {
 }
 
 impl<K: AsRef<[u8]>> KeyBounds for Range<K> {
-    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+    fn into_bounds(self) -> OwnedBounds {
         (Bound::Included(copy(&self.start)), Bound::Excluded(copy(&self.end)))
     }
 }
 
 impl<K: AsRef<[u8]>> KeyBounds for RangeInclusive<K> {
-    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+    fn into_bounds(self) -> OwnedBounds {
         (Bound::Included(copy(self.start())), Bound::Included(copy(self.end())))
     }
 }
 
 impl<K: AsRef<[u8]>> KeyBounds for RangeFrom<K> {
-    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+    fn into_bounds(self) -> OwnedBounds {
         (Bound::Included(copy(&self.start)), Bound::Unbounded)
     }
 }
 
 impl<K: AsRef<[u8]>> KeyBounds for RangeTo<K> {
-    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+    fn into_bounds(self) -> OwnedBounds {
         (Bound::Unbounded, Bound::Excluded(copy(&self.end)))
     }
 }
 
 impl<K: AsRef<[u8]>> KeyBounds for RangeToInclusive<K> {
-    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+    fn into_bounds(self) -> OwnedBounds {
         (Bound::Unbounded, Bound::Included(copy(&self.end)))
     }
 }
 
 impl KeyBounds for RangeFull {
-    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+    fn into_bounds(self) -> OwnedBounds {
         (Bound::Unbounded, Bound::Unbounded)
     }
 }
 
 impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
-    fn into_bounds(self) -> (Bound<Box<[u8]>>, Bound<Box<[u8]>>) {
+    fn into_bounds(self) -> OwnedBounds {
         (self.0.map(|key| copy(&key)), self.1.map(|key| copy(&key)))
     }
 }

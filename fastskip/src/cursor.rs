@@ -152,7 +152,7 @@ impl<'a> Cursor<'a> {
     /// A cursor on the first entry of `view`.
     pub(crate) fn new(view: View<'a>) -> Self {
         let mut cursor = Self { view, walker: Walker::new(), pending: Pending::Next };
-        cursor.walker.to_first(view.list);
+        cursor.walker.seek_to_first(view.list);
         cursor.skip_hidden_forward();
         cursor
     }

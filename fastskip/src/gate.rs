@@ -11,7 +11,7 @@ use crate::sync::{AtomicU64, Ordering, ord};
 
 const FROZEN: u64 = 1;
 const WRITER: u64 = 1 << 1;
-const WRITERS: u64 = (1 << 20) - 1 << 1;
+const WRITERS: u64 = ((1 << 20) - 1) << 1;
 const ATTEMPT_SHIFT: u32 = 21;
 
 /// One shard's gate.

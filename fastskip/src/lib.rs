@@ -50,7 +50,7 @@ mod validate;
 mod versions;
 mod walk;
 
-pub use bounds::KeyBounds;
+pub use bounds::{KeyBounds, OwnedBounds};
 pub use builder::{Builder, Table};
 pub use cursor::{Cursor, Entry, Iter};
 pub use error::{BatchError, InsertError, SealError};

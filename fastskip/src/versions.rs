@@ -44,43 +44,58 @@ impl<'a> Versions<'a> {
 }
 
 // Both ends take all versions of a key at once, so that they never share one.
-
-impl<'a> Iterator for Versions<'a> {
-    type Item = Version<'a>;
-
-    fn next(&mut self) -> Option<Version<'a>> {
-        let mut node = self.span.front(self.list)?;
+impl<'a> Versions<'a> {
+    /// Takes every version of the key of `first`, the first node left; returns the visible one.
+    fn take_first_key(&mut self, first: NodeRef<'a, Versioned>) -> Option<NodeRef<'a, Versioned>> {
         let mut visible = None;
-        loop {
+        let mut left = Some(first);
+        while let Some(node) = left.filter(|node| node.key() == first.key()) {
             // Newest first: the first one that is not too new.
             if visible.is_none() && node.version() <= self.seqno {
                 visible = Some(node);
             }
             self.span.pop_front(self.list);
-            let next = self.span.front(self.list);
-            if !next.is_some_and(|next| next.key() == node.key()) && visible.is_some() {
-                return visible.map(Version::of);
+            left = self.span.front(self.list);
+        }
+        visible
+    }
+
+    /// Takes every version of the key of `last`, the last node left; returns the visible one.
+    fn take_last_key(&mut self, last: NodeRef<'a, Versioned>) -> Option<NodeRef<'a, Versioned>> {
+        let mut visible = None;
+        let mut left = Some(last);
+        while let Some(node) = left.filter(|node| node.key() == last.key()) {
+            // Oldest first: the last one that is not too new.
+            if node.version() <= self.seqno {
+                visible = Some(node);
             }
-            node = next?;
+            self.span.pop_back(self.list);
+            left = self.span.back(self.list);
+        }
+        visible
+    }
+}
+
+impl<'a> Iterator for Versions<'a> {
+    type Item = Version<'a>;
+
+    fn next(&mut self) -> Option<Version<'a>> {
+        loop {
+            let first = self.span.front(self.list)?;
+            if let Some(visible) = self.take_first_key(first) {
+                return Some(Version::of(visible));
+            }
         }
     }
 }
 
 impl DoubleEndedIterator for Versions<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let mut node = self.span.back(self.list)?;
-        let mut visible = None;
         loop {
-            // Oldest first: the last one that is not too new.
-            if node.version() <= self.seqno {
-                visible = Some(node);
+            let last = self.span.back(self.list)?;
+            if let Some(visible) = self.take_last_key(last) {
+                return Some(Version::of(visible));
             }
-            self.span.pop_back(self.list);
-            let next = self.span.back(self.list);
-            if !next.is_some_and(|next| next.key() == node.key()) && visible.is_some() {
-                return visible.map(Version::of);
-            }
-            node = next?;
         }
     }
 }
@@ -188,12 +203,12 @@ impl<H: Borrow<Memtable>> MemtableCursor<H> {
 
     /// Goes to the first version. O(1).
     pub fn seek_to_first(&mut self) -> bool {
-        self.move_by(Walker::to_first)
+        self.move_by(Walker::seek_to_first)
     }
 
     /// Goes to the last version. Expected O(log n).
     pub fn seek_to_last(&mut self) -> bool {
-        self.move_by(Walker::to_last)
+        self.move_by(Walker::seek_to_last)
     }
 
     /// Goes to the newest version of `key` not newer than `seqno`, or else the first version behind it. Expected O(log n).

@@ -40,11 +40,11 @@ impl Walker {
         self.at = self.stretch.pop().unwrap_or(NIL);
     }
 
-    pub(crate) fn to_first<S: Schema>(&mut self, list: &List<S>) {
+    pub(crate) fn seek_to_first<S: Schema>(&mut self, list: &List<S>) {
         self.jump(list.after(HEAD));
     }
 
-    pub(crate) fn to_last<S: Schema>(&mut self, list: &List<S>) {
+    pub(crate) fn seek_to_last<S: Schema>(&mut self, list: &List<S>) {
         list.last(&mut self.stretch);
         self.step_back();
     }
@@ -178,7 +178,7 @@ impl Span {
     fn start<S: Schema>(list: &List<S>, lower: &Bound<Box<[u8]>>) -> Walker {
         let mut walker = Walker::new();
         match lower {
-            Bound::Unbounded => walker.to_first(list),
+            Bound::Unbounded => walker.seek_to_first(list),
             Bound::Included(key) => walker.seek(list, Target { key, version: NEWEST }),
             Bound::Excluded(key) => {
                 walker.seek(list, Target { key, version: OLDEST });
@@ -193,7 +193,7 @@ impl Span {
     fn end<S: Schema>(list: &List<S>, upper: &Bound<Box<[u8]>>) -> Walker {
         let mut walker = Walker::new();
         match upper {
-            Bound::Unbounded => walker.to_last(list),
+            Bound::Unbounded => walker.seek_to_last(list),
             Bound::Included(key) => walker.seek_for_prev(list, Target { key, version: OLDEST }),
             Bound::Excluded(key) => walker.seek_before(list, Target { key, version: NEWEST }),
         }

@@ -186,7 +186,7 @@ fn apply(list: &ConcurrentSkipList, model: &mut Model, step: &Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// Catches any read or write method that departs from a map, with snapshots held over later writes.
     #[test]

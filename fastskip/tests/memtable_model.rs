@@ -35,9 +35,10 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// `None` is a tombstone. Ordered as the table is: keys ascending, and of a key the newest first.
-type Model = BTreeMap<(Vec<u8>, Reverse<u64>), Option<Vec<u8>>>;
+type Model = BTreeMap<Key, Option<Vec<u8>>>;
+type Key = (Vec<u8>, Reverse<u64>);
 
-fn version<'a>(((key, seqno), value): (&'a (Vec<u8>, Reverse<u64>), &'a Option<Vec<u8>>)) -> Version<'a> {
+fn version<'a>(((key, seqno), value): (&'a Key, &'a Option<Vec<u8>>)) -> Version<'a> {
     let kind = if value.is_some() { Kind::Value } else { Kind::Tombstone };
     Version { key, seqno: seqno.0, kind, value: value.as_deref().unwrap_or_default() }
 }
@@ -156,7 +157,7 @@ fn apply(memtable: &Memtable, model: &mut Model, step: &Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// Catches any read or write method that departs from a map of versions, live and frozen.
     #[test]

@@ -1,0 +1,326 @@
+//! Real threads on both tables. Values carry their key, a generation and a hash of both, so that a torn or foreign value
+//! cannot pass.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+
+use fastskip::{ConcurrentSkipList, InsertError, Kind, Lookup, Memtable, Op};
+
+const KEYS: u64 = 512;
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+fn hash(key: u64, generation: u64) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one((key, generation))
+}
+
+/// `<key, generation, hash>`, padded so that lengths differ.
+fn value(number: u64, generation: u64) -> Vec<u8> {
+    let mut value = [number, generation, hash(number, generation)].map(u64::to_be_bytes).concat();
+    value.resize(24 + (generation % 50) as usize, generation as u8);
+    value
+}
+
+/// The generation of a value, which must be the whole value that some writer wrote under `number`.
+fn generation(number: u64, bytes: &[u8]) -> u64 {
+    let generation = u64::from_be_bytes(bytes[8..16].try_into().unwrap());
+    assert_eq!(bytes, value(number, generation), "a value that nobody wrote");
+    generation
+}
+
+fn number(key: &[u8]) -> u64 {
+    u64::from_be_bytes(key.try_into().unwrap())
+}
+
+/// Catches lost, torn or misplaced versions, and reads that go back in time: a reader at a published number must see,
+/// of every key, a generation at least as new as the one it saw before, whole and under its own key.
+#[test]
+fn readers_see_whole_values_that_never_go_back() {
+    let memtable = Memtable::builder().shards(3).build();
+    let (next, published, writers) = (AtomicU64::new(1), AtomicU64::new(0), AtomicUsize::new(2));
+    thread::scope(|scope| {
+        for worker in 0..2_u64 {
+            let (memtable, next, published, writers) = (&memtable, &next, &published, &writers);
+            scope.spawn(move || {
+                for step in 0..15_000_u64 {
+                    let k = step.wrapping_mul(2_654_435_761).wrapping_add(worker) % KEYS;
+                    let seqno = next.fetch_add(1, Ordering::Relaxed);
+                    memtable.put(&key(k), seqno, &value(k, seqno)).unwrap();
+                    // In order, as an engine does: nobody publishes a number before those below it are stored.
+                    while published
+                        .compare_exchange_weak(seqno - 1, seqno, Ordering::Release, Ordering::Relaxed)
+                        .is_err()
+                    {
+                        std::hint::spin_loop();
+                    }
+                }
+                writers.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| read_until_done(&memtable, &published, &writers));
+        }
+    });
+    assert_eq!(memtable.len(), 30_000);
+    memtable.validate();
+}
+
+fn read_until_done(memtable: &Memtable, published: &AtomicU64, writers: &AtomicUsize) {
+    let mut newest = vec![0; KEYS as usize];
+    let mut scans = 0;
+    while writers.load(Ordering::Relaxed) > 0 || scans == 0 {
+        let seqno = published.load(Ordering::Acquire);
+        let mut seen = HashSet::new();
+        for version in memtable.iter(seqno) {
+            let k = number(version.key);
+            assert!(version.seqno <= seqno && seen.insert(k));
+            assert_eq!(generation(k, version.value), version.seqno);
+            assert!(version.seqno >= newest[k as usize], "key {k} went back");
+            newest[k as usize] = version.seqno;
+        }
+        let known = newest.iter().filter(|generation| **generation > 0).count();
+        assert_eq!(seen.len(), known, "a key that was there is missing");
+        let backward: Vec<_> = memtable.iter(seqno).rev().map(|version| version.seqno).collect();
+        assert!(backward.iter().rev().eq(memtable.iter(seqno).map(|version| version.seqno).collect::<Vec<_>>().iter()));
+        for k in (0..KEYS).step_by(37) {
+            match memtable.get(&key(k), seqno) {
+                Lookup::Value(bytes) => assert_eq!(generation(k, bytes), newest[k as usize]),
+                other => assert!(other == Lookup::Absent && newest[k as usize] == 0),
+            }
+        }
+        scans += 1;
+    }
+}
+
+/// Catches an iterator of the live list that misses what was there when it was made, from either end.
+#[test]
+fn an_iterator_never_misses_what_was_there() {
+    let list = ConcurrentSkipList::with_shards(2);
+    (0..2000).step_by(2).for_each(|k| assert!(list.insert(&key(k), &value(k, 0))));
+    let writers = AtomicUsize::new(2);
+    thread::scope(|scope| {
+        for worker in 0..2 {
+            let (list, writers) = (&list, &writers);
+            scope.spawn(move || {
+                (0..60_000)
+                    .for_each(|i| assert!(list.insert(&key(i * 2 + 1 + worker * 120_000), &value(i * 2 + 1, 1))));
+                writers.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        let mut looks = 0;
+        while writers.load(Ordering::Relaxed) > 0 || looks == 0 {
+            let even = |k: &u64| k.is_multiple_of(2) && *k < 2000;
+            let forward: Vec<_> = list.iter().map(|entry| number(entry.key)).collect();
+            assert!(forward.is_sorted() && forward.iter().copied().filter(even).eq((0..2000).step_by(2)));
+            let backward: Vec<_> = list.iter().rev().map(|entry| number(entry.key)).filter(even).collect();
+            assert!(backward.iter().rev().copied().eq((0..2000).step_by(2)));
+            let (mut iter, mut both) = (list.iter(), HashSet::new());
+            while let Some(front) = iter.next() {
+                assert!(both.insert(number(front.key)), "yielded twice");
+                let Some(back) = iter.next_back() else { break };
+                assert!(both.insert(number(back.key)), "yielded twice");
+            }
+            assert!((0..2000).step_by(2).all(|k| both.contains(&k)));
+            looks += 1;
+        }
+    });
+    list.validate();
+}
+
+/// Catches two winners of one key, or none.
+#[test]
+fn of_threads_that_insert_one_key_exactly_one_wins() {
+    for _ in 0..200 {
+        let (list, barrier) = (ConcurrentSkipList::with_shards(2), Barrier::new(4));
+        let winners: Vec<u64> = thread::scope(|scope| {
+            let insert = |worker| {
+                let (list, barrier) = (&list, &barrier);
+                move || {
+                    barrier.wait();
+                    let (seen, stored) = list.get_or_insert(b"key", Vec::leak(value(0, worker)));
+                    assert_eq!(generation(0, seen) == worker, stored);
+                    stored.then_some(worker)
+                }
+            };
+            let threads: Vec<_> = (0..4).map(|worker| scope.spawn(insert(worker))).collect();
+            threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(winners.len(), 1);
+        assert_eq!(generation(0, list.get_live(b"key").unwrap()), winners[0]);
+        assert_eq!((list.len(), list.stats().entries), (1, 1));
+        list.validate();
+    }
+}
+
+/// Catches two callers that both believe they deleted the key.
+#[test]
+fn of_threads_that_delete_one_key_exactly_one_succeeds() {
+    let list = ConcurrentSkipList::with_shards(2);
+    (0..2000).for_each(|k| assert!(list.insert(&key(k), b"")));
+    let delete_all = || (0..2000).filter(|k| list.delete(&key(*k))).count();
+    let deleted: usize = thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(delete_all)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!((deleted, list.len(), list.stats().tombstones), (2000, 0, 2000));
+}
+
+/// Catches a frozen table that lacks an acknowledged insert, or has one that was refused.
+#[test]
+fn frozen_table_holds_exactly_what_was_acknowledged() {
+    for round in 0..60 {
+        let (list, barrier) = (ConcurrentSkipList::with_shards(1 + round % 3), Barrier::new(4));
+        let acknowledged: Vec<u64> = thread::scope(|scope| {
+            let write = |worker: u64| {
+                let (list, barrier) = (&list, &barrier);
+                move || {
+                    barrier.wait();
+                    let keys = (0..).map(|i| i * 3 + worker);
+                    keys.take_while(|k| match list.try_insert(&key(*k), &value(*k, 1)) {
+                        Ok(()) => true,
+                        Err(refusal) => {
+                            assert_eq!(refusal, InsertError::Sealed);
+                            false
+                        }
+                    })
+                    .collect::<Vec<_>>()
+                }
+            };
+            let threads: Vec<_> = (0..3).map(|worker| scope.spawn(write(worker))).collect();
+            barrier.wait();
+            (0..round * 50).for_each(|_| std::hint::spin_loop());
+            list.freeze();
+            let at_freeze: Vec<_> = list.iter().map(|entry| number(entry.key)).collect();
+            let mut all: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+            all.sort_unstable();
+            assert_eq!(at_freeze, all, "in the table when freeze returned, and acknowledged");
+            all
+        });
+        let (frozen, fresh) = list.seal().unwrap();
+        assert!(frozen.iter().map(|entry| number(entry.key)).eq(acknowledged));
+        assert!(fresh.is_empty() && fresh.insert(b"open", b""));
+        frozen.validate();
+    }
+}
+
+/// Catches a batch that a freeze cuts in two, and a freeze that does not wait for a reservation, or waits for ever for one
+/// that was dropped by a panic.
+#[test]
+fn freeze_waits_for_open_reservations_and_lets_none_in_after() {
+    for round in 0..60_u64 {
+        let memtable = Memtable::builder().shards(2).build();
+        let barrier = Barrier::new(3);
+        thread::scope(|scope| {
+            for worker in 0..2 {
+                let (memtable, barrier) = (&memtable, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    for batch in 0.. {
+                        let keys = [0, 1, 2].map(|i| key(worker << 32 | batch << 8 | i));
+                        let ops = keys.each_ref().map(|key| Op::Put { key, value: b"v" });
+                        let Ok(reservation) = memtable.reserve(&ops) else { break };
+                        if batch % 5 == 4 {
+                            let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+                                let _held = reservation;
+                                std::panic::resume_unwind(Box::new("a writer unwinds"));
+                            }));
+                            assert!(unwound.is_err());
+                        } else {
+                            assert_eq!(reservation.apply(batch * 3), 3);
+                        }
+                    }
+                });
+            }
+            barrier.wait();
+            (0..round * 50).for_each(|_| std::hint::spin_loop());
+            let frozen = memtable.freeze();
+            let count = frozen.all_versions().count();
+            assert_eq!(count % 3, 0, "a batch was cut");
+            assert_eq!(memtable.reserve(&[]).unwrap_err(), InsertError::Sealed);
+            thread::yield_now();
+            assert_eq!(frozen.all_versions().count(), count, "the frozen table changed");
+        });
+        memtable.validate();
+    }
+}
+
+/// Catches a limit on a memtable that a batch passes by more than its last entry, or a refused batch that leaves a part.
+#[test]
+fn a_batch_is_reserved_whole_or_not_at_all() {
+    let memtable = Memtable::builder().shards(2).max_entries(10).build();
+    let keys: Vec<_> = (0..16).map(key).collect();
+    let ops: Vec<_> = keys.iter().map(|key| Op::Delete { key }).collect();
+    assert_eq!(memtable.reserve(&ops).unwrap_err(), InsertError::Full);
+    assert_eq!(memtable.reserve(&ops[..8]).unwrap().apply(1), 8);
+    assert_eq!(memtable.reserve(&ops[8..11]).unwrap_err(), InsertError::Full);
+    drop(memtable.reserve(&ops[8..10]).unwrap());
+    assert_eq!(memtable.reserve(&ops[8..10]).unwrap().apply(9), 2);
+    assert_eq!(memtable.put(b"k", 99, b""), Err(InsertError::Full));
+    assert!(memtable.all_versions().all(|version| version.kind == Kind::Tombstone));
+    memtable.validate();
+
+    let small = Memtable::builder().shards(1).max_memory_bytes(4096).build();
+    let value = [0; 1000];
+    let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: &value }).collect();
+    assert_eq!(small.reserve(&ops[..6]).unwrap_err(), InsertError::Full);
+    assert_eq!(small.reserve(&ops[..4]).unwrap().apply(1), 4);
+    assert!(small.stats().memory_usage <= 4096 + 1100);
+    small.validate();
+}
+
+/// Catches figures that contradict each other while chunks move between writers.
+#[test]
+fn stats_are_consistent_at_any_moment() {
+    let list = ConcurrentSkipList::with_capacity_and_shards(256, 2, 0, 0);
+    let writers = AtomicUsize::new(3);
+    thread::scope(|scope| {
+        for worker in 0..3 {
+            let (list, writers) = (&list, &writers);
+            scope.spawn(move || {
+                (0..20_000).for_each(|i| assert!(list.insert(&key(i * 3 + worker), &[0; 40])));
+                writers.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        while writers.load(Ordering::Relaxed) > 0 {
+            let stats = list.stats();
+            assert_eq!(stats.memory_usage + stats.memory_idle, stats.memory_reserved);
+            assert!(stats.memory_wasted <= stats.memory_usage);
+            assert!((0.0..=1.0).contains(&stats.memory_utilization()));
+        }
+    });
+    list.validate();
+}
+
+/// Catches tables that reserve so much address space each that thousands do not fit.
+#[test]
+fn thousands_of_tables_can_be_open_at_once() {
+    let tables: Vec<_> = (0..4000).map(|_| Memtable::new()).collect();
+    for (i, table) in (0..).zip(&tables) {
+        table.put(&key(i), 1, b"v").unwrap();
+    }
+    assert!(tables.iter().all(|table| table.len() == 1));
+}
+
+/// Catches an owned cursor that does not keep its table alive, or cannot leave its thread.
+#[test]
+fn an_owned_cursor_outlives_every_handle_and_moves_between_threads() {
+    let memtable = Memtable::new();
+    (0..1000).for_each(|k| memtable.put(&key(k), k, &value(k, k)).unwrap());
+    let mut cursor = memtable.owned_cursor();
+    drop(memtable);
+    let sum = thread::spawn(move || {
+        let mut sum = 0;
+        let mut valid = cursor.seek_to_last();
+        while valid {
+            sum += generation(number(cursor.key()), cursor.value());
+            valid = cursor.prev();
+        }
+        sum
+    });
+    assert_eq!(sum.join().unwrap(), 499_500);
+}
