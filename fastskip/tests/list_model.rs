@@ -111,15 +111,9 @@ fn compare_bounds(list: &ConcurrentSkipList, model: &Model, a: &[u8], b: &[u8]) 
 /// Takes from both ends in turns, and puts the halves together again.
 fn from_both_ends<'a>(mut range: impl DoubleEndedIterator<Item = Entry<'a>>) -> Vec<Entry<'a>> {
     let (mut front, mut back) = (Vec::new(), Vec::new());
-    loop {
-        match range.next() {
-            Some(entry) => front.push(entry),
-            None => break,
-        }
-        match range.next_back() {
-            Some(entry) => back.push(entry),
-            None => break,
-        }
+    while let Some(entry) = range.next() {
+        front.push(entry);
+        back.extend(range.next_back());
     }
     assert_eq!((range.next(), range.next_back()), (None, None));
     front.extend(back.into_iter().rev());
