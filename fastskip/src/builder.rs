@@ -5,13 +5,9 @@ use core::marker::PhantomData;
 use std::io;
 
 use crate::config::Config;
-use crate::{ConcurrentSkipList, Memtable};
 
 /// A table that a [`Builder`] can make.
 pub trait Table: sealed::FromConfig {}
-
-impl Table for ConcurrentSkipList {}
-impl Table for Memtable {}
 
 pub(crate) mod sealed {
     use super::{Config, io};

@@ -1,11 +1,6 @@
-//! Why a write was refused, or a table not made.
-
-use std::fmt;
-use std::io;
+//! Why a write was refused.
 
 use thiserror::Error;
-
-use crate::ConcurrentSkipList;
 
 /// Why one write was refused. The table is as usable after any of these as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
@@ -37,27 +32,4 @@ pub enum BatchError {
         /// Entries that it did not.
         failed: usize,
     },
-}
-
-/// A successor table could not be made, so nothing was sealed: [`into_list`](Self::into_list) gives the list back.
-#[derive(Error)]
-#[error("cannot reserve the arena of the next table")]
-pub struct SealError {
-    pub(crate) list: Box<ConcurrentSkipList>,
-    #[source]
-    pub(crate) source: io::Error,
-}
-
-impl SealError {
-    /// The list, still open for writes.
-    #[must_use]
-    pub fn into_list(self) -> ConcurrentSkipList {
-        *self.list
-    }
-}
-
-impl fmt::Debug for SealError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SealError").field("source", &self.source).finish_non_exhaustive()
-    }
 }

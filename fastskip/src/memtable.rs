@@ -5,30 +5,16 @@ use core::ops::Deref;
 use std::io;
 
 use crate::bounds::KeyBounds;
-use crate::builder::{Builder, sealed};
+use crate::builder::{Builder, Table, sealed};
 use crate::error::InsertError;
 use crate::list::{List, Pass};
 use crate::node::{Draft, Kind};
-use crate::search::{NodeRef, Schema, Target};
+use crate::search::{Schema, Target};
 use crate::stats::Stats;
-use crate::sync::{Arc, Ordering};
+use crate::sync::Arc;
 use crate::thread;
-use crate::versions::{AllVersions, MemtableCursor, OwnedCursor, Versions};
+use crate::versions::{AllVersions, Versioned, Versions};
 use crate::walk::Span;
-
-/// Nodes of a memtable: any number to a key, told apart by sequence number, the newest first.
-#[derive(Debug)]
-pub(crate) struct Versioned;
-
-impl Schema for Versioned {
-    const META_WORDS: usize = 1;
-
-    #[inline(always)]
-    fn version(node: NodeRef<'_, Self>) -> u64 {
-        // Relaxed: written once, before the link that led here was published.
-        node.meta(0).load(Ordering::Relaxed)
-    }
-}
 
 /// One write of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +104,8 @@ impl sealed::FromConfig for Memtable {
         Ok(Self { list: Arc::new(List::new(settings.0)?) })
     }
 }
+
+impl Table for Memtable {}
 
 impl Default for Memtable {
     fn default() -> Self {
@@ -308,18 +296,6 @@ impl Memtable {
     #[must_use]
     pub fn all_versions(&self) -> AllVersions<'_> {
         AllVersions::new(&self.list, Span::all())
-    }
-
-    /// A cursor over every version, on none at first.
-    #[must_use]
-    pub fn cursor(&self) -> MemtableCursor<&Self> {
-        MemtableCursor::new(self)
-    }
-
-    /// A cursor over every version that keeps the table alive by itself, on none at first.
-    #[must_use]
-    pub fn owned_cursor(&self) -> OwnedCursor {
-        MemtableCursor::new(self.clone())
     }
 }
 

@@ -1,14 +1,13 @@
 //! The simple table: byte keys, the first write of a key wins, a delete leaves a tombstone.
 
 use core::fmt;
-use core::ops::Deref;
 use std::io;
 
 use crate::bounds::KeyBounds;
-use crate::builder::{Builder, sealed};
+use crate::builder::{Builder, Table, sealed};
 use crate::config::Config;
 use crate::cursor::{Cursor, Entry, Iter, View};
-use crate::error::{BatchError, InsertError, SealError};
+use crate::error::{BatchError, InsertError};
 use crate::list::{List, Pass};
 use crate::node::{Draft, Kind};
 use crate::search::{NodeRef, Schema, Target};
@@ -99,7 +98,7 @@ impl ConcurrentSkipList {
         Builder::new()
     }
 
-    fn from_settings(config: Config) -> io::Result<Self> {
+    pub(crate) fn from_settings(config: Config) -> io::Result<Self> {
         Ok(Self { list: List::new(config)?, clock: Clock::new() })
     }
 }
@@ -109,6 +108,8 @@ impl sealed::FromConfig for ConcurrentSkipList {
         Self::from_settings(settings.0)
     }
 }
+
+impl Table for ConcurrentSkipList {}
 
 impl Default for ConcurrentSkipList {
     fn default() -> Self {
@@ -266,6 +267,10 @@ impl ConcurrentSkipList {
 
 /// Reading.
 impl ConcurrentSkipList {
+    pub(crate) fn config(&self) -> &Config {
+        self.list.config()
+    }
+
     fn live(&self) -> View<'_> {
         View { list: &self.list, clock: &self.clock, until: View::LIVE }
     }
@@ -347,21 +352,6 @@ impl ConcurrentSkipList {
     /// they stored is in the list for good. Blocks only while writers are inside.
     pub fn freeze(&self) {
         self.list.freeze();
-    }
-
-    /// Freezes the list and makes an empty one with the same settings.
-    ///
-    /// # Errors
-    /// The system refuses the new list's address range. Nothing was frozen; [`SealError::into_list`] gives the list back.
-    pub fn seal(self) -> Result<(FrozenMemtable, Self), SealError> {
-        let config = Config { seed: Config::default().seed, ..self.list.config().clone() };
-        match Self::from_settings(config) {
-            Ok(fresh) => {
-                self.freeze();
-                Ok((FrozenMemtable { list: self }, fresh))
-            }
-            Err(source) => Err(SealError { list: Box::new(self), source }),
-        }
     }
 
     /// Empties the list and opens it again. Its memory stays with it. That nothing borrowed from it is left is what
@@ -485,33 +475,5 @@ impl fmt::Debug for ConcurrentSkipList {
             .field("memory_usage", &stats.memory_usage)
             .field("sealed", &stats.is_sealed)
             .finish_non_exhaustive()
-    }
-}
-
-/// A sealed list. It reads as the list it was ([`Deref`]); its writes all say [`Sealed`](InsertError::Sealed).
-pub struct FrozenMemtable {
-    list: ConcurrentSkipList,
-}
-
-impl Deref for FrozenMemtable {
-    type Target = ConcurrentSkipList;
-
-    fn deref(&self) -> &ConcurrentSkipList {
-        &self.list
-    }
-}
-
-impl<'a> IntoIterator for &'a FrozenMemtable {
-    type Item = Entry<'a>;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        self.list.iter()
-    }
-}
-
-impl fmt::Debug for FrozenMemtable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FrozenMemtable").field("len", &self.list.len()).finish_non_exhaustive()
     }
 }

@@ -3,11 +3,11 @@
 use core::fmt;
 
 use crate::bounds::KeyBounds;
-use crate::cursor::{Cursor, Iter, View};
+use crate::cursor::{Cursor, Entry, Iter, View};
 use crate::walk::Span;
 
 #[cfg(doc)]
-use crate::{ConcurrentSkipList, Entry};
+use crate::ConcurrentSkipList;
 
 /// What a list held when [`ConcurrentSkipList::snapshot`] was called. It never changes: inserts that were in flight are
 /// in it for good or not at all, and deletions that came later do not show. Taking one costs one atomic step; it holds
@@ -63,7 +63,7 @@ impl<'a> Snapshot<'a> {
 }
 
 impl<'a> IntoIterator for &Snapshot<'a> {
-    type Item = crate::Entry<'a>;
+    type Item = Entry<'a>;
     type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Iter<'a> {

@@ -1,0 +1,82 @@
+//! Sealing: a list becomes a frozen table, and an empty list takes its place.
+
+use core::fmt;
+use core::ops::Deref;
+use std::io;
+
+use thiserror::Error;
+
+use crate::config::Config;
+use crate::cursor::{Entry, Iter};
+use crate::skiplist::ConcurrentSkipList;
+
+#[cfg(doc)]
+use crate::InsertError;
+
+impl ConcurrentSkipList {
+    /// Freezes the list and makes an empty one with the same settings.
+    ///
+    /// # Errors
+    /// The system refuses the new list's address range. Nothing was frozen; [`SealError::into_list`] gives the list back.
+    pub fn seal(self) -> Result<(FrozenMemtable, Self), SealError> {
+        let config = Config { seed: Config::default().seed, ..self.config().clone() };
+        match Self::from_settings(config) {
+            Ok(fresh) => {
+                self.freeze();
+                Ok((FrozenMemtable { list: self }, fresh))
+            }
+            Err(source) => Err(SealError { list: Box::new(self), source }),
+        }
+    }
+}
+
+/// A sealed list. It reads as the list it was ([`Deref`]); its writes all say [`Sealed`](InsertError::Sealed).
+pub struct FrozenMemtable {
+    list: ConcurrentSkipList,
+}
+
+impl Deref for FrozenMemtable {
+    type Target = ConcurrentSkipList;
+
+    fn deref(&self) -> &ConcurrentSkipList {
+        &self.list
+    }
+}
+
+impl<'a> IntoIterator for &'a FrozenMemtable {
+    type Item = Entry<'a>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.list.iter()
+    }
+}
+
+impl fmt::Debug for FrozenMemtable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrozenMemtable").field("len", &self.list.len()).finish_non_exhaustive()
+    }
+}
+
+/// A successor table could not be made, so nothing was sealed: [`into_list`](Self::into_list) gives the list back.
+#[derive(Error)]
+#[error("cannot reserve the arena of the next table")]
+pub struct SealError {
+    list: Box<ConcurrentSkipList>,
+    #[source]
+    source: io::Error,
+}
+
+impl SealError {
+    /// The list, still open for writes.
+    #[must_use]
+    pub fn into_list(self) -> ConcurrentSkipList {
+        *self.list
+    }
+}
+
+impl fmt::Debug for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealError").field("source", &self.source).finish_non_exhaustive()
+    }
+}
