@@ -173,7 +173,7 @@ impl Memtable {
 
     /// Refuses every later reservation with [`Sealed`](InsertError::Sealed), waits until the open ones are applied or
     /// dropped (by unwinding too), and returns the table as it then is for good. A thread that calls this while it holds
-    /// a reservation of the same table waits for itself, for ever.
+    /// a reservation of the same table waits for itself, for ever; so does any for a reservation that was leaked.
     pub fn freeze(&self) -> FrozenVersions {
         self.list.freeze();
         FrozenVersions { memtable: self.clone() }

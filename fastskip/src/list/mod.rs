@@ -15,21 +15,25 @@
 //! I7 seal: writers pass through a gate, see `gate.rs`.
 //! I9 piece: see `key.rs`.
 
+mod figures;
+mod pass;
+mod stretch;
+
 use std::io;
 use std::marker::PhantomData;
 
 use crate::arena::{Arena, Layout};
 use crate::budget::Budget;
 use crate::config::Config;
-use crate::error::InsertError;
-use crate::gate::{Left, Refusal};
-use crate::height::{MAX_HEIGHT, height, mix};
+use crate::height::{MAX_HEIGHT, mix};
 use crate::key::{self, Piece};
-use crate::node::{Draft, HEAD, HEAD_WORDS, Link, NIL, Node};
+use crate::node::{HEAD, HEAD_WORDS, Link, NIL, Node};
 use crate::search::{Finger, NodeRef, Schema, Target};
-use crate::stats::{Stats, Totals, ratio};
-use crate::storage::{Storage, WORD};
+use crate::storage::Storage;
 use crate::sync::{AtomicBool, AtomicU32, Condvar, Mutex, Ordering, PoisonError, ord};
+
+pub(crate) use pass::Pass;
+pub(crate) use stretch::Stretch;
 
 /// An arena, and the sorted list of nodes in it.
 #[derive(Debug)]
@@ -47,13 +51,6 @@ pub(crate) struct List<S> {
     /// Where a freezing thread waits for the last writer.
     drain: (Mutex<()>, Condvar),
     schema: PhantomData<S>,
-}
-
-/// A writer's stay inside a shard's gate.
-pub(crate) struct Pass<'a, S: Schema> {
-    list: &'a List<S>,
-    shard: usize,
-    ticket: u64,
 }
 
 /// Where a node belongs at one level.
@@ -228,76 +225,8 @@ impl<S: Schema> List<S> {
     }
 }
 
-/// The most recent nodes of a walk along level 0, for going back: one descent serves a stretch of steps.
-#[derive(Debug, Clone)]
-pub(crate) struct Stretch {
-    nodes: [u32; Self::LEN],
-    pushed: usize,
-    left: usize,
-}
-
-impl Stretch {
-    /// A walk from this level is 16 nodes long in the mean.
-    const LEVEL: usize = 4;
-    const LEN: usize = 32;
-
-    pub(crate) fn new() -> Self {
-        Self { nodes: [NIL; Self::LEN], pushed: 0, left: 0 }
-    }
-
-    pub(crate) fn clear(&mut self) {
-        (self.pushed, self.left) = (0, 0);
-    }
-
-    fn push(&mut self, off: u32) {
-        self.nodes[self.pushed % Self::LEN] = off;
-        self.pushed += 1;
-        self.left = (self.left + 1).min(Self::LEN);
-    }
-
-    /// The last node, taken off.
-    pub(crate) fn pop(&mut self) -> Option<u32> {
-        self.left = self.left.checked_sub(1)?;
-        self.pushed -= 1;
-        Some(self.nodes[self.pushed % Self::LEN])
-    }
-}
-
 /// Writing.
 impl<S: Schema> List<S> {
-    /// Enters `shard` (any number; it is folded) for `attempts` inserts.
-    #[inline]
-    pub(crate) fn enter(&self, shard: usize, attempts: u64) -> Result<Pass<'_, S>, InsertError> {
-        let shard = shard % self.config.shards;
-        match self.arena.shard(shard).gate.enter(attempts) {
-            Ok(ticket) => Ok(Pass { list: self, shard, ticket }),
-            Err((refusal, left)) => Err(self.turned_away(refusal, left)),
-        }
-    }
-
-    #[cold]
-    fn turned_away(&self, refusal: Refusal, left: Left) -> InsertError {
-        self.left(left);
-        match refusal {
-            Refusal::Frozen => InsertError::Sealed,
-            Refusal::Crowded => InsertError::Full,
-        }
-    }
-
-    #[inline]
-    fn left(&self, left: Left) {
-        if left == Left::Drained {
-            self.wake_freezer();
-        }
-    }
-
-    #[cold]
-    fn wake_freezer(&self) {
-        // The lock lies between the freezer's look and its wait, so the wake-up cannot fall between them.
-        let _looking = self.drain.0.lock().unwrap_or_else(PoisonError::into_inner);
-        self.drain.1.notify_all();
-    }
-
     /// Turns away every later writer, and returns when none is inside.
     pub(crate) fn freeze(&self) {
         for shard in self.arena.shards() {
@@ -382,169 +311,5 @@ impl<S: Schema> List<S> {
         }
         let next = self.node(step.link.to).key();
         Piece::of(next, key::compare(key, next, step.shared).1)
-    }
-
-    /// Notes that a limit was hit, if that is why an allocation failed.
-    #[cold]
-    fn refused(&self) -> InsertError {
-        if self.arena.is_handed_out() || self.budget.is_spent(self.leases()) {
-            self.full.store(true, Ordering::Relaxed);
-        }
-        InsertError::Full
-    }
-
-    /// Whether a limit is reached.
-    pub(crate) fn is_full(&self) -> bool {
-        self.full.load(Ordering::Relaxed) || self.arena.is_spent() || self.budget.is_spent(self.leases())
-    }
-
-    fn leases(&self) -> impl ExactSizeIterator<Item = &crate::budget::Lease> {
-        self.arena.shards().map(|shard| &shard.lease)
-    }
-}
-
-impl<S: Schema> Drop for Pass<'_, S> {
-    #[inline]
-    fn drop(&mut self) {
-        self.list.left(self.list.arena.shard(self.shard).gate.leave());
-    }
-}
-
-impl<'a, S: Schema> Pass<'a, S> {
-    /// The list inside whose gate this is.
-    #[inline]
-    pub(crate) fn list(&self) -> &'a List<S> {
-        self.list
-    }
-
-    /// The height of this stay's `index`-th node.
-    #[inline]
-    pub(crate) fn height(&self, index: usize) -> usize {
-        let ticket = self.ticket + index as u64;
-        height(self.list.seed, ticket * self.list.config.shards as u64 + self.shard as u64)
-    }
-
-    /// Takes `words` in one piece, and `entries` off the budget. The last `tail` words may lie past the limit.
-    #[inline]
-    pub(crate) fn reserve(&self, entries: u64, words: u64, tail: u64) -> Result<u32, InsertError> {
-        let list = self.list;
-        let Ok(small) = u32::try_from(words) else { return Err(InsertError::TooLarge) };
-        if list.full.load(Ordering::Relaxed) {
-            return Err(InsertError::Full);
-        }
-        if !list.budget.take(entries, &list.arena.shard(self.shard).lease, list.leases()) {
-            return Err(list.refused());
-        }
-        if let Some(off) = list.arena.alloc(self.shard, small, tail as u32) {
-            return Ok(off);
-        }
-        list.budget.give_back(entries);
-        if list.arena.could_hold(words) { Err(list.refused()) } else { Err(InsertError::TooLarge) }
-    }
-
-    /// Writes the bytes of `draft` into the piece at `start` that was reserved for it; returns the node's offset.
-    ///
-    /// # Safety
-    /// `draft.words(S::META_WORDS)` words from `start` on came from [`reserve`](Self::reserve) and were used for nothing
-    /// else.
-    #[inline]
-    pub(crate) unsafe fn write(&self, draft: &Draft<'_>, start: u32, meta: &[u64]) -> u32 {
-        debug_assert_eq!(meta.len(), S::META_WORDS);
-        let storage = &self.list.arena.storage;
-        let off = start + draft.height as u32 - 1;
-        // SAFETY: the piece is ours, and its tower begins at `start`.
-        unsafe { draft.write(storage, off, S::META_WORDS) };
-        for (index, word) in meta.iter().enumerate() {
-            // SAFETY: the piece is ours; meta words follow the tower and are atomics from the start.
-            let place = unsafe { Node { storage, off }.meta(index) };
-            place.store(*word, Ordering::Relaxed);
-        }
-        off
-    }
-
-    /// Counts what this stay stored.
-    #[inline]
-    pub(crate) fn count(&self, entries: u64, tombstones: u64, key_bytes: u64, value_bytes: u64) {
-        let counts = &self.list.arena.shard(self.shard).counts;
-        counts.stored(entries, key_bytes, value_bytes);
-        if tombstones != 0 {
-            counts.deleted(tombstones);
-        }
-    }
-
-    /// Counts an entry that became a tombstone.
-    pub(crate) fn count_deleted(&self) {
-        self.list.arena.shard(self.shard).counts.deleted(1);
-    }
-
-    /// Counts what this stay reserved for nothing.
-    #[cold]
-    pub(crate) fn waste(&self, entries: u64, words: u32) {
-        self.list.arena.count_waste(self.shard, words);
-        self.list.budget.give_back(entries);
-    }
-}
-
-/// Figures.
-impl<S: Schema> List<S> {
-    fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for shard in self.arena.shards() {
-            shard.counts.add_to(&mut totals);
-        }
-        totals
-    }
-
-    /// Entries stored, less those deleted since.
-    pub(crate) fn live(&self) -> usize {
-        let totals = self.totals();
-        totals.entries.saturating_sub(totals.tombstones) as usize
-    }
-
-    /// Entries stored.
-    pub(crate) fn entries(&self) -> usize {
-        self.totals().entries as usize
-    }
-
-    /// All figures; `len` counts live entries.
-    pub(crate) fn stats(&self) -> Stats {
-        let totals = self.totals();
-        let usage = self.arena.usage();
-        let bytes = |words: u64| (words * WORD as u64) as usize;
-        Stats {
-            len: totals.entries.saturating_sub(totals.tombstones) as usize,
-            entries: totals.entries as usize,
-            tombstones: totals.tombstones as usize,
-            total_inserts: self.arena.shards().map(|shard| shard.gate.attempts() as usize).sum(),
-            memory_usage: bytes(usage.reserved - usage.idle),
-            memory_reserved: bytes(usage.reserved),
-            memory_idle: bytes(usage.idle),
-            memory_wasted: bytes(usage.wasted),
-            avg_key_size: ratio(totals.key_bytes, totals.entries),
-            avg_value_size: ratio(totals.value_bytes, totals.entries),
-            max_memory_bytes: self.config.max_memory_bytes,
-            max_entries: self.config.max_entries,
-            is_sealed: self.is_frozen(),
-            is_under_backpressure: self.is_under_backpressure(),
-        }
-    }
-
-    /// Whether the configured part of a limit is used up, now or ever before.
-    pub(crate) fn is_under_backpressure(&self) -> bool {
-        if self.pressed.load(Ordering::Relaxed) {
-            return true;
-        }
-        let part = self.config.backpressure_at;
-        let memory = self.config.max_memory_bytes as f64 * part;
-        let pressed = (memory > 0.0 && self.arena.uses_at_least(memory as u64 / WORD as u64))
-            || (self.config.max_entries > 0 && self.spent_entries() as f64 >= self.config.max_entries as f64 * part);
-        if pressed {
-            self.pressed.store(true, Ordering::Relaxed);
-        }
-        pressed
-    }
-
-    fn spent_entries(&self) -> u64 {
-        self.budget.limit().saturating_sub(self.budget.remaining(self.leases()))
     }
 }
