@@ -1,0 +1,225 @@
+//! Integers and byte strings as they stand in files: little endian, varints in base 128, lengths before bytes.
+//!
+//! Every reader here takes untrusted bytes: a [`Reader`] returns `None` instead of panicking, checks a length
+//! against what is left before it hands out a slice, and never allocates. Checksums are xxh3, seeded with where
+//! the bytes belong, so that right bytes in a wrong place do not pass.
+
+use std::path::Path;
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use crate::error::Error;
+
+/// The most bytes a varint of 32 bits takes.
+pub(crate) const MAX_VARINT32_LEN: usize = 5;
+
+/// The hash of a user key, as the filters use it. Part of the table format.
+pub(crate) fn key_hash(key: &[u8]) -> u64 {
+    xxh3_64(key)
+}
+
+/// The checksum of `bytes` that belong where `seed` says; see [`seed`].
+pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
+    xxh3_64_with_seed(bytes, seed)
+}
+
+/// Mixes the numbers that say where bytes belong (file number, offset, salt) into the seed of their checksum.
+pub(crate) fn seed<const N: usize>(place: [u64; N]) -> u64 {
+    place.iter().fold(N as u64, |seed, part| xxh3_64_with_seed(&part.to_le_bytes(), seed))
+}
+
+pub(crate) fn put_u32(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(crate) fn put_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a varint length and the bytes. The caller has checked the length against its limit.
+pub(crate) fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Bytes that do not decode: where in them, and what was expected there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    /// Offset within the decoded bytes.
+    pub(crate) offset: usize,
+    /// What was expected.
+    pub(crate) expected: &'static str,
+}
+
+impl Malformed {
+    /// The corruption this is, in `file`, whose decoded bytes started at `base`.
+    pub(crate) fn in_file(self, file: &Path, base: u64) -> Error {
+        let Self { offset, expected } = self;
+        Error::corruption(file, base, format!("expected {expected} at byte {offset} of the decoded bytes"))
+    }
+}
+
+/// A cursor over untrusted bytes. A getter that returns `None` may have consumed part of the bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, len: bytes.len() }
+    }
+
+    /// Bytes consumed so far.
+    pub(crate) fn position(&self) -> usize {
+        self.len - self.rest.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The bytes not consumed yet.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// The error of something else than `expected` standing here.
+    pub(crate) fn malformed(&self, expected: &'static str) -> Malformed {
+        Malformed { offset: self.position(), expected }
+    }
+
+    pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        Some(*head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A varint of at most 64 bits; `None` if it is cut off or larger.
+    pub(crate) fn varint(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte has room for one bit.
+            if shift == 63 && bits > 1 {
+                return None;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn varint32(&mut self) -> Option<u32> {
+        self.varint()?.try_into().ok()
+    }
+
+    /// A byte string behind its varint length, which may be at most `max`.
+    pub(crate) fn prefixed(&mut self, max: usize) -> Option<&'a [u8]> {
+        let len = usize::try_from(self.varint()?).ok()?;
+        if len > max {
+            return None;
+        }
+        self.bytes(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn varints_end_where_they_should_at_each_length() {
+        // Catches an off-by-one in the shift, and an eleventh byte or 65th bit accepted.
+        for bits in 0..=64u32 {
+            let value = if bits == 64 { u64::MAX } else { (1u64 << bits) - 1 };
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            assert_eq!(out.len(), (bits.max(1) as usize).div_ceil(7));
+            assert_eq!(Reader::new(&out).varint(), Some(value));
+            assert_eq!(Reader::new(&out[..out.len() - 1]).varint(), None);
+            assert_eq!(Reader::new(&out).varint32(), u32::try_from(value).ok());
+        }
+        assert_eq!(Reader::new(&[0xff; 10]).varint(), None);
+        assert_eq!(Reader::new(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2]).varint(), None);
+    }
+
+    #[test]
+    fn a_prefixed_string_past_its_limit_or_its_bytes_is_refused() {
+        // Catches a length trusted before it is compared with what is there.
+        let mut out = Vec::new();
+        put_prefixed(&mut out, b"abc");
+        assert_eq!(Reader::new(&out).prefixed(3), Some(&b"abc"[..]));
+        assert_eq!(Reader::new(&out).prefixed(2), None);
+        assert_eq!(Reader::new(&out[..3]).prefixed(3), None);
+        put_varint(&mut out, u64::MAX);
+        let mut reader = Reader::new(&out[4..]);
+        assert_eq!(reader.prefixed(usize::MAX), None);
+    }
+
+    #[test]
+    fn equal_bytes_in_different_places_have_different_checksums() {
+        // Catches a seed that drops one of the numbers, or is the same for swapped ones.
+        let sums = [[1, 2, 3], [1, 2, 4], [1, 3, 3], [2, 2, 3], [2, 1, 3], [3, 2, 1], [0, 0, 0]]
+            .map(|place| checksum(b"frame", seed(place)));
+        for (i, a) in sums.iter().enumerate() {
+            assert!(!sums[..i].contains(a));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn mixed_fields_round_trip(
+            a in any::<u32>(), b in any::<u64>(), c in any::<u64>(), d in any::<u8>(),
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            // Catches a writer and a reader that disagree on width, order or position.
+            let mut out = vec![d];
+            put_u32(&mut out, a);
+            put_u64(&mut out, b);
+            put_varint(&mut out, c);
+            put_prefixed(&mut out, &bytes);
+            let mut reader = Reader::new(&out);
+            prop_assert_eq!(reader.u8(), Some(d));
+            prop_assert_eq!(reader.u32(), Some(a));
+            prop_assert_eq!(reader.u64(), Some(b));
+            prop_assert_eq!(reader.varint(), Some(c));
+            prop_assert_eq!(reader.prefixed(300), Some(&bytes[..]));
+            prop_assert!(reader.is_empty() && reader.rest().is_empty());
+            prop_assert_eq!(reader.position(), out.len());
+            prop_assert_eq!(reader.u8(), None);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Opening a database with options of the caller's.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Db;
+use crate::error::Result;
+use crate::fs::{FileSystem, StdFs};
+use crate::options::{Compression, Options};
+use crate::types::Durability;
+
+/// How a database is to be opened: made by [`Db::builder`], ends with [`Builder::open`].
+///
+/// ```
+/// # fn main() -> mini_engine::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path();
+/// let db = mini_engine::Db::builder(path).memtable_bytes(1 << 20).open()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is opened before `open`"]
+pub struct Builder {
+    path: PathBuf,
+    options: Options,
+    fs: Arc<dyn FileSystem>,
+}
+
+impl Builder {
+    pub(super) fn new(path: &Path) -> Builder {
+        Builder { path: path.to_path_buf(), options: Options::default(), fs: Arc::new(StdFs) }
+    }
+
+    /// Replaces all options.
+    pub fn options(mut self, options: Options) -> Builder {
+        self.options = options;
+        self
+    }
+
+    /// See [`Options::memtable_bytes`].
+    pub fn memtable_bytes(self, bytes: usize) -> Builder {
+        self.with(|options| options.memtable_bytes(bytes))
+    }
+
+    /// See [`Options::immutable_memtables`].
+    pub fn immutable_memtables(self, count: usize) -> Builder {
+        self.with(|options| options.immutable_memtables(count))
+    }
+
+    /// See [`Options::l0_trigger`].
+    pub fn l0_trigger(self, tables: usize) -> Builder {
+        self.with(|options| options.l0_trigger(tables))
+    }
+
+    /// See [`Options::block_bytes`].
+    pub fn block_bytes(self, bytes: usize) -> Builder {
+        self.with(|options| options.block_bytes(bytes))
+    }
+
+    /// See [`Options::filter_bits_per_key`].
+    pub fn filter_bits_per_key(self, bits: u32) -> Builder {
+        self.with(|options| options.filter_bits_per_key(bits))
+    }
+
+    /// See [`Options::compression`].
+    pub fn compression(self, compression: Compression) -> Builder {
+        self.with(|options| options.compression(compression))
+    }
+
+    /// See [`Options::cache_bytes`].
+    pub fn cache_bytes(self, bytes: u64) -> Builder {
+        self.with(|options| options.cache_bytes(bytes))
+    }
+
+    /// See [`Options::durability`].
+    pub fn durability(self, durability: Durability) -> Builder {
+        self.with(|options| options.durability(durability))
+    }
+
+    /// See [`Options::create_if_missing`].
+    pub fn create_if_missing(self, create: bool) -> Builder {
+        self.with(|options| options.create_if_missing(create))
+    }
+
+    /// The file system that the database lives in; the machine's own by default. Fault doubles go in here.
+    pub fn file_system(mut self, fs: Arc<dyn FileSystem>) -> Builder {
+        self.fs = fs;
+        self
+    }
+
+    /// Opens the database: recovers it, or creates it if the options allow.
+    ///
+    /// Writes that were logged and not flushed are written to tables and synced first, so this takes time in proportion
+    /// to them; the rest is in proportion to the number of tables.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an option out of range;
+    /// [`Error::Locked`](crate::Error::Locked) while another handle, snapshot or iterator has it open, in this process
+    /// too; [`Error::NotADatabase`](crate::Error::NotADatabase);
+    /// [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion); [`Error::Corruption`](crate::Error::Corruption)
+    /// if what was durable is damaged or missing; nothing is changed then; [`Error::Io`](crate::Error::Io).
+    pub fn open(self) -> Result<Db> {
+        Db::open_with(self.fs, &self.path, self.options)
+    }
+
+    fn with(mut self, set: impl FnOnce(Options) -> Options) -> Builder {
+        self.options = set(self.options);
+        self
+    }
+}

@@ -1,0 +1,166 @@
+//! Ordered reads that lend keys and values: [`Cursor`], over the keys of a [`KeyRange`].
+//!
+//! A cursor reads one pinned view at one sequence number, whatever is written, flushed or merged meanwhile. It may
+//! outlive every handle; the directory stays locked until it is gone.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use super::read::Pinned;
+use crate::error::{Error, Result};
+use crate::iter::{MergeIter, VisibleIter};
+use crate::types::Slice;
+
+/// The keys that a scan may show.
+#[derive(Debug, Clone)]
+pub(super) struct KeyRange {
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+}
+
+impl KeyRange {
+    pub(super) fn all() -> KeyRange {
+        KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded }
+    }
+
+    pub(super) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> KeyRange {
+        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        KeyRange { lower: owned(bounds.start_bound()), upper: owned(bounds.end_bound()) }
+    }
+
+    /// From the prefix itself to the first key that does not start with it: the prefix with its last byte that can grow
+    /// grown by one, and nothing behind it. A prefix of 0xff bytes has no such key.
+    pub(super) fn prefix(prefix: &[u8]) -> KeyRange {
+        let mut end = prefix.to_vec();
+        while end.last() == Some(&u8::MAX) {
+            end.pop();
+        }
+        let upper = match end.last_mut() {
+            Some(last) => {
+                *last += 1;
+                Bound::Excluded(end)
+            }
+            None => Bound::Unbounded,
+        };
+        KeyRange { lower: Bound::Included(prefix.to_vec()), upper }
+    }
+}
+
+/// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
+///
+/// A new cursor stands nowhere: seek first. After an error it stands nowhere too, and may seek again.
+///
+/// ```
+/// # fn main() -> mini_engine::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = mini_engine::Db::open(dir.path())?;
+/// db.insert("a", "1")?;
+/// db.insert("b", "2")?;
+/// let mut cursor = db.cursor();
+/// cursor.seek_to_first()?;
+/// while cursor.valid() {
+///     println!("{:?} = {:?}", cursor.key(), cursor.value());
+///     cursor.advance()?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Cursor {
+    /// Made by the first seek. Before `source`, so that the open tables go before the lock on the directory does.
+    entries: Option<VisibleIter<MergeIter>>,
+    range: KeyRange,
+    source: Result<Arc<Pinned>>,
+}
+
+impl Cursor {
+    /// A cursor over the part of `source` in `range`. If there is no source every seek returns its error.
+    pub(super) fn new(source: Result<Arc<Pinned>>, range: KeyRange) -> Cursor {
+        Cursor { entries: None, range, source }
+    }
+
+    /// Whether the cursor stands on an entry.
+    pub fn valid(&self) -> bool {
+        self.entries.as_ref().is_some_and(VisibleIter::valid)
+    }
+
+    /// The key of the entry that the cursor stands on; empty if it stands on none.
+    pub fn key(&self) -> &[u8] {
+        self.entries.as_ref().filter(|entries| entries.valid()).map_or(&[], VisibleIter::key)
+    }
+
+    /// The value of the entry that the cursor stands on; empty if it stands on none.
+    pub fn value(&self) -> &[u8] {
+        self.entries.as_ref().filter(|entries| entries.valid()).map_or(&[], VisibleIter::value)
+    }
+
+    /// Goes to the first entry. O(sources * log n).
+    ///
+    /// # Errors
+    /// What reading tables can fail with: [`Error::Io`], [`Error::Corruption`]; [`Error::Closed`] if the database was
+    /// closed when the cursor was made. The same holds for every other move.
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        self.entries()?.seek_to_first()
+    }
+
+    /// Goes to the last entry. O(sources * log n). Errors as of [`Cursor::seek_to_first`].
+    pub fn seek_to_last(&mut self) -> Result<()> {
+        self.entries()?.seek_to_last()
+    }
+
+    /// Goes to the first entry whose key is at or after `key`. O(sources * log n). Errors as of
+    /// [`Cursor::seek_to_first`].
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.entries()?.seek(key.as_ref())
+    }
+
+    /// Goes to the last entry whose key is at or before `key`. O(sources * log n). Errors as of
+    /// [`Cursor::seek_to_first`].
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.entries()?.seek_for_prev(key.as_ref())
+    }
+
+    /// Goes to the next entry; from the last one, or from nowhere, to nowhere. Errors as of [`Cursor::seek_to_first`].
+    pub fn advance(&mut self) -> Result<()> {
+        self.entries()?.next()
+    }
+
+    /// Goes to the entry before; from the first one, or from nowhere, to nowhere. Errors as of
+    /// [`Cursor::seek_to_first`].
+    pub fn retreat(&mut self) -> Result<()> {
+        self.entries()?.prev()
+    }
+
+    /// The value of the current entry, shared with the cached block it is in where that is possible.
+    pub(super) fn value_slice(&self) -> Slice {
+        self.entries.as_ref().map_or_else(|| Slice::from(&[][..]), VisibleIter::value_slice)
+    }
+
+    fn entries(&mut self) -> Result<&mut VisibleIter<MergeIter>> {
+        let pinned = self.source.as_ref().map_err(Error::clone)?;
+        let KeyRange { lower, upper } = &self.range;
+        let make =
+            || VisibleIter::new(MergeIter::new(pinned.view.entries()), pinned.seqno, lower.clone(), upper.clone());
+        Ok(self.entries.get_or_insert_with(make))
+    }
+}
+
+impl std::fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cursor").field("valid", &self.valid()).field("range", &self.range).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_where_the_next_one_starts() {
+        // Catches a prefix of 0xff bytes, whose successor is shorter, or none at all.
+        let upper = |prefix: &[u8]| KeyRange::prefix(prefix).upper;
+        assert_eq!(upper(b"ab"), Bound::Excluded(b"ac".to_vec()));
+        assert_eq!(upper(b"a\xff\xff"), Bound::Excluded(b"b".to_vec()));
+        assert_eq!(upper(b"\xff\xff"), Bound::Unbounded);
+        assert_eq!(upper(b""), Bound::Unbounded);
+    }
+}

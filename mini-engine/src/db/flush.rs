@@ -1,0 +1,67 @@
+//! Writes the oldest frozen memtable into a table; and waits for that.
+//!
+//! Order (rule 6): table synced, directory synced, edit synced, view installed, logs unlinked. A crash before the edit
+//! leaves an orphan table and the log, and replay does the flush again. A crash after it leaves an obsolete log, which
+//! the next open removes. The view comes before the unlinking so that what follows a failure is decided by one
+//! question, whether the edit is durable, and not by how many of the files are left.
+//!
+//! The edit's log number is that of the next newer memtable. It stays right however much is written meanwhile:
+//! memtables are flushed oldest first, so all older ones are in tables, and a rotation only adds newer ones. The edit's
+//! sequence number is the last one before that log's first frame: so replay knows which number must come first, and a
+//! log whose beginning is lost is noticed.
+
+use super::state::{Core, Phase};
+use crate::compaction::{Retention, Written};
+use crate::error::{Error, Result};
+use crate::manifest::VersionEdit;
+use crate::wal;
+
+/// Flushes the oldest frozen memtable, if there is one and the engine does not shut down meanwhile.
+pub(super) fn flush_oldest(core: &Core) -> Result<()> {
+    let view = core.view.load_full();
+    let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
+    // What a merge may drop a flush may drop: it is a merge of one input. Tombstones stay, for the tables below.
+    let snapshots = core.snapshots.live();
+    let retention = Retention { snapshots: &snapshots, drop_tombstones: false };
+    let output = match core.store.write(vec![Box::new(oldest.memtable.iter())], retention, &core.cancel)? {
+        Written::Table(output) => Some(output),
+        Written::Nothing => None,
+        Written::Cancelled => return Ok(()),
+    };
+    let bytes = output.as_ref().map_or(0, |output| output.meta.size);
+    let edit = VersionEdit {
+        added: output.iter().map(|output| (0, output.meta.clone())).collect(),
+        log_number: Some(next_log),
+        last_seqno: Some(oldest.last_seqno),
+        ..VersionEdit::default()
+    };
+    core.install(edit, output)?;
+    core.store.counters.flushes.add(1);
+    core.store.counters.flush_bytes.add(bytes);
+    tracing::debug!(log = oldest.memtable.log, bytes, "flushed a memtable");
+    core.store.unlink(&core.dir().join(wal::file_name(oldest.memtable.log)));
+    Ok(())
+}
+
+/// Waits until no memtable of a log before `log` is left to flush.
+///
+/// # Errors
+/// The error of a flush that failed meanwhile for want of space, though it will be tried again; `ReadOnly` after any
+/// other failure.
+pub(super) fn wait_flushed(core: &Core, log: u64) -> Result<()> {
+    let mut state = core.lock();
+    let failures = state.flush_failures;
+    loop {
+        if core.view.load().frozen.iter().all(|frozen| frozen.memtable.log >= log) {
+            return Ok(());
+        }
+        core.check_usable()?;
+        if let Some(error) = state.flush_error.as_ref().filter(|_| state.flush_failures != failures) {
+            return Err(error.clone());
+        }
+        if state.phase == Phase::Stopped {
+            return Err(Error::Closed);
+        }
+        state = core.wait(&core.room, state);
+    }
+}

@@ -1,0 +1,271 @@
+//! The database handle: what a caller holds, and when an open database ends.
+//!
+//! [`Db`] is a cheap handle on one [`Handle`]; workers, snapshots and iterators hold the [`Core`] below it and never a
+//! handle. So the end of the last handle is noticed by whoever drops it, who stops and joins the workers. The
+//! directory's lock belongs to the core and stays until the last snapshot and iterator are gone too (rule 13).
+
+mod builder;
+mod compact;
+mod cursor;
+mod flush;
+mod read;
+mod recovery;
+mod registry;
+mod replay;
+mod report;
+mod scan;
+mod snapshot;
+mod state;
+mod verify;
+mod view;
+mod worker;
+mod write;
+
+use std::ops::RangeBounds;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::cursor::KeyRange;
+use self::read::Pinned;
+use self::state::{Core, Phase};
+use self::worker::Workers;
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::metrics::{LevelMetrics, Metrics};
+use crate::options::Options;
+use crate::types::{Durability, SeqNo, Slice, WriteBatch};
+
+pub use self::builder::Builder;
+pub use self::cursor::Cursor;
+pub use self::report::{RecoveryReport, TornTail};
+pub use self::scan::Iter;
+pub use self::snapshot::Snapshot;
+pub use self::verify::VerifyReport;
+
+/// An open database. A cheap handle: clone it freely, use it from any number of threads.
+///
+/// When the last handle is dropped the workers end; what was written stays in the logs, where the next open finds it.
+/// [`Db::close`] flushes and reports errors, which a drop cannot.
+///
+/// After a failure to write or sync, every write returns [`Error::ReadOnly`] and reads go on; open the database again
+/// to learn what is durable.
+///
+/// ```
+/// # fn main() -> mini_engine::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path();
+/// use mini_engine::{Db, Durability, WriteBatch};
+///
+/// let db = Db::open(path)?;
+/// db.insert("apple", "red")?;
+/// let mut batch = WriteBatch::new();
+/// batch.insert("banana", "yellow")?;
+/// batch.remove("apple")?;
+/// db.write(batch, Durability::Synced)?;
+/// assert_eq!(db.get("apple")?, None);
+/// assert_eq!(db.get("banana")?.as_deref(), Some(&b"yellow"[..]));
+/// db.close()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Db {
+    handle: Arc<Handle>,
+}
+
+/// What all clones of a handle share; its drop is the end of the last one.
+#[derive(Debug)]
+struct Handle {
+    core: Arc<Core>,
+    workers: Mutex<Option<Workers>>,
+    report: RecoveryReport,
+}
+
+impl Handle {
+    /// Ends the workers: a running flush or merge is given up, its partial output removed. Its inputs, the logs among
+    /// them, are where they were.
+    fn stop(&self) {
+        self.core.enter(Phase::Stopped);
+        // Taken out first, so that the lock is not held while joining.
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(workers) = workers {
+            workers.join();
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Db {
+    /// Opens the database in directory `path` with the default options, creating it if there is none. See
+    /// [`Builder::open`] for what it does and how it fails.
+    pub fn open(path: impl AsRef<Path>) -> Result<Db> {
+        Db::builder(path).open()
+    }
+
+    /// Starts to open the database in directory `path` with options of the caller's.
+    pub fn builder(path: impl AsRef<Path>) -> Builder {
+        Builder::new(path.as_ref())
+    }
+
+    fn open_with(fs: Arc<dyn FileSystem>, path: &Path, options: Options) -> Result<Db> {
+        let (core, report) = recovery::open(fs, path, options)?;
+        let core = Arc::new(core);
+        let workers = Mutex::new(Some(Workers::start(&core)?));
+        Ok(Db { handle: Arc::new(Handle { core, workers, report }) })
+    }
+
+    /// The newest value of `key`: O(log n) in memtables, and at most one block read in each table that its key range
+    /// and filter do not rule out. A value from a table is a view of its cached block.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corruption`] of a table that may hold the key: never an older value instead;
+    /// [`Error::Closed`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        read::get_now(&self.handle.core, key.as_ref())
+    }
+
+    /// The values of `keys`, in their order, all as of one moment. Errors as of [`Db::get`].
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
+        self.snapshot().get_many(keys)
+    }
+
+    /// Whether `key` has a value. Errors as of [`Db::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// Sets `key` to `value`, with the durability of the options. See [`Db::write`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Db::write`].
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.insert(key, value)?;
+        self.write(batch, self.core().store.options.durability).map(drop)
+    }
+
+    /// Removes `key`, whether or not it has a value, with the durability of the options. See [`Db::write`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key past its limit, and those of [`Db::write`].
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.remove(key)?;
+        self.write(batch, self.core().store.options.durability).map(drop)
+    }
+
+    /// Applies all operations of `batch`, or none, across crashes too; returns the sequence number of the last one. It
+    /// is visible to every read that begins after this returns. With [`Durability::Buffered`] it survives a killed
+    /// process then; with [`Durability::Synced`] a power cut, with everything written before it. Others may see it
+    /// before it is synced.
+    ///
+    /// Waits while frozen memtables cannot be flushed fast enough, or at all for want of space.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the log cannot be written or synced: whether the batch survives is then unknown until a reopen,
+    /// and every later write is [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory;
+    /// [`Error::Closed`].
+    pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<SeqNo> {
+        write::write(self.core(), &batch, durability)
+    }
+
+    /// Makes everything written so far as durable as asked. [`Durability::Buffered`] is what every write is anyway.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a log cannot be synced, [`Error::ReadOnly`] ever after; [`Error::Closed`].
+    pub fn persist(&self, durability: Durability) -> Result<()> {
+        write::persist(self.core(), durability)
+    }
+
+    /// The database as it is now, for as long as the snapshot is kept. From a closed handle: a snapshot whose every
+    /// read returns [`Error::Closed`].
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(Pinned::now(self.core()), self.core().visible())
+    }
+
+    /// All entries in key order, from both ends, as they are now. Errors are yielded.
+    pub fn iter(&self) -> Iter {
+        self.snapshot().iter()
+    }
+
+    /// The entries whose keys lie in `bounds`. Inverted bounds are empty. Errors are yielded.
+    pub fn range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Iter {
+        self.snapshot().range(bounds)
+    }
+
+    /// The entries whose keys start with `prefix`. Errors are yielded.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.snapshot().prefix(prefix)
+    }
+
+    /// A cursor over all entries as they are now.
+    pub fn cursor(&self) -> Cursor {
+        Cursor::new(Pinned::now(self.core()), KeyRange::all())
+    }
+
+    /// Writes all that is in memory to tables, and waits for it. It is durable then.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if there was no space: the flush goes on being tried, and nothing is lost. [`Error::ReadOnly`]
+    /// after any other failure; [`Error::Closed`].
+    pub fn flush(&self) -> Result<()> {
+        let log = write::freeze_active(self.core(), Core::check_writable)?;
+        flush::wait_flushed(self.core(), log)
+    }
+
+    /// Reads the manifest and every block of every table, and checks them and what they say about each other. Takes
+    /// time in proportion to the database and leaves the cache alone.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]. What is wrong with the files is in the report.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        verify::verify(self.core())
+    }
+
+    /// Flushes everything to tables, syncs it, ends the workers. Every other handle gets [`Error::Closed`] from then
+    /// on; snapshots and iterators go on reading and keep the directory locked.
+    ///
+    /// # Errors
+    /// The first failure, now or earlier. The workers have ended nevertheless; what could not be flushed is in the
+    /// logs, synced if possible. [`Error::Closed`] if another handle was closed before.
+    pub fn close(self) -> Result<()> {
+        let core = self.core();
+        if core.enter(Phase::Closing) != Phase::Open {
+            return Err(Error::Closed);
+        }
+        let frozen = write::freeze_active(core, |core, _| core.check_usable());
+        let flushed = frozen.and_then(|log| flush::wait_flushed(core, log));
+        if flushed.is_err()
+            && let Err(error) = write::sync_logs(core)
+        {
+            tracing::warn!(%error, "closed without syncing the logs");
+        }
+        self.handle.stop();
+        // A worker may have failed after the flush was done.
+        flushed.and_then(|()| core.check_usable())
+    }
+
+    /// What opening the database replayed, dropped and set aside.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.handle.report
+    }
+
+    /// What the database has done since it was opened, and the size of its levels now.
+    pub fn metrics(&self) -> Metrics {
+        let version = self.core().view.load().version.clone();
+        let level = |tables: &Vec<_>| LevelMetrics {
+            tables: tables.len() as u64,
+            bytes: tables.iter().map(|table: &crate::table::TableMeta| table.size).sum(),
+        };
+        self.core().store.counters.snapshot(version.levels().iter().map(level).collect())
+    }
+
+    fn core(&self) -> &Arc<Core> {
+        &self.handle.core
+    }
+}

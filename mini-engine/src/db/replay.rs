@@ -1,0 +1,227 @@
+//! Replays the logs that no table holds yet into tables of their own.
+//!
+//! The logs from the manifest's log number on are one history: frame follows frame with contiguous sequence numbers,
+//! across logs too (rule 11). Replay takes frames until the first place where the history stops, and then decides what
+//! the stop is (rule 2):
+//! * a later frame, in this log or in a later one, records that a sync had gone past the stop: bytes that were durable
+//!   are gone. Corruption.
+//! * no such record: a tail that was never synced. It is cut off and the cut is synced (rule 3); the logs behind it are
+//!   set aside, not deleted, since what they hold is whole and only its place in the history is lost.
+//!
+//! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the
+//! stop is the end of the log before.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use fastskip::{InsertError, Op};
+
+use super::report::{RecoveryReport, TornTail};
+use crate::compaction::{OpenTable, Retention, TableStore, Written};
+use crate::error::{Error, Result};
+use crate::manifest::{ASIDE, ManifestState};
+use crate::memtables::{LoggedMemtable, memory_for, op};
+use crate::types::{BatchOps, SeqNo};
+use crate::wal::{self, Frame, Position, Tail};
+
+/// How much more memory a frame is given that did not fit where the estimate said it would.
+const SECOND_TRY_FACTOR: usize = 4;
+
+/// What replay has made so far.
+pub(super) struct Replay<'a> {
+    store: &'a TableStore,
+    report: &'a mut RecoveryReport,
+    /// The log being read.
+    log: PathBuf,
+    number: u64,
+    last_seqno: SeqNo,
+    memtable: Option<LoggedMemtable>,
+    tables: Vec<OpenTable>,
+    /// The first frame of a log whose number does not follow: the history stopped before this log.
+    gap: Option<(u64, SeqNo)>,
+    frames_in_log: u64,
+}
+
+/// What the logs held, as durable tables that no manifest names yet.
+pub(super) struct Replayed {
+    pub(super) tables: Vec<OpenTable>,
+    pub(super) last_seqno: SeqNo,
+}
+
+/// Replays the logs of numbers `logs` (ascending, none obsolete), which continue `state`.
+pub(super) fn replay(
+    store: &TableStore,
+    state: &ManifestState,
+    logs: &[u64],
+    report: &mut RecoveryReport,
+) -> Result<Replayed> {
+    let mut replay = Replay {
+        store,
+        report,
+        log: PathBuf::new(),
+        number: 0,
+        last_seqno: state.last_seqno,
+        memtable: None,
+        tables: Vec::new(),
+        gap: None,
+        frames_in_log: 0,
+    };
+    replay.read_all(logs)?;
+    replay.spill()?;
+    Ok(Replayed { tables: replay.tables, last_seqno: replay.last_seqno })
+}
+
+impl Replay<'_> {
+    fn read_all(&mut self, logs: &[u64]) -> Result<()> {
+        let mut before: Option<(u64, u64)> = None;
+        for (at, &number) in logs.iter().enumerate() {
+            let rest = logs.get(at..).unwrap_or_default();
+            let later = logs.get(at + 1..).unwrap_or_default();
+            let tail = self.read(number)?;
+            match (self.gap, tail, before) {
+                (None, Tail::Clean { end }, _) => before = Some((number, end)),
+                (None, Tail::Torn { offset, dropped_bytes }, _) => {
+                    return self.stop(number, offset, dropped_bytes, later);
+                }
+                (Some(_), _, Some((stopped, end))) => return self.stop(stopped, end, 0, rest),
+                (Some((offset, found)), _, None) => {
+                    // The manifest says with which number this log begins, so its beginning is lost.
+                    let expected = self.last_seqno + 1;
+                    let what =
+                        format!("first frame of the oldest log: expected sequence number {expected}, found {found}");
+                    return Err(Error::corruption(&self.log, offset, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, number: u64) -> Result<Tail> {
+        let path = self.path(number);
+        (self.log, self.number, self.frames_in_log) = (path.clone(), number, 0);
+        let fs = self.store.fs.clone();
+        let tail = wal::replay(&*fs, &path, number, |frame| self.take(frame))?;
+        if self.gap.is_none() && self.frames_in_log > 0 {
+            self.report.logs_replayed += 1;
+        }
+        Ok(match tail {
+            // A header is synced before the first frame follows it. Without one the log was being created, so it lost
+            // nothing; if that is not so after all, the next log's first frame does not follow.
+            Tail::Torn { offset: 0, .. } => Tail::Clean { end: 0 },
+            tail => tail,
+        })
+    }
+
+    /// The history stops at `offset` of log `number`; `later` are the logs behind it.
+    fn stop(&mut self, number: u64, offset: u64, dropped_bytes: u64, later: &[u64]) -> Result<()> {
+        let path = self.path(number);
+        let stop = Tail::Torn { offset, dropped_bytes };
+        for &log in later {
+            let record: Option<Position> = wal::newest_sync_record(&*self.store.fs, &self.path(log), log)?;
+            if let Some(corruption) = record.and_then(|synced| stop.contradicted_by(&path, number, synced)) {
+                return Err(corruption);
+            }
+        }
+        tracing::warn!(log = %path.display(), offset, dropped_bytes, set_aside = later.len(), "dropped a torn tail");
+        // Before anything else is created (rule 3): else a crash could leave the tear in front of a newer log, whose
+        // synced writes would then make it look like corruption, or be set aside with the tail.
+        wal::truncate_torn(&*self.store.fs, &path, offset)?;
+        self.report.torn = Some(TornTail { log: path, offset, dropped_bytes });
+        self.set_aside(later)
+    }
+
+    /// Renames logs so that no later recovery takes them for logs, nor for orphans to delete. Durable before the edit
+    /// that makes all present logs obsolete: else that edit would sentence them to be deleted.
+    fn set_aside(&mut self, logs: &[u64]) -> Result<()> {
+        let fs = &self.store.fs;
+        for &log in logs {
+            let (from, to) = (self.path(log), self.store.dir.join(wal::file_name(log) + ASIDE));
+            fs.rename(&from, &to).map_err(Error::io("rename", &from))?;
+            self.report.set_aside.push(to);
+        }
+        if logs.is_empty() {
+            return Ok(());
+        }
+        fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))
+    }
+
+    fn take(&mut self, frame: Frame<'_>) -> Result<()> {
+        if self.gap.is_some() {
+            return Ok(());
+        }
+        let expected = self.last_seqno + 1;
+        if frame.first_seqno > expected && self.frames_in_log == 0 {
+            self.gap = Some((frame.offset, frame.first_seqno));
+            return Ok(());
+        }
+        if frame.first_seqno != expected {
+            let what = format!("frame: expected sequence number {expected}, found {}", frame.first_seqno);
+            return Err(Error::corruption(&self.log, frame.offset, what));
+        }
+        let ops = BatchOps::new(frame.payload)
+            .map(|decoded| decoded.map(op).map_err(|bad| bad.in_file(&self.log, frame.offset)));
+        let ops = ops.collect::<Result<Vec<_>>>()?;
+        if ops.len() != frame.count as usize {
+            let what = format!("frame: expected {} operations, found {}", frame.count, ops.len());
+            return Err(Error::corruption(&self.log, frame.offset, what));
+        }
+        self.apply(&ops, frame)?;
+        self.last_seqno += u64::from(frame.count);
+        self.frames_in_log += 1;
+        self.report.batches_replayed += 1;
+        self.report.operations_replayed += u64::from(frame.count);
+        Ok(())
+    }
+
+    fn apply(&mut self, ops: &[Op<'_>], frame: Frame<'_>) -> Result<()> {
+        let memory = memory_for(ops.len(), frame.payload.len());
+        for factor in [1, SECOND_TRY_FACTOR] {
+            let memtable = self.memtable_for(memory.saturating_mul(factor))?;
+            match memtable.table.reserve(ops) {
+                Ok(reservation) => {
+                    reservation.apply(frame.first_seqno);
+                    return Ok(());
+                }
+                Err(InsertError::Full) => self.spill()?,
+                Err(error) => return Err(Error::corruption(&self.log, frame.offset, format!("frame: {error}"))),
+            }
+        }
+        Err(Error::Full(format!(
+            "a frame of {} bytes of {} does not fit into a memtable",
+            frame.payload.len(),
+            self.log.display()
+        )))
+    }
+
+    /// A memtable that takes `memory` bytes more; what it held so far goes to a table if it has grown enough.
+    fn memtable_for(&mut self, memory: usize) -> Result<LoggedMemtable> {
+        let bytes = self.store.options.memtable_bytes;
+        let full = |memtable: &LoggedMemtable| memory > bytes / 2 || memtable.table.memory_usage() >= bytes;
+        if self.memtable.as_ref().is_some_and(full) {
+            self.spill()?;
+        }
+        if let Some(memtable) = &self.memtable {
+            return Ok(memtable.clone());
+        }
+        let memtable = LoggedMemtable::new(self.number, bytes.max(memory))?;
+        self.memtable = Some(memtable.clone());
+        Ok(memtable)
+    }
+
+    /// Writes what was replayed so far to a table. Written anew and synced, whatever the log's state: if a sync had
+    /// failed, the log is right in the page cache and wrong on the device (rule 7).
+    fn spill(&mut self) -> Result<()> {
+        let Some(memtable) = self.memtable.take() else { return Ok(()) };
+        // No snapshot is older than this open.
+        let retention = Retention { snapshots: &[], drop_tombstones: false };
+        let never = AtomicBool::new(false);
+        if let Written::Table(table) = self.store.write(vec![Box::new(memtable.iter())], retention, &never)? {
+            self.tables.push(table);
+        }
+        Ok(())
+    }
+
+    fn path(&self, log: u64) -> PathBuf {
+        self.store.dir.join(wal::file_name(log))
+    }
+}

@@ -1,0 +1,75 @@
+//! A view: the memtables and tables that make up the database at one moment.
+//!
+//! Views never change; a rotation, a flush or a merge publishes the next one. A reader pins one and needs no lock. Only
+//! the holder of the write lock publishes, so that no step is lost between reading the old view and storing the new.
+
+use std::sync::Arc;
+
+use crate::compaction::OpenTable;
+use crate::iter::EntryIter;
+use crate::manifest::Version;
+use crate::memtables::LoggedMemtable;
+use crate::types::SeqNo;
+
+/// A memtable that takes no more writes and waits for its flush.
+#[derive(Debug, Clone)]
+pub(super) struct FrozenMemtable {
+    pub(super) memtable: LoggedMemtable,
+    /// The last sequence number before the next memtable's first.
+    pub(super) last_seqno: SeqNo,
+}
+
+/// One state of the database. Everything in it is shared, so that a copy is cheap.
+#[derive(Debug, Clone)]
+pub(super) struct View {
+    pub(super) active: LoggedMemtable,
+    /// Newest first. Each holds older writes than the one before it, and newer ones than every table.
+    pub(super) frozen: Vec<FrozenMemtable>,
+    pub(super) version: Arc<Version>,
+    /// The version's tables, opened, in its order: newest first.
+    pub(super) tables: Arc<[OpenTable]>,
+}
+
+impl View {
+    /// The view after the active memtable was frozen and `fresh` took its place.
+    pub(super) fn rotated(&self, fresh: LoggedMemtable, last_seqno: SeqNo) -> View {
+        let mut next = self.clone();
+        let memtable = std::mem::replace(&mut next.active, fresh);
+        next.frozen.insert(0, FrozenMemtable { memtable, last_seqno });
+        next
+    }
+
+    /// The view with an empty active memtable exchanged for another of the same log.
+    pub(super) fn with_active(&self, active: LoggedMemtable) -> View {
+        View { active, ..self.clone() }
+    }
+
+    /// The view of `version`, whose tables are those of this view and `output`.
+    pub(super) fn with_version(&self, version: Arc<Version>, output: Option<OpenTable>) -> View {
+        let known = |number: u64| self.tables.iter().chain(&output).find(|table| table.meta.number == number);
+        let tables: Arc<[OpenTable]> = version.tables().filter_map(|meta| known(meta.number).cloned()).collect();
+        // An edit adds no table but its output: the version would name one that nobody can read.
+        assert_eq!(tables.len(), version.tables().count(), "a version names a table that was never opened");
+        View { version, tables, ..self.clone() }
+    }
+
+    /// The view without the frozen memtables of logs before `log`: tables hold what they held.
+    pub(super) fn without_memtables_before(mut self, log: u64) -> View {
+        self.frozen.retain(|frozen| frozen.memtable.log >= log);
+        self
+    }
+
+    /// The oldest frozen memtable, the next to be flushed, and the log that replay starts from after its flush.
+    pub(super) fn oldest_frozen(&self) -> Option<(&FrozenMemtable, u64)> {
+        let (oldest, newer) = self.frozen.split_last()?;
+        let next = newer.last().map_or(&self.active, |frozen| &frozen.memtable);
+        Some((oldest, next.log))
+    }
+
+    /// Iterators over everything, newest source first.
+    pub(super) fn entries(&self) -> Vec<Box<dyn EntryIter>> {
+        let memtables = std::iter::once(&self.active).chain(self.frozen.iter().map(|frozen| &frozen.memtable));
+        let memtables = memtables.map(|memtable| Box::new(memtable.iter()) as Box<dyn EntryIter>);
+        memtables.chain(self.tables.iter().map(|open| Box::new(open.table.iter()) as Box<dyn EntryIter>)).collect()
+    }
+}

@@ -1,0 +1,146 @@
+//! The threads of an open database: one flushes memtables, one merges tables. Only this file starts threads.
+//!
+//! Both wait on a condition variable of the write lock and look for work under it, so that no wake-up is lost. They
+//! hold the core and never a handle; so a handle's end is never theirs to notice, and they end when they are told to.
+//!
+//! Failures (rules 7, 8, 9): want of space is waited out, with a growing delay between tries; the inputs are untouched
+//! and writers wait in the meantime, so all goes on by itself once there is room. A flush that fails otherwise makes
+//! the engine read-only, since its memtable can go nowhere else. A merge that fails to read is tried again, ever more
+//! rarely: nothing depends on it but speed. A failed sync makes the engine read-only wherever it happens.
+
+use std::io::ErrorKind;
+use std::sync::{Arc, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::state::{Core, Phase, State, fail_on_unwind};
+use super::{compact, flush};
+use crate::error::{Error, Result};
+
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+/// A flush is waited for by writers.
+const FLUSH_MAX_DELAY: Duration = Duration::from_secs(1);
+/// A merge that fails reads its inputs each time.
+const COMPACTION_MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// The running threads.
+#[derive(Debug)]
+pub(super) struct Workers(Vec<JoinHandle<()>>);
+
+impl Workers {
+    /// Starts them. If one does not start, none runs.
+    pub(super) fn start(core: &Arc<Core>) -> Result<Workers> {
+        let mut workers = Workers(Vec::new());
+        for (name, run) in [("mini-engine-flush", flush_loop as fn(&Core)), ("mini-engine-merge", compaction_loop)] {
+            let shared = core.clone();
+            let spawned =
+                thread::Builder::new().name(name.to_owned()).spawn(move || fail_on_unwind(&shared, || run(&shared)));
+            match spawned {
+                Ok(handle) => workers.0.push(handle),
+                Err(error) => {
+                    core.enter(Phase::Stopped);
+                    workers.join();
+                    return Err(Error::io("start a thread for", core.dir())(error));
+                }
+            }
+        }
+        Ok(workers)
+    }
+
+    /// Waits for their end. The core is in [`Phase::Stopped`], or this would wait for ever.
+    pub(super) fn join(self) {
+        for worker in self.0 {
+            // A file system of the caller's may drop the last handle from within a call of ours: then this is the
+            // worker itself, which ends after that call. Waiting for it here would be waiting for ever.
+            if worker.thread().id() == thread::current().id() {
+                continue;
+            }
+            if worker.join().is_err() {
+                tracing::error!("a worker panicked");
+            }
+        }
+    }
+}
+
+fn flush_loop(core: &Core) {
+    let mut delay = Delay::up_to(FLUSH_MAX_DELAY);
+    while wait_for_work(core, || !core.view.load().frozen.is_empty()) {
+        match flush::flush_oldest(core) {
+            Ok(()) => delay.reset(),
+            Err(error) if is_want_of_space(&error) => {
+                tracing::warn!(%error, "no space for a flush; writes wait");
+                let mut state = core.lock();
+                state.flush_failures += 1;
+                state.flush_error = Some(error);
+                // Those who asked for this flush get the error.
+                core.room.notify_all();
+                delay.wait(core, state);
+            }
+            Err(error) => core.fail(&error),
+        }
+    }
+}
+
+fn compaction_loop(core: &Core) {
+    let mut delay = Delay::up_to(COMPACTION_MAX_DELAY);
+    while wait_for_work(core, || compact::is_needed(core)) {
+        let result = compact::compact_once(core);
+        let mut state = core.lock();
+        state.compaction_failing = result.is_err();
+        core.room.notify_all();
+        let Err(error) = result else {
+            delay.reset();
+            continue;
+        };
+        tracing::warn!(%error, "a merge failed; its inputs stay");
+        if matches!(error, Error::Io { op: "sync", .. }) && !is_want_of_space(&error) {
+            core.fail_locked(&state, &error);
+        }
+        delay.wait(core, state);
+    }
+}
+
+/// Waits until `is_needed`; false when the worker is to end instead. After a failure there is nothing to do, but the
+/// thread stays: its end is the shutdown's to decide.
+fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
+    let mut state = core.lock();
+    while state.phase != Phase::Stopped {
+        if core.check_usable().is_ok() && is_needed() {
+            return true;
+        }
+        state = core.wait(&core.work, state);
+    }
+    false
+}
+
+fn is_want_of_space(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+}
+
+/// A delay between tries that doubles with each.
+struct Delay {
+    next: Duration,
+    max: Duration,
+}
+
+impl Delay {
+    fn up_to(max: Duration) -> Delay {
+        Delay { next: FIRST_DELAY, max }
+    }
+
+    fn reset(&mut self) {
+        self.next = FIRST_DELAY;
+    }
+
+    /// Waits, unless the engine fails or stops.
+    fn wait(&mut self, core: &Core, mut state: std::sync::MutexGuard<'_, State>) {
+        let until = Instant::now() + self.next;
+        self.next = self.max.min(self.next * 2);
+        while state.phase != Phase::Stopped && core.check_usable().is_ok() {
+            let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
+                return;
+            };
+            state = core.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The one error type of the engine. Each variant says what failed, where, and what was expected and found.
+//!
+//! Errors are `Clone`, since one failed sync is the answer to every writer that waited for it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system refused an operation.
+    #[error("could not {op} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb: `"read"`, `"sync"`.
+        op: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The file system's answer; shared, since several callers may get the same one.
+        source: Arc<io::Error>,
+    },
+    /// Stored bytes are not what was written.
+    #[error("corruption in {} at offset {offset}: {what}", file.display())]
+    Corruption {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where in it, in bytes from its start.
+        offset: u64,
+        /// What was checked, expected and found.
+        what: String,
+    },
+    /// Another handle, in this process or another, has the database open.
+    #[error("{} is locked: the database is open elsewhere", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The directory holds no database, and was not to be made one.
+    #[error("{} is not a database: {what}", path.display())]
+    NotADatabase {
+        /// The directory.
+        path: PathBuf,
+        /// What was expected there and what was found.
+        what: String,
+    },
+    /// The file was written by a newer format version than this build knows.
+    #[error("{} has format version {found}, this build reads up to {supported}", file.display())]
+    UnsupportedVersion {
+        /// The file.
+        file: PathBuf,
+        /// The version it names.
+        found: u32,
+        /// The newest version that can be read.
+        supported: u32,
+    },
+    /// An earlier failure to write or sync made the database read-only; a reopen tells what is durable.
+    #[error("the database is read-only since an earlier failure: {cause}")]
+    ReadOnly {
+        /// The first failure.
+        cause: String,
+    },
+    /// The database was closed.
+    #[error("the database is closed")]
+    Closed,
+    /// A limit of memory was reached.
+    #[error("out of room: {0}")]
+    Full(String),
+    /// The caller passed something outside its limits.
+    #[error("invalid argument: {0}")]
+    InvalidArgument(String),
+}
+
+impl Error {
+    /// An I/O error of `op` (a verb) on `path`; made for `map_err`.
+    pub(crate) fn io<'a>(op: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Self + 'a {
+        move |source| Self::Io { op, path: path.to_path_buf(), source: Arc::new(source) }
+    }
+
+    /// A corruption of `file` at `offset`.
+    pub(crate) fn corruption(file: &Path, offset: u64, what: impl Into<String>) -> Self {
+        Self::Corruption { file: file.to_path_buf(), offset, what: what.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn errors_say_what_and_where_and_keep_their_source() {
+        // Catches a message without its file, and a source cut off from the chain.
+        let io = Error::io("sync", Path::new("a/000001.log"))(io::Error::from(io::ErrorKind::StorageFull));
+        assert!(io.to_string().starts_with("could not sync a/000001.log: "), "{io}");
+        let source = io.source().expect("a source").to_string();
+        assert_eq!(source, io::Error::from(io::ErrorKind::StorageFull).to_string());
+        let corruption = Error::corruption(Path::new("000012.sst"), 8192, "block checksum: expected 1, found 2");
+        assert_eq!(
+            corruption.to_string(),
+            "corruption in 000012.sst at offset 8192: block checksum: expected 1, found 2"
+        );
+    }
+
+    #[test]
+    fn an_error_can_be_handed_to_every_waiting_writer() {
+        // Catches a variant that is not `Clone + Send + Sync`: waiting threads could not all be told.
+        fn shareable<T: Clone + Send + Sync + 'static>() {}
+        shareable::<Error>();
+    }
+}

@@ -1,0 +1,208 @@
+//! [`FaultFs`]: a file system that fails chosen operations of the one it wraps.
+//!
+//! Mutating operations (create, write, sync, truncate, rename, remove, directory sync) are counted from 0 in the order
+//! they are called, reads (open, `read_at`, length, directory listing) apart from them; one fault of each class
+//! can be armed. So a test can run a workload once to count its operations, and then once for each of them.
+//! An operation that fails does not reach the wrapped file system, except the part of a short write.
+
+use std::ffi::OsString;
+use std::io::{Error, ErrorKind, Result};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{File, FileSystem};
+
+/// How an operation fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An error of the device (EIO).
+    Device,
+    /// [`ErrorKind::StorageFull`] (ENOSPC).
+    StorageFull,
+    /// A write that stores the first half of its bytes and then fails with [`ErrorKind::StorageFull`];
+    /// any other operation just fails so.
+    ShortWrite,
+}
+
+/// Whether the operations after the failed one fail too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// Only the one operation fails.
+    Once,
+    /// It and all later ones of its class fail, until [`FaultFs::heal`].
+    FromThenOn,
+}
+
+#[derive(Debug, Default)]
+struct Class {
+    count: AtomicU64,
+    armed: Mutex<Option<(u64, Fault, Repeat)>>,
+}
+
+impl Class {
+    fn arm(&self, fault: Option<(u64, Fault, Repeat)>) {
+        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
+    /// Counts one operation; the fault it is to fail with, if it is the one.
+    fn step(&self) -> Option<Fault> {
+        let armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = self.count.fetch_add(1, Ordering::Relaxed);
+        let (at, fault, repeat) = (*armed)?;
+        let hit = index == at || (repeat == Repeat::FromThenOn && index > at);
+        hit.then_some(fault)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.step().map_or(Ok(()), |fault| Err(fault.error()))
+    }
+}
+
+impl Fault {
+    fn error(self) -> Error {
+        match self {
+            Self::Device => Error::other("injected device error"),
+            Self::StorageFull | Self::ShortWrite => Error::new(ErrorKind::StorageFull, "injected full disk"),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    mutations: Class,
+    reads: Class,
+}
+
+/// Wraps a file system and fails chosen operations. Clones share their counts and faults.
+#[derive(Clone, Debug)]
+pub struct FaultFs {
+    inner: Arc<dyn FileSystem>,
+    state: Arc<State>,
+}
+
+impl FaultFs {
+    /// Wraps `inner`; nothing fails until a fault is armed.
+    pub fn new(inner: Arc<dyn FileSystem>) -> Self {
+        Self { inner, state: Arc::default() }
+    }
+
+    /// Mutating operations so far, failed ones included.
+    pub fn mutations(&self) -> u64 {
+        self.state.mutations.count.load(Ordering::Relaxed)
+    }
+
+    /// Reads so far, failed ones included.
+    pub fn reads(&self) -> u64 {
+        self.state.reads.count.load(Ordering::Relaxed)
+    }
+
+    /// Fails the mutating operation with number `index`, counted from 0 since this was made.
+    pub fn fail_mutation(&self, index: u64, fault: Fault, repeat: Repeat) {
+        self.state.mutations.arm(Some((index, fault, repeat)));
+    }
+
+    /// Fails the read with number `index`, counted from 0 since this was made.
+    pub fn fail_read(&self, index: u64, fault: Fault, repeat: Repeat) {
+        self.state.reads.arm(Some((index, fault, repeat)));
+    }
+
+    /// Disarms all faults.
+    pub fn heal(&self) {
+        self.state.mutations.arm(None);
+        self.state.reads.arm(None);
+    }
+
+    fn wrap(&self, file: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(FaultFile { inner: file, state: Arc::clone(&self.state) })
+    }
+}
+
+impl FileSystem for FaultFs {
+    fn create_new(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.state.mutations.check()?;
+        Ok(self.wrap(self.inner.create_new(path)?))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.state.reads.check()?;
+        Ok(self.wrap(self.inner.open(path)?))
+    }
+
+    fn open_write(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.state.reads.check()?;
+        Ok(self.wrap(self.inner.open_write(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.state.mutations.check()?;
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.state.mutations.check()?;
+        self.inner.remove(path)
+    }
+
+    fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {
+        self.state.reads.check()?;
+        self.inner.read_dir(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        self.state.mutations.check()?;
+        self.inner.create_dir_all(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.state.mutations.check()?;
+        self.inner.sync_dir(dir)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.state.reads.check()?;
+        self.inner.exists(path)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        self.inner.lock(path)
+    }
+}
+
+#[derive(Debug)]
+struct FaultFile {
+    inner: Arc<dyn File>,
+    state: Arc<State>,
+}
+
+impl File for FaultFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        self.state.reads.check()?;
+        self.inner.read_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
+        let Some(fault) = self.state.mutations.step() else {
+            return self.inner.write_at(buf, offset);
+        };
+        if fault == Fault::ShortWrite {
+            self.inner.write_all_at(buf.split_at(buf.len() / 2).0, offset)?;
+        }
+        Err(fault.error())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.state.mutations.check()?;
+        self.inner.sync()
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.state.mutations.check()?;
+        self.inner.truncate(len)
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.state.reads.check()?;
+        self.inner.len()
+    }
+}

@@ -1,0 +1,108 @@
+//! The file system as the engine sees it: every access to a file goes through [`FileSystem`] and [`File`].
+//!
+//! Two implementations: [`StdFs`], the real one, and [`FaultFs`], which wraps another and fails chosen operations.
+//! Files are read and written at explicit offsets, by any number of threads; nothing here has a position.
+//! A call of the traits may be short or interrupted, as the system's own is; [`File::read_exact_at`] and
+//! [`File::write_all_at`] are the only places that deal with that.
+
+mod fault;
+mod std_fs;
+
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::io::{Error, ErrorKind, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+pub use fault::{Fault, FaultFs, Repeat};
+pub use std_fs::StdFs;
+
+/// What the engine asks of a file system.
+pub trait FileSystem: Send + Sync + Debug + 'static {
+    /// Creates a file for reading and writing; [`ErrorKind::AlreadyExists`] if it exists.
+    fn create_new(&self, path: &Path) -> Result<Arc<dyn File>>;
+    /// Opens an existing file for reading.
+    fn open(&self, path: &Path) -> Result<Arc<dyn File>>;
+    /// Opens an existing file for reading and writing.
+    fn open_write(&self, path: &Path) -> Result<Arc<dyn File>>;
+    /// Renames a file and replaces the target, atomically. Durable after [`FileSystem::sync_dir`].
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Unlinks a file; who has it open keeps it. Durable after [`FileSystem::sync_dir`].
+    fn remove(&self, path: &Path) -> Result<()>;
+    /// The names in a directory, in no particular order.
+    fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>>;
+    /// Creates a directory and those above it; no error if it exists.
+    fn create_dir_all(&self, dir: &Path) -> Result<()>;
+    /// Makes the entries of a directory durable: creations, renames and removals so far.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+    /// Whether something has this path.
+    fn exists(&self, path: &Path) -> Result<bool>;
+    /// Locks a file exclusively, creating it if absent, until the result is dropped or the process ends;
+    /// [`ErrorKind::WouldBlock`] if anyone, this process included, holds the lock.
+    fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
+}
+
+/// An open file.
+pub trait File: Send + Sync + Debug {
+    /// Reads up to `buf.len()` bytes from `offset`; fewer than asked only at the end of the file or by the
+    /// system's whim, 0 only at the end or for an empty `buf`.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
+    /// Writes some bytes of `buf` at `offset`, growing the file as needed; how many is the result.
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize>;
+    /// Makes the file's bytes and its length durable.
+    fn sync(&self) -> Result<()>;
+    /// Cuts or grows (with zeros) the file to `len` bytes.
+    fn truncate(&self, len: u64) -> Result<()>;
+    /// The length in bytes.
+    fn len(&self) -> Result<u64>;
+
+    /// Whether the length is 0.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills `buf` from `offset`; [`ErrorKind::UnexpectedEof`] if the file ends before.
+    fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
+        while !buf.is_empty() {
+            let n = retry_interrupted(|| self.read_at(buf, offset))?;
+            if n == 0 {
+                return Err(Error::new(
+                    ErrorKind::UnexpectedEof,
+                    format!("file ends at offset {offset}, {} bytes too early", buf.len()),
+                ));
+            }
+            // A read longer than asked would be the file system's bug: take what was asked.
+            buf = buf.split_at_mut(n.min(buf.len())).1;
+            offset += n as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes all of `buf` at `offset`. After an error an unknown part of it is in the file.
+    fn write_all_at(&self, mut buf: &[u8], mut offset: u64) -> Result<()> {
+        while !buf.is_empty() {
+            let n = retry_interrupted(|| self.write_at(buf, offset))?;
+            if n == 0 {
+                return Err(Error::new(
+                    ErrorKind::WriteZero,
+                    format!("no byte of {} accepted at offset {offset}", buf.len()),
+                ));
+            }
+            buf = buf.split_at(n.min(buf.len())).1;
+            offset += n as u64;
+        }
+        Ok(())
+    }
+}
+
+fn retry_interrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Tests of the file-system trait's provided functions and of its two implementations.
+
+use std::sync::Mutex;
+
+use super::*;
+
+/// A file in memory that reads and writes at most 3 bytes a call and is interrupted every other call.
+#[derive(Debug, Default)]
+struct Whimsical {
+    bytes: Mutex<Vec<u8>>,
+    calls: Mutex<u32>,
+}
+
+impl Whimsical {
+    fn interrupted(&self) -> Result<()> {
+        let mut calls = self.calls.lock().expect("not poisoned");
+        *calls += 1;
+        if *calls % 2 == 1 { Err(Error::from(ErrorKind::Interrupted)) } else { Ok(()) }
+    }
+}
+
+impl File for Whimsical {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        self.interrupted()?;
+        let bytes = self.bytes.lock().expect("not poisoned");
+        let rest = bytes.get(offset as usize..).unwrap_or_default();
+        let n = rest.len().min(buf.len()).min(3);
+        buf[..n].copy_from_slice(&rest[..n]);
+        Ok(n)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
+        self.interrupted()?;
+        let mut bytes = self.bytes.lock().expect("not poisoned");
+        let n = buf.len().min(3);
+        let end = offset as usize + n;
+        let len = bytes.len().max(end);
+        bytes.resize(len, 0);
+        bytes[offset as usize..end].copy_from_slice(&buf[..n]);
+        Ok(n)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.bytes.lock().expect("not poisoned").resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.bytes.lock().expect("not poisoned").len() as u64)
+    }
+}
+
+#[test]
+fn short_and_interrupted_calls_are_continued() {
+    // Catches a write taken for done after its first call, and EINTR taken for a failure.
+    let file = Whimsical::default();
+    let data: Vec<u8> = (0..100).collect();
+    file.write_all_at(&data, 5).expect("written");
+    assert_eq!(file.len().expect("known"), 105);
+    let mut back = vec![0; 100];
+    file.read_exact_at(&mut back, 5).expect("read");
+    assert_eq!(back, data);
+    let eof = file.read_exact_at(&mut back, 6).expect_err("one byte too many");
+    assert_eq!(eof.kind(), ErrorKind::UnexpectedEof);
+    assert!(eof.to_string().contains("offset 105"), "{eof}");
+}
+
+#[test]
+fn a_file_that_accepts_nothing_is_an_error_not_a_loop() {
+    // Catches an endless loop when a write returns 0.
+    #[derive(Debug)]
+    struct Stubborn;
+    impl File for Stubborn {
+        fn read_at(&self, _: &mut [u8], _: u64) -> Result<usize> {
+            Ok(0)
+        }
+        fn write_at(&self, _: &[u8], _: u64) -> Result<usize> {
+            Ok(0)
+        }
+        fn sync(&self) -> Result<()> {
+            Ok(())
+        }
+        fn truncate(&self, _: u64) -> Result<()> {
+            Ok(())
+        }
+        fn len(&self) -> Result<u64> {
+            Ok(0)
+        }
+    }
+    assert_eq!(Stubborn.write_all_at(b"x", 0).expect_err("refused").kind(), ErrorKind::WriteZero);
+    assert_eq!(Stubborn.read_exact_at(&mut [0], 0).expect_err("empty").kind(), ErrorKind::UnexpectedEof);
+    assert!(Stubborn.is_empty().expect("known"));
+}
+
+#[test]
+fn a_second_lock_in_the_same_process_would_block_until_the_first_is_dropped() {
+    // Catches a lock that is per process (POSIX record locks), which would let one process open a database twice.
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("LOCK");
+    let held = StdFs.lock(&path).expect("free");
+    let Err(error) = StdFs.lock(&path) else { panic!("locked twice") };
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    drop(held);
+    assert!(StdFs.lock(&path).is_ok());
+}
+
+#[test]
+fn the_real_file_system_keeps_the_traits_promises() {
+    // Catches a create that truncates an existing file, and a read-only handle that writes.
+    let dir = tempfile::tempdir().expect("a directory");
+    let sub = dir.path().join("a").join("b");
+    StdFs.create_dir_all(&sub).expect("created");
+    StdFs.create_dir_all(&sub).expect("exists");
+    let path = sub.join("file");
+    let file = StdFs.create_new(&path).expect("created");
+    assert_eq!(StdFs.create_new(&path).expect_err("exists").kind(), ErrorKind::AlreadyExists);
+    file.write_all_at(b"hello world", 0).expect("written");
+    file.sync().expect("synced");
+    file.truncate(5).expect("cut");
+    StdFs.open_write(&path).expect("opened").write_all_at(b"J", 0).expect("written");
+    let reader = StdFs.open(&path).expect("opened");
+    assert!(reader.write_all_at(b"x", 0).is_err());
+    let mut buf = [0; 16];
+    assert_eq!(reader.read_at(&mut buf, 0).expect("read"), 5);
+    assert_eq!((&buf[..5], reader.len().expect("known")), (&b"Jello"[..], 5));
+    assert_eq!(reader.read_at(&mut buf, 99).expect("read"), 0);
+    let moved = sub.join("moved");
+    StdFs.rename(&path, &moved).expect("renamed");
+    StdFs.sync_dir(&sub).expect("synced");
+    assert_eq!(StdFs.read_dir(&sub).expect("listed"), ["moved"]);
+    assert!(!StdFs.exists(&path).expect("known") && StdFs.exists(&moved).expect("known"));
+    StdFs.remove(&moved).expect("removed");
+    assert_eq!(StdFs.open(&moved).expect_err("gone").kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn the_armed_operation_fails_and_no_other() {
+    // Catches a fault that hits the wrong operation: tests built on it would show nothing.
+    let dir = tempfile::tempdir().expect("a directory");
+    let fs = FaultFs::new(Arc::new(StdFs));
+    let file = fs.create_new(&dir.path().join("f")).expect("operation 0");
+    fs.fail_mutation(2, Fault::ShortWrite, Repeat::Once);
+    file.write_all_at(b"abcd", 0).expect("operation 1");
+    let error = file.write_all_at(b"efgh", 4).expect_err("operation 2");
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+    assert_eq!(file.len().expect("known"), 6);
+    file.sync().expect("operation 3");
+    assert_eq!(fs.mutations(), 4);
+
+    fs.fail_mutation(5, Fault::Device, Repeat::FromThenOn);
+    file.sync().expect("operation 4");
+    assert!(file.sync().is_err() && fs.sync_dir(dir.path()).is_err());
+    fs.heal();
+    file.sync().expect("healed");
+
+    fs.fail_read(fs.reads(), Fault::Device, Repeat::Once);
+    assert!(file.read_exact_at(&mut [0; 2], 0).is_err());
+    let mut buf = [0; 2];
+    file.read_exact_at(&mut buf, 4).expect("only one read fails");
+    assert_eq!(&buf, b"ef");
+}

@@ -1,0 +1,192 @@
+//! [`MergeIter`]: the sorted union of several entry iterators.
+//!
+//! A binary heap of the children that are positioned on an entry, its top the next entry in the current direction.
+//! Going forward every child stands on its first entry at or after the current one, going backward on its last entry at
+//! or before it; a change of direction moves every other child to its place by a seek, which stays right when a
+//! child (a memtable) has grown meanwhile. Entries with equal key and seqno come in the order of the children.
+
+use std::cmp::Ordering;
+
+use super::EntryIter;
+use crate::error::Result;
+use crate::types::{Kind, SeqNo, Slice, entry_order};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// The sorted union of several iterators.
+pub(crate) struct MergeIter {
+    children: Vec<Box<dyn EntryIter>>,
+    /// Indices of valid children, the next one in `direction` first; empty when this iterator is invalid.
+    heap: Vec<usize>,
+    direction: Direction,
+}
+
+impl MergeIter {
+    pub(crate) fn new(children: Vec<Box<dyn EntryIter>>) -> Self {
+        Self { heap: Vec::with_capacity(children.len()), children, direction: Direction::Forward }
+    }
+
+    fn top(&self) -> &dyn EntryIter {
+        // Callers may only ask a valid iterator, whose heap is not empty.
+        &*self.children[self.heap[0]]
+    }
+
+    /// Whether child `a` comes before child `b` in the current direction.
+    fn before(&self, a: usize, b: usize) -> bool {
+        let (x, y) = (&self.children[a], &self.children[b]);
+        let order = entry_order((x.key(), x.seqno()), (y.key(), y.seqno())).then(a.cmp(&b));
+        match self.direction {
+            Direction::Forward => order == Ordering::Less,
+            Direction::Backward => order == Ordering::Greater,
+        }
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        loop {
+            let mut first = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < self.heap.len() && self.before(self.heap[child], self.heap[first]) {
+                    first = child;
+                }
+            }
+            if first == at {
+                return;
+            }
+            self.heap.swap(at, first);
+            at = first;
+        }
+    }
+
+    /// Positions all children by `place`, then orders the valid ones.
+    fn rebuild(
+        &mut self,
+        direction: Direction,
+        mut place: impl FnMut(usize, &mut dyn EntryIter) -> Result<()>,
+    ) -> Result<()> {
+        self.heap.clear();
+        self.direction = direction;
+        for (index, child) in self.children.iter_mut().enumerate() {
+            if let Err(error) = place(index, &mut **child) {
+                self.heap.clear();
+                return Err(error);
+            }
+            if child.valid() {
+                self.heap.push(index);
+            }
+        }
+        for at in (0..self.heap.len() / 2).rev() {
+            self.sift_down(at);
+        }
+        Ok(())
+    }
+
+    /// Moves the top child one entry on in `direction`, which all children already have.
+    fn advance(&mut self) -> Result<()> {
+        let top = self.heap[0];
+        let child = &mut self.children[top];
+        let moved = match self.direction {
+            Direction::Forward => child.next(),
+            Direction::Backward => child.prev(),
+        };
+        if let Err(error) = moved {
+            self.heap.clear();
+            return Err(error);
+        }
+        if !child.valid() {
+            self.heap.swap_remove(0);
+        }
+        self.sift_down(0);
+        Ok(())
+    }
+
+    /// Turns round and moves one entry on in the new direction.
+    #[cold]
+    fn turn(&mut self, direction: Direction) -> Result<()> {
+        let current = self.heap[0];
+        let (key, seqno) = (self.key().to_vec(), self.seqno());
+        self.rebuild(direction, |index, child| {
+            // Among equal entries those of earlier children come first: an equal entry of a later child is
+            // still to come going forward, one of an earlier child going backward.
+            let still_to_come = match direction {
+                Direction::Forward => index > current,
+                Direction::Backward => index < current,
+            };
+            if index != current {
+                match direction {
+                    Direction::Forward => child.seek(&key, seqno)?,
+                    Direction::Backward => child.seek_for_prev(&key, seqno)?,
+                }
+            }
+            let equal = child.valid() && child.seqno() == seqno && child.key() == key;
+            match direction {
+                Direction::Forward if equal && !still_to_come => child.next(),
+                Direction::Backward if equal && !still_to_come => child.prev(),
+                Direction::Forward | Direction::Backward => Ok(()),
+            }
+        })
+    }
+
+    fn step(&mut self, direction: Direction) -> Result<()> {
+        if self.heap.is_empty() {
+            Ok(())
+        } else if self.direction == direction {
+            self.advance()
+        } else {
+            self.turn(direction)
+        }
+    }
+}
+
+impl EntryIter for MergeIter {
+    fn valid(&self) -> bool {
+        !self.heap.is_empty()
+    }
+
+    fn key(&self) -> &[u8] {
+        self.top().key()
+    }
+
+    fn seqno(&self) -> SeqNo {
+        self.top().seqno()
+    }
+
+    fn kind(&self) -> Kind {
+        self.top().kind()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.top().value()
+    }
+
+    fn value_slice(&self) -> Slice {
+        self.top().value_slice()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.rebuild(Direction::Forward, |_, child| child.seek_to_first())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.rebuild(Direction::Backward, |_, child| child.seek_to_last())
+    }
+
+    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        self.rebuild(Direction::Forward, |_, child| child.seek(key, seqno))
+    }
+
+    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        self.rebuild(Direction::Backward, |_, child| child.seek_for_prev(key, seqno))
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.step(Direction::Forward)
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.step(Direction::Backward)
+    }
+}

@@ -1,0 +1,85 @@
+//! Iteration over entries: the trait that memtables and tables implement, and what is built on it.
+//!
+//! [`EntryIter`] is one sorted sequence of entries with all their versions; [`MergeIter`] is the sorted union of
+//! several; [`VisibleIter`] shows what a snapshot sees of one: the newest visible version of each key, no tombstones.
+
+mod merge;
+mod visible;
+
+use crate::error::Result;
+use crate::types::{Kind, SeqNo, Slice};
+
+pub(crate) use merge::MergeIter;
+pub(crate) use visible::VisibleIter;
+
+/// One sorted sequence of entries: key ascending, within a key sequence number descending.
+///
+/// An iterator is made invalid; a seek positions it, or leaves it invalid if there is no such entry. `key`, `seqno`,
+/// `kind` and `value` are for valid iterators only: on others they return empty values or panic. `next` and
+/// `prev` do nothing on an invalid iterator. After an error the iterator is invalid.
+pub(crate) trait EntryIter: Send {
+    fn valid(&self) -> bool;
+    fn key(&self) -> &[u8];
+    fn seqno(&self) -> SeqNo;
+    fn kind(&self) -> Kind;
+    /// The value; empty for a tombstone.
+    fn value(&self) -> &[u8];
+    /// The value, kept alive beyond the iterator: a copy, unless the source can share it.
+    fn value_slice(&self) -> Slice {
+        Slice::from(self.value())
+    }
+    fn seek_to_first(&mut self) -> Result<()>;
+    fn seek_to_last(&mut self) -> Result<()>;
+    /// Goes to the first entry at or after `(key, seqno)`: the newest version of `key` that is not newer than
+    /// `seqno`, or else the first entry of a later key.
+    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()>;
+    /// Goes to the last entry at or before `(key, seqno)`: the oldest version of `key` that is not older than
+    /// `seqno`, or else the last entry of an earlier key.
+    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()>;
+    fn next(&mut self) -> Result<()>;
+    fn prev(&mut self) -> Result<()>;
+}
+
+impl<T: EntryIter + ?Sized> EntryIter for Box<T> {
+    fn valid(&self) -> bool {
+        (**self).valid()
+    }
+    fn key(&self) -> &[u8] {
+        (**self).key()
+    }
+    fn seqno(&self) -> SeqNo {
+        (**self).seqno()
+    }
+    fn kind(&self) -> Kind {
+        (**self).kind()
+    }
+    fn value(&self) -> &[u8] {
+        (**self).value()
+    }
+    fn value_slice(&self) -> Slice {
+        (**self).value_slice()
+    }
+    fn seek_to_first(&mut self) -> Result<()> {
+        (**self).seek_to_first()
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        (**self).seek_to_last()
+    }
+    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        (**self).seek(key, seqno)
+    }
+    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        (**self).seek_for_prev(key, seqno)
+    }
+    fn next(&mut self) -> Result<()> {
+        (**self).next()
+    }
+    fn prev(&mut self) -> Result<()> {
+        (**self).prev()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod model;
+#[cfg(test)]
+mod tests;

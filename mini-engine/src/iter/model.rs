@@ -1,0 +1,152 @@
+//! A sorted vector as the model of every [`EntryIter`], and a driver that compares the two step by step.
+
+use proptest::prelude::*;
+
+use super::EntryIter;
+use crate::error::Result;
+use crate::types::{Kind, SeqNo, entry_order};
+
+/// An entry with its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) key: Vec<u8>,
+    pub(crate) seqno: SeqNo,
+    pub(crate) kind: Kind,
+    pub(crate) value: Vec<u8>,
+}
+
+/// Entries in order, walked by index.
+#[derive(Clone, Debug)]
+pub(crate) struct SortedVec {
+    entries: Vec<Entry>,
+    at: Option<usize>,
+}
+
+impl SortedVec {
+    pub(crate) fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_by(|a, b| entry_order((&a.key, a.seqno), (&b.key, b.seqno)));
+        Self { entries, at: None }
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    fn current(&self) -> &Entry {
+        &self.entries[self.at.expect("a valid iterator")]
+    }
+
+    fn go(&mut self, at: Option<usize>) -> Result<()> {
+        self.at = at.filter(|&at| at < self.entries.len());
+        Ok(())
+    }
+}
+
+impl EntryIter for SortedVec {
+    fn valid(&self) -> bool {
+        self.at.is_some()
+    }
+    fn key(&self) -> &[u8] {
+        &self.current().key
+    }
+    fn seqno(&self) -> SeqNo {
+        self.current().seqno
+    }
+    fn kind(&self) -> Kind {
+        self.current().kind
+    }
+    fn value(&self) -> &[u8] {
+        &self.current().value
+    }
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.go(Some(0))
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.go(self.entries.len().checked_sub(1))
+    }
+    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        self.go(self.entries.iter().position(|e| entry_order((&e.key, e.seqno), (key, seqno)).is_ge()))
+    }
+    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        self.go(self.entries.iter().rposition(|e| entry_order((&e.key, e.seqno), (key, seqno)).is_le()))
+    }
+    fn next(&mut self) -> Result<()> {
+        self.go(self.at.map(|at| at + 1))
+    }
+    fn prev(&mut self) -> Result<()> {
+        self.go(self.at.and_then(|at| at.checked_sub(1)))
+    }
+}
+
+/// One call on an iterator.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    First,
+    Last,
+    Seek(Vec<u8>, SeqNo),
+    SeekForPrev(Vec<u8>, SeqNo),
+    Next,
+    Prev,
+}
+
+/// Keys that collide, share prefixes and are sometimes empty.
+pub(crate) fn keys() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(0u8..3, 0..5)
+}
+
+/// Calls with runs of steps between seeks, so that the direction changes in the middle.
+pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        1 => Just(Move::First),
+        1 => Just(Move::Last),
+        2 => (keys(), 0u64..50).prop_map(|(key, seqno)| Move::Seek(key, seqno)),
+        2 => (keys(), 0u64..50).prop_map(|(key, seqno)| Move::SeekForPrev(key, seqno)),
+        6 => Just(Move::Next),
+        6 => Just(Move::Prev),
+    ];
+    prop::collection::vec(one, 1..60)
+}
+
+/// Entries with several versions a key, no two alike in key and seqno.
+pub(crate) fn entries(max: usize) -> impl Strategy<Value = Vec<Entry>> {
+    let values = prop::option::of(prop::collection::vec(any::<u8>(), 0..20));
+    let entry = (keys(), 0u64..50, values);
+    prop::collection::vec(entry, 0..max).prop_map(|list| {
+        let unique: std::collections::BTreeMap<_, _> = list.into_iter().map(|(k, s, v)| ((k, s), v)).collect();
+        unique
+            .into_iter()
+            .map(|((key, seqno), value)| match value {
+                Some(value) => Entry { key, seqno, kind: Kind::Value, value },
+                None => Entry { key, seqno, kind: Kind::Tombstone, value: Vec::new() },
+            })
+            .collect()
+    })
+}
+
+fn apply(iter: &mut dyn EntryIter, step: &Move) -> Result<()> {
+    match step {
+        Move::First => iter.seek_to_first(),
+        Move::Last => iter.seek_to_last(),
+        Move::Seek(key, seqno) => iter.seek(key, *seqno),
+        Move::SeekForPrev(key, seqno) => iter.seek_for_prev(key, *seqno),
+        Move::Next => iter.next(),
+        Move::Prev => iter.prev(),
+    }
+}
+
+/// The entry that an iterator stands on.
+pub(crate) fn current(iter: &dyn EntryIter) -> Option<Entry> {
+    iter.valid().then(|| {
+        assert_eq!(&*iter.value_slice(), iter.value());
+        Entry { key: iter.key().to_vec(), seqno: iter.seqno(), kind: iter.kind(), value: iter.value().to_vec() }
+    })
+}
+
+/// Makes the same calls on both and compares where they stand after each.
+pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, moves: &[Move]) {
+    for (i, step) in moves.iter().enumerate() {
+        apply(subject, step).expect("no error injected");
+        apply(model, step).expect("a vector");
+        assert_eq!(current(subject), current(model), "after move {i} of {moves:?}");
+    }
+}

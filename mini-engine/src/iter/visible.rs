@@ -1,0 +1,226 @@
+//! [`VisibleIter`]: what a snapshot sees of a sequence of entries, within bounds, in both directions.
+//!
+//! Going forward the inner iterator stands on the entry that is shown. Going backward the versions of a key come oldest
+//! first, so the newest visible one is known only when the inner iterator has left it: the entry that is shown is kept
+//! here, and the inner iterator stands somewhere before it.
+
+use std::ops::Bound;
+
+use super::EntryIter;
+use crate::error::Result;
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
+
+/// Versions of one key that are stepped over before a seek is made to the end of them.
+const STEPS_BEFORE_SEEK: u32 = 16;
+
+enum State {
+    Invalid,
+    /// The inner iterator stands on the shown entry.
+    Forward,
+    /// The shown entry is kept; the inner iterator stands before all its visible versions.
+    Backward(Slice),
+}
+
+/// The newest visible version of each key, tombstones hidden.
+pub(crate) struct VisibleIter<I> {
+    inner: I,
+    snapshot: SeqNo,
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+    state: State,
+    /// Backward: the shown key. Forward: the key whose further versions are skipped.
+    key: Vec<u8>,
+}
+
+impl<I: EntryIter> VisibleIter<I> {
+    /// What a snapshot at `snapshot` sees of `inner` between the bounds. Inverted bounds are empty. Invalid
+    /// until the first seek.
+    pub(crate) fn new(inner: I, snapshot: SeqNo, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Self {
+        Self { inner, snapshot, lower, upper, state: State::Invalid, key: Vec::new() }
+    }
+
+    pub(crate) fn valid(&self) -> bool {
+        !matches!(self.state, State::Invalid)
+    }
+
+    /// The key of the shown entry; the iterator must be valid.
+    pub(crate) fn key(&self) -> &[u8] {
+        match self.state {
+            State::Forward => self.inner.key(),
+            State::Backward(_) | State::Invalid => &self.key,
+        }
+    }
+
+    /// The value of the shown entry; the iterator must be valid.
+    pub(crate) fn value(&self) -> &[u8] {
+        match &self.state {
+            State::Forward => self.inner.value(),
+            State::Backward(value) => value,
+            State::Invalid => &[],
+        }
+    }
+
+    /// As `value`, kept alive beyond the iterator.
+    pub(crate) fn value_slice(&self) -> Slice {
+        match &self.state {
+            State::Forward => self.inner.value_slice(),
+            State::Backward(value) => value.clone(),
+            State::Invalid => Slice::from(&[][..]),
+        }
+    }
+
+    pub(crate) fn seek_to_first(&mut self) -> Result<()> {
+        self.state = State::Invalid;
+        match &self.lower {
+            Bound::Unbounded => self.inner.seek_to_first()?,
+            Bound::Included(key) => self.inner.seek(key, MAX_SEQNO)?,
+            Bound::Excluded(key) => seek_past(&mut self.inner, key)?,
+        }
+        self.show_next()
+    }
+
+    pub(crate) fn seek_to_last(&mut self) -> Result<()> {
+        self.state = State::Invalid;
+        match &self.upper {
+            Bound::Unbounded => self.inner.seek_to_last()?,
+            Bound::Included(key) => self.inner.seek_for_prev(key, 0)?,
+            Bound::Excluded(key) => seek_before(&mut self.inner, key)?,
+        }
+        self.show_prev()
+    }
+
+    /// Goes to the first shown key at or after `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if !self.above_lower(key) {
+            return self.seek_to_first();
+        }
+        self.state = State::Invalid;
+        self.inner.seek(key, self.snapshot)?;
+        self.show_next()
+    }
+
+    /// Goes to the last shown key at or before `key`.
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
+        if !self.below_upper(key) {
+            return self.seek_to_last();
+        }
+        self.state = State::Invalid;
+        self.inner.seek_for_prev(key, 0)?;
+        self.show_prev()
+    }
+
+    pub(crate) fn next(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.state, State::Invalid) {
+            State::Invalid => Ok(()),
+            State::Forward => {
+                self.skip_versions()?;
+                self.show_next()
+            }
+            State::Backward(_) => {
+                seek_past(&mut self.inner, &self.key)?;
+                self.show_next()
+            }
+        }
+    }
+
+    pub(crate) fn prev(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.state, State::Invalid) {
+            State::Invalid => Ok(()),
+            State::Forward => {
+                self.copy_key();
+                seek_before(&mut self.inner, &self.key)?;
+                self.show_prev()
+            }
+            State::Backward(_) => self.show_prev(),
+        }
+    }
+
+    /// Shows the first visible key at or after where the inner iterator stands, which is not below the lower bound.
+    fn show_next(&mut self) -> Result<()> {
+        while self.inner.valid() && self.below_upper(self.inner.key()) {
+            if self.inner.seqno() > self.snapshot {
+                self.inner.next()?;
+            } else if self.inner.kind() == Kind::Tombstone {
+                self.skip_versions()?;
+            } else {
+                self.state = State::Forward;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the inner iterator past all versions of the key it stands on.
+    fn skip_versions(&mut self) -> Result<()> {
+        self.copy_key();
+        for _ in 0..STEPS_BEFORE_SEEK {
+            self.inner.next()?;
+            if !self.inner.valid() || self.inner.key() != self.key {
+                return Ok(());
+            }
+        }
+        seek_past(&mut self.inner, &self.key)
+    }
+
+    /// Shows the last visible key at or before where the inner iterator stands, on the oldest version of its key and
+    /// not above the upper bound.
+    fn show_prev(&mut self) -> Result<()> {
+        let mut newest: Option<(Kind, Slice)> = None;
+        while self.inner.valid() && self.above_lower(self.inner.key()) {
+            let same_key = newest.is_some() && self.inner.key() == self.key;
+            if !same_key && matches!(newest, Some((Kind::Value, _))) {
+                break;
+            }
+            if self.inner.seqno() <= self.snapshot {
+                if !same_key {
+                    self.copy_key();
+                }
+                newest = Some((self.inner.kind(), self.inner.value_slice()));
+            }
+            self.inner.prev()?;
+        }
+        if let Some((Kind::Value, value)) = newest {
+            self.state = State::Backward(value);
+        }
+        Ok(())
+    }
+
+    fn copy_key(&mut self) {
+        self.key.clear();
+        self.key.extend_from_slice(self.inner.key());
+    }
+
+    fn above_lower(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Unbounded => true,
+            Bound::Included(lower) => key >= &lower[..],
+            Bound::Excluded(lower) => key > &lower[..],
+        }
+    }
+
+    fn below_upper(&self, key: &[u8]) -> bool {
+        match &self.upper {
+            Bound::Unbounded => true,
+            Bound::Included(upper) => key <= &upper[..],
+            Bound::Excluded(upper) => key < &upper[..],
+        }
+    }
+}
+
+/// Goes to the first entry of a key after `key`.
+fn seek_past(inner: &mut impl EntryIter, key: &[u8]) -> Result<()> {
+    inner.seek(key, 0)?;
+    while inner.valid() && inner.key() == key {
+        inner.next()?;
+    }
+    Ok(())
+}
+
+/// Goes to the last entry of a key before `key`.
+fn seek_before(inner: &mut impl EntryIter, key: &[u8]) -> Result<()> {
+    inner.seek_for_prev(key, MAX_SEQNO)?;
+    while inner.valid() && inner.key() == key {
+        inner.prev()?;
+    }
+    Ok(())
+}

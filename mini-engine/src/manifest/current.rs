@@ -1,0 +1,115 @@
+//! `CURRENT`: which manifest is the database's. One line of text with its own checksum:
+//!
+//! `mini-engine {format version} MANIFEST-{number:06} {checksum of all before this space, 16 hex digits}\n`
+//!
+//! It is replaced, never changed: the new line is written to `CURRENT.tmp` and synced, renamed over the old one, and
+//! the directory is synced. A reader finds the old line or the new one; the synced content comes before the name, since
+//! a rename may reach the disk before the bytes it points to (rule 4).
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use crate::codec::checksum;
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::manifest::frame::FORMAT_VERSION;
+use crate::manifest::names::{CURRENT, CURRENT_TMP, FileKind, manifest_name};
+
+const NAME: &str = "mini-engine";
+/// More than a line of any number and version takes.
+const MAX_LEN: u64 = 256;
+
+/// Makes `CURRENT` in `dir` point to manifest `number`, which is synced and so is its name.
+pub(crate) fn store(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<()> {
+    let (tmp, current) = (dir.join(CURRENT_TMP), dir.join(CURRENT));
+    if fs.exists(&tmp).map_err(Error::io("look for", &tmp))? {
+        // Left by a process that ended between the two steps; it never became the pointer.
+        fs.remove(&tmp).map_err(Error::io("remove", &tmp))?;
+    }
+    let file = fs.create_new(&tmp).map_err(Error::io("create", &tmp))?;
+    file.write_all_at(line(number).as_bytes(), 0).map_err(Error::io("write", &tmp))?;
+    file.sync().map_err(Error::io("sync", &tmp))?;
+    drop(file);
+    fs.rename(&tmp, &current).map_err(Error::io("rename", &tmp))?;
+    fs.sync_dir(dir).map_err(Error::io("sync", dir))
+}
+
+/// The number of the manifest that `CURRENT` in `dir` points to; `None` if there is no `CURRENT`.
+pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>> {
+    let path = dir.join(CURRENT);
+    if !fs.exists(&path).map_err(Error::io("look for", &path))? {
+        return Ok(None);
+    }
+    let file = fs.open(&path).map_err(Error::io("open", &path))?;
+    let len = file.len().map_err(Error::io("read", &path))?;
+    if len > MAX_LEN {
+        return Err(Error::corruption(&path, 0, format!("expected at most {MAX_LEN} bytes, found {len}")));
+    }
+    let mut bytes = vec![0; len as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", &path))?;
+    parse(&path, &bytes).map(Some)
+}
+
+fn line(number: u64) -> String {
+    let line = format!("{NAME} {FORMAT_VERSION} {}", manifest_name(number));
+    let sum = checksum(line.as_bytes(), 0);
+    format!("{line} {sum:016x}\n")
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<u64> {
+    let damaged = |what: String| Error::corruption(path, 0, what);
+    let malformed = || damaged(format!("expected a pointer to a manifest, found b\"{}\"", bytes.escape_ascii()));
+    let text = std::str::from_utf8(bytes).map_err(|_| malformed())?;
+    let mut words = text.split(' ');
+    if words.next() != Some(NAME) {
+        return Err(malformed());
+    }
+    // A newer version may say the rest in another way, so the version is judged first.
+    let version: u32 = words.next().and_then(|word| word.parse().ok()).ok_or_else(malformed)?;
+    if version > FORMAT_VERSION {
+        return Err(Error::UnsupportedVersion { file: path.to_path_buf(), found: version, supported: FORMAT_VERSION });
+    }
+    let name = words.next().ok_or_else(malformed)?;
+    let FileKind::Manifest(number) = FileKind::of(OsStr::new(name)) else { return Err(malformed()) };
+    // There is one right line for a number: comparing all of it checks version, spaces, checksum and length at once.
+    let expected = line(number);
+    if text != expected {
+        return Err(damaged(format!("expected {expected:?}, found {text:?}")));
+    }
+    Ok(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn current_round_trips() {
+        // Catches a writer and a reader that disagree.
+        for number in [1, 999_999, 1_000_000, u64::MAX >> 1] {
+            assert_eq!(parse(Path::new(CURRENT), line(number).as_bytes()).unwrap(), number);
+        }
+    }
+
+    #[test]
+    fn rule_1_every_damaged_byte_of_current_is_noticed() {
+        // Catches a pointer without a checksum: one flipped bit names another manifest, perhaps an old one.
+        let good = line(7).into_bytes();
+        for at in 0..good.len() {
+            for bit in 0..8 {
+                let mut damaged = good.clone();
+                damaged[at] ^= 1 << bit;
+                let error = parse(Path::new(CURRENT), &damaged).unwrap_err();
+                assert!(matches!(error, Error::Corruption { .. } | Error::UnsupportedVersion { .. }), "{error}");
+            }
+            assert!(parse(Path::new(CURRENT), &good[..at]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_newer_current_is_unsupported() {
+        // Catches a newer format reported as damage.
+        let error = parse(Path::new(CURRENT), b"mini-engine 2 something else\n").unwrap_err();
+        assert!(matches!(error, Error::UnsupportedVersion { found: 2, .. }), "{error}");
+    }
+}

@@ -1,0 +1,219 @@
+//! The file format of a manifest: a header, then one frame an edit.
+//!
+//! Every checksum is seeded with the manifest's number and the frame's offset, so that a frame of another manifest or
+//! another place does not pass. Frames start at multiples of 8, and the length in a frame's header has a checksum of
+//! its own: after a frame that fails, the rest of the file can be searched for a frame that does not. One that is there
+//! means the failed one was complete once (an edit is synced before the next is written), so it is damage and not a
+//! tear.
+
+use std::path::Path;
+
+use crate::codec::{Reader, checksum, put_u32, put_u64, seed};
+use crate::error::{Error, Result};
+
+/// The newest format version of `CURRENT` and of manifests that this build reads, and the one that it writes.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+/// Bytes before the first frame.
+pub(crate) const HEADER_LEN: usize = 32;
+/// Bytes of a frame before its payload.
+pub(crate) const FRAME_HEADER_LEN: usize = 16;
+/// The most bytes an edit may have; a version of a million tables with long keys stays below.
+pub(crate) const MAX_EDIT_LEN: u32 = 1 << 30;
+
+const MAGIC: &[u8; 8] = b"mini-mft";
+const ALIGNMENT: usize = 8;
+
+/// What stands at an offset of a manifest.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found<'a> {
+    /// The end of the file.
+    End,
+    /// A frame: its payload and the offset behind it.
+    Edit { payload: &'a [u8], next: usize },
+    /// No valid frame here, nor anywhere behind.
+    Torn,
+    /// No valid frame here, but one at `later`.
+    Damaged { later: usize },
+}
+
+/// The header of manifest `number`.
+pub(crate) fn header(number: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER_LEN);
+    out.extend_from_slice(MAGIC);
+    put_u32(&mut out, FORMAT_VERSION);
+    put_u32(&mut out, 0);
+    put_u64(&mut out, number);
+    let sum = checksum(&out, 0);
+    put_u64(&mut out, sum);
+    out
+}
+
+/// Checks the header of what should be manifest `number`.
+pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<()> {
+    let mut reader = Reader::new(bytes);
+    let short =
+        || Error::corruption(path, 0, format!("manifest header: expected {HEADER_LEN} bytes, found {}", bytes.len()));
+    let magic = reader.bytes(MAGIC.len()).ok_or_else(short)?;
+    let version = reader.u32().ok_or_else(short)?;
+    let _reserved = reader.u32().ok_or_else(short)?;
+    let found_number = reader.u64().ok_or_else(short)?;
+    let covered = bytes.get(..reader.position()).ok_or_else(short)?;
+    let found = reader.u64().ok_or_else(short)?;
+    let damaged = |what: String| Err(Error::corruption(path, 0, format!("manifest header: {what}")));
+    if magic != MAGIC {
+        return damaged(format!("expected magic {MAGIC:?}, found {magic:?}"));
+    }
+    // A newer version may lay out what follows in another way, its checksum included. So it comes first.
+    if version > FORMAT_VERSION {
+        return Err(Error::UnsupportedVersion { file: path.to_path_buf(), found: version, supported: FORMAT_VERSION });
+    }
+    let expected = checksum(covered, 0);
+    if found != expected {
+        return damaged(format!("expected checksum {expected:016x}, found {found:016x}"));
+    }
+    if version == 0 || found_number != number {
+        return damaged(format!(
+            "expected version {FORMAT_VERSION} and number {number}, found {version} and {found_number}"
+        ));
+    }
+    Ok(())
+}
+
+/// The frame of `payload` at `offset` of manifest `number`, padded to where the next one starts.
+pub(crate) fn frame(number: u64, offset: u64, payload: &[u8]) -> Result<Vec<u8>> {
+    let len = u32::try_from(payload.len()).ok().filter(|&len| len <= MAX_EDIT_LEN);
+    let Some(len) = len else {
+        return Err(Error::Full(format!(
+            "a version edit of {} bytes: at most {MAX_EDIT_LEN} are allowed",
+            payload.len()
+        )));
+    };
+    let mut out = Vec::with_capacity((FRAME_HEADER_LEN + payload.len()).next_multiple_of(ALIGNMENT));
+    put_u32(&mut out, len);
+    put_u32(&mut out, length_checksum(number, offset, len));
+    put_u64(&mut out, checksum(payload, seed([number, offset])));
+    out.extend_from_slice(payload);
+    out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
+    Ok(out)
+}
+
+/// What stands at `offset` of the whole manifest `bytes`.
+pub(crate) fn read(number: u64, bytes: &[u8], offset: usize) -> Found<'_> {
+    if offset >= bytes.len() {
+        return Found::End;
+    }
+    if let Some((payload, next)) = valid_frame(number, bytes, offset) {
+        return Found::Edit { payload, next };
+    }
+    let mut candidates = (offset + ALIGNMENT..bytes.len()).step_by(ALIGNMENT);
+    match candidates.find(|&later| valid_frame(number, bytes, later).is_some()) {
+        Some(later) => Found::Damaged { later },
+        None => Found::Torn,
+    }
+}
+
+/// The payload of the frame at `offset` and the offset behind it, if every check passes.
+fn valid_frame(number: u64, bytes: &[u8], offset: usize) -> Option<(&[u8], usize)> {
+    let mut reader = Reader::new(bytes.get(offset..)?);
+    let len = reader.u32()?;
+    // The cheap check first: a search tries it at every eighth byte.
+    if reader.u32()? != length_checksum(number, offset as u64, len) || len > MAX_EDIT_LEN {
+        return None;
+    }
+    let expected = reader.u64()?;
+    let payload = reader.bytes(len as usize)?;
+    if checksum(payload, seed([number, offset as u64])) != expected {
+        return None;
+    }
+    let next = (offset + reader.position()).next_multiple_of(ALIGNMENT);
+    bytes.get(..next)?;
+    Some((payload, next))
+}
+
+/// Half a checksum of the length and of where it stands.
+fn length_checksum(number: u64, offset: u64, len: u32) -> u32 {
+    checksum(&len.to_le_bytes(), seed([number, offset, 0])) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(payloads: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = header(7);
+        for payload in payloads {
+            let frame = frame(7, bytes.len() as u64, payload).unwrap();
+            bytes.extend(frame);
+        }
+        bytes
+    }
+
+    #[test]
+    fn frames_round_trip() {
+        // Catches padding that shifts the next frame.
+        let bytes = file(&[b"", b"a", b"12345678"]);
+        let mut at = HEADER_LEN;
+        for expected in [&b""[..], b"a", b"12345678"] {
+            let Found::Edit { payload, next } = read(7, &bytes, at) else { panic!("no frame at {at}") };
+            assert_eq!(payload, expected);
+            at = next;
+        }
+        assert_eq!(read(7, &bytes, at), Found::End);
+    }
+
+    #[test]
+    fn a_frame_of_another_manifest_or_place_does_not_pass() {
+        // Catches a seed that ignores number or offset: stale blocks of a reused file would become edits.
+        let bytes = file(&[b"edit"]);
+        assert_eq!(read(8, &bytes, HEADER_LEN), Found::Torn);
+        let mut moved = header(7);
+        moved.extend_from_slice(&[0; 8]);
+        moved.extend_from_slice(&bytes[HEADER_LEN..]);
+        assert_eq!(read(7, &moved, HEADER_LEN + 8), Found::Torn);
+    }
+
+    #[test]
+    fn a_torn_last_frame_is_a_tear_and_a_torn_middle_is_damage() {
+        // Catches dropping an edit that was synced: its logs are gone, so its data would silently be gone too.
+        let bytes = file(&[b"first edit", b"second edit"]);
+        let Found::Edit { next, .. } = read(7, &bytes, HEADER_LEN) else { panic!("no frame") };
+        for len in next + 1..bytes.len() {
+            assert_eq!(read(7, &bytes[..len], next), Found::Torn, "{len} bytes");
+        }
+        // The last byte of the first frame is padding: nothing depends on it.
+        for at in HEADER_LEN..HEADER_LEN + FRAME_HEADER_LEN + b"first edit".len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            assert_eq!(read(7, &damaged, HEADER_LEN), Found::Damaged { later: next }, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn every_damaged_byte_of_the_header_is_noticed() {
+        // Catches a header field outside the checksum.
+        let path = Path::new("MANIFEST-000007");
+        let good = header(7);
+        assert!(check_header(path, &good, 7).is_ok());
+        assert!(matches!(check_header(path, &good, 8), Err(Error::Corruption { .. })));
+        for at in 0..HEADER_LEN {
+            let mut damaged = good.clone();
+            damaged[at] ^= 0x40;
+            let error = check_header(path, &damaged, 7);
+            let version_byte = (8..12).contains(&at);
+            assert!(
+                matches!(&error, Err(Error::Corruption { .. })) || version_byte && error.is_err(),
+                "byte {at}: {error:?}"
+            );
+            assert!(check_header(path, &good[..at], 7).is_err(), "{at} bytes");
+        }
+    }
+
+    #[test]
+    fn a_newer_manifest_version_is_unsupported() {
+        // Catches a newer format reported as damage, which would send its owner looking for a backup.
+        let mut bytes = header(7);
+        bytes[8] = 2;
+        let error = check_header(Path::new("MANIFEST-000007"), &bytes, 7);
+        assert!(matches!(error, Err(Error::UnsupportedVersion { found: 2, supported: 1, .. })), "{error:?}");
+    }
+}

@@ -1,0 +1,231 @@
+//! The manifest: the durable record of which tables make up the database and from which log replay starts.
+//!
+//! A manifest is a log of version edits. Its first record makes the whole version out of nothing; each later one is a
+//! step. `CURRENT` names the manifest in use.
+//!
+//! Orders that the rest relies on:
+//! * An edit is appended and synced before it counts. A table is synced, and its name in the directory too, before its
+//!   edit is written (rules 4, 6); the caller sees to that.
+//! * After a failed append or sync nothing is ever appended again (rule 7): what the file holds behind the failure is
+//!   unknown, and a later edit behind an unknown one could be dropped with it at the next load.
+//! * Each open begins a new manifest instead of going on with the old one: the old one may end in a tear, or in bytes
+//!   whose sync failed and which only the page cache still has. The same path bounds its growth while the engine runs.
+//! * A new manifest is complete, synced, and named in the directory, before `CURRENT` names it.
+
+mod current;
+mod edit;
+mod frame;
+mod names;
+#[cfg(test)]
+pub(crate) mod test_tables;
+#[cfg(test)]
+mod tests;
+mod version;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::{File, FileSystem};
+use crate::types::SeqNo;
+
+pub(crate) use names::{ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, LOCK, manifest_name};
+pub(crate) use version::{Version, VersionEdit};
+
+/// A manifest grows to this many bytes, or to [`GROWTH`] times its first record, before a new one is begun.
+const ROLLOVER_BYTES: u64 = 1 << 20;
+const GROWTH: u64 = 8;
+
+/// What all edits so far add up to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ManifestState {
+    pub(crate) version: Arc<Version>,
+    /// The oldest log that replay needs.
+    pub(crate) log_number: u64,
+    /// Above every file number that was given out when the last edit was written.
+    pub(crate) next_file_number: u64,
+    /// The highest sequence number in tables: the log `log_number` starts right after it.
+    pub(crate) last_seqno: SeqNo,
+}
+
+impl ManifestState {
+    fn apply(&self, edit: &VersionEdit) -> Result<ManifestState, String> {
+        let last_seqno = edit.last_seqno.unwrap_or(self.last_seqno);
+        let log_number = edit.log_number.unwrap_or(self.log_number);
+        if last_seqno < self.last_seqno || log_number < self.log_number {
+            return Err(format!(
+                "edit goes back in time: expected at least log {} and sequence number {}, found {log_number} and {last_seqno}",
+                self.log_number, self.last_seqno
+            ));
+        }
+        Ok(ManifestState {
+            version: Arc::new(self.version.apply(edit)?),
+            log_number,
+            next_file_number: edit.next_file_number.unwrap_or(0).max(self.next_file_number),
+            last_seqno,
+        })
+    }
+
+    fn as_edit(&self) -> VersionEdit {
+        VersionEdit {
+            log_number: Some(self.log_number),
+            next_file_number: Some(self.next_file_number),
+            last_seqno: Some(self.last_seqno),
+            ..self.version.as_edit()
+        }
+    }
+}
+
+/// A manifest that was read.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Loaded {
+    pub(crate) number: u64,
+    pub(crate) state: ManifestState,
+    /// Whether the last record was torn and dropped.
+    pub(crate) tail_dropped: bool,
+}
+
+/// Reads the manifest that `CURRENT` of `dir` names; `None` if there is no `CURRENT`.
+pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
+    let Some(number) = current::load(fs, dir)? else { return Ok(None) };
+    let path = dir.join(manifest_name(number));
+    let bytes = read_manifest(fs, &path)?;
+    frame::check_header(&path, &bytes, number)?;
+    let mut at = frame::HEADER_LEN;
+    let mut state = None;
+    let tail_dropped = loop {
+        match frame::read(number, &bytes, at) {
+            frame::Found::End => break false,
+            frame::Found::Edit { payload, next } => {
+                let edit = edit::decode(payload).map_err(|malformed| malformed.in_file(&path, at as u64))?;
+                let before: &ManifestState = state.get_or_insert_default();
+                state = Some(before.apply(&edit).map_err(|what| Error::corruption(&path, at as u64, what))?);
+                at = next;
+            }
+            frame::Found::Damaged { later } => {
+                let what =
+                    format!("edit: expected a valid frame, since a later one at offset {later} is valid; found none");
+                return Err(Error::corruption(&path, at as u64, what));
+            }
+            frame::Found::Torn => break true,
+        }
+    };
+    // The first record was synced before `CURRENT` named the file, so without it this is damage and no tear.
+    let missing =
+        || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
+    Ok(Some(Loaded { number, state: state.ok_or_else(missing)?, tail_dropped }))
+}
+
+fn read_manifest(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
+    if !fs.exists(path).map_err(Error::io("look for", path))? {
+        return Err(Error::corruption(
+            path,
+            0,
+            format!("expected the manifest that {CURRENT} names, found no such file"),
+        ));
+    }
+    let file = fs.open(path).map_err(Error::io("open", path))?;
+    let len = file.len().map_err(Error::io("read", path))?;
+    let too_long = || Error::corruption(path, 0, format!("a manifest of {len} bytes does not fit into memory"));
+    let len = usize::try_from(len).map_err(|_| too_long())?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| too_long())?;
+    bytes.resize(len, 0);
+    file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", path))?;
+    Ok(bytes)
+}
+
+/// The manifest in use: the only writer of version edits.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    numbers: Arc<FileNumbers>,
+    file: Arc<dyn File>,
+    number: u64,
+    len: u64,
+    rollover_at: u64,
+    state: ManifestState,
+    /// Rule 7: set before each write and unset after its success, so that an unwinding writer leaves it set too.
+    failed: bool,
+}
+
+impl Manifest {
+    /// Writes `state` as the first record of a new manifest and makes it current. On an error the old `CURRENT` or the
+    /// new one is in force, both with a synced manifest behind it.
+    pub(crate) fn create(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        numbers: Arc<FileNumbers>,
+        state: ManifestState,
+    ) -> Result<Manifest> {
+        let number = numbers.allocate();
+        let state = ManifestState { next_file_number: numbers.next(), ..state };
+        let path = dir.join(manifest_name(number));
+        let mut bytes = frame::header(number);
+        let first = frame::frame(number, bytes.len() as u64, &edit::encode(&state.as_edit()))?;
+        bytes.extend_from_slice(&first);
+        let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
+        file.write_all_at(&bytes, 0).map_err(Error::io("write", &path))?;
+        file.sync().map_err(Error::io("sync", &path))?;
+        fs.sync_dir(dir).map_err(Error::io("sync", dir))?;
+        current::store(&*fs, dir, number)?;
+        let len = bytes.len() as u64;
+        let rollover_at = ROLLOVER_BYTES.max(len.saturating_mul(GROWTH));
+        Ok(Manifest { fs, dir: dir.to_path_buf(), numbers, file, number, len, rollover_at, state, failed: false })
+    }
+
+    /// Makes `edit` durable and returns the version after it. After an error nothing can be appended any more, and
+    /// whether the edit will be seen by the next load is unknown: the caller keeps the files of both outcomes.
+    pub(crate) fn append(&mut self, edit: VersionEdit) -> Result<Arc<Version>> {
+        if self.failed {
+            return Err(Error::ReadOnly { cause: format!("an earlier write to {} failed", self.path().display()) });
+        }
+        let edit = VersionEdit { next_file_number: Some(self.numbers.next()), ..edit };
+        let state = self.state.apply(&edit).map_err(|what| Error::corruption(&self.path(), self.len, what))?;
+        self.failed = true;
+        if self.len >= self.rollover_at {
+            self.roll_over(state)?;
+        } else {
+            self.write(&edit)?;
+            self.state = state;
+        }
+        self.failed = false;
+        Ok(self.state.version.clone())
+    }
+
+    /// What all edits so far add up to.
+    pub(crate) fn state(&self) -> &ManifestState {
+        &self.state
+    }
+
+    /// The manifest's file number.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join(manifest_name(self.number))
+    }
+
+    fn write(&mut self, edit: &VersionEdit) -> Result<()> {
+        let path = self.path();
+        let frame = frame::frame(self.number, self.len, &edit::encode(edit))?;
+        self.file.write_all_at(&frame, self.len).map_err(Error::io("write", &path))?;
+        self.file.sync().map_err(Error::io("sync", &path))?;
+        self.len += frame.len() as u64;
+        Ok(())
+    }
+
+    /// Begins a new manifest with `state` in place of one more edit, and removes the old one.
+    #[cold]
+    fn roll_over(&mut self, state: ManifestState) -> Result<()> {
+        let old = self.path();
+        *self = Manifest::create(self.fs.clone(), &self.dir, self.numbers.clone(), state)?;
+        if let Err(error) = self.fs.remove(&old) {
+            // Nothing refers to it any more; the next open removes it as an orphan.
+            tracing::warn!(file = %old.display(), %error, "could not remove the old manifest");
+        }
+        Ok(())
+    }
+}

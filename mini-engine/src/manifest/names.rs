@@ -1,0 +1,128 @@
+//! The names of the files in a database directory, and the one counter that numbers them.
+//!
+//! A number is given out once in the life of a database, whatever kind of file it names: recovery starts the counter
+//! above every number that the manifest or the directory knows. So a name never means two things.
+
+use std::ffi::OsStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{table, wal};
+
+/// No file number is above this, so that counting on never overflows.
+pub(crate) const MAX_FILE_NUMBER: u64 = u64::MAX >> 1;
+pub(crate) const LOCK: &str = "LOCK";
+pub(crate) const CURRENT: &str = "CURRENT";
+pub(crate) const CURRENT_TMP: &str = "CURRENT.tmp";
+const MANIFEST_PREFIX: &str = "MANIFEST-";
+/// What the name of a file gets when it is a suspect: kept for a person to look at, ignored by every later open.
+pub(crate) const ASIDE: &str = ".aside";
+
+/// What a name in the database directory stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Lock,
+    Current,
+    /// A pointer that was being written when the process ended.
+    CurrentTmp,
+    Manifest(u64),
+    Log(u64),
+    Table(u64),
+    /// A suspect that an earlier recovery put aside, with its number.
+    Aside(u64),
+    /// Not a name of ours.
+    Foreign,
+}
+
+impl FileKind {
+    /// Reads a file name.
+    pub(crate) fn of(name: &OsStr) -> FileKind {
+        let Some(name) = name.to_str() else { return FileKind::Foreign };
+        match name {
+            LOCK => return FileKind::Lock,
+            CURRENT => return FileKind::Current,
+            CURRENT_TMP => return FileKind::CurrentTmp,
+            _ => {}
+        }
+        if let Some(original) = name.strip_suffix(ASIDE) {
+            return FileKind::of(OsStr::new(original)).number().map_or(FileKind::Foreign, FileKind::Aside);
+        }
+        if let Some(digits) = name.strip_prefix(MANIFEST_PREFIX) {
+            // Exactly the spelling that we write: no sign, no needless zeros.
+            let number = digits.parse().ok().filter(|&number| manifest_name(number) == name);
+            return within_limit(number).map_or(FileKind::Foreign, FileKind::Manifest);
+        }
+        let log = within_limit(wal::parse_file_name(name)).map(FileKind::Log);
+        let table = within_limit(table::parse_file_name(name)).map(FileKind::Table);
+        log.or(table).unwrap_or(FileKind::Foreign)
+    }
+
+    /// The number in the name, for the kinds that have one.
+    pub(crate) fn number(self) -> Option<u64> {
+        match self {
+            FileKind::Manifest(n) | FileKind::Log(n) | FileKind::Table(n) | FileKind::Aside(n) => Some(n),
+            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Foreign => None,
+        }
+    }
+}
+
+/// The name of manifest `number`.
+pub(crate) fn manifest_name(number: u64) -> String {
+    format!("{MANIFEST_PREFIX}{number:06}")
+}
+
+/// A number past the last one that is given out is not ours: the counter could not go on above it.
+fn within_limit(number: Option<u64>) -> Option<u64> {
+    number.filter(|&number| number <= MAX_FILE_NUMBER)
+}
+
+/// Gives out file numbers.
+#[derive(Debug)]
+pub(crate) struct FileNumbers(AtomicU64);
+
+impl FileNumbers {
+    /// A counter whose first number is `next`.
+    pub(crate) fn starting_at(next: u64) -> FileNumbers {
+        FileNumbers(AtomicU64::new(next))
+    }
+
+    /// A number that nobody else gets.
+    pub(crate) fn allocate(&self) -> u64 {
+        // Relaxed: only uniqueness matters; the files themselves are published by other means.
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The number that would be given out next.
+    pub(crate) fn next(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_spelling_of_a_name_is_ours() {
+        // Catches a sloppy parser that would delete somebody's `+12.log` as an orphan.
+        let of = |name: &str| FileKind::of(OsStr::new(name));
+        assert_eq!(of("000012.log"), FileKind::Log(12));
+        assert_eq!(of("1234567.sst"), FileKind::Table(1_234_567));
+        assert_eq!(of("MANIFEST-000003"), FileKind::Manifest(3));
+        assert_eq!(of("000012.log.aside"), FileKind::Aside(12));
+        for foreign in [
+            "12.log",
+            "+00012.log",
+            "0000012.log",
+            "000012.txt",
+            "MANIFEST-",
+            "MANIFEST-3",
+            "x.aside",
+            "LOCK.aside",
+            ".log",
+            "a",
+            "18446744073709551615.log",
+        ] {
+            assert_eq!(of(foreign), FileKind::Foreign, "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Table descriptions for the tests of versions, edits and plans.
+
+use crate::table::TableMeta;
+use crate::types::SeqNo;
+
+/// A table with the sequence numbers `min..=max`.
+pub(crate) fn table(number: u64, min: SeqNo, max: SeqNo) -> TableMeta {
+    TableMeta {
+        number,
+        size: 4096,
+        entries: 10,
+        tombstones: 1,
+        smallest: b"a".as_slice().into(),
+        largest: b"zz".as_slice().into(),
+        min_seqno: min,
+        max_seqno: max,
+    }
+}
+
+/// A table of `size` bytes whose sequence numbers follow from its number.
+pub(crate) fn table_of_size(number: u64, size: u64) -> TableMeta {
+    TableMeta { size, ..table(number, number * 10, number * 10 + 9) }
+}

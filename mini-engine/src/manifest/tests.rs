@@ -1,0 +1,207 @@
+use std::fs as std_fs;
+
+use tempfile::TempDir;
+
+use super::test_tables::table;
+use super::*;
+use crate::fs::{Fault, FaultFs, Repeat, StdFs};
+
+fn adding(number: u64, min: SeqNo, max: SeqNo) -> VersionEdit {
+    VersionEdit { added: vec![(0, table(number, min, max))], last_seqno: Some(max), ..VersionEdit::default() }
+}
+
+fn numbers() -> Arc<FileNumbers> {
+    Arc::new(FileNumbers::starting_at(1))
+}
+
+fn create(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Manifest> {
+    Manifest::create(fs, dir, numbers(), ManifestState::default())
+}
+
+fn reload(dir: &Path) -> Loaded {
+    load(&StdFs, dir).unwrap().expect("a manifest")
+}
+
+#[test]
+fn a_directory_without_current_has_no_manifest() {
+    // Catches a missing pointer taken for an error (a new database) or for an empty database with tables.
+    let dir = TempDir::new().unwrap();
+    assert_eq!(load(&StdFs, dir.path()).unwrap(), None);
+}
+
+#[test]
+fn edits_add_up_after_a_reload() {
+    // Catches an edit applied in memory in another way than from disk.
+    let dir = TempDir::new().unwrap();
+    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    manifest.append(adding(10, 1, 5)).unwrap();
+    manifest.append(VersionEdit { log_number: Some(4), ..adding(11, 6, 9) }).unwrap();
+    let merge =
+        VersionEdit { removed: vec![(0, 10), (0, 11)], added: vec![(0, table(12, 1, 9))], ..VersionEdit::default() };
+    manifest.append(merge).unwrap();
+    let loaded = reload(dir.path());
+    assert_eq!(&loaded.state, manifest.state());
+    assert_eq!((loaded.state.log_number, loaded.state.last_seqno, loaded.tail_dropped), (4, 9, false));
+    assert_eq!(loaded.state.version.tables().map(|t| t.number).collect::<Vec<_>>(), [12]);
+}
+
+#[test]
+fn a_torn_last_edit_is_dropped_but_a_torn_middle_is_corruption() {
+    // Catches a load that stops at any bad edit: what follows was synced, and its logs are gone.
+    let dir = TempDir::new().unwrap();
+    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    manifest.append(adding(10, 1, 5)).unwrap();
+    let before = reload(dir.path());
+    let start = manifest.len as usize;
+    manifest.append(adding(11, 6, 9)).unwrap();
+    let path = manifest.path();
+    let whole = std_fs::read(&path).unwrap();
+    for len in start + 1..whole.len() {
+        std_fs::write(&path, &whole[..len]).unwrap();
+        let torn = reload(dir.path());
+        assert!(torn.tail_dropped && torn.state == before.state, "{len} bytes");
+    }
+    let mut damaged = whole.clone();
+    damaged[start - 10] ^= 1;
+    std_fs::write(&path, &damaged).unwrap();
+    let error = load(&StdFs, dir.path()).unwrap_err();
+    assert!(matches!(&error, Error::Corruption { file, .. } if *file == path), "{error}");
+}
+
+#[test]
+fn rule_1_every_flipped_bit_of_a_manifest_is_noticed_or_harmless() {
+    // Catches a field outside every checksum, and a decoder that panics.
+    let dir = TempDir::new().unwrap();
+    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    manifest.append(adding(10, 1, 5)).unwrap();
+    let before_last = reload(dir.path()).state;
+    manifest.append(adding(11, 6, 9)).unwrap();
+    let whole = reload(dir.path()).state;
+    let path = manifest.path();
+    let good = std_fs::read(&path).unwrap();
+    for at in 0..good.len() {
+        let mut damaged = good.clone();
+        damaged[at] ^= 1 << (at % 8);
+        std_fs::write(&path, &damaged).unwrap();
+        match load(&StdFs, dir.path()) {
+            // Padding is harmless; damage to the last edit cannot be told from a tear, and is reported as one.
+            Ok(Some(loaded)) => {
+                assert!(loaded.state == whole || loaded.tail_dropped && loaded.state == before_last, "byte {at}")
+            }
+            Ok(None) => panic!("byte {at}: no manifest"),
+            Err(error) => assert!(
+                matches!(error, Error::Corruption { .. } | Error::UnsupportedVersion { .. }),
+                "byte {at}: {error}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn rule_7_nothing_is_appended_after_a_failed_append() {
+    // Catches a manifest that goes on behind a gap: the next load would drop what was acknowledged behind it.
+    for fault in [Fault::Device, Fault::StorageFull, Fault::ShortWrite] {
+        // The append's write, and its sync.
+        for step in 0..2 {
+            let dir = TempDir::new().unwrap();
+            let faults = FaultFs::new(Arc::new(StdFs));
+            let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+            faults.fail_mutation(faults.mutations() + step, fault, Repeat::Once);
+            manifest.append(adding(10, 1, 5)).unwrap_err();
+            let operations = faults.mutations();
+            let again = manifest.append(adding(11, 6, 9)).unwrap_err();
+            assert!(matches!(again, Error::ReadOnly { .. }), "{again}");
+            assert_eq!(faults.mutations(), operations, "an operation after the failure");
+        }
+    }
+}
+
+#[test]
+fn a_manifest_rolls_over_and_keeps_its_state() {
+    // Catches a manifest that grows for ever, a rollover that loses tables, and an old file left behind.
+    let dir = TempDir::new().unwrap();
+    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    manifest.rollover_at = 400;
+    for step in 1..=10 {
+        manifest.append(adding(100 + step, step * 10, step * 10 + 9)).unwrap();
+    }
+    assert!(manifest.number() > 1);
+    let loaded = reload(dir.path());
+    assert_eq!(&loaded.state, manifest.state());
+    assert_eq!(loaded.state.version.tables().count(), 10);
+    assert!(loaded.state.next_file_number > manifest.number());
+    let mut names: Vec<_> = std_fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, [CURRENT.to_owned(), manifest_name(manifest.number())].map(std::ffi::OsString::from));
+}
+
+#[test]
+fn a_rollover_that_fails_leaves_a_complete_manifest_at_every_step() {
+    // Catches a pointer switched before what it points to is synced, and an append after a failed rollover.
+    let dir = TempDir::new().unwrap();
+    let count = rollover_operations(&dir);
+    assert!(count >= 6, "only {count} operations");
+    for step in 0..count {
+        let dir = TempDir::new().unwrap();
+        let faults = FaultFs::new(Arc::new(StdFs));
+        let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+        manifest.append(adding(100, 1, 5)).unwrap();
+        manifest.rollover_at = 0;
+        faults.fail_mutation(faults.mutations() + step, Fault::Device, Repeat::FromThenOn);
+        let result = manifest.append(adding(101, 6, 9));
+        let tables = reload(dir.path()).state.version.tables().count();
+        match result {
+            // The last operation removes the old manifest: without it nothing is lost.
+            Ok(_) => assert!(step == count - 1 && tables == 2, "step {step}"),
+            Err(_) => {
+                assert!(tables == 1 || tables == 2, "step {step}: {tables} tables");
+                assert!(matches!(manifest.append(adding(102, 10, 12)), Err(Error::ReadOnly { .. })), "step {step}");
+            }
+        }
+    }
+}
+
+/// The mutating operations of one rollover.
+fn rollover_operations(dir: &TempDir) -> u64 {
+    let faults = FaultFs::new(Arc::new(StdFs));
+    let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+    manifest.append(adding(100, 1, 5)).unwrap();
+    manifest.rollover_at = 0;
+    let before = faults.mutations();
+    manifest.append(adding(101, 6, 9)).unwrap();
+    faults.mutations() - before
+}
+
+#[test]
+fn a_current_that_names_a_missing_manifest_is_corruption() {
+    // Catches rule 10 for the manifest: a missing file taken for an empty database.
+    let dir = TempDir::new().unwrap();
+    let manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    std_fs::remove_file(manifest.path()).unwrap();
+    assert!(matches!(load(&StdFs, dir.path()), Err(Error::Corruption { .. })));
+}
+
+#[test]
+fn a_manifest_without_its_first_edit_is_corruption() {
+    // Catches a manifest cut to its header taken for a torn tail, that is for an empty database.
+    let dir = TempDir::new().unwrap();
+    let manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    let whole = std_fs::read(manifest.path()).unwrap();
+    for len in 0..whole.len() {
+        std_fs::write(manifest.path(), &whole[..len]).unwrap();
+        assert!(matches!(load(&StdFs, dir.path()), Err(Error::Corruption { .. })), "{len} bytes");
+    }
+}
+
+#[test]
+fn edits_that_go_back_in_time_are_refused() {
+    // Catches a flush recorded out of order, after which replay would repeat or miss writes.
+    let dir = TempDir::new().unwrap();
+    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    manifest.append(VersionEdit { log_number: Some(9), ..adding(10, 1, 5) }).unwrap();
+    assert!(manifest.append(VersionEdit { log_number: Some(8), ..VersionEdit::default() }).is_err());
+    assert!(manifest.append(VersionEdit { last_seqno: Some(4), ..VersionEdit::default() }).is_err());
+    // Nothing was written for them, so the manifest goes on.
+    manifest.append(adding(11, 6, 9)).unwrap();
+    assert_eq!(reload(dir.path()).state.last_seqno, 9);
+}

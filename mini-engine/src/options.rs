@@ -1,0 +1,208 @@
+//! [`Options`]: what a database can be tuned by, with defaults, units and ranges; [`Options::validate`] checks them.
+
+use std::ops::RangeInclusive;
+
+use crate::error::{Error, Result};
+use crate::types::Durability;
+
+/// How the data blocks of tables are compressed. A block that does not shrink by 12 % is stored as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// LZ4: fast, for data that is read often.
+    #[default]
+    Lz4,
+    /// Zstandard: denser and slower.
+    Zstd {
+        /// 1 (fastest) to 22 (densest); 3 is a usual choice.
+        level: i32,
+    },
+}
+
+/// The options of a database, set by chaining; `Options::default()` suits an ordinary machine.
+///
+/// ```
+/// use mini_engine::{Compression, Options};
+///
+/// let options = Options::default().memtable_bytes(1 << 20).compression(Compression::None);
+/// assert!(options.validate().is_ok());
+/// assert!(options.block_bytes(1).validate().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub(crate) memtable_bytes: usize,
+    pub(crate) immutable_memtables: usize,
+    pub(crate) l0_trigger: usize,
+    pub(crate) block_bytes: usize,
+    pub(crate) filter_bits_per_key: u32,
+    pub(crate) compression: Compression,
+    pub(crate) cache_bytes: u64,
+    pub(crate) durability: Durability,
+    pub(crate) create_if_missing: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            memtable_bytes: 64 << 20,
+            immutable_memtables: 1,
+            l0_trigger: 4,
+            block_bytes: 4096,
+            filter_bits_per_key: 10,
+            compression: Compression::Lz4,
+            cache_bytes: 32 << 20,
+            durability: Durability::Buffered,
+            create_if_missing: true,
+        }
+    }
+}
+
+const MEMTABLE_BYTES: RangeInclusive<u64> = 4 << 10..=16 << 30;
+const IMMUTABLE_MEMTABLES: RangeInclusive<u64> = 1..=64;
+const L0_TRIGGER: RangeInclusive<u64> = 1..=1000;
+const BLOCK_BYTES: RangeInclusive<u64> = 512..=64 << 10;
+const FILTER_BITS_PER_KEY: RangeInclusive<u64> = 0..=32;
+const CACHE_BYTES: RangeInclusive<u64> = 0..=1 << 50;
+const ZSTD_LEVEL: RangeInclusive<i32> = 1..=22;
+
+impl Options {
+    /// Bytes of memory at which a memtable is frozen and written to a table. Default 64 MiB; 4 KiB to 16 GiB.
+    pub fn memtable_bytes(mut self, bytes: usize) -> Self {
+        self.memtable_bytes = bytes;
+        self
+    }
+
+    /// How many frozen memtables may wait for their flush before writes stall. Default 1; 1 to 64.
+    pub fn immutable_memtables(mut self, count: usize) -> Self {
+        self.immutable_memtables = count;
+        self
+    }
+
+    /// How many tables level 0 may hold before some are merged. Default 4; 1 to 1000.
+    pub fn l0_trigger(mut self, tables: usize) -> Self {
+        self.l0_trigger = tables;
+        self
+    }
+
+    /// Bytes of a data block before compression; an entry larger than that gets a block of its own.
+    /// Default 4096; 512 to 65536.
+    pub fn block_bytes(mut self, bytes: usize) -> Self {
+        self.block_bytes = bytes;
+        self
+    }
+
+    /// Bits of filter for each key of a table; more bits make fewer useless reads of absent keys.
+    /// Default 10 (about 1 % of absent keys are read in vain); 0 (no filter) to 32.
+    pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
+        self.filter_bits_per_key = bits;
+        self
+    }
+
+    /// How data blocks are compressed. Default [`Compression::Lz4`].
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// Bytes of data blocks kept in memory, decompressed. Default 32 MiB; 0 to 1 PiB.
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// The durability of a single insert or remove. Default [`Durability::Buffered`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Whether opening a directory without a database makes one. Default true.
+    pub fn create_if_missing(mut self, create: bool) -> Self {
+        self.create_if_missing = create;
+        self
+    }
+
+    /// Checks every option against its range.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] with the first option that is out of range, its value and its range.
+    pub fn validate(&self) -> Result<()> {
+        let checks = [
+            ("memtable_bytes", self.memtable_bytes as u64, MEMTABLE_BYTES),
+            ("immutable_memtables", self.immutable_memtables as u64, IMMUTABLE_MEMTABLES),
+            ("l0_trigger", self.l0_trigger as u64, L0_TRIGGER),
+            ("block_bytes", self.block_bytes as u64, BLOCK_BYTES),
+            ("filter_bits_per_key", u64::from(self.filter_bits_per_key), FILTER_BITS_PER_KEY),
+            ("cache_bytes", self.cache_bytes, CACHE_BYTES),
+        ];
+        for (name, value, range) in checks {
+            if !range.contains(&value) {
+                return Err(out_of_range(name, i128::from(value), range.start().to_string(), range.end().to_string()));
+            }
+        }
+        match self.compression {
+            Compression::Zstd { level } if !ZSTD_LEVEL.contains(&level) => {
+                let (low, high) = ZSTD_LEVEL.into_inner();
+                Err(out_of_range("compression zstd level", i128::from(level), low.to_string(), high.to_string()))
+            }
+            Compression::None | Compression::Lz4 | Compression::Zstd { .. } => Ok(()),
+        }
+    }
+}
+
+fn out_of_range(name: &str, value: i128, low: String, high: String) -> Error {
+    Error::InvalidArgument(format!("option {name} is {value}: it must be {low} to {high}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_out_of_range_is_named_with_its_value_and_range() {
+        // Catches an option that is not checked, or an error that does not say which one it is.
+        let d = Options::default;
+        let cases = [
+            (d().memtable_bytes(4095), "memtable_bytes", "4095", "4096 to 17179869184"),
+            (d().immutable_memtables(0), "immutable_memtables", "0", "1 to 64"),
+            (d().l0_trigger(1001), "l0_trigger", "1001", "1 to 1000"),
+            (d().block_bytes(511), "block_bytes", "511", "512 to 65536"),
+            (d().block_bytes(65_537), "block_bytes", "65537", "512 to 65536"),
+            (d().filter_bits_per_key(33), "filter_bits_per_key", "33", "0 to 32"),
+            (d().cache_bytes(u64::MAX), "cache_bytes", "18446744073709551615", "0 to 1125899906842624"),
+            (d().compression(Compression::Zstd { level: -1 }), "zstd level", "-1", "1 to 22"),
+        ];
+        for (options, name, value, range) in cases {
+            let Err(Error::InvalidArgument(text)) = options.validate() else { panic!("{name} = {value} was accepted") };
+            assert!(text.contains(name), "{text}");
+            assert!(text.contains(&format!("is {value}:")), "{text}");
+            assert!(text.contains(range), "{text}");
+        }
+    }
+
+    #[test]
+    fn defaults_and_the_ends_of_each_range_are_valid() {
+        // Catches an exclusive comparison at either end.
+        let d = Options::default;
+        let cases = [
+            d(),
+            d().memtable_bytes(4096)
+                .immutable_memtables(1)
+                .l0_trigger(1)
+                .block_bytes(512)
+                .filter_bits_per_key(0)
+                .cache_bytes(0),
+            d().memtable_bytes(16 << 30)
+                .immutable_memtables(64)
+                .l0_trigger(1000)
+                .block_bytes(65_536)
+                .filter_bits_per_key(32),
+            d().compression(Compression::Zstd { level: 22 }).durability(Durability::Synced).create_if_missing(false),
+        ];
+        for options in cases {
+            assert!(options.validate().is_ok(), "{options:?}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The database that a command works on: how it is named and opened.
+//!
+//! Only commands that write create one. All others refuse a directory that holds none, so that a mistyped path is an error
+//! instead of an empty answer and a new directory.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use mini_engine::Db;
+
+use super::failure::Failure;
+
+/// The arguments by which every command names its database.
+#[derive(Args)]
+pub(crate) struct DatabaseArgs {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) path: PathBuf,
+    /// Bytes that a memtable holds before it is written out as a table [default: 64 MiB]
+    #[arg(long, value_name = "N")]
+    pub(crate) memtable_bytes: Option<usize>,
+}
+
+/// What opening does where no database is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfMissing {
+    Create,
+    Refuse,
+}
+
+impl DatabaseArgs {
+    pub(crate) fn open(&self, missing: IfMissing) -> Result<Db, Failure> {
+        let mut builder = Db::builder(&self.path).create_if_missing(missing == IfMissing::Create);
+        if let Some(bytes) = self.memtable_bytes {
+            builder = builder.memtable_bytes(bytes);
+        }
+        Ok(builder.open()?)
+    }
+}

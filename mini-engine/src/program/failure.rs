@@ -1,0 +1,77 @@
+//! Why a command failed, in words for people, and the exit code that says so to scripts.
+
+use std::fmt;
+use std::io;
+
+use mini_engine::Error;
+
+/// The key is not there.
+pub(crate) const NOT_FOUND: u8 = 1;
+/// Arguments that cannot be meant, a directory that is no database, a format newer than this program.
+pub(crate) const WRONG_USE: u8 = 2;
+const CORRUPTION: u8 = 3;
+const IO: u8 = 4;
+
+/// Why a command stopped.
+pub(crate) enum Failure {
+    Engine(Error),
+    /// What a verification found; at least one.
+    Damage(Vec<Error>),
+    /// The arguments, or under `--strict` the input, are not what they must be.
+    Usage(String),
+    /// A stream or file of the program itself, outside of the database.
+    Io {
+        action: &'static str,
+        place: String,
+        source: io::Error,
+    },
+    /// Whoever read stdout has closed it, and wants no more: not an error of anybody.
+    ClosedPipe,
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Engine(error) => engine_exit_code(error),
+            // Corruption outranks what could not be read: it does not go away.
+            Self::Damage(errors) if errors.iter().any(|error| engine_exit_code(error) == CORRUPTION) => CORRUPTION,
+            Self::Damage(_) => IO,
+            Self::Usage(_) => WRONG_USE,
+            Self::Io { .. } => IO,
+            Self::ClosedPipe => 0,
+        }
+    }
+}
+
+fn engine_exit_code(error: &Error) -> u8 {
+    match error {
+        Error::Corruption { .. } => CORRUPTION,
+        Error::InvalidArgument(_) | Error::NotADatabase { .. } | Error::UnsupportedVersion { .. } => WRONG_USE,
+        // Locked, full, read-only and closed are all states of the storage, not of the request. So is, until its code is
+        // decided here, any kind of error that the engine learns later.
+        _ => IO,
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(error) => error.fmt(f),
+            Self::Damage(errors) => {
+                for (index, error) in errors.iter().enumerate() {
+                    write!(f, "{}{error}", if index == 0 { "" } else { "\n" })?;
+                }
+                Ok(())
+            }
+            Self::Usage(what) => f.write_str(what),
+            Self::Io { action, place, source } => write!(f, "cannot {action} {place}: {source}"),
+            Self::ClosedPipe => f.write_str("stdout was closed by its reader"),
+        }
+    }
+}

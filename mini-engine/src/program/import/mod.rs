@@ -1,0 +1,205 @@
+//! `import`: stores the records of a file or of stdin.
+//!
+//! Lines are handled in order, in batches that are each stored whole or not at all. So whenever the program dies, by ^C too, the
+//! database holds the records of the first N lines for some N that is at least the last one acknowledged; the import can be
+//! continued after them, or simply run again.
+//!
+//! A file is opened before the database: a mistyped name creates nothing.
+
+mod batch;
+mod lines;
+mod progress;
+mod rejects;
+mod source;
+mod writer;
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::thread::{self, Scope};
+
+use clap::Args;
+use mini_engine::{Db, Durability};
+
+use super::Exit;
+use super::bytes::HexArgs;
+use super::database::{DatabaseArgs, IfMissing};
+use super::failure::Failure;
+use super::output::{self, Output};
+use super::record::Format;
+use batch::Batch;
+use lines::{Line, Lines};
+use progress::Progress;
+use rejects::Rejects;
+use source::Source;
+use writer::Writer;
+
+/// Store the records of a file, or of stdin with -, one a line: key, TAB, value
+///
+/// Bytes are taken as they are, UTF-8 or not. The first TAB separates; a carriage return at the
+/// end belongs to the value; the last line may lack its newline. Of several lines with one key
+/// the last wins.
+///
+/// A line that is no record is reported by its number and counted, the rest is imported, and
+/// the exit code is 0; with --strict the first one stops the import with exit code 2, and the
+/// lines before it are stored.
+///
+/// When the import ends, all of it survives power loss. If it is interrupted, by ^C for
+/// instance, the database is sound and holds the first lines of the input: all that were
+/// acknowledged, and perhaps some more.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  find / -xdev -type f -printf '%p\\t%s %T@\\n' | mini-engine import files.db -
+  mini-engine import words.db words.tsv --strict
+  mini-engine import events.db events.jsonl --json --synced --batch 100"
+)]
+pub(crate) struct ImportArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// The file to read; - is stdin
+    file: PathBuf,
+    /// Read JSON lines: {"key":"..","value":".."}, or with hexadecimal digits key_hex and value_hex
+    #[arg(long, conflicts_with = "hex")]
+    json: bool,
+    #[command(flatten)]
+    hex: HexArgs,
+    /// Stop at the first line that is no record
+    #[arg(long)]
+    strict: bool,
+    /// Sync each batch and print `acked N`: the first N lines of the input now survive power loss
+    #[arg(long)]
+    synced: bool,
+    /// Lines in a batch, which is stored whole or not at all; it ends early at 1 MiB, or at a
+    /// quarter of a memtable if that is less
+    #[arg(verbatim_doc_comment, long, value_name = "N", default_value = "1000")]
+    batch: NonZeroU64,
+}
+
+pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
+    let source = Source::open(&args.file)?;
+    let db = args.database.open(IfMissing::Create)?;
+    thread::scope(|scope| import(args, scope, db, source))?;
+    Ok(Exit::Done)
+}
+
+fn import<'scope>(args: &ImportArgs, scope: &'scope Scope<'scope, '_>, db: Db, source: Source) -> Result<(), Failure> {
+    let durability = if args.synced { Durability::Synced } else { Durability::Buffered };
+    let mut import = Import::new(args, Writer::start(scope, &db, durability), source);
+    let outcome = import.run();
+    import.progress.finish();
+    // Whatever stopped the import, the batches that were stored shall be durable before their number is told.
+    let closed = db.close();
+    if closed.is_ok() {
+        let lines = output::counted(import.stored, "line", "lines");
+        output::say(format_args!("imported {lines}, rejected {}", import.rejects.count()));
+    }
+    outcome?;
+    Ok(closed?)
+}
+
+/// One running import.
+struct Import<'a> {
+    args: &'a ImportArgs,
+    writer: Writer,
+    lines: Lines,
+    format: Format,
+    batch: Batch,
+    /// Lines read, records or not.
+    handled: u64,
+    /// Lines handled when the last batch was stored.
+    acknowledged: u64,
+    /// Records in the batches that were stored.
+    stored: u64,
+    rejects: Rejects,
+    progress: Progress,
+    /// Where acknowledgements go, until their reader has closed it.
+    acks: Option<Output>,
+}
+
+impl<'a> Import<'a> {
+    fn new(args: &'a ImportArgs, writer: Writer, source: Source) -> Self {
+        let format = Format::new(args.json, args.hex.hex);
+        Self {
+            args,
+            writer,
+            format,
+            batch: Batch::new(args.database.memtable_bytes),
+            handled: 0,
+            acknowledged: 0,
+            stored: 0,
+            rejects: Rejects::new(source.name()),
+            progress: Progress::new(source.bytes()),
+            lines: Lines::new(source, format.longest_line()),
+            acks: args.synced.then(Output::new),
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        let outcome = loop {
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(failure) => break Err(failure),
+            }
+            if self.handled - self.acknowledged >= self.args.batch.get() || self.batch.is_full() {
+                self.store()?;
+            }
+        };
+        if self.handled > self.acknowledged {
+            // Lines before the one that could not be read, or that `--strict` stopped at, are as good as any.
+            self.store()?;
+        }
+        self.rejects.finish();
+        outcome
+    }
+
+    /// Handles one line; false at the end of the input.
+    fn step(&mut self) -> Result<bool, Failure> {
+        let added = match self.lines.next()? {
+            None => return Ok(false),
+            Some(Line::TooLong) => Err(format!("longer than any record, {} bytes", self.format.longest_line())),
+            Some(Line::Whole(line)) => self.batch.add(line, self.format),
+        };
+        let number = self.handled + 1;
+        if let Err(why) = added {
+            self.reject(number, &why)?;
+        }
+        self.handled = number;
+        Ok(true)
+    }
+
+    fn reject(&mut self, line: u64, why: &str) -> Result<(), Failure> {
+        if self.args.strict {
+            return Err(Failure::Usage(self.rejects.describe(line, why)));
+        }
+        self.progress.aside(|| self.rejects.add(line, why));
+        Ok(())
+    }
+
+    /// Writes the batch and acknowledges all lines handled so far.
+    fn store(&mut self) -> Result<(), Failure> {
+        self.stored += self.batch.store(&self.writer)?;
+        self.acknowledged = self.handled;
+        self.progress.advance(self.lines.bytes_read(), self.handled);
+        self.acknowledge()
+    }
+
+    fn acknowledge(&mut self) -> Result<(), Failure> {
+        let Some(acks) = &mut self.acks else {
+            return Ok(());
+        };
+        let lines = self.acknowledged;
+        let told = self.progress.aside(|| {
+            acks.write(|out| writeln!(out, "acked {lines}"))?;
+            acks.flush()
+        });
+        match told {
+            // The one who listened has gone; the input has not.
+            Err(Failure::ClosedPipe) => self.acks = None,
+            told => told?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! The command line: what the commands are, which one was asked for, and how its outcome leaves the process.
+//!
+//! One command a file. A command returns an `Exit` or a `Failure`; only this file prints failures and picks exit codes, so
+//! that no command can invent its own.
+
+mod bytes;
+mod completions;
+mod count;
+mod database;
+mod delete;
+mod failure;
+mod get;
+mod import;
+mod output;
+mod put;
+mod record;
+mod scan;
+mod stats;
+mod verify;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use clap::{ArgAction, Parser, Subcommand};
+use tracing::level_filters::LevelFilter;
+
+use failure::Failure;
+
+/// How a command that did not fail ended.
+enum Exit {
+    Done,
+    /// The key that was asked for is not there; nothing was printed.
+    NotFound,
+}
+
+/// A durable, sorted key-value store in a directory.
+///
+/// Keys and values are bytes. Keys sort bytewise.
+#[derive(Parser)]
+#[command(name = "mini-engine", version, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Trace what the engine does to stderr; twice for more, three times for everything
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  find / -xdev -type f -printf '%p\\t%s %T@\\n' | mini-engine import files.db -
+  mini-engine scan files.db --prefix /usr/share --limit 5
+  mini-engine get files.db /etc/hostname
+
+A key or value that begins with a dash comes after two dashes: mini-engine get DB -- -key
+
+Exit codes: 0 done, 1 key not found, 2 wrong use (bad arguments, not a database, a format
+newer than this program), 3 corruption, 4 I/O (a database locked by another process too)";
+
+#[derive(Subcommand)]
+enum Command {
+    Import(import::ImportArgs),
+    Get(get::GetArgs),
+    Put(put::PutArgs),
+    Delete(delete::DeleteArgs),
+    Scan(scan::ScanArgs),
+    Count(count::CountArgs),
+    Stats(stats::StatsArgs),
+    Verify(verify::VerifyArgs),
+    Completions(completions::CompletionsArgs),
+}
+
+impl Command {
+    fn run(&self) -> Result<Exit, Failure> {
+        match self {
+            Self::Import(args) => import::run(args),
+            Self::Get(args) => get::run(args),
+            Self::Put(args) => put::run(args),
+            Self::Delete(args) => delete::run(args),
+            Self::Scan(args) => scan::run(args),
+            Self::Count(args) => count::run(args),
+            Self::Stats(args) => stats::run(args),
+            Self::Verify(args) => verify::run(args),
+            Self::Completions(args) => completions::run::<Arguments>(args),
+        }
+    }
+}
+
+/// Runs the command that the process's arguments name, and says how it ended.
+pub(crate) fn run() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(request) => {
+            // Help and version come this way too. Nobody is left to tell when their output has gone.
+            request.print().ok();
+            return ExitCode::from(if request.use_stderr() { failure::WRONG_USE } else { 0 });
+        }
+    };
+    trace_to_stderr(arguments.verbose);
+    match arguments.command.run() {
+        Ok(Exit::Done) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(Exit::NotFound) => ExitCode::from(failure::NOT_FOUND),
+        Err(failure) => {
+            output::say(format_args!("mini-engine: {failure}"));
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn trace_to_stderr(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .init();
+}

@@ -1,0 +1,117 @@
+//! `scan`: prints the records of a range of keys in order.
+
+use std::ffi::OsString;
+use std::ops::Bound;
+
+use clap::Args;
+use mini_engine::{Db, Iter, Result as EngineResult, Slice};
+
+use super::Exit;
+use super::bytes::HexArgs;
+use super::database::{DatabaseArgs, IfMissing};
+use super::failure::Failure;
+use super::output::Output;
+use super::record::{self, Format};
+
+/// Print records in the order of their keys, as lines of key, TAB, value
+///
+/// What is printed is one consistent moment of the database. A key that holds a TAB, or a key or
+/// value that holds a newline, makes lines that cannot be told apart: ask for --hex or --json
+/// then; `import` reads both back.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  mini-engine scan files.db --prefix /usr/share --limit 5
+  mini-engine scan files.db --from /a --to /b --keys-only
+  mini-engine scan files.db --reverse --limit 1
+  mini-engine scan files.db --json | mini-engine import copy.db - --json"
+)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// Only keys that begin with this
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
+    prefix: Option<OsString>,
+    /// Only keys from this one on, itself included
+    #[arg(long, value_name = "KEY")]
+    from: Option<OsString>,
+    /// Only keys before this one
+    #[arg(long, value_name = "KEY")]
+    to: Option<OsString>,
+    /// Begin at the last key and go backwards
+    #[arg(long)]
+    reverse: bool,
+    /// Print at most this many records
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    limit: u64,
+    /// Leave the values out
+    #[arg(long)]
+    keys_only: bool,
+    /// Print a JSON object a line: {"key":"..","value":".."}; bytes that are no text stand as
+    /// hexadecimal digits under key_hex or value_hex
+    #[arg(verbatim_doc_comment, long)]
+    json: bool,
+    #[command(flatten)]
+    hex: HexArgs,
+}
+
+/// Which keys are meant, as bytes.
+enum Keys {
+    Prefix(Vec<u8>),
+    Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
+}
+
+pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
+    let keys = args.keys()?;
+    let db = args.database.open(IfMissing::Refuse)?;
+    let records = records(&db, keys);
+    let mut output = Output::new();
+    if args.reverse { print(args, records.rev(), &mut output) } else { print(args, records, &mut output) }?;
+    output.finish()?;
+    Ok(Exit::Done)
+}
+
+impl ScanArgs {
+    fn keys(&self) -> Result<Keys, Failure> {
+        if let Some(prefix) = &self.prefix {
+            return Ok(Keys::Prefix(self.hex.parse("--prefix", prefix)?));
+        }
+        let from = match &self.from {
+            Some(from) => Bound::Included(self.hex.parse("--from", from)?),
+            None => Bound::Unbounded,
+        };
+        let to = match &self.to {
+            Some(to) => Bound::Excluded(self.hex.parse("--to", to)?),
+            None => Bound::Unbounded,
+        };
+        Ok(Keys::Range(from, to))
+    }
+}
+
+fn records(db: &Db, keys: Keys) -> Iter {
+    match keys {
+        Keys::Prefix(prefix) => db.prefix(prefix),
+        Keys::Range(from, to) => db.range((from, to)),
+    }
+}
+
+fn print(
+    args: &ScanArgs,
+    records: impl Iterator<Item = EngineResult<(Slice, Slice)>>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let format = Format::new(args.json, args.hex.hex);
+    let mut left = args.limit;
+    for record in records {
+        if left == 0 {
+            break;
+        }
+        left -= 1;
+        let (key, value) = record?;
+        let value = (!args.keys_only).then_some(&*value);
+        output.write(|out| record::print(out, format, &key, value))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! `verify`: reads and checks the whole database.
+
+use clap::Args;
+use indicatif::BinaryBytes;
+
+use super::Exit;
+use super::database::{DatabaseArgs, IfMissing};
+use super::failure::Failure;
+use super::output::{Output, counted};
+
+/// Read the whole database, check all of it, and print what was checked
+///
+/// Opening checks the manifest and the logs; then every block of every table is read and checked,
+/// with the order of the keys, the index, the filter and the counts. What is wrong goes to stderr
+/// with its file and offset, and the exit code is 3.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  mini-engine verify files.db && echo sound"
+)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
+    let db = args.database.open(IfMissing::Refuse)?;
+    let report = db.verify()?;
+    let tables = counted(report.tables as u64, "table", "tables");
+    let entries = counted(report.entries, "entry", "entries");
+    let found = match report.problems.len() as u64 {
+        0 => "no damage".into(),
+        problems => counted(problems, "problem", "problems"),
+    };
+    let bytes = BinaryBytes(report.bytes);
+    let mut output = Output::new();
+    output.write(|out| writeln!(out, "checked the manifest and {tables} with {entries} in {bytes}: {found}"))?;
+    output.finish()?;
+    if report.problems.is_empty() { Ok(Exit::Done) } else { Err(Failure::Damage(report.problems)) }
+}

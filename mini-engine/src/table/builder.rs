@@ -1,0 +1,215 @@
+//! Writes a table: entries in order, block by block, in large writes.
+//!
+//! The file has its name from the start and is no table before [`Builder::finish`] has synced it: a crash leaves an
+//! orphan that nothing names. A builder that is dropped unfinished, or fails to finish, removes its file.
+
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::TableMeta;
+use super::block::{BlockBuilder, entry_len_bound};
+use super::filter::Filter;
+use super::format::{Footer, Handle, file_name};
+use super::frame::{self, MAX_CONTENTS_LEN};
+use super::index::IndexBuilder;
+use super::properties::Properties;
+use crate::codec;
+use crate::error::{Error, Result};
+use crate::fs::{File, FileSystem};
+use crate::options::{Compression, Options};
+use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo, Slice, entry_order};
+
+/// Bytes that are gathered before they are written.
+const WRITE_LEN: usize = 256 << 10;
+
+/// Builds one table file.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    output: Output,
+    number: u64,
+    block_bytes: usize,
+    filter_bits_per_key: u32,
+    compression: Compression,
+    block: BlockBuilder,
+    index: IndexBuilder,
+    hashes: Vec<u64>,
+    properties: Properties,
+    last_seqno: SeqNo,
+}
+
+impl Builder {
+    /// Starts table `number` in `dir`; the file must not exist.
+    pub(crate) fn new(fs: &Arc<dyn FileSystem>, dir: &Path, number: u64, options: &Options) -> Result<Self> {
+        Ok(Self {
+            output: Output::create(fs, dir.join(file_name(number)))?,
+            number,
+            block_bytes: options.block_bytes,
+            filter_bits_per_key: options.filter_bits_per_key,
+            compression: options.compression,
+            block: BlockBuilder::default(),
+            index: IndexBuilder::default(),
+            hashes: Vec::new(),
+            properties: Properties::default(),
+            last_seqno: 0,
+        })
+    }
+
+    /// Adds an entry, which must come after all before it: by key ascending, within a key by seqno descending.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an entry out of order or past a limit; nothing is added. [`Error::Io`] if writing
+    /// fails; the table cannot be finished then.
+    pub(crate) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Result<()> {
+        self.check(key, seqno, value)?;
+        let full = self.block.len() + entry_len_bound(key, value) > self.block_bytes;
+        if full && !self.block.is_empty() {
+            self.finish_block(Some(key))?;
+        }
+        self.block.add(key, seqno, kind, value);
+        if self.properties.count(key, seqno, kind) && self.filter_bits_per_key > 0 {
+            self.hashes.push(codec::key_hash(key));
+        }
+        self.last_seqno = seqno;
+        Ok(())
+    }
+
+    /// Whether nothing was added.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.properties.entries == 0
+    }
+
+    /// Writes the rest and syncs the file. The caller syncs the directory before anything durable names the table.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a table without entries; [`Error::Io`]. The file is removed, if it can be.
+    pub(crate) fn finish(mut self) -> Result<TableMeta> {
+        if self.is_empty() {
+            return Err(Error::InvalidArgument(format!("table {} has no entry", self.number)));
+        }
+        self.finish_block(None)?;
+        let filter = match Filter::build(&self.hashes, self.filter_bits_per_key) {
+            Some(filter) => self.write_block(&filter.encode(), Compression::None)?,
+            None => Handle { offset: self.output.offset(), len: 0 },
+        };
+        let index = std::mem::take(&mut self.index).finish();
+        if index.len() > MAX_CONTENTS_LEN {
+            return Err(Error::Full(format!("the index of table {} would have {} bytes", self.number, index.len())));
+        }
+        let index = self.write_block(&index, self.compression)?;
+        let properties = self.write_block(&self.properties.encode(), Compression::None)?;
+        let offset = self.output.offset();
+        Footer { filter, index, properties }.encode(&mut self.output.buffer, self.number, offset);
+        let size = self.output.finish()?;
+        let Properties { entries, tombstones, min_seqno, max_seqno, smallest, largest, .. } = self.properties;
+        let (smallest, largest) = (Slice::from(smallest), Slice::from(largest));
+        Ok(TableMeta { number: self.number, size, entries, tombstones, smallest, largest, min_seqno, max_seqno })
+    }
+
+    /// Gives up and removes the file.
+    pub(crate) fn abandon(self) -> Result<()> {
+        self.output.remove()
+    }
+
+    fn check(&self, key: &[u8], seqno: SeqNo, value: &[u8]) -> Result<()> {
+        let invalid = |what: String| Err(Error::InvalidArgument(format!("table {}: {what}", self.number)));
+        if key.len() > MAX_KEY_LEN || value.len() > MAX_VALUE_LEN || seqno > MAX_SEQNO {
+            let (key, value) = (key.len(), value.len());
+            return invalid(format!("an entry past its limits: key {key} bytes, value {value} bytes, seqno {seqno}"));
+        }
+        let last = (&self.properties.largest[..], self.last_seqno);
+        if !self.is_empty() && entry_order(last, (key, seqno)) != Ordering::Less {
+            return invalid(format!(
+                "expected an entry after \"{}\" at seqno {}, found \"{}\" at seqno {seqno}",
+                last.0.escape_ascii(),
+                last.1,
+                key.escape_ascii()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Writes the current block; `next` is the first key after it.
+    fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let (number, compression, output) = (self.number, self.compression, &mut self.output);
+        let handle = self.block.finish(|contents| output.write_block(contents, compression, number))?;
+        self.index.push((&self.properties.largest, self.last_seqno), next, handle.len);
+        Ok(())
+    }
+
+    fn write_block(&mut self, contents: &[u8], compression: Compression) -> Result<Handle> {
+        self.output.write_block(contents, compression, self.number)
+    }
+}
+
+/// The file under construction; removed on drop unless finished.
+#[derive(Debug)]
+struct Output {
+    fs: Arc<dyn FileSystem>,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    written: u64,
+    buffer: Vec<u8>,
+    state: OutputState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutputState {
+    Partial,
+    Finished,
+    Removed,
+}
+
+impl Output {
+    fn create(fs: &Arc<dyn FileSystem>, path: PathBuf) -> Result<Self> {
+        let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
+        let fs = Arc::clone(fs);
+        Ok(Self { fs, path, file, written: 0, buffer: Vec::new(), state: OutputState::Partial })
+    }
+
+    /// Where the next byte goes.
+    fn offset(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn write_block(&mut self, contents: &[u8], compression: Compression, number: u64) -> Result<Handle> {
+        let offset = self.offset();
+        frame::encode(&mut self.buffer, contents, compression, number, offset);
+        let len = self.offset() - offset;
+        if self.buffer.len() >= WRITE_LEN {
+            self.write_buffer()?;
+        }
+        Ok(Handle { offset, len })
+    }
+
+    fn write_buffer(&mut self) -> Result<()> {
+        self.file.write_all_at(&self.buffer, self.written).map_err(Error::io("write", &self.path))?;
+        self.written = self.offset();
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes what is left and syncs; the length of the file.
+    fn finish(&mut self) -> Result<u64> {
+        self.write_buffer()?;
+        self.file.sync().map_err(Error::io("sync", &self.path))?;
+        self.state = OutputState::Finished;
+        Ok(self.written)
+    }
+
+    fn remove(mut self) -> Result<()> {
+        self.state = OutputState::Removed;
+        self.fs.remove(&self.path).map_err(Error::io("remove", &self.path))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if self.state == OutputState::Partial
+            && let Err(error) = self.fs.remove(&self.path)
+        {
+            // The next open removes it as an orphan.
+            tracing::warn!(path = %self.path.display(), %error, "could not remove a partial table");
+        }
+    }
+}

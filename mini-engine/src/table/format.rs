@@ -1,0 +1,111 @@
+//! File names, block handles and the footer of a table.
+//!
+//! ```text
+//! footer   filter offset u64, filter length u64, index offset u64, index length u64,
+//!          properties offset u64, properties length u64, table number u64, version u32, zero u32,
+//!          xxh3 of the 64 bytes before u64, magic [8]
+//! ```
+//!
+//! Lengths are those of the blocks in the file, trailers included; a filter of length 0 is no filter. The footer's
+//! size, version and checksum stay where they are in all versions to come.
+
+use std::path::Path;
+
+use crate::codec::{self, Reader};
+use crate::error::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"mini-sst";
+/// The newest format version of tables.
+const VERSION: u32 = 1;
+/// Bytes of the footer.
+pub(super) const FOOTER_LEN: usize = 80;
+/// Bytes of the footer under its checksum.
+const SUMMED_LEN: usize = 64;
+
+/// The name of table `number`'s file.
+pub(crate) fn file_name(number: u64) -> String {
+    format!("{number:06}.sst")
+}
+
+/// The number of the table with this file name; `None` if it is not a table's name.
+pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(".sst")?.parse().ok()?;
+    // The name must be the one we would give: "+1.sst" and "1.sst" are somebody else's.
+    (file_name(number) == name).then_some(number)
+}
+
+/// Where a block is in the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Handle {
+    pub(super) offset: u64,
+    /// Bytes in the file, trailer included.
+    pub(super) len: u64,
+}
+
+impl Handle {
+    pub(super) fn end(self) -> Option<u64> {
+        self.offset.checked_add(self.len)
+    }
+}
+
+/// The last bytes of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footer {
+    /// Length 0: the table has no filter.
+    pub(super) filter: Handle,
+    pub(super) index: Handle,
+    pub(super) properties: Handle,
+}
+
+impl Footer {
+    /// Appends the footer of table `number` that belongs at `offset`.
+    pub(super) fn encode(&self, out: &mut Vec<u8>, number: u64, offset: u64) {
+        let start = out.len();
+        for handle in [self.filter, self.index, self.properties] {
+            codec::put_u64(out, handle.offset);
+            codec::put_u64(out, handle.len);
+        }
+        codec::put_u64(out, number);
+        codec::put_u32(out, VERSION);
+        codec::put_u32(out, 0);
+        let checksum = codec::checksum(&out[start..], codec::seed([number, offset]));
+        codec::put_u64(out, checksum);
+        out.extend_from_slice(MAGIC);
+    }
+
+    /// Decodes the footer of table `number`, found at `offset` of `path`. All handles lie before it.
+    pub(super) fn decode(bytes: &[u8], path: &Path, number: u64, offset: u64) -> Result<Self> {
+        let corrupt = |what: String| Error::corruption(path, offset, what);
+        let mut reader = Reader::new(bytes);
+        let fields = (|| {
+            let mut handle = || Some(Handle { offset: reader.u64()?, len: reader.u64()? });
+            let footer = Self { filter: handle()?, index: handle()?, properties: handle()? };
+            let (found, version, zero) = (reader.u64()?, reader.u32()?, reader.u32()?);
+            Some((footer, found, version, zero, reader.u64()?, reader.bytes(MAGIC.len())?))
+        })();
+        let Some((footer, found, version, zero, stored, magic)) = fields else {
+            return Err(corrupt(format!("table footer: expected {FOOTER_LEN} bytes, found {}", bytes.len())));
+        };
+        if magic != MAGIC {
+            return Err(corrupt(format!("table magic: expected {MAGIC:02x?}, found {magic:02x?}")));
+        }
+        let actual = codec::checksum(bytes.split_at(SUMMED_LEN).0, codec::seed([number, offset]));
+        if stored != actual {
+            return Err(corrupt(format!(
+                "footer checksum of table {number}: expected {actual:016x}, found {stored:016x}"
+            )));
+        }
+        if version > VERSION {
+            return Err(Error::UnsupportedVersion { file: path.into(), found: version, supported: VERSION });
+        }
+        if found != number || zero != 0 {
+            return Err(corrupt(format!("table number: expected {number}, found {found}")));
+        }
+        for handle in [footer.filter, footer.index, footer.properties] {
+            if handle.end().is_none_or(|end| end > offset) {
+                return Err(corrupt(format!("block handle: expected an end before {offset}, found {handle:?}")));
+            }
+        }
+        Ok(footer)
+    }
+}

@@ -1,0 +1,163 @@
+//! The frame of a block in the file: its contents, perhaps compressed, and a trailer.
+//!
+//! ```text
+//! block    stored bytes, compression u8, contents length u32, xxh3 of all bytes before u64
+//! ```
+//!
+//! compression: 0 none, 1 lz4 (block format), 2 zstd (one frame). The checksum is seeded with the table's number and
+//! the block's offset. Memory for the contents is taken only after the checksum has matched, and at most what the
+//! compression can have made of the stored bytes, so a forged length cannot ask for more.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::codec::{self, Reader};
+use crate::error::{Error, Result};
+use crate::fs::File;
+use crate::options::Compression;
+
+use super::format::Handle;
+
+/// Bytes after the stored ones.
+pub(super) const TRAILER_LEN: usize = 13;
+const CHECKSUM_LEN: usize = 8;
+
+/// The longest contents of a block: a little more than the longest entry, and within `u32`.
+pub(super) const MAX_CONTENTS_LEN: usize = u32::MAX as usize;
+
+const RAW: u8 = 0;
+const LZ4: u8 = 1;
+const ZSTD: u8 = 2;
+
+/// A block in memory: the contents and, behind them, room for the trailer, so that a raw block is used as it was read.
+#[derive(Clone, Debug)]
+pub(super) struct Block(Arc<[u8]>);
+
+impl Block {
+    /// Takes what [`Block::shared`] gave, from the cache.
+    pub(super) fn from_shared(bytes: Arc<[u8]>) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn shared(&self) -> &Arc<[u8]> {
+        &self.0
+    }
+
+    pub(super) fn contents(&self) -> &[u8] {
+        self.0.split_at(self.0.len().saturating_sub(TRAILER_LEN)).0
+    }
+}
+
+/// Appends the block with these contents that belongs at `offset` of table `number`.
+pub(super) fn encode(out: &mut Vec<u8>, contents: &[u8], compression: Compression, number: u64, offset: u64) {
+    let start = out.len();
+    let tag = match compressed(contents, compression) {
+        Some((tag, bytes)) => {
+            out.extend_from_slice(&bytes);
+            tag
+        }
+        None => {
+            out.extend_from_slice(contents);
+            RAW
+        }
+    };
+    out.push(tag);
+    codec::put_u32(out, contents.len() as u32);
+    let checksum = codec::checksum(&out[start..], codec::seed([number, offset]));
+    codec::put_u64(out, checksum);
+}
+
+/// The contents compressed, if that is wanted and saves at least 12 %.
+fn compressed(contents: &[u8], compression: Compression) -> Option<(u8, Vec<u8>)> {
+    let (tag, bytes) = match compression {
+        Compression::None => return None,
+        Compression::Lz4 => (LZ4, lz4_flex::block::compress(contents)),
+        // Compression is an economy: a block it fails on is stored as it is.
+        Compression::Zstd { level } => (ZSTD, zstd::bulk::compress(contents, level).ok()?),
+    };
+    let worth = bytes.len() as u64 * 100 <= contents.len() as u64 * 88;
+    worth.then_some((tag, bytes))
+}
+
+/// Where a block is, for reading it and for naming it in errors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) path: &'a Path,
+    pub(super) number: u64,
+    pub(super) handle: Handle,
+}
+
+impl Place<'_> {
+    pub(super) fn corrupt(&self, what: impl Into<String>) -> Error {
+        Error::corruption(self.path, self.handle.offset, what)
+    }
+
+    /// Reads the block, checks it and decompresses it. The handle lies within the file, as its owner has checked.
+    pub(super) fn read(&self, file: &dyn File) -> Result<Block> {
+        let len = usize::try_from(self.handle.len).map_err(|_| self.corrupt("block length: too long for memory"))?;
+        if len < TRAILER_LEN {
+            return Err(self.corrupt(format!("block length: expected at least {TRAILER_LEN}, found {len}")));
+        }
+        let mut bytes = zeroed(len);
+        let read = file.read_exact_at(Arc::make_mut(&mut bytes), self.handle.offset);
+        read.map_err(Error::io("read", self.path))?;
+        self.decode(bytes)
+    }
+
+    /// Checks the block's bytes, trailer included, and decompresses them.
+    pub(super) fn decode(&self, bytes: Arc<[u8]>) -> Result<Block> {
+        let Some((summed, stored_sum)) = bytes.split_last_chunk::<CHECKSUM_LEN>() else {
+            return Err(self.corrupt("block trailer: cut off"));
+        };
+        let found = u64::from_le_bytes(*stored_sum);
+        let expected = codec::checksum(summed, codec::seed([self.number, self.handle.offset]));
+        if found != expected {
+            return Err(self.corrupt(format!("block checksum: expected {expected:016x}, found {found:016x}")));
+        }
+        let Some(stored_len) = summed.len().checked_sub(TRAILER_LEN - CHECKSUM_LEN) else {
+            return Err(self.corrupt("block trailer: cut off"));
+        };
+        let (stored, trailer) = summed.split_at(stored_len);
+        let mut trailer = Reader::new(trailer);
+        let (Some(tag), Some(len)) = (trailer.u8(), trailer.u32()) else {
+            return Err(self.corrupt("block trailer: cut off"));
+        };
+        let len = len as usize;
+        if tag == RAW {
+            if len != stored_len {
+                return Err(self.corrupt(format!("raw block length: expected {stored_len}, found {len}")));
+            }
+            return Ok(Block(bytes));
+        }
+        self.decompress(tag, stored, len)
+    }
+
+    fn decompress(&self, tag: u8, stored: &[u8], len: usize) -> Result<Block> {
+        // The most that the format can make of so many bytes: lz4 codes 255 in one, zstd 128 KiB in four.
+        let expansion = match tag {
+            LZ4 => 255,
+            ZSTD => 1 << 15,
+            other => return Err(self.corrupt(format!("block compression: expected 0 to 2, found {other}"))),
+        };
+        let most = (stored.len() as u64 + 1).saturating_mul(expansion);
+        if len as u64 > most {
+            return Err(self.corrupt(format!("decompressed length: expected at most {most}, found {len}")));
+        }
+        let mut block = zeroed(len + TRAILER_LEN);
+        let contents = Arc::make_mut(&mut block).split_at_mut(len).0;
+        let decompressed = if tag == LZ4 {
+            lz4_flex::block::decompress_into(stored, contents).map_err(|error| error.to_string())
+        } else {
+            zstd::bulk::decompress_to_buffer(stored, contents).map_err(|error| error.to_string())
+        };
+        match decompressed {
+            Ok(found) if found == len => Ok(Block(block)),
+            Ok(found) => Err(self.corrupt(format!("decompressed length: expected {len}, found {found}"))),
+            Err(error) => Err(self.corrupt(format!("block does not decompress: {error}"))),
+        }
+    }
+}
+
+fn zeroed(len: usize) -> Arc<[u8]> {
+    std::iter::repeat_n(0, len).collect()
+}

@@ -1,0 +1,149 @@
+//! [`TableIter`]: all entries of a table in order, block by block.
+
+use std::sync::Arc;
+
+use super::block::Cursor;
+use super::format::Handle;
+use super::reader::Table;
+use crate::codec::Malformed;
+use crate::error::Result;
+use crate::iter::EntryIter;
+use crate::types::{Kind, SeqNo, Slice};
+
+/// What a read does with the block cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CacheUse {
+    /// Looks there first and leaves there what it read.
+    Fill,
+    /// Reads from the file and leaves the cache as it is.
+    Bypass,
+}
+
+/// Iterates over a table, which it keeps open. Holds one block.
+#[derive(Debug)]
+pub(crate) struct TableIter {
+    table: Arc<Table>,
+    cache: CacheUse,
+    /// The block that the cursor is in.
+    index: usize,
+    /// Absent, or invalid, when the iterator is invalid.
+    cursor: Option<Cursor>,
+}
+
+impl TableIter {
+    pub(super) fn new(table: Arc<Table>, cache: CacheUse) -> Self {
+        Self { table, cache, index: 0, cursor: None }
+    }
+
+    /// Loads block `index` and positions in it by `place`; past either end the iterator becomes invalid.
+    fn enter(&mut self, index: usize, place: impl FnOnce(&mut Cursor) -> Result<(), Malformed>) -> Result<()> {
+        let loaded = self.cursor.take();
+        let Some(handle) = self.table.index().handle(index) else { return Ok(()) };
+        let mut cursor = match loaded {
+            Some(cursor) if index == self.index => cursor,
+            Some(_) | None => self.table.cursor(handle, self.cache)?,
+        };
+        self.index = index;
+        self.place(&mut cursor, handle, place)?;
+        self.cursor = Some(cursor);
+        Ok(())
+    }
+
+    fn place(
+        &self,
+        cursor: &mut Cursor,
+        handle: Handle,
+        place: impl FnOnce(&mut Cursor) -> Result<(), Malformed>,
+    ) -> Result<()> {
+        place(cursor).map_err(|malformed| self.table.malformed(handle, malformed))
+    }
+
+    /// Moves within the block by `step`; whether the iterator is still valid there. On an error it is not.
+    fn step(&mut self, step: impl FnOnce(&mut Cursor) -> Result<(), Malformed>) -> Result<bool> {
+        let Some(mut cursor) = self.cursor.take() else { return Ok(false) };
+        let handle = self.table.index().handle(self.index).unwrap_or_default();
+        self.place(&mut cursor, handle, step)?;
+        let valid = cursor.valid();
+        self.cursor = Some(cursor);
+        Ok(valid)
+    }
+
+    /// The position after the last entry of the block is the first of the next. Blocks have entries, so one step does.
+    fn enter_next_block(&mut self) -> Result<()> {
+        self.enter(self.index + 1, Cursor::seek_to_first)
+    }
+
+    fn enter_block_before(&mut self) -> Result<()> {
+        match self.index.checked_sub(1) {
+            Some(before) => self.enter(before, Cursor::seek_to_last),
+            None => {
+                self.cursor = None;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl EntryIter for TableIter {
+    fn valid(&self) -> bool {
+        self.cursor.as_ref().is_some_and(Cursor::valid)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.cursor.as_ref().map_or(&[], Cursor::key)
+    }
+
+    fn seqno(&self) -> SeqNo {
+        self.cursor.as_ref().map_or(0, Cursor::seqno)
+    }
+
+    fn kind(&self) -> Kind {
+        self.cursor.as_ref().map_or(Kind::Tombstone, Cursor::kind)
+    }
+
+    fn value(&self) -> &[u8] {
+        self.cursor.as_ref().map_or(&[], Cursor::value)
+    }
+
+    fn value_slice(&self) -> Slice {
+        self.cursor.as_ref().map_or_else(|| Slice::from(&[][..]), Cursor::value_slice)
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.enter(0, Cursor::seek_to_first)
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        match self.table.index().len().checked_sub(1) {
+            Some(last) => self.enter(last, Cursor::seek_to_last),
+            None => Ok(()),
+        }
+    }
+
+    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        let index = self.table.index().find(key, seqno);
+        self.enter(index, |cursor| cursor.seek(key, seqno))?;
+        // The target may lie between the block's last entry and its fence.
+        if self.cursor.is_some() && !self.valid() {
+            self.enter_next_block()?;
+        }
+        Ok(())
+    }
+
+    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        let index = self.table.index().find(key, seqno);
+        if index >= self.table.index().len() {
+            return self.seek_to_last();
+        }
+        self.enter(index, |cursor| cursor.seek_for_prev(key, seqno))?;
+        if self.valid() { Ok(()) } else { self.enter_block_before() }
+    }
+
+    fn next(&mut self) -> Result<()> {
+        if !self.valid() || self.step(Cursor::next)? { Ok(()) } else { self.enter_next_block() }
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        if !self.valid() || self.step(Cursor::prev)? { Ok(()) } else { self.enter_block_before() }
+    }
+}

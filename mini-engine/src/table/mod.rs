@@ -1,0 +1,46 @@
+//! Sorted string tables (SSTables): immutable files of sorted entries.
+//!
+//! [`Builder`] writes one, [`Table`] reads it. A file is data blocks, then the filter, the index of fence pointers, the
+//! properties, and a footer of fixed size that says where those are. Every block carries a checksum seeded with the
+//! table's number and the block's offset, so right bytes in a wrong place do not pass; the footer carries one of its
+//! own. A table is read-only once built, is never truncated, and its number is never used for another. The layout is in
+//! [`format`], [`frame`] and [`block`]; `docs/src/formats.md` describes it for strangers.
+
+mod block;
+mod builder;
+mod filter;
+mod format;
+mod frame;
+mod index;
+mod iter;
+mod properties;
+mod reader;
+mod verify;
+
+use crate::types::{SeqNo, Slice};
+
+pub(crate) use builder::Builder;
+pub(crate) use format::{file_name, parse_file_name};
+pub(crate) use reader::Table;
+pub(crate) use verify::TableReport;
+
+/// What is known of a table without reading its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableMeta {
+    /// The number in its file name.
+    pub(crate) number: u64,
+    /// Bytes of the file.
+    pub(crate) size: u64,
+    /// Entries, tombstones included.
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
+    /// The first key.
+    pub(crate) smallest: Slice,
+    /// The last key.
+    pub(crate) largest: Slice,
+    pub(crate) min_seqno: SeqNo,
+    pub(crate) max_seqno: SeqNo,
+}
+
+#[cfg(test)]
+mod tests;

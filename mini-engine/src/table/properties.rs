@@ -1,0 +1,111 @@
+//! The properties of a table: counts and bounds, from which [`TableMeta`](super::TableMeta) is made on opening.
+//!
+//! ```text
+//! properties   varints: entries, tombstones, distinct keys, smallest seqno, largest seqno;
+//!              varint length and smallest key, varint length and largest key
+//! ```
+
+use crate::codec::{self, Malformed, Reader};
+use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, SeqNo};
+
+/// What a table holds, gathered while it is written and again when it is verified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Properties {
+    pub(super) entries: u64,
+    pub(super) tombstones: u64,
+    /// Keys, each counted once whatever its versions.
+    pub(super) keys: u64,
+    pub(super) min_seqno: SeqNo,
+    pub(super) max_seqno: SeqNo,
+    pub(super) smallest: Vec<u8>,
+    pub(super) largest: Vec<u8>,
+}
+
+impl Properties {
+    /// Counts an entry, which comes after all before it; whether its key is a new one.
+    pub(super) fn count(&mut self, key: &[u8], seqno: SeqNo, kind: Kind) -> bool {
+        let first = self.entries == 0;
+        let new_key = first || self.largest != key;
+        if first {
+            self.smallest = key.to_vec();
+            self.min_seqno = seqno;
+        }
+        if new_key {
+            self.largest.clear();
+            self.largest.extend_from_slice(key);
+            self.keys += 1;
+        }
+        self.entries += 1;
+        self.tombstones += u64::from(kind == Kind::Tombstone);
+        self.min_seqno = self.min_seqno.min(seqno);
+        self.max_seqno = self.max_seqno.max(seqno);
+        new_key
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for number in [self.entries, self.tombstones, self.keys, self.min_seqno, self.max_seqno] {
+            codec::put_varint(&mut out, number);
+        }
+        codec::put_prefixed(&mut out, &self.smallest);
+        codec::put_prefixed(&mut out, &self.largest);
+        out
+    }
+
+    pub(super) fn decode(contents: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(contents);
+        let properties = (|| {
+            Some(Self {
+                entries: reader.varint()?,
+                tombstones: reader.varint()?,
+                keys: reader.varint()?,
+                min_seqno: reader.varint()?,
+                max_seqno: reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?,
+                smallest: reader.prefixed(MAX_KEY_LEN)?.to_vec(),
+                largest: reader.prefixed(MAX_KEY_LEN)?.to_vec(),
+            })
+        })();
+        let properties = properties.ok_or(reader.malformed("the properties of a table"))?;
+        if !reader.is_empty() {
+            return Err(reader.malformed("the end of the properties"));
+        }
+        Ok(properties)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn counts_and_bounds_are_those_of_the_entries() {
+        // Catches versions counted as keys, a smallest seqno that starts at 0, and a largest that is the last.
+        let mut properties = Properties::default();
+        let new = [(b"a", 9, Kind::Value), (b"a", 5, Kind::Tombstone), (b"b", 7, Kind::Value)]
+            .map(|(key, seqno, kind)| properties.count(key, seqno, kind));
+        assert_eq!(new, [true, false, true]);
+        let expected = Properties {
+            entries: 3,
+            tombstones: 1,
+            keys: 2,
+            min_seqno: 5,
+            max_seqno: 9,
+            smallest: b"a".to_vec(),
+            largest: b"b".to_vec(),
+        };
+        assert_eq!(properties, expected);
+        assert_eq!(Properties::decode(&properties.encode()), Ok(expected));
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic_the_properties(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            // Catches an unchecked key length; what does decode is what would be encoded, or a longer varint of it.
+            if let Ok(properties) = Properties::decode(&bytes) {
+                prop_assert!(properties.encode().len() <= bytes.len());
+            }
+        }
+    }
+}

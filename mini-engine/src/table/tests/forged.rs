@@ -1,0 +1,104 @@
+//! Tables whose parts are each sound and do not fit each other: what only `verify`, or opening, can see.
+
+use std::fs as std_fs;
+
+use super::*;
+use crate::table::block::BlockBuilder;
+use crate::table::filter::Filter;
+use crate::table::format::{Footer, Handle};
+use crate::table::frame;
+use crate::table::index::IndexBuilder;
+use crate::table::properties::Properties;
+
+/// The parts of a table, to be changed before it is written.
+struct Parts {
+    blocks: Vec<Vec<Entry>>,
+    /// For each block, the last entry and the next key that its fence is made from.
+    fences: Vec<(Entry, Option<Vec<u8>>)>,
+    hashes: Vec<u64>,
+    properties: Properties,
+    /// Bytes between the properties and the footer.
+    gap: usize,
+}
+
+/// Two blocks of two entries, all in order.
+fn sound() -> Parts {
+    let blocks = vec![vec![value("b", 4, "1"), value("d", 3, "2")], vec![value("f", 2, "3"), value("h", 1, "4")]];
+    let mut properties = Properties::default();
+    blocks.iter().flatten().for_each(|entry| {
+        properties.count(&entry.key, entry.seqno, entry.kind);
+    });
+    let hashes = blocks.iter().flatten().map(|entry| codec::key_hash(&entry.key)).collect();
+    let fences = vec![(blocks[0][1].clone(), Some(b"f".to_vec())), (blocks[1][1].clone(), None)];
+    Parts { blocks, fences, hashes, properties, gap: 0 }
+}
+
+fn write(dir: &Path, parts: &Parts) {
+    let mut out = Vec::new();
+    let mut put = |contents: &[u8], gap: usize| {
+        let offset = out.len() as u64;
+        frame::encode(&mut out, contents, Compression::None, 1, offset);
+        let len = out.len() as u64 - offset;
+        out.resize(out.len() + gap, 0);
+        Handle { offset, len }
+    };
+    let mut index = IndexBuilder::default();
+    for (entries, (last, next)) in parts.blocks.iter().zip(&parts.fences) {
+        let mut block = BlockBuilder::default();
+        entries.iter().for_each(|entry| block.add(&entry.key, entry.seqno, entry.kind, &entry.value));
+        let handle = block.finish(|contents| put(contents, 0));
+        index.push((&last.key, last.seqno), next.as_deref(), handle.len);
+    }
+    let filter = put(&Filter::build(&parts.hashes, 20).expect("bits").encode(), 0);
+    let index = put(&index.finish(), 0);
+    let properties = put(&parts.properties.encode(), parts.gap);
+    let offset = out.len() as u64;
+    Footer { filter, index, properties }.encode(&mut out, 1, offset);
+    std_fs::write(dir.join(file_name(1)), out).expect("written");
+}
+
+#[test]
+fn verify_sees_what_single_checksums_cannot() {
+    // Catches a verify that only reads: it would pass a table whose keys cannot be found, or that counts wrong.
+    type Change = fn(&mut Parts);
+    let cases: [(&str, Change); 8] = [
+        ("entry not after the one before it", |parts| parts.blocks[0].swap(0, 1)),
+        ("entry not after the fence of the block before", |parts| parts.blocks[1][0].key = b"d".to_vec()),
+        ("entry after its block's fence", |parts| parts.fences[0].0 = value("c", 1, "")),
+        ("entry not after the fence of the block before", |parts| parts.fences[0].0 = value("f", 2, "")),
+        ("entry whose key the filter denies", |parts| parts.hashes.truncate(3)),
+        ("properties: expected", |parts| parts.properties.tombstones = 1),
+        ("properties: expected", |parts| parts.properties.keys = 3),
+        ("properties: expected", |parts| parts.properties.largest = b"z".to_vec()),
+    ];
+    let dir = dir();
+    write(dir.path(), &sound());
+    assert_eq!(open(dir.path(), 1).expect("sound").verify().expect("sound").entries, 4);
+    for (expected, change) in cases {
+        let mut parts = sound();
+        change(&mut parts);
+        write(dir.path(), &parts);
+        let error = open(dir.path(), 1).expect("each part is sound").verify().expect_err(expected);
+        assert!(matches!(&error, Error::Corruption { what, .. } if what.starts_with(expected)), "{expected}: {error}");
+    }
+}
+
+#[test]
+fn bytes_that_belong_to_no_part_are_corruption() {
+    // Catches a gap that no checksum covers and that nothing would ever look at.
+    let dir = dir();
+    write(dir.path(), &Parts { gap: 8, ..sound() });
+    let error = open(dir.path(), 1).expect_err("a gap before the footer");
+    assert!(error.to_string().contains("expected them to meet"), "{error}");
+}
+
+#[test]
+fn fences_out_of_order_are_corruption_when_the_table_is_opened() {
+    // Catches a binary search over fences that are not sorted: stored keys would be reported absent.
+    let dir = dir();
+    let mut parts = sound();
+    parts.fences.swap(0, 1);
+    write(dir.path(), &parts);
+    let error = open(dir.path(), 1).expect_err("fences out of order");
+    assert!(error.to_string().contains("a fence after the one before it"), "{error}");
+}

@@ -1,0 +1,274 @@
+//! Tables written and read back; `damage` for bad bytes, `forged` for sound parts that do not fit each other.
+
+mod damage;
+mod forged;
+
+use std::collections::BTreeMap;
+use std::fs as std_fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::cache::BlockCache;
+use crate::codec;
+use crate::error::{Error, Result};
+use crate::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
+use crate::iter::EntryIter;
+use crate::iter::model::{Entry, SortedVec, assert_same, entries, moves};
+use crate::metrics::Counters;
+use crate::options::{Compression, Options};
+use crate::types::{Kind, MAX_SEQNO};
+
+fn dir() -> TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn real() -> Arc<dyn FileSystem> {
+    Arc::new(StdFs)
+}
+
+fn build(dir: &Path, number: u64, options: &Options, entries: &[Entry]) -> Result<TableMeta> {
+    let mut builder = Builder::new(&real(), dir, number, options)?;
+    for entry in entries {
+        builder.add(&entry.key, entry.seqno, entry.kind, &entry.value)?;
+    }
+    builder.finish()
+}
+
+fn open(dir: &Path, number: u64) -> Result<Arc<Table>> {
+    let counters = Arc::new(Counters::default());
+    let cache = Arc::new(BlockCache::new(1 << 20, 4096, Arc::clone(&counters)));
+    Table::open(&StdFs, dir, number, cache, counters)
+}
+
+fn get(table: &Table, key: &[u8], seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
+    table.get(key, codec::key_hash(key), seqno)
+}
+
+fn value(key: impl Into<Vec<u8>>, seqno: SeqNo, value: impl Into<Vec<u8>>) -> Entry {
+    Entry { key: key.into(), seqno, kind: Kind::Value, value: value.into() }
+}
+
+/// `n` keys of two versions each, the older a value, every fifth key removed by the newer.
+fn sample(n: u64) -> Vec<Entry> {
+    let versions = |i: u64| {
+        let key = format!("key/{:05}", i * 3).into_bytes();
+        let kind = if i.is_multiple_of(5) { Kind::Tombstone } else { Kind::Value };
+        let new = if kind == Kind::Value { format!("new {i}").into_bytes() } else { Vec::new() };
+        [Entry { key: key.clone(), seqno: 2 * i + 2, kind, value: new }, value(key, 2 * i + 1, format!("old {i}"))]
+    };
+    (0..n).flat_map(versions).collect()
+}
+
+/// Reads everything there is to read; what was read, or the first error.
+fn read_all(dir: &Path, keys: &[Entry]) -> Result<Vec<Entry>> {
+    let table = open(dir, 1)?;
+    for key in keys {
+        if let Some((kind, seqno, found)) = get(&table, &key.key, key.seqno)? {
+            assert_eq!((kind, seqno, &*found), (key.kind, key.seqno, &key.value[..]), "a wrong value was returned");
+        } else {
+            panic!("a stored key was not found");
+        }
+    }
+    let mut iter = table.iter_uncached();
+    let mut all = Vec::new();
+    iter.seek_to_first()?;
+    while iter.valid() {
+        all.push(Entry {
+            key: iter.key().to_vec(),
+            seqno: iter.seqno(),
+            kind: iter.kind(),
+            value: iter.value().to_vec(),
+        });
+        iter.next()?;
+    }
+    table.verify()?;
+    Ok(all)
+}
+
+fn small_blocks() -> Options {
+    Options::default().block_bytes(512)
+}
+
+fn compressions() -> impl Strategy<Value = Compression> {
+    prop_oneof![Just(Compression::None), Just(Compression::Lz4), Just(Compression::Zstd { level: 1 })]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn a_table_holds_exactly_what_was_added(
+        all in entries(150), compression in compressions(), filter in prop_oneof![Just(0u32), Just(10)],
+        pad in 0usize..200, moves in moves(),
+    ) {
+        // Catches an entry that is lost at the border of two blocks, a wrong version, a filter that denies a key.
+        prop_assume!(!all.is_empty());
+        let padded = all.into_iter().map(|mut entry| {
+            if entry.kind == Kind::Value {
+                entry.value.resize(entry.value.len() + pad, b'.');
+            }
+            entry
+        });
+        let mut model = SortedVec::new(padded.collect());
+        let dir = dir();
+        let options = small_blocks().compression(compression).filter_bits_per_key(filter);
+        let meta = build(dir.path(), 3, &options, model.entries())?;
+        let table = open(dir.path(), 3)?;
+        prop_assert_eq!(table.meta(), &meta);
+        prop_assert_eq!(meta.size, std_fs::metadata(dir.path().join(file_name(3))).expect("the file").len());
+        let report = table.verify()?;
+        prop_assert_eq!((report.entries, report.bytes), (model.entries().len() as u64, meta.size));
+
+        let versions: BTreeMap<(&[u8], std::cmp::Reverse<SeqNo>), &Entry> =
+            model.entries().iter().map(|e| ((&e.key[..], std::cmp::Reverse(e.seqno)), e)).collect();
+        let absent = [b"zz".to_vec(), b"".to_vec(), vec![0, 1, 2, 3, 4, 5]];
+        for key in model.entries().iter().map(|e| e.key.clone()).chain(absent) {
+            for seqno in (0..52).step_by(3).chain([MAX_SEQNO]) {
+                let range = (&key[..], std::cmp::Reverse(seqno))..=(&key[..], std::cmp::Reverse(0));
+                let expected = versions.range(range).next().map(|(_, e)| (e.kind, e.seqno, Slice::from(&e.value[..])));
+                prop_assert_eq!(get(&table, &key, seqno)?, expected, "{:?} at {}", key, seqno);
+            }
+        }
+        assert_same(&mut table.iter(), &mut model.clone(), &moves);
+        assert_same(&mut table.iter_uncached(), &mut model, &moves);
+    }
+}
+
+#[test]
+fn entries_out_of_order_or_past_a_limit_are_refused() {
+    // Catches a merge in the wrong order, which would build a table whose keys cannot be found.
+    let dir = dir();
+    let mut builder = Builder::new(&real(), dir.path(), 1, &small_blocks()).expect("a new file");
+    builder.add(b"b", 5, Kind::Value, b"x").expect("the first");
+    let refused = [
+        builder.add(b"b", 5, Kind::Value, b"x"),
+        builder.add(b"b", 6, Kind::Value, b"x"),
+        builder.add(b"a", 9, Kind::Value, b"x"),
+        builder.add(b"c", MAX_SEQNO + 1, Kind::Value, b"x"),
+        builder.add(&[b'c'; 65_536], 1, Kind::Value, b"x"),
+    ];
+    for result in refused {
+        assert!(matches!(result, Err(Error::InvalidArgument(_))), "{result:?}");
+    }
+    builder.add(b"b", 4, Kind::Tombstone, b"").expect("an older version");
+    assert_eq!(builder.finish().expect("built").entries, 2);
+}
+
+#[test]
+fn values_larger_than_a_block_and_extreme_keys_are_kept() {
+    // Catches a block length that assumes the block size, and an empty or longest key handled apart.
+    let dir = dir();
+    let all = [
+        value("", 3, ""),
+        value("a", 2, vec![7; 300_000]),
+        value("a", 1, vec![8; 3 << 20]),
+        value(vec![b'k'; 65_535], 9, "long key"),
+        value(vec![b'k'; 65_535], 8, "older"),
+    ];
+    for compression in [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }] {
+        build(dir.path(), 1, &small_blocks().compression(compression), &all).expect("built");
+        assert_eq!(read_all(dir.path(), &all).expect("sound"), all);
+        std_fs::remove_file(dir.path().join(file_name(1))).expect("removed");
+    }
+}
+
+#[test]
+fn compression_is_used_only_where_it_saves() {
+    // Catches blocks stored compressed although they grew, and text that is stored raw.
+    let dir = dir();
+    let mut state = 1u64;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        state = codec::seed([state]);
+        state as u8
+    })
+    .take(100_000)
+    .collect();
+    // Something to save, but less than 12 %.
+    let zeros = [value("zeros", 1, [&noise[..], &[0; 9_000]].concat())];
+    let noise = [value("noise", 1, noise)];
+    let text = [value("text", 1, b"the same words again and again ".repeat(4000))];
+    let mut number = 0;
+    let mut size = |entries: &[Entry], compression| {
+        number += 1;
+        build(dir.path(), number, &Options::default().compression(compression), entries).expect("built").size
+    };
+    let [raw_noise, raw_zeros, raw_text] = [&noise, &zeros, &text].map(|entries| size(entries, Compression::None));
+    for compression in [Compression::Lz4, Compression::Zstd { level: 3 }] {
+        assert_eq!(size(&noise, compression), raw_noise);
+        assert_eq!(size(&zeros, compression), raw_zeros);
+        assert!(size(&text, compression) < raw_text / 10);
+    }
+}
+
+#[test]
+fn a_point_read_reads_one_block_and_an_absent_key_mostly_none() {
+    // Catches a filter that is not asked, an index that is off by one, and a cache that is not filled.
+    let dir = dir();
+    let all = sample(1000);
+    build(dir.path(), 1, &small_blocks(), &all).expect("built");
+    let counters = Arc::new(Counters::default());
+    let cache = Arc::new(BlockCache::new(8 << 20, 512, Arc::clone(&counters)));
+    let table = Table::open(&StdFs, dir.path(), 1, cache, Arc::clone(&counters)).expect("sound");
+    for round in 0..2 {
+        for entry in &all {
+            get(&table, &entry.key, entry.seqno).expect("sound").expect("stored");
+        }
+        // Every block once, in the first round.
+        assert_eq!(counters.block_reads.get(), table.verify().expect("sound").blocks * (round + 1), "round {round}");
+    }
+    let reads = counters.cache_hits.get() + counters.cache_misses.get();
+    for i in 0..1000 {
+        assert_eq!(get(&table, format!("key/{:05}", i * 3 + 1).as_bytes(), MAX_SEQNO).expect("sound"), None);
+    }
+    let useless = counters.cache_hits.get() + counters.cache_misses.get() - reads;
+    assert_eq!(counters.filter_negatives.get() + useless, 1000);
+    assert!(useless < 50, "{useless} of 1000 absent keys were looked for in a block");
+}
+
+#[test]
+fn each_failing_step_of_building_is_an_error_and_leaves_no_file() {
+    // Catches a table that is used although it was not synced, and space that a failed flush keeps.
+    let all = sample(3000);
+    for fault in [Fault::Device, Fault::ShortWrite] {
+        let mut index = 0;
+        loop {
+            let dir = dir();
+            let fs = FaultFs::new(real());
+            fs.fail_mutation(index, fault, Repeat::Once);
+            let wrapped: Arc<dyn FileSystem> = Arc::new(fs.clone());
+            let options = Options::default().compression(Compression::None);
+            let built = Builder::new(&wrapped, dir.path(), 1, &options).and_then(|mut builder| {
+                all.iter().try_for_each(|e| builder.add(&e.key, e.seqno, e.kind, &[7; 100]))?;
+                builder.finish()
+            });
+            if built.is_ok() {
+                break;
+            }
+            assert!(matches!(built, Err(Error::Io { .. })), "{built:?}");
+            assert!(!fs.exists(&dir.path().join(file_name(1))).expect("known"), "operation {index} left a file");
+            index += 1;
+        }
+        assert_eq!(index, 5, "create, three writes, sync");
+    }
+}
+
+#[test]
+fn an_abandoned_or_empty_table_leaves_no_file() {
+    // Catches a table without entries, which has no smallest key, and the file of a cancelled merge.
+    let dir = dir();
+    let builder = || Builder::new(&real(), dir.path(), 1, &small_blocks()).expect("a new file");
+    let path = dir.path().join(file_name(1));
+    let mut abandoned = builder();
+    abandoned.add(b"k", 1, Kind::Value, b"v").expect("added");
+    assert!(path.exists());
+    abandoned.abandon().expect("removed");
+    assert!(!path.exists());
+    assert!(matches!(builder().finish(), Err(Error::InvalidArgument(_))));
+    assert!(!path.exists());
+    drop(builder());
+    assert!(!path.exists());
+}

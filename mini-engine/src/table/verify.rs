@@ -1,0 +1,86 @@
+//! Reads a whole table and checks everything that its parts say about each other.
+
+use std::cmp::Ordering;
+
+use super::format::Handle;
+use super::iter::CacheUse;
+use super::properties::Properties;
+use super::reader::Table;
+use crate::codec;
+use crate::error::{Error, Result};
+use crate::types::{Kind, SeqNo, entry_order};
+
+/// What was read and found sound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TableReport {
+    /// Data blocks.
+    pub(crate) blocks: u64,
+    /// Entries, tombstones included.
+    pub(crate) entries: u64,
+    /// Bytes of the file.
+    pub(crate) bytes: u64,
+}
+
+/// Checks every block: its checksum, the order of entries within and across blocks, each fence against the entries on
+/// both sides of it, each key against the filter; then the counts and bounds against the properties.
+pub(super) fn verify(table: &Table) -> Result<TableReport> {
+    let mut seen = Seen { properties: Properties::default(), last_seqno: 0 };
+    let blocks = table.index().len();
+    for index in 0..blocks {
+        verify_block(table, index, &mut seen)?;
+    }
+    if seen.properties != *table.properties() {
+        let what =
+            format!("properties: expected {:?} from the entries, found {:?}", seen.properties, table.properties());
+        return Err(Error::corruption(table.path(), table.meta().size, what));
+    }
+    Ok(TableReport { blocks: blocks as u64, entries: seen.properties.entries, bytes: table.meta().size })
+}
+
+/// What the entries so far say.
+struct Seen {
+    properties: Properties,
+    last_seqno: SeqNo,
+}
+
+fn verify_block(table: &Table, index: usize, seen: &mut Seen) -> Result<()> {
+    let Some(handle) = table.index().handle(index) else { return Ok(()) };
+    let malformed = |error| table.malformed(handle, error);
+    let mut cursor = table.cursor(handle, CacheUse::Bypass)?;
+    cursor.seek_to_first().map_err(malformed)?;
+    while cursor.valid() {
+        verify_entry(table, index, handle, (cursor.key(), cursor.seqno(), cursor.kind()), seen)?;
+        cursor.next().map_err(malformed)?;
+    }
+    Ok(())
+}
+
+fn verify_entry(
+    table: &Table,
+    index: usize,
+    handle: Handle,
+    (key, seqno, kind): (&[u8], SeqNo, Kind),
+    seen: &mut Seen,
+) -> Result<()> {
+    let corrupt = |what: &str| {
+        let what = format!("{what}: \"{}\" at seqno {seqno}", key.escape_ascii());
+        Err(Error::corruption(table.path(), handle.offset, what))
+    };
+    let last = (&seen.properties.largest[..], seen.last_seqno);
+    if seen.properties.entries > 0 && entry_order(last, (key, seqno)) != Ordering::Less {
+        return corrupt("entry not after the one before it");
+    }
+    if table.index().fence(index).is_none_or(|fence| entry_order((key, seqno), fence) == Ordering::Greater) {
+        return corrupt("entry after its block's fence");
+    }
+    let fence_before = index.checked_sub(1).and_then(|before| table.index().fence(before));
+    if fence_before.is_some_and(|fence| entry_order((key, seqno), fence) != Ordering::Greater) {
+        return corrupt("entry not after the fence of the block before");
+    }
+    let new_key = seen.properties.count(key, seqno, kind);
+    if new_key && table.filter().is_some_and(|filter| !filter.may_contain(codec::key_hash(key))) {
+        return corrupt("entry whose key the filter denies");
+    }
+    seen.last_seqno = seqno;
+    Ok(())
+}

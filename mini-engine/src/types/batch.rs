@@ -1,0 +1,246 @@
+//! [`WriteBatch`]: operations that become visible and durable together, kept in the encoding of a log frame's payload.
+//!
+//! Payload: for each operation `kind u8, varint32 key length, key`, and for `Kind::Value` then
+//! `varint32 value length, value`. Sizes are checked before anything is encoded, so a batch that exists is valid.
+//! [`BatchOps`] decodes; it is fed from disk too, so it never panics and borrows instead of allocating.
+
+use crate::codec::{self, Malformed, Reader};
+use crate::error::{Error, Result};
+use crate::types::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
+
+/// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
+pub const MAX_BATCH_LEN: usize = (1 << 31) - 1;
+
+/// Bytes of kind and lengths that an operation has at most, beside key and value.
+const OP_OVERHEAD: usize = 1 + 2 * codec::MAX_VARINT32_LEN;
+
+/// A list of inserts and removes that is applied as one: all of it or nothing, across crashes too.
+///
+/// Later operations on a key win over earlier ones of the same batch.
+#[derive(Clone, Debug, Default)]
+pub struct WriteBatch {
+    payload: Vec<u8>,
+    count: u32,
+}
+
+impl WriteBatch {
+    /// An empty batch. Allocates nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the insertion of `value` under `key`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the key is longer than [`MAX_KEY_LEN`], the value longer than
+    /// [`MAX_VALUE_LEN`], or the batch would grow past [`MAX_BATCH_LEN`]; the batch is then as before.
+    pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_len("key", key.len(), MAX_KEY_LEN)?;
+        check_len("value", value.len(), MAX_VALUE_LEN)?;
+        self.check_room(key.len() + value.len())?;
+        self.payload.push(Kind::Value as u8);
+        codec::put_prefixed(&mut self.payload, key);
+        codec::put_prefixed(&mut self.payload, value);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Adds the removal of `key`, whether or not it exists.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the key is longer than [`MAX_KEY_LEN`] or the batch would grow past
+    /// [`MAX_BATCH_LEN`]; the batch is then as before.
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        check_len("key", key.len(), MAX_KEY_LEN)?;
+        self.check_room(key.len())?;
+        self.payload.push(Kind::Tombstone as u8);
+        codec::put_prefixed(&mut self.payload, key);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The number of operations.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there is no operation.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Removes all operations and keeps the memory, so that one batch can be filled again and again.
+    pub fn clear(&mut self) {
+        self.payload.clear();
+        self.count = 0;
+    }
+
+    /// The operations in the order they were added.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = BatchOp<'_>> {
+        // No error can hide here: `insert` and `remove` are the only writers of the payload.
+        BatchOps::new(&self.payload).map_while(std::result::Result::ok)
+    }
+
+    /// The number of operations, as a log frame stores it.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The encoded operations: the payload of a log frame.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    fn check_room(&self, bytes: usize) -> Result<()> {
+        // The count cannot overflow before the payload does: an operation has at least two bytes.
+        check_len("batch", self.payload.len() + bytes + OP_OVERHEAD, MAX_BATCH_LEN)
+    }
+}
+
+fn check_len(what: &str, len: usize, max: usize) -> Result<()> {
+    if len <= max {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument(format!("{what} of {len} bytes is too long: at most {max} bytes are allowed")))
+}
+
+/// One operation of a batch, borrowed from its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchOp<'a> {
+    /// Insert `value` under `key`.
+    Insert { key: &'a [u8], value: &'a [u8] },
+    /// Remove `key`.
+    Remove { key: &'a [u8] },
+}
+
+/// Decodes a payload operation by operation; after an error it yields nothing more.
+#[derive(Clone, Debug)]
+pub(crate) struct BatchOps<'a> {
+    reader: Reader<'a>,
+    failed: bool,
+}
+
+impl<'a> BatchOps<'a> {
+    pub(crate) fn new(payload: &'a [u8]) -> Self {
+        Self { reader: Reader::new(payload), failed: false }
+    }
+
+    fn decode(&mut self) -> std::result::Result<BatchOp<'a>, Malformed> {
+        let reader = &mut self.reader;
+        let kind = reader.u8().ok_or(reader.malformed("the kind of an operation"))?;
+        let kind = Kind::try_from(kind).map_err(|_| reader.malformed("a known kind of operation"))?;
+        let key = reader.prefixed(MAX_KEY_LEN).ok_or(reader.malformed("a key within its limit"))?;
+        match kind {
+            Kind::Tombstone => Ok(BatchOp::Remove { key }),
+            Kind::Value => {
+                let value = reader.prefixed(MAX_VALUE_LEN).ok_or(reader.malformed("a value within its limit"))?;
+                Ok(BatchOp::Insert { key, value })
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for BatchOps<'a> {
+    type Item = std::result::Result<BatchOp<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed || self.reader.is_empty() {
+            return None;
+        }
+        let op = self.decode();
+        self.failed = op.is_err();
+        Some(op)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_key_or_value_past_its_limit_leaves_the_batch_as_it_was() {
+        // Catches a check made after the first bytes were encoded, which leaves half an operation behind.
+        let mut batch = WriteBatch::new();
+        batch.insert(vec![1; MAX_KEY_LEN], b"v").expect("a key at its limit");
+        let before = batch.payload().to_vec();
+        let long_key = vec![0; MAX_KEY_LEN + 1];
+        for result in [batch.insert(&long_key, b""), batch.remove(&long_key)] {
+            let Err(Error::InvalidArgument(text)) = result else { panic!("{result:?}") };
+            assert!(text.contains("key") && text.contains("65536") && text.contains("65535"), "{text}");
+        }
+        let Err(Error::InvalidArgument(text)) = batch.insert(b"k", vec![0; MAX_VALUE_LEN + 1]) else {
+            panic!("a value past its limit was taken")
+        };
+        assert!(text.contains("value") && text.contains(&MAX_VALUE_LEN.to_string()), "{text}");
+        assert_eq!((batch.len(), batch.payload()), (1, &before[..]));
+    }
+
+    #[test]
+    fn a_cleared_batch_is_empty() {
+        // Catches a `clear` that keeps the count: the next frame would claim operations it does not hold.
+        let mut batch = WriteBatch::new();
+        batch.insert(b"k", b"v").expect("small");
+        batch.clear();
+        assert!(batch.is_empty() && batch.iter().next().is_none() && batch.payload().is_empty());
+    }
+
+    #[test]
+    fn a_truncated_payload_gives_whole_operations_and_then_an_error() {
+        // Catches a decoder that takes the end of the bytes for the end of a value.
+        let mut batch = WriteBatch::new();
+        batch.insert(b"key", b"value").expect("small");
+        let whole = batch.payload();
+        for cut in 1..whole.len() {
+            let mut ops = BatchOps::new(&whole[..cut]);
+            assert!(matches!(ops.next(), Some(Err(_))), "cut at {cut}");
+            assert!(ops.next().is_none(), "cut at {cut}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn operations_come_back_as_they_were_added(
+            ops in prop::collection::vec((
+                prop::collection::vec(any::<u8>(), 0..40),
+                prop::option::of(prop::collection::vec(any::<u8>(), 0..300)),
+            ), 0..30),
+        ) {
+            // Catches an encoding that loses an operation, its order, or an empty key or value.
+            let mut batch = WriteBatch::new();
+            for (key, value) in &ops {
+                match value {
+                    Some(value) => batch.insert(key, value),
+                    None => batch.remove(key),
+                }
+                .expect("small");
+            }
+            let expected: Vec<BatchOp<'_>> = ops
+                .iter()
+                .map(|(key, value)| match value {
+                    Some(value) => BatchOp::Insert { key, value },
+                    None => BatchOp::Remove { key },
+                })
+                .collect();
+            prop_assert_eq!(batch.iter().collect::<Vec<_>>(), expected);
+            prop_assert_eq!(batch.len(), ops.len());
+        }
+
+        #[test]
+        fn random_bytes_never_panic_the_payload_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            // Catches unchecked lengths: every decoded slice lies within the payload, or the decoder errs once.
+            let mut used = 0;
+            for op in BatchOps::new(&bytes) {
+                used += match op {
+                    Ok(BatchOp::Insert { key, value }) => 3 + key.len() + value.len(),
+                    Ok(BatchOp::Remove { key }) => 2 + key.len(),
+                    Err(malformed) => { prop_assert!(malformed.offset <= bytes.len()); 0 }
+                };
+            }
+            prop_assert!(used <= bytes.len());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The words every layer speaks: sequence numbers, kinds of entries, limits, durability.
+//!
+//! An entry is `(key, seqno, kind, value)`. Entries are ordered by key ascending (bytewise) and, within a key,
+//! by sequence number descending, so that the newest version of a key comes first. [`entry_order`] is that order.
+
+mod batch;
+mod slice;
+
+use std::cmp::Ordering;
+
+pub(crate) use batch::{BatchOp, BatchOps};
+pub use batch::{MAX_BATCH_LEN, WriteBatch};
+pub use slice::Slice;
+
+/// A sequence number: the position of a write in the history of one database. Less than 2^56.
+pub type SeqNo = u64;
+
+/// The largest sequence number: a snapshot there sees everything.
+pub(crate) const MAX_SEQNO: SeqNo = (1 << 56) - 1;
+
+/// The longest key, in bytes (64 KiB - 1).
+pub const MAX_KEY_LEN: usize = 65_535;
+
+/// The longest value, in bytes (1 GiB).
+pub const MAX_VALUE_LEN: usize = 1 << 30;
+
+/// What an entry says about its key. The numbers are those of the formats on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// The key was removed.
+    Tombstone = 0,
+    /// The key has the entry's value.
+    Value = 1,
+}
+
+impl TryFrom<u8> for Kind {
+    type Error = u8;
+
+    fn try_from(byte: u8) -> Result<Self, u8> {
+        match byte {
+            0 => Ok(Self::Tombstone),
+            1 => Ok(Self::Value),
+            other => Err(other),
+        }
+    }
+}
+
+/// Orders two entries: by key ascending, then by sequence number descending.
+pub(crate) fn entry_order(a: (&[u8], SeqNo), b: (&[u8], SeqNo)) -> Ordering {
+    a.0.cmp(b.0).then_with(|| b.1.cmp(&a.1))
+}
+
+/// What an acknowledged write survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The write is in the operating system's hands: it survives a killed process, not a power cut.
+    #[default]
+    Buffered,
+    /// The write, and every write before it, is on stable storage: it survives a power cut.
+    Synced,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_versions_come_first_within_a_key() {
+        // Catches an order by ascending seqno, which would make a read return the oldest version.
+        assert_eq!(entry_order((b"a", 2), (b"a", 1)), Ordering::Less);
+        assert_eq!(entry_order((b"a", 1), (b"b", 9)), Ordering::Less);
+        assert_eq!(entry_order((b"ab", 1), (b"a", 1)), Ordering::Greater);
+        assert_eq!(entry_order((b"a", 1), (b"a", 1)), Ordering::Equal);
+    }
+
+    #[test]
+    fn every_kind_and_no_other_byte_is_a_kind() {
+        // Catches a decoder that maps an unknown byte to a tombstone and so deletes data.
+        for kind in [Kind::Tombstone, Kind::Value] {
+            assert_eq!(Kind::try_from(kind as u8), Ok(kind));
+        }
+        for byte in 2..=u8::MAX {
+            assert_eq!(Kind::try_from(byte), Err(byte));
+        }
+    }
+}

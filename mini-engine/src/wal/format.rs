@@ -1,0 +1,172 @@
+//! Bytes of a log: the segment header and the frame header, both ways.
+//!
+//! Segment: header (40 bytes), then frames, each starting at a multiple of 8; the rest of the file is zeros or torn.
+//!
+//! ```text
+//! segment header   magic [8], version u32, zero u32, number u64, salt u64, xxh3 of the 32 bytes before u64
+//! frame header     header checksum u32, payload length u32, kind u8, zero [3], count u32, first seqno u64,
+//!                  synced log u64, synced offset u64, payload checksum u64
+//! frame            header (48 bytes), payload, zeros up to a multiple of 8
+//! ```
+//!
+//! Invariant: every byte of a frame is covered by a checksum or must be zero, so no flipped bit passes.
+
+use std::path::Path;
+
+use super::Position;
+use crate::codec::{self, Reader};
+use crate::error::{Error, Result};
+use crate::types::{MAX_BATCH_LEN, MAX_SEQNO, SeqNo};
+
+const MAGIC: &[u8; 8] = b"mini-wal";
+/// The newest format version of logs.
+pub(super) const VERSION: u32 = 1;
+/// Bytes of the segment header.
+pub(super) const SEGMENT_HEADER_LEN: usize = 40;
+/// Bytes of a frame's header.
+pub(super) const FRAME_HEADER_LEN: usize = 48;
+/// Frames start at multiples of this.
+pub(super) const ALIGN: u64 = 8;
+/// The kind of frame whose payload is a batch: the only one so far.
+const KIND_BATCH: u8 = 1;
+
+/// The name of log `number`'s file.
+pub(crate) fn file_name(number: u64) -> String {
+    format!("{number:06}.log")
+}
+
+/// The number of the log with this file name; `None` if it is not a log's name.
+pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(".log")?.parse().ok()?;
+    // The name must be the one we would give: "+1.log" and "1.log" are somebody else's.
+    (file_name(number) == name).then_some(number)
+}
+
+/// What tells this log's frames from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) number: u64,
+    pub(super) salt: u64,
+}
+
+impl Identity {
+    pub(super) fn encode_header(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(SEGMENT_HEADER_LEN);
+        out.extend_from_slice(MAGIC);
+        codec::put_u32(&mut out, VERSION);
+        codec::put_u32(&mut out, 0);
+        codec::put_u64(&mut out, self.number);
+        codec::put_u64(&mut out, self.salt);
+        let checksum = codec::checksum(&out, 0);
+        codec::put_u64(&mut out, checksum);
+        out
+    }
+
+    /// Decodes the header of the log that `path` says to be number `expected`.
+    pub(super) fn decode_header(bytes: &[u8], path: &Path, expected: u64) -> Result<Self> {
+        let corrupt = |offset: u64, what: String| Error::corruption(path, offset, what);
+        let mut reader = Reader::new(bytes);
+        let fields = (|| {
+            let magic = reader.bytes(MAGIC.len())?;
+            let (version, zero) = (reader.u32()?, reader.u32()?);
+            Some((magic, version, zero, reader.u64()?, reader.u64()?, reader.u64()?))
+        })();
+        let Some((magic, version, zero, number, salt, stored)) = fields else {
+            return Err(corrupt(0, format!("log header: expected {SEGMENT_HEADER_LEN} bytes, found {}", bytes.len())));
+        };
+        if magic != MAGIC {
+            return Err(corrupt(0, format!("log magic: expected {MAGIC:02x?}, found {magic:02x?}")));
+        }
+        let actual = codec::checksum(bytes.split_at(SEGMENT_HEADER_LEN - 8).0, 0);
+        if stored != actual {
+            return Err(corrupt(32, format!("log header checksum: expected {actual:016x}, found {stored:016x}")));
+        }
+        if version > VERSION {
+            return Err(Error::UnsupportedVersion { file: path.into(), found: version, supported: VERSION });
+        }
+        if zero != 0 || number != expected {
+            return Err(corrupt(16, format!("log number: expected {expected}, found {number}")));
+        }
+        Ok(Self { number, salt })
+    }
+
+    fn seed(self, offset: u64) -> u64 {
+        codec::seed([self.number, self.salt, offset])
+    }
+}
+
+/// A frame's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FrameHeader {
+    pub(super) payload_len: u32,
+    pub(super) count: u32,
+    pub(super) first_seqno: SeqNo,
+    /// Everything before this was synced when the frame was written.
+    pub(super) synced: Position,
+    payload_checksum: u64,
+}
+
+impl FrameHeader {
+    /// Appends the frame that belongs at `offset` to `out`. The payload is at most `MAX_BATCH_LEN` long.
+    pub(super) fn encode_frame(
+        out: &mut Vec<u8>,
+        log: Identity,
+        offset: u64,
+        (first_seqno, count): (SeqNo, u32),
+        synced: Position,
+        payload: &[u8],
+    ) {
+        let start = out.len();
+        let seed = log.seed(offset);
+        codec::put_u32(out, 0);
+        codec::put_u32(out, payload.len() as u32);
+        codec::put_u32(out, u32::from(KIND_BATCH));
+        codec::put_u32(out, count);
+        codec::put_u64(out, first_seqno);
+        codec::put_u64(out, synced.log);
+        codec::put_u64(out, synced.offset);
+        codec::put_u64(out, codec::checksum(payload, seed));
+        let checksum = codec::checksum(&out[start + 4..], seed) as u32;
+        out[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
+        out.extend_from_slice(payload);
+        out.resize(start + frame_len(payload.len() as u32) as usize, 0);
+    }
+
+    /// The header in the first bytes of `bytes`, if a frame of `log` whose payload is at most `room` bytes starts at
+    /// `offset`. The cheap checks come first: replay asks this at every step of a damaged region.
+    pub(super) fn decode(bytes: &[u8], log: Identity, offset: u64, room: u64) -> Option<Self> {
+        let mut reader = Reader::new(bytes.get(..FRAME_HEADER_LEN)?);
+        let checksum = reader.u32()?;
+        let summed = reader.rest();
+        let payload_len = reader.u32()?;
+        let kind = reader.u32()?;
+        let too_long = u64::from(payload_len) > room || payload_len as usize > MAX_BATCH_LEN;
+        if kind != u32::from(KIND_BATCH) || too_long || checksum != codec::checksum(summed, log.seed(offset)) as u32 {
+            return None;
+        }
+        let header = Self {
+            payload_len,
+            count: reader.u32()?,
+            first_seqno: reader.u64()?,
+            synced: Position { log: reader.u64()?, offset: reader.u64()? },
+            payload_checksum: reader.u64()?,
+        };
+        let last = header.first_seqno.checked_add(u64::from(header.count))?;
+        (last <= MAX_SEQNO).then_some(header)
+    }
+
+    /// Whether `rest`, the bytes after the header up to the frame's end, are what was written.
+    pub(super) fn accepts(&self, rest: &[u8], log: Identity, offset: u64) -> bool {
+        let Some((payload, padding)) = rest.split_at_checked(self.payload_len as usize) else { return false };
+        padding.iter().all(|&byte| byte == 0) && codec::checksum(payload, log.seed(offset)) == self.payload_checksum
+    }
+
+    /// Bytes of the whole frame.
+    pub(super) fn frame_len(&self) -> u64 {
+        frame_len(self.payload_len)
+    }
+}
+
+fn frame_len(payload_len: u32) -> u64 {
+    (FRAME_HEADER_LEN as u64 + u64::from(payload_len)).next_multiple_of(ALIGN)
+}

@@ -1,0 +1,28 @@
+//! The write-ahead log: one file (segment) for each memtable, a frame for each batch.
+//!
+//! [`Writer`] appends frames, [`Segment`] syncs them without the writer's lock, [`replay`] reads them back. A frame's
+//! checksums are seeded with the log's number, its random salt and the frame's own offset, so bytes of another log, of
+//! another place, or inside a value are never taken for a frame. Each frame also records up to which [`Position`] the
+//! logs were synced when it was written: that is what tells a torn tail (never synced) from damage. The layout
+//! is in [`format`]; `docs/src/formats.md` describes it for strangers.
+
+mod format;
+mod replay;
+mod window;
+mod writer;
+
+pub(crate) use format::{file_name, parse_file_name};
+pub(crate) use replay::{Frame, Tail, newest_sync_record, replay, truncate_torn};
+pub(crate) use writer::{Segment, Writer};
+
+/// A place in the sequence of logs. Ordered: logs by number, then by offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    /// The log's number.
+    pub(crate) log: u64,
+    /// Bytes from its start.
+    pub(crate) offset: u64,
+}
+
+#[cfg(test)]
+mod tests;

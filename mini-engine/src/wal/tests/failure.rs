@@ -1,0 +1,111 @@
+//! Logs whose file system fails.
+
+use super::*;
+use crate::error::Error;
+use crate::fs::{Fault, FaultFs, FileSystem, Repeat};
+
+#[test]
+fn after_a_failed_append_or_sync_the_log_refuses_everything() {
+    // Catches a retried sync, which succeeds although the kernel has dropped the pages, and an append behind a torn
+    // frame.
+    for fault in [Fault::Device, Fault::StorageFull, Fault::ShortWrite] {
+        for fail_sync in [false, true] {
+            let dir = dir();
+            let fs = FaultFs::new(Arc::new(StdFs));
+            let mut writer = Writer::create(&fs, dir.path(), 1, None, Arc::default()).expect("a new log");
+            writer.append(1, 1, b"kept").expect("appended");
+            if fail_sync {
+                writer.append(2, 1, b"not synced").expect("appended");
+            }
+            let written = writer.segment().written();
+            fs.fail_mutation(fs.mutations(), fault, Repeat::Once);
+            let failed = if fail_sync { writer.segment().sync() } else { writer.append(2, 1, &[7; 100]).map(drop) };
+            assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+            let mutations = fs.mutations();
+            assert!(matches!(writer.append(3, 1, b"later"), Err(Error::ReadOnly { .. })));
+            let Err(Error::ReadOnly { cause }) = writer.segment().sync() else { panic!("synced again") };
+            assert!(cause.contains("000001.log"), "{cause}");
+            assert_eq!(fs.mutations(), mutations, "the file was touched after its failure");
+            assert_eq!(writer.segment().written(), written);
+            assert!(writer.segment().synced() < written);
+            let (found, _) = read(&dir, 1).expect("a tear at most");
+            assert_eq!(found.len(), if fail_sync { 2 } else { 1 });
+        }
+    }
+}
+
+#[test]
+fn a_later_log_cannot_be_synced_past_an_earlier_failure() {
+    // Catches a synced acknowledgement in log 2 although log 1 may be lost.
+    let dir = dir();
+    let fs = FaultFs::new(Arc::new(StdFs));
+    let mut first = Writer::create(&fs, dir.path(), 1, None, Arc::default()).expect("a new log");
+    first.append(1, 1, b"a").expect("appended");
+    let previous = Arc::clone(first.segment());
+    let mut second = Writer::create(&fs, dir.path(), 2, Some(previous), Arc::default()).expect("a new log");
+    second.append(2, 1, b"b").expect("appended");
+    fs.fail_mutation(fs.mutations(), Fault::Device, Repeat::Once);
+    assert!(matches!(second.segment().sync(), Err(Error::Io { .. })));
+    assert!(matches!(second.segment().sync(), Err(Error::ReadOnly { .. })));
+    assert!(matches!(second.append(3, 1, b"c"), Err(Error::ReadOnly { .. })));
+    assert_eq!(second.segment().synced(), SEGMENT_HEADER_LEN as u64);
+}
+
+#[test]
+fn each_failing_step_of_creating_a_log_is_an_error() {
+    // Catches a log taken into use although its header or directory entry may not be durable.
+    let mut index = 0;
+    loop {
+        let dir = dir();
+        let fs = FaultFs::new(Arc::new(StdFs));
+        fs.fail_mutation(index, Fault::ShortWrite, Repeat::FromThenOn);
+        match Writer::create(&fs, dir.path(), 1, None, Arc::default()) {
+            Ok(_) => break,
+            Err(error) => assert!(matches!(error, Error::Io { .. }), "{error:?}"),
+        }
+        if fs.exists(&path(&dir, 1)).expect("known") {
+            assert!(read(&dir, 1).expect("no frame and no damage").0.is_empty());
+        }
+        index += 1;
+    }
+    assert_eq!(index, 4, "create, write, sync, sync directory");
+}
+
+#[test]
+fn a_log_that_cannot_be_read_is_an_error_and_not_an_end() {
+    // Catches a failing device taken for a torn tail: the frames behind it would be cut off and lost.
+    let dir = dir();
+    let mut writer = create(&dir, 1, None);
+    let batches = [(1, 1, vec![1; 100]), (2, 1, vec![2; 3 << 20]), (3, 1, vec![3; 100])];
+    append_all(&mut writer, &batches);
+    let fs = FaultFs::new(Arc::new(StdFs));
+    let read = |found: &mut usize| {
+        replay(&fs, &path(&dir, 1), 1, |_| {
+            *found += 1;
+            Ok(())
+        })
+    };
+    let mut all = 0;
+    read(&mut all).expect("sound");
+    let reads = fs.reads();
+    assert!(all == 3 && reads > 4, "open, length and several chunks: {reads}");
+    for index in 0..reads {
+        fs.fail_read(fs.reads() + index, Fault::Device, Repeat::Once);
+        let mut found = 0;
+        let result = read(&mut found);
+        assert!(matches!(result, Err(Error::Io { .. })), "read {index}: {result:?} after {found} frames");
+    }
+}
+
+#[test]
+fn each_failing_step_of_truncating_a_tear_is_an_error() {
+    // Catches a tear that is believed gone although cutting it was never synced.
+    let dir = dir();
+    let mut writer = create(&dir, 1, None);
+    let end = writer.append(1, 1, b"kept").expect("appended");
+    for index in 0..2 {
+        let fs = FaultFs::new(Arc::new(StdFs));
+        fs.fail_mutation(index, Fault::Device, Repeat::Once);
+        assert!(matches!(truncate_torn(&fs, &path(&dir, 1), end), Err(Error::Io { .. })), "operation {index}");
+    }
+}

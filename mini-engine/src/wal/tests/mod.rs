@@ -1,0 +1,170 @@
+//! Logs written, synced and read back; `damage` for bad bytes, `failure` for failing file systems.
+
+mod damage;
+mod failure;
+
+use std::fs as std_fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::format::SEGMENT_HEADER_LEN;
+use super::*;
+use crate::error::Result;
+use crate::fs::StdFs;
+use crate::metrics::Counters;
+use crate::types::{BatchOp, BatchOps, SeqNo, WriteBatch};
+
+type Batch = (SeqNo, u32, Vec<u8>);
+
+fn dir() -> TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn create(dir: &TempDir, number: u64, previous: Option<&Writer>) -> Writer {
+    let previous = previous.map(|writer| Arc::clone(writer.segment()));
+    Writer::create(&StdFs, dir.path(), number, previous, Arc::default()).expect("a new log")
+}
+
+fn path(dir: &TempDir, number: u64) -> PathBuf {
+    dir.path().join(file_name(number))
+}
+
+fn read(dir: &TempDir, number: u64) -> Result<(Vec<Batch>, Tail)> {
+    let mut batches = Vec::new();
+    let tail = replay(&StdFs, &path(dir, number), number, |frame| {
+        batches.push((frame.first_seqno, frame.count, frame.payload.to_vec()));
+        Ok(())
+    })?;
+    Ok((batches, tail))
+}
+
+/// Batches of every length up to two words and some longer, so that frames end at every alignment.
+fn batches() -> Vec<Batch> {
+    let lengths = (0..17).chain([100, 4096, 5000]);
+    let mut seqno = 1;
+    lengths
+        .map(|len| {
+            let batch = (seqno, 1 + len as u32 % 3, (0..len).map(|i| (i * 7 + len) as u8).collect());
+            seqno += u64::from(batch.1);
+            batch
+        })
+        .collect()
+}
+
+/// Appends all batches; the end of each frame.
+fn append_all(writer: &mut Writer, batches: &[Batch]) -> Vec<u64> {
+    batches.iter().map(|(seqno, count, payload)| writer.append(*seqno, *count, payload).expect("appended")).collect()
+}
+
+#[test]
+fn what_was_appended_is_replayed() {
+    // Catches a wrong length, padding or offset in writer or reader.
+    let dir = dir();
+    let mut writer = create(&dir, 7, None);
+    let batches = batches();
+    let ends = append_all(&mut writer, &batches);
+    assert_eq!(writer.segment().written(), *ends.last().expect("batches"));
+    let (found, tail) = read(&dir, 7).expect("a sound log");
+    assert_eq!((found, tail), (batches, Tail::Clean { end: writer.segment().written() }));
+    assert_eq!(
+        (parse_file_name(&file_name(7)), parse_file_name("7.log"), parse_file_name("+00007.log")),
+        (Some(7), None, None)
+    );
+}
+
+#[test]
+fn syncing_a_log_syncs_the_unsynced_ones_before_it() {
+    // Catches a synced write in log 3 that a power cut loses because log 1 is missing before it.
+    let dir = dir();
+    let mut logs = vec![create(&dir, 1, None)];
+    for number in 2..=3 {
+        let next = create(&dir, number, logs.last());
+        logs.push(next);
+    }
+    logs[0].append(1, 1, b"a").expect("appended");
+    logs[1].append(2, 1, b"b").expect("appended");
+    logs[2].append(3, 1, b"c").expect("appended");
+    let record = |number| newest_sync_record(&StdFs, &path(&dir, number), number).expect("sound").expect("frames");
+    assert_eq!(record(3).log, 1, "nothing after log 1 is synced as long as log 1 is not");
+    logs[2].segment().sync().expect("synced");
+    for log in &logs {
+        assert_eq!(log.segment().synced(), log.segment().written(), "log {}", log.segment().number());
+    }
+    logs[2].append(4, 1, b"d").expect("appended");
+    assert_eq!(record(3).log, 3);
+}
+
+#[test]
+fn a_released_log_is_not_waited_for() {
+    // Catches a chain of logs that are in tables already, synced again or kept open for ever.
+    let dir = dir();
+    let mut first = create(&dir, 1, None);
+    first.append(1, 1, b"a").expect("appended");
+    let mut second = create(&dir, 2, Some(&first));
+    let weak = Arc::downgrade(first.segment());
+    first.segment().release();
+    drop(first);
+    second.append(2, 1, b"b").expect("appended");
+    assert!(weak.upgrade().is_none(), "the first log's file is still open");
+    let record = newest_sync_record(&StdFs, &path(&dir, 2), 2).expect("sound").expect("frames");
+    assert_eq!(record, Position { log: 2, offset: SEGMENT_HEADER_LEN as u64 });
+}
+
+#[test]
+fn syncing_a_log_leaves_a_released_one_before_it_alone() {
+    // Catches a sync of a file that is about to be unlinked, which every synced write after a flush would wait for.
+    let dir = dir();
+    let counters = Arc::new(Counters::default());
+    let mut first = Writer::create(&StdFs, dir.path(), 1, None, Arc::clone(&counters)).expect("a new log");
+    first.append(1, 1, b"a").expect("appended");
+    let mut second = create(&dir, 2, Some(&first));
+    second.append(2, 1, b"b").expect("appended");
+    first.segment().release();
+    second.segment().sync().expect("synced");
+    assert_eq!(counters.wal_syncs.get(), 0);
+}
+
+#[test]
+fn an_empty_log_does_not_hide_an_unsynced_one_before_it() {
+    // Catches a frame of log 3 that claims log 1 synced because log 2 has nothing to sync.
+    let dir = dir();
+    let mut first = create(&dir, 1, None);
+    first.append(1, 1, b"a").expect("appended");
+    let second = create(&dir, 2, Some(&first));
+    let mut third = create(&dir, 3, Some(&second));
+    third.append(2, 1, b"b").expect("appended");
+    let record = newest_sync_record(&StdFs, &path(&dir, 3), 3).expect("sound").expect("frames");
+    assert_eq!(record, Position { log: 1, offset: SEGMENT_HEADER_LEN as u64 });
+}
+
+#[test]
+fn syncs_are_counted_and_not_repeated_for_nothing() {
+    // Catches a device sync for each waiting writer although the first covered them all.
+    let dir = dir();
+    let counters = Arc::new(Counters::default());
+    let mut writer = Writer::create(&StdFs, dir.path(), 1, None, Arc::clone(&counters)).expect("a new log");
+    writer.append(1, 1, b"a").expect("appended");
+    for _ in 0..3 {
+        writer.segment().sync().expect("synced");
+    }
+    assert_eq!(counters.wal_syncs.get(), 1);
+    assert_eq!(counters.wal_bytes.get(), std_fs::metadata(path(&dir, 1)).expect("the log").len());
+}
+
+#[test]
+fn a_frame_longer_than_the_read_buffer_is_replayed() {
+    // Catches a window that cannot grow beyond its chunk.
+    let dir = dir();
+    let mut writer = create(&dir, 1, None);
+    let mut batch = WriteBatch::new();
+    batch.insert(b"key", vec![42; 3 << 20]).expect("within limits");
+    writer.append(1, 1, b"small").expect("appended");
+    writer.append(2, batch.count(), batch.payload()).expect("appended");
+    writer.append(3, 1, b"small").expect("appended");
+    let (found, _) = read(&dir, 1).expect("sound");
+    let ops: Vec<_> = BatchOps::new(&found[1].2).collect();
+    assert_eq!(ops, [Ok(BatchOp::Insert { key: b"key", value: &vec![42; 3 << 20] })]);
+    assert_eq!(found.len(), 3);
+}

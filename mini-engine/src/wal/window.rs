@@ -1,0 +1,55 @@
+//! [`Window`]: a file read in order through a buffer, without ever holding more than one frame and one chunk of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::File;
+
+const CHUNK: usize = 1 << 20;
+
+/// A sliding view of a file whose length was taken once.
+pub(super) struct Window<'a> {
+    file: Arc<dyn File>,
+    path: &'a Path,
+    len: u64,
+    buffer: Vec<u8>,
+    /// Where in the file the buffer starts.
+    start: u64,
+}
+
+impl<'a> Window<'a> {
+    pub(super) fn new(file: Arc<dyn File>, path: &'a Path) -> Result<Self> {
+        let len = file.len().map_err(Error::io("read the length of", path))?;
+        Ok(Self { file, path, len, buffer: Vec::new(), start: 0 })
+    }
+
+    pub(super) fn file_len(&self) -> u64 {
+        self.len
+    }
+
+    /// The bytes from `offset` on: `want` of them, fewer only if the file ends before.
+    pub(super) fn get(&mut self, offset: u64, want: usize) -> Result<&[u8]> {
+        let want = self.len.saturating_sub(offset).min(want as u64) as usize;
+        let buffered = offset >= self.start && offset + want as u64 <= self.start + self.buffer.len() as u64;
+        if !buffered {
+            self.fill(offset, want)?;
+        }
+        let at = (offset - self.start) as usize;
+        Ok(&self.buffer[at..at + want])
+    }
+
+    /// Reads at least `want` bytes from `offset`, which the file has.
+    fn fill(&mut self, offset: u64, want: usize) -> Result<()> {
+        let len = self.len.saturating_sub(offset).min(want.max(CHUNK) as u64) as usize;
+        self.buffer.clear();
+        self.buffer.resize(len, 0);
+        // Should the read fail, nothing is buffered.
+        self.start = offset;
+        let read = self.file.read_exact_at(&mut self.buffer, offset);
+        if read.is_err() {
+            self.buffer.clear();
+        }
+        read.map_err(Error::io("read", self.path))
+    }
+}

@@ -1,0 +1,163 @@
+//! Tables and manifests that are damaged, missing or left over.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use mini_engine::{Db, Error};
+use tempfile::TempDir;
+
+use crate::hook::{Answer, HookFs, Op, files};
+use crate::recovery::{copy, cut, keys, the_file};
+
+#[test]
+fn rule_9_a_flipped_bit_in_a_table_is_a_typed_error_and_spares_other_reads() {
+    // Catches a wrong value, an older value, a panic, and one bad block that ends all reading.
+    let original = TempDir::new().unwrap();
+    let db = Db::builder(original.path()).block_bytes(512).open().unwrap();
+    for n in 0..60 {
+        db.insert(format!("key{n:03}"), format!("old{n}")).unwrap();
+    }
+    db.flush().unwrap();
+    for n in 0..60 {
+        db.insert(format!("key{n:03}"), format!("new{n}")).unwrap();
+    }
+    db.close().unwrap();
+    let newest = files(original.path(), ".sst").pop().unwrap();
+    let len = fs::metadata(original.path().join(&newest)).unwrap().len() as usize;
+    let mut readable = 0;
+    for at in (0..len).step_by(5) {
+        let dir = copy(original.path());
+        let path = dir.path().join(&newest);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&path, bytes).unwrap();
+        let is_typed = |error: &Error| match error {
+            Error::Corruption { file, offset, .. } => *file == path && *offset <= len as u64,
+            Error::UnsupportedVersion { file, .. } => *file == path,
+            _ => false,
+        };
+        let db = match Db::open(dir.path()) {
+            Ok(db) => db,
+            Err(error) => {
+                assert!(is_typed(&error), "byte {at}: {error}");
+                continue;
+            }
+        };
+        let mut errors = 0;
+        for n in 0..60 {
+            match db.get(format!("key{n:03}")) {
+                Ok(found) => assert_eq!(found.as_deref(), Some(format!("new{n}").as_bytes()), "byte {at}"),
+                Err(error) => {
+                    assert!(is_typed(&error), "byte {at}: {error}");
+                    errors += 1;
+                }
+            }
+        }
+        assert!((1..60).contains(&errors), "byte {at}: {errors} of 60 reads failed");
+        let scanned = db.iter().find_map(Result::err).expect("the scan meets the block");
+        assert!(is_typed(&scanned), "byte {at}: {scanned}");
+        let report = db.verify().unwrap();
+        assert!(report.problems.len() == 1 && is_typed(&report.problems[0]), "byte {at}: {:?}", report.problems);
+        readable += 1;
+    }
+    assert!(readable > 20, "only {readable} positions were in data blocks");
+}
+
+#[test]
+fn rule_9_a_merge_never_drops_a_table_that_it_could_not_read() {
+    // Catches a merge that skips what it cannot read and unlinks its inputs.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
+    for key in ["a", "b"] {
+        db.insert(key, "value").unwrap();
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    let damaged = dir.path().join(&files(dir.path(), ".sst")[0]);
+    let mut bytes = fs::read(&damaged).unwrap();
+    bytes[2] ^= 4;
+    fs::write(&damaged, bytes).unwrap();
+    let before = files(dir.path(), ".sst");
+    let hook = HookFs::new();
+    let (sender, removed) = std::sync::mpsc::channel();
+    hook.set(move |event| {
+        if event.is(Op::Remove, ".sst") {
+            sender.send(event.name.clone()).unwrap();
+        }
+        Answer::Go
+    });
+    // The merge starts with the open and gives its output up.
+    let db = Db::builder(dir.path()).file_system(hook.arc()).l0_trigger(1).open().unwrap();
+    let given_up = removed.recv().unwrap();
+    assert!(!before.contains(&given_up));
+    assert!(matches!(db.get("a"), Err(Error::Corruption { .. })));
+    assert!(db.get("b").unwrap().is_some());
+    db.insert("c", "value").unwrap();
+    db.close().unwrap();
+    let after = files(dir.path(), ".sst");
+    assert!(before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
+}
+
+#[test]
+fn rule_10_a_missing_file_that_the_manifest_names_is_an_error_and_nothing_is_removed() {
+    // Catches a database that opens without a part of its data, and orphans removed by an open that failed.
+    let original = TempDir::new().unwrap();
+    let db = Db::open(original.path()).unwrap();
+    db.insert("a", "1").unwrap();
+    db.flush().unwrap();
+    db.insert("b", "2").unwrap();
+    drop(db);
+    for part in [".sst", ".log", "MANIFEST"] {
+        let dir = copy(original.path());
+        let path = the_file(dir.path(), part);
+        fs::remove_file(&path).unwrap();
+        fs::write(dir.path().join("000900.sst"), "an orphan").unwrap();
+        let listing = files(dir.path(), "");
+        let error = Db::open(dir.path()).unwrap_err();
+        assert!(matches!(&error, Error::Corruption { file, .. } if *file == path), "{part}: {error}");
+        assert_eq!(files(dir.path(), ""), listing, "{part}");
+    }
+}
+
+#[test]
+fn rule_10_orphans_are_removed_after_recovery_and_their_numbers_not_used_again() {
+    // Catches the leftovers of crashes that fill the disk, and a new file under an orphan's name.
+    let dir = TempDir::new().unwrap();
+    drop(Db::open(dir.path()).unwrap());
+    for name in ["000900.sst", "MANIFEST-000901", "CURRENT.tmp", "000000.log"] {
+        fs::write(dir.path().join(name), "left by a crash").unwrap();
+    }
+    let db = Db::open(dir.path()).unwrap();
+    assert!(db.recovery().orphans_removed >= 4, "{:?}", db.recovery());
+    db.insert("a", "1").unwrap();
+    db.flush().unwrap();
+    for (part, one) in [(".sst", 1), ("MANIFEST", 1), (".log", 1), ("CURRENT", 1)] {
+        let names = files(dir.path(), part);
+        assert!(names.len() == one || part == ".log", "{names:?}");
+        let above = |name: &String| {
+            name.chars().filter(char::is_ascii_digit).collect::<String>().parse::<u64>().is_ok_and(|n| n > 901)
+        };
+        assert!(part == "CURRENT" || names.iter().all(above), "{names:?}");
+    }
+}
+
+#[test]
+fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
+    // Catches damage to the last edit, which looks like a tear, that makes the table it named an orphan to delete.
+    let dir = TempDir::new().unwrap();
+    let hook = HookFs::new();
+    let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
+    // The log stays, so that the edit may be lost.
+    hook.set(|event| if event.is(Op::Remove, ".log") { Answer::Fail(ErrorKind::Other) } else { Answer::Go });
+    db.insert("a", "1").unwrap();
+    db.flush().unwrap();
+    drop(db);
+    let (table, manifest) = (the_file(dir.path(), ".sst"), the_file(dir.path(), "MANIFEST"));
+    cut(&manifest, 1);
+    let db = Db::open(dir.path()).unwrap();
+    assert!(db.recovery().manifest_tail_dropped);
+    let aside = table.with_extension("sst.aside");
+    assert_eq!(db.recovery().set_aside, std::slice::from_ref(&aside));
+    assert!(aside.exists() && !table.exists());
+    assert_eq!(keys(&db), ["a"]);
+}

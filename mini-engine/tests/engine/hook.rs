@@ -1,0 +1,243 @@
+//! A file-system double that records every changing operation and asks a hook before each.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{Error, ErrorKind, Result};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use mini_engine::fs::{File, FileSystem, StdFs};
+
+/// What is about to happen to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Create,
+    Write,
+    Sync,
+    Truncate,
+    /// To the name in the event that follows it.
+    Rename,
+    RenameTo,
+    Remove,
+    /// The name is empty.
+    SyncDir,
+}
+
+/// An operation and the name of its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) op: Op,
+    pub(crate) name: String,
+}
+
+impl Event {
+    /// Whether this is `op` on a file whose name contains `part`.
+    pub(crate) fn is(&self, op: Op, part: &str) -> bool {
+        self.op == op && self.name.contains(part)
+    }
+}
+
+/// What the hook wants to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Go,
+    Fail(ErrorKind),
+    /// A write of at most this many bytes.
+    Short(usize),
+}
+
+type Hook = dyn Fn(&Event) -> Answer + Send + Sync;
+
+struct Shared {
+    inner: Arc<dyn FileSystem>,
+    events: Mutex<Vec<Event>>,
+    failures: Mutex<Vec<Failure>>,
+    hook: Mutex<Arc<Hook>>,
+}
+
+/// An operation that failed in the wrapped file system, and the thread that it failed on.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) event: Event,
+    pub(crate) thread: String,
+}
+
+/// The double. Clones share the record and the hook.
+#[derive(Clone)]
+pub(crate) struct HookFs {
+    shared: Arc<Shared>,
+}
+
+impl HookFs {
+    pub(crate) fn new() -> HookFs {
+        HookFs::over(Arc::new(StdFs))
+    }
+
+    pub(crate) fn over(inner: Arc<dyn FileSystem>) -> HookFs {
+        let hook: Arc<Hook> = Arc::new(|_| Answer::Go);
+        let shared = Shared { inner, events: Mutex::default(), failures: Mutex::default(), hook: Mutex::new(hook) };
+        HookFs { shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn arc(&self) -> Arc<dyn FileSystem> {
+        Arc::new(self.clone())
+    }
+
+    /// Asks `hook` before each changing operation from now on.
+    pub(crate) fn set(&self, hook: impl Fn(&Event) -> Answer + Send + Sync + 'static) {
+        *self.shared.hook.lock().unwrap() = Arc::new(hook);
+    }
+
+    /// Lets everything happen again.
+    pub(crate) fn clear(&self) {
+        self.set(|_| Answer::Go);
+    }
+
+    /// The operations that succeeded since the last call.
+    pub(crate) fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.shared.events.lock().unwrap())
+    }
+
+    /// The operations that failed below.
+    pub(crate) fn failures(&self) -> Vec<Failure> {
+        self.shared.failures.lock().unwrap().clone()
+    }
+
+    fn record<T>(&self, event: Event, result: Result<T>) -> Result<T> {
+        if result.is_ok() {
+            self.shared.events.lock().unwrap().push(event);
+        } else {
+            let thread = std::thread::current().name().unwrap_or_default().to_owned();
+            self.shared.failures.lock().unwrap().push(Failure { event, thread });
+        }
+        result
+    }
+
+    fn ask(&self, op: Op, path: &Path) -> (Answer, Event) {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let event = Event { op, name };
+        // Not under the lock: a hook may wait for another operation.
+        let hook = self.shared.hook.lock().unwrap().clone();
+        (hook(&event), event)
+    }
+
+    fn run<T>(&self, op: Op, path: &Path, real: impl FnOnce() -> Result<T>) -> Result<T> {
+        let (answer, event) = self.ask(op, path);
+        if let Answer::Fail(kind) = answer {
+            return Err(Error::from(kind));
+        }
+        self.record(event, real())
+    }
+
+    fn wrap(&self, file: Arc<dyn File>, path: &Path) -> Arc<dyn File> {
+        Arc::new(HookFile { file, path: path.to_path_buf(), fs: self.clone() })
+    }
+}
+
+impl fmt::Debug for HookFs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HookFs")
+    }
+}
+
+impl FileSystem for HookFs {
+    fn create_new(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.run(Op::Create, path, || self.shared.inner.create_new(path)).map(|file| self.wrap(file, path))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.shared.inner.open(path).map(|file| self.wrap(file, path))
+    }
+
+    fn open_write(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.shared.inner.open_write(path).map(|file| self.wrap(file, path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.run(Op::Rename, from, || self.shared.inner.rename(from, to))?;
+        self.run(Op::RenameTo, to, || Ok(()))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.run(Op::Remove, path, || self.shared.inner.remove(path))
+    }
+
+    fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {
+        self.shared.inner.read_dir(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        self.shared.inner.create_dir_all(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.run(Op::SyncDir, Path::new(""), || self.shared.inner.sync_dir(dir))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.shared.inner.exists(path)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        self.shared.inner.lock(path)
+    }
+}
+
+struct HookFile {
+    file: Arc<dyn File>,
+    path: std::path::PathBuf,
+    fs: HookFs,
+}
+
+impl fmt::Debug for HookFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HookFile({})", self.path.display())
+    }
+}
+
+impl File for HookFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        self.file.read_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
+        let (answer, event) = self.fs.ask(Op::Write, &self.path);
+        let len = match answer {
+            Answer::Go => buf.len(),
+            Answer::Short(len) => len.min(buf.len()),
+            Answer::Fail(kind) => return Err(Error::from(kind)),
+        };
+        self.fs.record(event, self.file.write_at(&buf[..len], offset))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.fs.run(Op::Sync, &self.path, || self.file.sync())
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.fs.run(Op::Truncate, &self.path, || self.file.truncate(len))
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+}
+
+/// The index of the first of `events` from `from` on that is `op` on a file whose name contains `part`.
+pub(crate) fn position(events: &[Event], from: usize, op: Op, part: &str) -> usize {
+    let found = events[from..].iter().position(|event| event.is(op, part));
+    found.unwrap_or_else(|| panic!("no {op:?} of {part:?} after {from} in {events:#?}")) + from
+}
+
+/// The number of `events` that are `op` on a file whose name contains `part`.
+pub(crate) fn count(events: &[Event], op: Op, part: &str) -> usize {
+    events.iter().filter(|event| event.is(op, part)).count()
+}
+
+/// The names of the files in `dir` that contain `part`, sorted.
+pub(crate) fn files(dir: &Path, part: &str) -> Vec<String> {
+    let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| name.contains(part)).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,13 @@
+//! Tests of the library through its public interface: the rules of durability, a model, threads, faults, bad input.
+
+mod concurrency;
+mod damage;
+mod directory;
+mod durability;
+mod faults;
+mod hook;
+mod lifecycle;
+mod limits;
+mod model;
+mod recovery;
+mod space;

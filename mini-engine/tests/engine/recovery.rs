@@ -1,0 +1,266 @@
+//! What recovery makes of logs that are cut or missing.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mini_engine::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
+use mini_engine::{Db, Durability, Error, WriteBatch};
+use tempfile::TempDir;
+
+use crate::hook::{Answer, HookFs, Op, files, position};
+
+pub(crate) fn keys(db: &Db) -> Vec<String> {
+    db.iter().map(|entry| String::from_utf8(entry.unwrap().0.to_vec()).unwrap()).collect()
+}
+
+fn put(db: &Db, key: &str, durability: Durability) {
+    let mut batch = WriteBatch::new();
+    batch.insert(key, "value").unwrap();
+    db.write(batch, durability).unwrap();
+}
+
+pub(crate) fn the_file(dir: &Path, part: &str) -> PathBuf {
+    let names = files(dir, part);
+    assert_eq!(names.len(), 1, "{names:?}");
+    dir.join(&names[0])
+}
+
+pub(crate) fn copy(from: &Path) -> TempDir {
+    let to = TempDir::new().unwrap();
+    for name in files(from, "") {
+        fs::copy(from.join(&name), to.path().join(&name)).unwrap();
+    }
+    to
+}
+
+/// A database in three logs: "a" and "b" in the first, "c" in the second, "d" in the third, no table. Each key's write
+/// is followed by a sync if it is in `synced`. The logs' paths, oldest first.
+fn three_logs(dir: &Path, synced: &str) -> Vec<PathBuf> {
+    let hook = HookFs::new();
+    let db = Db::builder(dir).file_system(hook.arc()).immutable_memtables(4).open().unwrap();
+    hook.set(|event| if event.is(Op::Create, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+    for key in ["a", "b", "c", "d"] {
+        put(&db, key, if synced.contains(key) { Durability::Synced } else { Durability::Buffered });
+        if key == "b" || key == "c" {
+            db.flush().unwrap_err();
+        }
+    }
+    drop(db);
+    let logs: Vec<PathBuf> = files(dir, ".log").iter().map(|name| dir.join(name)).collect();
+    assert_eq!(logs.len(), 3);
+    logs
+}
+
+pub(crate) fn cut(path: &Path, bytes: u64) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(file.metadata().unwrap().len() - bytes).unwrap();
+}
+
+#[test]
+fn writes_in_several_logs_come_back_in_order() {
+    // Catches logs replayed by directory order, and a log number that skips one.
+    let dir = TempDir::new().unwrap();
+    three_logs(dir.path(), "");
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!(keys(&db), ["a", "b", "c", "d"]);
+    let report = db.recovery();
+    assert_eq!(
+        (report.logs_replayed, report.batches_replayed, report.operations_replayed, report.last_seqno),
+        (3, 4, 4, 4)
+    );
+    assert_eq!((&report.torn, report.set_aside.len()), (&None, 0));
+}
+
+#[test]
+fn rule_2_a_log_cut_at_any_byte_keeps_its_whole_frames_and_no_part_of_another() {
+    // Catches half a batch replayed, and a whole one before the tear dropped with it.
+    let original = TempDir::new().unwrap();
+    let db = Db::open(original.path()).unwrap();
+    let log = the_file(original.path(), ".log");
+    let mut ends = vec![fs::metadata(&log).unwrap().len()];
+    for n in 0..3 {
+        let mut batch = WriteBatch::new();
+        for half in ["a", "b"] {
+            batch.insert(format!("{half}{n}"), "value").unwrap();
+        }
+        db.write(batch, Durability::Buffered).unwrap();
+        ends.push(fs::metadata(&log).unwrap().len());
+    }
+    drop(db);
+    for len in ends[0]..=ends[3] {
+        let dir = copy(original.path());
+        let log = the_file(dir.path(), ".log");
+        cut(&log, ends[3] - len);
+        let whole = ends.iter().filter(|end| **end <= len).count() - 1;
+        let db = Db::open(dir.path()).unwrap();
+        let found = keys(&db);
+        assert_eq!(found.len(), whole * 2, "{len} bytes: {found:?}");
+        assert_eq!(db.recovery().torn.is_some(), !ends.contains(&len), "{len} bytes");
+        assert_eq!(db.snapshot().seqno(), whole as u64 * 2);
+        // The next write takes the number of the one that was lost.
+        db.insert("next", "").unwrap();
+        drop(db);
+        let db = Db::open(dir.path()).unwrap();
+        assert_eq!(keys(&db).len(), whole * 2 + 1, "{len} bytes");
+        assert_eq!(db.recovery().torn, None);
+    }
+}
+
+#[test]
+fn rule_2_past_an_accepted_stop_later_logs_are_set_aside() {
+    // Catches "c" and "d" replayed without the "b" that came before them.
+    let dir = TempDir::new().unwrap();
+    let logs = three_logs(dir.path(), "");
+    cut(&logs[0], 8);
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!(keys(&db), ["a"]);
+    let report = db.recovery();
+    let torn = report.torn.as_ref().expect("a torn tail");
+    assert_eq!(torn.log, logs[0]);
+    let aside: Vec<PathBuf> = logs[1..].iter().map(|log| log.with_extension("log.aside")).collect();
+    assert_eq!(report.set_aside, aside);
+    db.insert("e", "5").unwrap();
+    drop(db);
+    // They stay, and stay out of it.
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!(keys(&db), ["a", "e"]);
+    assert!(aside.iter().all(|path| path.exists()));
+}
+
+#[test]
+fn rule_2_a_tear_before_a_recorded_sync_is_corruption_in_every_log() {
+    // Catches synced writes that are dropped as a torn tail without a word.
+    for (synced, torn) in [("b", 0), ("c", 0), ("c", 1)] {
+        let dir = TempDir::new().unwrap();
+        let logs = three_logs(dir.path(), synced);
+        cut(&logs[torn], 8);
+        let error = Db::open(dir.path()).unwrap_err();
+        assert!(matches!(&error, Error::Corruption { file, .. } if *file == logs[torn]), "{synced} {torn}: {error}");
+        // Nothing was changed.
+        assert_eq!((files(dir.path(), ".log").len(), files(dir.path(), ".aside").len()), (3, 0));
+    }
+    // A sync is known from the frames behind it. Nothing was written after "d", so its sync left no record.
+    let dir = TempDir::new().unwrap();
+    let logs = three_logs(dir.path(), "d");
+    cut(&logs[0], 8);
+    assert_eq!(Db::open(dir.path()).unwrap().recovery().set_aside.len(), 2);
+}
+
+#[test]
+fn rule_2_whole_frames_missing_at_the_end_of_an_older_log_are_noticed() {
+    // Catches a log cut exactly between two frames: it ends cleanly, and only the next log's numbers show the loss.
+    for synced in ["", "b"] {
+        let dir = TempDir::new().unwrap();
+        let logs = three_logs(dir.path(), synced);
+        // Two frames of one length in the first log, one in the second.
+        let len = |log: usize| fs::metadata(&logs[log]).unwrap().len();
+        cut(&logs[0], len(0) - len(1));
+        match (synced, Db::open(dir.path())) {
+            ("", Ok(db)) => {
+                assert_eq!(keys(&db), ["a"]);
+                assert_eq!(db.recovery().torn.as_ref().map(|torn| torn.dropped_bytes), Some(0));
+                assert_eq!(db.recovery().set_aside.len(), 2);
+            }
+            ("b", Err(error)) => {
+                assert!(matches!(&error, Error::Corruption { file, .. } if *file == logs[0]), "{error}")
+            }
+            (_, result) => panic!("{synced:?}: {:?}", result.map(|db| keys(&db))),
+        }
+    }
+}
+
+#[test]
+fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
+    // Catches a tear left in front of newer logs: their synced writes would make it look like corruption.
+    let dir = TempDir::new().unwrap();
+    let logs = three_logs(dir.path(), "");
+    cut(&logs[1], 8);
+    let hook = HookFs::new();
+    let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
+    let events = hook.take();
+    let torn = logs[1].file_name().unwrap().to_str().unwrap();
+    let truncated = position(&events, 0, Op::Truncate, torn);
+    let synced = position(&events, truncated, Op::Sync, torn);
+    let aside = position(&events, synced, Op::RenameTo, ".log.aside");
+    let named = position(&events, aside, Op::SyncDir, "");
+    assert!(named < position(&events, 0, Op::Create, ".log"));
+    assert!(named < position(&events, 0, Op::Write, "MANIFEST"));
+    assert_eq!(keys(&db), ["a", "b"]);
+}
+
+#[test]
+fn rule_3_an_end_at_any_operation_of_that_finds_the_same_history_again() {
+    // Catches logs that are set aside after the tail was cut but not when the tail is found cut already, and the other
+    // way round: logs that an edit makes obsolete, and so deleted, before they were set aside.
+    let original = TempDir::new().unwrap();
+    let logs = three_logs(original.path(), "");
+    cut(&logs[0], 8);
+    let open = |dir: &TempDir, fs: Arc<dyn FileSystem>| Db::builder(dir.path()).file_system(fs).open();
+    let faults = FaultFs::new(Arc::new(StdFs));
+    let dir = copy(original.path());
+    drop(open(&dir, Arc::new(faults.clone())).unwrap());
+    let count = faults.mutations();
+    assert!(count > 15, "only {count} operations");
+    for index in 0..count {
+        let dir = copy(original.path());
+        let faults = FaultFs::new(Arc::new(StdFs));
+        faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
+        drop(open(&dir, Arc::new(faults)));
+        let db = open(&dir, Arc::new(StdFs)).unwrap_or_else(|error| panic!("operation {index}: {error}"));
+        assert_eq!(keys(&db), ["a"], "operation {index}");
+        let names: Vec<String> = logs[1..].iter().map(|log| log.with_extension("log.aside")).map(name_of).collect();
+        assert_eq!(files(dir.path(), ".aside"), names, "operation {index}");
+        assert_eq!(files(dir.path(), ".sst").len(), db.metrics().levels[0].tables as usize, "operation {index}");
+    }
+}
+
+fn name_of(path: PathBuf) -> String {
+    path.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn rule_11_a_missing_log_in_the_middle_is_a_gap_in_the_numbers() {
+    // Catches "d" replayed right after "b" as if "c" had never been.
+    for synced in ["", "c"] {
+        let dir = TempDir::new().unwrap();
+        let logs = three_logs(dir.path(), synced);
+        fs::remove_file(&logs[1]).unwrap();
+        match (synced, Db::open(dir.path())) {
+            ("", Ok(db)) => {
+                assert_eq!(keys(&db), ["a", "b"]);
+                assert_eq!(db.recovery().set_aside, [logs[2].with_extension("log.aside")]);
+            }
+            ("c", Err(error)) => assert!(matches!(error, Error::Corruption { .. }), "{error}"),
+            (_, result) => panic!("{synced:?}: {:?}", result.map(|db| keys(&db))),
+        }
+    }
+}
+
+#[test]
+fn rule_11_a_log_that_lost_its_beginning_is_corruption() {
+    // Catches the oldest log replaced by one whose frames do not follow what tables hold.
+    let dir = TempDir::new().unwrap();
+    let logs = three_logs(dir.path(), "");
+    let manifest_log = logs[0].clone();
+    fs::remove_file(&manifest_log).unwrap();
+    let error = Db::open(dir.path()).unwrap_err();
+    assert!(matches!(&error, Error::Corruption { file, .. } if *file == manifest_log), "{error}");
+}
+
+#[test]
+fn a_log_that_was_being_created_is_empty_and_not_torn() {
+    // Catches a crash between creating a log and writing its header reported as a loss.
+    for bytes in [0, 1, 39] {
+        let dir = TempDir::new().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        db.insert("a", "1").unwrap();
+        drop(db);
+        let header = fs::read(the_file(dir.path(), ".log")).unwrap()[..bytes].to_vec();
+        fs::write(dir.path().join("000700.log"), header).unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        assert_eq!(keys(&db), ["a"]);
+        assert_eq!((&db.recovery().torn, db.recovery().set_aside.len()), (&None, 0), "{bytes} bytes");
+    }
+}

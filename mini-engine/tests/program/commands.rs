@@ -1,0 +1,169 @@
+//! `get`, `put`, `delete`, `count`, `stats`, `verify`, `completions`, help: results and exit codes.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::process::{Ran, Room, program, run_with};
+
+const COMMANDS: [&str; 9] = ["import", "get", "put", "delete", "scan", "count", "stats", "verify", "completions"];
+
+fn run(args: &[&str]) -> Ran {
+    let mut program = program();
+    program.args(args);
+    run_with(program, b"")
+}
+
+#[test]
+fn put_get_and_delete_tell_by_exit_code_what_is_there() {
+    // Catches an absent key that prints something or exits with 0, and a delete that does not last.
+    let room = Room::new();
+    assert_eq!(room.run("put", &["milk", "2 litres"]).text(), "");
+    assert_eq!(room.run("get", &["milk"]).text(), "2 litres\n");
+    assert_eq!(room.run("put", &["milk", ""]).text(), "");
+    assert_eq!(room.run("get", &["milk"]).text(), "\n");
+    assert_eq!(room.run("get", &["mil"]).refusal(1), "");
+    assert_eq!(room.run("delete", &["milk"]).text(), "");
+    assert_eq!(room.run("get", &["milk"]).refusal(1), "");
+    assert_eq!(room.run("delete", &["milk"]).text(), "");
+}
+
+#[test]
+fn empty_keys_and_keys_that_begin_with_a_dash_are_keys() {
+    // Catches arguments that the command line takes for options, and an empty key taken for none.
+    let room = Room::new();
+    assert_eq!(room.run("put", &["", "nameless"]).text(), "");
+    assert_eq!(room.run("put", &["--", "-v", "-5"]).text(), "");
+    assert_eq!(room.run("get", &[""]).text(), "nameless\n");
+    assert_eq!(room.run("get", &["--", "-v"]).text(), "-5\n");
+}
+
+#[test]
+fn hexadecimal_arguments_reach_every_byte() {
+    // Catches `--hex` that one of the commands ignores, in its arguments or in what it prints.
+    let room = Room::new();
+    assert_eq!(room.run("put", &["--hex", "00ff", "0A09"]).text(), "");
+    assert_eq!(room.run("get", &["--hex", "00FF"]).text(), "0a09\n");
+    assert_eq!(room.run("count", &["--hex", "--prefix", "00"]).text(), "1\n");
+    assert_eq!(room.run("count", &["--hex", "--prefix", "ff"]).text(), "0\n");
+    assert_eq!(room.run("delete", &["--hex", "00ff"]).text(), "");
+    assert_eq!(room.run("get", &["--hex", "00ff"]).refusal(1), "");
+    let odd = room.run("get", &["--hex", "00f"]).refusal(2);
+    assert!(odd.contains("key") && odd.contains("found 3"), "{odd}");
+}
+
+#[cfg(unix)]
+#[test]
+fn arguments_that_are_not_text_are_taken_as_bytes() {
+    // Catches a lossy conversion, which would store replacement characters.
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let room = Room::new();
+    let bytes = OsStr::from_bytes(b"\xff\xfe");
+    assert_eq!(room.run("put", &[bytes, bytes]).text(), "");
+    assert_eq!(room.run("get", &["--hex", "fffe"]).text(), "fffe\n");
+    assert_eq!(room.run("get", &[bytes]).stdout, b"\xff\xfe\n");
+}
+
+#[test]
+fn count_is_the_bare_number_of_live_keys() {
+    // Catches a count of versions instead of keys, of deleted keys, or decorated with words.
+    let room = Room::holding("a/1\tx\na/2\tx\na/1\ty\nb\tx\n");
+    assert_eq!(room.run::<&str>("count", &[]).text(), "3\n");
+    assert_eq!(room.run("count", &["--prefix", "a/"]).text(), "2\n");
+    assert_eq!(room.run("count", &["--prefix", "c"]).text(), "0\n");
+    assert_eq!(room.run("delete", &["a/2"]).text(), "");
+    assert_eq!(room.run::<&str>("count", &[]).text(), "2\n");
+}
+
+#[test]
+fn stats_shows_the_tables_that_were_written() {
+    // Catches a drawing that does not come from the database, and JSON that cannot be read.
+    let lines: String = (0..3000).map(|n| format!("key {n:05}\t{}\n", "value".repeat(20))).collect();
+    let room = Room::holding(&lines);
+    let json: Value = serde_json::from_str(&room.run("stats", &["--json"]).text()).expect("JSON");
+    let levels = json["levels"].as_array().expect("levels");
+    let sum = |name: &str| levels.iter().map(|level| level[name].as_u64().expect("a number")).sum::<u64>();
+    assert!(sum("tables") >= 1, "{json}");
+    assert!(sum("bytes") > 3000, "{json}");
+    assert_eq!(json["recovery"]["last_seqno"], 3000);
+    assert!(json["counters"]["block_reads"].is_u64(), "{json}");
+
+    let drawing = room.run::<&str>("stats", &[]).text();
+    let level = drawing.lines().find(|line| line.starts_with("L0")).expect("a line for level 0");
+    assert!(level.contains(&"#".repeat(40)), "{drawing}");
+    assert!(drawing.contains("block reads"), "{drawing}");
+}
+
+#[test]
+fn verify_says_what_was_checked() {
+    // Catches a verification that reports success without having read anything.
+    let room = Room::holding("a\t1\nb\t2\nc\t3\n");
+    let text = room.run::<&str>("verify", &[]).text();
+    assert!(text.contains("1 table with 3 entries in ") && text.ends_with(": no damage\n"), "{text}");
+}
+
+#[test]
+fn wrong_use_exits_with_2_and_names_the_argument() {
+    // Catches clap's own exit code for errors, should it ever differ from the documented one.
+    for args in [&["fetch", "db"][..], &["get", "db"], &["scan"], &[], &["scan", "db", "--limit", "many"]] {
+        assert!(run(args).refusal(2).contains("Usage") || args.len() > 3, "{args:?}");
+    }
+    let limit = run(&["scan", "db", "--limit", "many"]).refusal(2);
+    assert!(limit.contains("--limit") && limit.contains("many"), "{limit}");
+    let room = Room::new();
+    let range = room.run("put", &["k", "v", "--memtable-bytes", "1"]).refusal(2);
+    assert!(range.contains("memtable"), "{range}");
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    // Catches a command added without an example, and help that goes to stderr.
+    for command in COMMANDS {
+        let help = run(&[command, "--help"]).text();
+        assert!(help.contains("Examples:") && help.contains(&format!("mini-engine {command}")), "{help}");
+    }
+    let help = run(&["--help"]).text();
+    for command in COMMANDS {
+        assert!(help.contains(&format!("\n  {command} ")), "{command} in {help}");
+    }
+    assert!(run(&["--version"]).text().starts_with("mini-engine "));
+}
+
+#[test]
+fn completions_know_the_commands_of_each_shell() {
+    // Catches an empty script.
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(&["completions", shell]).text();
+        for command in COMMANDS {
+            assert!(script.contains(command), "{command} in {shell}");
+        }
+    }
+    assert!(run(&["completions", "cmd"]).refusal(2).contains("cmd"));
+}
+
+#[test]
+fn verbose_traces_go_to_stderr_and_leave_stdout_alone() {
+    // Catches traces among the results, and a switch that does nothing.
+    let room = Room::holding("k\tv\n");
+    let plain = room.run("get", &["k"]);
+    assert_eq!(plain.stderr, "");
+    let traced = room.run("get", &["-vvv", "k"]);
+    assert_eq!(traced.stdout, b"v\n");
+    assert!(!traced.stderr.is_empty());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_an_io_error() {
+    // Catches a last buffer that is dropped without a look at its error.
+    let room = Room::holding("k\tv\n");
+    for command in [&["get", "k"][..], &["scan"], &["count"], &["verify"], &["stats"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+        let mut program = room.command(command[0], &command[1..]);
+        let ran: Ran = program.stdin(Stdio::null()).stdout(full).output().expect("run").into();
+        assert_eq!(ran.code, Some(4), "{ran:?}");
+        assert!(ran.stderr.contains("stdout") && ran.stderr.contains("No space"), "{ran:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! `import`: what a line means, which lines are refused, and what is acknowledged.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use crate::process::Room;
+
+#[test]
+fn a_line_is_split_at_its_first_tab_and_nothing_else_is_touched() {
+    // Catches trimming, splitting at every tab, UTF-8 conversion, and a lost last line.
+    let room = Room::new();
+    let ran = room.import(&["-"], b"a\tb\tc\nd\t\n e \t f \r\n\t\n\xff\t\xfe\nlast\tline");
+    assert_eq!(ran.refusal(0), "imported 6 lines, rejected 0\n");
+    assert_eq!(room.run("get", &["a"]).text(), "b\tc\n");
+    assert_eq!(room.run("get", &["d"]).text(), "\n");
+    assert_eq!(room.run("get", &[" e "]).text(), " f \r\n");
+    assert_eq!(room.run("get", &[""]).text(), "\n");
+    assert_eq!(room.run("get", &["--hex", "ff"]).text(), "fe\n");
+    assert_eq!(room.run("get", &["last"]).text(), "line\n");
+    assert_eq!(room.run::<&str>("count", &[]).text(), "6\n");
+}
+
+#[test]
+fn a_file_is_imported_like_stdin_and_the_last_of_equal_keys_wins() {
+    // Catches a batch whose operations are applied out of order, within and across batches.
+    let room = Room::new();
+    std::fs::write(room.path("input"), "k\t1\nk\t2\nl\t1\nk\t3\n").expect("write");
+    for batch in ["1", "2", "3", "1000"] {
+        assert_eq!(room.import(&["input", "--batch", batch], b"").refusal(0), "imported 4 lines, rejected 0\n");
+        assert_eq!(room.records(), "k\t3\nl\t1\n");
+    }
+    assert_eq!(room.import(&["-"], b"").refusal(0), "imported 0 lines, rejected 0\n");
+    assert_eq!(room.records(), "k\t3\nl\t1\n");
+}
+
+#[test]
+fn lines_without_a_separator_are_reported_by_number_and_the_rest_is_imported() {
+    // Catches line numbers that start at 0 or count records only, and a bad line that takes its batch with it.
+    let input = b"a\t1\nno separator\nb\t2\n\nc\t3\n";
+    for batch in ["1", "1000"] {
+        let room = Room::new();
+        let said = room.import(&["-", "--batch", batch], input).refusal(0);
+        let expected = "stdin line 2: expected a tab between key and value, found none\n\
+                        stdin line 4: expected a tab between key and value, found none\n\
+                        imported 3 lines, rejected 2\n";
+        assert_eq!(said, expected);
+        assert_eq!(room.records(), "a\t1\nb\t2\nc\t3\n");
+    }
+}
+
+#[test]
+fn strict_stops_at_the_first_bad_line_and_keeps_those_before() {
+    // Catches a strict import that goes on, exits with 0, or drops the unfinished batch.
+    for batch in ["1", "2", "1000"] {
+        let room = Room::new();
+        let ran = room.import(&["-", "--strict", "--batch", batch], b"a\t1\nb\t2\nc\t3\nbad\nd\t4\n");
+        let said = ran.refusal(2);
+        assert!(said.contains("stdin line 4: expected a tab"), "{said}");
+        assert!(said.contains("imported 3 lines"), "{said}");
+        assert_eq!(room.records(), "a\t1\nb\t2\nc\t3\n");
+    }
+}
+
+#[test]
+fn many_bad_lines_are_counted_and_only_the_first_are_printed() {
+    // Catches a wrong input format that floods the terminal, and a count that stops at the cap.
+    let room = Room::new();
+    let input = "bad\n".repeat(500) + "a\t1\n";
+    let said = room.import(&["-"], input.as_bytes()).refusal(0);
+    assert_eq!(said.lines().count(), 22, "{said}");
+    assert!(said.contains("stdin line 20: ") && !said.contains("line 21: "), "{said}");
+    assert!(said.ends_with("480 more lines rejected\nimported 1 line, rejected 500\n"), "{said}");
+}
+
+#[test]
+fn a_key_past_its_limit_is_a_bad_line_and_one_at_its_limit_is_not() {
+    // Catches a limit off by one, a truncated length, and a batch damaged by the refused record.
+    let room = Room::new();
+    let longest = "k".repeat(65_535);
+    let input = format!("a\t1\n{longest}\tv\n{longest}k\tv\nb\t2\n");
+    let said = room.import(&["-"], input.as_bytes()).refusal(0);
+    assert!(said.contains("stdin line 3: ") && said.contains("65536") && said.contains("65535"), "{said}");
+    assert!(said.ends_with("imported 3 lines, rejected 1\n"), "{said}");
+    assert_eq!(room.records(), format!("a\t1\nb\t2\n{longest}\tv\n"));
+}
+
+#[test]
+fn json_lines_are_read_and_malformed_ones_refused() {
+    // Catches a field taken by position, escapes left in place, and records with half a key and value.
+    let room = Room::new();
+    let input = r#"{"value":"2\n","key":"\u00e4\t"}
+{"key_hex":"00","value_hex":"ff"}
+{"key":"k"}
+["k","v"]
+{"key":"k","value":"v"
+"#;
+    let said = room.import(&["-", "--json"], input.as_bytes()).refusal(0);
+    for (line, why) in [(3, "a field value"), (4, "a JSON object"), (5, "not JSON")] {
+        assert!(
+            said.lines().any(|said| said.starts_with(&format!("stdin line {line}: ")) && said.contains(why)),
+            "{said}"
+        );
+    }
+    assert!(said.ends_with("imported 2 lines, rejected 3\n"), "{said}");
+    assert_eq!(room.run("scan", &["--hex"]).text(), "00\tff\nc3a409\t320a\n");
+    assert!(room.import(&["-", "--json", "--hex"], b"").refusal(2).contains("--hex"));
+}
+
+#[test]
+fn acknowledgements_count_input_lines_and_come_before_the_input_ends() {
+    // Catches acks that sit in a buffer, count records instead of lines, or leave out the last batch.
+    let room = Room::new();
+    let mut command = room.command("import", &["-", "--synced", "--batch", "2"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("spawn");
+    let mut stdin = child.stdin.take().expect("piped");
+    let mut acks = BufReader::new(child.stdout.take().expect("piped")).lines();
+    stdin.write_all(b"a\t1\nbad\n").expect("write");
+    assert_eq!(acks.next().expect("an ack").expect("text"), "acked 2");
+    stdin.write_all(b"bad\nbad\nb\t2\n").expect("write");
+    assert_eq!(acks.next().expect("an ack").expect("text"), "acked 4");
+    drop(stdin);
+    assert_eq!(acks.next().expect("an ack").expect("text"), "acked 5");
+    assert!(acks.next().is_none());
+    assert_eq!(child.wait().expect("wait").code(), Some(0));
+    assert_eq!(room.records(), "a\t1\nb\t2\n");
+}
+
+#[test]
+fn an_import_whose_acknowledgements_nobody_reads_goes_on() {
+    // Catches `import --synced | head -1` that ends with exit code 0 and a part of the input.
+    let room = Room::new();
+    let mut command = room.command("import", &["-", "--synced", "--batch", "1"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("spawn");
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(b"a\t1\nb\t2\nc\t3\n").expect("write");
+    drop(stdin);
+    assert_eq!(child.wait().expect("wait").code(), Some(0));
+    assert_eq!(room.records(), "a\t1\nb\t2\nc\t3\n");
+}
+
+#[test]
+fn values_larger_than_a_memtable_are_imported_whole() {
+    // Catches a batch that no memtable can hold and that is refused or split.
+    let room = Room::new();
+    let large = "v".repeat(3 << 20);
+    let input = format!("a\t1\nlarge\t{large}\nb\t2\n");
+    let ran = room.import(&["-", "--memtable-bytes", "1048576"], input.as_bytes());
+    assert_eq!(ran.refusal(0), "imported 3 lines, rejected 0\n");
+    assert_eq!(room.run("get", &["large"]).text(), large + "\n");
+    assert_eq!(room.run::<&str>("count", &[]).text(), "3\n");
+}
+
+#[test]
+fn small_memtables_rotate_and_lose_nothing() {
+    // Catches records lost between a full memtable, its flush, the merges of tables, and the next memtable.
+    let room = Room::new();
+    let lines: Vec<String> =
+        (0..40_000).map(|n| format!("key {:05}\t{n} {}", n * 7919 % 30_011, "v".repeat(n % 90))).collect();
+    let newest: std::collections::BTreeMap<&str, &str> =
+        lines.iter().map(|line| (line.split_once('\t').expect("a tab").0, &**line)).collect();
+    let ran = room.import(&["-", "--memtable-bytes", "262144"], (lines.join("\n") + "\n").as_bytes());
+    assert_eq!(ran.refusal(0), "imported 40000 lines, rejected 0\n");
+    let expected: String = newest.values().map(|line| format!("{line}\n")).collect();
+    assert!(room.records() == expected, "the scan differs from the input");
+    assert_eq!(room.run::<&str>("verify", &[]).code, Some(0));
+}

@@ -1,0 +1,7 @@
+//! The program as its users meet it: started as a process, judged by stdout, stderr and exit code.
+
+mod commands;
+mod import;
+mod process;
+mod refused;
+mod scan;
