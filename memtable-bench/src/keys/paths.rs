@@ -1,0 +1,145 @@
+//! Paths as a file system has them: a tree of directories, about a dozen files in each, names from few words. Neighbours in
+//! order share most of their bytes, and differ in a few near the end.
+//!
+//! Directory `d` below the eight roots is one of the eight children of directory `d / 8 - 1`, as in a heap; siblings get
+//! different words, so all directories differ. A file's name ends in its number, so all files of a directory differ.
+
+use crate::random::{SEED, mix, number};
+
+/// The longest path of trees up to 200 million files, in bytes.
+pub(super) const LONGEST: usize = 128;
+const SHORTEST: usize = 40;
+const FILES_PER_DIRECTORY: u64 = 12;
+const FANOUT: u64 = ROOTS.len() as u64;
+
+const ROOTS: [&str; 8] = [
+    "/home/anna/projects",
+    "/home/mehmet/archive",
+    "/opt/toolchain/sysroot",
+    "/srv/media/photos",
+    "/usr/include/x86_64",
+    "/usr/lib/python3",
+    "/usr/share/doc",
+    "/var/lib/containers",
+];
+
+const WORDS: [&str; 64] = [
+    "api", "archive", "assets", "backend", "base", "batch", "bench", "block", "buffer", "build", "cache", "chapter",
+    "client", "codec", "common", "config", "core", "cursor", "data", "debug", "default", "deploy", "design", "driver",
+    "editor", "engine", "errors", "events", "examples", "export", "fixtures", "format", "frontend", "graph",
+    "handlers", "icons", "images", "include", "index", "input", "kernel", "layout", "library", "locale", "main",
+    "manifest", "memory", "metrics", "models", "network", "notes", "output", "parser", "plugins", "queries", "release",
+    "runtime", "schema", "server", "session", "storage", "support", "tests", "views",
+];
+
+const ENDINGS: [&str; 8] = ["c", "h", "html", "jpg", "json", "py", "rs", "txt"];
+
+/// A tree with room for a number of files.
+#[derive(Debug)]
+pub(super) struct Tree {
+    directories: u64,
+}
+
+impl Tree {
+    pub(super) fn for_files(files: u64) -> Self {
+        Self { directories: (files / FILES_PER_DIRECTORY).max(FANOUT) }
+    }
+
+    /// Appends the path of file number `file`.
+    pub(super) fn push_path(&self, file: u64, out: &mut Vec<u8>) {
+        let start = out.len();
+        let random = number(SEED, file);
+        let directory = random % self.directories;
+        push_directory(directory, out);
+        out.push(b'/');
+        // Four stems a directory: siblings share their first word.
+        push_word(mix(directory ^ SEED).wrapping_add(random >> 62), out);
+        out.push(b'-');
+        push_word(random >> 32, out);
+        out.push(b'-');
+        let ending = ENDINGS[(mix(directory) % 8) as usize];
+        let mut word = random >> 40;
+        while out.len() - start + ending.len() + 2 < SHORTEST {
+            push_word(word, out);
+            out.push(b'-');
+            word += 1;
+        }
+        push_base36(file, out);
+        out.push(b'.');
+        out.extend_from_slice(ending.as_bytes());
+    }
+}
+
+fn push_directory(directory: u64, out: &mut Vec<u8>) {
+    let Some(parent) = (directory / FANOUT).checked_sub(1) else {
+        out.extend_from_slice(ROOTS[directory as usize].as_bytes());
+        return;
+    };
+    push_directory(parent, out);
+    out.push(b'/');
+    let random = number(!SEED, parent);
+    // An odd step through 64 words gives eight siblings eight words.
+    let step = (random >> 32) | 1;
+    push_word(random.wrapping_add((directory % FANOUT).wrapping_mul(step)), out);
+}
+
+fn push_word(number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(WORDS[(number % 64) as usize].as_bytes());
+}
+
+fn push_base36(number: u64, out: &mut Vec<u8>) {
+    if number >= 36 {
+        push_base36(number / 36, out);
+    }
+    out.push(b"0123456789abcdefghijklmnopqrstuvwxyz"[(number % 36) as usize]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn path(tree: &Tree, file: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        tree.push_path(file, &mut out);
+        out
+    }
+
+    #[test]
+    fn words_and_directories_are_distinct() {
+        // Catches siblings of one name: two files could get one path.
+        assert_eq!(HashSet::from(WORDS).len(), 64);
+        let directories: HashSet<Vec<u8>> = (0..50_000)
+            .map(|directory| {
+                let mut out = Vec::new();
+                push_directory(directory, &mut out);
+                out
+            })
+            .collect();
+        assert_eq!(directories.len(), 50_000);
+    }
+
+    #[test]
+    fn paths_are_40_to_110_bytes_long_up_to_ten_million_files() {
+        // Catches a tree whose depth makes paths longer than any file system of that size has.
+        for files in [10, 2000, 100_000, 10_000_000] {
+            let tree = Tree::for_files(files);
+            for file in (0..2 * files).step_by((files / 1000).max(1) as usize) {
+                let path = path(&tree, file);
+                assert!((SHORTEST..=110).contains(&path.len()), "{}", String::from_utf8_lossy(&path));
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_share_most_of_their_bytes() {
+        // Catches a tree so flat that the first bytes tell keys apart: goal M9 would be met for nothing.
+        let tree = Tree::for_files(20_000);
+        let mut paths: Vec<_> = (0..20_000).map(|file| path(&tree, file)).collect();
+        paths.sort_unstable();
+        let shared = |pair: &[Vec<u8>]| pair[0].iter().zip(&pair[1]).take_while(|(a, b)| a == b).count();
+        let (shared, bytes) = (paths.windows(2).map(shared).sum::<usize>(), paths.concat().len());
+        assert!(shared * 2 > bytes, "{shared} of {bytes} bytes are shared (seed {SEED:#x})");
+    }
+}

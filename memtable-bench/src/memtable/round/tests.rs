@@ -1,0 +1,131 @@
+//! Rounds of every subject that is safe to have in a process with others, and of tables that are wrong on purpose.
+
+use super::super::subjects::Record;
+use super::*;
+use crate::keys::KeySet;
+
+const ENTRIES: usize = 700;
+
+fn shape(keys: KeySet, threads: usize) -> Shape {
+    Shape { keys, entries: ENTRIES, threads }
+}
+
+#[test]
+fn every_subject_does_every_workload_it_can_and_is_right() {
+    // Catches a subject that loses, doubles or misplaces records, a workload left out, and operations miscounted.
+    for subject in Subject::ALL.into_iter().filter(|subject| *subject != Subject::FastskipPublished) {
+        for keys in [KeySet::Random, KeySet::Sequential, KeySet::Paths] {
+            for threads in [1, 3] {
+                let samples = run(subject, shape(keys, threads), &Workload::ALL)
+                    .unwrap_or_else(|wrong| panic!("{subject:?} {keys:?}: {wrong}"));
+                let done: Vec<_> = samples.iter().map(|sample| (sample.workload, sample.operations)).collect();
+                let able = Workload::ALL.into_iter().filter(|workload| subject.can(*workload));
+                let times = |workload| match workload {
+                    Workload::Scan | Workload::Reverse => threads,
+                    _ => 1,
+                };
+                let expected: Vec<_> = able.map(|workload| (workload, (ENTRIES * times(workload)) as u64)).collect();
+                assert_eq!(done, expected, "{subject:?} {keys:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_workloads_asked_for_are_reported() {
+    // Catches the insert that every round needs reported as if it had been asked for.
+    let samples = run(Subject::Memtable, shape(KeySet::Random, 1), &[Workload::Scan]).expect("right");
+    assert_eq!(samples.iter().map(|sample| sample.workload).collect::<Vec<_>>(), [Workload::Scan]);
+}
+
+/// What a wrong table does.
+trait Fault: Sync {
+    /// What it says of a key that it has.
+    fn found<R>(value: &[u8], read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        Some(read(value))
+    }
+
+    /// What it yields instead of `entries`.
+    fn yields(entries: &mut Vec<(Vec<u8>, Vec<u8>)>);
+}
+
+/// A right table behind a fault.
+struct Faulty<F> {
+    table: LockedTree,
+    fault: std::marker::PhantomData<F>,
+}
+
+impl<F: Fault> Insert for Faulty<F> {
+    fn new(threads: usize) -> Self {
+        Self { table: LockedTree::new(threads), fault: std::marker::PhantomData }
+    }
+
+    fn insert<'a>(&self, records: impl Iterator<Item = Record<'a>>) -> usize {
+        self.table.insert(records)
+    }
+}
+
+impl<F: Fault> Search for Faulty<F> {
+    fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        self.table.get(key, |value| F::found(value, read))?
+    }
+
+    fn scan(&self, mut each: impl FnMut(&[u8], &[u8])) {
+        let mut entries = Vec::new();
+        self.table.scan(|key, value| entries.push((key.to_vec(), value.to_vec())));
+        F::yields(&mut entries);
+        entries.iter().for_each(|(key, value)| each(key, value));
+    }
+}
+
+#[track_caller]
+fn refused<F: Fault>(workloads: &[Workload], expected: &str) {
+    let shape = shape(KeySet::Random, 1);
+    let mut round = Round { shape, workloads, input: Input::new(shape.keys, shape.entries), samples: Vec::new() };
+    let refusal = round.read_forward::<Faulty<F>>().expect_err("a wrong table");
+    assert!(refusal.contains(expected), "{refusal}");
+}
+
+struct Unsorted;
+impl Fault for Unsorted {
+    fn yields(entries: &mut Vec<(Vec<u8>, Vec<u8>)>) {
+        entries.swap(5, 6);
+    }
+}
+
+struct Incomplete;
+impl Fault for Incomplete {
+    fn yields(entries: &mut Vec<(Vec<u8>, Vec<u8>)>) {
+        entries.pop();
+    }
+}
+
+struct Doubled;
+impl Fault for Doubled {
+    fn yields(entries: &mut Vec<(Vec<u8>, Vec<u8>)>) {
+        entries.extend(entries.last().cloned());
+    }
+}
+
+struct Blind;
+impl Fault for Blind {
+    fn found<R>(_: &[u8], _: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        None
+    }
+
+    fn yields(_: &mut Vec<(Vec<u8>, Vec<u8>)>) {}
+}
+
+#[test]
+fn wrong_tables_are_found_out() {
+    // Catches a bench that measures whatever a table returns. A scan in wrong order has the right sum, so the last check must
+    // see it, also when no scan is measured.
+    let all = [Workload::Get, Workload::Scan];
+    refused::<Unsorted>(&all, "expected 700 entries in order, found 700, of which 698");
+    refused::<Unsorted>(&[Workload::Insert], "expected 700 entries in order");
+    refused::<Incomplete>(&all, "scan: expected 700 right values, found 699");
+    refused::<Incomplete>(&[Workload::Insert], "found 699");
+    refused::<Doubled>(&all, "scan: expected 700 right values, found 701");
+    refused::<Doubled>(&[Workload::Insert], "found 701, of which 700");
+    refused::<Blind>(&all, "get: expected 700 right values, found 0");
+}

@@ -1,0 +1,125 @@
+//! The command `memtable`, run as a program.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const SUBJECTS: [&str; 7] =
+    ["fastskip", "memtable", "memtable-batch", "fastskip-published", "crossbeam-skiplist", "btreemap", "vec"];
+/// The published crate is known to crash: whether it does is no matter of this test.
+const MAY_FAIL: &str = "fastskip-published";
+
+fn bench(arguments: &[&str]) -> Output {
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_memtable-bench"));
+    bench.arg("memtable").args(arguments).stdin(Stdio::null()).output().expect("run")
+}
+
+/// Runs the bench on 2,000 entries for one round; returns what it printed and wrote.
+#[track_caller]
+fn small_run(directory: &Path, arguments: &[&str]) -> (String, Value) {
+    let out = directory.join("out.json");
+    let out = out.to_str().expect("text");
+    let ran = bench(&[&["--entries", "2000", "--rounds", "1", "--json", out], arguments].concat());
+    assert_eq!((ran.status.code(), &*ran.stderr), (Some(0), &b""[..]), "{ran:?}");
+    let json = fs::read(out).expect("the JSON file");
+    (String::from_utf8(ran.stdout).expect("text"), serde_json::from_slice(&json).expect("JSON"))
+}
+
+fn array<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().unwrap_or_else(|| panic!("{name} in {value}"))
+}
+
+fn names<'a>(values: &'a [Value], name: &str) -> Vec<&'a str> {
+    values.iter().map(|value| value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}"))).collect()
+}
+
+/// The workloads that a subject has to have done, with the entries that each of two threads reads.
+fn expected_samples(subject: &str, threads: u64) -> Vec<(&'static str, u64)> {
+    let mut expected = vec![("insert", 2000)];
+    match subject {
+        "vec" => expected.push(("sort", 2000)),
+        _ => expected.extend([("get", 2000), ("miss", 2000), ("scan", 2000 * threads)]),
+    }
+    if !["vec", MAY_FAIL].contains(&subject) {
+        expected.push(("reverse", 2000 * threads));
+    }
+    expected
+}
+
+fn check(printed: &str, json: &Value, keys: &str, threads: u64) {
+    let rounds = array(json, "rounds");
+    assert_eq!(names(rounds, "subject"), SUBJECTS, "{keys}");
+    for round in rounds {
+        let subject = round["subject"].as_str().expect("a name");
+        if subject == MAY_FAIL && round["failed"].is_string() {
+            assert!(printed.contains("fastskip-published: 1 of 1 rounds failed: "), "{printed}");
+            continue;
+        }
+        let samples: Vec<_> = array(round, "samples")
+            .iter()
+            .map(|sample| {
+                (sample["workload"].as_str().expect("a name"), sample["operations"].as_u64().expect("a count"))
+            })
+            .collect();
+        assert_eq!(samples, expected_samples(subject, threads), "{round}");
+        assert!(array(round, "samples").iter().all(|sample| sample["ns"].as_u64() > Some(0)), "{round}");
+    }
+    let parameters = &json["parameters"];
+    assert_eq!((&parameters["keys"], &parameters["threads"]), (&keys.into(), &threads.into()));
+    assert_eq!((&parameters["entries"], &parameters["rounds"]), (&2000.into(), &1.into()));
+    assert!(json["machine"]["cores"].as_u64() > Some(0) && json["date"].is_string(), "{json}");
+}
+
+#[test]
+fn every_subject_runs_and_every_round_is_in_the_json() {
+    // Catches a subject that fails in a process of its own, a round that is lost between processes, and a file that does not
+    // say what was measured.
+    let directory = tempfile::tempdir().expect("a directory");
+    for (keys, threads) in [("random", 1), ("sequential", 2), ("paths", 2)] {
+        let (printed, json) = small_run(directory.path(), &["--keys", keys, "--threads", &threads.to_string()]);
+        check(&printed, &json, keys, threads);
+        for subject in SUBJECTS {
+            assert!(printed.contains(subject), "{printed}");
+        }
+    }
+    let left: Vec<_> = fs::read_dir(directory.path()).expect("a directory").collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn figures_compare_with_the_best_peer() {
+    // Catches ratios that do not follow from the rounds in the same file.
+    let directory = tempfile::tempdir().expect("a directory");
+    let subjects = ["--subjects", "memtable,crossbeam-skiplist,btreemap", "--workloads", "insert,scan"];
+    let (_, json) = small_run(directory.path(), &subjects);
+    let figures = array(&json, "figures");
+    assert_eq!(names(figures, "workload"), ["insert", "insert", "insert", "scan", "scan", "scan"]);
+    for of_workload in figures.chunks(3) {
+        let median = |figure: &Value| figure["ns_per_operation"]["median"].as_f64().expect("a median");
+        let [ours, skip_list, tree] = [0, 1, 2].map(|index| median(&of_workload[index]));
+        let close = |ratio: &Value, expected: f64| (ratio.as_f64().expect("a ratio") / expected - 1.0).abs() < 1e-9;
+        assert!(close(&of_workload[0]["times_best_skip_list_peer"], skip_list / ours), "{of_workload:?}");
+        assert!(close(&of_workload[0]["times_best_peer"], skip_list.min(tree) / ours), "{of_workload:?}");
+    }
+}
+
+#[test]
+fn wrong_use_is_refused_with_2_before_anything_runs() {
+    // Catches a run of hours that ends in a message, and a script that takes it for done.
+    for (arguments, message) in [
+        (&["--subjects", "fastskip,rocksdb"][..], "rocksdb"),
+        (&["--workloads", "compact"], "compact"),
+        (&["--rounds", "0"], "0 is not in 1.."),
+        (&["--entries", "0"], "expected at least 1, found 0"),
+        (&["--entries", "9000000000000M"], "do not fit in memory"),
+        (&["--entries", "10", "--threads", "11"], "at most as many threads as entries"),
+        (&["--json", "/dev/null/out.json"], "is not a directory"),
+    ] {
+        let ran = bench(arguments);
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!((ran.status.code(), &*ran.stdout), (Some(2), &b""[..]), "{arguments:?}: {said}");
+        assert!(said.contains(message), "{arguments:?}: {said}");
+    }
+}
