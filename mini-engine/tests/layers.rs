@@ -45,7 +45,9 @@ fn code(path: &Path) -> String {
 
 fn is_test(path: &Path) -> bool {
     let name = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
-    path.iter().map(name).any(|part| part == "tests" || part == "tests.rs" || part == "model.rs" || part.starts_with("test_"))
+    path.iter()
+        .map(name)
+        .any(|part| part == "tests" || part == "tests.rs" || part == "model.rs" || part.starts_with("test_"))
 }
 
 fn modules_used(code: &str) -> impl Iterator<Item = String> + '_ {
@@ -69,7 +71,11 @@ fn modules_use_only_lower_layers() {
                 let lower = layer(&used).is_some_and(|layer| layer < own || (layer == own && own == BASE));
                 assert!(lower, "{} uses {used}", file.display());
             }
-            assert!(own >= MEMTABLE_FROM || !code.contains("fastskip::"), "{} names the memtable crate", file.display());
+            assert!(
+                own >= MEMTABLE_FROM || !code.contains("fastskip::"),
+                "{} names the memtable crate",
+                file.display()
+            );
             checked += 1;
         }
     }

@@ -146,7 +146,7 @@ impl Cursor {
 
 impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cursor").field("valid", &self.valid()).field("range", &self.range).finish_non_exhaustive()
+        f.debug_struct("Cursor").field("source", &self.source).field("range", &self.range).finish_non_exhaustive()
     }
 }
 

@@ -43,11 +43,16 @@ pub(super) fn get_now(core: &Core, key: &[u8]) -> Result<Option<Slice>> {
 
 /// A view, and the sequence number at which it is read: all that a snapshot or an iterator sees. Keeps the directory's
 /// lock, the memtables and the open tables alive. Fields drop in this order: the files before the lock.
-#[derive(Debug)]
 pub(super) struct Pinned {
     pub(super) view: Arc<View>,
     pub(super) seqno: SeqNo,
     pub(super) core: Arc<Core>,
+}
+
+impl std::fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pinned").field("seqno", &self.seqno).field("core", &self.core).finish_non_exhaustive()
+    }
 }
 
 impl Pinned {

@@ -194,7 +194,8 @@ fn begin(
     lock: DirectoryLock,
 ) -> Result<Opened> {
     let number = store.numbers.allocate();
-    let log = wal::Writer::create(&*store.fs, &store.dir, number, None, store.counters.clone())?;
+    let created = wal::Writer::create(&*store.fs, &store.dir, number, None, store.counters.clone());
+    let log = created.inspect_err(|_| replayed.remove_tables(&store))?;
     let edit = VersionEdit {
         added: replayed.tables.iter().map(|open| (0, open.meta.clone())).collect(),
         ..VersionEdit::default()

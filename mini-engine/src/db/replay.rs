@@ -48,6 +48,15 @@ pub(super) struct Replayed {
     pub(super) last_seqno: SeqNo,
 }
 
+impl Replayed {
+    /// Removes the tables, as long as no manifest can name them.
+    pub(super) fn remove_tables(&self, store: &TableStore) {
+        for open in &self.tables {
+            store.remove(open.meta.number);
+        }
+    }
+}
+
 /// Replays the logs of numbers `logs` (ascending, none obsolete), which continue `state`.
 pub(super) fn replay(
     store: &TableStore,
@@ -66,9 +75,14 @@ pub(super) fn replay(
         gap: None,
         frames_in_log: 0,
     };
-    replay.read_all(logs)?;
-    replay.spill()?;
-    Ok(Replayed { tables: replay.tables, last_seqno: replay.last_seqno })
+    let result = replay.read_all(logs).and_then(|()| replay.spill());
+    let replayed = Replayed { tables: replay.tables, last_seqno: replay.last_seqno };
+    if let Err(error) = result {
+        // Nothing names them. Left behind, each try to open a database on a full disk would take more of it.
+        replayed.remove_tables(store);
+        return Err(error);
+    }
+    Ok(replayed)
 }
 
 impl Replay<'_> {

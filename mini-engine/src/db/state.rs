@@ -36,7 +36,6 @@ pub(super) enum Phase {
 }
 
 /// What the write lock guards.
-#[derive(Debug)]
 pub(super) struct State {
     pub(super) log: wal::Writer,
     /// The logs of the frozen memtables, oldest first.
@@ -54,7 +53,6 @@ pub(super) struct State {
 }
 
 /// What everything of one open database shares.
-#[derive(Debug)]
 pub(super) struct Core {
     pub(super) store: TableStore,
     pub(super) view: ArcSwap<View>,
@@ -75,6 +73,13 @@ pub(super) struct Core {
     _lock: DirectoryLock,
 }
 
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not what it holds: that is the database.
+        f.debug_struct("Core").field("dir", &self.store.dir).field("visible", &self.visible).finish_non_exhaustive()
+    }
+}
+
 /// The lock on a database's directory, held until dropped.
 pub(super) struct DirectoryLock {
     _held: Box<dyn Send + Sync>,
@@ -83,12 +88,6 @@ pub(super) struct DirectoryLock {
 impl DirectoryLock {
     pub(super) fn new(held: Box<dyn Send + Sync>) -> DirectoryLock {
         DirectoryLock { _held: held }
-    }
-}
-
-impl std::fmt::Debug for DirectoryLock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("DirectoryLock")
     }
 }
 

@@ -12,7 +12,7 @@ use crate::memtables::LoggedMemtable;
 use crate::types::SeqNo;
 
 /// A memtable that takes no more writes and waits for its flush.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct FrozenMemtable {
     pub(super) memtable: LoggedMemtable,
     /// The last sequence number before the next memtable's first.
@@ -20,7 +20,7 @@ pub(super) struct FrozenMemtable {
 }
 
 /// One state of the database. Everything in it is shared, so that a copy is cheap.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct View {
     pub(super) active: LoggedMemtable,
     /// Newest first. Each holds older writes than the one before it, and newer ones than every table.

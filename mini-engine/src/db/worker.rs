@@ -114,7 +114,8 @@ fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
 }
 
 fn is_want_of_space(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+    let Error::Io { source, .. } = error else { return false };
+    matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 /// A delay between tries that doubles with each.

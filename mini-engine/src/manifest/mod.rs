@@ -54,7 +54,7 @@ impl ManifestState {
         let log_number = edit.log_number.unwrap_or(self.log_number);
         if last_seqno < self.last_seqno || log_number < self.log_number {
             return Err(format!(
-                "edit goes back in time: expected at least log {} and sequence number {}, found {log_number} and {last_seqno}",
+                "edit goes back in time: expected at least log {} and seqno {}, found {log_number} and {last_seqno}",
                 self.log_number, self.last_seqno
             ));
         }

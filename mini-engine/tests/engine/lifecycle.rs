@@ -214,3 +214,19 @@ fn a_flush_under_way_is_given_up_when_the_last_handle_goes_and_its_data_stays() 
     let db = Db::open(dir.path()).unwrap();
     assert_eq!(db.iter().map(Result::unwrap).count(), 18);
 }
+
+#[test]
+fn debug_output_names_the_directory_and_not_the_data() {
+    // Catches a log line that prints the database.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    for n in 0..1000 {
+        db.insert(format!("secret{n}"), "secret").unwrap();
+    }
+    db.flush().unwrap();
+    for text in
+        [format!("{db:?}"), format!("{:?}", db.snapshot()), format!("{:?}", db.iter()), format!("{:?}", db.cursor())]
+    {
+        assert!(text.contains(dir.path().to_str().unwrap()) && !text.contains("secret") && text.len() < 1000, "{text}");
+    }
+}

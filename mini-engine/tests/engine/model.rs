@@ -38,11 +38,12 @@ fn bound() -> impl Strategy<Value = Bound<Key>> {
 
 fn step() -> impl Strategy<Value = Step> {
     let len = 0..900usize;
+    let batch = vec((key(), prop::option::of(len.clone())), 0..20);
     prop_oneof![
-        12 => (key(), len.clone()).prop_map(|(key, len)| Step::Insert(key, len)),
+        12 => (key(), len).prop_map(|(key, len)| Step::Insert(key, len)),
         5 => key().prop_map(Step::Remove),
         // Up to several memtables in one batch.
-        4 => (vec((key(), prop::option::of(len)), 0..20), any::<bool>()).prop_map(|(ops, synced)| Step::Batch(ops, synced)),
+        4 => (batch, any::<bool>()).prop_map(|(ops, synced)| Step::Batch(ops, synced)),
         1 => Just(Step::Flush),
         1 => Just(Step::Persist),
         2 => Just(Step::TakeSnapshot),
