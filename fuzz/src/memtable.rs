@@ -120,8 +120,9 @@ impl Pair {
     }
 
     fn apply(&mut self, input: &mut Input<'_>) {
-        let writes: Vec<_> =
-            (0..input.byte() % 8).map(|_| (input.key(), (input.byte() % 3 > 0).then(|| input.value()))).collect();
+        let writes: Vec<_> = (0..input.byte() % 8)
+            .map(|_| (input.key(), (!input.byte().is_multiple_of(3)).then(|| input.value())))
+            .collect();
         let first = seqno(input);
         let ops: Vec<_> = writes
             .iter()
