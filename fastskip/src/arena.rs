@@ -124,11 +124,12 @@ impl Arena {
         Ok(Self { storage, layout, first, limit, capacity, frontier: CachePadded::new(AtomicU64::new(first)), shards })
     }
 
-    /// The limit, and a quarter more for the one entry that may pass it.
+    /// The limit, and a quarter more for the one entry that may pass it. On Windows the limit itself.
     fn range_bytes(layout: &Layout) -> usize {
         let most = MAX_WORDS as usize * WORD;
         match layout.max_memory_bytes {
             0 => UNLIMITED_BYTES.max(layout.chunk_bytes.min(most)),
+            bytes if cfg!(windows) => bytes.min(most),
             bytes => bytes.saturating_add(bytes / 4).saturating_add(1 << 20).min(most),
         }
     }
@@ -141,9 +142,9 @@ impl Arena {
         self.shards.iter().map(|shard| &**shard)
     }
 
-    /// Whether an empty table could hold `words`.
-    pub(crate) fn could_hold(&self, words: u64) -> bool {
-        words <= self.capacity - self.first
+    /// Whether an empty table could hold `words`, all but the last `tail` of them within the limit.
+    pub(crate) fn could_hold(&self, words: u64, tail: u64) -> bool {
+        words <= self.capacity - self.first && words - tail < self.limit - self.first
     }
 
     /// Hands out `words` in one piece, all but the last `tail` of them within the limit. `None` when that cannot be.
@@ -188,7 +189,9 @@ impl Arena {
     fn refill(&self, shard: usize, short: Chunk, words: u32, tail: u32, size: u64) -> Option<u32> {
         let shard = &self.shards[shard];
         let mark = Chunk::REFILLING.pack();
-        let claim = shard.chunk.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed);
+        // ORDERING(arena.chunk.read): Acquire; pairs with the stores below, for the one that puts the chunk back.
+        let acquire = ord("arena.chunk.read", Ordering::Acquire);
+        let claim = shard.chunk.compare_exchange(short.pack(), mark, acquire, Ordering::Relaxed);
         if claim.is_err() {
             // The shard changed meanwhile: it may have room, or be refilling in other hands.
             return match Self::bump(&shard.chunk, words) {
@@ -197,7 +200,8 @@ impl Arena {
             };
         }
         let Some(piece) = self.extend(words, tail, size) else {
-            shard.chunk.store(short.pack(), Ordering::Relaxed);
+            // ORDERING(arena.chunk): Release, see below: what was acquired with the chunk is passed on with it.
+            shard.chunk.store(short.pack(), ord("arena.chunk", Ordering::Release));
             return None;
         };
         // The range often grows right behind the old chunk; then its rest is no waste.
@@ -257,7 +261,7 @@ impl Arena {
     }
 
     /// Whether at least `words` are used for certain: a chunk that is just being fetched does not count.
-    pub(crate) fn uses_at_least(&self, words: u64) -> bool {
+    fn uses_at_least(&self, words: u64) -> bool {
         // ORDERING(arena.frontier.read): Acquire; pairs with `extend`, see there.
         let mut used = self.frontier.load(ord("arena.frontier.read", Ordering::Acquire)) - self.first;
         if used < words {
@@ -280,12 +284,18 @@ impl Arena {
 
     /// Whether the memory limit is reached.
     pub(crate) fn is_spent(&self) -> bool {
-        self.layout.max_memory_bytes != 0 && self.uses_at_least(self.limit - self.first)
+        self.uses_at_least(self.limit - self.first)
+    }
+
+    /// Whether `part` of the limit is used. A table without one is limited by its range.
+    pub(crate) fn uses_part(&self, part: f64) -> bool {
+        self.uses_at_least(((self.limit - self.first) as f64 * part).ceil() as u64)
     }
 
     /// Forgets every allocation; the counters begin anew.
     pub(crate) fn reset(&mut self) {
+        let shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
         self.frontier = CachePadded::new(AtomicU64::new(self.first));
-        self.shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
+        self.shards = shards;
     }
 }

@@ -1,8 +1,8 @@
 //! A limit on the number of entries, leased to shards so that most inserts touch no shared line.
 //!
-//! A shard takes a share of what is left, smaller and smaller towards the limit. When nothing is left, whoever needs an
-//! entry collects what other shards hold unused, so the limit is reached exactly. A thread that looks while another one
-//! is collecting may be refused the last few entries.
+//! A shard takes a share of what is left, smaller and smaller towards the limit. When too little is left, whoever needs an
+//! entry moves what other shards hold unused back to where everybody takes from, one lease after the other, so the limit is
+//! reached exactly and nobody hides more than one lease at a time.
 
 use crossbeam_utils::CachePadded;
 
@@ -16,10 +16,6 @@ impl Lease {
     fn spend(&self, entries: u64) -> bool {
         // Relaxed, as everything here: these are counts, no other memory is published through them.
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(entries)).is_ok()
-    }
-
-    fn collect(&self) -> u64 {
-        if self.0.load(Ordering::Relaxed) == 0 { 0 } else { self.0.swap(0, Ordering::Relaxed) }
     }
 }
 
@@ -36,9 +32,9 @@ impl Budget {
         Self { limit: limit as u64, left: CachePadded::new(AtomicU64::new(limit as u64)) }
     }
 
-    /// The limit; 0 means none.
-    pub(crate) fn limit(&self) -> u64 {
-        self.limit
+    /// Whether an empty table could hold `entries`.
+    pub(crate) fn could_hold(&self, entries: u64) -> bool {
+        self.limit == 0 || entries <= self.limit
     }
 
     /// Takes `entries` from `lease`, one of `leases`, or from whatever is left elsewhere.
@@ -55,17 +51,35 @@ impl Budget {
     where
         L: ExactSizeIterator<Item = &'a Lease>,
     {
-        let share = |left: u64| left.saturating_sub(entries) / (4 * leases.len() as u64);
-        let granted = self
-            .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(entries + share(left)));
-        if let Ok(left) = granted {
-            lease.0.fetch_add(share(left), Ordering::Relaxed);
+        let shards = leases.len() as u64;
+        if self.grant(entries, shards, lease) {
             return true;
         }
-        let found = self.left.swap(0, Ordering::Relaxed) + leases.map(Lease::collect).sum::<u64>();
-        self.give_back(if found >= entries { found - entries } else { found });
-        found >= entries
+        for other in leases {
+            if other.0.load(Ordering::Relaxed) != 0 {
+                self.give_back(other.0.swap(0, Ordering::Relaxed));
+                if self.grant(entries, shards, lease) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Takes `entries`, and a share of the rest for `lease`.
+    fn grant(&self, entries: u64, shards: u64, lease: &Lease) -> bool {
+        let share = |left: u64| left.saturating_sub(entries) / (4 * shards);
+        let granted = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(entries)?.checked_sub(share(left))
+        });
+        match granted.map(share) {
+            Ok(0) => true,
+            Ok(share) => {
+                lease.0.fetch_add(share, Ordering::Relaxed);
+                true
+            }
+            Err(_) => false,
+        }
     }
 
     /// Returns entries that were taken and not stored.
@@ -75,14 +89,10 @@ impl Budget {
         }
     }
 
-    /// Entries that can still be stored, as far as one look can tell.
-    pub(crate) fn remaining<'a>(&self, leases: impl Iterator<Item = &'a Lease>) -> u64 {
-        self.left.load(Ordering::Relaxed) + leases.map(|lease| lease.0.load(Ordering::Relaxed)).sum::<u64>()
-    }
-
-    /// Whether a limit is set and nothing remains of it.
-    pub(crate) fn is_spent<'a>(&self, leases: impl Iterator<Item = &'a Lease>) -> bool {
-        self.limit != 0 && self.left.load(Ordering::Relaxed) == 0 && self.remaining(leases) == 0
+    /// Whether `stored` entries are at least `part` of the limit. Asked of what is stored, which only grows, and not of
+    /// what is left, which others may be moving.
+    pub(crate) fn is_used(&self, part: f64, stored: u64) -> bool {
+        self.limit != 0 && stored as f64 >= self.limit as f64 * part
     }
 }
 
@@ -102,11 +112,23 @@ mod tests {
                 taken += 1;
             }
             assert_eq!(taken, limit);
-            assert!(budget.is_spent(leases.iter()));
             assert!(!budget.take(1, &leases[5], leases.iter()));
             budget.give_back(1);
             assert!(!budget.take(2, &leases[5], leases.iter()));
             assert!(budget.take(1, &leases[5], leases.iter()));
         }
+    }
+
+    /// Catches a refused request that takes along what would have been enough for others, and sums that overflow.
+    #[test]
+    fn refused_request_leaves_everything_where_others_find_it() {
+        let leases: [Lease; 4] = Default::default();
+        let budget = Budget::new(usize::MAX);
+        assert!(budget.take(1, &leases[0], leases.iter()));
+        assert!(budget.take(u64::MAX - 1, &leases[1], leases.iter()));
+        assert!(!budget.take(1, &leases[2], leases.iter()));
+        budget.give_back(5);
+        assert!(!budget.take(6, &leases[3], leases.iter()));
+        assert!(budget.take(5, &leases[0], leases.iter()));
     }
 }

@@ -6,6 +6,9 @@ use std::io;
 
 use crate::config::Config;
 
+/// The most shards of a table.
+pub const MAX_SHARDS: usize = 1024;
+
 /// A table that a [`Builder`] can make.
 pub trait Table: sealed::FromConfig {}
 
@@ -31,7 +34,6 @@ pub(crate) mod sealed {
 /// assert_eq!(memtable.stats().max_memory_bytes, 64 << 20);
 /// ```
 #[must_use]
-#[derive(Clone)]
 pub struct Builder<T> {
     config: Config,
     table: PhantomData<fn() -> T>,
@@ -42,10 +44,11 @@ impl<T: Table> Builder<T> {
         Self { config: Config::default(), table: PhantomData }
     }
 
-    /// How many shards threads are spread over; 0 counts as 1. Default: the available parallelism. Any number of threads
+    /// How many shards threads are spread over, in the order of their first write to any table; from 1 to
+    /// [`MAX_SHARDS`], a number outside counts as the nearer end. Default: the available parallelism. Any number of threads
     /// may write whatever the number of shards; threads that share one are slower.
     pub fn shards(mut self, shards: usize) -> Self {
-        self.config.shards = shards.max(1);
+        self.config.shards = shards.clamp(1, MAX_SHARDS);
         self
     }
 
@@ -58,7 +61,8 @@ impl<T: Table> Builder<T> {
     /// The memory past which no further write is accepted, in bytes; 0, the default, for none. One entry may pass it.
     ///
     /// The address range is sized by this: about a quarter more, at most 32 GiB, and 16 GiB without a limit; half as much
-    /// where the system refuses. Memory is committed when it is used.
+    /// where the system refuses (on Windows, which counts reserved memory as used: the limit itself, and 1 GiB without
+    /// one). A table whose range is smaller than its limit is limited by the range. Memory is committed when it is used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.max_memory_bytes = bytes;
         self
@@ -103,7 +107,14 @@ impl<T: Table> Builder<T> {
     /// # Errors
     /// The system refuses even the smallest address range.
     pub fn try_build(self) -> io::Result<T> {
-        T::from_config(sealed::Settings(self.config))
+        T::from_config(sealed::Settings(Config { seed: Config::random_seed(), ..self.config }))
+    }
+}
+
+// Not derived: that would ask of the table what only the settings need.
+impl<T> Clone for Builder<T> {
+    fn clone(&self) -> Self {
+        Self { config: self.config.clone(), table: PhantomData }
     }
 }
 

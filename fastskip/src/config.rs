@@ -28,7 +28,14 @@ impl Default for Config {
             max_entries: 0,
             backpressure_at: 0.9,
             huge_pages: true,
-            seed: RandomState::new().hash_one(0_u8),
+            seed: Self::random_seed(),
         }
+    }
+}
+
+impl Config {
+    /// A number that nobody can guess.
+    pub(crate) fn random_seed() -> u64 {
+        RandomState::new().hash_one(0_u8)
     }
 }

@@ -59,7 +59,7 @@ impl<'a> View<'a> {
 /// Entries in order of their keys, from both ends. Tombstones are included.
 ///
 /// Never misses a key that was stored before the iterator was made, and never yields one twice. Keys stored meanwhile
-/// may appear. A step forward is O(1), a step back amortised O(1).
+/// may appear. A step forward is O(1), a step back amortised O(1), apart from entries that a snapshot hides.
 #[derive(Clone)]
 pub struct Iter<'a> {
     view: View<'a>,

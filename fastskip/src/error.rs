@@ -13,7 +13,7 @@ pub enum InsertError {
     #[error("table is full")]
     Full,
     /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN), the value longer than
-    /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN), or the entry would not fit an empty table.
+    /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN), or the entry or batch would not fit an empty table with the same limits.
     #[error("key or value is too large for this table")]
     TooLarge,
     /// The table is frozen and takes no further write.

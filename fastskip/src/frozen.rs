@@ -19,7 +19,7 @@ impl ConcurrentSkipList {
     /// # Errors
     /// The system refuses the new list's address range. Nothing was frozen; [`SealError::into_list`] gives the list back.
     pub fn seal(self) -> Result<(FrozenMemtable, Self), SealError> {
-        let config = Config { seed: Config::default().seed, ..self.config().clone() };
+        let config = Config { seed: Config::random_seed(), ..self.config().clone() };
         match Self::from_settings(config) {
             Ok(fresh) => {
                 self.freeze();

@@ -1,8 +1,10 @@
 //! Lets writers into a shard until the table is frozen.
 //!
 //! One word a shard holds {frozen, writers inside, attempts}. A writer enters by adding itself and learns from the same
-//! step whether it came too late; freezing sets the bit in every shard and waits until no writer is inside. All steps
-//! on a gate are read-modify-writes of one word, so each writer is either counted before the bit or sees it.
+//! step whether it came too late; freezing sets the bit in every shard and waits until no writer is inside. Entering,
+//! leaving and freezing are read-modify-writes of one word, so each writer is either counted before the bit or sees it.
+//! Who finds the gate frozen at first sight does not count itself: else writers that keep trying would keep the freezer
+//! waiting.
 //!
 //! I7 seal: an insert that returned success is in the frozen table. Its links happen before its `leave` (Release),
 //! which the freezing thread acquires. An insert that entered later is turned away before it writes.
@@ -41,6 +43,10 @@ impl Gate {
     pub(crate) fn enter(&self, attempts: u64) -> Result<u64, (Refusal, Left)> {
         // ORDERING(gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss what the
         // freezing thread did before, such as publishing the next table.
+        if self.0.load(ord("gate.enter", Ordering::Acquire)) & FROZEN != 0 {
+            self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
+            return Err((Refusal::Frozen, Left::Open));
+        }
         let seen = self.0.fetch_add(WRITER | attempts << ATTEMPT_SHIFT, ord("gate.enter", Ordering::Acquire));
         if seen & FROZEN != 0 {
             return Err((Refusal::Frozen, self.leave()));

@@ -154,8 +154,9 @@ impl Memtable {
     /// ```
     ///
     /// # Errors
-    /// [`Sealed`](InsertError::Sealed) after `freeze`; [`Full`](InsertError::Full) if the entries, the last one apart,
-    /// do not fit the limits; [`TooLarge`](InsertError::TooLarge). Nothing is stored then.
+    /// [`Sealed`](InsertError::Sealed) after `freeze`; [`Full`](InsertError::Full) if the batch does not fit what is left of
+    /// a limit (its last entry may pass the one on memory); [`TooLarge`](InsertError::TooLarge) if it would not fit an
+    /// empty table of these limits either. Nothing is stored then.
     pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
         let pass = self.list.enter(thread::index(), ops.len() as u64)?;
         let (mut words, mut last) = (0, 0);
@@ -334,7 +335,8 @@ impl Memtable {
     /// All figures, consistent with each other.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats { len: self.list.entries(), ..self.list.stats() }
+        let stats = self.list.stats();
+        Stats { len: stats.entries, ..stats }
     }
 
     /// Checks the structure's invariants by walking every level; for tests. Call it while nothing writes. O(n log n).

@@ -1,6 +1,5 @@
 //! The lending cursor over a memtable, borrowing it or keeping it alive.
 
-use core::borrow::Borrow;
 use core::fmt;
 
 use crate::list::List;
@@ -54,17 +53,45 @@ pub struct MemtableCursor<H> {
 /// A cursor that keeps its memtable alive: `'static` and [`Send`].
 pub type OwnedCursor = MemtableCursor<Memtable>;
 
-impl<H: Borrow<Memtable>> MemtableCursor<H> {
+/// How a [`MemtableCursor`] can hold its table. Sealed: a cursor's position is an offset in one table, so what it holds must
+/// be that table at every call.
+pub trait Hold: hold::SameTable {}
+
+impl Hold for Memtable {}
+impl Hold for &Memtable {}
+
+mod hold {
+    use super::Memtable;
+
+    pub trait SameTable {
+        #[doc(hidden)]
+        fn table(&self) -> &Memtable;
+    }
+
+    impl SameTable for Memtable {
+        fn table(&self) -> &Memtable {
+            self
+        }
+    }
+
+    impl SameTable for &Memtable {
+        fn table(&self) -> &Memtable {
+            self
+        }
+    }
+}
+
+impl<H: Hold> MemtableCursor<H> {
     fn new(memtable: H) -> Self {
         Self { memtable, walker: Walker::new() }
     }
 
     fn list(&self) -> &List<Versioned> {
-        self.memtable.borrow().list()
+        self.memtable.table().list()
     }
 
     fn move_by(&mut self, step: impl FnOnce(&mut Walker, &List<Versioned>)) -> bool {
-        step(&mut self.walker, self.memtable.borrow().list());
+        step(&mut self.walker, self.memtable.table().list());
         self.valid()
     }
 
@@ -137,7 +164,7 @@ impl<H: Borrow<Memtable>> MemtableCursor<H> {
     }
 }
 
-impl<H: Borrow<Memtable>> fmt::Debug for MemtableCursor<H> {
+impl<H: Hold> fmt::Debug for MemtableCursor<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.walker.node(self.list()).map(Version::of);
         f.debug_struct("MemtableCursor").field("version", &version).finish_non_exhaustive()

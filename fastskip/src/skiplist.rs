@@ -55,7 +55,7 @@ impl ConcurrentSkipList {
         Self::builder().build()
     }
 
-    /// A list without limits and with this many shards; 0 counts as 1.
+    /// A list without limits and with this many shards, from 1 to [`MAX_SHARDS`](crate::MAX_SHARDS).
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -172,14 +172,12 @@ impl ConcurrentSkipList {
     /// Only if the key is absent: [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full),
     /// [`TooLarge`](InsertError::TooLarge).
     pub fn try_get_or_insert(&self, key: &[u8], value: &[u8]) -> Result<(&[u8], bool), InsertError> {
-        // A sealed list still has what it has.
-        if let Some((present, _)) = self.get(key) {
-            return Ok((present, false));
+        match self.store(key, value, Kind::Value) {
+            Ok(Stored::New(node)) => Ok((node.entry().1, true)),
+            Ok(Stored::Present(node)) => Ok((node.entry().1, false)),
+            // A sealed list still has what it has.
+            Err(refusal) => self.get(key).map(|(present, _)| (present, false)).ok_or(refusal),
         }
-        Ok(match self.store(key, value, Kind::Value)? {
-            Stored::New(node) => (node.entry().1, true),
-            Stored::Present(node) => (node.entry().1, false),
-        })
     }
 
     /// Marks `key` as deleted; true if it was live and this call did it. An absent key is left absent: see
@@ -210,6 +208,9 @@ impl ConcurrentSkipList {
     /// tombstone already is no error.
     pub fn insert_tombstone(&self, key: &[u8]) -> Result<(), InsertError> {
         if let Stored::Present(node) = self.store(key, &[], Kind::Tombstone)? {
+            if self.live().entry(node).is_some_and(|entry| entry.is_tombstone) {
+                return Ok(());
+            }
             let pass = self.list.enter(thread::index(), 0)?;
             if self.list.is_full() {
                 return Err(InsertError::Full);
@@ -367,7 +368,7 @@ impl ConcurrentSkipList {
     /// Live keys. Exact when no writer is active.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.list.live()
+        self.list.live_entries()
     }
 
     /// Whether no key is live.

@@ -102,3 +102,18 @@ impl Storage {
         unsafe { std::slice::from_raw_parts(from, len) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches a refusal of the system that is passed on although a smaller range would do, and one that is not.
+    #[test]
+    fn refused_ranges_are_halved_down_to_the_least() {
+        // More addresses than any system of today gives a process.
+        let halved = Storage::reserve(1 << 52, 4096).unwrap();
+        assert!(halved.words() * (WORD as u64) < 1 << 52);
+        drop(halved);
+        assert!(Storage::reserve(1 << 52, 1 << 52).is_err());
+    }
+}

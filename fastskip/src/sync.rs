@@ -1,5 +1,5 @@
-//! The only door to atomics and blocking primitives. The models in `loom-tests` compile the files of this crate
-//! beside a `sync` of their own, so nothing else here may name `core::sync::atomic` or `std::sync`.
+//! The only door to atomics and blocking primitives, `thread` apart, which no table's state depends on. The models in
+//! `loom-tests` compile the files of this crate beside a `sync` of their own.
 
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, PoisonError};

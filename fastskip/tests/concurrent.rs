@@ -56,7 +56,7 @@ fn readers_see_whole_values_that_never_go_back() {
                         .compare_exchange_weak(seqno - 1, seqno, Ordering::Release, Ordering::Relaxed)
                         .is_err()
                     {
-                        std::hint::spin_loop();
+                        thread::yield_now();
                     }
                 }
                 writers.fetch_sub(1, Ordering::Relaxed);
@@ -255,7 +255,10 @@ fn a_batch_is_reserved_whole_or_not_at_all() {
     let memtable = Memtable::builder().shards(2).max_entries(10).build();
     let keys: Vec<_> = (0..16).map(key).collect();
     let ops: Vec<_> = keys.iter().map(|key| Op::Delete { key }).collect();
-    assert_eq!(memtable.reserve(&ops).unwrap_err(), InsertError::Full);
+    assert_eq!(memtable.reserve(&ops).unwrap_err(), InsertError::TooLarge);
+    let held = memtable.reserve(&ops[..10]).unwrap();
+    assert_eq!(memtable.put(b"k", 99, b""), Err(InsertError::Full));
+    drop(held);
     assert_eq!(memtable.reserve(&ops[..8]).unwrap().apply(1), 8);
     assert_eq!(memtable.reserve(&ops[8..11]).unwrap_err(), InsertError::Full);
     drop(memtable.reserve(&ops[8..10]).unwrap());
@@ -267,9 +270,13 @@ fn a_batch_is_reserved_whole_or_not_at_all() {
     let small = Memtable::builder().shards(1).max_memory_bytes(4096).build();
     let value = [0; 1000];
     let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: &value }).collect();
-    assert_eq!(small.reserve(&ops[..6]).unwrap_err(), InsertError::Full);
-    assert_eq!(small.reserve(&ops[..4]).unwrap().apply(1), 4);
+    assert_eq!(small.reserve(&ops[..6]).unwrap_err(), InsertError::TooLarge);
+    assert_eq!(small.reserve(&ops).unwrap_err(), InsertError::TooLarge);
+    assert_eq!(small.reserve(&ops[..2]).unwrap().apply(1), 2);
+    assert_eq!(small.reserve(&ops[2..6]).unwrap_err(), InsertError::Full);
+    assert_eq!(small.reserve(&ops[2..4]).unwrap().apply(3), 2);
     assert!(small.stats().memory_usage <= 4096 + 1100);
+    assert!(small.is_under_backpressure());
     small.validate();
 }
 
@@ -289,11 +296,99 @@ fn stats_are_consistent_at_any_moment() {
         while writers.load(Ordering::Relaxed) > 0 {
             let stats = list.stats();
             assert_eq!(stats.memory_usage + stats.memory_idle, stats.memory_reserved);
+            // Counted after they were stored and read before the memory is: 8 + 16 + 2 + 8 + 40 bytes each, or more.
+            assert!(stats.memory_usage >= stats.entries * 80, "{stats:?}");
+            assert!(stats.len <= stats.entries && stats.entries <= stats.total_inserts);
             assert!(stats.memory_wasted <= stats.memory_usage);
             assert!((0.0..=1.0).contains(&stats.memory_utilization()));
         }
     });
     list.validate();
+}
+
+/// Catches writers that keep a freeze waiting by trying again and again after they were refused, and a second freezer that
+/// nobody wakes.
+#[test]
+fn freeze_returns_while_refused_writers_keep_trying() {
+    let memtable = Memtable::builder().shards(1).build();
+    let freezing = AtomicUsize::new(2);
+    thread::scope(|scope| {
+        for worker in 0..8 {
+            let (memtable, freezing) = (&memtable, &freezing);
+            scope.spawn(move || {
+                let mut seqno = 0;
+                while freezing.load(Ordering::Relaxed) > 0 {
+                    seqno += u64::from(memtable.put(&key(worker), seqno, b"").is_ok());
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let frozen = memtable.freeze();
+                assert_eq!(frozen.put(b"late", 1, b""), Err(InsertError::Sealed));
+                freezing.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    });
+    memtable.validate();
+}
+
+/// Catches deletes that slip past a freeze, or are acknowledged and not in the frozen table.
+#[test]
+fn frozen_table_holds_exactly_the_acknowledged_deletes() {
+    for round in 0..60 {
+        let (list, barrier) = (ConcurrentSkipList::with_shards(2), Barrier::new(3));
+        (0..3000).for_each(|k| assert!(list.insert(&key(k), b"")));
+        thread::scope(|scope| {
+            let delete = |first: u64, absent_too: bool| {
+                let (list, barrier) = (&list, &barrier);
+                move || {
+                    barrier.wait();
+                    let done = (first..3000).step_by(2).take_while(|k| match absent_too {
+                        true => list.insert_tombstone(&key(*k)).is_ok(),
+                        false => list.try_delete(&key(*k)) == Ok(true),
+                    });
+                    done.count()
+                }
+            };
+            let threads = [scope.spawn(delete(0, false)), scope.spawn(delete(1, true))];
+            barrier.wait();
+            (0..round * 50).for_each(|_| std::hint::spin_loop());
+            list.freeze();
+            let dead = list.iter().filter(|entry| entry.is_tombstone).count();
+            let acknowledged: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+            assert_eq!(dead, acknowledged);
+            assert_eq!(list.iter().filter(|entry| entry.is_tombstone).count(), dead);
+        });
+    }
+}
+
+/// Catches an entry, a refusal or a deletion that was seen live and is missing from a snapshot taken afterwards.
+#[test]
+fn what_was_seen_is_in_every_later_snapshot() {
+    let list = ConcurrentSkipList::with_shards(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for k in 0..40_000 {
+                // The other thread may have come first with an odd key.
+                assert!(list.insert(&key(k), b"v") || k % 2 == 1);
+                assert!(list.delete(&key(k)));
+            }
+        });
+        scope.spawn(|| {
+            for k in 0..40_000 {
+                let seen = match k % 2 {
+                    0 => std::iter::repeat_with(|| list.get(&key(k))).flatten().next().unwrap().1,
+                    _ => {
+                        list.try_insert(&key(k), b"v") == Err(InsertError::DuplicateKey) && list.get(&key(k)).unwrap().1
+                    }
+                };
+                let snapshot = list.snapshot();
+                let (_, dead) = snapshot.get(&key(k)).expect("an entry that was seen");
+                assert!(dead || !seen, "a deletion that was seen");
+            }
+        });
+    });
 }
 
 /// Catches tables that reserve so much address space each that thousands do not fit.

@@ -210,6 +210,11 @@ proptest! {
                     prop_assert_eq!(snapshot.range(a.as_slice()..).collect::<Vec<_>>(), within.clone());
                     let first = snapshot.cursor_at(&a).and_then(|mut cursor| cursor.next_entry());
                     prop_assert_eq!(first, within.first().copied());
+                    if let Some(mut cursor) = snapshot.cursor_at(&a) {
+                        let before: Vec<_> = std::iter::from_fn(|| cursor.prev_entry()).collect();
+                        let expected = entries(then.iter().rev().filter(|(key, _)| **key < a));
+                        prop_assert_eq!(before, expected);
+                    }
                 }
             }
             drop(snapshots);

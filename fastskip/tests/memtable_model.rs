@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use fastskip::{InsertError, Kind, Lookup, Memtable, MemtableCursor, Op, Version};
 use proptest::prelude::*;
@@ -61,11 +62,7 @@ fn compare_reads(memtable: &Memtable, model: &Model, a: &[u8], b: &[u8]) {
     for seqno in (0..9).chain([u64::MAX]) {
         let expected = visible(model, seqno);
         assert_eq!(memtable.iter(seqno).collect::<Vec<_>>(), expected);
-        let within: Vec<_> = expected.iter().filter(|version| a <= version.key && version.key < b).copied().collect();
-        let range = || memtable.range(a..b, seqno);
-        assert_eq!(range().collect::<Vec<_>>(), within);
-        assert_eq!(range().rev().collect::<Vec<_>>(), within.iter().rev().copied().collect::<Vec<_>>());
-        compare_both_ends(range(), &within);
+        compare_bounds(memtable, &expected, a, b, seqno);
         for key in model.keys().map(|(key, _)| key.as_slice()).chain([a, b]) {
             let lookup = match expected.iter().find(|version| version.key == key) {
                 None => Lookup::Absent,
@@ -78,6 +75,28 @@ fn compare_reads(memtable: &Memtable, model: &Model, a: &[u8], b: &[u8]) {
         compare_cursor(memtable.cursor(), &all, a, seqno);
     }
     memtable.validate();
+}
+
+fn compare_bounds(memtable: &Memtable, visible: &[Version<'_>], a: &[u8], b: &[u8], seqno: u64) {
+    for lower in [Bound::Unbounded, Bound::Included(a), Bound::Excluded(a)] {
+        for upper in [Bound::Unbounded, Bound::Included(b), Bound::Excluded(b)] {
+            let is_below = |key: &[u8]| match lower {
+                Bound::Unbounded => false,
+                Bound::Included(low) => key < low,
+                Bound::Excluded(low) => key <= low,
+            };
+            let is_above = |key: &[u8]| match upper {
+                Bound::Unbounded => false,
+                Bound::Included(high) => key > high,
+                Bound::Excluded(high) => key >= high,
+            };
+            let within: Vec<_> = visible.iter().filter(|v| !is_below(v.key) && !is_above(v.key)).copied().collect();
+            let range = || memtable.range((lower, upper), seqno);
+            assert_eq!(range().collect::<Vec<_>>(), within);
+            assert_eq!(range().rev().collect::<Vec<_>>(), within.iter().rev().copied().collect::<Vec<_>>());
+            compare_both_ends(range(), &within);
+        }
+    }
 }
 
 fn compare_both_ends<'a>(mut range: impl DoubleEndedIterator<Item = Version<'a>>, expected: &[Version<'_>]) {

@@ -10,7 +10,7 @@ use crate::sync::Ordering;
 impl<S: Schema> List<S> {
     /// Whether a limit is reached.
     pub(crate) fn is_full(&self) -> bool {
-        self.full.load(Ordering::Relaxed) || self.arena.is_spent() || self.budget.is_spent(self.leases())
+        self.full.load(Ordering::Relaxed) || self.arena.is_spent() || self.budget.is_used(1.0, self.entries() as u64)
     }
 
     pub(super) fn leases(&self) -> impl ExactSizeIterator<Item = &Lease> {
@@ -26,7 +26,7 @@ impl<S: Schema> List<S> {
     }
 
     /// Entries stored, less those deleted since.
-    pub(crate) fn live(&self) -> usize {
+    pub(crate) fn live_entries(&self) -> usize {
         let totals = self.totals();
         totals.entries.saturating_sub(totals.tombstones) as usize
     }
@@ -46,7 +46,7 @@ impl<S: Schema> List<S> {
             entries: totals.entries as usize,
             tombstones: totals.tombstones as usize,
             total_inserts: self.arena.shards().map(|shard| shard.gate.attempts() as usize).sum(),
-            memory_usage: bytes(usage.reserved - usage.idle),
+            memory_usage: bytes(usage.reserved.saturating_sub(usage.idle)),
             memory_reserved: bytes(usage.reserved),
             memory_idle: bytes(usage.idle),
             memory_wasted: bytes(usage.wasted),
@@ -65,16 +65,10 @@ impl<S: Schema> List<S> {
             return true;
         }
         let part = self.config.backpressure_at;
-        let memory = self.config.max_memory_bytes as f64 * part;
-        let pressed = (memory > 0.0 && self.arena.uses_at_least(memory as u64 / WORD as u64))
-            || (self.config.max_entries > 0 && self.spent_entries() as f64 >= self.config.max_entries as f64 * part);
+        let pressed = self.arena.uses_part(part) || self.budget.is_used(part, self.entries() as u64);
         if pressed {
             self.pressed.store(true, Ordering::Relaxed);
         }
         pressed
-    }
-
-    fn spent_entries(&self) -> u64 {
-        self.budget.limit().saturating_sub(self.budget.remaining(self.leases()))
     }
 }

@@ -101,13 +101,13 @@ impl<S: Schema> List<S> {
 
     /// Forgets every entry and opens the list again.
     pub(crate) fn reset(&mut self) {
+        self.write_head();
         self.arena.reset();
         self.levels = AtomicU32::new(1);
         self.budget = Budget::new(self.config.max_entries);
         self.full = AtomicBool::new(false);
         self.pressed = AtomicBool::new(false);
         self.seed = mix(self.seed);
-        self.write_head();
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -268,13 +268,16 @@ impl<S: Schema> List<S> {
             unsafe { node.link(level) }.store(onward.pack(), Ordering::Relaxed);
             let to_us = Link { piece: Piece::of(target.key, step.shared), to: off };
             let before = Node { storage: &self.arena.storage, off: step.node };
-            // ORDERING(link.commit): Release; pairs with `link.next`. Weaker: a reader that follows the link could read
-            // bytes, meta words or links of the node before they are written (loom `publish`).
+            // ORDERING(link.commit, link.raise): Release; pairs with `link.next`. Weaker: a reader that follows the link
+            // could read bytes, meta words or links of the node before they are written (loom `publish`, `tower`).
             // SAFETY: the head, or reached at this level or above by the search (I2).
             let swung = unsafe { before.link(level) }.compare_exchange(
                 step.link.pack(),
                 to_us.pack(),
-                ord("link.commit", Ordering::Release),
+                match level {
+                    0 => ord("link.commit", Ordering::Release),
+                    _ => ord("link.raise", Ordering::Release),
+                },
                 Ordering::Relaxed,
             );
             if swung.is_ok() {

@@ -49,11 +49,16 @@ impl<S: Schema> List<S> {
         self.drain.1.notify_all();
     }
 
-    /// Notes that a limit was hit, if that is why an allocation failed.
+    /// Why a request failed. One that an empty table could not hold either is no sign of a full one; else, if a limit was
+    /// reached, the table is full for good.
     #[cold]
-    fn refused(&self) -> InsertError {
-        if self.arena.is_handed_out() || self.budget.is_spent(self.leases()) {
+    fn refused(&self, entries: u64, words: u64, tail: u64) -> InsertError {
+        if !self.budget.could_hold(entries) || !self.arena.could_hold(words, tail) {
+            return InsertError::TooLarge;
+        }
+        if self.arena.is_handed_out() || self.budget.is_used(1.0, self.entries() as u64) {
             self.full.store(true, Ordering::Relaxed);
+            self.pressed.store(true, Ordering::Relaxed);
         }
         InsertError::Full
     }
@@ -92,13 +97,12 @@ impl<'a, S: Schema> Pass<'a, S> {
             return Err(InsertError::Full);
         }
         if !list.budget.take(entries, &list.arena.shard(self.shard).lease, list.leases()) {
-            return Err(list.refused());
+            return Err(list.refused(entries, words, tail));
         }
-        if let Some(off) = list.arena.alloc(self.shard, small, tail as u32) {
-            return Ok(off);
-        }
-        list.budget.give_back(entries);
-        if list.arena.could_hold(words) { Err(list.refused()) } else { Err(InsertError::TooLarge) }
+        list.arena.alloc(self.shard, small, tail as u32).ok_or_else(|| {
+            list.budget.give_back(entries);
+            list.refused(entries, words, tail)
+        })
     }
 
     /// Writes the bytes of `draft` into the piece at `start` that was reserved for it; returns the node's offset.

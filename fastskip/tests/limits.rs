@@ -1,0 +1,128 @@
+//! What happens at the edges of limits and settings.
+
+use std::sync::Barrier;
+use std::thread;
+
+use fastskip::{ConcurrentSkipList, InsertError, Kind, Lookup, Memtable, Op};
+
+fn key(number: usize) -> [u8; 8] {
+    (number as u64).to_be_bytes()
+}
+
+/// Catches an allocation past the end of the address range, which is larger than the limit and smaller than limit and
+/// value together.
+#[test]
+fn entry_past_the_end_of_the_range_is_full_and_nothing_is_written() {
+    let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 1 << 20, 0);
+    let value = vec![7; 100_000];
+    (0..10).for_each(|i| assert_eq!(list.try_insert(&key(i), &value), Ok(())));
+    let (beyond, impossible) = (vec![8; 3 << 19], vec![9; 3 << 20]);
+    assert_eq!(list.try_insert(b"beyond", &beyond), Err(InsertError::Full));
+    assert_eq!(list.try_insert(b"impossible", &impossible), Err(InsertError::TooLarge));
+    assert_eq!(list.try_insert(b"last", &value), Ok(()));
+    assert_eq!(list.try_insert(b"more", b""), Err(InsertError::Full));
+    assert!(list.iter().all(|entry| entry.value == value));
+    list.validate();
+}
+
+/// Catches room that is stranded in the chunks of shards whose threads are gone.
+#[test]
+fn room_in_other_shards_is_found_before_the_table_is_full() {
+    let (limit, value) = (1 << 20, [1; 100]);
+    let list = ConcurrentSkipList::with_capacity_and_shards(64 << 10, 8, limit, 0);
+    let barrier = Barrier::new(8);
+    thread::scope(|scope| {
+        for worker in 0..8 {
+            let (list, barrier, value) = (&list, &barrier, &value);
+            scope.spawn(move || {
+                assert!(list.insert(&key(1_000_000 + worker), value));
+                barrier.wait();
+            });
+        }
+    });
+    let stored = (0..).take_while(|i| list.insert(&key(*i), &value)).count();
+    let stats = list.stats();
+    assert!(stored > 0 && stats.memory_usage + 8 * 300 > limit, "{stats:?}");
+    list.validate();
+}
+
+/// Catches settings at which something overflows, panics or waits for ever.
+#[test]
+fn odd_settings_make_working_tables() {
+    for shards in [0, 1, 3, usize::MAX] {
+        for bytes in [0, 1, 4096, usize::MAX] {
+            for limit in [0, 1, 8, 5000, usize::MAX] {
+                let list = ConcurrentSkipList::with_capacity_and_shards(bytes, shards, limit, limit);
+                assert!(!list.is_under_backpressure());
+                assert_eq!(list.try_insert(b"first", b"v"), Ok(()));
+                assert_eq!(list.try_insert(b"first", b"v"), Err(InsertError::DuplicateKey));
+                assert_eq!(list.try_insert(b"second", b"v").is_ok(), limit != 1 && limit != 8, "limit {limit}");
+                assert_eq!(list.is_under_backpressure(), limit == 1 || limit == 8);
+                list.validate();
+            }
+        }
+    }
+    assert!(ConcurrentSkipList::with_capacity(usize::MAX).insert(b"k", b"v"));
+    assert!(ConcurrentSkipList::builder().backpressure_at(f64::NAN).clone().build().insert(b"k", b"v"));
+}
+
+/// Catches a reset that leaves a limit spent or a flag set.
+#[test]
+fn reset_opens_a_full_list_again() {
+    let mut list = ConcurrentSkipList::with_capacity_and_shards(0, 2, 0, 3);
+    for _ in 0..3 {
+        (0..3).for_each(|i| assert!(list.insert(&key(i), b"")));
+        assert_eq!(list.try_insert(b"k", b""), Err(InsertError::Full));
+        assert!(list.is_under_backpressure());
+        list.freeze();
+        list.reset();
+        assert!(!list.is_under_backpressure() && !list.is_sealed());
+        assert_eq!((list.len(), list.total_inserts(), list.avg_key_size()), (0, 0, 0.0));
+    }
+}
+
+/// Catches a successor that forgets how its predecessor was made.
+#[test]
+fn seal_keeps_every_setting() {
+    let list =
+        ConcurrentSkipList::builder().shards(2).max_entries(10).max_memory_bytes(1 << 20).backpressure_at(0.5).build();
+    let (_, fresh) = list.seal().unwrap();
+    assert_eq!((fresh.max_entries(), fresh.max_memory_bytes()), (10, 1 << 20));
+    for i in 0..10 {
+        assert_eq!(fresh.is_under_backpressure(), i >= 5);
+        assert!(fresh.insert(&key(i), b""));
+    }
+}
+
+/// Catches a tombstone that a full list denies although it has it.
+#[test]
+fn tombstone_that_is_there_is_no_error_even_in_a_full_list() {
+    let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 0, 2);
+    assert_eq!(list.insert_tombstone(b"a"), Ok(()));
+    assert!(list.insert(b"b", b""));
+    assert_eq!(list.insert_tombstone(b"a"), Ok(()));
+    assert_eq!(list.insert_tombstone(b"b"), Err(InsertError::Full));
+}
+
+/// Catches lookups that mix up keys, and batches that are counted as one write.
+#[test]
+fn memtable_counts_every_write_of_a_batch() {
+    let memtable = Memtable::builder().shards(3).build();
+    let ops = [Op::Put { key: b"a", value: b"12345" }, Op::Put { key: b"bcd", value: b"7" }, Op::Delete { key: b"ef" }];
+    assert_eq!(memtable.reserve(&ops).unwrap().apply(5), 3);
+    assert_eq!(memtable.reserve(&ops).unwrap().apply(5), 0);
+    let stats = memtable.stats();
+    assert_eq!((stats.len, stats.entries, stats.tombstones, stats.total_inserts), (3, 3, 1, 6));
+    assert_eq!((stats.avg_key_size, stats.avg_value_size), (2.0, 2.0));
+    assert!(stats.memory_wasted > 0);
+    let found = memtable.get_many(&["ef", "a", "x", "bcd"], 9);
+    assert_eq!(found, [Lookup::Tombstone, Lookup::Value(b"12345"), Lookup::Absent, Lookup::Value(b"7")]);
+    assert_eq!(memtable.all_versions().filter(|version| version.kind == Kind::Value).count(), 2);
+    memtable.validate();
+
+    let list = ConcurrentSkipList::new();
+    assert!(list.insert(b"a", b"1") && list.insert(b"b", b"2") && list.delete(b"b"));
+    assert_eq!(list.get_or_insert(b"a", b"3"), (&b"1"[..], false));
+    assert_eq!((list.total_inserts(), list.len()), (3, 1));
+    assert_eq!(list.get_many(&["b", "a", "c"]), [None, Some(&b"1"[..]), None]);
+}
