@@ -80,6 +80,18 @@ impl Error {
         move |source| Self::Io { op, path: path.to_path_buf(), source: Arc::new(source) }
     }
 
+    /// Whether there was no space: it may be there later.
+    pub(crate) fn is_want_of_space(&self) -> bool {
+        let Self::Io { source, .. } = self else { return false };
+        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    /// Whether there were no file handles left, in this process or in the system. What asked for one did nothing.
+    pub(crate) fn is_want_of_handles(&self) -> bool {
+        // ENFILE and EMFILE, which have no kind of their own.
+        matches!(self, Self::Io { source, .. } if cfg!(unix) && matches!(source.raw_os_error(), Some(23 | 24)))
+    }
+
     /// A corruption of `file` at `offset`.
     pub(crate) fn corruption(file: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Corruption { file: file.to_path_buf(), offset, what: what.into() }

@@ -68,7 +68,7 @@ impl TableStore {
         retention: Retention<'_>,
         cancel: &AtomicBool,
     ) -> Result<Written> {
-        let number = self.numbers.allocate();
+        let number = self.numbers.allocate()?;
         let mut builder = table::Builder::new(&self.fs, &self.dir, number, &self.options)?;
         // An error drops the builder, which removes the file.
         match copy(inputs, retention, cancel, &mut builder)? {

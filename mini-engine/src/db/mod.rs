@@ -7,6 +7,7 @@
 mod builder;
 mod compact;
 mod cursor;
+mod directory;
 mod flush;
 mod read;
 mod recovery;

@@ -1,11 +1,13 @@
 //! Opens a directory: locks it, loads or creates the manifest, replays the logs, and leaves nothing half done.
 //!
 //! Order, and what a crash after each step leaves to the next open:
-//! 1. the lock is taken; nothing is changed before that but the directory itself.
+//! 1. the directory is created if need be, and the lock is taken; nothing is changed before that.
 //! 2. manifest and tables are read. Any damage ends here, with nothing changed.
 //! 3. a torn tail is cut off and synced, logs behind it are renamed, the names are synced (rule 3). A crash: the same
 //!    history is found again, it stops at the same place, and there is nothing left to decide.
-//! 4. what was replayed is in tables, synced (rules 4, 7). A crash: they are orphans, and replay makes them again.
+//! 4. what was replayed is in tables, synced (rules 4, 7). A crash: they are orphans, and replay makes them again. After
+//!    a torn manifest, tables of before that it does not name are suspects: renamed, the names synced (rule 10). A
+//!    crash: the manifest is as torn as before, and the tables made here count as suspects too.
 //! 5. a new log is created and synced. A crash: it has no frame, so it adds nothing to the history and is replayed as
 //!    such.
 //! 6. a new manifest is written, synced and made current. It names the tables of step 4 and says that replay starts
@@ -16,10 +18,10 @@
 //! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest knows it.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::directory;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
 use super::state::{Core, DirectoryLock, Opened};
@@ -29,23 +31,28 @@ use crate::compaction::{OpenTable, TableStore};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{
-    self, ASIDE, CURRENT, FileKind, FileNumbers, LOCK, Manifest, ManifestState, VersionEdit, manifest_name,
+    self, ASIDE, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, VersionEdit, manifest_name,
 };
 use crate::memtables::LoggedMemtable;
 use crate::metrics::Counters;
 use crate::options::Options;
 use crate::wal;
 
+/// More file numbers than are ever used between two edits of the manifest: each takes a try to write a file.
+const MAX_UNRECORDED: u64 = 1 << 32;
+
 /// Opens the database in `dir`, creating it if the options allow.
 pub(super) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<(Core, RecoveryReport)> {
     options.validate()?;
-    let lock = lock_directory(&*fs, dir, &options)?;
+    let lock = directory::lock(&*fs, dir, &options)?;
     let names = list(&*fs, dir)?;
     let loaded = manifest::load(&*fs, dir)?;
+    let current = loaded.as_ref().map(|loaded| loaded.number);
     let mut report = RecoveryReport { created: loaded.is_none(), ..RecoveryReport::default() };
     let state = match loaded {
         Some(loaded) => {
             report.manifest_tail_dropped = loaded.tail_dropped;
+            report.manifest_tail_bytes = loaded.tail_bytes;
             loaded.state
         }
         None => {
@@ -53,66 +60,18 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
             ManifestState::default()
         }
     };
+    check_numbers(dir, &state, &names)?;
     let store = table_store(fs, dir, options, &state, &names);
     let tables: Vec<OpenTable> = state.version.tables().map(|meta| store.open(meta)).collect::<Result<_>>()?;
     let logs = logs_to_replay(&store, &state, &names, report.created)?;
     let replayed = replay(&store, &state, &logs, &mut report)?;
     report.last_seqno = replayed.last_seqno;
-    let opened = begin(store, state, tables, replayed, lock)?;
+    let suspects = set_suspects_aside(&store, &state, &names, &mut report);
+    suspects.inspect_err(|_| replayed.remove_tables(&store))?;
+    let opened = begin(store, state, current, tables, replayed, lock)?;
     remove_orphans(&opened, &mut report)?;
     tracing::debug!(?report, "opened");
     Ok((Core::new(opened), report))
-}
-
-/// Takes the directory's lock. A directory that is not ours is left exactly as it was: no lock file appears in it.
-fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options) -> Result<DirectoryLock> {
-    let not_a_database = |what: &str| Error::NotADatabase { path: dir.to_path_buf(), what: what.to_owned() };
-    if !fs.exists(dir).map_err(Error::io("look for", dir))? {
-        if !options.create_if_missing {
-            return Err(not_a_database("expected a directory, found nothing"));
-        }
-        create_directory(fs, dir)?;
-    }
-    let names = match fs.read_dir(dir) {
-        Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            return Err(not_a_database("expected a directory, found a file"));
-        }
-        names => names.map_err(Error::io("list", dir))?,
-    };
-    let kinds: Vec<FileKind> = names.iter().map(|name| FileKind::of(name)).collect();
-    if !kinds.contains(&FileKind::Current) {
-        if let Some((name, _)) = names.iter().zip(&kinds).find(|(_, kind)| **kind == FileKind::Foreign) {
-            return Err(not_a_database(&format!("expected {CURRENT} or an empty directory, found {name:?}")));
-        }
-        if !options.create_if_missing {
-            return Err(not_a_database(&format!("expected {CURRENT}, found no such file")));
-        }
-    }
-    let path = dir.join(LOCK);
-    match fs.lock(&path) {
-        Ok(lock) => Ok(DirectoryLock::new(lock)),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Locked { path }),
-        Err(error) => Err(Error::io("lock", &path)(error)),
-    }
-}
-
-/// Creates `dir` and what is missing above it, durably: a database is of no use in a directory that a power cut takes
-/// away.
-fn create_directory(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    let mut grown = Vec::new();
-    for parent in dir.ancestors().skip(1) {
-        // The parent of a relative name is the current directory.
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        grown.push(parent);
-        if fs.exists(parent).map_err(Error::io("look for", parent))? {
-            break;
-        }
-    }
-    fs.create_dir_all(dir).map_err(Error::io("create", dir))?;
-    for parent in grown {
-        fs.sync_dir(parent).map_err(Error::io("sync", parent))?;
-    }
-    Ok(())
 }
 
 fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<FileKind>> {
@@ -151,6 +110,22 @@ fn check_nothing_is_lost(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) ->
     Ok(())
 }
 
+/// A number that the counter cannot have reached is not the database's. Counting on above it could use the numbers up, so
+/// that nothing could be written any more.
+fn check_numbers(dir: &Path, state: &ManifestState, names: &[FileKind]) -> Result<()> {
+    let limit = state.next_file_number.saturating_add(MAX_UNRECORDED);
+    match names.iter().filter_map(|kind| kind.number()).find(|&number| number > limit) {
+        None => Ok(()),
+        Some(number) => {
+            let what = format!(
+                "file names: expected numbers up to {limit}, found {number}; such a file is not of this database, and \
+                 can be moved elsewhere"
+            );
+            Err(Error::corruption(dir, 0, what))
+        }
+    }
+}
+
 fn table_store(
     fs: Arc<dyn FileSystem>,
     dir: &Path,
@@ -185,17 +160,67 @@ fn logs_to_replay(store: &TableStore, state: &ManifestState, names: &[FileKind],
     Ok(logs)
 }
 
-/// Steps 5 and 6: the new log, and the manifest that starts from it.
+/// The tables that a torn manifest does not name could be what its lost record named, so they are suspects: renamed, not
+/// removed. Durable before the new manifest, which has no tear any more, sentences them as orphans.
+fn set_suspects_aside(
+    store: &TableStore,
+    state: &ManifestState,
+    names: &[FileKind],
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    if !report.manifest_tail_dropped {
+        return Ok(());
+    }
+    let before = report.set_aside.len();
+    for kind in names {
+        let FileKind::Table(number) = *kind else { continue };
+        if state.version.contains(number) {
+            continue;
+        }
+        let name = crate::table::file_name(number);
+        let (path, aside) = (store.dir.join(&name), store.dir.join(name + ASIDE));
+        store.fs.rename(&path, &aside).map_err(Error::io("rename", &path))?;
+        report.set_aside.push(aside);
+    }
+    if report.set_aside.len() == before {
+        return Ok(());
+    }
+    store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
+}
+
+/// Steps 5 and 6. Until the new manifest is current, which `current` is the number of before, nothing refers to what
+/// recovery has made: after an error it is removed, or each try to open a database on a full disk would take more of it.
 fn begin(
     store: TableStore,
     state: ManifestState,
-    mut tables: Vec<OpenTable>,
+    current: Option<u64>,
+    tables: Vec<OpenTable>,
     replayed: Replayed,
     lock: DirectoryLock,
 ) -> Result<Opened> {
-    let number = store.numbers.allocate();
+    let made: Vec<u64> = replayed.tables.iter().map(|open| open.meta.number).collect();
+    let remove_made = || made.iter().for_each(|&number| store.remove(number));
+    let number = store.numbers.allocate().inspect_err(|_| remove_made())?;
     let created = wal::Writer::create(&*store.fs, &store.dir, number, None, store.counters.clone());
-    let log = created.inspect_err(|_| replayed.remove_tables(&store))?;
+    let log = created.inspect_err(|_| remove_made())?;
+    let last_seqno = replayed.last_seqno;
+    let (manifest, view) = make_current(&store, state, number, tables, replayed).inspect_err(|error| {
+        if manifest::is_still_current(&*store.fs, &store.dir, current, error) {
+            store.unlink(&store.dir.join(wal::file_name(number)));
+            remove_made();
+        }
+    })?;
+    Ok(Opened { store, view, log, last_seqno, manifest, lock })
+}
+
+/// Step 6: the version with what was replayed, in a manifest that is current and says that replay starts from `log`.
+fn make_current(
+    store: &TableStore,
+    state: ManifestState,
+    log: u64,
+    mut tables: Vec<OpenTable>,
+    replayed: Replayed,
+) -> Result<(Manifest, View)> {
     let edit = VersionEdit {
         added: replayed.tables.iter().map(|open| (0, open.meta.clone())).collect(),
         ..VersionEdit::default()
@@ -205,40 +230,30 @@ fn begin(
         Error::corruption(&store.dir.join(CURRENT), 0, format!("replayed logs do not fit the version: {what}"))
     };
     let version = Arc::new(version.map_err(inconsistent)?);
-    let state =
-        ManifestState { version: version.clone(), log_number: number, last_seqno: replayed.last_seqno, ..state };
-    let manifest = Manifest::create(store.fs.clone(), &store.dir, store.numbers.clone(), state)?;
     tables.extend(replayed.tables);
     let ordered =
         version.tables().filter_map(|meta| tables.iter().find(|open| open.meta.number == meta.number).cloned());
-    let active = LoggedMemtable::new(number, store.options.memtable_bytes)?;
-    let view = View { active, frozen: Vec::new(), tables: ordered.collect(), version };
-    Ok(Opened { store, view, log, last_seqno: replayed.last_seqno, manifest, lock })
+    // The last of what can fail without a trace, so before what leaves one.
+    let active = LoggedMemtable::new(log, store.options.memtable_bytes)?;
+    let view = View { active, frozen: Vec::new(), tables: ordered.collect(), version: version.clone() };
+    let state = ManifestState { version, log_number: log, last_seqno: replayed.last_seqno, ..state };
+    let manifest = Manifest::create(store.fs.clone(), &store.dir, store.numbers.clone(), state)?;
+    Ok((manifest, view))
 }
 
-/// Step 7. What the version and the manifest in force do not name is left from an interrupted step, or obsolete. After
-/// a torn manifest the tables among it could be what the lost record named, so they are suspects: renamed, not removed.
+/// Step 7. What the version and the manifest in force do not name is left from an interrupted step, or obsolete.
 fn remove_orphans(opened: &Opened, report: &mut RecoveryReport) -> Result<()> {
     let store = &opened.store;
     for kind in list(&*store.fs, &store.dir)? {
-        let (name, suspect) = match kind {
-            FileKind::Table(number) if !opened.view.version.contains(number) => {
-                (crate::table::file_name(number), report.manifest_tail_dropped)
-            }
-            FileKind::Log(number) if number < opened.view.active.log => (wal::file_name(number), false),
-            FileKind::Manifest(number) if number != opened.manifest.number() => (manifest_name(number), false),
-            FileKind::CurrentTmp => (manifest::CURRENT_TMP.to_owned(), false),
+        let name = match kind {
+            FileKind::Table(number) if !opened.view.version.contains(number) => crate::table::file_name(number),
+            FileKind::Log(number) if number < opened.view.active.log => wal::file_name(number),
+            FileKind::Manifest(number) if number != opened.manifest.number() => manifest_name(number),
+            FileKind::CurrentTmp => manifest::CURRENT_TMP.to_owned(),
             _ => continue,
         };
-        let path = store.dir.join(&name);
-        if suspect {
-            let aside = store.dir.join(name + ASIDE);
-            store.fs.rename(&path, &aside).map_err(Error::io("rename", &path))?;
-            report.set_aside.push(aside);
-        } else {
-            store.unlink(&path);
-            report.orphans_removed += 1;
-        }
+        store.unlink(&store.dir.join(&name));
+        report.orphans_removed += 1;
     }
     Ok(())
 }

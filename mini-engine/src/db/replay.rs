@@ -87,23 +87,26 @@ pub(super) fn replay(
 
 impl Replay<'_> {
     fn read_all(&mut self, logs: &[u64]) -> Result<()> {
-        let mut before: Option<(u64, u64)> = None;
+        let mut clean: Vec<(u64, u64)> = Vec::new();
         for (at, &number) in logs.iter().enumerate() {
             let rest = logs.get(at..).unwrap_or_default();
             let later = logs.get(at + 1..).unwrap_or_default();
             let tail = self.read(number)?;
-            match (self.gap, tail, before) {
-                (None, Tail::Clean { end }, _) => before = Some((number, end)),
-                (None, Tail::Torn { offset, dropped_bytes }, _) => {
-                    return self.stop(number, offset, dropped_bytes, later);
+            match (self.gap, tail) {
+                (None, Tail::Clean { end }) => clean.push((number, end)),
+                (None, Tail::Torn { offset, dropped_bytes }) => {
+                    return self.stop(&clean, (number, offset, dropped_bytes), later);
                 }
-                (Some(_), _, Some((stopped, end))) => return self.stop(stopped, end, 0, rest),
-                (Some((offset, found)), _, None) => {
-                    // The manifest says with which number this log begins, so its beginning is lost.
-                    let expected = self.last_seqno + 1;
-                    let what =
-                        format!("first frame of the oldest log: expected sequence number {expected}, found {found}");
-                    return Err(Error::corruption(&self.log, offset, what));
+                (Some((offset, found)), _) => {
+                    let Some((stopped, end)) = clean.pop() else {
+                        // The manifest says with which number this log begins, so its beginning is lost.
+                        let expected = self.last_seqno + 1;
+                        let what = format!(
+                            "first frame of the oldest log: expected sequence number {expected}, found {found}"
+                        );
+                        return Err(Error::corruption(&self.log, offset, what));
+                    };
+                    return self.stop(&clean, (stopped, end, 0), rest);
                 }
             }
         }
@@ -126,14 +129,14 @@ impl Replay<'_> {
         })
     }
 
-    /// The history stops at `offset` of log `number`; `later` are the logs behind it.
-    fn stop(&mut self, number: u64, offset: u64, dropped_bytes: u64, later: &[u64]) -> Result<()> {
+    /// The history stops: in which log, where, and before how many bytes. `clean` are the logs before it, with their
+    /// ends; `later` are those behind it.
+    fn stop(&mut self, clean: &[(u64, u64)], stop: (u64, u64, u64), later: &[u64]) -> Result<()> {
+        let (number, offset, dropped_bytes) = stop;
         let path = self.path(number);
-        let stop = Tail::Torn { offset, dropped_bytes };
         for &log in later {
-            let record: Option<Position> = wal::newest_sync_record(&*self.store.fs, &self.path(log), log)?;
-            if let Some(corruption) = record.and_then(|synced| stop.contradicted_by(&path, number, synced)) {
-                return Err(corruption);
+            if let Some(synced) = wal::newest_sync_record(&*self.store.fs, &self.path(log), log)? {
+                self.check_record(clean, (number, Tail::Torn { offset, dropped_bytes }), synced)?;
             }
         }
         tracing::warn!(log = %path.display(), offset, dropped_bytes, set_aside = later.len(), "dropped a torn tail");
@@ -142,6 +145,15 @@ impl Replay<'_> {
         wal::truncate_torn(&*self.store.fs, &path, offset)?;
         self.report.torn = Some(TornTail { log: path, offset, dropped_bytes });
         self.set_aside(later)
+    }
+
+    /// Fails if a sync that a later frame records covered what is missing. Which log lost the frames that are missing
+    /// before a gap is not certain, where the last one before it is empty: so each clean end must agree, not the stop only.
+    fn check_record(&self, clean: &[(u64, u64)], stop: (u64, Tail), synced: Position) -> Result<()> {
+        let ends = clean.iter().map(|&(number, end)| (number, Tail::Clean { end }));
+        let mut contradictions =
+            ends.chain([stop]).filter_map(|(number, tail)| tail.contradicted_by(&self.path(number), number, synced));
+        contradictions.next().map_or(Ok(()), Err)
     }
 
     /// Renames logs so that no later recovery takes them for logs, nor for orphans to delete. Durable before the edit

@@ -22,6 +22,8 @@ pub struct RecoveryReport {
     pub torn: Option<TornTail>,
     /// Whether the last record of the manifest was torn and dropped: a flush or merge that was not complete.
     pub manifest_tail_dropped: bool,
+    /// Bytes of that record.
+    pub manifest_tail_bytes: u64,
     /// Suspect files that were renamed, as they are called now. They are never read or deleted again.
     pub set_aside: Vec<PathBuf>,
     /// Files of interrupted flushes and merges, and obsolete logs, that were removed.

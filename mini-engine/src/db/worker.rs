@@ -3,12 +3,11 @@
 //! Both wait on a condition variable of the write lock and look for work under it, so that no wake-up is lost. They
 //! hold the core and never a handle; so a handle's end is never theirs to notice, and they end when they are told to.
 //!
-//! Failures (rules 7, 8, 9): want of space is waited out, with a growing delay between tries; the inputs are untouched
+//! Failures (rules 7, 8, 9): want of space, or of file handles, is waited out, with a growing delay between tries; the inputs are untouched
 //! and writers wait in the meantime, so all goes on by itself once there is room. A flush that fails otherwise makes
 //! the engine read-only, since its memtable can go nowhere else. A merge that fails to read is tried again, ever more
 //! rarely: nothing depends on it but speed. A failed sync makes the engine read-only wherever it happens.
 
-use std::io::ErrorKind;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -67,8 +66,8 @@ fn flush_loop(core: &Core) {
     while wait_for_work(core, || !core.view.load().frozen.is_empty()) {
         match flush::flush_oldest(core) {
             Ok(()) => delay.reset(),
-            Err(error) if is_want_of_space(&error) => {
-                tracing::warn!(%error, "no space for a flush; writes wait");
+            Err(error) if is_transient(&error) => {
+                tracing::warn!(%error, "no space or no file handle for a flush; writes wait");
                 let mut state = core.lock();
                 state.flush_failures += 1;
                 state.flush_error = Some(error);
@@ -93,7 +92,7 @@ fn compaction_loop(core: &Core) {
             continue;
         };
         tracing::warn!(%error, "a merge failed; its inputs stay");
-        if matches!(error, Error::Io { op: "sync", .. }) && !is_want_of_space(&error) {
+        if matches!(error, Error::Io { op: "sync", .. }) && !is_transient(&error) {
             core.fail_locked(&state, &error);
         }
         delay.wait(core, state);
@@ -113,9 +112,9 @@ fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
     false
 }
 
-fn is_want_of_space(error: &Error) -> bool {
-    let Error::Io { source, .. } = error else { return false };
-    matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+/// What others use up and may give back.
+fn is_transient(error: &Error) -> bool {
+    error.is_want_of_space() || error.is_want_of_handles()
 }
 
 /// A delay between tries that doubles with each.

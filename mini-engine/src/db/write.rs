@@ -113,7 +113,6 @@ fn commit(core: &Core, batch: &WriteBatch) -> Result<Logged> {
     }
     // The estimate was too low for this memtable. A fresh one of a multiple, for this batch alone.
     let memory = memory.saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
-    state.active_is_full = true;
     let mut state = make_room(core, state, memory)?;
     let full =
         || Error::Full(format!("a batch of {} bytes does not fit into a memtable of {memory}", batch.payload().len()));
@@ -216,7 +215,7 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
 /// edit can name it as the start of replay (rule 4). Its creation comes first of all: if it fails, the old pair is as
 /// it was. It fails for good then, since what is left of the new log could stand between two logs with writes.
 pub(super) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> Result<()> {
-    let number = core.store.numbers.allocate();
+    let number = core.store.numbers.allocate()?;
     let memtable = LoggedMemtable::new(number, memtable_bytes)?;
     let previous = state.log.segment().clone();
     let counters = core.store.counters.clone();

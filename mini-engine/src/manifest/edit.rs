@@ -4,6 +4,7 @@
 //! does not understand may be one that changes what the database holds, so a new field takes a new format version.
 
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
+use crate::error::Error;
 use crate::manifest::names::MAX_FILE_NUMBER;
 use crate::manifest::version::VersionEdit;
 use crate::table::TableMeta;
@@ -16,7 +17,12 @@ const ADDED: u8 = 4;
 const REMOVED: u8 = 5;
 
 /// Encodes `edit`.
-pub(crate) fn encode(edit: &VersionEdit) -> Vec<u8> {
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for a number or key that [`decode`] would refuse: an edit that cannot be read back would
+/// take the whole manifest with it.
+pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
+    check_limits(edit)?;
     let mut out = Vec::new();
     let numbers =
         [(LOG_NUMBER, edit.log_number), (NEXT_FILE_NUMBER, edit.next_file_number), (LAST_SEQNO, edit.last_seqno)];
@@ -40,7 +46,27 @@ pub(crate) fn encode(edit: &VersionEdit) -> Vec<u8> {
         put_prefixed(&mut out, &table.smallest);
         put_prefixed(&mut out, &table.largest);
     }
-    out
+    Ok(out)
+}
+
+fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
+    let check = |what: &str, found: u64, limit: u64| match found <= limit {
+        true => Ok(()),
+        false => Err(Error::InvalidArgument(format!("version edit: {what} {found}: at most {limit} is allowed"))),
+    };
+    for number in edit.log_number.iter().chain(&edit.next_file_number).chain(edit.removed.iter().map(|(_, n)| n)) {
+        check("file number", *number, MAX_FILE_NUMBER)?;
+    }
+    check("sequence number", edit.last_seqno.unwrap_or(0), MAX_SEQNO)?;
+    for (_, table) in &edit.added {
+        check("file number", table.number, MAX_FILE_NUMBER)?;
+        for count in [table.size, table.entries, table.tombstones] {
+            check("size or count", count, MAX_FILE_NUMBER)?;
+        }
+        check("sequence number", table.min_seqno.max(table.max_seqno), MAX_SEQNO)?;
+        check("key length", table.smallest.len().max(table.largest.len()) as u64, MAX_KEY_LEN as u64)?;
+    }
+    Ok(())
 }
 
 /// Decodes an edit. The bytes come from disk: any of them may be wrong.
@@ -112,14 +138,45 @@ mod tests {
     fn edits_round_trip() {
         // Catches a field written and read in a different order or width.
         for edit in [VersionEdit::default(), edit()] {
-            assert_eq!(decode(&encode(&edit)), Ok(edit));
+            assert_eq!(decode(&encode(&edit).unwrap()), Ok(edit));
         }
+    }
+
+    #[test]
+    fn what_decode_refuses_encode_refuses() {
+        // Catches an edit that is written, acknowledged, and ends the database at its next open.
+        let past = MAX_FILE_NUMBER + 1;
+        let added = |table: TableMeta| VersionEdit { added: vec![(0, table)], ..VersionEdit::default() };
+        let long = Slice::from(vec![b'k'; MAX_KEY_LEN + 1]);
+        let good = test_table(3, 5, 9);
+        let refused = [
+            VersionEdit { log_number: Some(past), ..edit() },
+            VersionEdit { next_file_number: Some(past), ..edit() },
+            VersionEdit { last_seqno: Some(MAX_SEQNO + 1), ..edit() },
+            VersionEdit { removed: vec![(0, past)], ..edit() },
+            added(TableMeta { number: past, ..good.clone() }),
+            added(TableMeta { size: past, ..good.clone() }),
+            added(TableMeta { entries: past, ..good.clone() }),
+            added(TableMeta { tombstones: past, ..good.clone() }),
+            added(TableMeta { max_seqno: MAX_SEQNO + 1, ..good.clone() }),
+            added(TableMeta { largest: long, ..good }),
+        ];
+        for edit in refused {
+            assert!(matches!(encode(&edit), Err(Error::InvalidArgument(_))), "{:?}", edit.last_seqno);
+        }
+        let limits = VersionEdit {
+            log_number: Some(MAX_FILE_NUMBER),
+            next_file_number: Some(MAX_FILE_NUMBER),
+            last_seqno: Some(MAX_SEQNO),
+            ..VersionEdit::default()
+        };
+        assert_eq!(decode(&encode(&limits).unwrap()), Ok(limits));
     }
 
     #[test]
     fn a_cut_edit_never_decodes_to_the_whole() {
         // Catches a decoder that takes the end of the bytes for the end of a table.
-        let bytes = encode(&edit());
+        let bytes = encode(&edit()).unwrap();
         for len in 0..bytes.len() {
             assert_ne!(decode(&bytes[..len]), Ok(edit()), "{len} bytes");
         }
@@ -130,7 +187,7 @@ mod tests {
         fn random_bytes_never_panic_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             // Catches unchecked lengths: what decodes must encode to something that decodes to the same.
             if let Ok(edit) = decode(&bytes) {
-                prop_assert_eq!(decode(&encode(&edit)), Ok(edit));
+                prop_assert_eq!(decode(&encode(&edit).unwrap()), Ok(edit));
             }
         }
     }

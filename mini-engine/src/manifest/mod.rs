@@ -22,6 +22,7 @@ pub(crate) mod test_tables;
 mod tests;
 mod version;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -83,6 +84,8 @@ pub(crate) struct Loaded {
     pub(crate) state: ManifestState,
     /// Whether the last record was torn and dropped.
     pub(crate) tail_dropped: bool,
+    /// Its bytes.
+    pub(crate) tail_bytes: u64,
 }
 
 /// Reads the manifest that `CURRENT` of `dir` names; `None` if there is no `CURRENT`.
@@ -113,7 +116,36 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
     // The first record was synced before `CURRENT` named the file, so without it this is damage and no tear.
     let missing =
         || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
-    Ok(Some(Loaded { number, state: state.ok_or_else(missing)?, tail_dropped }))
+    Ok(Some(Loaded { number, state: state.ok_or_else(missing)?, tail_dropped, tail_bytes: (bytes.len() - at) as u64 }))
+}
+
+/// Whether, after `error` of a [`Manifest::create`], `CURRENT` is what it was `before`: then nothing that was made for
+/// the new manifest is referred to, and it may be removed.
+pub(crate) fn is_still_current(fs: &dyn FileSystem, dir: &Path, before: Option<u64>, error: &Error) -> bool {
+    // A rename that the device failed may be on the device nevertheless.
+    let unknown = matches!(error, Error::Io { op: "rename", .. }) && !error.is_want_of_space();
+    !unknown && current::load(fs, dir).is_ok_and(|now| now == before)
+}
+
+/// Makes the manifest `number` durable with the content `bytes`, and then current.
+fn publish(fs: &dyn FileSystem, dir: &Path, file: &dyn File, number: u64, bytes: &[u8]) -> Result<()> {
+    let path = dir.join(manifest_name(number));
+    file.write_all_at(bytes, 0).map_err(Error::io("write", &path))?;
+    file.sync().map_err(Error::io("sync", &path))?;
+    fs.sync_dir(dir).map_err(Error::io("sync", dir))?;
+    current::store(fs, dir, number)
+}
+
+/// Removes what [`publish`] made of manifest `number`. What cannot be removed is the next open's orphan.
+fn remove_unpublished(fs: &dyn FileSystem, dir: &Path, number: u64) {
+    for name in [CURRENT_TMP.to_owned(), manifest_name(number)] {
+        match fs.remove(&dir.join(&name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                tracing::warn!(name, %error, "could not remove a manifest that was not completed");
+            }
+            _ => {}
+        }
+    }
 }
 
 fn read_manifest(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
@@ -152,24 +184,27 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     /// Writes `state` as the first record of a new manifest and makes it current. On an error the old `CURRENT` or the
-    /// new one is in force, both with a synced manifest behind it.
+    /// new one is in force, both with a synced manifest behind it. If it is the old one, the new file is removed.
     pub(crate) fn create(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
         numbers: Arc<FileNumbers>,
         state: ManifestState,
     ) -> Result<Manifest> {
-        let number = numbers.allocate();
+        let number = numbers.allocate()?;
+        let before = current::load(&*fs, dir)?;
         let state = ManifestState { next_file_number: numbers.next(), ..state };
         let path = dir.join(manifest_name(number));
         let mut bytes = frame::header(number);
-        let first = frame::frame(number, bytes.len() as u64, &edit::encode(&state.as_edit()))?;
+        let first = frame::frame(number, bytes.len() as u64, &edit::encode(&state.as_edit())?)?;
         bytes.extend_from_slice(&first);
         let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
-        file.write_all_at(&bytes, 0).map_err(Error::io("write", &path))?;
-        file.sync().map_err(Error::io("sync", &path))?;
-        fs.sync_dir(dir).map_err(Error::io("sync", dir))?;
-        current::store(&*fs, dir, number)?;
+        let published = publish(&*fs, dir, &*file, number, &bytes);
+        published.inspect_err(|error| {
+            if is_still_current(&*fs, dir, before, error) {
+                remove_unpublished(&*fs, dir, number);
+            }
+        })?;
         let len = bytes.len() as u64;
         let rollover_at = ROLLOVER_BYTES.max(len.saturating_mul(GROWTH));
         Ok(Manifest { fs, dir: dir.to_path_buf(), numbers, file, number, len, rollover_at, state, failed: false })
@@ -210,7 +245,7 @@ impl Manifest {
 
     fn write(&mut self, edit: &VersionEdit) -> Result<()> {
         let path = self.path();
-        let frame = frame::frame(self.number, self.len, &edit::encode(edit))?;
+        let frame = frame::frame(self.number, self.len, &edit::encode(edit)?)?;
         self.file.write_all_at(&frame, self.len).map_err(Error::io("write", &path))?;
         self.file.sync().map_err(Error::io("sync", &path))?;
         self.len += frame.len() as u64;

@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::error::{Error, Result};
 use crate::{table, wal};
 
 /// No file number is above this, so that counting on never overflows.
@@ -86,9 +87,15 @@ impl FileNumbers {
     }
 
     /// A number that nobody else gets.
-    pub(crate) fn allocate(&self) -> u64 {
+    ///
+    /// # Errors
+    /// [`Error::Full`] once they are used up: a name or an edit with a higher one could not be read back.
+    pub(crate) fn allocate(&self) -> Result<u64> {
+        // Below the limit, so that the number after it can still be recorded as the next one.
+        let following = |number: u64| (number < MAX_FILE_NUMBER).then(|| number + 1);
         // Relaxed: only uniqueness matters; the files themselves are published by other means.
-        self.0.fetch_add(1, Ordering::Relaxed)
+        let allocated = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, following);
+        allocated.map_err(|_| Error::Full(format!("file numbers are used up: expected one below {MAX_FILE_NUMBER}")))
     }
 
     /// The number that would be given out next.
@@ -100,6 +107,17 @@ impl FileNumbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_end_before_they_reach_what_no_name_or_edit_may_hold() {
+        // Catches a counter that runs past the limit: the next open would refuse what this one wrote.
+        let numbers = FileNumbers::starting_at(MAX_FILE_NUMBER - 1);
+        assert_eq!(numbers.allocate().unwrap(), MAX_FILE_NUMBER - 1);
+        for _ in 0..2 {
+            assert!(matches!(numbers.allocate(), Err(Error::Full(_))));
+            assert_eq!(numbers.next(), MAX_FILE_NUMBER);
+        }
+    }
 
     #[test]
     fn only_our_own_spelling_of_a_name_is_ours() {

@@ -144,7 +144,7 @@ impl Writer {
     /// must be done.
     ///
     /// # Errors
-    /// [`Error::Io`]; a file that is left behind then has no valid frame.
+    /// [`Error::Io`]; the file is removed then, if it can be. One that is left behind has no valid frame.
     pub(crate) fn create(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -155,10 +155,8 @@ impl Writer {
         let path = dir.join(file_name(number));
         let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
         let identity = Identity { number, salt: random_salt(number) };
-        file.write_all_at(&identity.encode_header(), 0).map_err(Error::io("write", &path))?;
-        // Synced before the first frame: so a header that is missing or torn means a log without frames, always.
-        file.sync().map_err(Error::io("sync", &path))?;
-        fs.sync_dir(dir).map_err(Error::io("sync", dir))?;
+        let started = start(fs, dir, &*file, &path, identity);
+        started.inspect_err(|_| remove_unused(fs, &path))?;
         counters.wal_bytes.add(SEGMENT_HEADER_LEN as u64);
         let segment = Segment {
             file,
@@ -207,6 +205,21 @@ impl Writer {
             self.frame = Vec::new();
         }
         Ok(end)
+    }
+}
+
+/// Makes the header and the name of a new log durable.
+fn start(fs: &dyn FileSystem, dir: &Path, file: &dyn File, path: &Path, identity: Identity) -> Result<()> {
+    file.write_all_at(&identity.encode_header(), 0).map_err(Error::io("write", path))?;
+    // Synced before the first frame: so a header that is missing or torn means a log without frames, always.
+    file.sync().map_err(Error::io("sync", path))?;
+    fs.sync_dir(dir).map_err(Error::io("sync", dir))
+}
+
+/// Removes a log that nobody will write to: each try to open a database on a full disk would leave one more.
+fn remove_unused(fs: &dyn FileSystem, path: &Path) {
+    if let Err(error) = fs.remove(path) {
+        tracing::warn!(file = %path.display(), %error, "could not remove a log that was not completed");
     }
 }
 

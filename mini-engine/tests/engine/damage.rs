@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::sync::Arc;
 
+use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Error};
 use tempfile::TempDir;
 
-use crate::hook::{Answer, HookFs, Op, files};
+use crate::hook::{Answer, HookFs, Op, files, position};
 use crate::recovery::{copy, cut, keys, the_file};
 
 #[test]
@@ -154,10 +156,75 @@ fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
     drop(db);
     let (table, manifest) = (the_file(dir.path(), ".sst"), the_file(dir.path(), "MANIFEST"));
     cut(&manifest, 1);
-    let db = Db::open(dir.path()).unwrap();
-    assert!(db.recovery().manifest_tail_dropped);
+    let torn = copy(dir.path());
+    let hook = HookFs::new();
+    let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
+    assert!(db.recovery().manifest_tail_dropped && db.recovery().manifest_tail_bytes > 0);
+    // The name is durable before the manifest that has no tear, and so no suspects, any more.
+    let events = hook.take();
+    let renamed = position(&events, 0, Op::RenameTo, ".sst.aside");
+    assert_eq!(events[renamed + 1].op, Op::SyncDir);
+    assert!(renamed < position(&events, 0, Op::Create, "MANIFEST"));
     let aside = table.with_extension("sst.aside");
     assert_eq!(db.recovery().set_aside, std::slice::from_ref(&aside));
     assert!(aside.exists() && !table.exists());
     assert_eq!(keys(&db), ["a"]);
+    let content = fs::read(&aside).unwrap();
+    for index in 0..events.len() as u64 {
+        let dir = copy(torn.path());
+        let faults = FaultFs::new(Arc::new(StdFs));
+        faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
+        drop(Db::builder(dir.path()).file_system(Arc::new(faults)).open());
+        assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"], "operation {index}");
+        let aside = dir.path().join(aside.file_name().unwrap());
+        assert!(fs::read(aside).is_ok_and(|found| found == content), "operation {index}");
+    }
+}
+
+#[test]
+fn a_stray_file_with_a_number_out_of_reach_is_refused_before_anything_is_written() {
+    // Catches a counter that goes on above it, past what an edit may hold: the next open would refuse the manifest.
+    for stray in
+        ["9223372036854775807.sst", "9223372036854775806.log", "MANIFEST-9223372036854775000", "99999999999.log.aside"]
+    {
+        let dir = TempDir::new().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        db.insert("a", "1").unwrap();
+        drop(db);
+        fs::write(dir.path().join(stray), "stray").unwrap();
+        let listing = files(dir.path(), "");
+        let error = Db::open(dir.path()).unwrap_err();
+        assert!(matches!(&error, Error::Corruption { file, .. } if file == dir.path()), "{stray}: {error}");
+        assert_eq!(files(dir.path(), ""), listing, "{stray}");
+        fs::remove_file(dir.path().join(stray)).unwrap();
+        assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"], "{stray}");
+    }
+}
+
+#[test]
+fn an_open_that_fails_before_it_counts_leaves_no_file_behind() {
+    // Catches tries to open a database on a full disk that each take more of it.
+    let original = TempDir::new().unwrap();
+    let db = Db::open(original.path()).unwrap();
+    db.insert("a", "1").unwrap();
+    drop(db);
+    let before = files(original.path(), "");
+    let renamed = {
+        let (dir, hook) = (copy(original.path()), HookFs::new());
+        drop(Db::builder(dir.path()).file_system(hook.arc()).open().unwrap());
+        let events = hook.take();
+        // A rename is recorded twice.
+        position(&events, 0, Op::Rename, "CURRENT") as u64
+    };
+    assert!(renamed > 10, "only {renamed} operations before the rename");
+    for index in 0..=renamed {
+        for fault in [Fault::StorageFull, Fault::ShortWrite] {
+            let dir = copy(original.path());
+            let faults = FaultFs::new(Arc::new(StdFs));
+            faults.fail_mutation(index, fault, Repeat::Once);
+            Db::builder(dir.path()).file_system(Arc::new(faults)).open().unwrap_err();
+            assert_eq!(files(dir.path(), ""), before, "operation {index}, {fault:?}");
+            assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"]);
+        }
+    }
 }

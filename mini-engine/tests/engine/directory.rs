@@ -1,11 +1,14 @@
 //! Directories that are no database, not yet one, not one any more, or a newer one.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::sync::Arc;
 
+use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Error};
 use tempfile::TempDir;
 
-use crate::hook::files;
+use crate::hook::{Answer, Event, HookFs, Op, files, position};
 
 #[test]
 fn a_directory_that_is_not_a_database_is_refused_and_left_alone() {
@@ -110,4 +113,98 @@ fn files_of_others_in_a_database_are_left_alone() {
     for name in ["notes.txt", "1.log", "000001.sst.bak"] {
         assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), "mine");
     }
+}
+
+/// The name of the directory that a test works in.
+fn name_of(dir: &TempDir) -> String {
+    dir.path().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn rule_4_the_name_of_a_directory_is_synced_by_each_open_until_there_is_a_database() {
+    // Catches a directory whose name a power cut takes away, with all synced writes in it: made by an open that ended
+    // before it synced the name, or by somebody else.
+    for made_by_open in [true, false] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let (above, path) = (name_of(&dir), dir.path().join("db"));
+        if made_by_open {
+            let above = above.clone();
+            fs.set(
+                move |event| if event.is(Op::SyncDir, &above) { Answer::Fail(ErrorKind::Other) } else { Answer::Go },
+            );
+            assert!(matches!(Db::builder(&path).file_system(fs.arc()).open(), Err(Error::Io { op: "sync", .. })));
+            assert!(path.exists());
+            fs.clear();
+            fs.take();
+        } else {
+            fs::create_dir(&path).unwrap();
+        }
+        Db::builder(&path).file_system(fs.arc()).open().unwrap();
+        let events = fs.take();
+        let named = position(&events, 0, Op::SyncDir, &above);
+        assert!(named < position(&events, 0, Op::Create, ""), "{events:?}");
+    }
+}
+
+#[test]
+fn rule_4_directories_above_are_created_one_by_one_each_synced_before_the_next() {
+    // Catches a chain of directories of which a later open believes the upper ones durable, since they are there.
+    let names = ["a", "b", "c"];
+    let count = {
+        let faults = FaultFs::new(Arc::new(StdFs));
+        let dir = TempDir::new().unwrap();
+        Db::builder(dir.path().join("a/b/c")).file_system(Arc::new(faults.clone())).open().unwrap();
+        faults.mutations()
+    };
+    for index in 0..=count {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("a/b/c");
+        let faults = FaultFs::new(Arc::new(StdFs));
+        faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
+        let fs = HookFs::over(Arc::new(faults.clone()));
+        drop(Db::builder(&path).file_system(fs.arc()).open());
+        faults.heal();
+        drop(Db::builder(&path).file_system(fs.arc()).open().unwrap());
+        let events = fs.take();
+        let mut above = name_of(&dir);
+        for (at, name) in names.iter().enumerate() {
+            let created = events.iter().rposition(|event| *event == named(Op::CreateDir, name)).expect("created");
+            let synced =
+                created + events[created..].iter().position(|event| *event == named(Op::SyncDir, &above)).unwrap();
+            let next = match names.get(at + 1) {
+                Some(next) => events.iter().position(|event| *event == named(Op::CreateDir, next)).unwrap(),
+                None => events.iter().position(|event| event.is(Op::RenameTo, "CURRENT")).unwrap(),
+            };
+            assert!(synced < next, "operation {index}, {name}: {events:?}");
+            above = (*name).to_owned();
+        }
+    }
+}
+
+fn named(op: Op, name: &str) -> Event {
+    Event { op, name: name.to_owned() }
+}
+
+#[test]
+fn a_directory_above_that_may_not_be_read_is_no_reason_to_refuse_the_one_below() {
+    // Catches a database that cannot be made in `/home/me`, since `/home` may be passed through and not be listed.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let above = name_of(&dir);
+    let path = dir.path().join("db");
+    fs::create_dir(&path).unwrap();
+    fs.set(move |event| match event.is(Op::SyncDir, &above) {
+        true => Answer::Fail(ErrorKind::PermissionDenied),
+        false => Answer::Go,
+    });
+    Db::builder(&path).file_system(fs.arc()).open().unwrap();
+}
+
+#[test]
+fn the_top_of_a_fresh_file_system_may_become_a_database() {
+    // Catches `lost+found` taken for somebody's file, in a directory of which nothing else is used.
+    let dir = TempDir::new().unwrap();
+    fs::create_dir(dir.path().join("lost+found")).unwrap();
+    Db::open(dir.path()).unwrap().insert("a", "1").unwrap();
+    assert!(Db::open(dir.path()).unwrap().contains_key("a").unwrap());
+    assert_eq!(files(dir.path(), "lost+found"), ["lost+found"]);
 }

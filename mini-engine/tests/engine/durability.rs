@@ -72,8 +72,41 @@ fn rule_5_log_n_is_synced_before_log_n_plus_1_acknowledges_a_synced_write() {
     // Once is enough.
     put(&db, "c", Durability::Synced).unwrap();
     assert_eq!(count(&fs.take(), Op::Sync, &old), 0);
-    // A persist without a write of its own syncs earlier logs too.
-    fs.clear();
+}
+
+#[test]
+fn rule_5_a_log_is_needed_until_the_edit_that_replaces_it_is_durable() {
+    // Catches a log given up when its table is there: a power cut before the edit is durable brings the log back, with
+    // a synced write of the next log behind writes that were never synced.
+    for step in [Op::Write, Op::Sync] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let db = open(&dir, &fs);
+        db.insert("a", "1").unwrap();
+        let old = files(dir.path(), ".log").pop().unwrap();
+        let (arrived, arrivals) = mpsc::channel();
+        let (go, goes) = mpsc::channel::<()>();
+        let goes = Mutex::new(goes);
+        fs.set(move |event| {
+            if event.is(step, "MANIFEST") {
+                arrived.send(()).unwrap();
+                // The end of the channel lets every later one pass.
+                let _ = goes.lock().unwrap().recv();
+            }
+            Answer::Go
+        });
+        std::thread::scope(|scope| {
+            let flush = scope.spawn(|| db.flush());
+            arrivals.recv().unwrap();
+            let new = files(dir.path(), ".log").pop().unwrap();
+            assert_ne!(old, new);
+            fs.take();
+            put(&db, "b", Durability::Synced).unwrap();
+            let events = fs.take();
+            drop(go);
+            assert!(position(&events, 0, Op::Sync, &old) < position(&events, 0, Op::Sync, &new), "{events:?}");
+            flush.join().unwrap().unwrap();
+        });
+    }
 }
 
 #[test]
@@ -205,6 +238,59 @@ fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
     }
     assert_eq!(results.iter().filter(|result| matches!(result, Err(Error::Io { .. }))).count(), 1);
     assert!(matches!(put(&db, "later", Durability::Synced), Err(Error::ReadOnly { .. })));
+}
+
+#[test]
+fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged_as_synced() {
+    // Catches a writer that waited behind the failed sync and then syncs its own log, which would succeed: the log
+    // before it was flushed meanwhile, so that nothing else stops it.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = open(&dir, &fs);
+    let old = files(dir.path(), ".log").pop().unwrap();
+    let (arrived, arrivals) = mpsc::channel();
+    let (go, goes) = mpsc::channel::<()>();
+    let goes = Mutex::new(goes);
+    let name = old.clone();
+    fs.set(move |event| {
+        if event.is(Op::Sync, &name) {
+            arrived.send(()).unwrap();
+            let _ = goes.lock().unwrap().recv();
+            return Answer::Fail(ErrorKind::Other);
+        }
+        Answer::Go
+    });
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| put(&db, "a", Durability::Synced));
+        arrivals.recv().unwrap();
+        db.flush().unwrap();
+        fs.take();
+        let second = scope.spawn(|| put(&db, "b", Durability::Synced));
+        // Written, so past every check but the one before its sync.
+        while db.get("b").unwrap().is_none() && !second.is_finished() {
+            std::thread::yield_now();
+        }
+        drop(go);
+        let first = first.join().unwrap();
+        assert!(matches!(first, Err(Error::Io { op: "sync", .. })), "{first:?}");
+        let second = second.join().unwrap();
+        assert!(matches!(second, Err(Error::ReadOnly { .. })), "{second:?}");
+    });
+    let synced = fs.take();
+    assert_eq!(count(&synced, Op::Sync, ".log"), 0, "{synced:?}");
+}
+
+#[test]
+fn close_syncs_the_logs_when_its_flush_failed() {
+    // Catches a close that leaves buffered writes to a power cut, though the logs could have kept them.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = open(&dir, &fs);
+    db.insert("a", "1").unwrap();
+    let log = files(dir.path(), ".log").pop().unwrap();
+    fs.set(|event| if event.is(Op::Create, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+    fs.take();
+    assert!(matches!(db.close(), Err(Error::Io { .. })));
+    let events = fs.take();
+    assert_eq!(count(&events, Op::Sync, &log), 1, "{events:?}");
 }
 
 #[test]

@@ -19,8 +19,9 @@ pub(crate) enum Op {
     Rename,
     RenameTo,
     Remove,
-    /// The name is empty.
+    /// The name is the directory's.
     SyncDir,
+    CreateDir,
 }
 
 /// An operation and the name of its file.
@@ -42,6 +43,8 @@ impl Event {
 pub(crate) enum Answer {
     Go,
     Fail(ErrorKind),
+    /// Fail with this error number of the system.
+    FailOs(i32),
     /// A write of at most this many bytes.
     Short(usize),
 }
@@ -123,8 +126,10 @@ impl HookFs {
 
     fn run<T>(&self, op: Op, path: &Path, real: impl FnOnce() -> Result<T>) -> Result<T> {
         let (answer, event) = self.ask(op, path);
-        if let Answer::Fail(kind) = answer {
-            return Err(Error::from(kind));
+        match answer {
+            Answer::Fail(kind) => return Err(Error::from(kind)),
+            Answer::FailOs(number) => return Err(Error::from_raw_os_error(number)),
+            Answer::Go | Answer::Short(_) => {}
         }
         self.record(event, real())
     }
@@ -167,11 +172,11 @@ impl FileSystem for HookFs {
     }
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        self.shared.inner.create_dir_all(dir)
+        self.run(Op::CreateDir, dir, || self.shared.inner.create_dir_all(dir))
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.run(Op::SyncDir, Path::new(""), || self.shared.inner.sync_dir(dir))
+        self.run(Op::SyncDir, dir, || self.shared.inner.sync_dir(dir))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
@@ -206,6 +211,7 @@ impl File for HookFile {
             Answer::Go => buf.len(),
             Answer::Short(len) => len.min(buf.len()),
             Answer::Fail(kind) => return Err(Error::from(kind)),
+            Answer::FailOs(number) => return Err(Error::from_raw_os_error(number)),
         };
         self.fs.record(event, self.file.write_at(&buf[..len], offset))
     }

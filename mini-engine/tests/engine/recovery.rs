@@ -173,6 +173,27 @@ fn rule_2_whole_frames_missing_at_the_end_of_an_older_log_are_noticed() {
 }
 
 #[test]
+fn rule_2_a_recorded_sync_speaks_for_every_log_before_the_stop() {
+    // Catches the loss of synced frames blamed on the empty log behind them, of which no sync is recorded.
+    for synced in ["", "a"] {
+        let dir = TempDir::new().unwrap();
+        let logs = three_logs(dir.path(), synced);
+        // Two frames of one length after the header in the first log, one in the second. Only "d" is left.
+        let len = |log: usize| fs::metadata(&logs[log]).unwrap().len();
+        let frame = len(0) - len(1);
+        cut(&logs[0], 2 * frame);
+        cut(&logs[1], frame);
+        match (synced, Db::open(dir.path())) {
+            ("", Ok(db)) => assert_eq!((keys(&db).len(), db.recovery().set_aside.len()), (0, 1)),
+            ("a", Err(error)) => {
+                assert!(matches!(&error, Error::Corruption { file, .. } if *file == logs[0]), "{error}")
+            }
+            (_, result) => panic!("{synced:?}: {:?}", result.map(|db| keys(&db))),
+        }
+    }
+}
+
+#[test]
 fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
     // Catches a tear left in front of newer logs: their synced writes would make it look like corruption.
     let dir = TempDir::new().unwrap();
@@ -186,6 +207,8 @@ fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
     let synced = position(&events, truncated, Op::Sync, torn);
     let aside = position(&events, synced, Op::RenameTo, ".log.aside");
     let named = position(&events, aside, Op::SyncDir, "");
+    // Tables sync the directory as well, and those after it.
+    assert!(named < position(&events, 0, Op::Create, ".sst"));
     assert!(named < position(&events, 0, Op::Create, ".log"));
     assert!(named < position(&events, 0, Op::Write, "MANIFEST"));
     assert_eq!(keys(&db), ["a", "b"]);

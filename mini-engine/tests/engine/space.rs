@@ -79,6 +79,27 @@ fn rule_8_a_flush_without_space_is_reported_to_who_asked_for_it_and_done_later()
     assert_eq!(files(dir.path(), ".sst").len(), 2);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_flush_without_file_handles_is_done_later() {
+    // Catches a database that is read-only for good since another part of the process had many files open for a moment.
+    for number in [23, 24] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+        fs.set(move |event| if event.is(Op::Create, ".sst") { Answer::FailOs(number) } else { Answer::Go });
+        db.insert("a", "1").unwrap();
+        let error = db.flush().unwrap_err();
+        assert!(matches!(&error, Error::Io { source, .. } if source.raw_os_error() == Some(number)), "{error}");
+        db.insert("b", "2").unwrap();
+        fs.clear();
+        while db.metrics().flushes == 0 {
+            std::thread::yield_now();
+        }
+        db.close().unwrap();
+        assert_eq!(Db::open(dir.path()).unwrap().recovery().batches_replayed, 0);
+    }
+}
+
 #[test]
 fn rule_8_a_merge_without_space_keeps_its_inputs_and_is_done_later() {
     // Catches inputs that go before the output is there, a merge that is never tried again, and writers that wait for a

@@ -72,6 +72,22 @@ fn many_bad_lines_are_counted_and_only_the_first_are_printed() {
     assert!(said.ends_with("480 more lines rejected\nimported 1 line, rejected 500\n"), "{said}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn bad_lines_are_counted_also_when_the_import_fails() {
+    // Catches a failure that hides how many lines before it were bad, beyond those that are printed.
+    let room = Room::new();
+    let input = "bad\n".repeat(30) + "a\t1\n";
+    let mut command = room.command("import", &["-", "--synced", "--batch", "31"]);
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let mut child = command.stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped()).spawn().expect("spawn");
+    child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("write");
+    let output = child.wait_with_output().expect("wait");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("stdin: 10 more lines rejected\nimported 1 line, rejected 30\n"), "{said}");
+}
+
 #[test]
 fn a_key_past_its_limit_is_a_bad_line_and_one_at_its_limit_is_not() {
     // Catches a limit off by one, a truncated length, and a batch damaged by the refused record.

@@ -3,5 +3,6 @@
 mod commands;
 mod import;
 mod process;
+mod recovered;
 mod refused;
 mod scan;

@@ -137,6 +137,14 @@ impl<'a> Import<'a> {
     }
 
     fn run(&mut self) -> Result<(), Failure> {
+        let outcome = self.store_all();
+        // Also after a failure: how much of the input was bad may be what explains it.
+        self.rejects.finish();
+        outcome
+    }
+
+    /// Stores the records of all lines, up to the first failure.
+    fn store_all(&mut self) -> Result<(), Failure> {
         let outcome = loop {
             match self.step() {
                 Ok(true) => {}
@@ -151,7 +159,6 @@ impl<'a> Import<'a> {
             // Lines before the one that could not be read, or that `--strict` stopped at, are as good as any.
             self.store()?;
         }
-        self.rejects.finish();
         outcome
     }
 

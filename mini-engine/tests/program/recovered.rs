@@ -1,0 +1,96 @@
+//! What the program says of a database that was not left in order.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Stdio};
+
+use crate::process::{Room, names};
+
+/// The newest file of the database whose name contains `part`.
+fn newest(database: &Path, part: &str) -> PathBuf {
+    let name = names(database).into_iter().rfind(|name| name.to_string_lossy().contains(part)).expect("a file");
+    database.join(name)
+}
+
+/// An import that has stored `lines` and waits for more. In a process of its own: a lock held by this one could pass to
+/// any process that another test starts just then.
+fn importing(room: &Room, lines: &[&str]) -> (Child, ChildStdin) {
+    let mut command = room.command("import", &["-", "--synced", "--batch", "1"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("spawn");
+    let mut stdin = child.stdin.take().expect("piped");
+    let mut acks = BufReader::new(child.stdout.take().expect("piped")).lines();
+    for line in lines {
+        writeln!(stdin, "{line}").expect("write");
+        acks.next().expect("an ack").expect("text");
+    }
+    (child, stdin)
+}
+
+fn kill(mut child: Child) {
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+}
+
+fn cut(path: &Path, bytes: u64) {
+    let file = fs::File::options().write(true).open(path).expect("open");
+    file.set_len(file.metadata().expect("metadata").len() - bytes).expect("cut");
+}
+
+/// What `count` says of it once, and that it prints the records and then has nothing to say any more.
+#[track_caller]
+fn said_once(room: &Room, records: &str) -> String {
+    let ran = room.run::<&str>("count", &[]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), records.as_bytes()), "{ran:?}");
+    assert_eq!(room.run::<&str>("count", &[]).stderr, "");
+    ran.stderr
+}
+
+#[test]
+fn a_clean_open_says_nothing() {
+    // Catches words on stderr that scripts take for an error.
+    let room = Room::holding("a\t1\n");
+    assert_eq!(room.run::<&str>("count", &[]).stderr, "");
+    // A replay that lost nothing is nothing to speak of.
+    let (child, _stdin) = importing(&room, &["b\t2"]);
+    kill(child);
+    assert_eq!(said_once(&room, "2\n"), "");
+}
+
+#[test]
+fn a_torn_log_is_told_with_its_place_and_size() {
+    // Catches writes that vanish without a word.
+    let room = Room::new();
+    let (child, _stdin) = importing(&room, &["a\tvalue", "b\tvalue"]);
+    kill(child);
+    let log = newest(&room.database(), ".log");
+    let len = fs::metadata(&log).expect("metadata").len();
+    cut(&log, 3);
+    let said = said_once(&room, "1\n");
+    let offset = said.split("at offset ").nth(1).and_then(|rest| rest.split(',').next()).expect("an offset");
+    let dropped = len - 3 - offset.parse::<u64>().expect("a number");
+    assert!(said.starts_with(&log.display().to_string()) && said.lines().count() == 1, "{said}");
+    assert!(said.contains(&format!("dropped {dropped} bytes")), "{said}");
+}
+
+#[test]
+fn a_torn_manifest_and_what_is_set_aside_are_told() {
+    // Catches a file that is renamed behind the back of who looks after the database.
+    let room = Room::new();
+    let (mut child, stdin) = importing(&room, &["a\t1"]);
+    let log = newest(&room.database(), ".log");
+    let held = fs::read(&log).expect("read");
+    drop(stdin);
+    assert!(child.wait().expect("wait").success());
+    // As if the log had stayed and the edit that replaces it had been cut short.
+    fs::write(&log, held).expect("write");
+    cut(&newest(&room.database(), "MANIFEST"), 1);
+    let table = newest(&room.database(), ".sst");
+    let bytes = fs::metadata(&table).expect("metadata").len();
+    let said = said_once(&room, "1\n");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].starts_with(&room.database().display().to_string()) && lines[0].contains(" bytes"), "{said}");
+    assert!(lines[1].starts_with(&format!("{}.aside: ", table.display())), "{said}");
+    assert!(lines[1].contains(&format!("a file of {bytes} bytes")), "{said}");
+}
