@@ -189,9 +189,7 @@ impl Arena {
     fn refill(&self, shard: usize, short: Chunk, words: u32, tail: u32, size: u64) -> Option<u32> {
         let shard = &self.shards[shard];
         let mark = Chunk::REFILLING.pack();
-        // ORDERING(arena.chunk.read): Acquire; pairs with the stores below, for the one that puts the chunk back.
-        let acquire = ord("arena.chunk.read", Ordering::Acquire);
-        let claim = shard.chunk.compare_exchange(short.pack(), mark, acquire, Ordering::Relaxed);
+        let claim = shard.chunk.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed);
         if claim.is_err() {
             // The shard changed meanwhile: it may have room, or be refilling in other hands.
             return match Self::bump(&shard.chunk, words) {
@@ -200,8 +198,8 @@ impl Arena {
             };
         }
         let Some(piece) = self.extend(words, tail, size) else {
-            // ORDERING(arena.chunk): Release, see below: what was acquired with the chunk is passed on with it.
-            shard.chunk.store(short.pack(), ord("arena.chunk", Ordering::Release));
+            // A swap and not a store: so what was released with the chunk is still acquired with it.
+            shard.chunk.swap(short.pack(), Ordering::Relaxed);
             return None;
         };
         // The range often grows right behind the old chunk; then its rest is no waste.

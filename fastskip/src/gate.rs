@@ -41,9 +41,9 @@ impl Gate {
     /// (in 2^43); every success needs its [`leave`](Self::leave).
     #[inline]
     pub(crate) fn enter(&self, attempts: u64) -> Result<u64, (Refusal, Left)> {
-        // ORDERING(gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss what the
-        // freezing thread did before, such as publishing the next table.
-        if self.0.load(ord("gate.enter", Ordering::Acquire)) & FROZEN != 0 {
+        // ORDERING(gate.look, gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss
+        // what the freezing thread did before, such as publishing the next table.
+        if self.0.load(ord("gate.look", Ordering::Acquire)) & FROZEN != 0 {
             self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
             return Err((Refusal::Frozen, Left::Open));
         }

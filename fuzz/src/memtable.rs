@@ -1,39 +1,53 @@
 //! `Memtable` against a map of versions.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::ops::Bound;
 
-use fastskip::{InsertError, Kind, Lookup, Memtable, Op, Version};
+use fastskip::{FrozenVersions, Hold, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, Version};
 
+use crate::Met;
 use crate::input::Input;
+use crate::limits::{Limits, Size, mean, too_large};
+use crate::record::Record;
 
 /// What an input can ask of a memtable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "each is the method of that name, or says what becomes of a reservation")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is the method of that name, or says what becomes of a reservation or a cursor")]
 pub enum MemtableOp {
     Put,
     Delete,
     Apply,
     DropReservation,
+    LongestKey,
+    TooLarge,
     Get,
     Range,
     Seek,
     SeekForPrev,
+    WalkCursor,
+    Compare,
     Freeze,
+    Replace,
 }
 
 impl MemtableOp {
     /// Every operation.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::Put,
         Self::Delete,
         Self::Apply,
         Self::DropReservation,
+        Self::LongestKey,
+        Self::TooLarge,
         Self::Get,
         Self::Range,
         Self::Seek,
         Self::SeekForPrev,
+        Self::WalkCursor,
+        Self::Compare,
         Self::Freeze,
+        Self::Replace,
     ];
 }
 
@@ -43,25 +57,29 @@ type Model = BTreeMap<(Vec<u8>, Reverse<u64>), Option<Vec<u8>>>;
 struct Pair {
     memtable: Memtable,
     model: Model,
-    max_entries: usize,
+    limits: Limits,
+    attempts: usize,
+    /// Set once the memtable is frozen: what it was then must be what it is.
+    frozen: Option<FrozenVersions>,
+    record: Record<MemtableOp>,
 }
 
-/// Runs the operations that `input` stands for. The first byte chooses a limit.
+/// Runs the operations that `input` stands for. The first bytes choose the settings.
 ///
 /// # Panics
 /// If the memtable and the map differ.
-pub fn memtable_ops(input: &[u8]) -> BTreeSet<MemtableOp> {
+pub fn memtable_ops(input: &[u8]) -> Met {
     let mut input = Input::new(input);
-    let max_entries = input.choose(&[0, 1, 7, 40]);
-    let mut pair = Pair::new(max_entries);
-    let mut met = BTreeSet::new();
+    let limits = Limits::choose(&mut input);
+    let memtable = limits.table(Memtable::builder());
+    let mut pair = Pair { memtable, model: Model::new(), limits, attempts: 0, frozen: None, record: Record::new() };
     while !input.is_empty() {
         let op = input.choose(&MemtableOp::ALL);
-        met.insert(op);
+        pair.record.meet(op);
         pair.run(op, &mut input);
     }
     pair.compare();
-    met
+    pair.record.names()
 }
 
 /// Few numbers, so that they collide, and the largest.
@@ -69,40 +87,58 @@ fn seqno(input: &mut Input<'_>) -> u64 {
     input.choose(&[0, 1, 2, 3, 4, 5, 6, 7, u64::MAX])
 }
 
+/// Writing.
 impl Pair {
-    fn new(max_entries: usize) -> Self {
-        let memtable = Memtable::builder().shards(2).arena_bytes_per_shard(256).max_entries(max_entries).build();
-        Self { memtable, model: Model::new(), max_entries }
-    }
-
     fn run(&mut self, op: MemtableOp, input: &mut Input<'_>) {
         match op {
             MemtableOp::Put => {
                 let (key, seqno, value) = (input.key(), seqno(input), input.value());
-                let expected = self.write(&key, seqno, Some(value.clone()));
-                assert_eq!(self.memtable.put(&key, seqno, &value), expected);
+                self.put(&key, seqno, Some(value), input);
             }
             MemtableOp::Delete => {
                 let (key, seqno) = (input.key(), seqno(input));
-                let expected = self.write(&key, seqno, None);
-                assert_eq!(self.memtable.delete(&key, seqno), expected);
+                self.put(&key, seqno, None, input);
             }
             MemtableOp::Apply => self.apply(input),
-            MemtableOp::DropReservation => {
-                let key = input.key();
-                let ops = [Op::Delete { key: &key }, Op::Put { key: &key, value: b"never" }];
-                assert_eq!(self.memtable.reserve(&ops).is_ok(), self.has_room(ops.len()));
+            MemtableOp::DropReservation => self.drop_reservation(&input.key(), input),
+            MemtableOp::LongestKey => self.put(&[input.byte(); MAX_KEY_LEN], 1, None, input),
+            MemtableOp::TooLarge => {
+                self.put(&[0; MAX_KEY_LEN + 1], 1, None, input);
+                if self.limits.memory > 0 {
+                    self.put(&input.key(), 1, Some(too_large().to_vec()), input);
+                }
             }
             MemtableOp::Get => self.get(&input.key(), seqno(input)),
             MemtableOp::Range => self.range(&input.key(), &input.key(), seqno(input)),
             MemtableOp::Seek => self.seek(&input.key(), seqno(input)),
             MemtableOp::SeekForPrev => self.seek_for_prev(&input.key(), seqno(input)),
-            MemtableOp::Freeze => self.freeze(),
+            MemtableOp::WalkCursor => self.walk_cursor(input),
+            MemtableOp::Compare => self.compare(),
+            MemtableOp::Freeze => self.frozen = Some(self.memtable.freeze()),
+            MemtableOp::Replace => self.replace(),
         }
     }
 
-    fn has_room(&self, entries: usize) -> bool {
-        self.max_entries == 0 || self.model.len() + entries <= self.max_entries
+    /// How a reservation is refused, before memory is asked for.
+    fn foretell(&self, sizes: &[Size]) -> Result<(), InsertError> {
+        if self.frozen.is_some() {
+            Err(InsertError::Sealed)
+        } else {
+            self.limits.foretell(&self.memtable.stats(), sizes)
+        }
+    }
+
+    /// Compares how a reservation ended.
+    fn judge(
+        &mut self,
+        op: MemtableOp,
+        foretold: Result<(), InsertError>,
+        found: Result<(), InsertError>,
+        sizes: &[Size],
+    ) {
+        self.attempts += sizes.len();
+        self.limits.judge(foretold, found, &self.memtable.stats(), sizes);
+        self.record.end(op, foretold, found);
     }
 
     fn store(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>) -> bool {
@@ -112,11 +148,21 @@ impl Pair {
     }
 
     /// One write reserves before it looks, so a full table says so even of a version that is there.
-    fn write(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>) -> Result<(), InsertError> {
-        if !self.has_room(1) {
-            return Err(InsertError::Full);
+    fn put(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>, input: &mut Input<'_>) {
+        let sizes = [(key.len(), value.as_ref().map_or(0, Vec::len))];
+        let foretold = self.foretell(&sizes);
+        let memtable = &self.memtable;
+        let found = input.somewhere(|| match &value {
+            Some(value) => memtable.put(key, seqno, value),
+            None => memtable.delete(key, seqno),
+        });
+        let reserved = if found == Err(InsertError::DuplicateKey) { Ok(()) } else { found };
+        self.judge(MemtableOp::Put, foretold, reserved, &sizes);
+        if reserved.is_ok() {
+            let expected = if self.store(key, seqno, value) { Ok(()) } else { Err(InsertError::DuplicateKey) };
+            assert_eq!(found, expected);
+            self.record.end(MemtableOp::Put, expected, found);
         }
-        if self.store(key, seqno, value) { Ok(()) } else { Err(InsertError::DuplicateKey) }
     }
 
     fn apply(&mut self, input: &mut Input<'_>) {
@@ -124,23 +170,56 @@ impl Pair {
             .map(|_| (input.key(), (!input.byte().is_multiple_of(3)).then(|| input.value())))
             .collect();
         let first = seqno(input);
-        let ops: Vec<_> = writes
-            .iter()
-            .map(|(key, value)| match value {
-                Some(value) => Op::Put { key, value },
-                None => Op::Delete { key },
-            })
-            .collect();
-        if !self.has_room(ops.len()) {
-            assert_eq!(self.memtable.reserve(&ops).err(), Some(InsertError::Full));
-            return;
+        let ops: Vec<_> = writes.iter().map(|(key, value)| operation(key, value.as_deref())).collect();
+        let sizes: Vec<_> = writes.iter().map(|(key, value)| (key.len(), value.as_ref().map_or(0, Vec::len))).collect();
+        let foretold = self.foretell(&sizes);
+        let memtable = &self.memtable;
+        let found = input.somewhere(|| memtable.reserve(&ops).map(|reservation| reservation.apply(first)));
+        self.judge(MemtableOp::Apply, foretold, found.map(|_| ()), &sizes);
+        if let Ok(count) = found {
+            let numbered = (0..).zip(&writes);
+            let stored =
+                numbered.filter(|(i, (key, value))| self.store(key, first.saturating_add(*i), value.clone())).count();
+            assert_eq!(count, stored);
         }
-        let stored =
-            (0..).zip(&writes).filter(|(i, (key, value))| self.store(key, first.saturating_add(*i), value.clone()));
-        let stored = stored.count();
-        assert_eq!(self.memtable.reserve(&ops).map(|reservation| reservation.apply(first)).ok(), Some(stored));
     }
 
+    fn drop_reservation(&mut self, key: &[u8], input: &mut Input<'_>) {
+        let ops = [operation(key, None), operation(key, Some(b"never"))];
+        let sizes = [(key.len(), 0), (key.len(), 5)];
+        let foretold = self.foretell(&sizes);
+        let memtable = &self.memtable;
+        let found = input.somewhere(|| memtable.reserve(&ops).map(drop));
+        self.judge(MemtableOp::DropReservation, foretold, found, &sizes);
+    }
+
+    /// Another memtable with the same limits takes the place of this one, which lives as long as a cursor on it.
+    fn replace(&mut self) {
+        self.compare();
+        let mut cursor = self.memtable.owned_cursor();
+        self.memtable = self.limits.table(Memtable::builder());
+        self.frozen = None;
+        let mut valid = cursor.seek_to_first();
+        for version in versions(&self.model) {
+            assert_eq!(valid.then(|| at(&cursor)), Some(version));
+            valid = cursor.next();
+        }
+        assert!(!valid);
+        self.limits.renew();
+        self.model.clear();
+        self.attempts = 0;
+    }
+}
+
+fn operation<'a>(key: &'a [u8], value: Option<&'a [u8]>) -> Op<'a> {
+    match value {
+        Some(value) => Op::Put { key, value },
+        None => Op::Delete { key },
+    }
+}
+
+/// Reading.
+impl Pair {
     fn visible(&self, seqno: u64) -> Vec<Version<'_>> {
         let mut newest: Vec<Version<'_>> = Vec::new();
         for version in versions(&self.model).filter(|version| version.seqno <= seqno) {
@@ -172,14 +251,17 @@ impl Pair {
             seen += 1 + usize::from(both.next_back().is_some());
         }
         assert_eq!(seen, within.len());
+        let open = (Bound::Excluded(from), Bound::Included(to));
+        let expected = visible.iter().filter(|version| from < version.key && version.key <= to);
+        assert!(self.memtable.range(open, seqno).eq(expected.copied()));
+        assert!(self.memtable.iter(seqno).eq(visible.iter().copied()));
     }
 
     fn seek(&self, key: &[u8], seqno: u64) {
         let mut cursor = self.memtable.owned_cursor();
         let mut valid = cursor.seek(key, seqno);
         for version in versions(&self.model).filter(|v| (v.key, Reverse(v.seqno)) >= (key, Reverse(seqno))) {
-            assert!(valid);
-            assert_eq!((cursor.key(), cursor.seqno(), cursor.value()), (version.key, version.seqno, version.value));
+            assert_eq!(valid.then(|| at(&cursor)), Some(version));
             valid = cursor.next();
         }
         assert!(!valid);
@@ -189,27 +271,61 @@ impl Pair {
         let mut cursor = self.memtable.owned_cursor();
         let mut valid = cursor.seek_for_prev(key, seqno);
         for version in versions(&self.model).rev().filter(|v| (v.key, Reverse(v.seqno)) <= (key, Reverse(seqno))) {
-            assert!(valid);
-            assert_eq!((cursor.key(), cursor.seqno(), cursor.kind()), (version.key, version.seqno, version.kind));
+            assert_eq!(valid.then(|| at(&cursor)), Some(version));
             valid = cursor.prev();
         }
         assert!(!valid);
     }
 
-    fn freeze(&mut self) {
-        self.compare();
-        let frozen = self.memtable.freeze();
-        assert_eq!(self.memtable.put(b"late", 1, b""), Err(InsertError::Sealed));
-        assert!(frozen.all_versions().eq(versions(&self.model)));
-        *self = Self::new(self.max_entries);
+    /// Steps to and fro, from either end.
+    fn walk_cursor(&self, input: &mut Input<'_>) {
+        let all: Vec<_> = versions(&self.model).collect();
+        let mut cursor = self.memtable.cursor();
+        assert!(!cursor.valid());
+        let mut place = if input.byte().is_multiple_of(2) {
+            assert_eq!(cursor.seek_to_first(), !all.is_empty());
+            Some(0)
+        } else {
+            assert_eq!(cursor.seek_to_last(), !all.is_empty());
+            all.len().checked_sub(1)
+        };
+        let mut steps = input.byte();
+        for _ in 0..8 {
+            let Some(index) = place.filter(|index| *index < all.len()) else { break };
+            assert_eq!(at(&cursor), all[index]);
+            place = if steps & 1 == 0 { index.checked_add(1) } else { index.checked_sub(1) };
+            let valid = if steps & 1 == 0 { cursor.next() } else { cursor.prev() };
+            assert_eq!(valid, place.is_some_and(|index| index < all.len()));
+            steps >>= 1;
+        }
     }
 
-    fn compare(&self) {
+    fn compare(&mut self) {
         self.memtable.validate();
         assert!(self.memtable.all_versions().eq(versions(&self.model)));
         assert!(self.memtable.all_versions().rev().eq(versions(&self.model).rev()));
-        assert_eq!(self.memtable.len(), self.model.len());
+        if let Some(frozen) = &self.frozen {
+            assert!(frozen.all_versions().eq(versions(&self.model)));
+        }
+        self.compare_figures();
     }
+
+    fn compare_figures(&mut self) {
+        let stats = self.memtable.stats();
+        let dead = self.model.values().filter(|value| value.is_none()).count();
+        assert_eq!((self.memtable.len(), self.memtable.is_empty()), (self.model.len(), self.model.is_empty()));
+        assert_eq!((stats.len, stats.entries, stats.tombstones), (self.model.len(), self.model.len(), dead));
+        assert_eq!((stats.total_inserts, self.memtable.is_frozen()), (self.attempts, self.frozen.is_some()));
+        let keys = versions(&self.model).map(|version| version.key.len()).sum();
+        let values = versions(&self.model).map(|version| version.value.len()).sum();
+        assert_eq!((stats.avg_key_size, stats.avg_value_size), (mean(keys, stats.len), mean(values, stats.len)));
+        self.limits.check(&stats);
+    }
+}
+
+/// What a cursor is on.
+fn at<H: Hold>(cursor: &MemtableCursor<H>) -> Version<'_> {
+    Version { key: cursor.key(), seqno: cursor.seqno(), kind: cursor.kind(), value: cursor.value() }
 }
 
 fn versions(model: &Model) -> impl DoubleEndedIterator<Item = Version<'_>> {

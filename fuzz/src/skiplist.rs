@@ -1,212 +1,345 @@
 //! `ConcurrentSkipList` against a map.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use fastskip::{ConcurrentSkipList, Entry, InsertError};
+use fastskip::{BatchError, ConcurrentSkipList, Entry, InsertError, MAX_KEY_LEN, Snapshot};
 
+use crate::Met;
 use crate::input::Input;
+use crate::limits::{Limits, mean, too_large};
+use crate::record::Record;
 
 /// What an input can ask of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "each is the method of that name")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is the method of that name, or what such a key or value comes to")]
 pub enum SkipListOp {
     Insert,
     GetOrInsert,
     InsertBatch,
     Delete,
     InsertTombstone,
+    LongestKey,
+    TooLarge,
     Snapshot,
     Range,
     Prefix,
     Seek,
     SeekForPrev,
+    Compare,
+    Freeze,
     Seal,
     Reset,
 }
 
 impl SkipListOp {
     /// Every operation.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::Insert,
         Self::GetOrInsert,
         Self::InsertBatch,
         Self::Delete,
         Self::InsertTombstone,
+        Self::LongestKey,
+        Self::TooLarge,
         Self::Snapshot,
         Self::Range,
         Self::Prefix,
         Self::Seek,
         Self::SeekForPrev,
+        Self::Compare,
+        Self::Freeze,
         Self::Seal,
         Self::Reset,
     ];
 }
 
+/// A value, and whether it is a tombstone's.
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, bool)>;
 
-/// A list that takes at most so many entries, beside the map it should equal.
-struct Pair {
-    list: ConcurrentSkipList,
+/// What else is known of a list.
+struct Known {
     model: Model,
-    max_entries: usize,
+    limits: Limits,
+    attempts: usize,
+    frozen: bool,
+    record: Record<SkipListOp>,
 }
 
-/// Runs the operations that `input` stands for. The first byte chooses a limit.
+/// Runs the operations that `input` stands for. The first bytes choose the settings.
 ///
 /// # Panics
 /// If the list and the map differ.
-pub fn skiplist_ops(input: &[u8]) -> BTreeSet<SkipListOp> {
+pub fn skiplist_ops(input: &[u8]) -> Met {
     let mut input = Input::new(input);
-    let max_entries = input.choose(&[0, 1, 7, 40]);
-    let list = ConcurrentSkipList::with_capacity_and_shards(256, 2, 0, max_entries);
-    let mut pair = Pair { list, model: Model::new(), max_entries };
-    let mut met = BTreeSet::new();
-    while !input.is_empty() {
-        let op = input.choose(&SkipListOp::ALL);
-        met.insert(op);
-        pair = pair.run(op, &mut input);
+    let limits = Limits::choose(&mut input);
+    let mut list: ConcurrentSkipList = limits.table(ConcurrentSkipList::builder());
+    let mut known = Known { model: Model::new(), limits, attempts: 0, frozen: false, record: Record::new() };
+    while let Some(end) = run(&list, &mut known, &mut input) {
+        if end == SkipListOp::Reset {
+            list.reset();
+        } else {
+            list = seal(list, &known);
+        }
+        known.renew();
     }
-    pair.compare();
-    met
+    known.record.names()
 }
 
-impl Pair {
-    fn run(mut self, op: SkipListOp, input: &mut Input<'_>) -> Self {
+/// Runs operations to the end of the input, or up to one that needs the list itself, which it returns.
+fn run(list: &ConcurrentSkipList, known: &mut Known, input: &mut Input<'_>) -> Option<SkipListOp> {
+    let mut snapshots = Vec::new();
+    let mut end = None;
+    while end.is_none() && !input.is_empty() {
+        let op = input.choose(&SkipListOp::ALL);
+        known.record.meet(op);
         match op {
-            SkipListOp::Insert => {
-                let (key, value) = (input.key(), input.value());
-                let expected = self.store(&key, &value);
-                assert_eq!(self.list.try_insert(&key, &value), expected);
+            SkipListOp::Seal | SkipListOp::Reset => end = Some(op),
+            SkipListOp::Snapshot => snapshots.push((list.snapshot(), known.model.clone())),
+            _ => known.step(list, op, input),
+        }
+    }
+    known.compare(list);
+    snapshots.iter().for_each(|(snapshot, then)| compare_snapshot(snapshot, then));
+    end
+}
+
+/// The frozen list reads as it did and refuses; its successor is empty.
+fn seal(list: ConcurrentSkipList, known: &Known) -> ConcurrentSkipList {
+    let (frozen, fresh) = list.seal().expect("address space for one more table");
+    assert!(frozen.into_iter().eq(entries(&known.model)));
+    assert!(frozen.is_sealed() && !fresh.is_sealed());
+    assert_eq!(frozen.try_insert(b"late", b""), Err(InsertError::Sealed));
+    assert_eq!(frozen.try_delete(b"late"), Err(InsertError::Sealed));
+    assert_eq!(frozen.insert_tombstone(b"late"), Err(InsertError::Sealed));
+    frozen.validate();
+    fresh
+}
+
+/// Writing.
+impl Known {
+    fn renew(&mut self) {
+        self.limits.renew();
+        self.model.clear();
+        (self.attempts, self.frozen) = (0, false);
+    }
+
+    fn step(&mut self, list: &ConcurrentSkipList, op: SkipListOp, input: &mut Input<'_>) {
+        match op {
+            SkipListOp::Insert => self.insert(list, &input.key(), &input.value(), input),
+            SkipListOp::GetOrInsert => self.get_or_insert(list, &input.key(), &input.value(), input),
+            SkipListOp::InsertBatch => self.insert_batch(list, input),
+            SkipListOp::Delete => self.delete(list, &input.key(), input),
+            SkipListOp::InsertTombstone => self.insert_tombstone(list, &input.key(), input),
+            SkipListOp::LongestKey => self.insert(list, &[input.byte(); MAX_KEY_LEN], b"", input),
+            SkipListOp::TooLarge => {
+                self.insert(list, &[0; MAX_KEY_LEN + 1], b"", input);
+                if self.limits.memory > 0 {
+                    self.insert(list, &input.key(), too_large(), input);
+                }
             }
-            SkipListOp::GetOrInsert => self.get_or_insert(&input.key(), &input.value()),
-            SkipListOp::InsertBatch => {
-                let batch: Vec<_> = (0..input.byte() % 8).map(|_| (input.key(), input.value())).collect();
-                let stored = batch.iter().filter(|(key, value)| self.store(key, value).is_ok()).count();
-                let result = self.list.insert_batch(&batch);
-                assert_eq!(result.ok(), (stored == batch.len()).then_some(stored));
-            }
-            SkipListOp::Delete => self.delete(&input.key()),
-            SkipListOp::InsertTombstone => self.insert_tombstone(&input.key()),
-            SkipListOp::Snapshot => self.snapshot(&input.key()),
-            SkipListOp::Range => self.range(&input.key(), &input.key()),
+            SkipListOp::Range => self.range(list, &input.key(), &input.key()),
             SkipListOp::Prefix => {
                 let prefix = input.key();
-                let expected = entries(&self.model).filter(|entry| entry.key.starts_with(&prefix));
-                assert!(self.list.prefix(&prefix).eq(expected));
+                let expected: Vec<_> = entries(&self.model).filter(|entry| entry.key.starts_with(&prefix)).collect();
+                assert!(list.prefix(&prefix).eq(expected.iter().copied()));
+                assert!(list.prefix(&prefix).rev().eq(expected.iter().rev().copied()));
             }
-            SkipListOp::Seek => {
-                let key = input.key();
-                let mut cursor = self.list.cursor();
-                let expected: Vec<_> = entries(&self.model).filter(|entry| entry.key >= &key[..]).collect();
-                assert_eq!(cursor.seek(&key), !expected.is_empty());
-                assert!(cursor.eq(expected));
+            SkipListOp::Seek => self.seek(list, &input.key()),
+            SkipListOp::SeekForPrev => self.seek_for_prev(list, &input.key()),
+            SkipListOp::Freeze => {
+                list.freeze();
+                self.frozen = true;
             }
-            SkipListOp::SeekForPrev => {
-                let key = input.key();
-                let mut cursor = self.list.cursor();
-                let expected: Vec<_> = entries(&self.model).rev().filter(|entry| entry.key <= &key[..]).collect();
-                assert_eq!(cursor.seek_for_prev(&key), !expected.is_empty());
-                assert!(std::iter::from_fn(|| cursor.prev_entry()).eq(expected));
-            }
-            SkipListOp::Seal => return self.seal(),
-            SkipListOp::Reset => {
-                self.compare();
-                self.list.reset();
-                self.model.clear();
-            }
+            SkipListOp::Compare | SkipListOp::Snapshot | SkipListOp::Seal | SkipListOp::Reset => self.compare(list),
         }
-        self
     }
 
-    fn is_full(&self) -> bool {
-        self.max_entries != 0 && self.model.len() >= self.max_entries
-    }
-
-    fn store(&mut self, key: &[u8], value: &[u8]) -> Result<(), InsertError> {
+    /// How storing `key` is refused, before memory is asked for.
+    fn foretell(&self, list: &ConcurrentSkipList, key: &[u8], value: &[u8]) -> Result<(), InsertError> {
+        if self.frozen {
+            return Err(InsertError::Sealed);
+        }
         if self.model.contains_key(key) {
             return Err(InsertError::DuplicateKey);
         }
-        if self.is_full() {
-            return Err(InsertError::Full);
+        self.limits.foretell(&list.stats(), &[(key.len(), value.len())])
+    }
+
+    /// Compares how a write of one new entry ended, and notes it.
+    fn judge(
+        &mut self,
+        list: &ConcurrentSkipList,
+        op: SkipListOp,
+        foretold: Result<(), InsertError>,
+        found: Result<(), InsertError>,
+        size: (usize, usize),
+    ) {
+        self.attempts += 1;
+        self.limits.judge(foretold, found, &list.stats(), &[size]);
+        self.record.end(op, foretold, found);
+    }
+
+    fn insert(&mut self, list: &ConcurrentSkipList, key: &[u8], value: &[u8], input: &mut Input<'_>) {
+        let foretold = self.foretell(list, key, value);
+        let found = input.somewhere(|| list.try_insert(key, value));
+        self.judge(list, SkipListOp::Insert, foretold, found, (key.len(), value.len()));
+        if found.is_ok() {
+            self.model.insert(key.to_vec(), (value.to_vec(), false));
         }
-        self.model.insert(key.to_vec(), (value.to_vec(), false));
-        Ok(())
     }
 
-    fn get_or_insert(&mut self, key: &[u8], value: &[u8]) {
-        let stored = self.store(key, value);
-        let expected = match self.model.get(key) {
-            Some((present, _)) => Ok((present.as_slice(), stored.is_ok())),
-            None => Err(InsertError::Full),
-        };
-        assert_eq!(self.list.try_get_or_insert(key, value), expected);
+    fn get_or_insert(&mut self, list: &ConcurrentSkipList, key: &[u8], value: &[u8], input: &mut Input<'_>) {
+        if let Some((present, _)) = self.model.get(key) {
+            assert_eq!(list.try_get_or_insert(key, value), Ok((present.as_slice(), false)));
+            assert_eq!(list.get_or_insert(key, value), (present.as_slice(), false));
+            self.attempts += 2;
+            return;
+        }
+        let foretold = self.foretell(list, key, value);
+        let found = input.somewhere(|| list.try_get_or_insert(key, value));
+        self.judge(list, SkipListOp::GetOrInsert, foretold, found.map(|_| ()), (key.len(), value.len()));
+        if let Ok(stored) = found {
+            assert_eq!(stored, (value, true));
+            self.model.insert(key.to_vec(), (value.to_vec(), false));
+        }
     }
 
-    fn delete(&mut self, key: &[u8]) {
-        let full = self.is_full();
+    /// Where memory is limited, a batch does not tell which of its entries were stored; so they come one by one.
+    fn insert_batch(&mut self, list: &ConcurrentSkipList, input: &mut Input<'_>) {
+        let batch: Vec<_> = (0..input.byte() % 8).map(|_| (input.key(), input.value())).collect();
+        if self.limits.memory > 0 {
+            batch.iter().for_each(|(key, value)| self.insert(list, key, value, input));
+            return;
+        }
+        let mut left = self.model.clone();
+        let room = |stored: usize| self.limits.foretell(&list.stats(), &vec![(0, 0); stored + 1]).is_ok();
+        let mut succeeded = 0;
+        for (key, value) in &batch {
+            if !self.frozen && !left.contains_key(key) && room(succeeded) {
+                left.insert(key.clone(), (value.clone(), false));
+                succeeded += 1;
+            }
+        }
+        let failed = batch.len() - succeeded;
+        let expected = if failed == 0 { Ok(succeeded) } else { Err(BatchError::PartialFailure { succeeded, failed }) };
+        assert_eq!(input.somewhere(|| list.insert_batch(&batch)), expected);
+        self.attempts += batch.len();
+        self.model = left;
+    }
+
+    fn delete(&mut self, list: &ConcurrentSkipList, key: &[u8], input: &mut Input<'_>) {
+        let full = self.limits.is_full(&list.stats());
         let expected = match self.model.get_mut(key) {
+            _ if self.frozen => Err(InsertError::Sealed),
             _ if full => Err(InsertError::Full),
             Some((_, dead)) => Ok(!std::mem::replace(dead, true)),
             None => Ok(false),
         };
-        assert_eq!(self.list.try_delete(key), expected);
+        assert_eq!(input.somewhere(|| list.try_delete(key)), expected);
+        if let Err(refusal) = expected {
+            self.record.end(SkipListOp::Delete, Err(refusal), Err(refusal));
+            assert!(!list.delete(key));
+        }
     }
 
-    fn insert_tombstone(&mut self, key: &[u8]) {
-        let expected = if self.is_full() { Err(InsertError::Full) } else { Ok(()) };
-        if expected.is_ok() {
+    fn insert_tombstone(&mut self, list: &ConcurrentSkipList, key: &[u8], input: &mut Input<'_>) {
+        let foretold = match self.foretell(list, key, b"") {
+            Err(InsertError::DuplicateKey) if self.model[key].1 => Ok(()),
+            Err(InsertError::DuplicateKey) if self.limits.is_full(&list.stats()) => Err(InsertError::Full),
+            Err(InsertError::DuplicateKey) => Ok(()),
+            other => other,
+        };
+        let found = input.somewhere(|| list.insert_tombstone(key));
+        if self.model.contains_key(key) {
+            assert_eq!(found, foretold);
+            self.attempts += 1;
+        } else {
+            self.judge(list, SkipListOp::InsertTombstone, foretold, found, (key.len(), 0));
+        }
+        if found.is_ok() {
             self.model.entry(key.to_vec()).or_default().1 = true;
         }
-        assert_eq!(self.list.insert_tombstone(key), expected);
     }
+}
 
-    fn snapshot(&mut self, key: &[u8]) {
-        let snapshot = self.list.snapshot();
-        let before = self.model.clone();
-        let deleted = self.list.delete(key);
-        let stored = self.list.insert(key, b"later");
-        assert!(snapshot.iter().eq(entries(&before)));
-        assert!(snapshot.iter().rev().eq(entries(&before).rev()));
-        assert_eq!(snapshot.get(key), before.get(key).map(|(value, dead)| (value.as_slice(), *dead)));
-        assert!(!(deleted && stored));
-        if deleted {
-            self.model.get_mut(key).expect("deleted, so it was there").1 = true;
-        }
-        if stored {
-            self.model.insert(key.to_vec(), (b"later".to_vec(), false));
-        }
-    }
-
-    fn range(&self, from: &[u8], to: &[u8]) {
+/// Reading.
+impl Known {
+    fn range(&self, list: &ConcurrentSkipList, from: &[u8], to: &[u8]) {
         let within: Vec<_> = entries(&self.model).filter(|entry| from <= entry.key && entry.key < to).collect();
-        assert!(self.list.range(from..to).eq(within.iter().copied()));
-        assert!(self.list.range(from..to).rev().eq(within.iter().rev().copied()));
-        let mut both = self.list.range(from..to);
+        assert!(list.range(from..to).eq(within.iter().copied()));
+        assert!(list.range(from..to).rev().eq(within.iter().rev().copied()));
+        let mut both = list.range(from..to);
         let mut seen = 0;
         while both.next().is_some() {
             seen += 1 + usize::from(both.next_back().is_some());
         }
         assert_eq!(seen, within.len());
+        let closed = entries(&self.model).filter(|entry| from <= entry.key && entry.key <= to);
+        assert!(list.range(from..=to).eq(closed));
     }
 
-    fn seal(self) -> Self {
-        self.compare();
-        let (frozen, fresh) = self.list.seal().expect("address space for one more table");
-        assert!(frozen.iter().eq(entries(&self.model)));
-        assert_eq!(frozen.try_insert(b"late", b""), Err(InsertError::Sealed));
-        Self { list: fresh, model: Model::new(), max_entries: self.max_entries }
-    }
-
-    fn compare(&self) {
-        self.list.validate();
-        assert!(self.list.iter().eq(entries(&self.model)));
-        assert!(self.list.iter().rev().eq(entries(&self.model).rev()));
-        for (key, (value, dead)) in &self.model {
-            assert_eq!(self.list.get(key), Some((value.as_slice(), *dead)));
-            assert_eq!(self.list.contains_key(key), !dead);
+    fn seek(&self, list: &ConcurrentSkipList, key: &[u8]) {
+        let expected: Vec<_> = entries(&self.model).filter(|entry| entry.key >= key).collect();
+        let mut cursor = list.cursor();
+        assert_eq!(cursor.seek(key), !expected.is_empty());
+        assert_eq!((cursor.valid(), cursor.entry()), (!expected.is_empty(), expected.first().copied()));
+        let before = entries(&self.model).rfind(|entry| entry.key < key);
+        if cursor.valid() {
+            assert_eq!(cursor.clone().prev_entry(), before);
         }
-        assert_eq!(self.list.len(), self.model.values().filter(|(_, dead)| !dead).count());
+        assert!(cursor.eq(expected.iter().copied()));
+        assert_eq!(list.cursor_at(key).is_some(), !expected.is_empty());
     }
+
+    fn seek_for_prev(&self, list: &ConcurrentSkipList, key: &[u8]) {
+        let mut cursor = list.cursor();
+        let expected: Vec<_> = entries(&self.model).rev().filter(|entry| entry.key <= key).collect();
+        assert_eq!(cursor.seek_for_prev(key), !expected.is_empty());
+        assert!(std::iter::from_fn(|| cursor.prev_entry()).eq(expected));
+    }
+
+    fn compare(&mut self, list: &ConcurrentSkipList) {
+        list.validate();
+        assert!(list.iter().eq(entries(&self.model)));
+        assert!(list.iter().rev().eq(entries(&self.model).rev()));
+        assert!(list.cursor().eq(entries(&self.model)));
+        for (key, (value, dead)) in &self.model {
+            let live = (!dead).then_some(value.as_slice());
+            assert_eq!(list.get(key), Some((value.as_slice(), *dead)));
+            assert_eq!((list.get_live(key), list.contains_key(key)), (live, !dead));
+            assert_eq!(list.get_many(&[key, key]), [live; 2]);
+        }
+        self.compare_figures(list);
+    }
+
+    fn compare_figures(&mut self, list: &ConcurrentSkipList) {
+        let stats = list.stats();
+        let dead = self.model.values().filter(|(_, dead)| *dead).count();
+        let live = self.model.len() - dead;
+        assert_eq!((list.len(), list.is_empty(), stats.len), (live, live == 0, live));
+        assert_eq!((stats.entries, stats.tombstones), (self.model.len(), dead));
+        assert_eq!((list.total_inserts(), list.is_sealed()), (self.attempts, self.frozen));
+        let bytes = |len: fn(&Vec<u8>, &Vec<u8>) -> usize| self.model.iter().map(|(k, (v, _))| len(k, v)).sum();
+        assert_eq!(list.avg_key_size(), mean(bytes(|key, _| key.len()), stats.entries));
+        assert_eq!(list.avg_value_size(), mean(bytes(|_, value| value.len()), stats.entries));
+        self.limits.check(&stats);
+    }
+}
+
+fn compare_snapshot(snapshot: &Snapshot<'_>, then: &Model) {
+    assert!(snapshot.iter().eq(entries(then)));
+    assert!(snapshot.iter().rev().eq(entries(then).rev()));
+    let Some(middle) = then.keys().nth(then.len() / 2) else { return };
+    let (value, dead) = &then[middle];
+    assert_eq!(snapshot.get(middle), Some((value.as_slice(), *dead)));
+    assert!(snapshot.range(middle..).eq(entries(then).skip(then.len() / 2)));
+    assert_eq!(
+        snapshot.cursor_at(middle).and_then(|mut cursor| cursor.prev_entry()),
+        match then.len() / 2 {
+            0 => None,
+            at => entries(then).nth(at - 1),
+        }
+    );
 }
 
 fn entries(model: &Model) -> impl DoubleEndedIterator<Item = Entry<'_>> {

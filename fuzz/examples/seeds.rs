@@ -1,0 +1,67 @@
+//! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds`. Of many random inputs,
+//! drawn from a fixed seed, it keeps each that meets an operation or a refusal which those before it did not, and
+//! twelve at least. Tables draw the heights of towers at random, so it counts only what an input meets in each of many
+//! runs.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use fuzz::{Body, Met, TARGETS};
+
+/// Inputs tried for each target.
+const TRIED: usize = 4000;
+/// The fewest that are kept.
+const LEAST: usize = 12;
+
+/// Runs in which an input has to meet what it is kept for.
+const RUNS: usize = 50;
+
+/// The generator splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+
+    /// 16 to 271 bytes.
+    fn input(&mut self) -> Vec<u8> {
+        let len = 16 + self.next() % 256;
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}
+
+/// What `input` meets whatever the heights.
+fn reliably(body: Body, input: &[u8]) -> Met {
+    let runs = (0..RUNS).map(|_| body(input));
+    runs.reduce(|met, also| met.intersection(&also).cloned().collect()).unwrap_or_default()
+}
+
+fn main() -> io::Result<()> {
+    for (target, body) in TARGETS {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"seed-")) {
+                fs::remove_file(path)?;
+            }
+        }
+        let mut random = Random(2026);
+        let (mut met, mut kept) = (Met::new(), 0);
+        for tried in 0..TRIED {
+            let input = random.input();
+            let new = !body(&input).is_subset(&met) && !reliably(body, &input).is_subset(&met);
+            if new || (kept < LEAST && tried % 64 == 63) {
+                met.extend(reliably(body, &input));
+                fs::write(folder.join(format!("seed-{kept:02}")), input)?;
+                kept += 1;
+            }
+        }
+        println!("{target}: {kept} inputs meet {met:#?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! I6: the arena hands out no word twice and loses none, limits hold, and figures do not contradict each other while
+//! chunks are fetched. That pieces do not overlap is watched by the storage.
+
+use crate::arena::{Arena, Layout, Usage};
+use crate::check::Program;
+use crate::config::Config;
+use crate::models::table::{table, through, towers};
+use crate::{ConcurrentSkipList, InsertError, Memtable};
+
+/// The words that one-byte keys without values take in a memtable: a link, the number, the bytes.
+const NODE: usize = 3;
+/// The words of the smallest chunk, which is also every model's limit on memory.
+const CHUNK: usize = 32;
+
+/// Fills shard 0 with `count` nodes, the versions of one key.
+fn filled(config: Config, count: usize) -> Memtable {
+    let memtable: Memtable = table(config);
+    for seqno in 0..count as u64 {
+        through(0, || memtable.put(b"a", seqno, b"")).expect("the table has room");
+    }
+    memtable
+}
+
+/// What a write came to, in a word.
+fn said(result: Result<(), InsertError>) -> String {
+    match result {
+        Ok(()) => "stored".to_owned(),
+        Err(refusal) => {
+            assert_eq!(refusal, InsertError::Full);
+            "full".to_owned()
+        }
+    }
+}
+
+/// The layout of an arena without a list on it.
+const ONE_SHARD: Layout = Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, huge_pages: false, head_words: 1 };
+
+/// An arena whose every piece is written to, so that the storage sees an overlap.
+struct Pieces(Arena);
+
+impl Pieces {
+    fn of(layout: Layout) -> Self {
+        Self(Arena::new(layout).expect("the model's storage refuses nothing"))
+    }
+
+    /// Takes a piece, if there is one.
+    fn take(&self, words: usize) -> bool {
+        let Some(off) = self.0.alloc(0, words as u32, words as u32) else { return false };
+        // SAFETY: the words were just allocated.
+        unsafe { self.0.storage.write(off, 0, &vec![1; words * 8]) };
+        true
+    }
+
+    /// The figures as they are at some moment.
+    fn look(&self) -> String {
+        let Usage { reserved, idle, .. } = self.0.usage();
+        assert!(idle <= reserved, "I6 broken: {idle} words idle of {reserved} reserved");
+        format!("{idle} idle of {reserved}")
+    }
+
+    /// What is reserved and wasted; the rest must be `count` nodes, and idle.
+    fn balance(&self, count: usize) -> String {
+        let Usage { reserved, idle, wasted } = self.0.usage();
+        assert_eq!(reserved - idle - wasted, (count * NODE) as u64, "I6 broken: words used, and words handed out");
+        format!("{reserved} reserved, {wasted} wasted")
+    }
+}
+
+/// Threads need the next chunk of one shard; it had none before, or with `HAD_ONE` a full one.
+pub(super) struct Refill<const THREADS: usize, const HAD_ONE: bool>(Pieces);
+
+impl<const THREADS: usize, const HAD_ONE: bool> Refill<THREADS, HAD_ONE> {
+    const BEFORE: usize = if HAD_ONE { CHUNK / NODE } else { 0 };
+}
+
+impl<const THREADS: usize, const HAD_ONE: bool> Program for Refill<THREADS, HAD_ONE> {
+    const THREADS: usize = THREADS;
+
+    fn new() -> Self {
+        let pieces = Pieces::of(ONE_SHARD);
+        (0..Self::BEFORE).for_each(|_| assert!(pieces.take(NODE)));
+        Self(pieces)
+    }
+
+    fn thread(&self, _: usize) -> String {
+        assert!(self.0.take(NODE));
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        self.0.balance(Self::BEFORE + THREADS)
+    }
+}
+
+/// One thread fetches the chunk and the other takes from it, or goes past the shard meanwhile.
+pub(super) const REFILL: &[&str] = &["32 reserved, 0 wasted", "35 reserved, 0 wasted"];
+/// The rest of the old chunk is lost where the piece that went past the shard lies between.
+pub(super) const REFILL_HAD_ONE: &[&str] = &["64 reserved, 0 wasted", "67 reserved, 0 wasted", "67 reserved, 2 wasted"];
+/// As with two threads, and the third takes either way.
+pub(super) const REFILL_OF_THREE: &[&str] = &[
+    "64 reserved, 0 wasted",
+    "67 reserved, 0 wasted",
+    "67 reserved, 2 wasted",
+    "70 reserved, 0 wasted",
+    "70 reserved, 2 wasted",
+];
+
+/// Two threads of different shards write where there is room for one more node within the limit, or with `OVER` for
+/// none but the one that may pass it.
+pub(super) struct LastPlace<const OVER: bool>(Memtable);
+
+impl<const OVER: bool> Program for LastPlace<OVER> {
+    const THREADS: usize = 2;
+
+    fn new() -> Self {
+        let config = towers(&[&[1; CHUNK / NODE + 2], &[1, 1]]);
+        let config = Config { max_memory_bytes: if OVER { CHUNK * 8 + 8 } else { CHUNK * 8 }, ..config };
+        Self(filled(config, CHUNK / NODE - usize::from(!OVER)))
+    }
+
+    fn thread(&self, number: usize) -> String {
+        said(self.0.put([b"k", b"l"][number], 1, b""))
+    }
+
+    fn at_rest(&self) -> String {
+        self.0.validate();
+        assert_eq!(said(self.0.put(b"m", 1, b"")), "full");
+        let used = self.0.memory_usage() / 8;
+        assert!(used <= CHUNK + 1 + NODE, "the limit is passed by more than one node");
+        String::new()
+    }
+}
+
+pub(super) const LAST_PLACE: &[&str] = &["full | stored", "stored | full"];
+
+/// Two threads of different shards write to an empty table whose limit is one chunk.
+pub(super) struct OneChunk(Memtable);
+
+impl Program for OneChunk {
+    const THREADS: usize = 2;
+
+    fn new() -> Self {
+        Self(table(Config { max_memory_bytes: CHUNK * 8, ..towers(&[&[1], &[1]]) }))
+    }
+
+    fn thread(&self, number: usize) -> String {
+        said(self.0.put([b"k", b"l"][number], 1, b""))
+    }
+
+    fn at_rest(&self) -> String {
+        self.0.validate();
+        String::new()
+    }
+}
+
+/// Who asks while the other one fetches the last chunk may be refused.
+pub(super) const ONE_CHUNK: &[&str] = &["full | stored", "stored | full", "stored | stored"];
+
+/// Two threads store where `ROOM` entries are left of the limit.
+pub(super) struct Entries<const ROOM: usize>(Memtable);
+
+impl<const ROOM: usize> Program for Entries<ROOM> {
+    const THREADS: usize = 2;
+
+    fn new() -> Self {
+        Self(filled(Config { max_entries: 1 + ROOM, ..towers(&[&[1, 1], &[1, 1]]) }, 1))
+    }
+
+    fn thread(&self, number: usize) -> String {
+        said(self.0.put([b"k", b"l"][number], 1, b""))
+    }
+
+    fn at_rest(&self) -> String {
+        self.0.validate();
+        assert_eq!(self.0.len(), 1 + ROOM);
+        String::new()
+    }
+}
+
+pub(super) const ONE_ENTRY: &[&str] = LAST_PLACE;
+pub(super) const TWO_ENTRIES: &[&str] = &["stored | stored"];
+
+/// Thread 0 fetches a chunk; thread 1 reads the figures.
+pub(super) struct Figures(Pieces);
+
+impl Program for Figures {
+    const THREADS: usize = 2;
+
+    fn new() -> Self {
+        Self(Pieces::of(ONE_SHARD))
+    }
+
+    fn thread(&self, number: usize) -> String {
+        if number == 0 {
+            assert!(self.0.take(NODE));
+            return String::new();
+        }
+        self.0.look()
+    }
+
+    fn at_rest(&self) -> String {
+        self.0.balance(1)
+    }
+}
+
+/// A chunk that is being fetched is not idle yet.
+pub(super) const FIGURES: &[&str] = &[
+    "0 idle of 0 | 32 reserved, 0 wasted",
+    "0 idle of 32 | 32 reserved, 0 wasted",
+    "29 idle of 32 | 32 reserved, 0 wasted",
+];
+
+/// Threads 0 and 1 want pieces of one shard, of which the limit allows either, and then not the other. Whom the
+/// smaller chunk of the other does not serve claims it, is refused, and puts it back. Thread 2 reads the figures.
+pub(super) struct PutBack(Pieces);
+
+impl Program for PutBack {
+    const THREADS: usize = 3;
+
+    fn new() -> Self {
+        // Chunks so large that a piece of nearly the limit is not fetched past the shard.
+        Self(Pieces::of(Layout { chunk_bytes: 4 * CHUNK * 8, max_memory_bytes: CHUNK * 8, ..ONE_SHARD }))
+    }
+
+    fn thread(&self, number: usize) -> String {
+        match number {
+            0 => if self.0.take(NODE) { "small" } else { "" }.to_owned(),
+            1 => if self.0.take(CHUNK - NODE + 1) { "large" } else { "" }.to_owned(),
+            _ => self.0.look(),
+        }
+    }
+
+    fn at_rest(&self) -> String {
+        self.0.look()
+    }
+}
+
+/// Who is stored, what is seen meanwhile, what is left. Both are stored where one goes past the shard while the other
+/// fetches a chunk, which is then the one that passes the limit.
+pub(super) const PUT_BACK: &[&str] = &[
+    "large | 0 idle of 0 | 2 idle of 32",
+    "large | 0 idle of 32 | 2 idle of 32",
+    "large | 2 idle of 32 | 2 idle of 32",
+    "small | 0 idle of 0 | 29 idle of 32",
+    "small | 0 idle of 32 | 29 idle of 32",
+    "small | 29 idle of 32 | 29 idle of 32",
+    "small | large | 0 idle of 0 | 0 idle of 33",
+    "small | large | 0 idle of 3 | 0 idle of 33",
+    "small | large | 0 idle of 30 | 0 idle of 33",
+    "small | large | 0 idle of 33 | 0 idle of 33",
+];
+
+/// Thread 0 fetches the only chunk within the limit; thread 1 asks whether the limit is near, or reached.
+pub(super) struct Pressure(ConcurrentSkipList);
+
+impl Program for Pressure {
+    const THREADS: usize = 2;
+
+    fn new() -> Self {
+        Self(table(Config { max_memory_bytes: CHUNK * 8, ..towers(&[&[1], &[]]) }))
+    }
+
+    fn thread(&self, number: usize) -> String {
+        if number == 0 {
+            return said(self.0.try_insert(b"k", b""));
+        }
+        assert!(!self.0.is_under_backpressure(), "a chunk that is idle counts as used");
+        assert_eq!(self.0.try_delete(b"x"), Ok(false), "a chunk that is idle counts as used");
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        self.0.validate();
+        assert!(!self.0.is_under_backpressure());
+        String::new()
+    }
+}
+
+pub(super) const PRESSURE: &[&str] = &["stored"];

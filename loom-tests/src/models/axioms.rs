@@ -1,0 +1,125 @@
+//! I5, where loom cannot look: who sees an entry and then takes a snapshot finds it there.
+//!
+//! loom runs steps one after the other, so whoever reads a stamp and then steps the clock steps it further than the
+//! clock was when the stamp was taken. C++ and the machines promise that only if the orderings say so. So this model
+//! enumerates, instead of runs: every order of the clock's steps and every value that the load may return, kept if the
+//! axioms of C++ allow it (happens-before has no cycle and does not contradict what a word's steps read from each
+//! other). It is three threads of what `stamp.rs` does, with the orderings that are read from its text:
+//!
+//! ```text
+//!   someone: clock +1               writer: a = clock +0       reader: s = load stamp
+//!                                           stamp: 0 -> a              u = clock +1       s seen: s <= u
+//! ```
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use crate::check::Report;
+use crate::sources::{ordering, sites};
+use crate::sync::Ordering;
+use crate::weaken::ord;
+
+const SNAPSHOT: usize = 0;
+const READ_CLOCK: usize = 1;
+const SET: usize = 2;
+const READ_STAMP: usize = 3;
+const OWN_SNAPSHOT: usize = 4;
+const STEPS: usize = 5;
+
+/// Which of two steps comes before the other, for one of the relations.
+type Relation = [[bool; STEPS]; STEPS];
+
+/// The clock's first value, and what a stamp is before it is set.
+const FIRST: u64 = 2;
+const UNSTAMPED: u64 = 0;
+
+/// Enumerates.
+///
+/// # Panics
+/// If an execution that the axioms allow has a snapshot without what its thread saw before.
+pub(super) fn seen_entry() -> Report {
+    let began = Instant::now();
+    let orderings = orderings();
+    let (mut executions, mut outcomes) = (0, BTreeSet::new());
+    for clock in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let clock = clock.map(|step| [SNAPSHOT, READ_CLOCK, OWN_SNAPSHOT][step]);
+        for sees_stamp in [false, true] {
+            if is_allowed(&orderings, clock, sees_stamp) {
+                executions += 1;
+                outcomes.insert(outcome(clock, sees_stamp));
+            }
+        }
+    }
+    assert!(outcomes.contains("seen") && outcomes.contains("not seen"), "an outcome was never observed");
+    Report { executions, outcomes, elapsed: began.elapsed() }
+}
+
+/// What the sources say for each step, unless it is weakened.
+fn orderings() -> [Ordering; STEPS] {
+    let sites = sites();
+    ["clock.snapshot", "clock.read", "stamp.set", "stamp.read", "clock.snapshot"].map(|site| {
+        let (_, promise) = sites.iter().find(|(name, _)| name == site).expect("the sources name the site");
+        ord(site, ordering(promise).expect("an ordering"))
+    })
+}
+
+fn releases(ordering: Ordering) -> bool {
+    matches!(ordering, Ordering::Release | Ordering::AcqRel)
+}
+
+fn acquires(ordering: Ordering) -> bool {
+    matches!(ordering, Ordering::Acquire | Ordering::AcqRel)
+}
+
+/// Whether the clock's steps can come in this order while the stamp is seen, or not.
+fn is_allowed(orderings: &[Ordering; STEPS], clock: [usize; 3], sees_stamp: bool) -> bool {
+    let (mut happens, mut communicates): (Relation, Relation) = Default::default();
+    happens[READ_CLOCK][SET] = true;
+    happens[READ_STAMP][OWN_SNAPSHOT] = true;
+    // Every step of the clock reads what the one before it wrote, so a release reaches all later steps.
+    for (place, earlier) in clock.into_iter().enumerate() {
+        for later in clock.into_iter().skip(place + 1) {
+            communicates[earlier][later] = true;
+            happens[earlier][later] |= releases(orderings[earlier]) && acquires(orderings[later]);
+        }
+    }
+    if sees_stamp {
+        communicates[SET][READ_STAMP] = true;
+        happens[SET][READ_STAMP] = releases(orderings[SET]) && acquires(orderings[READ_STAMP]);
+    } else {
+        communicates[READ_STAMP][SET] = true;
+    }
+    close(&mut happens);
+    let contradicts = |a: usize, b: usize| happens[a][b] && (a == b || communicates[b][a]);
+    !(0..STEPS).any(|a| (0..STEPS).any(|b| contradicts(a, b)))
+}
+
+/// Makes a relation transitive.
+fn close(relation: &mut Relation) {
+    for through in 0..STEPS {
+        for from in 0..STEPS {
+            for to in 0..STEPS {
+                relation[from][to] |= relation[from][through] && relation[through][to];
+            }
+        }
+    }
+}
+
+/// What the reader finds.
+fn outcome(clock: [usize; 3], sees_stamp: bool) -> String {
+    let mut now = FIRST;
+    let mut read = [UNSTAMPED; STEPS];
+    for step in clock {
+        read[step] = now;
+        now += u64::from(step != READ_CLOCK);
+    }
+    if !sees_stamp {
+        return "not seen".to_owned();
+    }
+    let (stamp, snapshot) = (read[READ_CLOCK], read[OWN_SNAPSHOT]);
+    assert!(
+        stamp <= snapshot,
+        "I5 broken: seen with stamp {stamp}, and not in the snapshot {snapshot} taken afterwards"
+    );
+    "seen".to_owned()
+}

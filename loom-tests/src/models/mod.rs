@@ -1,0 +1,87 @@
+//! The models: each a concurrent program, the invariant it shows, and all that may be observed of it.
+
+mod arena;
+mod axioms;
+mod insert;
+pub mod misuse;
+mod publish;
+mod seal;
+mod snapshot;
+mod table;
+
+use std::collections::BTreeSet;
+
+use crate::check::{Depth, Program, Report, explore};
+
+/// A model.
+pub struct Model {
+    /// Its name: what it shows, and the number of the invariant.
+    pub name: &'static str,
+    run: fn(Depth) -> Report,
+}
+
+impl Model {
+    /// Explores it.
+    ///
+    /// # Panics
+    /// If what it shows is not so; see [`explore`].
+    pub fn run(&self, depth: Depth) -> Report {
+        (self.run)(depth)
+    }
+}
+
+fn explore_all<P: Program>(depth: Depth, outcomes: &[&str]) -> Report {
+    explore::<P>(depth, outcomes.iter().map(|outcome| (*outcome).to_owned()).collect::<BTreeSet<_>>())
+}
+
+macro_rules! models {
+    ($($name:ident: $program:ty, $outcomes:expr;)*) => {
+        /// Every model.
+        pub const ALL: &[Model] = &[
+            Model { name: "seen_entry_is_in_a_later_snapshot_by_the_axioms_i5", run: |_| axioms::seen_entry() },
+            $(Model { name: stringify!($name), run: |depth| explore_all::<$program>(depth, $outcomes) },)*
+        ];
+    };
+}
+
+models! {
+    publish_shows_whole_entries_i4: publish::Publish<1>, publish::OUTCOMES;
+    publish_of_a_tower_shows_whole_entries_i4: publish::Publish<2>, publish::OUTCOMES;
+    adjacent_inserts_keep_order_i1: insert::Adjacent<1>, insert::ADJACENT;
+    adjacent_towers_keep_order_i1: insert::Adjacent<2>, insert::ADJACENT;
+    same_key_has_one_winner_i3: insert::SameKey<1>, insert::SAME_KEY;
+    same_key_of_towers_has_one_winner_i3: insert::SameKey<2>, insert::SAME_KEY;
+    tower_stands_on_the_level_below_i2: insert::Ladder<1>, insert::LADDER;
+    two_towers_stand_on_the_level_below_i2: insert::Ladder<2>, insert::LADDERS;
+    two_writers_and_a_reader_scan_in_order_i1: insert::Scans, insert::SCANS;
+    link_pieces_that_share_nothing_i9: insert::Pieces<0>, &[""];
+    link_pieces_that_share_much_i9: insert::Pieces<1>, &[""];
+    link_pieces_of_zeros_i9: insert::Pieces<2>, &[""];
+    link_pieces_of_prefixes_i9: insert::Pieces<3>, &[""];
+    snapshot_shows_an_insertion_always_or_never_i5: snapshot::Insertion<false>, snapshot::INSERTION;
+    snapshot_shows_a_helped_insertion_always_or_never_i5: snapshot::Insertion<true>, snapshot::INSERTION;
+    snapshot_shows_a_deletion_always_or_never_i5: snapshot::Deletion<false>, snapshot::DELETION;
+    snapshot_shows_a_helped_deletion_always_or_never_i5: snapshot::Deletion<true>, snapshot::DELETION;
+    snapshot_has_what_was_seen_before_i5: snapshot::SeenBefore, snapshot::SEEN_BEFORE;
+    who_sees_a_deletion_sees_what_led_to_it_i5: snapshot::Witness<false>, snapshot::WITNESS;
+    who_sees_a_helped_deletion_sees_what_led_to_it_i5: snapshot::Witness<true>, snapshot::WITNESS;
+    deletion_has_one_winner_i3: snapshot::TwoDeletions, snapshot::TWO_DELETIONS;
+    seal_keeps_what_was_acknowledged_i7: seal::Seal<false>, seal::SEAL;
+    seal_keeps_what_writers_of_one_shard_were_told_i7: seal::Seal<true>, seal::SEAL_SHARED;
+    freeze_waits_for_an_open_reservation_i7: seal::Drain<false, false>, seal::DRAIN;
+    freeze_waits_for_a_dropped_reservation_i7: seal::Drain<true, false>, seal::DRAIN_DROPPED;
+    two_freezes_wait_for_an_open_reservation_i7: seal::Drain<false, true>, seal::DRAIN_BOTH;
+    refused_writer_sees_what_led_to_the_freeze_i7: seal::Successor<false>, seal::SUCCESSOR;
+    who_sees_the_freeze_sees_what_led_to_it_i7: seal::Successor<true>, seal::SUCCESSOR;
+    first_chunk_is_fetched_once_i6: arena::Refill<2, false>, arena::REFILL;
+    next_chunk_is_fetched_once_and_none_is_lost_i6: arena::Refill<2, true>, arena::REFILL_HAD_ONE;
+    next_chunk_of_three_threads_is_fetched_once_i6: arena::Refill<3, true>, arena::REFILL_OF_THREE;
+    last_place_is_taken_once_i6: arena::LastPlace<false>, arena::LAST_PLACE;
+    limit_is_passed_by_one_entry_i6: arena::LastPlace<true>, arena::LAST_PLACE;
+    last_chunk_serves_both_shards_i6: arena::OneChunk, arena::ONE_CHUNK;
+    last_entry_of_the_limit_is_taken_once_i6: arena::Entries<1>, arena::ONE_ENTRY;
+    entries_within_the_limit_are_all_taken_i6: arena::Entries<2>, arena::TWO_ENTRIES;
+    figures_never_show_more_idle_than_reserved_i6: arena::Figures, arena::FIGURES;
+    chunk_that_is_put_back_was_reserved_i6: arena::PutBack, arena::PUT_BACK;
+    idle_chunk_is_no_pressure_i6: arena::Pressure, arena::PRESSURE;
+}

@@ -1,0 +1,42 @@
+//! Small tables whose towers are known before they are built.
+
+use crate::builder::sealed::{FromConfig, Settings};
+use crate::config::Config;
+use crate::height::height;
+use crate::thread;
+
+/// Settings for a shard of each list in `heights`: the `n`-th insert that is attempted through shard `s` makes a tower
+/// of `heights[s][n]` levels. A thread writes through the shard of its own number.
+pub(super) fn towers(heights: &[&[usize]]) -> Config {
+    Config {
+        shards: heights.len(),
+        chunk_bytes: 0,
+        max_memory_bytes: 0,
+        max_entries: 0,
+        backpressure_at: 0.9,
+        huge_pages: false,
+        seed: seed(heights),
+    }
+}
+
+/// The first seed with which the tickets of each shard draw `heights`.
+fn seed(heights: &[&[usize]]) -> u64 {
+    let shards = heights.len() as u64;
+    let draws = |seed: u64| {
+        (0..).zip(heights).all(|(shard, heights)| {
+            (0..).zip(*heights).all(|(ticket, wanted)| height(seed, ticket * shards + shard) == *wanted)
+        })
+    };
+    (0..).find(|&seed| draws(seed)).expect("towers of one or two levels come up soon")
+}
+
+/// The table with these settings.
+pub(super) fn table<T: FromConfig>(config: Config) -> T {
+    T::from_config(Settings(config)).expect("the model's storage refuses nothing")
+}
+
+/// Runs `write` as a thread of number `shard` would.
+pub(super) fn through<R>(shard: usize, write: impl FnOnce() -> R) -> R {
+    thread::set_index(shard);
+    write()
+}

@@ -1,0 +1,141 @@
+//! The arena's bytes in a model: the interface of `fastskip/src/storage.rs`, with its rules checked.
+//!
+//! The bytes lie in one arena as in the shipped storage, so offsets mean the same. Each word has a shadow, made when
+//! the word is first used: a loom atomic, or a loom cell beside the bytes. It panics when a word is used both ways,
+//! when a byte is written twice (two nodes overlap, or a frozen byte changes), and when bytes are read that were never
+//! written. A read that does not happen after the write is found by the cell.
+
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU8, Ordering};
+use std::io;
+use std::sync::OnceLock;
+
+use crate::sync::AtomicU64;
+
+/// Bytes in a word, the unit of every offset.
+pub(crate) const WORD: usize = 8;
+
+/// The most words a 32-bit offset reaches: 32 GiB.
+pub(crate) const MAX_WORDS: u64 = 1 << 32;
+
+/// The largest range that is granted: more is refused, as by a system that is short of memory, until the caller asks
+/// for as little as it can do with. No model fills it, and each execution pays for its shadows.
+const GRANTED: usize = 4 << 10;
+
+/// What a word is used as.
+enum Shadow {
+    Atomic(AtomicU64),
+    /// The cell knows who may read. The bits say which of the bytes were written; they are no part of the model.
+    Bytes(loom::cell::UnsafeCell<()>, AtomicU8),
+}
+
+/// A range of memory that watches its use.
+pub(crate) struct Storage {
+    bytes: Box<[UnsafeCell<u8>]>,
+    shadows: Box<[OnceLock<Box<Shadow>>]>,
+}
+
+// SAFETY: loom runs the threads of a model on one thread of the system and switches only inside its own operations,
+// none of which lies between a check and the access to `bytes` that it is for.
+unsafe impl Sync for Storage {}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Storage").field("words", &self.words()).finish_non_exhaustive()
+    }
+}
+
+impl Storage {
+    /// Grants `bytes`, or half of it again and again while that is too much, but no less than `least`.
+    ///
+    /// # Errors
+    /// None: a model asks for little.
+    pub(crate) fn reserve(bytes: usize, least: usize) -> io::Result<Self> {
+        let mut len = bytes.max(least).next_multiple_of(WORD);
+        while len > GRANTED && len / 2 >= least {
+            len = (len / 2).next_multiple_of(WORD);
+        }
+        let bytes = (0..len).map(|_| UnsafeCell::new(0)).collect();
+        let shadows = (0..len / WORD).map(|_| OnceLock::new()).collect();
+        Ok(Self { bytes, shadows })
+    }
+
+    /// Does nothing: pages are no part of the model.
+    pub(crate) fn advise_huge_pages(&self) {}
+
+    /// Words in the range.
+    pub(crate) fn words(&self) -> u64 {
+        self.shadows.len() as u64
+    }
+
+    /// The atomic word at `off`.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn word(&self, off: u32) -> &AtomicU64 {
+        let shadow = self.shadows[off as usize].get_or_init(|| Box::new(Shadow::Atomic(AtomicU64::new(0))));
+        match &**shadow {
+            Shadow::Atomic(word) => word,
+            Shadow::Bytes(..) => panic!("word {off} holds bytes and is used as an atomic"),
+        }
+    }
+
+    /// Copies `bytes` to `at` bytes past word `off`.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn write(&self, off: u32, at: usize, bytes: &[u8]) {
+        let range = self.range(off, at, bytes.len());
+        self.each_word(&range, |cell, written, mask| {
+            assert_eq!(written.load(Ordering::Relaxed) & mask, 0, "bytes {range:?} are written twice");
+            cell.with_mut(|_| ());
+            written.fetch_or(mask, Ordering::Relaxed);
+        });
+        for (cell, byte) in self.bytes[range].iter().zip(bytes) {
+            // SAFETY: never borrowed: a borrowed byte was written before, which was just excluded.
+            unsafe { cell.get().write(*byte) };
+        }
+    }
+
+    /// The `len` bytes that stand `at` bytes past word `off`.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn read(&self, off: u32, at: usize, len: usize) -> &[u8] {
+        let range = self.range(off, at, len);
+        self.each_word(&range, |cell, written, mask| {
+            assert_eq!(written.load(Ordering::Relaxed) & mask, mask, "bytes {range:?} are read and were never written");
+            cell.with(|_| ());
+        });
+        let from = self.bytes[range].as_ptr().cast::<u8>();
+        // SAFETY: `len` cells of one byte each, all written, which excludes another write.
+        unsafe { core::slice::from_raw_parts(from, len) }
+    }
+
+    fn range(&self, off: u32, at: usize, len: usize) -> Range<usize> {
+        let first = off as usize * WORD + at;
+        first..first + len
+    }
+
+    /// Shows `look` each word of `range`, with a bit set for each of its bytes that lies in the range.
+    fn each_word(&self, range: &Range<usize>, look: impl Fn(&loom::cell::UnsafeCell<()>, &AtomicU8, u8)) {
+        for word in range.start / WORD..range.end.div_ceil(WORD) {
+            let inside = (0..WORD).filter(|byte| range.contains(&(word * WORD + byte)));
+            let mask = inside.fold(0, |mask, byte| mask | 1 << byte);
+            if mask != 0 {
+                let (cell, written) = self.bytes_of(word);
+                look(cell, written, mask);
+            }
+        }
+    }
+
+    fn bytes_of(&self, word: usize) -> (&loom::cell::UnsafeCell<()>, &AtomicU8) {
+        let fresh = || Box::new(Shadow::Bytes(loom::cell::UnsafeCell::new(()), AtomicU8::new(0)));
+        match &**self.shadows[word].get_or_init(fresh) {
+            Shadow::Bytes(cell, written) => (cell, written),
+            Shadow::Atomic(_) => panic!("word {word} is an atomic and is used as bytes"),
+        }
+    }
+}

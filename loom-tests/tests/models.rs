@@ -1,0 +1,73 @@
+//! Runs every model. Optimised (`--release`) at the depth of a campaign, else at the depth of a commit: see `Depth`.
+
+use std::collections::BTreeSet;
+
+use loom_tests::check::Depth;
+use loom_tests::models::ALL;
+
+fn run(name: &str) {
+    let depth = if cfg!(debug_assertions) { Depth::COMMIT } else { Depth::CAMPAIGN };
+    let model = ALL.iter().find(|model| model.name == name).expect("the model of this name");
+    println!("{name}: {}", model.run(depth));
+}
+
+macro_rules! models {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                run(stringify!($name));
+            }
+        )*
+
+        /// Catches a model that is written and never run.
+        #[test]
+        fn every_model_is_run() {
+            let run = [$(stringify!($name)),*];
+            assert_eq!(BTreeSet::from(run), ALL.iter().map(|model| model.name).collect());
+        }
+    };
+}
+
+models! {
+    seen_entry_is_in_a_later_snapshot_by_the_axioms_i5
+    publish_shows_whole_entries_i4
+    publish_of_a_tower_shows_whole_entries_i4
+    adjacent_inserts_keep_order_i1
+    adjacent_towers_keep_order_i1
+    same_key_has_one_winner_i3
+    same_key_of_towers_has_one_winner_i3
+    tower_stands_on_the_level_below_i2
+    two_towers_stand_on_the_level_below_i2
+    two_writers_and_a_reader_scan_in_order_i1
+    link_pieces_that_share_nothing_i9
+    link_pieces_that_share_much_i9
+    link_pieces_of_zeros_i9
+    link_pieces_of_prefixes_i9
+    snapshot_shows_an_insertion_always_or_never_i5
+    snapshot_shows_a_helped_insertion_always_or_never_i5
+    snapshot_shows_a_deletion_always_or_never_i5
+    snapshot_shows_a_helped_deletion_always_or_never_i5
+    snapshot_has_what_was_seen_before_i5
+    who_sees_a_deletion_sees_what_led_to_it_i5
+    who_sees_a_helped_deletion_sees_what_led_to_it_i5
+    deletion_has_one_winner_i3
+    seal_keeps_what_was_acknowledged_i7
+    seal_keeps_what_writers_of_one_shard_were_told_i7
+    freeze_waits_for_an_open_reservation_i7
+    freeze_waits_for_a_dropped_reservation_i7
+    two_freezes_wait_for_an_open_reservation_i7
+    refused_writer_sees_what_led_to_the_freeze_i7
+    who_sees_the_freeze_sees_what_led_to_it_i7
+    first_chunk_is_fetched_once_i6
+    next_chunk_is_fetched_once_and_none_is_lost_i6
+    next_chunk_of_three_threads_is_fetched_once_i6
+    last_place_is_taken_once_i6
+    limit_is_passed_by_one_entry_i6
+    last_chunk_serves_both_shards_i6
+    last_entry_of_the_limit_is_taken_once_i6
+    entries_within_the_limit_are_all_taken_i6
+    figures_never_show_more_idle_than_reserved_i6
+    chunk_that_is_put_back_was_reserved_i6
+    idle_chunk_is_no_pressure_i6
+}
