@@ -23,6 +23,7 @@ use crate::gate::Gate;
 use crate::stats::Counts;
 use crate::storage::{MAX_WORDS, Storage, WORD};
 use crate::sync::{AtomicU64, Ordering, ord};
+use crate::trail::Trail;
 
 /// Nothing smaller is worth a chunk: 256 bytes.
 const MIN_CHUNK: u64 = 32;
@@ -55,6 +56,7 @@ pub(crate) struct Shard {
     pub(crate) gate: Gate,
     pub(crate) lease: Lease,
     pub(crate) counts: Counts,
+    pub(crate) trail: Trail,
 }
 
 /// A shard's current chunk: the words `next..end` are free.
@@ -237,6 +239,22 @@ impl Arena {
             (within_limit && end <= self.capacity).then_some(end)
         });
         grown.ok().map(|next| Chunk { next: next as u32, end: (next + size(next)) as u32 })
+    }
+
+    /// Takes the words from `start` to `end`, the last ones that were handed out to this shard in one piece, back into its
+    /// chunk. False if the shard has handed out others since, or if they lie past the limit, where only one entry may.
+    pub(crate) fn give_back(&self, shard: usize, start: u32, end: u32) -> bool {
+        let chunk = &self.shards[shard].chunk;
+        let seen = chunk.load(Ordering::Relaxed);
+        let Chunk { next, end: limit } = Chunk::unpack(seen);
+        let whole = Chunk { next: start, end: limit }.pack();
+        let fits = next == end && u64::from(end) <= self.limit;
+        fits && chunk.compare_exchange(seen, whole, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Words handed out to shards.
+    pub(crate) fn handed_out(&self) -> u64 {
+        self.frontier.load(Ordering::Relaxed) - self.first
     }
 
     /// Counts words that were allocated for nothing.

@@ -6,6 +6,10 @@
 //! Who finds the gate frozen at first sight does not count itself: else writers that keep trying would keep the freezer
 //! waiting.
 //!
+//! A writer that enters an empty gate is alone until it leaves: whoever enters meanwhile sees it and knows that it is not.
+//! So what only lone writers touch (`trail.rs`, half of each counter) needs no further lock; the next one acquires with
+//! its `enter` what the one before released with its `leave`, through every read-modify-write between.
+//!
 //! I7 seal: an insert that returned success is in the frozen table. Its links happen before its `leave` (Release),
 //! which the freezing thread acquires. An insert that entered later is turned away before it writes.
 
@@ -19,6 +23,15 @@ const ATTEMPT_SHIFT: u32 = 21;
 /// One shard's gate.
 #[derive(Debug, Default)]
 pub(crate) struct Gate(AtomicU64);
+
+/// A writer's stay in the shard.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stay {
+    /// The first of as many numbers as it has attempts, which this gate gives out only once (in 2^43).
+    pub(crate) ticket: u64,
+    /// Whether nobody else was inside.
+    pub(crate) alone: bool,
+}
 
 /// Why a writer was turned away.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,12 +50,12 @@ pub(crate) enum Left {
 }
 
 impl Gate {
-    /// Enters for `attempts` inserts. Returns the first of as many ticket numbers that this gate gives out only once
-    /// (in 2^43); every success needs its [`leave`](Self::leave).
+    /// Enters for `attempts` inserts. Every success needs its [`leave`](Self::leave).
     #[inline]
-    pub(crate) fn enter(&self, attempts: u64) -> Result<u64, (Refusal, Left)> {
+    pub(crate) fn enter(&self, attempts: u64) -> Result<Stay, (Refusal, Left)> {
         // ORDERING(gate.look, gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss
-        // what the freezing thread did before, such as publishing the next table.
+        // what the freezing thread did before, such as publishing the next table. `gate.enter` pairs with `leave` too:
+        // weaker, a lone writer could miss the trail and the counts of the one before (loom `trail`).
         if self.0.load(ord("gate.look", Ordering::Acquire)) & FROZEN != 0 {
             self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
             return Err((Refusal::Frozen, Left::Open));
@@ -54,13 +67,14 @@ impl Gate {
         if seen & WRITERS > WRITERS / 2 {
             return Err((Refusal::Crowded, self.leave()));
         }
-        Ok(seen >> ATTEMPT_SHIFT)
+        Ok(Stay { ticket: seen >> ATTEMPT_SHIFT, alone: seen & WRITERS == 0 })
     }
 
     /// Leaves after an `enter`.
     #[inline]
     pub(crate) fn leave(&self) -> Left {
-        // ORDERING(gate.leave): Release; pairs with `is_drained`. Weaker: the frozen table could miss this writer's links.
+        // ORDERING(gate.leave): Release; pairs with `is_drained` and `enter`. Weaker: the frozen table could miss this
+        // writer's links, and the next lone writer its trail and counts.
         let seen = self.0.fetch_sub(WRITER, ord("gate.leave", Ordering::Release));
         if seen & (FROZEN | WRITERS) == FROZEN | WRITER { Left::Drained } else { Left::Open }
     }
@@ -97,8 +111,8 @@ mod tests {
     #[test]
     fn frozen_gate_turns_writers_away_and_reports_the_last_one_out() {
         let gate = Gate::default();
-        assert_eq!(gate.enter(3), Ok(0));
-        assert_eq!(gate.enter(1), Ok(3));
+        assert_eq!(gate.enter(3), Ok(Stay { ticket: 0, alone: true }));
+        assert_eq!(gate.enter(1), Ok(Stay { ticket: 3, alone: false }));
         gate.freeze();
         assert_eq!(gate.enter(1), Err((Refusal::Frozen, Left::Open)));
         assert_eq!(gate.leave(), Left::Open);
@@ -106,6 +120,19 @@ mod tests {
         assert_eq!(gate.leave(), Left::Drained);
         assert!(gate.is_drained() && gate.is_frozen());
         assert_eq!(gate.attempts(), 5);
+    }
+
+    /// Catches two writers that both think they are alone.
+    #[test]
+    fn only_who_enters_an_empty_gate_is_alone() {
+        let gate = Gate::default();
+        let alone = || gate.enter(1).unwrap().alone;
+        assert!(alone() && !alone());
+        gate.leave();
+        assert!(!alone(), "one is still inside");
+        gate.leave();
+        gate.leave();
+        assert!(alone());
     }
 
     /// Catches a writer count that runs over into the attempts when a million reservations are held at once.

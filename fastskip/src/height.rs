@@ -1,18 +1,46 @@
 //! How many levels a node is linked at.
 //!
-//! Each further level with probability 1/2: since most overshoots are settled by the link alone, the shorter forward
-//! walks of 1/2 beat the smaller towers of the customary 1/4 (`docs/src/results.md` has both).
+//! Pugh's skip list draws heights blindly, which leaves gaps of any length: a search then makes one step forward on each
+//! level in the mean. Here the search that finds a node's place also shows how crowded the level is there, and a node is
+//! raised where the gap between two higher nodes would grow long. That is the balance of the 1-2-3 deterministic skip
+//! list (Munro, Papadakis and Sedgewick, "Deterministic skip lists", 1992), kept by new nodes alone: no height ever
+//! changes, no node to the right of the place is looked at, and where that hides too much, a coin decides. Steps per level
+//! fall from 1.0 to 0.7 with towers of the same mean height (`docs/src/results.md`).
+//!
+//! Heights only decide how fast a search is. What a racing search saw of a gap may be out of date, and nothing breaks.
 
 /// The most levels a tower has. 2^28 entries fill the widest arena with nodes of 128 bytes; past that, searches only
 /// grow slower at the top level.
 pub(crate) const MAX_HEIGHT: usize = 28;
 
-/// The height drawn by `ticket`, from 1 to [`MAX_HEIGHT`]. Tickets are numbers that a shard gives out once each, and
-/// `seed` differs from table to table, so an attacker who chooses keys cannot choose heights.
+/// What a search knows of the nodes between the two higher nodes around a place, on one level.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gap {
+    /// How many stand before the place.
+    pub(crate) left: u32,
+    /// Whether any stands behind it.
+    pub(crate) right: bool,
+}
+
+impl Gap {
+    /// Whether a node that comes to stand here is linked one level higher too. It is where the gap would grow past two on
+    /// the left, and where it is split in its midst. At the left end the length of the rest is unknown: there the coin
+    /// keeps descending keys, which never see anything else, in a skip list of Pugh's kind.
+    #[inline(always)]
+    pub(crate) fn is_split(self, coin: bool) -> bool {
+        match self.left {
+            0 => self.right && coin,
+            1 => self.right,
+            _ => true,
+        }
+    }
+}
+
+/// One coin a level, tossed by `ticket`. Tickets are numbers that a shard gives out once each, and `seed` differs from
+/// table to table, so an attacker who chooses keys cannot choose coins.
 #[inline]
-pub(crate) fn height(seed: u64, ticket: u64) -> usize {
-    let bits = mix(seed ^ ticket) | 1 << (MAX_HEIGHT - 1);
-    bits.trailing_zeros() as usize + 1
+pub(crate) fn coins(seed: u64, ticket: u64) -> u64 {
+    mix(seed ^ ticket)
 }
 
 /// The finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
@@ -27,17 +55,15 @@ pub(crate) const fn mix(x: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Catches a draw that is biased, or leaves the range of towers.
+    /// Catches a coin that is biased, or one that follows another.
     #[test]
-    fn heights_halve_from_level_to_level() {
-        let mut count = [0_u32; MAX_HEIGHT + 1];
-        for ticket in 0..1 << 20 {
-            count[height(7, ticket)] += 1;
-        }
-        assert_eq!(count[0], 0);
-        for (h, seen) in count.iter().enumerate().skip(1).take(10) {
-            let expected = f64::from(1 << 20) / f64::powi(2.0, h as i32);
-            assert!((f64::from(*seen) / expected - 1.0).abs() < 0.1, "height {h}: {seen} of {expected}");
+    fn coins_are_fair_and_independent() {
+        let tosses = 1 << 16;
+        for level in 0..MAX_HEIGHT {
+            let heads = (0..tosses).filter(|&ticket| coins(7, ticket) >> level & 1 == 1).count();
+            let both = (0..tosses).filter(|&ticket| coins(7, ticket) >> level & 3 == 3).count();
+            assert!(heads.abs_diff(tosses as usize / 2) < 1000, "level {level}: {heads}");
+            assert!(both.abs_diff(tosses as usize / 4) < 1000, "levels {level} and above: {both}");
         }
     }
 }

@@ -67,6 +67,7 @@ mod stats;
 mod storage;
 mod sync;
 mod thread;
+mod trail;
 mod validate;
 mod versions;
 mod walk;

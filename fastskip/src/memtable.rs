@@ -7,7 +7,8 @@ use std::io;
 use crate::bounds::KeyBounds;
 use crate::builder::{Builder, Table, sealed};
 use crate::error::InsertError;
-use crate::list::{List, Pass};
+use crate::height::MAX_HEIGHT;
+use crate::list::{Fresh, List, Outcome, Pass, Room};
 use crate::node::{Draft, Kind};
 use crate::search::{Schema, Target};
 use crate::stats::Stats;
@@ -34,10 +35,10 @@ pub enum Op<'a> {
 }
 
 impl<'a> Op<'a> {
-    fn draft(self, height: usize) -> Draft<'a> {
+    fn draft(self, version: u64) -> Draft<'a> {
         match self {
-            Self::Put { key, value } => Draft { key, value, kind: Kind::Value, height },
-            Self::Delete { key } => Draft { key, value: &[], kind: Kind::Tombstone, height },
+            Self::Put { key, value } => Draft { key, value, kind: Kind::Value, version },
+            Self::Delete { key } => Draft { key, value: &[], kind: Kind::Tombstone, version },
         }
     }
 }
@@ -133,9 +134,14 @@ impl Memtable {
     }
 
     fn write(&self, op: Op<'_>, seqno: u64) -> Result<(), InsertError> {
-        match self.reserve(&[op])?.apply(seqno) {
-            0 => Err(InsertError::DuplicateKey),
-            _ => Ok(()),
+        let pass = self.list.enter(thread::index(), 1)?;
+        let draft = op.draft(seqno);
+        if !draft.is_encodable() {
+            return Err(InsertError::TooLarge);
+        }
+        match pass.insert(0, &draft, &mut Fresh(&pass))? {
+            Outcome::New(_) => Ok(()),
+            Outcome::Present(_) => Err(InsertError::DuplicateKey),
         }
     }
 
@@ -159,17 +165,20 @@ impl Memtable {
     /// empty table of these limits either. Nothing is stored then.
     pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
         let pass = self.list.enter(thread::index(), ops.len() as u64)?;
-        let (mut words, mut last) = (0, 0);
+        let (mut words, mut last, mut spare) = (0, 0, SPARE_LEVELS);
         for (index, op) in ops.iter().enumerate() {
-            let draft = op.draft(pass.height(index));
+            let draft = op.draft(0);
             if !draft.is_encodable() {
                 return Err(InsertError::TooLarge);
             }
-            last = u64::from(draft.words(Versioned::META_WORDS));
+            last = u64::from(draft.words(1, Versioned::META_WORDS));
             words += last;
+            spare += pass.coins(index).trailing_ones();
         }
-        let start = pass.reserve(ops.len() as u64, words, last)?;
-        Ok(Reservation { pass, ops, rest: Rest { start, words: words as u32, entries: ops.len() as u64 } })
+        let spare = if ops.is_empty() { 0 } else { spare };
+        let start = pass.reserve(ops.len() as u64, words + u64::from(spare), last + u64::from(spare))?;
+        let rest = Rest { start, words: words as u32 + spare, spare, entries: ops.len() as u64 };
+        Ok(Reservation { pass, ops, rest })
     }
 
     /// Refuses every later reservation with [`Sealed`](InsertError::Sealed), waits until the open ones are applied or
@@ -181,12 +190,33 @@ impl Memtable {
     }
 }
 
+/// Levels that a reservation has room for beyond those that coins alone would raise its nodes to: nodes are raised by the
+/// gaps they come to stand in (see `height.rs`), which are not known yet.
+const SPARE_LEVELS: u32 = 6;
+
 /// What of a reservation is not used yet.
 #[derive(Debug)]
 struct Rest {
     start: u32,
     words: u32,
+    /// Of the words, those for towers, beyond one for each entry.
+    spare: u32,
     entries: u64,
+}
+
+impl Room for Rest {
+    fn most_levels(&self) -> usize {
+        (self.spare as usize + 1).min(MAX_HEIGHT)
+    }
+
+    fn take(&mut self, words: u32, levels: usize) -> Result<u32, InsertError> {
+        let start = self.start;
+        self.start += words;
+        self.words -= words;
+        self.spare -= levels as u32 - 1;
+        self.entries -= 1;
+        Ok(start)
+    }
 }
 
 /// Room in a memtable for a batch. Dropping it leaves the room unused for good.
@@ -204,52 +234,20 @@ impl Reservation<'_> {
     /// Each write is committed by itself; the batch appears at once to readers that learn its sequence numbers only
     /// after this returns.
     pub fn apply(mut self, first_seqno: u64) -> usize {
-        let (mut stored, mut tombstones, mut key_bytes, mut value_bytes) = (0, 0, 0, 0);
-        for (index, op) in self.ops.iter().enumerate() {
-            let draft = op.draft(self.pass.height(index));
-            if self.insert(&draft, first_seqno.saturating_add(index as u64)) {
-                stored += 1;
-                tombstones += u64::from(draft.kind == Kind::Tombstone);
-                key_bytes += draft.key.len() as u64;
-                value_bytes += draft.value.len() as u64;
-            }
-        }
-        self.pass.count(stored, tombstones, key_bytes, value_bytes);
-        stored as usize
-    }
-
-    fn insert(&mut self, draft: &Draft<'_>, seqno: u64) -> bool {
-        let list = self.pass.list();
-        let target = Target { key: draft.key, version: seqno };
-        let Ok(splice) = list.locate(target, draft.height) else { return self.skip(draft) };
-        let words = draft.words(Versioned::META_WORDS);
-        // SAFETY: the first words of the rest, which were reserved for this draft.
-        let off = unsafe { self.pass.write(draft, self.rest.start, &[seqno]) };
-        if list.commit(target, &splice, off, draft.height).is_err() {
-            return self.skip(draft);
-        }
-        self.rest.start += words;
-        self.rest.words -= words;
-        self.rest.entries -= 1;
-        true
-    }
-
-    /// The version is stored already: its room stays unused.
-    #[cold]
-    fn skip(&mut self, draft: &Draft<'_>) -> bool {
-        let words = draft.words(Versioned::META_WORDS);
-        self.pass.waste(1, words);
-        self.rest.start += words;
-        self.rest.words -= words;
-        self.rest.entries -= 1;
-        false
+        let Self { pass, ops, rest } = &mut self;
+        let mut stored = 0;
+        let draft = |index: usize| ops[index].draft(first_seqno.saturating_add(index as u64));
+        pass.insert_all(ops.len(), draft, rest, |_, outcome| {
+            stored += usize::from(matches!(outcome, Ok(Outcome::New(_))))
+        });
+        stored
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        if self.rest.words > 0 {
-            self.pass.waste(self.rest.entries, self.rest.words);
+        if self.rest.words != 0 {
+            self.pass.give_back(self.rest.entries, self.rest.start, self.rest.words);
         }
     }
 }
@@ -265,7 +263,11 @@ impl Memtable {
     /// The newest version of `key` not newer than `seqno`. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8], seqno: u64) -> Lookup<'_> {
-        match self.list.lower_bound(Target { key, version: seqno }) {
+        self.lookup(self.list.lower_bound(Target { key, version: seqno }))
+    }
+
+    fn lookup(&self, (first, has_key): (u32, bool)) -> Lookup<'_> {
+        match (first, has_key) {
             (_, false) => Lookup::Absent,
             (off, true) => match self.list.node(off).entry() {
                 (_, value, Kind::Value) => Lookup::Value(value),
@@ -277,7 +279,10 @@ impl Memtable {
     /// [`get`](Self::get) of each key, in their order.
     #[must_use]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Lookup<'_>> {
-        keys.iter().map(|key| self.get(key.as_ref(), seqno)).collect()
+        let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: seqno }).collect();
+        let mut lookups = vec![Lookup::Absent; keys.len()];
+        self.list.lower_bounds(&keys, |index, place| lookups[index] = self.lookup(place));
+        lookups
     }
 
     /// The keys within `bounds`, each with its newest version not newer than `seqno`, tombstones included. None if the

@@ -64,7 +64,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
     pub(crate) kind: Kind,
-    pub(crate) height: usize,
+    pub(crate) version: u64,
 }
 
 impl Draft<'_> {
@@ -79,19 +79,19 @@ impl Draft<'_> {
         (self.value.len() as u32) << 1 | u32::from(self.kind == Kind::Tombstone)
     }
 
-    /// Words of the node, tower included, with `meta` words between links and bytes.
+    /// Words of the node with a tower of `height`, and with `meta` words between links and bytes.
     #[inline]
-    pub(crate) fn words(&self, meta: usize) -> u32 {
+    pub(crate) fn words(&self, height: usize, meta: usize) -> u32 {
         let lengths = varint_len(self.key.len() as u32) + varint_len(self.value_head());
         let bytes = lengths + self.key.len() + self.value.len();
-        (self.height + meta + bytes.div_ceil(WORD)) as u32
+        (height + meta + bytes.div_ceil(WORD)) as u32
     }
 
     /// Writes the bytes of the node at `off`.
     ///
     /// # Safety
-    /// The words of this draft, its tower `off - height + 1 ..= off` included, were allocated to the caller with `meta`
-    /// meta words, and the node is not linked.
+    /// The words of this draft and its tower, whose last one is `off`, were allocated to the caller with `meta` meta words,
+    /// and the node is not linked.
     #[inline]
     pub(crate) unsafe fn write(&self, storage: &Storage, off: u32, meta: usize) {
         let mut at = WORD * (1 + meta);
@@ -260,7 +260,7 @@ mod tests {
             for key in [0, 1, 127, 128, 16_383, 16_384, MAX_KEY_LEN] {
                 for value in [0, 1, 63, 64, 8191, 8192, 70_000] {
                     for kind in [Kind::Value, Kind::Tombstone] {
-                        let draft = Draft { key: &long[..key], value: &long[..value], kind, height: 1 };
+                        let draft = Draft { key: &long[..key], value: &long[..value], kind, version: 0 };
                         assert!(draft.is_encodable());
                         // SAFETY: the storage is this test's alone and large enough.
                         unsafe { draft.write(&storage, off, meta) };
@@ -269,7 +269,7 @@ mod tests {
                         assert_eq!(unsafe { node.entry(meta) }, (draft.key, draft.value, kind));
                         let lengths = varint_len(key as u32) + varint_len((value as u32) << 1);
                         let words = 1 + meta + (lengths + key + value).div_ceil(8);
-                        assert_eq!(draft.words(meta) as usize, words);
+                        assert_eq!(draft.words(1, meta) as usize, words);
                     }
                 }
             }

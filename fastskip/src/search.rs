@@ -8,13 +8,16 @@ use core::cmp::Ordering;
 use core::marker::PhantomData;
 
 use crate::key::{self, MAX_SHARED, Piece};
-use crate::node::{HEAD, Link, NIL, Node};
+use crate::node::{Draft, HEAD, Link, NIL, Node};
 use crate::storage::Storage;
 
 /// What tells the two types of table apart below their API: what else a node holds, and how equal keys are ordered.
 pub(crate) trait Schema: Send + Sync + 'static {
     /// Words between a node's links and its bytes.
     const META_WORDS: usize;
+
+    /// What those words are at first.
+    fn meta(version: u64) -> impl AsRef<[u64]>;
 
     /// The version of a node: among equal keys, greater ones come first.
     fn version(node: NodeRef<'_, Self>) -> u64
@@ -70,6 +73,13 @@ impl<'a, S: Schema> NodeRef<'a, S> {
     }
 }
 
+impl<'k> Draft<'k> {
+    /// Where it belongs.
+    pub(crate) fn target(&self) -> Target<'k> {
+        Target { key: self.key, version: self.version }
+    }
+}
+
 /// What is searched for: the first entry with this key and a version not greater, or the first one after it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'k> {
@@ -86,7 +96,17 @@ pub(crate) struct Stop {
     pub(crate) found: bool,
 }
 
-/// A place in a table: a node before the target, and what it shares with the target.
+/// What the link before a finger says of the node behind it.
+pub(crate) enum Look {
+    /// It does not precede the target.
+    Past(Link),
+    /// It precedes the target, and the finger is there now.
+    Moved,
+    /// Its piece ties with the target's: its key must be looked at.
+    Tie(Link),
+}
+
+/// A place in a table: a node before the target on some level, and what it shares with the target.
 #[derive(Debug, Clone)]
 pub(crate) struct Finger<'a, 'k, S> {
     storage: &'a Storage,
@@ -94,6 +114,9 @@ pub(crate) struct Finger<'a, 'k, S> {
     node: u32,
     shared: u32,
     piece: Piece,
+    level: usize,
+    /// Nodes gone forward on this level.
+    moves: u32,
     /// A node that was compared and found not to precede the target, and whether its key is the target's.
     bound: u32,
     bound_has_key: bool,
@@ -101,18 +124,19 @@ pub(crate) struct Finger<'a, 'k, S> {
 }
 
 impl<'a, 'k, S: Schema> Finger<'a, 'k, S> {
-    /// A finger at the head.
+    /// A finger at the head, on `level`.
     #[inline]
-    pub(crate) fn new(storage: &'a Storage, target: Target<'k>) -> Self {
+    pub(crate) fn new(storage: &'a Storage, target: Target<'k>, level: usize) -> Self {
         let shared = key::compare(&[], target.key, 0).1;
-        Self::resume(storage, target, HEAD, shared)
+        Self::resume(storage, target, level, HEAD, shared)
     }
 
-    /// A finger at a node where one for the same target was before.
+    /// A finger at a node that is linked at `level`, precedes the target and shares `shared` bytes with it.
     #[inline(always)]
-    pub(crate) fn resume(storage: &'a Storage, target: Target<'k>, node: u32, shared: u32) -> Self {
+    pub(crate) fn resume(storage: &'a Storage, target: Target<'k>, level: usize, node: u32, shared: u32) -> Self {
         let piece = Piece::of(target.key, shared);
-        Self { storage, target, node, shared, piece, bound: NIL, bound_has_key: false, schema: PhantomData }
+        let (moves, bound, bound_has_key) = (0, NIL, false);
+        Self { storage, target, node, shared, piece, level, moves, bound, bound_has_key, schema: PhantomData }
     }
 
     /// The node the finger is at: the head, or one that precedes the target.
@@ -127,6 +151,18 @@ impl<'a, 'k, S: Schema> Finger<'a, 'k, S> {
         self.shared
     }
 
+    /// The level it is on.
+    #[inline(always)]
+    pub(crate) fn level(&self) -> usize {
+        self.level
+    }
+
+    /// How many nodes it went forward on this level.
+    #[inline(always)]
+    pub(crate) fn moves(&self) -> u32 {
+        self.moves
+    }
+
     /// Whether the node `off`, to which the last walk's link led, has the target's key.
     #[inline]
     pub(crate) fn has_key(&self, off: u32) -> bool {
@@ -134,53 +170,83 @@ impl<'a, 'k, S: Schema> Finger<'a, 'k, S> {
         off == self.bound && self.bound_has_key
     }
 
+    /// Goes one level down; false at the lowest.
+    #[inline(always)]
+    pub(crate) fn descend(&mut self) -> bool {
+        self.moves = 0;
+        let below = self.level.checked_sub(1);
+        self.level = below.unwrap_or(0);
+        below.is_some()
+    }
+
+    /// Goes right along its level as long as nodes precede the target.
+    #[inline(always)]
+    pub(crate) fn walk(&mut self) -> Stop {
+        loop {
+            match self.look() {
+                Look::Moved => {}
+                Look::Past(link) => return Stop { link, found: false },
+                Look::Tie(link) => {
+                    if let Some(stop) = self.settle(link) {
+                        return stop;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks for the links that [`look`](Self::look) reads next.
+    #[inline(always)]
+    pub(crate) fn prefetch_tower(&self) {
+        self.storage.prefetch(self.node - self.level as u32);
+    }
+
+    /// Asks for the key of the node that `link` leads to.
+    #[inline(always)]
+    pub(crate) fn prefetch_key(&self, link: Link) {
+        self.storage.prefetch(link.to + 1);
+    }
+
     #[inline(always)]
     fn advance(&mut self, node: u32, shared: u32) {
         self.node = node;
-        self.shared = shared;
-        self.piece = Piece::of(self.target.key, shared);
-    }
-
-    /// Goes right along `level` as long as nodes precede the target. The finger's node must be linked at `level`.
-    #[inline(always)]
-    pub(crate) fn walk(&mut self, level: usize) -> Stop {
-        loop {
-            let here = Node { storage: self.storage, off: self.node };
-            // SAFETY: the finger only stands on the head or on nodes it reached at this level or above (I2).
-            let link = unsafe { here.next(level) };
-            if link.piece > self.piece {
-                return Stop { link, found: false };
-            }
-            if link.piece < self.piece {
-                if link.piece.shared() == self.shared {
-                    let shared = self.shared + link.piece.more_shared(self.piece);
-                    self.advance(link.to, shared.min(MAX_SHARED));
-                } else {
-                    self.node = link.to;
-                }
-                continue;
-            }
-            if link.to == NIL || link.to == self.bound {
-                return Stop { link, found: false };
-            }
-            match self.compare(link.to) {
-                (Ordering::Less, shared) => self.advance(link.to, shared),
-                (order, _) => return Stop { link, found: order == Ordering::Equal },
-            }
+        self.moves += 1;
+        if shared != self.shared {
+            self.shared = shared;
+            self.piece = Piece::of(self.target.key, shared);
         }
     }
 
-    /// How the node `off`, which a link just led to, compares with the target, and what their keys share.
+    /// Goes one node forward if the link's piece alone shows that it precedes the target.
+    #[inline(always)]
+    pub(crate) fn look(&mut self) -> Look {
+        let here = Node { storage: self.storage, off: self.node };
+        // SAFETY: the finger only stands on the head or on nodes it reached at this level or above (I2).
+        let link = unsafe { here.next(self.level) };
+        if link.piece > self.piece {
+            return Look::Past(link);
+        }
+        if link.piece < self.piece {
+            let more = if link.piece.shared() == self.shared { link.piece.more_shared(self.piece) } else { 0 };
+            self.advance(link.to, (self.shared + more).min(MAX_SHARED));
+            return Look::Moved;
+        }
+        if link.to == NIL || link.to == self.bound { Look::Past(link) } else { Look::Tie(link) }
+    }
+
+    /// Compares the target with the node that `link` just led to, and goes there if it precedes the target.
     #[inline]
-    fn compare(&mut self, off: u32) -> (Ordering, u32) {
+    pub(crate) fn settle(&mut self, link: Link) -> Option<Stop> {
         // SAFETY: read from a link of this table, not the end of a level.
-        let node = unsafe { NodeRef::<S>::new(self.storage, off) };
+        let node = unsafe { NodeRef::<S>::new(self.storage, link.to) };
         let (by_key, shared) = key::compare(node.key(), self.target.key, self.shared);
         let order = by_key.then_with(|| self.target.version.cmp(&node.version()));
-        if order != Ordering::Less {
-            self.bound = off;
-            self.bound_has_key = by_key == Ordering::Equal;
+        if order == Ordering::Less {
+            self.advance(link.to, shared);
+            return None;
         }
-        (order, shared)
+        self.bound = link.to;
+        self.bound_has_key = by_key == Ordering::Equal;
+        Some(Stop { link, found: order == Ordering::Equal })
     }
 }

@@ -8,11 +8,11 @@ use crate::builder::{Builder, Table, sealed};
 use crate::config::Config;
 use crate::cursor::{Cursor, Entry, Iter, View};
 use crate::error::{BatchError, InsertError};
-use crate::list::{List, Pass};
+use crate::list::{Fresh, List, Outcome, Pass};
 use crate::node::{Draft, Kind};
-use crate::search::{NodeRef, Schema, Target};
+use crate::search::{NodeRef, Target};
 use crate::snapshot::Snapshot;
-use crate::stamp::{Clock, FRESH, Stamped};
+use crate::stamp::{Clock, Stamped};
 use crate::stats::Stats;
 use crate::thread;
 use crate::walk::Span;
@@ -152,8 +152,24 @@ impl ConcurrentSkipList {
         K: AsRef<[u8]>,
         V: AsRef<[u8]>,
     {
-        let entries: Vec<_> = entries.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
-        let succeeded = entries.iter().filter(|(key, value)| self.insert(key, value)).count();
+        let drafts: Vec<_> = entries
+            .iter()
+            .map(|(key, value)| Draft { key: key.as_ref(), value: value.as_ref(), kind: Kind::Value, version: 0 })
+            .filter(Draft::is_encodable)
+            .collect();
+        let succeeded = self.list.enter(thread::index(), entries.len() as u64).map_or(0, |pass| {
+            let mut stored = 0;
+            pass.insert_all(
+                drafts.len(),
+                |index| drafts[index],
+                &mut Fresh(&pass),
+                |_, outcome| {
+                    let outcome = outcome.map(|outcome| self.settled(outcome));
+                    stored += usize::from(matches!(outcome, Ok(Stored::New(_))));
+                },
+            );
+            stored
+        });
         match entries.len() - succeeded {
             0 => Ok(succeeded),
             failed => Err(BatchError::PartialFailure { succeeded, failed }),
@@ -236,33 +252,28 @@ impl ConcurrentSkipList {
     /// Links a node for `key` unless there is one. The node's stamps are settled when this returns.
     fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<Stored<'_>, InsertError> {
         let pass = self.list.enter(thread::index(), 1)?;
-        let draft = Draft { key, value, kind, height: pass.height(0) };
-        let target = Target { key, version: 0 };
+        let draft = Draft { key, value, kind, version: 0 };
         if !draft.is_encodable() {
             return Err(InsertError::TooLarge);
         }
-        let present = |off| {
-            let node = self.list.node(off);
-            self.clock.inserted(node);
-            self.clock.deleted(node);
-            Ok(Stored::Present(node))
-        };
-        let splice = match self.list.locate(target, draft.height) {
-            Ok(splice) => splice,
-            Err(off) => return present(off),
-        };
-        let words = draft.words(Stamped::META_WORDS);
-        let start = pass.reserve(1, words.into(), words.into())?;
-        // SAFETY: just reserved for this draft.
-        let off = unsafe { pass.write(&draft, start, &FRESH) };
-        if let Err(off) = self.list.commit(target, &splice, off, draft.height) {
-            pass.waste(1, words);
-            return present(off);
+        let outcome = pass.insert(0, &draft, &mut Fresh(&pass))?;
+        Ok(self.settled(outcome))
+    }
+
+    fn settled(&self, outcome: Outcome) -> Stored<'_> {
+        match outcome {
+            Outcome::New(off) => {
+                let node = self.list.node(off);
+                self.clock.inserted(node);
+                Stored::New(node)
+            }
+            Outcome::Present(off) => {
+                let node = self.list.node(off);
+                self.clock.inserted(node);
+                self.clock.deleted(node);
+                Stored::Present(node)
+            }
         }
-        pass.count(1, u64::from(kind == Kind::Tombstone), key.len() as u64, value.len() as u64);
-        let node = self.list.node(off);
-        self.clock.inserted(node);
-        Ok(Stored::New(node))
     }
 }
 
@@ -291,7 +302,13 @@ impl ConcurrentSkipList {
     /// [`get_live`](Self::get_live) of each key, in their order.
     #[must_use]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<&[u8]>> {
-        keys.iter().map(|key| self.get_live(key.as_ref())).collect()
+        let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: 0 }).collect();
+        let mut values = vec![None; keys.len()];
+        self.list.lower_bounds(&keys, |index, (off, has_key)| {
+            let entry = has_key.then(|| self.live().entry(self.list.node(off))).flatten();
+            values[index] = entry.filter(|entry| !entry.is_tombstone).map(|entry| entry.value);
+        });
+        values
     }
 
     /// Whether `key` is stored and not a tombstone.

@@ -31,13 +31,15 @@ impl Schema for Stamped {
     const META_WORDS: usize = 2;
 
     #[inline(always)]
+    fn meta(_: u64) -> impl AsRef<[u64]> {
+        [UNSTAMPED; 2]
+    }
+
+    #[inline(always)]
     fn version(_: NodeRef<'_, Self>) -> u64 {
         0
     }
 }
-
-/// The meta words of a new node.
-pub(crate) const FRESH: [u64; Stamped::META_WORDS] = [UNSTAMPED, UNSTAMPED];
 
 /// Orders insertions, deletions and snapshots of one list.
 #[derive(Debug)]

@@ -2,44 +2,84 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// One shard's counters. They are sums over threads and read at leisure: Relaxed throughout.
+/// A sum. Who is alone in its shard (see `gate.rs`) adds without a read-modify-write, to a word that others leave alone.
+/// Read at leisure: Relaxed throughout.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    entries: AtomicU64,
-    tombstones: AtomicU64,
-    key_bytes: AtomicU64,
-    value_bytes: AtomicU64,
+struct Counter {
+    by_lone: AtomicU64,
+    by_others: AtomicU64,
 }
 
-/// The sum of all shards' counters.
+impl Counter {
+    #[inline]
+    fn add(&self, more: u64, alone: bool) {
+        if alone {
+            self.by_lone.store(self.by_lone.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        } else {
+            self.by_others.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        self.by_lone.load(Ordering::Relaxed) + self.by_others.load(Ordering::Relaxed)
+    }
+}
+
+/// One shard's counters.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    entries: Counter,
+    tombstones: Counter,
+    key_bytes: Counter,
+    value_bytes: Counter,
+    cas_failures: AtomicU64,
+}
+
+/// Sums of such counters.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Totals {
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
     pub(crate) key_bytes: u64,
     pub(crate) value_bytes: u64,
+    pub(crate) cas_failures: u64,
+}
+
+impl Totals {
+    /// One entry with these parts.
+    #[inline]
+    pub(crate) fn entry(key: &[u8], value: &[u8], is_tombstone: bool) -> Self {
+        let (key_bytes, value_bytes) = (key.len() as u64, value.len() as u64);
+        Self { entries: 1, tombstones: is_tombstone.into(), key_bytes, value_bytes, cas_failures: 0 }
+    }
 }
 
 impl Counts {
+    /// Counts `entries`; whoever counts must say whether it is alone in the shard.
     #[inline]
-    pub(crate) fn stored(&self, entries: u64, key_bytes: u64, value_bytes: u64) {
-        self.entries.fetch_add(entries, Ordering::Relaxed);
-        self.key_bytes.fetch_add(key_bytes, Ordering::Relaxed);
-        self.value_bytes.fetch_add(value_bytes, Ordering::Relaxed);
+    pub(crate) fn stored(&self, entries: Totals, alone: bool) {
+        self.entries.add(entries.entries, alone);
+        self.key_bytes.add(entries.key_bytes, alone);
+        self.value_bytes.add(entries.value_bytes, alone);
+        if entries.tombstones != 0 {
+            self.tombstones.add(entries.tombstones, alone);
+        }
     }
 
-    #[inline]
-    pub(crate) fn deleted(&self, entries: u64) {
-        self.tombstones.fetch_add(entries, Ordering::Relaxed);
+    /// Counts a link that another thread changed first.
+    #[cold]
+    pub(crate) fn cas_failed(&self) {
+        self.cas_failures.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn add_to(&self, totals: &mut Totals) {
         // Tombstones first: one that is seen here was stored before, so the difference is not negative by more than
         // what runs right now.
-        totals.tombstones += self.tombstones.load(Ordering::Relaxed);
-        totals.entries += self.entries.load(Ordering::Relaxed);
-        totals.key_bytes += self.key_bytes.load(Ordering::Relaxed);
-        totals.value_bytes += self.value_bytes.load(Ordering::Relaxed);
+        totals.tombstones += self.tombstones.sum();
+        totals.entries += self.entries.sum();
+        totals.key_bytes += self.key_bytes.sum();
+        totals.value_bytes += self.value_bytes.sum();
+        totals.cas_failures += self.cas_failures.load(Ordering::Relaxed);
     }
 }
 
@@ -58,6 +98,8 @@ pub struct Stats {
     pub tombstones: usize,
     /// Inserts attempted, refused ones included, modulo 2^43 a shard.
     pub total_inserts: usize,
+    /// Links that another thread changed between a writer's look and its CAS: how often writers met.
+    pub cas_failures: usize,
     /// Bytes of the arena that hold nodes or were lost between them.
     pub memory_usage: usize,
     /// Bytes of the arena handed out to shards.

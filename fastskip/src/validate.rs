@@ -60,6 +60,6 @@ impl<S: Schema> List<S> {
 
     fn words_of(&self, off: u32, height: usize) -> u32 {
         let (key, value, kind): (_, _, Kind) = self.node(off).entry();
-        Draft { key, value, kind, height }.words(S::META_WORDS)
+        Draft { key, value, kind, version: 0 }.words(height, S::META_WORDS)
     }
 }

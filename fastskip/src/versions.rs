@@ -19,6 +19,11 @@ impl Schema for Versioned {
     const META_WORDS: usize = 1;
 
     #[inline(always)]
+    fn meta(version: u64) -> impl AsRef<[u64]> {
+        [version]
+    }
+
+    #[inline(always)]
     fn version(node: NodeRef<'_, Self>) -> u64 {
         // Relaxed: written once, before the link that led here was published.
         node.meta(0).load(Ordering::Relaxed)

@@ -4,7 +4,7 @@ use core::cmp::Ordering;
 use core::ops::Bound;
 
 use crate::bounds::KeyBounds;
-use crate::list::{List, Stretch};
+use crate::list::{List, Reach, Stretch};
 use crate::node::{HEAD, NIL};
 use crate::search::{NodeRef, Schema, Target};
 
@@ -13,31 +13,43 @@ const NEWEST: u64 = u64::MAX;
 /// Sorts behind, or is, the last version of its key.
 const OLDEST: u64 = 0;
 
+/// Steps after which a walk counts as a long one.
+const LONG: u32 = 16;
+
 /// A position: on a node, or nowhere. Belongs to the list it was first moved in.
 #[derive(Debug, Clone)]
 pub(crate) struct Walker {
     at: u32,
-    /// Nodes right before `at`.
+    /// Steps since the walk began, as far as [`LONG`].
+    steps: u32,
+    /// Nodes right before `at`, if it goes back; right behind it, if it goes on by [`advance`](Self::advance).
     stretch: Stretch,
 }
 
 impl Walker {
     pub(crate) fn new() -> Self {
-        Self { at: NIL, stretch: Stretch::new() }
+        Self { at: NIL, steps: 0, stretch: Stretch::default() }
     }
 
     /// The node it is on.
+    #[inline]
     pub(crate) fn node<'a, S: Schema>(&self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
         (self.at != NIL).then(|| list.node(self.at))
     }
 
     fn jump(&mut self, off: u32) {
         self.stretch.clear();
-        self.at = off;
+        (self.at, self.steps) = (off, 0);
+    }
+
+    /// How far to look ahead.
+    fn reach(&self) -> Reach {
+        if self.steps < LONG { Reach::Near } else { Reach::Far }
     }
 
     fn step_back(&mut self) {
-        self.at = self.stretch.pop().unwrap_or(NIL);
+        self.at = self.stretch.pop_back().unwrap_or(NIL);
+        self.steps = (self.steps + 1).min(LONG);
     }
 
     pub(crate) fn seek_to_first<S: Schema>(&mut self, list: &List<S>) {
@@ -45,7 +57,8 @@ impl Walker {
     }
 
     pub(crate) fn seek_to_last<S: Schema>(&mut self, list: &List<S>) {
-        list.last(&mut self.stretch);
+        self.jump(NIL);
+        list.last(Reach::Near, &mut self.stretch);
         self.step_back();
     }
 
@@ -66,7 +79,8 @@ impl Walker {
 
     /// To the last node before `target`.
     pub(crate) fn seek_before<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
-        list.before(target, &mut self.stretch);
+        self.jump(NIL);
+        list.before(target, Reach::Near, &mut self.stretch);
         self.step_back();
     }
 
@@ -80,9 +94,33 @@ impl Walker {
     /// One node back; from nowhere to nowhere. Amortised O(1) in a list at rest.
     pub(crate) fn prev<S: Schema>(&mut self, list: &List<S>) {
         let Some(node) = self.node(list) else { return };
-        match self.stretch.pop() {
-            Some(off) => self.at = off,
-            None => self.seek_before(list, Target { key: node.key(), version: node.version() }),
+        if self.stretch.is_empty() {
+            let target = Target { key: node.key(), version: node.version() };
+            list.before(target, self.reach(), &mut self.stretch);
+        }
+        self.step_back();
+    }
+
+    /// One node on, in a walk that only goes on. After some steps it fetches what comes next in advance: nodes linked from
+    /// then on may be passed over.
+    #[inline]
+    pub(crate) fn advance<S: Schema>(&mut self, list: &List<S>) {
+        match self.stretch.pop_front() {
+            Some(next) => self.at = next,
+            None => self.advance_past_stretch(list),
+        }
+    }
+
+    fn advance_past_stretch<S: Schema>(&mut self, list: &List<S>) {
+        if self.at == NIL {
+            return;
+        }
+        if self.steps < LONG {
+            self.steps += 1;
+            self.at = list.after(self.at);
+        } else {
+            list.ahead(self.at, &mut self.stretch);
+            self.at = self.stretch.pop_front().unwrap_or(NIL);
         }
     }
 }
@@ -163,7 +201,7 @@ impl Span {
         if self.back.as_ref().is_some_and(|back| back.at == front.at) {
             self.spent = true;
         }
-        front.next(list);
+        front.advance(list);
     }
 
     /// Takes the last node, which `back` returned.

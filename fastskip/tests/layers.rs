@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each file may use those before it, and none behind it.
-const ORDER: [&str; 26] = [
+const ORDER: [&str; 27] = [
     "sync",
     "storage",
     "thread",
@@ -16,6 +16,7 @@ const ORDER: [&str; 26] = [
     "gate",
     "budget",
     "stats",
+    "trail",
     "arena",
     "node",
     "search",

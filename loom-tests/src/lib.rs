@@ -1,7 +1,7 @@
 //! Models of `fastskip`: its production sources, compiled against loom's atomics and a storage that checks its rules.
 //!
-//! The algorithm names only `crate::sync`, `crate::storage` and `crate::thread`; those three are this crate's own,
-//! every other module below is the file that ships. `models` holds the concurrent programs, `check` runs them,
+//! The algorithm names only `crate::sync`, `crate::storage` and `crate::thread`; those three are this crate's own, and so is
+//! `height`, which decides how tall a node's tower is. Every other module below is the file that ships. `models` holds the concurrent programs, `check` runs them,
 //! `weaken` makes one ordering weaker, `sources` knows them all. How to run all of it, and what was seen:
 //! `docs/src/verification.md`.
 
@@ -23,8 +23,6 @@ mod error;
 mod frozen;
 #[path = "../../fastskip/src/gate.rs"]
 mod gate;
-#[path = "../../fastskip/src/height.rs"]
-mod height;
 #[path = "../../fastskip/src/key.rs"]
 mod key;
 #[path = "../../fastskip/src/list/mod.rs"]
@@ -45,6 +43,8 @@ mod snapshot;
 mod stamp;
 #[path = "../../fastskip/src/stats.rs"]
 mod stats;
+#[path = "../../fastskip/src/trail.rs"]
+mod trail;
 #[path = "../../fastskip/src/validate.rs"]
 mod validate;
 #[path = "../../fastskip/src/versions.rs"]
@@ -53,6 +53,7 @@ mod versions;
 mod walk;
 
 pub mod check;
+mod height;
 pub mod models;
 pub mod sources;
 mod storage;

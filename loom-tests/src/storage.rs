@@ -82,6 +82,9 @@ impl Storage {
         }
     }
 
+    /// Does nothing: caches are no part of the model.
+    pub(crate) fn prefetch(&self, _: u32) {}
+
     /// Copies `bytes` to `at` bytes past word `off`.
     ///
     /// # Safety

@@ -45,6 +45,7 @@ impl<S: Schema> List<S> {
             len: totals.entries.saturating_sub(totals.tombstones) as usize,
             entries: totals.entries as usize,
             tombstones: totals.tombstones as usize,
+            cas_failures: totals.cas_failures as usize,
             total_inserts: self.arena.shards().map(|shard| shard.gate.attempts() as usize).sum(),
             memory_usage: bytes(usage.reserved.saturating_sub(usage.idle)),
             memory_reserved: bytes(usage.reserved),

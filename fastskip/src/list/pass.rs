@@ -1,18 +1,40 @@
 //! A writer's way in and out, and what it takes from the arena meanwhile.
 
 use super::List;
+use super::group::{GROUP, Group};
+use super::splice::Splice;
 use crate::error::InsertError;
-use crate::gate::{Left, Refusal};
-use crate::height::height;
-use crate::node::{Draft, NIL, Node};
+use crate::gate::{Left, Refusal, Stay};
+use crate::height::{MAX_HEIGHT, coins};
+use crate::node::{Draft, Kind, NIL, Node};
 use crate::search::Schema;
+use crate::stats::Totals;
 use crate::sync::{Ordering, PoisonError};
+use crate::trail::Trail;
 
 /// A writer's stay inside a shard's gate.
 pub(crate) struct Pass<'a, S: Schema> {
     list: &'a List<S>,
     shard: usize,
-    ticket: u64,
+    stay: Stay,
+}
+
+/// What an insert came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Outcome {
+    /// The node was linked.
+    New(u32),
+    /// This node was there already.
+    Present(u32),
+}
+
+/// Where an insert takes its words from.
+pub(crate) trait Room {
+    /// The highest tower it can give.
+    fn most_levels(&self) -> usize;
+
+    /// Takes `words`, of which `levels` are a tower's.
+    fn take(&mut self, words: u32, levels: usize) -> Result<u32, InsertError>;
 }
 
 impl<S: Schema> List<S> {
@@ -21,7 +43,7 @@ impl<S: Schema> List<S> {
     pub(crate) fn enter(&self, shard: usize, attempts: u64) -> Result<Pass<'_, S>, InsertError> {
         let shard = shard % self.config.shards;
         match self.arena.shard(shard).gate.enter(attempts) {
-            Ok(ticket) => Ok(Pass { list: self, shard, ticket }),
+            Ok(stay) => Ok(Pass { list: self, shard, stay }),
             Err((refusal, left)) => Err(self.turned_away(refusal, left)),
         }
     }
@@ -78,11 +100,17 @@ impl<'a, S: Schema> Pass<'a, S> {
         self.list
     }
 
-    /// The height of this stay's `index`-th node.
+    /// The coins of this stay's `index`-th node.
     #[inline]
-    pub(crate) fn height(&self, index: usize) -> usize {
-        let ticket = self.ticket + index as u64;
-        height(self.list.seed, ticket * self.list.config.shards as u64 + self.shard as u64)
+    pub(crate) fn coins(&self, index: usize) -> u64 {
+        let ticket = self.stay.ticket + index as u64;
+        coins(self.list.seed, ticket * self.list.config.shards as u64 + self.shard as u64)
+    }
+
+    /// The shard's trail, if nobody else is inside.
+    #[inline]
+    pub(super) fn trail(&self) -> Option<&'a Trail> {
+        self.stay.alone.then(|| &self.list.arena.shard(self.shard).trail)
     }
 
     /// Takes `words` in one piece (for none of them, [`NIL`]), and `entries` off the budget. The last `tail` words may lie past the limit.
@@ -105,19 +133,85 @@ impl<'a, S: Schema> Pass<'a, S> {
         })
     }
 
-    /// Writes the bytes of `draft` into the piece at `start` that was reserved for it; returns the node's offset.
+    /// Stores `draft`, the `index`-th of this stay.
+    #[inline]
+    pub(crate) fn insert(&self, index: usize, draft: &Draft<'_>, room: &mut impl Room) -> Result<Outcome, InsertError> {
+        let mut splice = Splice::new();
+        match self.locate(draft.target(), self.coins(index), room.most_levels(), &mut splice) {
+            Ok(height) => self.insert_at(&splice, height, draft, room),
+            Err(present) => Ok(Outcome::Present(present)),
+        }
+    }
+
+    /// Stores `drafts`, the first ones of this stay, and tells `done` the outcome of each, in their order.
+    pub(crate) fn insert_all<'d>(
+        &self,
+        count: usize,
+        draft: impl Fn(usize) -> Draft<'d>,
+        room: &mut impl Room,
+        mut done: impl FnMut(usize, Result<Outcome, InsertError>),
+    ) {
+        let mut group = Group::new();
+        let mut from = 0;
+        while from < count {
+            let until = (from + GROUP).min(count);
+            if until - from > 1 && self.list.is_large() && !self.is_next(draft(from).target()) {
+                group.locate(self.list, (from..until).map(|index| draft(index).target()));
+                for (index, place) in (from..until).zip(group.places()) {
+                    let outcome = match place {
+                        Err(present) => Ok(Outcome::Present(present)),
+                        Ok(splice) => {
+                            let height = splice.height(self.coins(index), room.most_levels());
+                            self.insert_at(splice, height, &draft(index), room)
+                        }
+                    };
+                    done(index, outcome);
+                }
+            } else {
+                (from..until).for_each(|index| done(index, self.insert(index, &draft(index), room)));
+            }
+            from = until;
+        }
+    }
+
+    /// Writes the node and links it.
+    #[inline]
+    fn insert_at(
+        &self,
+        splice: &Splice,
+        height: usize,
+        draft: &Draft<'_>,
+        room: &mut impl Room,
+    ) -> Result<Outcome, InsertError> {
+        let words = draft.words(height, S::META_WORDS);
+        let start = room.take(words, height)?;
+        // SAFETY: just taken for this draft and tower.
+        let off = unsafe { self.write(draft, start, height) };
+        match self.commit(draft.target(), splice, off, height) {
+            Ok(()) => {
+                self.remember(splice, off, height);
+                self.count(draft);
+                Ok(Outcome::New(off))
+            }
+            Err(present) => {
+                self.waste(1, words);
+                Ok(Outcome::Present(present))
+            }
+        }
+    }
+
+    /// Writes the bytes of `draft` into the piece at `start`; returns the node's offset.
     ///
     /// # Safety
-    /// `draft.words(S::META_WORDS)` words from `start` on came from [`reserve`](Self::reserve) and were used for nothing
-    /// else.
+    /// As many words as the draft has with a tower of `height`, from `start` on, came from [`Room::take`] and were used for
+    /// nothing else.
     #[inline]
-    pub(crate) unsafe fn write(&self, draft: &Draft<'_>, start: u32, meta: &[u64]) -> u32 {
-        debug_assert_eq!(meta.len(), S::META_WORDS);
+    unsafe fn write(&self, draft: &Draft<'_>, start: u32, height: usize) -> u32 {
         let storage = &self.list.arena.storage;
-        let off = start + draft.height as u32 - 1;
+        let off = start + height as u32 - 1;
         // SAFETY: the piece is ours, and its tower begins at `start`.
         unsafe { draft.write(storage, off, S::META_WORDS) };
-        for (index, word) in meta.iter().enumerate() {
+        for (index, word) in S::meta(draft.version).as_ref().iter().enumerate() {
             // SAFETY: the piece is ours; meta words follow the tower and are atomics from the start.
             let place = unsafe { Node { storage, off }.meta(index) };
             place.store(*word, Ordering::Relaxed);
@@ -125,19 +219,23 @@ impl<'a, S: Schema> Pass<'a, S> {
         off
     }
 
-    /// Counts what this stay stored.
+    /// Counts an entry that was stored.
     #[inline]
-    pub(crate) fn count(&self, entries: u64, tombstones: u64, key_bytes: u64, value_bytes: u64) {
-        let counts = &self.list.arena.shard(self.shard).counts;
-        counts.stored(entries, key_bytes, value_bytes);
-        if tombstones != 0 {
-            counts.deleted(tombstones);
-        }
+    fn count(&self, draft: &Draft<'_>) {
+        let entry = Totals::entry(draft.key, draft.value, draft.kind == Kind::Tombstone);
+        self.list.arena.shard(self.shard).counts.stored(entry, self.stay.alone);
+    }
+
+    /// Counts a link that another thread changed first.
+    #[cold]
+    pub(super) fn count_cas_failure(&self) {
+        self.list.arena.shard(self.shard).counts.cas_failed();
     }
 
     /// Counts an entry that became a tombstone.
     pub(crate) fn count_deleted(&self) {
-        self.list.arena.shard(self.shard).counts.deleted(1);
+        let deleted = Totals { tombstones: 1, ..Totals::default() };
+        self.list.arena.shard(self.shard).counts.stored(deleted, self.stay.alone);
     }
 
     /// Counts what this stay reserved for nothing.
@@ -145,5 +243,28 @@ impl<'a, S: Schema> Pass<'a, S> {
     pub(crate) fn waste(&self, entries: u64, words: u32) {
         self.list.arena.count_waste(self.shard, words);
         self.list.budget.give_back(entries);
+    }
+
+    /// Gives back what of a reservation was not used: into the shard if possible, else as waste.
+    pub(crate) fn give_back(&self, entries: u64, start: u32, words: u32) {
+        if !self.list.arena.give_back(self.shard, start, start + words) {
+            self.list.arena.count_waste(self.shard, words);
+        }
+        self.list.budget.give_back(entries);
+    }
+}
+
+/// Room that is taken from the arena as it is needed.
+pub(crate) struct Fresh<'p, 'a, S: Schema>(pub(crate) &'p Pass<'a, S>);
+
+impl<S: Schema> Room for Fresh<'_, '_, S> {
+    #[inline]
+    fn most_levels(&self) -> usize {
+        MAX_HEIGHT
+    }
+
+    #[inline]
+    fn take(&mut self, words: u32, _: usize) -> Result<u32, InsertError> {
+        self.0.reserve(1, words.into(), words.into())
     }
 }

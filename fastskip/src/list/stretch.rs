@@ -1,38 +1,195 @@
-//! Going back: nodes link only forward, so one descent fetches a stretch of predecessors.
+//! Runs of consecutive nodes, fetched ahead of an iterator.
+//!
+//! A list that was filled in random order has its neighbours anywhere in memory: walking it costs a cache miss for each
+//! node, one after the other. So a long walk is cut into stretches, whose first nodes a higher level links, and all of
+//! them are walked at once. Going back works the same way: nodes link only forward, so the stretches before a place are
+//! walked towards it, and taken from their end.
 
-use crate::node::NIL;
+use super::List;
+use crate::node::{HEAD, NIL, Node};
+use crate::search::{Finger, Schema, Target};
 
-/// The most recent nodes of a walk along level 0, for going back: one descent serves a stretch of steps.
-#[derive(Debug, Clone)]
+/// Nodes in order, to be taken from either end.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Stretch {
-    nodes: [u32; Self::LEN],
-    pushed: usize,
-    left: usize,
+    nodes: Vec<u32>,
+    taken: usize,
+    /// Where stretches are collected before they are joined.
+    lanes: Vec<Vec<u32>>,
 }
 
+/// How many nodes to fetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// About 16: the walk may end soon.
+    Near,
+    /// Some hundreds.
+    Far,
+}
+
+impl Reach {
+    /// The level whose nodes begin stretches, and the one on which a walk to them begins.
+    fn levels(self) -> (usize, usize) {
+        match self {
+            Self::Near => (4, 4),
+            Self::Far => (5, 9),
+        }
+    }
+}
+
+/// Stretches that are walked at once: as many as a core can have cache misses.
+const LANES: usize = 16;
+
 impl Stretch {
-    /// A walk from this level is 16 nodes long in the mean.
-    pub(super) const LEVEL: usize = 4;
-    const LEN: usize = 32;
-
-    pub(crate) fn new() -> Self {
-        Self { nodes: [NIL; Self::LEN], pushed: 0, left: 0 }
-    }
-
     pub(crate) fn clear(&mut self) {
-        (self.pushed, self.left) = (0, 0);
+        self.nodes.clear();
+        self.taken = 0;
     }
 
-    pub(super) fn push(&mut self, off: u32) {
-        self.nodes[self.pushed % Self::LEN] = off;
-        self.pushed += 1;
-        self.left = (self.left + 1).min(Self::LEN);
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.len() == self.taken
     }
 
-    /// The last node, taken off.
-    pub(crate) fn pop(&mut self) -> Option<u32> {
-        self.left = self.left.checked_sub(1)?;
-        self.pushed -= 1;
-        Some(self.nodes[self.pushed % Self::LEN])
+    /// The first node left, taken off.
+    #[inline]
+    pub(crate) fn pop_front(&mut self) -> Option<u32> {
+        let first = self.nodes.get(self.taken).copied();
+        self.taken += usize::from(first.is_some());
+        first
+    }
+
+    /// The last node left, taken off.
+    #[inline]
+    pub(crate) fn pop_back(&mut self) -> Option<u32> {
+        if self.is_empty() { None } else { self.nodes.pop() }
+    }
+}
+
+impl<S: Schema> List<S> {
+    /// Nodes right behind the node `from`.
+    pub(crate) fn ahead(&self, from: u32, stretch: &mut Stretch) {
+        let (level, _) = Reach::Far.levels();
+        let mut starts = vec![from];
+        let mut next = self.next_on(level, from);
+        while next != NIL && starts.len() < LANES {
+            starts.push(next);
+            next = self.next(next, level);
+        }
+        self.walk(&starts, next, NIL, stretch);
+        stretch.taken = 1;
+    }
+
+    /// The first node on `level` that is behind the node `from`, or NIL.
+    fn next_on(&self, level: usize, from: u32) -> u32 {
+        let node = self.node(from);
+        let top = self.levels() - 1;
+        if level > top {
+            return NIL;
+        }
+        let target = Target { key: node.key(), version: node.version() };
+        let mut finger = Finger::<S>::new(self.storage(), target, top);
+        loop {
+            let next = finger.walk().link.to;
+            if next == from {
+                return self.next(from, level);
+            }
+            if finger.level() == level || !finger.descend() {
+                return next;
+            }
+        }
+    }
+
+    /// The nodes right before `target`. Expected O(log n), and O(1) for each of them.
+    pub(crate) fn before(&self, target: Target<'_>, reach: Reach, stretch: &mut Stretch) {
+        let (inner, outer) = reach.levels();
+        let mut finger = Finger::<S>::new(self.storage(), target, self.levels() - 1);
+        let (mut from, mut start) = (HEAD, HEAD);
+        loop {
+            finger.walk();
+            if finger.level() == outer {
+                from = finger.node();
+            }
+            if finger.level() == inner {
+                start = finger.node();
+            }
+            if !finger.descend() {
+                return self.up_to(from, start, finger.node(), inner, stretch);
+            }
+        }
+    }
+
+    /// The last nodes of the list.
+    pub(crate) fn last(&self, reach: Reach, stretch: &mut Stretch) {
+        let (inner, outer) = reach.levels();
+        let (mut from, mut start, mut at) = (HEAD, HEAD, HEAD);
+        for level in (0..self.levels()).rev() {
+            loop {
+                let next = self.next(at, level);
+                if next == NIL {
+                    break;
+                }
+                at = next;
+            }
+            if level == outer {
+                from = at;
+            }
+            if level == inner {
+                start = at;
+            }
+        }
+        self.up_to(from, start, at, inner, stretch);
+    }
+
+    /// The nodes up to `last`. On `level`, `from` comes first, and `start` is the last one not behind `last`.
+    fn up_to(&self, from: u32, start: u32, last: u32, level: usize, stretch: &mut Stretch) {
+        let mut starts = vec![from];
+        let mut at = from;
+        while at != start {
+            at = self.next(at, level);
+            starts.push(at);
+        }
+        let starts = &starts[starts.len().saturating_sub(LANES)..];
+        self.walk(starts, NIL, last, stretch);
+        // The head is no node.
+        stretch.taken = usize::from(starts[0] == HEAD);
+    }
+
+    /// The first of `starts` and all nodes behind it, up to `last`, or else up to the one before `until`.
+    fn walk(&self, starts: &[u32], until: u32, last: u32, stretch: &mut Stretch) {
+        let ends = starts.iter().copied().skip(1).chain([until]);
+        stretch.lanes.resize_with(starts.len().max(stretch.lanes.len()), Vec::new);
+        let mut lanes: Vec<_> = starts.iter().zip(ends).zip(&mut stretch.lanes).collect();
+        for ((start, _), nodes) in &mut lanes {
+            nodes.clear();
+            nodes.push(**start);
+        }
+        let mut turn = 0;
+        while !lanes.is_empty() {
+            let ((_, until), nodes) = &mut lanes[turn];
+            let next = nodes.last().map_or(NIL, |&at| if at == last { NIL } else { self.after(at) });
+            if next == *until || next == NIL {
+                lanes.swap_remove(turn);
+            } else {
+                self.prefetch(next);
+                nodes.push(next);
+                turn += 1;
+            }
+            if turn >= lanes.len() {
+                turn = 0;
+            }
+        }
+        stretch.clear();
+        stretch.lanes[..starts.len()].iter().for_each(|nodes| stretch.nodes.extend(nodes));
+    }
+
+    /// Asks for what an iterator reads of the node `off`: its link, its key, and the beginning of its value.
+    fn prefetch(&self, off: u32) {
+        self.storage().prefetch(off);
+        self.storage().prefetch(off + 8);
+    }
+
+    fn next(&self, off: u32, level: usize) -> u32 {
+        // SAFETY: the head, or reached at this level or above (I2).
+        unsafe { Node { storage: self.storage(), off }.next(level) }.to
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::builder::sealed::{FromConfig, Settings};
 use crate::config::Config;
-use crate::height::height;
+use crate::height::{coins, height};
 use crate::thread;
 
 /// Settings for a shard of each list in `heights`: the `n`-th insert that is attempted through shard `s` makes a tower
@@ -24,7 +24,7 @@ fn seed(heights: &[&[usize]]) -> u64 {
     let shards = heights.len() as u64;
     let draws = |seed: u64| {
         (0..).zip(heights).all(|(shard, heights)| {
-            (0..).zip(*heights).all(|(ticket, wanted)| height(seed, ticket * shards + shard) == *wanted)
+            (0..).zip(*heights).all(|(ticket, wanted)| height(coins(seed, ticket * shards + shard)) == *wanted)
         })
     };
     (0..).find(|&seed| draws(seed)).expect("towers of one or two levels come up soon")

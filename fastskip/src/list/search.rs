@@ -1,0 +1,170 @@
+//! Searches a list: one target at a time, or many at once.
+
+use super::List;
+use super::splice::{Splice, Step};
+use crate::height::MAX_HEIGHT;
+use crate::node::{Link, Node};
+use crate::search::{Finger, Look, Schema, Stop, Target};
+use crate::storage::WORD;
+use crate::sync::Ordering;
+
+/// Searches in flight at once: about as many cache misses as a core can have.
+pub(super) const LANES: usize = 16;
+/// A table of so many words leaves the second-level cache: 2 MiB.
+const LARGE: u64 = (2 << 20) / WORD as u64;
+
+/// One of several searches in flight. It stops wherever it would miss the cache, and asks for the line instead.
+struct Lane<'a, 'k, S> {
+    index: usize,
+    finger: Finger<'a, 'k, S>,
+    /// A link whose node's key is on its way.
+    tie: Option<Link>,
+}
+
+impl<S: Schema> Lane<'_, '_, S> {
+    /// Goes on to the next line that may not be in cache, or to the end of the search.
+    #[inline(always)]
+    fn advance(&mut self, note: &mut impl FnMut(usize, usize, Step)) -> Option<Landing> {
+        let finger = &mut self.finger;
+        let mut stop = match self.tie.take() {
+            None => None,
+            Some(link) => match finger.settle(link) {
+                None => {
+                    finger.prefetch_tower();
+                    return None;
+                }
+                stop => stop,
+            },
+        };
+        loop {
+            let here = match stop.take() {
+                Some(stop) => stop,
+                None => match finger.look() {
+                    Look::Past(link) => Stop { link, found: false },
+                    Look::Moved => {
+                        finger.prefetch_tower();
+                        return None;
+                    }
+                    Look::Tie(link) => {
+                        finger.prefetch_key(link);
+                        self.tie = Some(link);
+                        return None;
+                    }
+                },
+            };
+            note(self.index, finger.level(), Step::of(finger, here.link));
+            if here.found || !finger.descend() {
+                return Some(Landing::of(finger, here));
+            }
+        }
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Landing {
+    /// The first node not before the target, or NIL.
+    pub(crate) first: u32,
+    /// Whether that is exactly the target.
+    pub(crate) found: bool,
+    /// Whether it has the target's key.
+    pub(crate) has_key: bool,
+}
+
+impl Landing {
+    fn of<S: Schema>(finger: &Finger<'_, '_, S>, stop: Stop) -> Self {
+        Self { first: stop.link.to, found: stop.found, has_key: finger.has_key(stop.link.to) }
+    }
+}
+
+impl<S: Schema> List<S> {
+    pub(super) fn levels(&self) -> usize {
+        // Relaxed: a stale hint begins a search lower, which is slower and not wrong.
+        self.levels.load(Ordering::Relaxed) as usize
+    }
+
+    /// The level where a search for a place begins: one above those in use, so that it may come into use.
+    pub(super) fn top(&self) -> usize {
+        self.levels().min(MAX_HEIGHT - 1)
+    }
+
+    /// Searches `target` from `top` down, and tells `note` where each walk along a level ended.
+    #[inline(always)]
+    fn descend(&self, target: Target<'_>, top: usize, mut note: impl FnMut(usize, Step)) -> Landing {
+        let mut finger = Finger::<S>::new(self.storage(), target, top);
+        loop {
+            let stop = finger.walk();
+            note(finger.level(), Step::of(&finger, stop.link));
+            if stop.found || !finger.descend() {
+                return Landing::of(&finger, stop);
+            }
+        }
+    }
+
+    /// The first node not before `target` (or NIL), and whether it has the target's key.
+    #[inline]
+    pub(crate) fn lower_bound(&self, target: Target<'_>) -> (u32, bool) {
+        let landing = self.descend(target, self.levels() - 1, |_, _| ());
+        (landing.first, landing.has_key)
+    }
+
+    /// Where `target` belongs at every level in use and the one above, or the node that already stands there.
+    #[inline]
+    pub(super) fn locate(&self, target: Target<'_>, splice: &mut Splice) -> Result<(), u32> {
+        splice.top = self.top();
+        let landing = self.descend(target, splice.top, |level, step| splice.steps[level] = step);
+        if landing.found { Err(landing.first) } else { Ok(()) }
+    }
+
+    /// Searches `targets` at once, so that their cache misses overlap; `note` gets an index into them, a level, and where the
+    /// walk along it ended, and `landed` an index and what was found. No order is kept.
+    pub(super) fn descend_many<'k>(
+        &self,
+        targets: impl Iterator<Item = Target<'k>>,
+        top: usize,
+        mut note: impl FnMut(usize, usize, Step),
+        mut landed: impl FnMut(usize, Landing),
+    ) {
+        let start = |(index, target)| Lane { index, finger: Finger::new(self.storage(), target, top), tie: None };
+        let mut waiting = targets.enumerate().map(start);
+        let mut lanes: Vec<Lane<'_, 'k, S>> = waiting.by_ref().take(LANES).collect();
+        let mut turn = 0;
+        while let Some(lane) = lanes.get_mut(turn) {
+            let landing = lane.advance(&mut note);
+            if let Some(landing) = landing {
+                landed(lane.index, landing);
+                match waiting.next() {
+                    Some(next) => *lane = next,
+                    None => drop(lanes.swap_remove(turn)),
+                }
+            } else {
+                turn += 1;
+            }
+            if turn >= lanes.len() {
+                turn = 0;
+            }
+        }
+    }
+
+    /// [`lower_bound`](Self::lower_bound) of each target, told to `landed` with its index, in any order.
+    pub(crate) fn lower_bounds(&self, targets: &[Target<'_>], mut landed: impl FnMut(usize, (u32, bool))) {
+        if self.is_large() {
+            let landed = |index, landing: Landing| landed(index, (landing.first, landing.has_key));
+            self.descend_many(targets.iter().copied(), self.levels() - 1, |_, _, _| (), landed);
+        } else {
+            targets.iter().enumerate().for_each(|(index, &target)| landed(index, self.lower_bound(target)));
+        }
+    }
+
+    /// Whether searches miss the cache so often that doing many at once pays.
+    pub(super) fn is_large(&self) -> bool {
+        self.arena.handed_out() >= LARGE
+    }
+
+    /// The node behind `off` (or behind the head) in order, or NIL.
+    #[inline]
+    pub(crate) fn after(&self, off: u32) -> u32 {
+        // SAFETY: the head, or an offset as in `node`; every node is linked at level 0.
+        unsafe { Node { storage: self.storage(), off }.next(0) }.to
+    }
+}
