@@ -5,15 +5,19 @@
 #![forbid(unsafe_code)]
 
 mod failure;
+mod goals;
 mod host;
 mod keys;
 mod memtable;
 mod origin;
+mod output;
 mod process;
 mod progress;
 mod random;
+mod resident;
 mod rounds;
 mod statistics;
+mod zipf;
 
 use std::process::ExitCode;
 

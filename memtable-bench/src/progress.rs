@@ -34,6 +34,11 @@ impl Progress {
         result
     }
 
+    /// Does `work`, which prints, without the bar in its way.
+    pub(crate) fn aside<R>(&self, work: impl FnOnce() -> R) -> R {
+        self.bar.suspend(work)
+    }
+
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();

@@ -1,7 +1,9 @@
 //! What is said of a workload's rounds: the median, and how far they lie apart. One slow round moves no median.
 
+use serde::{Deserialize, Serialize};
+
 /// The middle and the ends of some measurements.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
     pub(crate) min: f64,

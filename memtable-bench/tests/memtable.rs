@@ -6,8 +6,20 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-const SUBJECTS: [&str; 7] =
-    ["fastskip", "memtable", "memtable-batch", "fastskip-published", "crossbeam-skiplist", "btreemap", "vec"];
+const SUBJECTS: [&str; 12] = [
+    "fastskip",
+    "fastskip-batch",
+    "memtable",
+    "memtable-batch",
+    "fastskip-published",
+    "crossbeam-skiplist",
+    "skl",
+    "treeindex",
+    "btreemap",
+    "sharded-btreemap",
+    "hashmap",
+    "vec",
+];
 /// The published crate is known to crash: whether it does is no matter of this test.
 const MAY_FAIL: &str = "fastskip-published";
 
@@ -16,12 +28,12 @@ fn bench(arguments: &[&str]) -> Output {
     bench.arg("memtable").args(arguments).stdin(Stdio::null()).output().expect("run")
 }
 
-/// Runs the bench on 2,000 entries for one round; returns what it printed and wrote.
+/// Runs the bench for one round; returns what it printed and wrote.
 #[track_caller]
-fn small_run(directory: &Path, arguments: &[&str]) -> (String, Value) {
+fn run(directory: &Path, arguments: &[&str]) -> (String, Value) {
     let out = directory.join("out.json");
     let out = out.to_str().expect("text");
-    let ran = bench(&[&["--entries", "2000", "--rounds", "1", "--json", out], arguments].concat());
+    let ran = bench(&[&["--rounds", "1", "--json", out], arguments].concat());
     assert_eq!((ran.status.code(), &*ran.stderr), (Some(0), &b""[..]), "{ran:?}");
     let json = fs::read(out).expect("the JSON file");
     (String::from_utf8(ran.stdout).expect("text"), serde_json::from_slice(&json).expect("JSON"))
@@ -35,22 +47,32 @@ fn names<'a>(values: &'a [Value], name: &str) -> Vec<&'a str> {
     values.iter().map(|value| value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}"))).collect()
 }
 
-/// The workloads that a subject has to have done, with the entries that each of two threads reads.
+/// The workloads that a subject has to have done on 2,000 entries.
 fn expected_samples(subject: &str, threads: u64) -> Vec<(&'static str, u64)> {
     let mut expected = vec![("insert", 2000)];
     match subject {
         "vec" => expected.push(("sort", 2000)),
-        _ => expected.extend([("get", 2000), ("miss", 2000), ("scan", 2000 * threads)]),
+        "fastskip-batch" | "memtable-batch" => expected.push(("get-many", 2000)),
+        _ => expected.extend([("get", 2000), ("miss", 2000)]),
     }
-    if !["vec", MAY_FAIL].contains(&subject) {
-        expected.push(("reverse", 2000 * threads));
+    if !["vec", "hashmap", "fastskip-batch", "memtable-batch"].contains(&subject) {
+        expected.extend([("scan", 2000 * threads), ("seek", 200), ("seek-one", 2000)]);
+        if subject != MAY_FAIL {
+            expected.push(("reverse", 2000 * threads));
+        }
+    }
+    if !["vec", "fastskip-batch", "memtable-batch"].contains(&subject) {
+        expected.extend([("mixed", 2000), ("mixed-95", 2000), ("delete", 2000)]);
+    }
+    if ["fastskip", "memtable"].contains(&subject) {
+        expected.push(("frozen-scan", 2000));
     }
     expected
 }
 
-fn check(printed: &str, json: &Value, keys: &str, threads: u64) {
-    let rounds = array(json, "rounds");
-    assert_eq!(names(rounds, "subject"), SUBJECTS, "{keys}");
+fn check_rounds(printed: &str, cell: &Value, threads: u64) {
+    let rounds = array(cell, "rounds");
+    assert_eq!(names(rounds, "subject"), SUBJECTS);
     for round in rounds {
         let subject = round["subject"].as_str().expect("a name");
         if subject == MAY_FAIL && round["failed"].is_string() {
@@ -65,11 +87,8 @@ fn check(printed: &str, json: &Value, keys: &str, threads: u64) {
             .collect();
         assert_eq!(samples, expected_samples(subject, threads), "{round}");
         assert!(array(round, "samples").iter().all(|sample| sample["ns"].as_u64() > Some(0)), "{round}");
+        assert!(round["memory"]["payload"].as_u64() > Some(2000 * 100), "{round}");
     }
-    let parameters = &json["parameters"];
-    assert_eq!((&parameters["keys"], &parameters["threads"]), (&keys.into(), &threads.into()));
-    assert_eq!((&parameters["entries"], &parameters["rounds"]), (&2000.into(), &1.into()));
-    assert!(json["machine"]["cores"].as_u64() > Some(0) && json["date"].is_string(), "{json}");
 }
 
 #[test]
@@ -77,13 +96,21 @@ fn every_subject_runs_and_every_round_is_in_the_json() {
     // Catches a subject that fails in a process of its own, a round that is lost between processes, and a file that does not
     // say what was measured.
     let directory = tempfile::tempdir().expect("a directory");
-    for (keys, threads) in [("random", 1), ("sequential", 2), ("paths", 2)] {
-        let (printed, json) = small_run(directory.path(), &["--keys", keys, "--threads", &threads.to_string()]);
-        check(&printed, &json, keys, threads);
-        for subject in SUBJECTS {
-            assert!(printed.contains(subject), "{printed}");
-        }
+    let matrix = ["--entries", "2000", "--keys", "random,sequential,paths", "--threads", "1,2"];
+    let (printed, json) = run(directory.path(), &matrix);
+    let cells = array(&json, "cells");
+    let shapes: Vec<_> = cells.iter().map(|cell| (&cell["shape"]["keys"], &cell["shape"]["threads"])).collect();
+    let expected = [("random", 1), ("random", 2), ("sequential", 1), ("sequential", 2), ("paths", 1), ("paths", 2)]
+        .map(|(keys, threads)| (Value::from(keys), Value::from(threads)));
+    assert_eq!(shapes, expected.each_ref().map(|(keys, threads)| (keys, threads)));
+    for cell in cells {
+        assert_eq!(cell["shape"]["entries"], 2000);
+        check_rounds(&printed, cell, cell["shape"]["threads"].as_u64().expect("a number"));
     }
+    assert!(json["machine"]["cores"].as_u64() > Some(0) && json["date"].is_string(), "{json}");
+    assert_eq!((&json["rounds"], &json["preset"]), (&1.into(), &Value::Null));
+    assert!(SUBJECTS.iter().all(|subject| printed.contains(subject)), "{printed}");
+    assert!(printed.contains("2000 entries, paths, values of 100 bytes, 2 threads\n"), "{printed}");
     let left: Vec<_> = fs::read_dir(directory.path()).expect("a directory").collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
@@ -93,8 +120,8 @@ fn figures_compare_with_the_best_peer() {
     // Catches ratios that do not follow from the rounds in the same file.
     let directory = tempfile::tempdir().expect("a directory");
     let subjects = ["--subjects", "memtable,crossbeam-skiplist,btreemap", "--workloads", "insert,scan"];
-    let (_, json) = small_run(directory.path(), &subjects);
-    let figures = array(&json, "figures");
+    let (_, json) = run(directory.path(), &[&["--entries", "2000"], &subjects[..]].concat());
+    let figures = array(&json["cells"][0], "figures");
     assert_eq!(names(figures, "workload"), ["insert", "insert", "insert", "scan", "scan", "scan"]);
     for of_workload in figures.chunks(3) {
         let median = |figure: &Value| figure["ns_per_operation"]["median"].as_f64().expect("a median");
@@ -106,14 +133,29 @@ fn figures_compare_with_the_best_peer() {
 }
 
 #[test]
+fn presets_run_in_small_and_goals_say_what_they_came_to() {
+    // Catches a preset with a cell that no process understands.
+    let directory = tempfile::tempdir().expect("a directory");
+    let ours = ["--at-most", "300", "--subjects", "fastskip,fastskip-batch,memtable,memtable-batch,vec"];
+    for preset in ["published", "engines", "goals"] {
+        let (printed, json) = run(directory.path(), &[&["--preset", preset], &ours[..]].concat());
+        assert_eq!((&json["preset"], array(&json, "cells").is_empty()), (&preset.into(), false));
+        assert_eq!(printed.contains("\nM10: not measured\n"), preset == "goals", "{printed}");
+    }
+}
+
+#[test]
 fn wrong_use_is_refused_with_2_before_anything_runs() {
     // Catches a run of hours that ends in a message, and a script that takes it for done.
     for (arguments, message) in [
         (&["--subjects", "fastskip,rocksdb"][..], "rocksdb"),
         (&["--workloads", "compact"], "compact"),
+        (&["--preset", "everything"], "everything"),
+        (&["--preset", "goals", "--entries", "10"], "cannot be used with"),
         (&["--rounds", "0"], "0 is not in 1.."),
         (&["--entries", "0"], "expected at least 1, found 0"),
         (&["--entries", "9000000000000M"], "do not fit in memory"),
+        (&["--entries", "10,9000000000000M"], "do not fit in memory"),
         (&["--entries", "10", "--threads", "11"], "at most as many threads as entries"),
         (&["--json", "/dev/null/out.json"], "is not a directory"),
     ] {

@@ -1,24 +1,21 @@
 //! What a round's process is told, as arguments, and what it answers, as one line of JSON.
 //!
 //! ```text
-//! {"samples":[{"workload":"insert","operations":2000,"ns":123456},..]}
+//! {"samples":[{"workload":"insert","operations":2000,"ns":123456},..],"memory":{"payload":232000,..}}
 //! ```
 //!
 //! A round that goes wrong answers with its exit code and a message on stderr.
 
 use std::env;
-use std::num::NonZeroUsize;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
 
-use super::plan::{Plan, Shape};
-use super::round::Sample;
+use super::cell::Cell;
+use super::round::Outcome;
+use super::shape::Shape;
 use super::subjects::Subject;
 use super::workload::Workload;
-use crate::keys::KeySet;
 use crate::process;
 
 /// The hidden command that runs a round.
@@ -31,97 +28,94 @@ pub(crate) struct RoundArgs {
     pub(super) subject: Subject,
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) workloads: Vec<Workload>,
-    #[arg(long, value_enum)]
-    keys: KeySet,
-    #[arg(long)]
-    entries: NonZeroUsize,
-    #[arg(long)]
-    threads: NonZeroUsize,
-}
-
-impl RoundArgs {
-    pub(super) fn shape(&self) -> Shape {
-        Shape { keys: self.keys, entries: self.entries.get(), threads: self.threads.get() }
-    }
+    #[command(flatten)]
+    pub(super) shape: Shape,
 }
 
 /// Runs a round of `subject` in a process of its own.
 ///
 /// # Errors
-/// Why there are no samples.
-pub(crate) fn run_in_process(plan: &Plan, subject: Subject) -> Result<Vec<Sample>, String> {
+/// Why there is no outcome.
+pub(crate) fn run_in_process(cell: &Cell, subject: Subject) -> Result<Outcome, String> {
     let program = env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    let workloads: Vec<_> = plan.workloads.iter().map(|workload| workload.name()).collect();
+    let workloads: Vec<_> = cell.workloads.iter().map(|workload| workload.name()).collect();
     let mut command = Command::new(program);
     command
         .arg(ROUND)
-        .args(["--subject", subject.name(), "--keys", plan.shape.keys.name(), "--workloads", &workloads.join(",")])
-        .args(["--entries", &plan.shape.entries.to_string(), "--threads", &plan.shape.threads.to_string()])
+        .args(["--subject", subject.name(), "--workloads", &workloads.join(",")])
+        .args(cell.shape.arguments())
         .stdin(Stdio::null());
-    let answer = process::run(&mut command, plan.shape.patience())?;
+    let answer = process::run(&mut command, cell.shape.patience())?;
     decode(&answer).ok_or_else(|| format!("expected samples, found {:?}", answer.trim()))
 }
 
-/// The samples as a JSON array.
-pub(crate) fn encode(samples: &[Sample]) -> Value {
-    let sample = |sample: &Sample| {
-        let ns = u64::try_from(sample.time.as_nanos()).unwrap_or(u64::MAX);
-        json!({ "workload": sample.workload.name(), "operations": sample.operations, "ns": ns })
-    };
-    samples.iter().map(sample).collect()
-}
-
 /// The line that answers.
-pub(crate) fn answer(samples: &[Sample]) -> String {
-    json!({ "samples": encode(samples) }).to_string()
+pub(crate) fn answer(outcome: &Outcome) -> Result<String, String> {
+    serde_json::to_string(outcome).map_err(|error| format!("cannot answer: {error}"))
 }
 
-fn decode(answer: &str) -> Option<Vec<Sample>> {
-    let answer: Value = serde_json::from_str(answer).ok()?;
-    let sample = |sample: &Value| {
-        Some(Sample {
-            workload: Workload::named(sample.get("workload")?.as_str()?)?,
-            operations: sample.get("operations")?.as_u64().filter(|&operations| operations > 0)?,
-            time: Duration::from_nanos(sample.get("ns")?.as_u64()?),
-        })
-    };
-    answer.get("samples")?.as_array()?.iter().map(sample).collect()
+fn decode(answer: &str) -> Option<Outcome> {
+    let outcome: Outcome = serde_json::from_str(answer).ok()?;
+    outcome.samples.iter().all(|sample| sample.operations > 0).then_some(outcome)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::round::{Memory, Sample};
+    use super::super::shape::Access;
     use super::*;
+    use crate::keys::KeySet;
 
     #[test]
     fn an_answer_is_read_as_it_was_given() {
         // Catches a name or a unit that the two sides spell differently.
-        let samples =
-            Workload::ALL.map(|workload| Sample { workload, operations: 7, time: Duration::from_nanos(12_345) });
-        let answer = answer(&samples);
-        assert_eq!((answer.lines().count(), decode(&answer)), (1, Some(samples.to_vec())));
+        let samples = Workload::ALL.map(|workload| Sample { workload, operations: 7, ns: 12_345 }).to_vec();
+        let memory = Memory { payload: 1, resident: None, used: Some(3) };
+        let outcome = Outcome { samples, memory };
+        let answer = answer(&outcome).expect("an answer");
+        assert_eq!((answer.lines().count(), decode(&answer)), (1, Some(outcome)));
     }
 
     #[test]
     fn what_a_corrupted_process_may_print_is_no_answer() {
         // Catches a panic on the bytes of a subject that ran wild, and a division by no operations.
+        let memory = r#""memory":{"payload":1}"#;
         let sample = r#"{"workload":"get","operations":0,"ns":1}"#;
-        for wrong in ["", "{}", "nonsense", r#"{"samples":[{}]}"#, &format!(r#"{{"samples":[{sample}]}}"#)] {
+        for wrong in ["", "{}", "nonsense", &format!(r#"{{"samples":[{{}}],{memory}}}"#)] {
             assert_eq!(decode(wrong), None, "{wrong}");
         }
+        assert_eq!(decode(&format!(r#"{{"samples":[{sample}],{memory}}}"#)), None);
+        assert!(decode(&format!(r#"{{"samples":[],{memory}}}"#)).is_some());
     }
 
     #[test]
-    fn names_are_those_that_arguments_have() {
-        // Catches a round that refuses its own arguments.
+    fn names_are_those_that_arguments_and_files_have() {
+        // Catches a round that refuses its own arguments, and files that call things by other names than the tables do.
         use clap::ValueEnum;
-        for subject in Subject::ALL {
-            assert_eq!(Subject::from_str(subject.name(), false), Ok(subject));
+        fn agrees<T: ValueEnum + PartialEq + std::fmt::Debug + serde::Serialize>(name: &str, value: &T) {
+            assert_eq!(T::from_str(name, false).as_ref(), Ok(value));
+            assert_eq!(serde_json::to_value(value).expect("a name"), name);
         }
-        for workload in Workload::ALL {
-            assert_eq!(Workload::from_str(workload.name(), false), Ok(workload));
+        Subject::ALL.iter().for_each(|subject| agrees(subject.name(), subject));
+        Workload::ALL.iter().for_each(|workload| agrees(workload.name(), workload));
+        KeySet::value_variants().iter().for_each(|keys| agrees(keys.name(), keys));
+        Access::value_variants().iter().for_each(|access| agrees(access.name(), access));
+        assert_eq!(Subject::value_variants(), Subject::ALL);
+        assert_eq!(Workload::value_variants(), Workload::ALL);
+    }
+
+    #[test]
+    fn a_shape_is_understood_as_it_was_said() {
+        // Catches an argument that is left out: the round would measure another table.
+        use clap::Parser;
+        #[derive(Parser)]
+        struct CommandLine {
+            #[command(flatten)]
+            shape: Shape,
         }
-        for keys in KeySet::value_variants() {
-            assert_eq!(KeySet::from_str(keys.name(), false), Ok(*keys));
-        }
+        let (keys, access) = (KeySet::Paths, Access::Zipfian);
+        let shape = Shape { keys, access, entries: 7, threads: 3, key_len: 64, value_len: 8 };
+        let said = [vec!["round".to_owned()], shape.arguments()].concat();
+        assert_eq!(CommandLine::try_parse_from(said).expect("understood").shape, shape);
     }
 }

@@ -2,117 +2,194 @@
 
 use std::ops::Range;
 
+use super::digest::Digest;
+use super::shape::{Access, Shape};
 use super::subjects::Record;
-use crate::keys::{KeySet, Keys};
+use crate::keys::{Keys, Source};
 use crate::random::{SEED, number, shuffle};
+use crate::zipf::Zipf;
 
-/// The length of every value in bytes.
-pub(crate) const VALUE_LEN: usize = 100;
 /// Values are windows into so many random bytes: few enough to stay in a cache, so that tables pay for their own misses only.
 const POOL: usize = 1 << 20;
 /// Windows of neighbouring records begin so far apart.
 const STRIDE: usize = 8;
+/// For choices that must not follow the order in which keys were shuffled.
+const CHOICES: u64 = SEED.rotate_left(17);
 
-/// The records of a round.
+/// The records of a round: those that fill the table, then those that are written later.
 #[derive(Debug)]
 pub(crate) struct Input {
+    source: Source,
+    access: Access,
+    value_len: usize,
     keys: Keys,
     pool: Vec<u8>,
 }
 
+/// Keys to ask for, in their order, and what the table finds.
+#[derive(Debug)]
+pub(crate) struct Lookups {
+    pub(crate) keys: Keys,
+    pub(crate) expected: Digest,
+}
+
+/// Reads and writes by turns.
+#[derive(Debug)]
+pub(crate) struct Mix {
+    /// The key of each operation.
+    pub(crate) keys: Keys,
+    /// Its record. Those from `first_write` on are written, the others are read.
+    pub(crate) records: Vec<usize>,
+    pub(crate) first_write: usize,
+    /// What the reads find.
+    pub(crate) expected: Digest,
+}
+
 impl Input {
-    pub(crate) fn new(keys: KeySet, entries: usize) -> Self {
-        let words = (POOL + VALUE_LEN).div_ceil(8) as u64;
+    pub(crate) fn new(shape: &Shape) -> Self {
+        let words = (POOL + shape.value_len).div_ceil(8) as u64;
         let pool = (0..words).flat_map(|index| number(!SEED, index).to_le_bytes()).collect();
-        Self { keys: keys.stored(entries), pool }
+        let source = shape.source();
+        let (access, value_len) = (shape.access, shape.value_len);
+        Self { source, access, value_len, keys: source.stored(0..source.entries), pool }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.keys.len()
+    /// The records that fill the table.
+    pub(crate) fn stored(&self) -> Range<usize> {
+        0..self.source.entries
     }
 
-    /// The records at `range` of the order of inserts.
+    /// All records, those that were written later included.
+    pub(crate) fn all(&self) -> Range<usize> {
+        0..self.keys.len()
+    }
+
+    /// The records at `range` of the order of writes.
     pub(crate) fn records(&self, range: Range<usize>) -> impl Iterator<Item = Record<'_>> {
-        range.map(|index| Record { number: index as u64, key: self.keys.get(index), value: self.value(index) })
+        range.map(|index| self.record(index, self.keys.get(index)))
+    }
+
+    /// Record `index`, whose key the caller has at hand.
+    pub(crate) fn record<'a>(&'a self, index: usize, key: &'a [u8]) -> Record<'a> {
+        Record { number: index as u64, key, value: self.value(index) }
     }
 
     fn value(&self, index: usize) -> &[u8] {
         let start = index * STRIDE % POOL;
-        &self.pool[start..start + VALUE_LEN]
+        &self.pool[start..start + self.value_len]
     }
 
-    /// The stored keys in another, random order.
-    pub(crate) fn lookups(&self) -> Keys {
-        let mut order: Vec<usize> = (0..self.len()).collect();
-        shuffle(SEED, &mut order);
+    /// The stored records in random order: each once, or a few of them most of the time.
+    fn accessed(&self) -> Vec<usize> {
+        let mut shuffled: Vec<usize> = self.stored().collect();
+        shuffle(SEED, &mut shuffled);
+        match self.access {
+            Access::Uniform => shuffled,
+            Access::Zipfian => {
+                let zipf = Zipf::new(shuffled.len());
+                self.stored().map(|draw| shuffled[zipf.rank(CHOICES, draw as u64)]).collect()
+            }
+        }
+    }
+
+    /// As many lookups of stored keys as there are stored keys.
+    pub(crate) fn lookups(&self) -> Lookups {
+        let order = self.accessed();
+        let expected = order.iter().map(|&index| Digest::of_value(self.value(index))).sum();
+        Lookups { keys: self.keys.pick(&order), expected }
+    }
+
+    /// As many lookups of keys that are not stored.
+    pub(crate) fn misses(&self) -> Lookups {
+        Lookups { keys: self.source.absent(), expected: Digest::default() }
+    }
+
+    /// `seeks` stored keys to go to, and what reading `most` entries from each of them yields.
+    pub(crate) fn seeks(&self, seeks: usize, most: usize) -> Lookups {
+        let mut order = self.accessed();
+        order.truncate(seeks);
+        let sorted = self.sorted(self.stored());
+        let mut place = vec![0; sorted.len()];
+        sorted.iter().enumerate().for_each(|(at, &index)| place[index] = at);
+        let mut sums = vec![Digest::default()];
+        for index in sorted {
+            let before = sums.last().copied().unwrap_or_default();
+            sums.push(before + Digest::of_entry(self.keys.get(index), self.value(index)));
+        }
+        let read = |&index: &usize| sums[(place[index] + most).min(sums.len() - 1)] - sums[place[index]];
+        Lookups { expected: order.iter().map(read).sum(), keys: self.keys.pick(&order) }
+    }
+
+    /// As many operations as there are stored keys, of which `reads` in a hundred are reads. Appends the records of the others.
+    pub(crate) fn mix(&mut self, reads: u64) -> Mix {
+        let first_write = self.keys.len();
+        let mut records = self.accessed();
+        let mut writes = 0;
+        for (operation, record) in records.iter_mut().enumerate() {
+            if number(CHOICES ^ reads, operation as u64) % 100 >= reads {
+                *record = first_write + writes;
+                writes += 1;
+            }
+        }
+        self.keys.append(&self.source.stored(first_write..first_write + writes));
+        let read = records.iter().filter(|&&record| record < first_write);
+        let expected = read.map(|&record| Digest::of_value(self.value(record))).sum();
+        Mix { keys: self.keys.pick(&records), records, first_write, expected }
+    }
+
+    /// The stored keys in random order, each once.
+    pub(crate) fn shuffled(&self) -> Keys {
+        let mut order: Vec<usize> = self.stored().collect();
+        shuffle(!SEED, &mut order);
         self.keys.pick(&order)
     }
 
-    /// The records in the order of their keys.
-    pub(crate) fn sorted(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut order: Vec<usize> = (0..self.len()).collect();
+    /// The records at `range` in the order of their keys.
+    pub(crate) fn sorted(&self, range: Range<usize>) -> Vec<usize> {
+        let mut order: Vec<usize> = range.collect();
         order.sort_unstable_by_key(|&index| self.keys.get(index));
-        order.into_iter().map(|index| (self.keys.get(index), self.value(index)))
+        order
     }
 
-    /// What looking up every key finds.
-    pub(crate) fn values_digest(&self) -> Digest {
-        self.records(0..self.len()).map(|record| Digest::of_value(record.value)).sum()
+    /// The key and the value of a record.
+    pub(crate) fn entry(&self, index: usize) -> (&[u8], &[u8]) {
+        (self.keys.get(index), self.value(index))
     }
 
-    /// What a scan yields.
+    /// What a scan of the filled table yields.
     pub(crate) fn entries_digest(&self) -> Digest {
-        self.records(0..self.len()).map(|record| Digest::of_entry(record.key, record.value)).sum()
-    }
-}
-
-/// A count and a sum over what a table gave back, in any order: cheap enough for the clock, and it makes the table show the
-/// bytes, as a reader would want them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Digest {
-    pub(crate) count: u64,
-    sum: u64,
-}
-
-impl Digest {
-    #[inline]
-    pub(crate) fn of_value(value: &[u8]) -> Self {
-        Self { count: 1, sum: value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)) }
+        self.records(self.stored()).map(|record| Digest::of_entry(record.key, record.value)).sum()
     }
 
-    #[inline]
-    pub(crate) fn of_entry(key: &[u8], value: &[u8]) -> Self {
-        let last = key.last().map_or(0, |byte| u64::from(*byte));
-        Self { count: 1, sum: Self::of_value(value).sum.wrapping_add(last) }
-    }
-}
-
-impl std::ops::AddAssign for Digest {
-    #[inline]
-    fn add_assign(&mut self, other: Self) {
-        self.count += other.count;
-        self.sum = self.sum.wrapping_add(other.sum);
-    }
-}
-
-impl std::iter::Sum for Digest {
-    fn sum<I: Iterator<Item = Self>>(digests: I) -> Self {
-        digests.fold(Self::default(), |mut sum, digest| {
-            sum += digest;
-            sum
-        })
+    /// The bytes of all keys and values that fill the table.
+    pub(crate) fn payload(&self) -> u64 {
+        self.records(self.stored()).map(|record| (record.key.len() + record.value.len()) as u64).sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::presets;
     use super::*;
+    use crate::keys::KeySet;
+
+    fn input(keys: KeySet, entries: usize) -> Input {
+        Input::new(&presets::shape(keys, entries))
+    }
+
+    fn zipfian(entries: usize) -> Input {
+        Input::new(&Shape { access: Access::Zipfian, ..presets::shape(KeySet::Random, entries) })
+    }
+
+    fn list(keys: &Keys) -> Vec<&[u8]> {
+        (0..keys.len()).map(|index| keys.get(index)).collect()
+    }
 
     #[test]
     fn sorted_records_are_all_records_in_order() {
         // Catches an expectation that is itself incomplete or unsorted: a wrong scan would pass.
-        let input = Input::new(KeySet::Paths, 3000);
-        let sorted: Vec<_> = input.sorted().collect();
+        let input = input(KeySet::Paths, 3000);
+        let sorted: Vec<_> = input.sorted(0..3000).into_iter().map(|index| input.entry(index)).collect();
         assert!(sorted.is_sorted() && sorted.len() == 3000);
         let mut records: Vec<_> = input.records(0..3000).map(|record| (record.key, record.value)).collect();
         records.sort_unstable();
@@ -120,27 +197,79 @@ mod tests {
     }
 
     #[test]
-    fn lookups_are_every_key_in_another_order() {
+    fn uniform_lookups_are_every_key_in_another_order() {
         // Catches searches that follow the order of inserts, where caches answer.
-        let input = Input::new(KeySet::Sequential, 1000);
+        let input = input(KeySet::Sequential, 1000);
         let lookups = input.lookups();
-        let mut keys: Vec<_> = (0..lookups.len()).map(|index| lookups.get(index)).collect();
+        let mut keys = list(&lookups.keys);
         assert!(!keys.is_sorted());
         keys.sort_unstable();
         assert_eq!(keys, input.records(0..1000).map(|record| record.key).collect::<Vec<_>>());
+        assert_eq!(lookups.expected.count, 1000);
+    }
+
+    #[test]
+    fn zipfian_lookups_repeat_a_few_keys_that_lie_apart() {
+        // Catches hot keys that are neighbours, which one cache line would serve, and a skew that is not there.
+        let input = zipfian(10_000);
+        let lookups = input.lookups();
+        let mut times = std::collections::HashMap::new();
+        list(&lookups.keys).into_iter().for_each(|key| *times.entry(key).or_insert(0) += 1);
+        let mut hottest: Vec<_> = times.into_iter().map(|(key, times)| (times, key)).collect();
+        hottest.sort_unstable_by(|a, b| b.cmp(a));
+        assert!(hottest[0].0 > 700 && hottest.len() < 6000, "{} of {}", hottest[0].0, hottest.len());
+        let first_bytes: std::collections::HashSet<_> = hottest[..16].iter().map(|(_, key)| key[0]).collect();
+        assert!(first_bytes.len() > 10, "{first_bytes:?} (seed {SEED:#x})");
+    }
+
+    #[test]
+    fn seeks_expect_the_entries_from_their_key_on() {
+        // Catches sums that are off by one entry, and seeks near the end that expect more than there is.
+        let input = input(KeySet::Paths, 50);
+        let seeks = input.seeks(50, 7);
+        let sorted = input.sorted(0..50);
+        let from = |key: &[u8]| sorted.iter().position(|&index| input.entry(index).0 == key).expect("stored");
+        let read = |key: &[u8]| -> Digest {
+            sorted
+                .iter()
+                .skip(from(key))
+                .take(7)
+                .map(|&index| Digest::of_entry(input.entry(index).0, input.entry(index).1))
+                .sum()
+        };
+        assert_eq!(seeks.expected, list(&seeks.keys).into_iter().map(read).sum());
+        assert_eq!(seeks.expected.count, 50 * 7 - (1..7).sum::<u64>());
+        assert_eq!(input.seeks(3, 7).keys.len(), 3);
+    }
+
+    #[test]
+    fn mixes_have_their_share_of_writes_each_of_a_new_key() {
+        // Catches writes that overwrite, which some tables refuse, reads of what is not there yet, and a wrong share.
+        for (reads, share) in [(50, 0.5), (95, 0.05)] {
+            let mut input = zipfian(10_000);
+            let mix = input.mix(reads);
+            let writes: Vec<_> = mix.records.iter().copied().filter(|&record| record >= mix.first_write).collect();
+            assert_eq!(writes, (10_000..10_000 + writes.len()).collect::<Vec<_>>());
+            assert!((writes.len() as f64 / 10_000.0 - share).abs() < 0.01, "{reads}: {}", writes.len());
+            assert_eq!((mix.records.len(), mix.expected.count as usize), (10_000, 10_000 - writes.len()));
+            assert_eq!(input.all(), 0..10_000 + writes.len());
+            assert!((0..10_000).all(|operation| mix.keys.get(operation) == input.entry(mix.records[operation]).0));
+            let again = input.mix(reads);
+            assert_eq!(again.first_write, 10_000 + writes.len());
+        }
     }
 
     #[test]
     fn a_digest_tells_a_lost_a_doubled_and_a_wrong_value() {
         // Catches a sum that a broken table could reach.
-        let input = Input::new(KeySet::Random, 100);
+        let input = input(KeySet::Random, 100);
         let digest = |indices: &[usize]| -> Digest { indices.iter().map(|&i| Digest::of_value(input.value(i))).sum() };
         let all: Vec<usize> = (0..100).collect();
         let mut swapped = all.clone();
         swapped[7] = 8;
-        assert_eq!(digest(&all), input.values_digest());
+        assert_eq!(digest(&all), input.lookups().expected);
         for wrong in [&all[1..], &[&all[..], &[3]].concat(), &swapped] {
-            assert_ne!(digest(wrong), input.values_digest());
+            assert_ne!(digest(wrong), input.lookups().expected);
         }
     }
 }

@@ -1,86 +1,114 @@
 //! The command `memtable`: which sorted in-memory table is how fast at what.
 //!
-//! `arguments` -> `plan`, which refuses what cannot be done -> a process for each `round`, which `exchange` starts and
-//! understands -> `figures` -> `table` and `json`.
+//! `arguments` and `presets` -> `plan`, which refuses what cannot be done -> for each of its cells a process for each `round`,
+//! which `exchange` starts and understands -> `figures` -> `table` for people and `document` for `--json` and the report.
 
 mod arguments;
+mod cell;
 mod clock;
+mod digest;
+mod document;
 mod exchange;
 mod figures;
 mod input;
-mod json;
 mod plan;
+mod presets;
 mod round;
+mod shape;
 mod subjects;
 mod table;
 mod workload;
 
-use std::io::{self, Write};
+use std::path::Path;
 
 pub(crate) use arguments::MemtableArgs;
+pub(crate) use cell::Cell;
+pub(crate) use document::{Document, Measured};
 pub(crate) use exchange::{ROUND, RoundArgs};
-
-use figures::Rounds;
-use plan::Plan;
-use subjects::Subject;
-use table::Table;
+pub(crate) use plan::Plan;
+pub(crate) use presets::{Preset, published, shape};
+pub(crate) use shape::{Access, KEY_LEN, Shape};
+pub(crate) use subjects::{Role, Subject};
+pub(crate) use table::{Heading, Table};
+pub(crate) use workload::Workload;
 
 use crate::failure::Failure;
+use crate::goals;
 use crate::host;
+use crate::output::print;
 use crate::progress::Progress;
 use crate::rounds::interleaved;
 
 /// Measures what `args` ask for, and prints it.
 pub(crate) fn run(args: &MemtableArgs) -> Result<(), Failure> {
     let plan = Plan::new(args, host::memory_available())?;
-    let progress = Progress::new(u64::from(plan.rounds) * plan.subjects.len() as u64);
-    let results = interleaved(&plan.subjects, plan.rounds, |subject| {
-        progress.during(subject.name(), || exchange::run_in_process(&plan, subject))
-    });
-    progress.finish();
-    let figures = figures::figures(&plan.workloads, &results);
-    if let Some(path) = &plan.json {
-        let written = json::write(&json::document(&plan, &results, &figures), path);
-        written.map_err(|source| Failure::Io { action: "write", place: path.display().to_string(), source })?;
+    let document = measure(&plan, |cell| print(&Table(cell).to_string()))?;
+    if args.preset == Some(Preset::Goals) {
+        print(&goals::Summary(&document.cells).to_string())?;
     }
-    print(&Table { plan: &plan, results: &results, figures: &figures }.to_string())?;
-    judge(&results)
+    judge(&document)
+}
+
+/// Measures cell after cell, and shows each when it is done. Writes what is measured so far after each cell, so that a run that
+/// is stopped leaves what it has.
+pub(crate) fn measure(plan: &Plan, show: impl Fn(&Measured) -> Result<(), Failure>) -> Result<Document, Failure> {
+    let mut document = Document::new(plan.preset, plan.rounds);
+    print(&Heading(&document).to_string())?;
+    let progress = Progress::new(plan.turns());
+    for cell in &plan.cells {
+        let results = interleaved(&cell.subjects, plan.rounds, |subject| {
+            progress.during(subject.name(), || exchange::run_in_process(cell, subject))
+        });
+        let measured = Measured::new(cell, &results);
+        progress.aside(|| show(&measured))?;
+        document.cells.push(measured);
+        plan.json.as_deref().map_or(Ok(()), |path| write(&document, path))?;
+    }
+    progress.finish();
+    Ok(document)
+}
+
+fn write(document: &Document, path: &Path) -> Result<(), Failure> {
+    let written = document.write(path);
+    written.map_err(|source| Failure::Io { action: "write", place: path.display().to_string(), source })
 }
 
 /// Runs one round in this process, and prints its samples for the parent.
 pub(crate) fn run_round(args: &RoundArgs) -> Result<(), Failure> {
-    let samples = round::run(args.subject, args.shape(), &args.workloads).map_err(Failure::Subject)?;
-    print(&(exchange::answer(&samples) + "\n"))
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // Whoever read stdout has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|source| Failure::Io { action: "write", place: "stdout".into(), source }),
-    }
+    let outcome = round::run(args.subject, args.shape, &args.workloads).map_err(Failure::Subject)?;
+    print(&(exchange::answer(&outcome).map_err(Failure::Subject)? + "\n"))
 }
 
 /// A subject that fails is an error, but for the published crate: its crashes are known, and part of the comparison.
-fn judge(results: &[(Subject, Rounds)]) -> Result<(), Failure> {
-    let failed = |(subject, rounds): &&(Subject, Rounds)| {
-        *subject != Subject::FastskipPublished && figures::failures(rounds).is_some()
+pub(crate) fn judge(document: &Document) -> Result<(), Failure> {
+    let failed = |cell: &Measured| {
+        let fails = |subject: &Subject| *subject != Subject::FastskipPublished && cell.failures(*subject).is_some();
+        cell.subjects.iter().copied().find(fails)
     };
-    match results.iter().find(failed) {
-        Some((subject, _)) => Err(Failure::Subject(format!("{} failed", subject.name()))),
+    match document.cells.iter().find_map(failed) {
+        Some(subject) => Err(Failure::Subject(format!("{} failed", subject.name()))),
         None => Ok(()),
     }
 }
 
+/// Runs that were never run, for tests of what is made of them.
+#[cfg(test)]
+pub(crate) mod testing;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::KeySet;
 
     #[test]
     fn only_the_published_crate_may_fail() {
         // Catches a script that takes a wrong result of ours for a measurement.
-        let failing =
-            |subject| [(Subject::Btreemap, vec![Ok(vec![])]), (subject, vec![Ok(vec![]), Err("wrong".into())])];
+        let failing = |subject| {
+            let cell = Cell::new(shape(KeySet::Random, 10), &[subject], &[Workload::Insert]);
+            let mut document = Document::new(None, 1);
+            document.cells.push(Measured::new(&cell, &[(subject, vec![Err("wrong".into())])]));
+            document
+        };
         assert!(judge(&failing(Subject::FastskipPublished)).is_ok());
         assert!(judge(&failing(Subject::Memtable)).is_err());
     }

@@ -1,36 +1,62 @@
 //! One round: a fresh table of one subject, every workload once, and a check of all it gave back. Runs in a process of its
 //! own, which `exchange` describes.
 //!
-//! Inputs are made, and results compared, while no clock runs. A scan is compared record by record with the sorted input,
-//! whether or not scans are measured: so every round shows that its table is complete and sorted.
+//! Inputs are made, and results compared, while no clock runs. The contents are compared record by record with the sorted
+//! input, whether or not scans are measured: so every round shows that its table is complete and sorted.
+
+mod reads;
+mod writes;
 
 use std::mem::forget;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::clock::{share, timed};
-use super::input::{Digest, Input};
-use super::plan::Shape;
+use super::digest::Digest;
+use super::input::Input;
+use super::shape::Shape;
 use super::subjects::{
-    BatchedMemtable, CrossbeamList, FastskipList, Insert, LockedTree, LockedVec, OneByOneMemtable, PublishedList,
-    ScanBack, Search, Subject,
+    BatchedList, BatchedMemtable, CrossbeamList, Delete, FastskipList, Freeze, Get, GetMany, Insert, LockedHashMap,
+    LockedTree, LockedVec, OneByOneMemtable, Ordered, PublishedList, ScanBack, Seek, ShardedTree, SklList, Subject,
+    Tree,
 };
 use super::workload::Workload;
-use crate::keys::Keys;
+use crate::resident;
+
+/// What one round came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) memory: Memory,
+}
 
 /// What the clock said of one workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub(crate) workload: Workload,
-    /// Operations of all threads together: records stored or sorted, keys searched, entries read.
+    /// Operations of all threads together: records stored, sorted or deleted, keys searched or gone to, entries read.
     pub(crate) operations: u64,
-    /// The time until the last thread was done.
-    pub(crate) time: Duration,
+    /// The time until the last thread was done, in nanoseconds.
+    pub(crate) ns: u64,
+}
+
+/// What the filled table takes, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    /// Keys and values alone.
+    pub(crate) payload: u64,
+    /// By how much the peak of resident memory grew while the table was filled, where the system tells.
+    pub(crate) resident: Option<u64>,
+    /// What the table says it uses, if it does.
+    pub(crate) used: Option<u64>,
 }
 
 impl Sample {
     /// Nanoseconds of the wall clock for each operation of all threads together.
     pub(crate) fn nanos_per_operation(&self) -> f64 {
-        self.time.as_nanos() as f64 / self.operations as f64
+        self.ns as f64 / self.operations as f64
     }
 }
 
@@ -38,18 +64,23 @@ impl Sample {
 ///
 /// # Errors
 /// What the table did wrong.
-pub(crate) fn run(subject: Subject, shape: Shape, workloads: &[Workload]) -> Result<Vec<Sample>, String> {
-    let mut round = Round { shape, workloads, input: Input::new(shape.keys, shape.entries), samples: Vec::new() };
+pub(crate) fn run(subject: Subject, shape: Shape, workloads: &[Workload]) -> Result<Outcome, String> {
+    let mut round = Round::new(shape, workloads);
     match subject {
-        Subject::Fastskip => round.read_both_ways::<FastskipList>(),
-        Subject::Memtable => round.read_both_ways::<OneByOneMemtable>(),
-        Subject::MemtableBatch => round.read_both_ways::<BatchedMemtable>(),
-        Subject::FastskipPublished => round.read_forward::<PublishedList>(),
-        Subject::CrossbeamSkiplist => round.read_both_ways::<CrossbeamList>(),
-        Subject::Btreemap => round.read_both_ways::<LockedTree>(),
+        Subject::Fastskip => round.own::<FastskipList>(),
+        Subject::FastskipBatch => round.batches::<BatchedList>(),
+        Subject::Memtable => round.own::<OneByOneMemtable>(),
+        Subject::MemtableBatch => round.batches::<BatchedMemtable>(),
+        Subject::FastskipPublished => round.one_way::<PublishedList>(),
+        Subject::CrossbeamSkiplist => round.both_ways::<CrossbeamList>(),
+        Subject::Skl => round.both_ways::<SklList>(),
+        Subject::Treeindex => round.both_ways::<Tree>(),
+        Subject::Btreemap => round.both_ways::<LockedTree>(),
+        Subject::ShardedBtreemap => round.both_ways::<ShardedTree>(),
+        Subject::Hashmap => round.unordered::<LockedHashMap>(),
         Subject::Vec => round.append_and_sort(),
     }?;
-    Ok(round.samples)
+    Ok(Outcome { samples: round.samples, memory: round.memory })
 }
 
 struct Round<'a> {
@@ -57,111 +88,114 @@ struct Round<'a> {
     workloads: &'a [Workload],
     input: Input,
     samples: Vec<Sample>,
+    memory: Memory,
 }
 
+/// What kinds of tables do, one workload after the other.
 impl Round<'_> {
-    fn read_both_ways<T: ScanBack>(&mut self) -> Result<(), String> {
-        let table = self.search::<T>()?;
+    fn own<T: Get + Seek + ScanBack + Delete + Freeze>(&mut self) -> Result<(), String> {
+        self.both_ways::<T>()?;
+        self.frozen_scan::<T>()
+    }
+
+    fn both_ways<T: Get + Seek + ScanBack + Delete>(&mut self) -> Result<(), String> {
+        let table = self.fill::<T>()?;
+        self.look_up(&table)?;
+        self.read_in_order(&table)?;
         self.scan(Workload::Reverse, || {
             let mut sum = Digest::default();
             table.scan_back(|key, value| sum += Digest::of_entry(key, value));
             sum
         })?;
-        self.finish(table)
+        self.write(table)
     }
 
-    fn read_forward<T: Search>(&mut self) -> Result<(), String> {
-        let table = self.search::<T>()?;
-        self.finish(table)
+    fn one_way<T: Get + Seek + Delete>(&mut self) -> Result<(), String> {
+        let table = self.fill::<T>()?;
+        self.look_up(&table)?;
+        self.read_in_order(&table)?;
+        self.write(table)
+    }
+
+    fn unordered<T: Get + Ordered + Delete>(&mut self) -> Result<(), String> {
+        let table = self.fill::<T>()?;
+        self.look_up(&table)?;
+        self.write(table)
+    }
+
+    fn batches<T: GetMany + Ordered>(&mut self) -> Result<(), String> {
+        let table = self.fill::<T>()?;
+        self.look_up_many(&table)?;
+        self.finish(table, self.input.all())
     }
 
     fn append_and_sort(&mut self) -> Result<(), String> {
-        let mut table = self.insert::<LockedVec>()?;
+        let mut table = self.fill::<LockedVec>()?;
         let begun = Instant::now();
         table.sort();
-        self.record(Workload::Sort, self.input.len() as u64, begun.elapsed());
-        self.check(|each| table.scan(each))?;
-        forget(table);
-        Ok(())
+        self.record(Workload::Sort, self.shape.entries as u64, begun.elapsed());
+        self.finish(table, self.input.all())
+    }
+
+    /// Writes by turns and deletes, then the end of the table.
+    fn write<T: Get + Ordered + Delete>(&mut self, table: T) -> Result<(), String> {
+        self.mixed(&table, Workload::Mixed, 50)?;
+        self.mixed(&table, Workload::Mixed95, 95)?;
+        if self.wants(Workload::Delete) {
+            self.check(&table, self.input.all())?;
+            self.delete(&table)?;
+            return self.finish(table, self.shape.entries..self.input.all().end);
+        }
+        self.finish(table, self.input.all())
+    }
+}
+
+/// What all workloads have in common.
+impl<'a> Round<'a> {
+    fn new(shape: Shape, workloads: &'a [Workload]) -> Self {
+        Self { shape, workloads, input: Input::new(&shape), samples: Vec::new(), memory: Memory::default() }
     }
 
     /// Makes and fills a table.
-    fn insert<T: Insert>(&mut self) -> Result<T, String> {
-        let threads = self.shape.threads;
-        let table = T::new(threads);
-        let part = |thread| self.input.records(share(self.input.len(), threads, thread));
-        let (time, stored) = timed(threads, |thread| table.insert(part(thread)));
+    fn fill<T: Insert>(&mut self) -> Result<T, String> {
+        let before = resident::start();
+        let table = T::new(&self.shape);
+        let time = self.insert(&table)?;
+        let grown = |before: u64| Some(resident::peak()?.saturating_sub(before));
+        self.memory =
+            Memory { payload: self.input.payload(), resident: before.and_then(grown), used: table.memory_used() };
+        self.record(Workload::Insert, self.shape.entries as u64, time);
+        Ok(table)
+    }
+
+    /// Stores every record, shared between the threads: keys in order go to as many ranges as there are threads.
+    fn insert<T: Insert>(&self, table: &T) -> Result<Duration, String> {
+        let Shape { entries, threads, .. } = self.shape;
+        let (time, stored) = timed(threads, |thread| table.insert(self.input.records(share(entries, threads, thread))));
         let stored: usize = stored.into_iter().sum();
-        if stored != self.input.len() {
-            return Err(format!("insert: expected {} records to be stored, found {stored}", self.input.len()));
+        if stored != entries {
+            return Err(format!("insert: expected {entries} records to be stored, found {stored}"));
         }
-        self.record(Workload::Insert, stored as u64, time);
-        Ok(table)
+        Ok(time)
     }
 
-    /// Makes a table, fills it, and does with it what every searchable table can do.
-    fn search<T: Search>(&mut self) -> Result<T, String> {
-        let table = self.insert::<T>()?;
-        if self.wants(Workload::Get) {
-            self.look_up(&table, Workload::Get, &self.input.lookups(), self.input.values_digest())?;
-        }
-        if self.wants(Workload::Miss) {
-            self.look_up(&table, Workload::Miss, &self.shape.keys.absent(self.input.len()), Digest::default())?;
-        }
-        self.scan(Workload::Scan, || {
-            let mut sum = Digest::default();
-            table.scan(|key, value| sum += Digest::of_entry(key, value));
-            sum
-        })?;
-        Ok(table)
-    }
-
-    /// Searches `keys`, shared between the threads.
-    fn look_up<T: Search>(
-        &mut self,
-        table: &T,
-        workload: Workload,
-        keys: &Keys,
-        expected: Digest,
-    ) -> Result<(), String> {
-        let threads = self.shape.threads;
-        let (time, found) = timed(threads, |thread| {
-            let part = share(keys.len(), threads, thread);
-            part.filter_map(|index| table.get(keys.get(index), Digest::of_value)).sum::<Digest>()
-        });
-        compare(workload, found.into_iter().sum(), expected)?;
-        self.record(workload, keys.len() as u64, time);
-        Ok(())
-    }
-
-    /// Lets each thread read all entries.
-    fn scan(&mut self, workload: Workload, read: impl Fn() -> Digest + Sync) -> Result<(), String> {
-        if !self.wants(workload) {
-            return Ok(());
-        }
-        let (time, read) = timed(self.shape.threads, |_| read());
-        let expected = self.input.entries_digest();
-        read.iter().try_for_each(|&read| compare(workload, read, expected))?;
-        self.record(workload, read.iter().map(|read| read.count).sum(), time);
-        Ok(())
-    }
-
-    fn finish<T: Search>(&self, table: T) -> Result<(), String> {
-        self.check(|each| table.scan(each))?;
-        // The process ends now; taking millions of nodes apart first would only make the whole run longer.
+    fn finish<T: Ordered>(&self, table: T, left: Range<usize>) -> Result<(), String> {
+        self.check(&table, left)?;
+        // The process ends soon; taking millions of nodes apart first would only make the whole run longer.
         forget(table);
         Ok(())
     }
 
-    /// Compares all that `scan` yields with the sorted input.
-    fn check(&self, scan: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]))) -> Result<(), String> {
-        let mut sorted = self.input.sorted();
+    /// Compares all that the table has with the sorted records at `range`.
+    fn check<T: Ordered>(&self, table: &T, range: Range<usize>) -> Result<(), String> {
+        let order = self.input.sorted(range);
+        let mut sorted = order.iter().map(|&index| self.input.entry(index));
         let (mut right, mut yielded) = (0, 0);
-        scan(&mut |key, value| {
+        table.scan(|key, value| {
             yielded += 1;
             right += usize::from(sorted.next() == Some((key, value)));
         });
-        let expected = self.input.len();
+        let expected = order.len();
         if (right, yielded) != (expected, expected) {
             return Err(format!(
                 "expected {expected} entries in order, found {yielded}, of which {right} are where they must be"
@@ -176,7 +210,9 @@ impl Round<'_> {
 
     fn record(&mut self, workload: Workload, operations: u64, time: Duration) {
         if self.wants(workload) {
-            self.samples.push(Sample { workload, operations, time });
+            // No round lasts 584 years.
+            let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            self.samples.push(Sample { workload, operations, ns });
         }
     }
 }

@@ -2,23 +2,33 @@
 
 use std::fmt::{self, Display};
 
-use super::figures::{Figure, Rounds, failures};
-use super::input::VALUE_LEN;
-use super::plan::Plan;
-use super::subjects::Subject;
-use crate::{host, origin};
+use super::document::{Document, Measured};
+use super::figures::{Figure, Overhead};
 
-/// What a run came to, as text.
-pub(crate) struct Table<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) results: &'a [(Subject, Rounds)],
-    pub(crate) figures: &'a [Figure],
+/// Where a run comes from, as text.
+pub(crate) struct Heading<'a>(pub(crate) &'a Document);
+
+impl Display for Heading<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Document { machine, date, commit, optimised, .. } = self.0;
+        let model = machine.model.as_deref().unwrap_or("processor unknown");
+        let commit = commit.as_deref().unwrap_or("unknown");
+        writeln!(f, "{} cores, {model}; {date}; commit {commit}", machine.cores)?;
+        if !optimised {
+            writeln!(f, "NOT OPTIMISED: this build's times mean nothing; build with --release")?;
+        }
+        writeln!(f, "Medians. Time by the operations of all threads; 2.00x is twice as fast as that peer.")?;
+        writeln!(f, "get-many is compared with get, frozen-scan with scan: peers have nothing of the kind.")
+    }
 }
+
+/// What a cell came to, as text.
+pub(crate) struct Table<'a>(pub(crate) &'a Measured);
 
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.heading(f)?;
-        for of_workload in self.figures.chunk_by(|a, b| a.workload == b.workload) {
+        writeln!(f, "\n{}", self.0.shape)?;
+        for of_workload in self.0.figures.chunk_by(|a, b| a.workload == b.workload) {
             let name = of_workload.first().map_or("", |figure| figure.workload.name());
             writeln!(
                 f,
@@ -27,30 +37,26 @@ impl Display for Table<'_> {
             )?;
             of_workload.iter().try_for_each(|figure| row(figure, f))?;
         }
+        self.memory(f)?;
         self.failed(f)
     }
 }
 
 impl Table<'_> {
-    fn heading(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { shape, rounds, .. } = self.plan;
-        let (keys, entries, threads) = (shape.keys.name(), shape.entries, shape.threads);
-        let threads = if threads == 1 { "1 thread".into() } else { format!("{threads} threads") };
-        writeln!(f, "{entries} entries, {keys} keys, values of {VALUE_LEN} bytes, {threads}, rounds: {rounds}")?;
-        let model = host::model().unwrap_or_else(|| "processor unknown".into());
-        let commit = origin::commit().map_or_else(|| "commit unknown".into(), |commit| format!("commit {commit}"));
-        writeln!(f, "{} cores, {model}; {}; {commit}", host::cores(), origin::now())?;
-        if !origin::OPTIMISED {
-            writeln!(f, "NOT OPTIMISED: this build's times mean nothing; build with --release")?;
-        }
-        writeln!(f, "Medians. Time by the operations of all threads; 2.00x is twice as fast as that peer.")
+    fn memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let title = "bytes an entry beyond key and value";
+        writeln!(f, "\n{title:<38} {:>17} {:>15}", "peak of process", "own account")?;
+        let bytes = |bytes: Option<f64>| bytes.map_or_else(|| "-".into(), |bytes| format!("{bytes:.1}"));
+        self.0.memory.iter().try_for_each(|Overhead { subject, resident, own_account }| {
+            writeln!(f, "  {:<36} {:>17} {:>15}", subject.name(), bytes(*resident), bytes(*own_account))
+        })
     }
 
     fn failed(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (subject, rounds) in self.results {
-            if let Some((failed, reason)) = failures(rounds) {
-                let (name, all) = (subject.name(), rounds.len());
-                writeln!(f, "\n{name}: {failed} of {all} rounds failed: {reason}")?;
+        for &subject in &self.0.subjects {
+            if let Some((failed, reason)) = self.0.failures(subject) {
+                let all = self.0.rounds.iter().filter(|turn| turn.subject == subject).count();
+                writeln!(f, "\n{}: {failed} of {all} rounds failed: {reason}", subject.name())?;
             }
         }
         Ok(())
@@ -59,9 +65,9 @@ impl Table<'_> {
 
 fn row(figure: &Figure, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let name = figure.subject.name();
-    let Some(nanos) = figure.nanos else { return writeln!(f, "  {name:<18} {:>9}", "failed") };
+    let Some(nanos) = figure.ns_per_operation else { return writeln!(f, "  {name:<18} {:>9}", "failed") };
     let range = format!("{:.1} - {:.1}", nanos.min, nanos.max);
     let times = |times: Option<f64>| times.map_or_else(|| "-".into(), |times| format!("{times:.2}x"));
-    let (skip_list, peer) = (times(figure.times_skip_list), times(figure.times_peer));
+    let (skip_list, peer) = (times(figure.times_best_skip_list_peer), times(figure.times_best_peer));
     writeln!(f, "  {name:<18} {:>9.1} {range:>17} {skip_list:>15} {peer:>13}", nanos.median)
 }

@@ -1,15 +1,15 @@
 //! This workspace's `Memtable`, written one by one and in batches. It is read as an engine reads it: the newest version of
 //! each key at a sequence number.
 
-use fastskip::{Lookup, Memtable, Op};
+use std::ops::Bound;
 
-use super::{Insert, Record, ScanBack, Search};
+use fastskip::{Kind, Lookup, Memtable, Op, Version};
+
+use super::super::shape::Shape;
+use super::{BATCH, Delete, Freeze, Get, GetMany, Insert, Ordered, Record, ScanBack, Seek};
 
 /// A number that every write is visible at.
 const NEWEST: u64 = u64::MAX;
-
-/// Writes of a batch.
-const BATCH: usize = 256;
 
 /// A memtable whose writes come in batches of `LEN`.
 pub(crate) struct MemtableInBatches<const LEN: usize>(Memtable);
@@ -23,19 +23,35 @@ impl<const LEN: usize> MemtableInBatches<LEN> {
     }
 }
 
+/// A reader skips what is deleted.
+fn is_live(version: &Version<'_>) -> bool {
+    version.kind == Kind::Value
+}
+
+fn value(found: Lookup<'_>) -> Option<&[u8]> {
+    match found {
+        Lookup::Value(value) => Some(value),
+        Lookup::Tombstone | Lookup::Absent => None,
+    }
+}
+
 impl Insert for OneByOneMemtable {
-    fn new(threads: usize) -> Self {
-        Self::for_threads(threads)
+    fn new(shape: &Shape) -> Self {
+        Self::for_threads(shape.threads)
     }
 
     fn insert<'a>(&self, records: impl Iterator<Item = Record<'a>>) -> usize {
         records.filter(|record| self.0.put(record.key, record.number, record.value).is_ok()).count()
     }
+
+    fn memory_used(&self) -> Option<u64> {
+        Some(self.0.memory_usage() as u64)
+    }
 }
 
 impl Insert for BatchedMemtable {
-    fn new(threads: usize) -> Self {
-        Self::for_threads(threads)
+    fn new(shape: &Shape) -> Self {
+        Self::for_threads(shape.threads)
     }
 
     fn insert<'a>(&self, records: impl Iterator<Item = Record<'a>>) -> usize {
@@ -50,29 +66,60 @@ impl Insert for BatchedMemtable {
         }
         stored
     }
+
+    fn memory_used(&self) -> Option<u64> {
+        Some(self.0.memory_usage() as u64)
+    }
 }
 
-impl<const LEN: usize> Search for MemtableInBatches<LEN>
-where
-    Self: Insert,
-{
+impl Get for OneByOneMemtable {
     fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        match self.0.get(key, NEWEST) {
-            Lookup::Value(value) => Some(read(value)),
-            Lookup::Tombstone | Lookup::Absent => None,
+        value(self.0.get(key, NEWEST)).map(read)
+    }
+}
+
+impl GetMany for BatchedMemtable {
+    fn get_many<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, mut each: impl FnMut(&[u8])) {
+        let mut keys = keys.peekable();
+        while keys.peek().is_some() {
+            let batch: Vec<_> = keys.by_ref().take(BATCH).collect();
+            self.0.get_many(&batch, NEWEST).into_iter().filter_map(value).for_each(&mut each);
         }
     }
-
-    fn scan(&self, mut each: impl FnMut(&[u8], &[u8])) {
-        self.0.iter(NEWEST).for_each(|version| each(version.key, version.value));
-    }
 }
 
-impl<const LEN: usize> ScanBack for MemtableInBatches<LEN>
+impl<const LEN: usize> Ordered for MemtableInBatches<LEN>
 where
     Self: Insert,
 {
+    fn scan(&self, mut each: impl FnMut(&[u8], &[u8])) {
+        self.0.iter(NEWEST).filter(is_live).for_each(|version| each(version.key, version.value));
+    }
+}
+
+impl Seek for OneByOneMemtable {
+    fn seek(&self, from: &[u8], most: usize, mut each: impl FnMut(&[u8], &[u8])) {
+        let versions = self.0.range((Bound::Included(from), Bound::<&[u8]>::Unbounded), NEWEST);
+        versions.filter(is_live).take(most).for_each(|version| each(version.key, version.value));
+    }
+}
+
+impl ScanBack for OneByOneMemtable {
     fn scan_back(&self, mut each: impl FnMut(&[u8], &[u8])) {
-        self.0.iter(NEWEST).rev().for_each(|version| each(version.key, version.value));
+        self.0.iter(NEWEST).rev().filter(is_live).for_each(|version| each(version.key, version.value));
+    }
+}
+
+impl Delete for OneByOneMemtable {
+    fn delete(&self, key: &[u8], seqno: u64) -> bool {
+        // It stores the delete, whether the key is there or not.
+        self.0.delete(key, seqno).is_ok()
+    }
+}
+
+impl Freeze for OneByOneMemtable {
+    fn freeze_and_scan(&self, mut each: impl FnMut(&[u8], &[u8])) {
+        // Every version, as a flush writes them.
+        self.0.freeze().all_versions().for_each(|version| each(version.key, version.value));
     }
 }

@@ -6,20 +6,31 @@
 mod btreemap;
 mod crossbeam;
 mod fastskip;
+mod hashmap;
 mod memtable;
+mod names;
 mod published;
+mod sharded;
+mod skl;
+mod treeindex;
 mod vec;
 
-use clap::ValueEnum;
-
-use super::workload::Workload;
+use super::shape::Shape;
 
 pub(crate) use btreemap::LockedTree;
 pub(crate) use crossbeam::CrossbeamList;
-pub(crate) use fastskip::FastskipList;
+pub(crate) use fastskip::{BatchedList, FastskipList};
+pub(crate) use hashmap::LockedHashMap;
 pub(crate) use memtable::{BatchedMemtable, OneByOneMemtable};
+pub(crate) use names::{Role, Subject};
 pub(crate) use published::PublishedList;
+pub(crate) use sharded::ShardedTree;
+pub(crate) use skl::SklList;
+pub(crate) use treeindex::Tree;
 pub(crate) use vec::LockedVec;
+
+/// Operations of a batch.
+const BATCH: usize = 256;
 
 /// What is stored under a key.
 #[derive(Debug, Clone, Copy)]
@@ -32,99 +43,56 @@ pub(crate) struct Record<'a> {
 
 /// A table that many threads insert into.
 pub(crate) trait Insert: Sync {
-    /// An empty table for this many writing threads.
-    fn new(threads: usize) -> Self;
+    /// An empty table for rounds of this shape.
+    fn new(shape: &Shape) -> Self;
 
     /// Stores the records; returns how many the table says it took.
     fn insert<'a>(&self, records: impl Iterator<Item = Record<'a>>) -> usize;
+
+    /// The bytes it uses by its own account, if it keeps one: keys, values and all that comes with them.
+    fn memory_used(&self) -> Option<u64> {
+        None
+    }
 }
 
-/// A table that can be searched and read in order.
-pub(crate) trait Search: Insert {
+/// A table that finds keys.
+pub(crate) trait Get: Insert {
     /// What `read` makes of the key's value, which it sees in place: a table that lends need not copy.
     fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Option<R>;
+}
 
+/// A table that finds many keys at once.
+pub(crate) trait GetMany: Insert {
+    /// Calls `each` with the value of every key that is there, in the order of the keys.
+    fn get_many<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, each: impl FnMut(&[u8]));
+}
+
+/// A table that can be read in order.
+pub(crate) trait Ordered: Insert {
     /// Calls `each` with every key and value, in order.
     fn scan(&self, each: impl FnMut(&[u8], &[u8]));
 }
 
+/// A table that can be read in order from any key.
+pub(crate) trait Seek: Ordered {
+    /// Calls `each` with the first `most` keys that are not below `from`, and their values, in order.
+    fn seek(&self, from: &[u8], most: usize, each: impl FnMut(&[u8], &[u8]));
+}
+
 /// A table that can be read in order from its end as well.
-pub(crate) trait ScanBack: Search {
+pub(crate) trait ScanBack: Ordered {
     /// Calls `each` with every key and value, the last one first.
     fn scan_back(&self, each: impl FnMut(&[u8], &[u8]));
 }
 
-/// The tables' names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Subject {
-    /// fastskip's ConcurrentSkipList
-    Fastskip,
-    /// fastskip's Memtable, put one by one
-    Memtable,
-    /// fastskip's Memtable, reserve and apply 256 at a time
-    MemtableBatch,
-    /// The published fastskip 0.1.1, another author's
-    FastskipPublished,
-    /// crossbeam's SkipMap
-    CrossbeamSkiplist,
-    /// The standard BTreeMap behind an RwLock
-    Btreemap,
-    /// A Vec behind a Mutex: appended to, then sorted
-    Vec,
+/// A table that keys can be taken out of.
+pub(crate) trait Delete: Insert {
+    /// Deletes the key. It was there before `seqno`. True if the table says that it was.
+    fn delete(&self, key: &[u8], seqno: u64) -> bool;
 }
 
-/// What a subject is compared as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// One of this workspace.
-    Own,
-    /// A peer that is a skip list.
-    SkipListPeer,
-    /// A peer of another kind.
-    OtherPeer,
-    /// No peer, since it finds nothing before it is sorted: what merely storing costs.
-    Floor,
-}
-
-impl Subject {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Fastskip,
-        Self::Memtable,
-        Self::MemtableBatch,
-        Self::FastskipPublished,
-        Self::CrossbeamSkiplist,
-        Self::Btreemap,
-        Self::Vec,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Fastskip => "fastskip",
-            Self::Memtable => "memtable",
-            Self::MemtableBatch => "memtable-batch",
-            Self::FastskipPublished => "fastskip-published",
-            Self::CrossbeamSkiplist => "crossbeam-skiplist",
-            Self::Btreemap => "btreemap",
-            Self::Vec => "vec",
-        }
-    }
-
-    pub(crate) fn role(self) -> Role {
-        match self {
-            Self::Fastskip | Self::Memtable | Self::MemtableBatch => Role::Own,
-            Self::FastskipPublished | Self::CrossbeamSkiplist => Role::SkipListPeer,
-            Self::Btreemap => Role::OtherPeer,
-            Self::Vec => Role::Floor,
-        }
-    }
-
-    /// Whether it can do this workload.
-    pub(crate) fn can(self, workload: Workload) -> bool {
-        match workload {
-            Workload::Insert => true,
-            Workload::Sort => self == Self::Vec,
-            Workload::Get | Workload::Miss | Workload::Scan => self != Self::Vec,
-            Workload::Reverse => !matches!(self, Self::Vec | Self::FastskipPublished),
-        }
-    }
+/// A table that can be closed for writes, and is then read as a flush reads it.
+pub(crate) trait Freeze: Ordered {
+    /// Refuses all further writes, then calls `each` with every key and value, in order.
+    fn freeze_and_scan(&self, each: impl FnMut(&[u8], &[u8]));
 }

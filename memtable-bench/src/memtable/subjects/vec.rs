@@ -3,7 +3,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::{Insert, Record};
+use super::super::shape::Shape;
+use super::{Insert, Ordered, Record};
 
 type Pair = (Box<[u8]>, Box<[u8]>);
 
@@ -15,16 +16,18 @@ impl LockedVec {
         let pairs = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         pairs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     }
+}
 
-    /// Calls `each` with every key and value, in the order they have.
-    pub(crate) fn scan(&self, mut each: impl FnMut(&[u8], &[u8])) {
+/// In the order that it has, which is no order before it is sorted.
+impl Ordered for LockedVec {
+    fn scan(&self, mut each: impl FnMut(&[u8], &[u8])) {
         let pairs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pairs.iter().for_each(|(key, value)| each(key, value));
     }
 }
 
 impl Insert for LockedVec {
-    fn new(_threads: usize) -> Self {
+    fn new(_shape: &Shape) -> Self {
         Self(Mutex::default())
     }
 

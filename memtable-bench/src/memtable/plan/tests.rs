@@ -1,0 +1,144 @@
+//! What a plan makes of arguments.
+
+use clap::Parser;
+
+use super::super::shape::Access;
+use super::super::workload::Workload;
+use super::*;
+use crate::keys::KeySet;
+
+const GIB: u64 = 1 << 30;
+
+#[derive(Parser)]
+struct CommandLine {
+    #[command(flatten)]
+    args: MemtableArgs,
+}
+
+fn plan(line: &str, memory: Option<u64>) -> Result<Plan, String> {
+    let args = CommandLine::try_parse_from(format!("bench {line}").split_whitespace());
+    Plan::new(&args.map_err(|error| error.to_string())?.args, memory).map_err(|failure| failure.to_string())
+}
+
+#[track_caller]
+fn only_cell(line: &str) -> Cell {
+    let mut cells = plan(line, None).expect("a plan").cells;
+    assert_eq!(cells.len(), 1, "{line}");
+    cells.remove(0)
+}
+
+#[track_caller]
+fn refused(line: &str, expected: &str) {
+    let refusal = plan(line, Some(8 * GIB)).expect_err(line);
+    assert!(refusal.contains(expected), "{line}: {refusal}");
+}
+
+#[test]
+fn everything_is_measured_unless_arguments_say_otherwise() {
+    // Catches defaults that leave a subject out, and --quick that overrules what is asked for.
+    let all = only_cell("--entries 10K");
+    assert_eq!((&all.subjects[..], &all.workloads[..]), (&Subject::ALL[..], &Workload::ALL[..]));
+    assert_eq!(only_cell("").shape, super::super::presets::shape(KeySet::Random, 3_000_000));
+    assert_eq!(plan("", None).map(|plan| plan.rounds), Ok(5));
+    assert_eq!(only_cell("--quick").shape.entries, 100_000);
+    assert_eq!(only_cell("--quick --entries 2K").shape.entries, 2000);
+}
+
+#[test]
+fn what_is_not_named_is_what_the_named_can_do() {
+    // Catches default subjects without work, and default workloads that nobody does.
+    let searched = only_cell("--workloads get,reverse").subjects;
+    assert!(!searched.contains(&Subject::Vec) && searched.contains(&Subject::FastskipPublished));
+    assert_eq!(only_cell("--subjects vec").workloads, [Workload::Insert, Workload::Sort]);
+}
+
+#[test]
+fn lists_make_a_matrix() {
+    // Catches a combination that is left out, or measured twice.
+    let line = "--keys random,paths --access uniform,zipfian --entries 1K,2K --threads 1,2 --value-len 8,100";
+    let shapes: Vec<_> = plan(line, None).expect("a plan").cells.into_iter().map(|cell| cell.shape).collect();
+    assert_eq!((shapes.len(), repeated(&shapes)), (32, None));
+    let last =
+        Shape { keys: KeySet::Paths, access: Access::Zipfian, entries: 2000, threads: 2, key_len: 16, value_len: 100 };
+    assert_eq!(shapes.last(), Some(&last));
+}
+
+#[test]
+fn presets_can_be_narrowed_and_made_small() {
+    // Catches a narrowed preset with cells of nothing, and small ones that measure the same table many times.
+    let narrow = plan("--preset engines --subjects vec,fastskip --at-most 1K", None).expect("a plan");
+    assert_eq!((narrow.preset, narrow.cells.len()), (Some("engines"), 2));
+    assert!(narrow.cells.iter().all(|cell| cell.subjects == [Subject::Fastskip, Subject::Vec]));
+    assert!(narrow.cells.iter().all(|cell| cell.shape.entries == 1000));
+    assert!(narrow.cells.iter().all(|cell| !cell.workloads.contains(&Workload::GetMany)));
+    refused("--preset published --subjects vec,vec", "--subjects names vec twice");
+    refused("--preset published --keys paths", "cannot be used with");
+    refused("--preset published --quick", "cannot be used with");
+    refused("--preset all", "invalid value 'all'");
+}
+
+#[test]
+fn names_that_are_unknown_repeated_or_idle_are_refused() {
+    // Catches a typing error that silently leaves a subject out.
+    refused("--subjects fastskip,rocksdb", "invalid value 'rocksdb'");
+    refused("--workloads compact", "invalid value 'compact'");
+    refused("--keys urls", "invalid value 'urls'");
+    refused("--access skewed", "invalid value 'skewed'");
+    refused("--subjects vec,vec", "subject vec is named twice");
+    refused("--workloads get,scan,get", "workload get is named twice");
+    refused("--keys paths,paths", "--keys names paths twice");
+    refused("--entries 1000,1K", "--entries names 1000 twice");
+    refused("--threads 2,2", "--threads names 2 twice");
+    refused("--subjects memtable,vec --workloads get", "subject vec can do none of the workloads");
+    refused("--subjects memtable --workloads get,sort", "none of the subjects can do workload sort");
+    refused("--subjects hashmap --workloads scan", "subject hashmap can do none of the workloads");
+}
+
+#[test]
+fn numbers_without_meaning_are_refused() {
+    // Catches a run without rounds, which would print an empty table.
+    refused("--rounds 0", "0 is not in 1..");
+    refused("--entries 0", "expected at least 1, found 0");
+    refused("--entries 1K,0", "expected at least 1, found 0");
+    refused("--threads 0", "--threads");
+    refused("--threads 11 --entries 10", "expected at most as many threads as entries, 10, found 11");
+    refused("--threads 2000", "expected at most 1024 threads, found 2000");
+    refused("--key-len 15", "15 is not in 16..=1024");
+    refused("--value-len 7", "7 is not in 8..=1048576");
+    refused("--at-most 0", "expected at least 1, found 0");
+}
+
+#[test]
+fn sizes_that_do_not_fit_in_memory_are_refused() {
+    // Catches a machine that swaps, or kills the bench, an hour later; also where the estimate itself overflows, and where
+    // only one cell of many is too large.
+    refused("--entries 1000M", "do not fit in memory: a round needs up to");
+    refused("--entries 1K,1000M", "1000000000 entries do not fit in memory");
+    refused(&format!("--entries {}", usize::MAX), "do not fit in memory");
+    assert!(plan(&format!("--entries {}", usize::MAX), None).is_err());
+    assert!(plan("--entries 10M --keys paths", Some(16 * GIB)).is_ok());
+    assert!(plan("--entries 10M --keys paths", Some(GIB)).is_err());
+    refused("--entries 1M --value-len 100000", "do not fit in memory");
+}
+
+#[test]
+fn a_subject_that_takes_too_long_or_has_no_room_is_left_out() {
+    // Catches hours spent on inserts that search from the head, and a subject that fails in every round because its arena ends
+    // at 4 GiB.
+    let large = only_cell("--entries 100K");
+    assert!(!large.subjects.contains(&Subject::Skl) && large.subjects.contains(&Subject::CrossbeamSkiplist));
+    assert_eq!(only_cell("--entries 100K --subjects skl").subjects, [Subject::Skl]);
+    let refusal = plan("--entries 10M --value-len 1000 --subjects skl", None).expect_err("too large");
+    assert!(refusal.contains("10000000 entries do not fit in a table of subject skl"), "{refusal}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_refused() {
+    // Catches a result that is lost after the run.
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path().display();
+    refused(&format!("--json {directory}"), "it is a directory");
+    refused(&format!("--json {directory}/no/out.json"), "is not a directory");
+    assert!(plan(&format!("--json {directory}/out.json"), None).is_ok());
+    assert!(plan("--json out.json", None).is_ok());
+}

@@ -1,0 +1,122 @@
+//! What the tables are called, what they are compared as, and what each can do.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::super::shape::Shape;
+use super::super::workload::Workload;
+
+/// Its inserts take O(n): 100,000 of them take minutes.
+const MOST_OF_SKL: usize = 20_000;
+
+/// The tables' names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Subject {
+    /// fastskip's ConcurrentSkipList
+    Fastskip,
+    /// The same through insert_batch and get_many, 256 at a time
+    FastskipBatch,
+    /// fastskip's Memtable, put one by one
+    Memtable,
+    /// The same through reserve, apply and get_many, 256 at a time
+    MemtableBatch,
+    /// The published fastskip 0.1.1, another author's
+    FastskipPublished,
+    /// crossbeam's SkipMap
+    CrossbeamSkiplist,
+    /// skl's SkipMap
+    Skl,
+    /// scc's TreeIndex, a B+ tree
+    Treeindex,
+    /// The standard BTreeMap behind an RwLock
+    Btreemap,
+    /// 16 of those, keys spread over them by hash
+    ShardedBtreemap,
+    /// The standard HashMap behind a Mutex
+    Hashmap,
+    /// A Vec behind a Mutex: appended to, then sorted
+    Vec,
+}
+
+/// What a subject is compared as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// One of this workspace.
+    Own,
+    /// A peer that is a skip list.
+    SkipListPeer,
+    /// A peer of another kind.
+    OtherPeer,
+    /// No peer, since it has no order before it is sorted, or none at all: what merely storing costs.
+    Floor,
+}
+
+impl Subject {
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Fastskip,
+        Self::FastskipBatch,
+        Self::Memtable,
+        Self::MemtableBatch,
+        Self::FastskipPublished,
+        Self::CrossbeamSkiplist,
+        Self::Skl,
+        Self::Treeindex,
+        Self::Btreemap,
+        Self::ShardedBtreemap,
+        Self::Hashmap,
+        Self::Vec,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fastskip => "fastskip",
+            Self::FastskipBatch => "fastskip-batch",
+            Self::Memtable => "memtable",
+            Self::MemtableBatch => "memtable-batch",
+            Self::FastskipPublished => "fastskip-published",
+            Self::CrossbeamSkiplist => "crossbeam-skiplist",
+            Self::Skl => "skl",
+            Self::Treeindex => "treeindex",
+            Self::Btreemap => "btreemap",
+            Self::ShardedBtreemap => "sharded-btreemap",
+            Self::Hashmap => "hashmap",
+            Self::Vec => "vec",
+        }
+    }
+
+    pub(crate) fn role(self) -> Role {
+        match self {
+            Self::Fastskip | Self::FastskipBatch | Self::Memtable | Self::MemtableBatch => Role::Own,
+            Self::FastskipPublished | Self::CrossbeamSkiplist | Self::Skl => Role::SkipListPeer,
+            Self::Treeindex | Self::Btreemap | Self::ShardedBtreemap => Role::OtherPeer,
+            Self::Hashmap | Self::Vec => Role::Floor,
+        }
+    }
+
+    /// Whether it can do this workload. Batch subjects do what comes in batches; the rest of them is the table's own work,
+    /// which the one-by-one subject shows.
+    pub(crate) fn can(self, workload: Workload) -> bool {
+        let batch = matches!(self, Self::FastskipBatch | Self::MemtableBatch);
+        let finds = !batch && self != Self::Vec;
+        match workload {
+            Workload::Insert => true,
+            Workload::Sort => self == Self::Vec,
+            Workload::GetMany => batch,
+            Workload::Get | Workload::Miss | Workload::Mixed | Workload::Mixed95 | Workload::Delete => finds,
+            Workload::Scan | Workload::Seek | Workload::SeekOne => finds && self != Self::Hashmap,
+            Workload::Reverse => finds && !matches!(self, Self::Hashmap | Self::FastskipPublished),
+            Workload::FrozenScan => matches!(self, Self::Fastskip | Self::Memtable),
+        }
+    }
+
+    /// Whether a round of this shape ends in a time that is worth it. What is not is left out unless it is named.
+    pub(crate) fn is_worth(self, shape: &Shape) -> bool {
+        self != Self::Skl || shape.entries <= MOST_OF_SKL
+    }
+
+    /// Whether its table has room for a round of this shape.
+    pub(crate) fn holds(self, shape: &Shape) -> bool {
+        self != Self::Skl || super::skl::bytes(shape) <= u128::from(u32::MAX)
+    }
+}
