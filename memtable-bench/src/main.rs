@@ -14,8 +14,10 @@ mod output;
 mod process;
 mod progress;
 mod random;
+mod report;
 mod resident;
 mod rounds;
+mod scaling;
 mod statistics;
 mod zipf;
 
@@ -37,6 +39,8 @@ Exit codes: 0 done, 1 a subject failed (fastskip-published apart: it is known to
 #[derive(Subcommand)]
 enum Command {
     Memtable(memtable::MemtableArgs),
+    Scaling(scaling::ScalingArgs),
+    Report(report::ReportArgs),
     #[command(hide = true, name = memtable::ROUND)]
     MemtableRound(memtable::RoundArgs),
 }
@@ -45,6 +49,8 @@ fn main() -> ExitCode {
     // Ends the process by itself for what clap refuses (code 2), for help and for the version (code 0).
     let outcome = match Arguments::parse().command {
         Command::Memtable(args) => memtable::run(&args),
+        Command::Scaling(args) => scaling::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::MemtableRound(args) => memtable::run_round(&args),
     };
     match outcome {

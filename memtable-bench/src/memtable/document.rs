@@ -91,6 +91,18 @@ impl Document {
         }
     }
 
+    /// The run in a file's text.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let document: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if document.benchmark != BENCHMARK {
+            return Err(format!("expected benchmark {BENCHMARK:?}, found {:?}", document.benchmark));
+        }
+        Ok(document)
+    }
+
     /// Writes it to `path`, which holds either what it held or all of it, even if this process is stopped meanwhile.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let mut unfinished = path.as_os_str().to_owned();
@@ -187,7 +199,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let (path, written) = (directory.path().join("out.json"), document());
         written.write(&path).expect("written");
-        let read: Document = serde_json::from_str(&fs::read_to_string(&path).expect("read")).expect("a document");
+        let read = Document::parse(&fs::read_to_string(&path).expect("read")).expect("a document");
         assert_eq!(read, written);
         assert_eq!(read.cells[0].failures(Subject::FastskipPublished), Some((1, "signal: 11")));
         assert_eq!(read.cells[0].failures(Subject::Memtable), None);
@@ -200,5 +212,22 @@ mod tests {
         let order: Vec<_> = document().cells[0].rounds.iter().map(|turn| (turn.round, turn.subject)).collect();
         let [ours, theirs] = [Subject::Memtable, Subject::FastskipPublished];
         assert_eq!(order, [(1, ours), (1, theirs), (2, ours), (2, theirs)]);
+    }
+
+    #[test]
+    fn text_of_another_form_is_refused() {
+        // Catches a page drawn from something else, and a message that does not say what is missing.
+        let text = serde_json::to_string(&document()).expect("text");
+        for (wrong, expected) in [
+            ("nonsense".to_owned(), "expected"),
+            ("{}".to_owned(), "missing field `benchmark`"),
+            (text.replacen("memtable", "engine", 1), "expected benchmark \"memtable\", found \"engine\""),
+            (text.replace("\"cells\"", "\"sells\""), "missing field `cells`"),
+            (text.replace("\"random\"", "\"urls\""), "unknown variant `urls`"),
+            (text[..text.len() / 2].to_owned(), "EOF"),
+        ] {
+            let refusal = Document::parse(&wrong).expect_err(expected);
+            assert!(refusal.contains(expected), "{refusal}");
+        }
     }
 }

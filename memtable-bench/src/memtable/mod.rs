@@ -21,10 +21,11 @@ mod workload;
 
 use std::path::Path;
 
-pub(crate) use arguments::MemtableArgs;
+pub(crate) use arguments::{MemtableArgs, parse_count};
 pub(crate) use cell::Cell;
 pub(crate) use document::{Document, Measured};
 pub(crate) use exchange::{ROUND, RoundArgs};
+pub(crate) use figures::{Figure, Overhead};
 pub(crate) use plan::Plan;
 pub(crate) use presets::{Preset, published, shape};
 pub(crate) use shape::{Access, KEY_LEN, Shape};

@@ -5,13 +5,16 @@ use fastskip_published::ConcurrentSkipList;
 use super::super::shape::Shape;
 use super::{Delete, Get, Insert, Ordered, Record, Seek};
 
+/// The workloads of a round that write, each in threads of its own: insert, mixed, mixed-95.
+const WRITE_PHASES: usize = 3;
+
 pub(crate) struct PublishedList(ConcurrentSkipList);
 
 impl Insert for PublishedList {
     fn new(shape: &Shape) -> Self {
-        // As in its own benches. It panics when more threads write than it has shards, and the thread that makes it takes one
-        // for its head.
-        Self(ConcurrentSkipList::with_shards(2 * shape.threads))
+        // It panics when more threads have written than it has shards, those that are gone included; and the thread that makes
+        // it takes one for its head.
+        Self(ConcurrentSkipList::with_shards(1 + WRITE_PHASES * shape.threads))
     }
 
     fn insert<'a>(&self, records: impl Iterator<Item = Record<'a>>) -> usize {
