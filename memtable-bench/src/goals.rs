@@ -9,7 +9,8 @@ use crate::memtable::Subject::{
     Btreemap, Fastskip, FastskipBatch, FastskipPublished, Memtable, MemtableBatch, Vec as Appended,
 };
 use crate::memtable::Workload::{FrozenScan, Get, GetMany, Insert, Miss, Mixed, Reverse, Scan, Sort};
-use crate::memtable::{Access, Cell, Measured, Role, Shape, Subject, Workload, published, shape};
+use crate::memtable::{Access, Cell, KEY_LEN, Measured, Role, Shape, Subject, Workload, published, shape};
+use crate::numbers::short;
 
 const LARGE: usize = 3_000_000;
 const SMALL: usize = 100_000;
@@ -286,19 +287,10 @@ fn does(subject: Subject, workload: Workload) -> String {
     format!("{} {}", subject.name(), workload.name())
 }
 
-/// 3000000 as 3M.
-pub(crate) fn count(entries: usize) -> String {
-    match entries {
-        millions if millions % 1_000_000 == 0 => format!("{}M", millions / 1_000_000),
-        thousands if thousands % 1000 == 0 => format!("{}K", thousands / 1000),
-        ones => ones.to_string(),
-    }
-}
-
 fn brief(shape: &Shape) -> String {
     let Shape { keys, access, entries, threads, key_len, .. } = shape;
-    let mut brief = format!("{} {}", keys.name(), count(*entries));
-    if keys.has_one_length() && *key_len != crate::memtable::KEY_LEN {
+    let mut brief = format!("{} {}", keys.name(), short(*entries));
+    if keys.has_one_length() && *key_len != KEY_LEN {
         brief += &format!(" of {key_len} B");
     }
     if *access == Access::Zipfian {

@@ -9,6 +9,7 @@ mod goals;
 mod host;
 mod keys;
 mod memtable;
+mod numbers;
 mod origin;
 mod output;
 mod process;

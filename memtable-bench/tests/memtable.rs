@@ -110,7 +110,7 @@ fn every_subject_runs_and_every_round_is_in_the_json() {
     assert!(json["machine"]["cores"].as_u64() > Some(0) && json["date"].is_string(), "{json}");
     assert_eq!((&json["rounds"], &json["preset"]), (&1.into(), &Value::Null));
     assert!(SUBJECTS.iter().all(|subject| printed.contains(subject)), "{printed}");
-    assert!(printed.contains("2000 entries, paths, values of 100 bytes, 2 threads\n"), "{printed}");
+    assert!(printed.contains("2,000 entries, paths, values of 100 bytes, 2 threads\n"), "{printed}");
     let left: Vec<_> = fs::read_dir(directory.path()).expect("a directory").collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }

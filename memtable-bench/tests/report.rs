@@ -93,7 +93,7 @@ fn scaling_prints_what_is_shared_and_how_threads_fare() {
     let subjects = "memtable,memtable-batch,crossbeam-skiplist";
     let printed =
         done(&["scaling", "--entries", "500", "--rounds", "1", "--subjects", subjects, "--json", text(&json)]);
-    for said in ["insert hot", "seed of heights and length", "16 threads", "Millions of operations a second"] {
+    for said in ["insert hot", "seed of heights and length", "16 thr.", "Millions of operations a second"] {
         assert!(printed.contains(said), "{said}: {printed}");
     }
     done(&["report", "--readme", text(&json)]);

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::keys::{KeySet, Source};
+use crate::numbers::grouped;
 
 /// The length of keys and values unless arguments say otherwise, in bytes.
 pub(crate) const KEY_LEN: usize = 16;
@@ -99,6 +100,7 @@ impl fmt::Display for Shape {
         };
         let access = if *access == Access::Uniform { "" } else { ", zipfian access" };
         let threads = if *threads == 1 { "1 thread".into() } else { format!("{threads} threads") };
+        let entries = grouped(*entries);
         write!(f, "{entries} entries, {keys}, values of {value_len} bytes, {threads}{access}")
     }
 }

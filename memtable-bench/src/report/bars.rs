@@ -3,9 +3,9 @@
 use super::svg::{Anchor, Canvas, Plot, class, stroke};
 use crate::memtable::Subject;
 
-const WIDTH: f64 = 860.0;
-const LEFT: f64 = 176.0;
-const RIGHT: f64 = 262.0;
+const WIDTH: f64 = 680.0;
+const LEFT: f64 = 164.0;
+const RIGHT: f64 = 176.0;
 const TOP: f64 = 58.0;
 const STEP: f64 = 28.0;
 const THICKNESS: f64 = 18.0;
@@ -28,8 +28,8 @@ pub(super) fn plot(name: &str, title: &str, unit: &str, bars: &[Bar]) -> Option<
     let longest = bars.iter().map(|bar| bar.value).max_by(f64::total_cmp).filter(|longest| *longest > 0.0)? * 1.12;
     let x = |value: f64| LEFT + (value / longest).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT);
     let mut canvas = Canvas::new(WIDTH, TOP + STEP * bars.len() as f64 + 8.0);
-    canvas.text(12.0, 26.0, "title", Anchor::Start, title);
-    canvas.text(12.0, 45.0, "axis", Anchor::Start, unit);
+    canvas.text(12.0, 24.0, "title", Anchor::Start, title);
+    canvas.text(12.0, 43.0, "axis", Anchor::Start, unit);
     for (index, bar) in bars.iter().enumerate() {
         let middle = TOP + STEP * (index as f64 + 0.5);
         let (colour, role) = (class(bar.subject), stroke(bar.subject));

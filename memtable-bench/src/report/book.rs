@@ -116,28 +116,6 @@ pub(super) fn median(figure: &Figure) -> f64 {
     figure.ns_per_operation.map_or(f64::INFINITY, |nanos| nanos.median)
 }
 
-/// Nanoseconds as people read them: 1,350, 68 or 7.4.
-pub(super) fn nanos(ns: f64) -> String {
-    match ns {
-        large if large >= 999.5 => grouped(large.round() as u64),
-        middle if middle >= 9.95 => format!("{middle:.0}"),
-        small => format!("{small:.1}"),
-    }
-}
-
-/// A count with a comma after each three digits.
-pub(super) fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,15 +157,6 @@ mod tests {
         let shape = book.headline().expect("a headline");
         let skip_list = book.best_skip_list(&shape, Workload::GetMany).expect("peers");
         assert_eq!(skip_list.workload, Workload::Get);
-    }
-
-    #[test]
-    fn numbers_are_short_and_grouped() {
-        // Catches digits that nobody can read or that the measurement does not have.
-        assert_eq!(
-            [7.44, 9.96, 68.4, 999.6, 1350.2, 1_234_567.0].map(nanos),
-            ["7.4", "10", "68", "1,000", "1,350", "1,234,567"]
-        );
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use super::svg::{Anchor, Canvas, Plot, class, stroke};
 use crate::memtable::Subject;
+use crate::numbers::{grouped, nanos};
 
-const WIDTH: f64 = 860.0;
-const HEIGHT: f64 = 430.0;
-const LEFT: f64 = 66.0;
-const RIGHT: f64 = 224.0;
-const TOP: f64 = 52.0;
+const WIDTH: f64 = 680.0;
+const HEIGHT: f64 = 400.0;
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 192.0;
+const TOP: f64 = 60.0;
 const BOTTOM: f64 = 52.0;
 /// Between the lines of the legend.
 const LEGEND_STEP: f64 = 19.0;
@@ -68,7 +69,7 @@ pub(super) fn plot(name: &str, axes: &Axes<'_>, series: &[Series]) -> Option<Plo
 impl Up {
     fn show(self, value: f64) -> String {
         match self {
-            Self::LogNanos => format!("{} ns", super::book::nanos(value)),
+            Self::LogNanos => format!("{} ns", nanos(value)),
             Self::LinearMillions => format!("{value:.2} M/s"),
         }
     }
@@ -125,11 +126,11 @@ impl Scale {
 
 fn frame(canvas: &mut Canvas, axes: &Axes<'_>, scale: &Scale) {
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-    canvas.text(LEFT, 26.0, "title", Anchor::Start, axes.title);
+    canvas.text(12.0, 24.0, "title", Anchor::Start, axes.title);
     for &mark in scale.up.marks.iter().filter(|mark| (0.0..=1.0).contains(&scale.up.place(**mark))) {
         let y = scale.y(mark);
         canvas.line((LEFT, y), (right, y), "grid");
-        let name = if mark < 1.0 && mark > 0.0 { format!("{mark:.1}") } else { super::book::grouped(mark as u64) };
+        let name = if mark < 1.0 && mark > 0.0 { format!("{mark:.1}") } else { grouped(mark as usize) };
         canvas.text(LEFT - 8.0, y + 4.5, "axis", Anchor::End, &name);
     }
     for (mark, name) in &axes.ticks {
@@ -142,7 +143,7 @@ fn frame(canvas: &mut Canvas, axes: &Axes<'_>, scale: &Scale) {
         Up::LogNanos => "ns per operation, lower is better",
         Up::LinearMillions => "million operations a second, higher is better",
     };
-    canvas.text(LEFT, 44.0, "axis", Anchor::Start, unit);
+    canvas.text(12.0, 43.0, "axis", Anchor::Start, unit);
 }
 
 /// The names at the right, each as near to its line's end as the others allow.

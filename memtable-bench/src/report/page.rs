@@ -1,10 +1,11 @@
 //! The page: one HTML file that needs no other.
 
-use super::book::{Book, nanos};
+use super::book::Book;
 use super::sections::Section;
 use super::svg::{class, escaped, style};
 use crate::goals::{self, Check, GOALS, verdict, word};
 use crate::memtable::{Document, Shape, Workload};
+use crate::numbers::nanos;
 use crate::scaling::{SHARING, Sharing, Writes};
 
 const STYLE: &str = include_str!("page.css");
@@ -80,7 +81,8 @@ fn tiles(book: &Book) -> String {
         let theirs = peer.ns_per_operation?.median;
         Some(format!(
             "<div class=\"tile\"><div class=\"times\">{times:.1}<small>x</small></div><div class=\"what\">{name}</div>\
-             <div class=\"detail\">{} {} ns<br>{} {} ns</div></div>\n",
+             <div class=\"detail\"><span>{}</span> <span>{} ns</span></div>\
+             <div class=\"detail\"><span>{}</span> <span>{} ns</span></div></div>\n",
             own.subject.name(),
             nanos(ours),
             peer.subject.name(),
@@ -101,6 +103,16 @@ fn mark(met: Option<bool>) -> &'static str {
     }
 }
 
+/// The verdict, and by how much the worst check is better or worse than asked for.
+fn came_to(goal: &str, met: Option<bool>, checks: &[Check]) -> String {
+    let margins = checks.iter().filter(|check| check.goal == goal).filter_map(Check::margin);
+    match (met, margins.min_by(f64::total_cmp)) {
+        (Some(true), Some(margin)) => format!("met, by {margin:.0} % or more"),
+        (Some(false), Some(margin)) => format!("missed, by up to {:.0} %", -margin),
+        _ => word(met).into(),
+    }
+}
+
 fn strip(checks: &[Check]) -> String {
     let goal = |goal: &&str| {
         let met = verdict(goal, checks);
@@ -108,7 +120,7 @@ fn strip(checks: &[Check]) -> String {
             "<a href=\"#goals\" class=\"goal {}\"><b>{goal}</b> {}<span>{}</span></a>\n",
             mark(met),
             asks(goal),
-            word(met)
+            came_to(goal, met, checks)
         )
     };
     let goals: String = GOALS.iter().map(goal).collect();

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::book::{Book, median, nanos};
-use crate::memtable::{Role, Subject, Workload};
+use super::book::{Book, median};
+use crate::memtable::{Role, Shape, Subject, Workload};
+use crate::numbers::nanos;
 
 const ROWS: [(Workload, &str); 8] = [
     (Workload::Insert, "insert"),
@@ -29,7 +30,7 @@ pub(super) fn table(book: &Book) -> Result<String, String> {
     for subject in &subjects {
         write!(table, " {} |", subject.name()).ok();
     }
-    table += " ours to the fastest skip list |\n|---|";
+    table += " fastest of ours to fastest skip list |\n|---|";
     table += &"---:|".repeat(subjects.len() + 1);
     table.push('\n');
     for (workload, name) in ROWS.into_iter().filter(|(workload, _)| book.best_own(&shape, *workload).is_some()) {
@@ -37,16 +38,16 @@ pub(super) fn table(book: &Book) -> Result<String, String> {
         for &subject in &subjects {
             let figures = book.figures(&shape, workload);
             let cell = figures.iter().find(|figure| figure.subject == subject);
-            write!(table, " {} |", cell.map_or_else(|| "".into(), |figure| nanos(median(figure)))).ok();
+            write!(table, " {} |", cell.map_or_else(|| "–".into(), |figure| nanos(median(figure)))).ok();
         }
         let times = book.best_own(&shape, workload).and_then(|own| own.times_best_skip_list_peer);
-        writeln!(table, " {} |", times.map_or_else(|| "".into(), |times| format!("**{times:.1}x**"))).ok();
+        writeln!(table, " {} |", times.map_or_else(|| "–".into(), |times| format!("**{times:.1}x**"))).ok();
     }
     Ok(table + "\n" + &source(book, &shape.to_string()))
 }
 
 /// Whether a subject has anything to show; floors are no rows of a comparison.
-fn row(book: &Book, subject: Subject, shape: &crate::memtable::Shape) -> bool {
+fn row(book: &Book, subject: Subject, shape: &Shape) -> bool {
     let has = |workload| book.figures(shape, workload).iter().any(|figure| figure.subject == subject);
     subject.role() != Role::Floor && ROWS.iter().any(|(workload, _)| has(*workload))
 }
@@ -85,11 +86,14 @@ mod tests {
         // Catches figures under another subject's name, and a ratio that does not follow from them.
         let table = table(&book(&[Subject::Memtable, Subject::CrossbeamSkiplist, Subject::Vec])).expect("a table");
         let lines: Vec<_> = table.lines().collect();
-        assert_eq!(lines[0], "| ns per operation | memtable | crossbeam-skiplist | ours to the fastest skip list |");
+        assert_eq!(
+            lines[0],
+            "| ns per operation | memtable | crossbeam-skiplist | fastest of ours to fastest skip list |"
+        );
         assert_eq!(lines[1], "|---|---:|---:|---:|");
         assert_eq!(lines[2], "| insert | 400 | 1,200 | **3.0x** |");
         assert_eq!(lines[3], "| get | 400 | 1,200 | **3.0x** |");
-        assert!(lines[5].starts_with("1000000 entries, random keys"), "{table}");
+        assert!(lines[5].starts_with("1,000,000 entries, random keys"), "{table}");
     }
 
     #[test]

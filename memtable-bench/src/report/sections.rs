@@ -1,12 +1,12 @@
 //! Which plots there are, in their order on the page.
 
 use super::bars::{self, Bar};
-use super::book::{Book, grouped, median, nanos};
+use super::book::{Book, median};
 use super::lines::{self, Axes, Series, Up};
 use super::svg::Plot;
-use crate::goals::count;
 use crate::keys::KeySet;
 use crate::memtable::{Access, Figure, Overhead, Role, Shape, Subject, Workload};
+use crate::numbers::{grouped, nanos, short};
 
 /// Plots under one heading.
 #[derive(Debug)]
@@ -36,6 +36,14 @@ fn spoken(workload: Workload) -> &'static str {
         Workload::Mixed => "Half reads, half writes",
         Workload::Mixed95 => "95 % reads, 5 % writes",
         Workload::Delete => "Delete",
+    }
+}
+
+fn of_keys(keys: KeySet) -> &'static str {
+    match keys {
+        KeySet::Random => "random keys",
+        KeySet::Sequential => "keys in order",
+        KeySet::Paths => "paths",
     }
 }
 
@@ -80,24 +88,22 @@ fn compared(book: &Book, shape: &Shape, workload: Workload) -> Option<Plot> {
     let best = figures.iter().filter(|figure| figure.subject.role() == Role::Own).map(median).next()?;
     let bar = |figure: &Figure| {
         let (median, times) = (median(figure), median(figure) / best);
-        let beside = if median == best {
-            "best of ours".into()
-        } else if times >= 1.0 {
-            format!("takes {times:.2}x as long")
-        } else {
-            format!("takes {times:.2} of that")
-        };
         Bar {
             subject: figure.subject,
             label: label(figure),
             value: median,
             spread: figure.ns_per_operation.map(|nanos| (nanos.min, nanos.max)),
-            note: format!("{} ns · {beside}", nanos(median)),
+            note: format!("{} ns · {times:.2}x", nanos(median)),
         }
     };
     let bars: Vec<_> = figures.iter().map(bar).collect();
-    let title = format!("{}: {} {} keys", spoken(workload), count(shape.entries), shape.keys.name());
-    bars::plot(&format!("compared-{}", workload.name()), &title, "ns per operation, lower is better", &bars)
+    let title = format!("{}: {} {}", spoken(workload), short(shape.entries), of_keys(shape.keys));
+    bars::plot(
+        &format!("compared-{}", workload.name()),
+        &title,
+        "ns per operation, lower is better; 1.00x is the best of ours",
+        &bars,
+    )
 }
 
 fn growth(book: &Book) -> Section {
@@ -115,8 +121,8 @@ fn by_size(book: &Book, keys: KeySet, workload: Workload) -> Option<Plot> {
     let shapes = book.sizes(keys);
     let shapes: Vec<_> = shapes.iter().filter(|shape| has_peers(book, shape, workload)).collect();
     let series = series(book, &shapes, workload, |shape| shape.entries as f64, median);
-    let ticks = shapes.iter().map(|shape| (shape.entries as f64, count(shape.entries))).collect();
-    let title = format!("{}, {} keys", spoken(workload), keys.name());
+    let ticks = shapes.iter().map(|shape| (shape.entries as f64, short(shape.entries))).collect();
+    let title = format!("{}, {}", spoken(workload), of_keys(keys));
     let axes = Axes { title: &title, across: "entries in the table", up: Up::LogNanos, ticks };
     lines::plot(&format!("growth-{}-{}", keys.name(), workload.name()), &axes, &series)
 }
@@ -165,7 +171,7 @@ fn threads(book: &Book) -> Section {
         says: format!(
             "{} random keys. This machine has {cores} cores: beyond {cores} threads nothing can get faster, and only what it \
              loses to contention shows.",
-            grouped(entries as u64)
+            grouped(entries)
         ),
         plots: workloads.into_iter().filter_map(|workload| by_threads(book, &shapes, workload)).collect(),
     }
@@ -188,14 +194,14 @@ fn memory(book: &Book) -> Section {
     let plot = cell.and_then(|cell| {
         let bar = |overhead: &Overhead| {
             let resident = overhead.resident?;
-            let own = overhead.own_account.map_or_else(String::new, |own| format!(" · own account {own:.1} B"));
+            let own = overhead.own_account.map_or_else(String::new, |own| format!(" · own {own:.1} B"));
             let (subject, label) = (overhead.subject, overhead.subject.name().into());
             Some(Bar { subject, label, value: resident, spread: None, note: format!("{resident:.0} B{own}") })
         };
         let mut bars: Vec<_> = cell.memory.iter().filter_map(bar).collect();
         bars.sort_by(|a, b| a.value.total_cmp(&b.value));
-        let title = format!("Memory beyond key and value: {} random keys", count(cell.shape.entries));
-        bars::plot("memory", &title, "bytes an entry, lower is better", &bars)
+        let title = format!("Memory beyond key and value: {} random keys", short(cell.shape.entries));
+        bars::plot("memory", &title, "bytes an entry, lower is better; own: the table's own account", &bars)
     });
     Section { title: "Memory", says, plots: plot.into_iter().collect() }
 }

@@ -153,7 +153,7 @@ pub(super) fn style(root: &str) -> String {
         format!("{root}{{--ink:{ink};--soft:{soft};--grid:{grid};--paper:{paper}}}{}", subjects.concat())
     };
     let rules = "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:var(--ink)}\
-        .title{font-size:17px;font-weight:650}.axis{font-size:13px;fill:var(--soft)}.label{font-size:13.5px}\
+        .title{font-size:18px;font-weight:650}.axis{font-size:14px;fill:var(--soft)}.label{font-size:14.5px}\
         .strong{font-weight:650}.grid{stroke:var(--grid);stroke-width:1}.base{stroke:var(--soft);stroke-width:1}\
         .paper{fill:var(--paper)}polyline{fill:none;stroke:var(--c)}\
         polyline.own{stroke-width:3}polyline.peer{stroke-width:1.8}polyline.floor{stroke-width:1.6;stroke-dasharray:5 4}\

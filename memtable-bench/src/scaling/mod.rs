@@ -67,7 +67,7 @@ impl Display for Threads<'_> {
         writeln!(f, "\nMillions of operations a second; more than {cores} threads share {cores} cores here.")?;
         for workload in WORKLOADS {
             write!(f, "\n{:<20}", workload.name())?;
-            self.0.cells.iter().try_for_each(|cell| write!(f, " {:>11}", format!("{} threads", cell.shape.threads)))?;
+            self.0.cells.iter().try_for_each(|cell| write!(f, " {:>11}", format!("{} thr.", cell.shape.threads)))?;
             writeln!(f)?;
             for subject in Subject::ALL {
                 self.row(subject, workload, f)?;

@@ -1,0 +1,46 @@
+//! Numbers as people read them.
+
+/// A count with a comma after each three digits.
+pub(crate) fn grouped(count: usize) -> String {
+    let digits = count.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// 3000000 as 3M, and 466000 as 466K.
+pub(crate) fn short(count: usize) -> String {
+    match count {
+        millions if millions > 0 && millions.is_multiple_of(1_000_000) => format!("{}M", millions / 1_000_000),
+        thousands if thousands > 0 && thousands.is_multiple_of(1000) => format!("{}K", thousands / 1000),
+        ones => ones.to_string(),
+    }
+}
+
+/// Nanoseconds: 1,350, 68 or 7.4.
+pub(crate) fn nanos(ns: f64) -> String {
+    match ns {
+        large if large >= 999.5 => grouped(large.round() as usize),
+        middle if middle >= 9.95 => format!("{middle:.0}"),
+        small => format!("{small:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_grouped() {
+        // Catches digits that nobody can read or that a measurement does not have.
+        let shown = [7.44, 9.96, 68.4, 999.6, 1350.2, 1_234_567.0].map(nanos);
+        assert_eq!(shown, ["7.4", "10", "68", "1,000", "1,350", "1,234,567"]);
+        assert_eq!([0, 999, 1000, 466_000, 3_000_000].map(grouped), ["0", "999", "1,000", "466,000", "3,000,000"]);
+        assert_eq!([0, 999, 1000, 466_000, 3_000_000].map(short), ["0", "999", "1K", "466K", "3M"]);
+    }
+}
