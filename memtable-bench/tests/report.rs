@@ -79,7 +79,7 @@ fn the_readme_has_its_table_from_the_same_file() {
     let json = directory.path().join("out.json");
     measured(&json);
     let table = done(&["report", "--readme", text(&json)]);
-    assert!(table.starts_with("| ns per operation | fastskip | fastskip-batch |"), "{table}");
+    assert!(table.starts_with("| ns per operation | fastskip | memtable |"), "{table}");
     for row in ["| insert |", "| get, 256 at a time |", "| delete |", "800 entries, random keys"] {
         assert!(table.contains(row), "{row}: {table}");
     }

@@ -77,9 +77,10 @@ impl Book {
         figures
     }
 
-    /// The fastest of ours at a workload.
-    pub(super) fn best_own(&self, shape: &Shape, workload: Workload) -> Option<&Figure> {
-        self.figures(shape, workload).into_iter().find(|figure| figure.subject.role() == Role::Own)
+    /// The fastest of ours at a workload, one by one or in batches.
+    pub(super) fn best_own(&self, shape: &Shape, workload: Workload, batched: bool) -> Option<&Figure> {
+        let is_own = |subject: Subject| subject.role() == Role::Own && subject.is_batched() == batched;
+        self.figures(shape, workload).into_iter().find(|figure| is_own(figure.subject))
     }
 
     /// The fastest of the peers that are skip lists.

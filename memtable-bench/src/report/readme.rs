@@ -6,15 +6,17 @@ use super::book::{Book, median};
 use crate::memtable::{Role, Shape, Subject, Workload};
 use crate::numbers::nanos;
 
-const ROWS: [(Workload, &str); 8] = [
-    (Workload::Insert, "insert"),
-    (Workload::Get, "get"),
-    (Workload::GetMany, "get, 256 at a time"),
-    (Workload::Miss, "get of absent keys"),
-    (Workload::Seek, "seek and read 100"),
-    (Workload::Scan, "scan, an entry"),
-    (Workload::Mixed, "half reads, half writes"),
-    (Workload::Delete, "delete"),
+/// A workload, whether it comes 256 at a time, and its name.
+const ROWS: [(Workload, bool, &str); 9] = [
+    (Workload::Insert, false, "insert"),
+    (Workload::Insert, true, "insert, 256 at a time"),
+    (Workload::Get, false, "get"),
+    (Workload::GetMany, true, "get, 256 at a time"),
+    (Workload::Miss, false, "get of absent keys"),
+    (Workload::Seek, false, "seek and read 100"),
+    (Workload::Scan, false, "scan, an entry"),
+    (Workload::Mixed, false, "half reads, half writes"),
+    (Workload::Delete, false, "delete"),
 ];
 
 /// # Errors
@@ -25,31 +27,33 @@ pub(super) fn table(book: &Book) -> Result<String, String> {
             "expected a cell of random keys, one thread, ours and a skip list among the peers; found none".into()
         );
     };
+    let subjects: Vec<_> = Subject::ALL.into_iter().filter(|subject| has_column(book, *subject, &shape)).collect();
     let mut table = String::from("| ns per operation |");
-    let subjects: Vec<_> = Subject::ALL.into_iter().filter(|subject| row(book, *subject, &shape)).collect();
-    for subject in &subjects {
-        write!(table, " {} |", subject.name()).ok();
-    }
+    table.extend(subjects.iter().map(|subject| format!(" {} |", subject.name())));
     table += " fastest of ours to fastest skip list |\n|---|";
     table += &"---:|".repeat(subjects.len() + 1);
     table.push('\n');
-    for (workload, name) in ROWS.into_iter().filter(|(workload, _)| book.best_own(&shape, *workload).is_some()) {
-        write!(table, "| {name} |").ok();
-        for &subject in &subjects {
-            let figures = book.figures(&shape, workload);
-            let cell = figures.iter().find(|figure| figure.subject == subject);
-            write!(table, " {} |", cell.map_or_else(|| "–".into(), |figure| nanos(median(figure)))).ok();
-        }
-        let times = book.best_own(&shape, workload).and_then(|own| own.times_best_skip_list_peer);
-        writeln!(table, " {} |", times.map_or_else(|| "–".into(), |times| format!("**{times:.1}x**"))).ok();
+    for (workload, batched, name) in ROWS {
+        let Some(best) = book.best_own(&shape, workload, batched) else { continue };
+        let cells = subjects.iter().map(|&subject| cell(book, &shape, subject, workload, batched));
+        let times = best.times_best_skip_list_peer.map_or_else(|| "–".into(), |times| format!("**{times:.1}x**"));
+        writeln!(table, "| {name} | {} | {times} |", cells.collect::<Vec<_>>().join(" | ")).ok();
     }
     Ok(table + "\n" + &source(book, &shape.to_string()))
 }
 
-/// Whether a subject has anything to show; floors are no rows of a comparison.
-fn row(book: &Book, subject: Subject, shape: &Shape) -> bool {
+/// What stands in a subject's column: ours have their batches there too.
+fn cell(book: &Book, shape: &Shape, subject: Subject, workload: Workload, batched: bool) -> String {
+    let subject = if batched { subject.batched() } else { Some(subject) };
+    let figures = book.figures(shape, workload);
+    let figure = figures.iter().find(|figure| Some(figure.subject) == subject);
+    figure.map_or_else(|| "–".into(), |figure| nanos(median(figure)))
+}
+
+/// Whether a subject has anything to show. Floors have no part in a comparison.
+fn has_column(book: &Book, subject: Subject, shape: &Shape) -> bool {
     let has = |workload| book.figures(shape, workload).iter().any(|figure| figure.subject == subject);
-    subject.role() != Role::Floor && ROWS.iter().any(|(workload, _)| has(*workload))
+    subject.role() != Role::Floor && !subject.is_batched() && ROWS.iter().any(|(workload, ..)| has(*workload))
 }
 
 fn source(book: &Book, shape: &str) -> String {
@@ -84,7 +88,8 @@ mod tests {
     #[test]
     fn rows_are_workloads_and_the_last_column_is_the_ratio() {
         // Catches figures under another subject's name, and a ratio that does not follow from them.
-        let table = table(&book(&[Subject::Memtable, Subject::CrossbeamSkiplist, Subject::Vec])).expect("a table");
+        let subjects = [Subject::Memtable, Subject::MemtableBatch, Subject::CrossbeamSkiplist, Subject::Vec];
+        let table = table(&book(&subjects)).expect("a table");
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(
             lines[0],
@@ -92,8 +97,9 @@ mod tests {
         );
         assert_eq!(lines[1], "|---|---:|---:|---:|");
         assert_eq!(lines[2], "| insert | 400 | 1,200 | **3.0x** |");
-        assert_eq!(lines[3], "| get | 400 | 1,200 | **3.0x** |");
-        assert!(lines[5].starts_with("1,000,000 entries, random keys"), "{table}");
+        assert_eq!(lines[3], "| insert, 256 at a time | 400 | – | **3.0x** |");
+        assert_eq!(lines[4], "| get | 400 | 1,200 | **3.0x** |");
+        assert!(lines[6].starts_with("1,000,000 entries, random keys"), "{table}");
     }
 
     #[test]

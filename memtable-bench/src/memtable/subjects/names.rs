@@ -94,15 +94,28 @@ impl Subject {
         }
     }
 
+    /// Whether it does 256 operations at a time.
+    pub(crate) fn is_batched(self) -> bool {
+        matches!(self, Self::FastskipBatch | Self::MemtableBatch)
+    }
+
+    /// The same table, 256 operations at a time.
+    pub(crate) fn batched(self) -> Option<Self> {
+        match self {
+            Self::Fastskip => Some(Self::FastskipBatch),
+            Self::Memtable => Some(Self::MemtableBatch),
+            _ => None,
+        }
+    }
+
     /// Whether it can do this workload. Batch subjects do what comes in batches; the rest of them is the table's own work,
     /// which the one-by-one subject shows.
     pub(crate) fn can(self, workload: Workload) -> bool {
-        let batch = matches!(self, Self::FastskipBatch | Self::MemtableBatch);
-        let finds = !batch && self != Self::Vec;
+        let finds = !self.is_batched() && self != Self::Vec;
         match workload {
             Workload::Insert => true,
             Workload::Sort => self == Self::Vec,
-            Workload::GetMany => batch,
+            Workload::GetMany => self.is_batched(),
             Workload::Get | Workload::Miss | Workload::Mixed | Workload::Mixed95 | Workload::Delete => finds,
             Workload::Scan | Workload::Seek | Workload::SeekOne => finds && self != Self::Hashmap,
             Workload::Reverse => finds && !matches!(self, Self::Hashmap | Self::FastskipPublished),
