@@ -1,11 +1,13 @@
 //! The file system as the engine sees it: every access to a file goes through [`FileSystem`] and [`File`].
 //!
-//! Two implementations: [`StdFs`], the real one, and [`FaultFs`], which wraps another and fails chosen operations.
+//! Three implementations: [`StdFs`], the real one; [`FaultFs`], which wraps another and fails chosen operations; and
+//! [`MemFs`], in memory, which knows what a power cut leaves.
 //! Files are read and written at explicit offsets, by any number of threads; nothing here has a position.
 //! A call of the traits may be short or interrupted, as the system's own is; [`File::read_exact_at`] and
 //! [`File::write_all_at`] are the only places that deal with that.
 
 mod fault;
+mod mem;
 mod std_fs;
 
 use std::ffi::OsString;
@@ -15,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use fault::{Fault, FaultFs, Repeat};
+pub use mem::{Disk, Losses, MemFs, Operation, Step};
 pub use std_fs::StdFs;
 
 /// What the engine asks of a file system.

@@ -1,4 +1,4 @@
-//! Tests of the file-system trait's provided functions and of its two implementations.
+//! Tests of the file-system trait's provided functions and of its implementations; those of the model of power cuts are in `mem`.
 
 use std::sync::Mutex;
 
@@ -99,42 +99,58 @@ fn a_file_that_accepts_nothing_is_an_error_not_a_loop() {
 #[test]
 fn a_second_lock_in_the_same_process_would_block_until_the_first_is_dropped() {
     // Catches a lock that is per process (POSIX record locks), which would let one process open a database twice.
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("LOCK");
-    let held = StdFs.lock(&path).expect("free");
-    let Err(error) = StdFs.lock(&path) else { panic!("locked twice") };
-    assert_eq!(error.kind(), ErrorKind::WouldBlock);
-    drop(held);
-    assert!(StdFs.lock(&path).is_ok());
+    fn check(fs: &dyn FileSystem, dir: &Path) {
+        let path = dir.join("LOCK");
+        let held = fs.lock(&path).expect("free");
+        let Err(error) = fs.lock(&path) else { panic!("{fs:?}: locked twice") };
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        drop(held);
+        assert!(fs.lock(&path).is_ok() && fs.exists(&path).expect("known"));
+    }
+    check(&StdFs, tempfile::tempdir().expect("a directory").path());
+    check(&MemFs::default(), Path::new("/"));
 }
 
 #[test]
-fn the_real_file_system_keeps_the_traits_promises() {
-    // Catches a create that truncates an existing file, and a read-only handle that writes.
-    let dir = tempfile::tempdir().expect("a directory");
-    let sub = dir.path().join("a").join("b");
-    StdFs.create_dir_all(&sub).expect("created");
-    StdFs.create_dir_all(&sub).expect("exists");
+fn file_systems_keep_the_traits_promises() {
+    // Catches a create that truncates an existing file, a read-only handle that writes, and a model that differs from
+    // the real one.
+    promises(&StdFs, tempfile::tempdir().expect("a directory").path());
+    promises(&MemFs::default(), Path::new("/"));
+}
+
+fn promises(fs: &dyn FileSystem, dir: &Path) {
+    let sub = dir.join("a").join("b");
+    assert_eq!(fs.create_new(&sub.join("file")).expect_err("no directory").kind(), ErrorKind::NotFound);
+    fs.create_dir_all(&sub).expect("created");
+    fs.create_dir_all(&sub).expect("exists");
     let path = sub.join("file");
-    let file = StdFs.create_new(&path).expect("created");
-    assert_eq!(StdFs.create_new(&path).expect_err("exists").kind(), ErrorKind::AlreadyExists);
+    let file = fs.create_new(&path).expect("created");
+    assert_eq!(fs.create_new(&path).expect_err("exists").kind(), ErrorKind::AlreadyExists);
     file.write_all_at(b"hello world", 0).expect("written");
     file.sync().expect("synced");
     file.truncate(5).expect("cut");
-    StdFs.open_write(&path).expect("opened").write_all_at(b"J", 0).expect("written");
-    let reader = StdFs.open(&path).expect("opened");
+    fs.open_write(&path).expect("opened").write_all_at(b"J", 0).expect("written");
+    let reader = fs.open(&path).expect("opened");
     assert!(reader.write_all_at(b"x", 0).is_err());
     let mut buf = [0; 16];
     assert_eq!(reader.read_at(&mut buf, 0).expect("read"), 5);
     assert_eq!((&buf[..5], reader.len().expect("known")), (&b"Jello"[..], 5));
     assert_eq!(reader.read_at(&mut buf, 99).expect("read"), 0);
-    let moved = sub.join("moved");
-    StdFs.rename(&path, &moved).expect("renamed");
-    StdFs.sync_dir(&sub).expect("synced");
-    assert_eq!(StdFs.read_dir(&sub).expect("listed"), ["moved"]);
-    assert!(!StdFs.exists(&path).expect("known") && StdFs.exists(&moved).expect("known"));
-    StdFs.remove(&moved).expect("removed");
-    assert_eq!(StdFs.open(&moved).expect_err("gone").kind(), ErrorKind::NotFound);
+    let (moved, replaced) = (sub.join("moved"), sub.join("replaced"));
+    fs.create_new(&replaced).expect("created").write_all_at(b"old", 0).expect("written");
+    fs.rename(&path, &moved).expect("renamed");
+    fs.rename(&moved, &replaced).expect("renamed");
+    fs.sync_dir(&sub).expect("synced");
+    assert_eq!(fs.read_dir(&sub).expect("listed"), ["replaced"]);
+    assert_eq!(fs.open(&replaced).expect("opened").len().expect("known"), 5);
+    assert!(!fs.exists(&path).expect("known") && fs.exists(&replaced).expect("known"));
+    assert_eq!(fs.read_dir(&replaced).expect_err("a file").kind(), ErrorKind::NotADirectory);
+    fs.remove(&replaced).expect("removed");
+    assert_eq!(fs.open(&replaced).expect_err("gone").kind(), ErrorKind::NotFound);
+    assert_eq!(fs.remove(&replaced).expect_err("gone").kind(), ErrorKind::NotFound);
+    // Who has a file open keeps it.
+    assert_eq!(reader.read_at(&mut buf, 0).expect("read"), 5);
 }
 
 #[test]

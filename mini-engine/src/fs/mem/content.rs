@@ -1,0 +1,211 @@
+//! The bytes of one file: what is durable, what was changed since, and what of the changes a power cut may keep.
+//!
+//! A system writes pages back in any order and at any time, and a device writes sectors. So each block of
+//! [`BLOCK`] bytes shows, independently of all others, the content after some of the changes since the last sync, and
+//! in a torn block each sector of [`SECTOR`] bytes does. The length is that after some of the changes, or any length on
+//! the way to it. Where the length outlives the bytes there are zeros: a hole.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::cut::{Losses, Random};
+
+/// Bytes that a system writes back together.
+const BLOCK: usize = 4096;
+/// Bytes that a device writes whole or not at all.
+const SECTOR: usize = 512;
+
+/// A step from one content to the next.
+#[derive(Clone, Debug)]
+enum Change {
+    Write { offset: usize, bytes: Arc<[u8]> },
+    Truncate { len: usize },
+}
+
+impl Change {
+    fn len_after(&self, len: usize) -> usize {
+        match self {
+            Self::Write { offset, bytes } => len.max(offset + bytes.len()),
+            Self::Truncate { len } => *len,
+        }
+    }
+
+    /// Makes this change in `out`, which shows `place` of the file.
+    fn apply(&self, out: &mut [u8], place: &Range<usize>) {
+        match self {
+            Self::Write { offset, bytes } => {
+                let (start, end) = (place.start.max(*offset), place.end.min(offset + bytes.len()));
+                if start < end {
+                    out[start - place.start..end - place.start].copy_from_slice(&bytes[start - offset..end - offset]);
+                }
+            }
+            Self::Truncate { len } => {
+                let kept = len.saturating_sub(place.start).min(out.len());
+                out[kept..].fill(0);
+            }
+        }
+    }
+
+    fn touches(&self, place: &Range<usize>) -> bool {
+        match self {
+            Self::Write { offset, bytes } => *offset < place.end && place.start < offset + bytes.len(),
+            Self::Truncate { len } => *len < place.end,
+        }
+    }
+}
+
+/// A file's bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Content {
+    durable: Arc<Vec<u8>>,
+    now: Arc<Vec<u8>>,
+    /// Since the last sync.
+    changes: Vec<Change>,
+    /// Whose sync failed: readable, and no later sync makes them durable.
+    given_up: Vec<Change>,
+}
+
+impl Content {
+    /// A content that is durable as it is.
+    pub(super) fn durable(bytes: Vec<u8>) -> Self {
+        let durable = Arc::new(bytes);
+        Self { now: durable.clone(), durable, changes: Vec::new(), given_up: Vec::new() }
+    }
+
+    /// What a reader sees.
+    pub(super) fn now(&self) -> &[u8] {
+        &self.now
+    }
+
+    pub(super) fn write(&mut self, offset: usize, bytes: &Arc<[u8]>) {
+        self.change(Change::Write { offset, bytes: bytes.clone() });
+    }
+
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.change(Change::Truncate { len });
+    }
+
+    fn change(&mut self, change: Change) {
+        let now = Arc::make_mut(&mut self.now);
+        now.resize(change.len_after(now.len()), 0);
+        let all = 0..now.len();
+        change.apply(now, &all);
+        self.changes.push(change);
+    }
+
+    pub(super) fn sync(&mut self) {
+        if self.given_up.is_empty() {
+            self.durable = self.now.clone();
+        } else {
+            let len = self.len_after(self.durable.len(), self.changes.iter());
+            let mut bytes = vec![0; len];
+            self.fill(&mut bytes, 0, self.changes.iter());
+            self.durable = Arc::new(bytes);
+        }
+        self.changes.clear();
+    }
+
+    /// A sync that fails as Linux has it: the pages stay readable, count as clean, and are never written again. What of
+    /// them reached the device is unknown.
+    pub(super) fn fail_sync(&mut self) {
+        self.given_up.append(&mut self.changes);
+    }
+
+    /// Whether a power cut can take nothing of it.
+    pub(super) fn is_durable(&self) -> bool {
+        self.changes.is_empty() && self.given_up.is_empty()
+    }
+
+    fn len_after<'a>(&self, len: usize, changes: impl Iterator<Item = &'a Change>) -> usize {
+        changes.fold(len, |len, change| change.len_after(len))
+    }
+
+    /// Fills `out` with what stands from `start` on after `changes` of the durable content.
+    fn fill<'a>(&self, out: &mut [u8], start: usize, changes: impl Iterator<Item = &'a Change>) {
+        let place = start..start + out.len();
+        let kept = self.durable.get(start..).unwrap_or_default();
+        let kept = &kept[..kept.len().min(out.len())];
+        out[..kept.len()].copy_from_slice(kept);
+        changes.for_each(|change| change.apply(out, &place));
+    }
+
+    /// What is there after a power cut, by the draws of `random`.
+    pub(super) fn after_power_cut(&self, random: &mut Random, losses: &mut Losses) -> Vec<u8> {
+        if self.is_durable() {
+            return self.durable.to_vec();
+        }
+        let changes: Vec<&Change> = self.given_up.iter().chain(&self.changes).collect();
+        let mut bytes = vec![0; self.draw_len(&changes, random, losses)];
+        let mood = random.below(4);
+        let whole = random.below(changes.len() + 1);
+        let mut blocks = Blocks::default();
+        for start in (0..bytes.len()).step_by(BLOCK) {
+            let end = bytes.len().min(start + BLOCK);
+            let place = start..end;
+            let out = &mut bytes[place.clone()];
+            if !changes.iter().any(|change| change.touches(&place)) {
+                self.fill(out, start, [].into_iter());
+                continue;
+            }
+            let reach = match mood {
+                // The file as it was at one moment; everything; each block for itself.
+                0 => whole,
+                1 => changes.len(),
+                _ => random.reach(changes.len()),
+            };
+            if mood == 3 && random.below(2) == 0 {
+                self.tear(out, start, &changes, random);
+            } else {
+                self.fill(out, start, changes.iter().take(reach).copied());
+            }
+            blocks.note(out, self.now.get(place).unwrap_or_default());
+        }
+        blocks.count(losses);
+        bytes
+    }
+
+    fn draw_len(&self, changes: &[&Change], random: &mut Random, losses: &mut Losses) -> usize {
+        let reach = random.reach(changes.len());
+        let len = self.len_after(self.durable.len(), changes.iter().take(reach).copied());
+        let before = self.durable.len();
+        let drawn = if len > before && random.below(3) == 0 { before + random.below(len - before) } else { len };
+        losses.cut_lengths += u64::from(drawn < self.now.len());
+        drawn
+    }
+
+    /// A block of which each sector is of another moment.
+    fn tear(&self, out: &mut [u8], start: usize, changes: &[&Change], random: &mut Random) {
+        for (sector, at) in out.chunks_mut(SECTOR).zip((start..).step_by(SECTOR)) {
+            let reach = random.reach(changes.len());
+            self.fill(sector, at, changes.iter().take(reach).copied());
+        }
+    }
+}
+
+/// What became of the changed blocks of a file so far.
+#[derive(Default)]
+struct Blocks {
+    lost: u64,
+    torn: u64,
+    hole: bool,
+}
+
+impl Blocks {
+    fn note(&mut self, found: &[u8], newest: &[u8]) {
+        if found == newest {
+            self.hole |= self.lost + self.torn > 0;
+            return;
+        }
+        let mut sectors = found.chunks(SECTOR).zip(newest.chunks(SECTOR));
+        match sectors.any(|(found, newest)| found == newest) {
+            true => self.torn += 1,
+            false => self.lost += 1,
+        }
+    }
+
+    fn count(&self, losses: &mut Losses) {
+        losses.lost_blocks += self.lost;
+        losses.torn_blocks += self.torn;
+        losses.holes += u64::from(self.hole);
+    }
+}

@@ -1,0 +1,100 @@
+//! The entries of one directory: what is durable, what was changed since, and what of the changes a power cut may keep.
+//!
+//! Creations, removals and renames since the last sync of the directory take place or not, each for itself, so later
+//! ones may be durable without earlier ones. A rename takes place whole: a name is never lost between the two.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use super::cut::{Losses, Random};
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// The number of a file.
+    File(u64),
+    Directory,
+}
+
+pub(super) type Entries = BTreeMap<OsString, Entry>;
+
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Link { name: OsString, entry: Entry },
+    Unlink { name: OsString },
+    Rename { from: OsString, to: OsString, entry: Entry },
+}
+
+impl Change {
+    fn apply(&self, entries: &mut Entries) {
+        match self {
+            Self::Link { name, entry } => {
+                entries.insert(name.clone(), *entry);
+            }
+            Self::Unlink { name } => {
+                entries.remove(name);
+            }
+            Self::Rename { from, to, entry } => {
+                // The old name may stand for a file of before, if the creation under it did not take place.
+                if entries.get(from) == Some(entry) {
+                    entries.remove(from);
+                }
+                entries.insert(to.clone(), *entry);
+            }
+        }
+    }
+}
+
+/// The entries of a directory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Directory {
+    durable: Entries,
+    now: Entries,
+    /// Since the last sync.
+    changes: Vec<Change>,
+}
+
+impl Directory {
+    /// Entries that are durable as they are.
+    pub(super) fn durable(entries: Entries) -> Self {
+        Self { durable: entries.clone(), now: entries, changes: Vec::new() }
+    }
+
+    /// What a reader sees.
+    pub(super) fn now(&self) -> &Entries {
+        &self.now
+    }
+
+    pub(super) fn change(&mut self, change: Change) {
+        change.apply(&mut self.now);
+        self.changes.push(change);
+    }
+
+    pub(super) fn sync(&mut self) {
+        self.durable = self.now.clone();
+        self.changes.clear();
+    }
+
+    /// Whether a power cut can take nothing of it.
+    pub(super) fn is_durable(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// What is there after a power cut, by the draws of `random`.
+    pub(super) fn after_power_cut(&self, random: &mut Random, losses: &mut Losses) -> Entries {
+        let mut entries = self.durable.clone();
+        let reach = random.reach(self.changes.len());
+        let in_order = random.below(2) == 0;
+        let mut lost = 0;
+        for (at, change) in self.changes.iter().enumerate() {
+            if if in_order { at < reach } else { random.below(2) == 0 } {
+                change.apply(&mut entries);
+                losses.reordered_entries += u64::from(lost > 0);
+            } else {
+                lost += 1;
+            }
+        }
+        losses.lost_entries += lost;
+        entries
+    }
+}

@@ -1,0 +1,239 @@
+//! [`Disk`]: files and directories in memory, with what of them is durable.
+//!
+//! A disk is a plain value: a clone of it is what a killed process leaves, [`Disk::after_power_cut`] is what a power cut
+//! leaves. A disk changes by [`Operation`]s only, so that a record of them makes every state again that there was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::content::Content;
+use super::cut::{Losses, Random};
+use super::directory::{Change, Directory, Entry};
+
+/// No file is longer: an offset beyond is a mistake, and would take all memory.
+const MAX_LEN: u64 = 1 << 32;
+
+/// A change of a disk, as a [`MemFs`](super::MemFs) records it.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    pub(super) thread: String,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Create { path: PathBuf },
+    Write { file: u64, offset: u64, bytes: Arc<[u8]> },
+    Truncate { file: u64, len: u64 },
+    Sync { file: u64 },
+    FailedSync { file: u64 },
+    Rename { from: PathBuf, to: PathBuf },
+    Remove { path: PathBuf },
+    CreateDir { path: PathBuf },
+    SyncDir { path: PathBuf },
+}
+
+impl Operation {
+    /// The name of the file or directory, without those above it; of a rename the new one.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name of the thread that did it; empty if it has none.
+    pub fn thread(&self) -> &str {
+        &self.thread
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match &self.kind {
+            Kind::Create { .. } => write!(f, "create {name}"),
+            Kind::Write { offset, bytes, .. } => write!(f, "write {} bytes at {offset} of {name}", bytes.len()),
+            Kind::Truncate { len, .. } => write!(f, "truncate {name} to {len}"),
+            Kind::Sync { .. } => write!(f, "sync {name}"),
+            Kind::FailedSync { .. } => write!(f, "sync {name} in vain"),
+            Kind::Rename { from, .. } => write!(f, "rename {} to {name}", from.display()),
+            Kind::Remove { .. } => write!(f, "remove {name}"),
+            Kind::CreateDir { .. } => write!(f, "create directory {name}"),
+            Kind::SyncDir { .. } => write!(f, "sync directory {name}"),
+        }
+    }
+}
+
+/// A disk in memory. The directory `/` is there from the start.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    files: BTreeMap<u64, Content>,
+    directories: BTreeMap<PathBuf, Directory>,
+    next_file: u64,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        let root = (PathBuf::from("/"), Directory::default());
+        Self { files: BTreeMap::new(), directories: BTreeMap::from([root]), next_file: 0 }
+    }
+}
+
+impl Disk {
+    /// What a power cut leaves: all that was synced and, drawn from `seed`, parts of what was not.
+    pub fn after_power_cut(&self, seed: u64) -> (Disk, Losses) {
+        let (mut random, mut losses) = (Random::new(seed), Losses::default());
+        let mut left = Disk { files: BTreeMap::new(), directories: BTreeMap::new(), next_file: self.next_file };
+        // From the top: what stands in a directory whose own name is lost is lost too.
+        let mut reached = BTreeSet::from([PathBuf::from("/")]);
+        for (path, directory) in &self.directories {
+            if !reached.contains(path) {
+                continue;
+            }
+            let entries = directory.after_power_cut(&mut random, &mut losses);
+            for (name, entry) in &entries {
+                match entry {
+                    Entry::Directory => {
+                        reached.insert(path.join(name));
+                    }
+                    Entry::File(file) => {
+                        let bytes = self.files.get(file).map(|file| file.after_power_cut(&mut random, &mut losses));
+                        left.files.insert(*file, Content::durable(bytes.unwrap_or_default()));
+                    }
+                }
+            }
+            left.directories.insert(path.clone(), Directory::durable(entries));
+        }
+        (left, losses)
+    }
+
+    /// Whether a power cut can take nothing.
+    pub fn is_durable(&self) -> bool {
+        self.files.values().all(Content::is_durable) && self.directories.values().all(Directory::is_durable)
+    }
+
+    /// Does `operation` again.
+    ///
+    /// # Errors
+    /// As of the call that it was recorded from, if the disk is not the one that it was recorded on.
+    pub fn apply(&mut self, operation: &Operation) -> Result<()> {
+        self.perform(&operation.kind)
+    }
+
+    /// The bytes of the file at `path`, as a reader sees them.
+    pub fn read(&self, path: &Path) -> Result<&[u8]> {
+        self.content(self.file(path)?)
+    }
+
+    pub(super) fn perform(&mut self, kind: &Kind) -> Result<()> {
+        match kind {
+            Kind::Create { path } => self.create(path),
+            Kind::Write { file, offset, bytes } => {
+                let end = offset.checked_add(bytes.len() as u64).filter(|&end| end <= MAX_LEN);
+                end.ok_or(ErrorKind::FileTooLarge)?;
+                self.content_mut(*file)?.write(*offset as usize, bytes);
+                Ok(())
+            }
+            Kind::Truncate { len, .. } if *len > MAX_LEN => Err(ErrorKind::FileTooLarge.into()),
+            Kind::Truncate { file, len } => {
+                self.content_mut(*file)?.truncate(*len as usize);
+                Ok(())
+            }
+            Kind::Sync { file } => {
+                self.content_mut(*file)?.sync();
+                Ok(())
+            }
+            Kind::FailedSync { file } => {
+                self.content_mut(*file)?.fail_sync();
+                Ok(())
+            }
+            Kind::Rename { from, to } => self.rename(from, to),
+            Kind::Remove { path } => {
+                self.file(path)?;
+                let (directory, name) = self.place(path)?;
+                directory.change(Change::Unlink { name });
+                Ok(())
+            }
+            Kind::CreateDir { path } => self.create_dir(path),
+            Kind::SyncDir { path } => {
+                self.directories.get_mut(path).ok_or(ErrorKind::NotFound)?.sync();
+                Ok(())
+            }
+        }
+    }
+
+    fn create(&mut self, path: &Path) -> Result<()> {
+        if self.exists(path) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        let file = self.next_file;
+        let (directory, name) = self.place(path)?;
+        directory.change(Change::Link { name, entry: Entry::File(file) });
+        self.files.insert(file, Content::default());
+        self.next_file += 1;
+        Ok(())
+    }
+
+    fn create_dir(&mut self, path: &Path) -> Result<()> {
+        let (directory, name) = self.place(path)?;
+        directory.change(Change::Link { name, entry: Entry::Directory });
+        self.directories.insert(path.to_path_buf(), Directory::default());
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &Path, to: &Path) -> Result<()> {
+        if from.parent() != to.parent() {
+            return Err(ErrorKind::CrossesDevices.into());
+        }
+        let entry = Entry::File(self.file(from)?);
+        let new = to.file_name().ok_or(ErrorKind::InvalidInput)?.to_os_string();
+        let (directory, old) = self.place(from)?;
+        directory.change(Change::Rename { from: old, to: new, entry });
+        Ok(())
+    }
+
+    pub(super) fn exists(&self, path: &Path) -> bool {
+        self.directories.contains_key(path) || self.file(path).is_ok()
+    }
+
+    pub(super) fn is_dir(&self, path: &Path) -> bool {
+        self.directories.contains_key(path)
+    }
+
+    /// The number of the file at `path`.
+    pub(super) fn file(&self, path: &Path) -> Result<u64> {
+        let directory = path.parent().and_then(|parent| self.directories.get(parent)).ok_or(ErrorKind::NotFound)?;
+        let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+        match directory.now().get(name) {
+            Some(Entry::File(file)) => Ok(*file),
+            Some(Entry::Directory) => Err(ErrorKind::IsADirectory.into()),
+            None => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    pub(super) fn names(&self, dir: &Path) -> Result<Vec<OsString>> {
+        match self.directories.get(dir) {
+            Some(directory) => Ok(directory.now().keys().cloned().collect()),
+            None if self.file(dir).is_ok() => Err(ErrorKind::NotADirectory.into()),
+            None => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    pub(super) fn content(&self, file: u64) -> Result<&[u8]> {
+        self.files.get(&file).map(Content::now).ok_or_else(|| Error::from(ErrorKind::NotFound))
+    }
+
+    fn content_mut(&mut self, file: u64) -> Result<&mut Content> {
+        self.files.get_mut(&file).ok_or_else(|| Error::from(ErrorKind::NotFound))
+    }
+
+    /// The directory that holds the name of `path`, and the name.
+    fn place(&mut self, path: &Path) -> Result<(&mut Directory, OsString)> {
+        let name = path.file_name().map(OsStr::to_os_string).ok_or(ErrorKind::InvalidInput)?;
+        let directory = path.parent().and_then(|parent| self.directories.get_mut(parent));
+        Ok((directory.ok_or(ErrorKind::NotFound)?, name))
+    }
+}

@@ -1,0 +1,256 @@
+//! [`MemFs`]: a file system in memory that knows what is durable, for tests of what power cuts leave.
+//!
+//! The state is a [`Disk`], whose clone is what a killed process leaves and whose
+//! [`after_power_cut`](Disk::after_power_cut) is what a power cut may leave. The model is as harsh as POSIX allows: only
+//! a sync of a file keeps its bytes and its length, only a sync of a directory keeps its entries, and all that was not
+//! synced is lost, kept or torn at random. Not in the model: blocks that show what another file once held, and rot.
+//!
+//! A [`MemFs`] can record each change, in the order in which they took effect, whatever thread made it. From the record
+//! every state that the disk went through can be made again, and cut: see `tests/crash`.
+
+mod content;
+mod cut;
+mod directory;
+mod disk;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use self::disk::Kind;
+use super::{File, FileSystem};
+
+pub use self::cut::Losses;
+pub use self::disk::{Disk, Operation};
+
+/// A part of a record.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// The disk changed.
+    Operation(Operation),
+    /// [`MemFs::note`] was called.
+    Note(u64),
+}
+
+#[derive(Default)]
+struct Shared {
+    disk: Disk,
+    locks: BTreeSet<PathBuf>,
+    record: Option<Vec<Step>>,
+    syncs: u64,
+    fail_sync: Option<u64>,
+}
+
+impl Shared {
+    fn run(&mut self, kind: Kind, path: &Path) -> Result<()> {
+        self.disk.perform(&kind)?;
+        if let Some(record) = &mut self.record {
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            let thread = std::thread::current().name().unwrap_or_default().to_owned();
+            record.push(Step::Operation(Operation { kind, name, thread }));
+        }
+        Ok(())
+    }
+
+    /// Whether the sync that is asked for now is the one that is to fail.
+    fn sync_fails(&mut self) -> bool {
+        let index = self.syncs;
+        self.syncs += 1;
+        self.fail_sync == Some(index)
+    }
+}
+
+/// A file system in memory. Clones share their disk.
+#[derive(Clone, Default)]
+pub struct MemFs {
+    shared: Arc<Mutex<Shared>>,
+}
+
+impl MemFs {
+    /// A file system on a copy of `disk`, on which nobody holds a lock.
+    pub fn on(disk: Disk) -> Self {
+        Self { shared: Arc::new(Mutex::new(Shared { disk, ..Shared::default() })) }
+    }
+
+    /// The disk as it is now: what a killed process leaves.
+    pub fn disk(&self) -> Disk {
+        self.shared().disk.clone()
+    }
+
+    /// Starts to record changes.
+    pub fn record(&self) {
+        self.shared().record.get_or_insert_default();
+    }
+
+    /// Puts a word of the caller's into the record: it says something about all that was recorded before.
+    pub fn note(&self, word: u64) {
+        if let Some(record) = &mut self.shared().record {
+            record.push(Step::Note(word));
+        }
+    }
+
+    /// What was recorded, and the end of recording.
+    pub fn take_record(&self) -> Vec<Step> {
+        self.shared().record.take().unwrap_or_default()
+    }
+
+    /// How many syncs of files were asked for so far.
+    pub fn syncs(&self) -> u64 {
+        self.shared().syncs
+    }
+
+    /// Lets the sync of a file with number `index`, counted from 0, fail: what it was to make durable stays readable,
+    /// and no later sync makes it durable, as on Linux.
+    pub fn fail_sync(&self, index: u64) {
+        self.shared().fail_sync = Some(index);
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        // Each change of the state is one step, so a panic of another holder leaves it whole.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, kind: Kind, path: &Path) -> Result<()> {
+        self.shared().run(kind, path)
+    }
+
+    fn handle(&self, path: &Path, mode: Mode) -> Result<Arc<dyn File>> {
+        let file = self.shared().disk.file(path)?;
+        Ok(Arc::new(MemFile { fs: self.clone(), path: path.to_path_buf(), file, mode }))
+    }
+}
+
+impl fmt::Debug for MemFs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemFs")
+    }
+}
+
+impl FileSystem for MemFs {
+    fn create_new(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.run(Kind::Create { path: path.to_path_buf() }, path)?;
+        self.handle(path, Mode::Write)
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.handle(path, Mode::Read)
+    }
+
+    fn open_write(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.handle(path, Mode::Write)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.run(Kind::Rename { from: from.to_path_buf(), to: to.to_path_buf() }, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.run(Kind::Remove { path: path.to_path_buf() }, path)
+    }
+
+    fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {
+        self.shared().disk.names(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        let mut shared = self.shared();
+        let mut missing: Vec<&Path> = dir.ancestors().take_while(|path| !shared.disk.is_dir(path)).collect();
+        while let Some(path) = missing.pop() {
+            shared.run(Kind::CreateDir { path: path.to_path_buf() }, path)?;
+        }
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.run(Kind::SyncDir { path: dir.to_path_buf() }, dir)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        Ok(self.shared().disk.exists(path))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        let mut shared = self.shared();
+        if !shared.disk.exists(path) {
+            shared.run(Kind::Create { path: path.to_path_buf() }, path)?;
+        }
+        match shared.locks.insert(path.to_path_buf()) {
+            true => Ok(Box::new(HeldLock { fs: self.clone(), path: path.to_path_buf() })),
+            false => Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
+        }
+    }
+}
+
+/// A held lock; dropping it lets go.
+struct HeldLock {
+    fs: MemFs,
+    path: PathBuf,
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        self.fs.shared().locks.remove(&self.path);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Read,
+    Write,
+}
+
+#[derive(Debug)]
+struct MemFile {
+    fs: MemFs,
+    /// Where it was opened.
+    path: PathBuf,
+    file: u64,
+    mode: Mode,
+}
+
+impl MemFile {
+    fn change(&self, kind: Kind) -> Result<()> {
+        match self.mode {
+            Mode::Write => self.fs.run(kind, &self.path),
+            Mode::Read => Err(ErrorKind::PermissionDenied.into()),
+        }
+    }
+}
+
+impl File for MemFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let shared = self.fs.shared();
+        let bytes = shared.disk.content(self.file)?;
+        let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+        let n = rest.len().min(buf.len());
+        buf.split_at_mut(n).0.copy_from_slice(rest.split_at(n).0);
+        Ok(n)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
+        self.change(Kind::Write { file: self.file, offset, bytes: buf.into() })?;
+        Ok(buf.len())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut shared = self.fs.shared();
+        if shared.sync_fails() {
+            shared.run(Kind::FailedSync { file: self.file }, &self.path)?;
+            return Err(Error::other("injected device error"));
+        }
+        shared.run(Kind::Sync { file: self.file }, &self.path)
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.change(Kind::Truncate { file: self.file, len })
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.fs.shared().disk.content(self.file)?.len() as u64)
+    }
+}

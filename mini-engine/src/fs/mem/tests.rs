@@ -1,0 +1,206 @@
+//! Tests of the model itself: crash tests show nothing if it loses too little, or what it must not lose.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+const SEEDS: std::ops::Range<u64> = 0..400;
+
+fn file() -> (MemFs, Arc<dyn File>) {
+    let fs = MemFs::default();
+    let file = fs.create_new(Path::new("/f")).expect("created");
+    fs.sync_dir(Path::new("/")).expect("synced");
+    (fs, file)
+}
+
+/// What `/f` is after each of many power cuts.
+fn outcomes(fs: &MemFs) -> BTreeSet<Vec<u8>> {
+    let disk = fs.disk();
+    SEEDS.map(|seed| disk.after_power_cut(seed).0.read(Path::new("/f")).expect("its name is synced").to_vec()).collect()
+}
+
+fn names(disk: &Disk) -> Vec<String> {
+    let names = disk.names(Path::new("/")).expect("the root");
+    names.into_iter().map(|name| name.into_string().expect("text")).collect()
+}
+
+#[test]
+fn what_was_synced_survives_and_what_was_not_may_be_lost_kept_or_of_a_moment_between() {
+    // Catches a model in which a sync does nothing, and one in which it does more than it says.
+    let (fs, file) = file();
+    file.write_all_at(b"synced", 0).expect("written");
+    file.sync().expect("synced");
+    assert_eq!(outcomes(&fs), BTreeSet::from([b"synced".to_vec()]));
+    assert!(fs.disk().is_durable());
+    file.write_all_at(b"S", 0).expect("written");
+    file.write_all_at(b"D", 5).expect("written");
+    let found = outcomes(&fs);
+    assert_eq!(found, [&b"synced"[..], b"Synced", b"SynceD"].map(<[u8]>::to_vec).into());
+    let kept = MemFs::on(fs.disk()).disk();
+    assert_eq!(kept.read(Path::new("/f")).expect("there"), b"SynceD", "a kill keeps all");
+}
+
+#[test]
+fn growth_may_be_cut_at_any_byte_and_leave_holes_and_torn_blocks() {
+    // Catches a model that persists pages in order, or whole.
+    let (fs, file) = file();
+    let bytes: Vec<u8> = (0..20_000u32).map(|i| 1 + (i % 250) as u8).collect();
+    for (chunk, at) in bytes.chunks(1500).zip((0..).step_by(1500)) {
+        file.write_all_at(chunk, at).expect("written");
+    }
+    let disk = fs.disk();
+    let (mut odd_lengths, mut sum) = (BTreeSet::new(), Losses::default());
+    for seed in SEEDS {
+        let (left, losses) = disk.after_power_cut(seed);
+        let found = left.read(Path::new("/f")).expect("there");
+        assert!(found.iter().zip(&bytes).all(|(found, byte)| found == byte || *found == 0), "bytes from nowhere");
+        let hole = found.chunks(4096).zip(bytes.chunks(4096)).map(|(found, bytes)| found == &bytes[..found.len()]);
+        let whole: Vec<bool> = hole.collect();
+        let expected = whole.iter().skip_while(|whole| **whole).any(|whole| *whole);
+        assert_eq!(losses.holes > 0, expected, "seed {seed}: {whole:?}");
+        if found.len() % 1500 != 0 {
+            odd_lengths.insert(found.len());
+        }
+        sum.holes += losses.holes;
+        sum.torn_blocks += losses.torn_blocks;
+        sum.lost_blocks += losses.lost_blocks;
+    }
+    assert!(odd_lengths.len() > 50, "{} lengths", odd_lengths.len());
+    assert!(sum.holes > 20 && sum.torn_blocks > 20 && sum.lost_blocks > 20, "{sum:?}");
+}
+
+#[test]
+fn a_sector_is_of_one_moment() {
+    // Catches tears that no device makes: a test would fail for nothing.
+    let (fs, file) = file();
+    file.write_all_at(&[1; 4096], 0).expect("written");
+    file.sync().expect("synced");
+    file.write_all_at(&[2; 4096], 0).expect("written");
+    let mut torn = 0;
+    for found in outcomes(&fs) {
+        assert!(found.len() == 4096 && found.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
+        torn += u32::from(found.contains(&1) && found.contains(&2));
+    }
+    assert!(torn > 20, "{torn}");
+}
+
+#[test]
+fn a_cut_that_was_not_synced_may_be_undone() {
+    // Catches a truncation that counts as durable by itself.
+    let (fs, file) = file();
+    file.write_all_at(b"head tail", 0).expect("written");
+    file.sync().expect("synced");
+    file.truncate(4).expect("cut");
+    let found = outcomes(&fs);
+    assert!(found.contains(&b"head"[..]) && found.contains(&b"head tail"[..]), "{found:?}");
+    file.sync().expect("synced");
+    assert_eq!(outcomes(&fs), BTreeSet::from([b"head".to_vec()]));
+}
+
+#[test]
+fn entries_need_a_sync_of_their_directory_and_come_in_any_order() {
+    // Catches a file sync that makes the name durable, and entries that are durable in order only.
+    let fs = MemFs::default();
+    for name in ["a", "b"] {
+        fs.create_new(&Path::new("/").join(name)).expect("created").sync().expect("synced");
+    }
+    let seen: BTreeSet<_> = SEEDS.map(|seed| names(&fs.disk().after_power_cut(seed).0)).collect();
+    let all = [vec![], vec!["a"], vec!["b"], vec!["a", "b"]];
+    assert_eq!(seen, all.into_iter().map(|names| names.into_iter().map(str::to_owned).collect()).collect());
+    fs.sync_dir(Path::new("/")).expect("synced");
+    fs.remove(Path::new("/a")).expect("removed");
+    let seen: BTreeSet<_> = SEEDS.map(|seed| names(&fs.disk().after_power_cut(seed).0)).collect();
+    assert_eq!(seen, BTreeSet::from([vec!["a".to_owned(), "b".to_owned()], vec!["b".to_owned()]]));
+}
+
+#[test]
+fn a_rename_takes_place_whole_or_not_at_all() {
+    // Catches a target that is gone and not replaced.
+    let fs = MemFs::default();
+    for (name, bytes) in [("/old", b"old"), ("/new", b"new")] {
+        let file = fs.create_new(Path::new(name)).expect("created");
+        file.write_all_at(bytes, 0).expect("written");
+        file.sync().expect("synced");
+    }
+    fs.sync_dir(Path::new("/")).expect("synced");
+    fs.rename(Path::new("/new"), Path::new("/old")).expect("renamed");
+    let seen: BTreeSet<_> = SEEDS
+        .map(|seed| {
+            let disk = fs.disk().after_power_cut(seed).0;
+            (names(&disk).len(), disk.read(Path::new("/old")).expect("always there").to_vec())
+        })
+        .collect();
+    assert_eq!(seen, BTreeSet::from([(1, b"new".to_vec()), (2, b"old".to_vec())]));
+}
+
+#[test]
+fn a_directory_whose_name_is_lost_is_lost_with_all_in_it() {
+    // Catches files that are durable in a directory that is not.
+    let fs = MemFs::default();
+    fs.create_dir_all(Path::new("/a/b")).expect("created");
+    fs.create_new(Path::new("/a/b/f")).expect("created").sync().expect("synced");
+    fs.sync_dir(Path::new("/a/b")).expect("synced");
+    fs.sync_dir(Path::new("/a")).expect("synced");
+    let there = |seed| fs.disk().after_power_cut(seed).0.read(Path::new("/a/b/f")).is_ok();
+    assert_eq!(SEEDS.map(there).collect::<BTreeSet<_>>(), BTreeSet::from([false, true]));
+    fs.sync_dir(Path::new("/")).expect("synced");
+    assert!(SEEDS.map(there).all(|there| there));
+}
+
+#[test]
+fn a_failed_sync_leaves_bytes_that_no_later_sync_makes_durable() {
+    // Catches a model in which to ask again after a failed sync is enough.
+    let (fs, file) = file();
+    file.write_all_at(b"lost", 0).expect("written");
+    fs.fail_sync(fs.syncs());
+    file.sync().expect_err("refused");
+    let mut buf = [0; 4];
+    file.read_exact_at(&mut buf, 0).expect("readable");
+    assert_eq!(&buf, b"lost");
+    file.write_all_at(b"late", 4).expect("written");
+    file.sync().expect("the next one succeeds");
+    let found = outcomes(&fs);
+    assert!(found.contains(&b"\0\0\0\0late"[..]) && found.contains(&b"lostlate"[..]), "{found:?}");
+    assert!(found.iter().all(|bytes| bytes.ends_with(b"late")), "{found:?}");
+}
+
+#[test]
+fn a_record_makes_every_state_again() {
+    // Catches an operation that changes the disk and is not recorded, or not as it was.
+    let fs = MemFs::default();
+    fs.record();
+    fs.create_dir_all(Path::new("/d")).expect("created");
+    let file = fs.create_new(Path::new("/d/f")).expect("created");
+    file.write_all_at(b"bytes", 3).expect("written");
+    fs.note(7);
+    file.truncate(6).expect("cut");
+    fs.rename(Path::new("/d/f"), Path::new("/d/g")).expect("renamed");
+    drop(fs.lock(Path::new("/d/LOCK")).expect("free"));
+    file.sync().expect("synced");
+    assert!(fs.open(Path::new("/d/f")).is_err());
+    fs.sync_dir(Path::new("/d")).expect("synced");
+    fs.remove(Path::new("/d/g")).expect("removed");
+    let record = fs.take_record();
+    let mut again = Disk::default();
+    let mut notes = Vec::new();
+    for step in &record {
+        match step {
+            Step::Operation(operation) => again.apply(operation).expect("possible again"),
+            Step::Note(word) => notes.push((*word, again.read(Path::new("/d/f")).expect("there").to_vec())),
+        }
+    }
+    assert_eq!(notes, [(7, b"\0\0\0bytes".to_vec())]);
+    assert_eq!(format!("{again:?}"), format!("{:?}", fs.disk()));
+    assert!(fs.take_record().is_empty());
+}
+
+#[test]
+fn a_power_cut_is_determined_by_its_seed() {
+    // Catches a failure that cannot be shown again.
+    let (fs, file) = file();
+    file.write_all_at(&[7; 30_000], 0).expect("written");
+    for seed in SEEDS.take(20) {
+        let cut = || format!("{:?}", fs.disk().after_power_cut(seed));
+        assert_eq!(cut(), cut());
+    }
+}
