@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::disk::Kind;
@@ -119,9 +119,9 @@ impl MemFs {
         self.shared().run(kind, path)
     }
 
-    fn handle(&self, path: &Path, mode: Mode) -> Result<Arc<dyn File>> {
-        let file = self.shared().disk.file(path)?;
-        Ok(Arc::new(MemFile { fs: self.clone(), path: path.to_path_buf(), file, mode }))
+    fn handle(&self, path: PathBuf, mode: Mode) -> Result<Arc<dyn File>> {
+        let file = self.shared().disk.file(&path)?;
+        Ok(Arc::new(MemFile { fs: self.clone(), path, file, mode }))
     }
 }
 
@@ -131,34 +131,48 @@ impl fmt::Debug for MemFs {
     }
 }
 
+/// `path` from the root, without `.` and `..`: there are no links that these could lead through.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::from("/");
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => plain.push(name),
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    plain
+}
+
 impl FileSystem for MemFs {
     fn create_new(&self, path: &Path) -> Result<Arc<dyn File>> {
-        self.run(Kind::Create { path: path.to_path_buf() }, path)?;
+        let path = plain(path);
+        self.run(Kind::Create { path: path.clone() }, &path)?;
         self.handle(path, Mode::Write)
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
-        self.handle(path, Mode::Read)
+        self.handle(plain(path), Mode::Read)
     }
 
     fn open_write(&self, path: &Path) -> Result<Arc<dyn File>> {
-        self.handle(path, Mode::Write)
+        self.handle(plain(path), Mode::Write)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.run(Kind::Rename { from: from.to_path_buf(), to: to.to_path_buf() }, to)
+        self.run(Kind::Rename { from: plain(from), to: plain(to) }, to)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.run(Kind::Remove { path: path.to_path_buf() }, path)
+        self.run(Kind::Remove { path: plain(path) }, path)
     }
 
     fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {
-        self.shared().disk.names(dir)
+        self.shared().disk.names(&plain(dir))
     }
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        let mut shared = self.shared();
+        let (mut shared, dir) = (self.shared(), plain(dir));
         let mut missing: Vec<&Path> = dir.ancestors().take_while(|path| !shared.disk.is_dir(path)).collect();
         while let Some(path) = missing.pop() {
             shared.run(Kind::CreateDir { path: path.to_path_buf() }, path)?;
@@ -167,20 +181,20 @@ impl FileSystem for MemFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.run(Kind::SyncDir { path: dir.to_path_buf() }, dir)
+        self.run(Kind::SyncDir { path: plain(dir) }, dir)
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        Ok(self.shared().disk.exists(path))
+        Ok(self.shared().disk.exists(&plain(path)))
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
-        let mut shared = self.shared();
-        if !shared.disk.exists(path) {
-            shared.run(Kind::Create { path: path.to_path_buf() }, path)?;
+        let (mut shared, path) = (self.shared(), plain(path));
+        if !shared.disk.exists(&path) {
+            shared.run(Kind::Create { path: path.clone() }, &path)?;
         }
-        match shared.locks.insert(path.to_path_buf()) {
-            true => Ok(Box::new(HeldLock { fs: self.clone(), path: path.to_path_buf() })),
+        match shared.locks.insert(path.clone()) {
+            true => Ok(Box::new(HeldLock { fs: self.clone(), path })),
             false => Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
         }
     }

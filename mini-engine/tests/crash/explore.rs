@@ -1,0 +1,247 @@
+//! Cuts a recorded run at every operation, and recovers.
+//!
+//! A run is recorded once; every state that its disk went through is made again from the record, so a cut costs one
+//! recovery and not one run. Threads of the engine may have taken turns in another order than in the run before: what is
+//! cut is the order that there was. All else follows from the seed.
+//!
+//! At each operation the disk is cut several times, each time another part of what is not synced survives, and once the
+//! process is killed, which leaves all. What recovery makes of it is judged, written to, and itself cut, at every
+//! operation of the recovery and of the writes after it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mini_engine::fs::{Disk, Losses, MemFs, Operation, Step};
+
+use crate::bent::Lie;
+use crate::oracle::{Batch, Progress, judge};
+use crate::run::{Note, Run};
+use crate::script::{Random, Script, Shape, batch};
+
+/// How a run ends too early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Crash {
+    Power,
+    Kill,
+}
+
+/// What an exploration met.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
+    /// Crashes of which the recovery was judged.
+    pub(crate) points: u64,
+    pub(crate) kills: u64,
+    /// Crashes during a recovery, or after it, before it was closed.
+    pub(crate) nested: u64,
+    /// Crashes in the middle of a flush, and of a merge: the worker's next operation did not take place.
+    pub(crate) cut_flushes: u64,
+    pub(crate) cut_merges: u64,
+    /// Power cuts that left a hole in a file, tore a block, lost an entry, or kept one that came after a lost one.
+    pub(crate) holes: u64,
+    pub(crate) torn_blocks: u64,
+    pub(crate) lost_entries: u64,
+    pub(crate) reordered_entries: u64,
+    /// Recoveries that found the log torn, the manifest torn, put something aside, or removed leftovers.
+    pub(crate) torn_tails: u64,
+    pub(crate) torn_manifests: u64,
+    pub(crate) set_aside: u64,
+    pub(crate) orphans: u64,
+    /// Recoveries after which fewer batches were there than had been acknowledged, none of them as synced.
+    pub(crate) shortened: u64,
+}
+
+impl Counts {
+    /// Adds to each number that of `other`.
+    pub(crate) fn add(&mut self, other: &Counts) {
+        let Counts { points, kills, nested, cut_flushes, cut_merges, holes, torn_blocks, lost_entries, .. } = other;
+        self.points += points;
+        self.kills += kills;
+        self.nested += nested;
+        self.cut_flushes += cut_flushes;
+        self.cut_merges += cut_merges;
+        self.holes += holes;
+        self.torn_blocks += torn_blocks;
+        self.lost_entries += lost_entries;
+        let Counts { reordered_entries, torn_tails, torn_manifests, set_aside, orphans, shortened, .. } = other;
+        self.reordered_entries += reordered_entries;
+        self.torn_tails += torn_tails;
+        self.torn_manifests += torn_manifests;
+        self.set_aside += set_aside;
+        self.orphans += orphans;
+        self.shortened += shortened;
+    }
+
+    fn note(&mut self, losses: Losses) {
+        self.holes += u64::from(losses.holes > 0);
+        self.torn_blocks += u64::from(losses.torn_blocks > 0);
+        self.lost_entries += u64::from(losses.lost_entries > 0);
+        self.reordered_entries += u64::from(losses.reordered_entries > 0);
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{self:?}");
+        f.write_str(text.trim_start_matches("Counts { ").trim_end_matches(" }"))
+    }
+}
+
+/// How much is tried at each operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Power cuts at each operation of the run.
+    pub(crate) draws: u64,
+    /// One in so many recoveries is cut again.
+    pub(crate) nested_one_in: u64,
+    /// How deep recoveries are cut within recoveries.
+    pub(crate) depth: u32,
+}
+
+pub(crate) struct Explorer {
+    script: Script,
+    lie: Lie,
+    effort: Effort,
+    random: Random,
+    pub(crate) counts: Counts,
+}
+
+/// A state in which the crash strikes.
+struct Struck<'a> {
+    disk: &'a Disk,
+    batches: &'a [Batch],
+    progress: Progress,
+    depth: u32,
+}
+
+/// Runs a script of `shape` and explores its crashes. What was met; or what is wrong, and where.
+pub(crate) fn explore(shape: Shape, seed: u64, lie: Lie, effort: Effort) -> Result<Counts, String> {
+    let script = Script::new(shape, seed);
+    let mem = MemFs::default();
+    mem.record();
+    let failed = |error| format!("a run on a sound disk fails: {error}");
+    let mut run = Run::open(&script, mem.clone(), Arc::new(mem.clone()), lie).map_err(failed)?;
+    for act in &script.acts {
+        run.act(act).map_err(failed)?;
+        run.settle(|| false);
+    }
+    run.db.take();
+    let record = mem.take_record();
+    let counts = Counts::default();
+    let mut explorer = Explorer { script, lie, effort, random: Random(seed), counts };
+    let explored = explorer.cut_all(&Disk::default(), &record, &run.batches, Progress::default(), 0);
+    explored.map_err(|what| format!("{shape:?}, seed {seed}: {what}"))?;
+    Ok(explorer.counts)
+}
+
+impl Explorer {
+    /// Cuts before each operation of `record`, which was made on `disk`, and after the last.
+    fn cut_all(
+        &mut self,
+        disk: &Disk,
+        record: &[Step],
+        batches: &[Batch],
+        mut progress: Progress,
+        depth: u32,
+    ) -> Result<(), String> {
+        let mut disk = disk.clone();
+        for (at, step) in record.iter().enumerate() {
+            let operation = match step {
+                Step::Note(word) => {
+                    Note::read(*word, &mut progress);
+                    continue;
+                }
+                Step::Operation(operation) => operation,
+            };
+            let struck = Struck { disk: &disk, batches, progress, depth };
+            self.cut(&struck, Some(operation)).map_err(|what| format!("{what}\n{}", around(record, at)))?;
+            disk.apply(operation).expect("possible on the disk that it was recorded on");
+        }
+        let struck = Struck { disk: &disk, batches, progress, depth };
+        self.cut(&struck, None).map_err(|what| format!("{what}\n{}", around(record, record.len())))
+    }
+
+    /// Lets all crashes strike before `next`.
+    fn cut(&mut self, struck: &Struck<'_>, next: Option<&Operation>) -> Result<(), String> {
+        let draws = if struck.disk.is_durable() || struck.depth > 0 { 1 } else { self.effort.draws };
+        for _ in 0..draws {
+            let seed = self.random.next();
+            let (left, losses) = struck.disk.after_power_cut(seed);
+            self.counts.note(losses);
+            self.crash(struck, next, &left, Crash::Power).map_err(|what| format!("power cut {seed}: {what}"))?;
+        }
+        if struck.depth > 0 && !self.random.one_in(4) {
+            return Ok(());
+        }
+        self.crash(struck, next, struck.disk, Crash::Kill).map_err(|what| format!("kill: {what}"))
+    }
+
+    fn crash(
+        &mut self,
+        struck: &Struck<'_>,
+        next: Option<&Operation>,
+        left: &Disk,
+        crash: Crash,
+    ) -> Result<(), String> {
+        self.counts.points += 1;
+        self.counts.kills += u64::from(crash == Crash::Kill);
+        self.counts.nested += u64::from(struck.depth > 0);
+        let on = |thread: &str| u64::from(next.is_some_and(|next| next.thread().contains(thread)));
+        self.counts.cut_flushes += on("flush");
+        self.counts.cut_merges += on("merge");
+        self.recover(struck, left, crash)
+    }
+
+    /// Opens what is left, judges it, goes on with it, and perhaps cuts all that again.
+    fn recover(&mut self, struck: &Struck<'_>, left: &Disk, crash: Crash) -> Result<(), String> {
+        let Progress { begun, acknowledged, synced } = struck.progress;
+        let mem = MemFs::on(left.clone());
+        mem.record();
+        let opened = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), self.lie);
+        let mut run = opened.map_err(|error| format!("it does not open any more: {error}"))?;
+        let least = if crash == Crash::Power { synced } else { acknowledged };
+        let found = judge(run.db(), struck.batches, least, begun)?;
+        self.note_report(&run, found < acknowledged);
+        run.adopt(&struck.batches[..found]);
+        let goes_on = |error| format!("it takes no more writes: {error}");
+        for synced in [false, true, false] {
+            let number = run.batches.len() as u64 + 1;
+            let origin = self.random.next();
+            run.write(&batch(self.script.shape, number, origin, &mut self.random), synced).map_err(goes_on)?;
+        }
+        run.settle(|| false);
+        judge(run.db(), &run.batches, found + 3, found + 3)?;
+        run.db.take();
+        if struck.depth >= self.effort.depth || !self.random.one_in(self.effort.nested_one_in) {
+            return Ok(());
+        }
+        // A power cut leaves nothing unsynced: recovery finds the same again, however often it is cut. After a kill
+        // only what was synced before is sure until the open has returned.
+        let sure = if crash == Crash::Power { found } else { synced.min(found) };
+        let progress = Progress { begun: found, acknowledged: found, synced: sure };
+        let nested = self.cut_all(left, &mem.take_record(), &run.batches, progress, struck.depth + 1);
+        nested.map_err(|what| format!("{what}\nin the recovery from a {crash:?} crash after {:?}", struck.progress))
+    }
+
+    fn note_report(&mut self, run: &Run, shortened: bool) {
+        let report = run.db().recovery();
+        self.counts.torn_tails += u64::from(report.torn.is_some());
+        self.counts.torn_manifests += u64::from(report.manifest_tail_dropped);
+        self.counts.set_aside += u64::from(!report.set_aside.is_empty());
+        self.counts.orphans += u64::from(report.orphans_removed > 0);
+        self.counts.shortened += u64::from(shortened);
+    }
+}
+
+/// The operations before and after a cut.
+fn around(record: &[Step], at: usize) -> String {
+    let first = at.saturating_sub(30);
+    let show = |(index, step): (usize, &Step)| {
+        let mark = if index == at { "-- crash --\n" } else { "" };
+        match step {
+            Step::Operation(operation) => format!("{mark}{index} {operation} [{}]", operation.thread()),
+            Step::Note(word) => format!("{mark}{index} note {} {}", word >> 32, *word as u32),
+        }
+    };
+    let lines: Vec<String> = record.iter().enumerate().take(at + 3).skip(first).map(show).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,16 @@
+//! Power cuts and kills at every operation of the file system, over a model of a disk; errors at every operation; flipped
+//! bits. Start with `oracle`: it says what is right.
+//!
+//! `CRASH_SEED=n` repeats a run, `CRASH_POINTS=n` makes the exploration longer than it is at every commit.
+
+mod bent;
+mod explore;
+mod oracle;
+mod points;
+mod run;
+mod script;
+
+/// A number from the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
+}

@@ -1,0 +1,90 @@
+//! What a crash may leave.
+//!
+//! All writing is a sequence of batches, numbered from 1. Each batch does what it does and also sets the key `count` to
+//! its own number. So the database says itself how many batches it has, and everything else follows: it must be exactly
+//! what an ordinary map is after these first batches, no more and no less.
+//! * a batch that is partly there, or missing before one that is there, makes another state than that;
+//! * `count` below what was promised to survive is a loss;
+//! * `count` above what was ever begun is a phantom.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mini_engine::Db;
+
+/// The key that each batch sets to its number.
+pub(crate) const COUNT: &[u8] = b"count";
+
+/// Keys and what happens to them: set, or removed.
+pub(crate) type Batch = Arc<Vec<(Vec<u8>, Option<Vec<u8>>)>>;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// How far the writing had come, in batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Handed to the engine.
+    pub(crate) begun: usize,
+    /// Acknowledged: a killed process leaves them.
+    pub(crate) acknowledged: usize,
+    /// Acknowledged as synced: a power cut leaves them.
+    pub(crate) synced: usize,
+}
+
+/// What an ordinary map is after `batches`.
+fn state_after(batches: &[Batch]) -> Map {
+    let mut map = Map::new();
+    for (key, value) in batches.iter().flat_map(|batch| batch.iter()) {
+        match value {
+            Some(value) => map.insert(key.clone(), value.clone()),
+            None => map.remove(key),
+        };
+    }
+    map
+}
+
+/// Reads all of `db`, of which `batches` were written, every one of them or the first few. How many are there, or what
+/// is wrong: fewer than `least`, more than `most`, or not the state after any number of them.
+pub(crate) fn judge(db: &Db, batches: &[Batch], least: usize, most: usize) -> Result<usize, String> {
+    let found = db.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())));
+    let found: Map = found.collect::<Result<_, _>>().map_err(|error| format!("a scan fails: {error}"))?;
+    let count = match found.get(COUNT) {
+        Some(value) => u64::from_le_bytes(value[..].try_into().map_err(|_| "the count is damaged")?) as usize,
+        None => 0,
+    };
+    if count < least {
+        return Err(format!("LOST: {count} batches are there, {least} were promised"));
+    }
+    if count > most {
+        return Err(format!("PHANTOM: {count} batches are there, {most} were begun"));
+    }
+    let expected = state_after(&batches[..count]);
+    if found != expected {
+        let differs = |key: &&Vec<u8>| found.get(*key) != expected.get(*key);
+        let key = expected.keys().chain(found.keys()).find(differs).map(|key| key.escape_ascii().to_string());
+        return Err(format!("PARTIAL: not the state after {count} batches, see key {key:?}"));
+    }
+    check_other_reads(db, &expected)?;
+    let operations: u64 = batches[..count].iter().map(|batch| batch.len() as u64).sum();
+    match db.snapshot().seqno() {
+        seqno if seqno == operations => Ok(count),
+        seqno => Err(format!("the last sequence number is {seqno}, after {operations} operations")),
+    }
+}
+
+/// Point reads and a scan backward agree, and a verification finds nothing.
+fn check_other_reads(db: &Db, expected: &Map) -> Result<(), String> {
+    let backward: Vec<Vec<u8>> = db.iter().rev().filter_map(|entry| Some(entry.ok()?.0.to_vec())).collect();
+    if !backward.iter().eq(expected.keys().rev()) {
+        return Err("a scan backward differs from one forward".to_owned());
+    }
+    for n in 0..crate::script::KEYS {
+        let key = crate::script::key(n);
+        let found = db.get(&key).map_err(|error| format!("a read fails: {error}"))?;
+        if found.as_deref() != expected.get(&key).map(Vec::as_slice) {
+            return Err(format!("a read of {} differs from a scan", key.escape_ascii()));
+        }
+    }
+    let problems = db.verify().map_err(|error| format!("verify fails: {error}"))?.problems;
+    problems.first().map_or(Ok(()), |problem| Err(format!("verify finds: {problem}")))
+}

@@ -1,0 +1,68 @@
+//! The exploration at each commit, and the proof that it can fail.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::bent::Lie;
+use crate::explore::{Counts, Effort, explore};
+use crate::number;
+use crate::script::SHAPES;
+
+/// Crash points at each commit.
+const POINTS: u64 = 5_000;
+const EFFORT: Effort = Effort { draws: 3, nested_one_in: 80, depth: 2 };
+
+/// The seed from `CRASH_SEED`, or a new one; printed.
+fn seed() -> u64 {
+    let fresh = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_micros() as u64;
+    let seed = number("CRASH_SEED").unwrap_or_else(fresh);
+    println!("CRASH_SEED={seed}");
+    seed
+}
+
+#[test]
+fn no_crash_at_any_operation_loses_a_promised_write_or_leaves_a_part_of_one() {
+    // Catches any step that comes before what it depends on is durable, and any tear taken for what it is not.
+    let (seed, points) = (seed(), number("CRASH_POINTS").unwrap_or(POINTS));
+    let (mut sum, mut scripts) = (Counts::default(), 0);
+    // The shapes in turn, each at least once.
+    while sum.points < points || scripts < SHAPES.len() as u64 {
+        let shape = SHAPES[scripts as usize % SHAPES.len()];
+        let counts = explore(shape, seed.wrapping_add(scripts), Lie::None, EFFORT);
+        sum.add(&counts.unwrap_or_else(|what| panic!("CRASH_SEED={seed}, script {scripts}: {what}")));
+        scripts += 1;
+    }
+    println!("{scripts} runs: {sum}");
+    let met = [sum.kills, sum.nested, sum.cut_flushes, sum.cut_merges, sum.holes, sum.torn_blocks, sum.lost_entries];
+    assert!(met.iter().all(|&met| met > 0), "{sum}");
+    let found = [sum.torn_tails, sum.torn_manifests, sum.set_aside, sum.orphans, sum.shortened];
+    assert!(found.iter().all(|&found| found > 0), "{sum}");
+}
+
+/// Runs on a disk that lies: the first verdict against one of them.
+fn verdict(lie: Lie) -> String {
+    let runs = SHAPES.iter().cycle().zip(0..24);
+    let mut outcomes = runs.map(|(&shape, seed)| explore(shape, seed, lie, EFFORT));
+    outcomes.find_map(Result::err).expect("a lie that was not found out")
+}
+
+/// The words of the oracle, and what an open that finds a part missing leads to. Not those of a run that did not even
+/// come to a crash.
+fn is_a_loss(verdict: &str) -> bool {
+    ["LOST", "PARTIAL", "it does not open any more: corruption"].iter().any(|word| verdict.contains(word))
+}
+
+#[test]
+fn a_disk_whose_syncs_do_nothing_is_found_out() {
+    // Catches an exploration that cannot fail: whose cuts take nothing, or whose oracle does not look.
+    for lie in [Lie::AllFiles, Lie::Directories] {
+        let verdict = verdict(lie);
+        assert!(is_a_loss(&verdict), "{lie:?}: {verdict}");
+    }
+}
+
+#[test]
+fn a_manifest_that_is_not_synced_is_found_out() {
+    // Catches an exploration that cuts logs only.
+    let verdict = verdict(Lie::Manifest);
+    assert!(is_a_loss(&verdict), "{verdict}");
+}

@@ -1,0 +1,175 @@
+//! Runs a script and notes, in the disk's record, how far the writing has come: each note stands behind all operations
+//! that took effect before it was true. So a cut at any place of the record knows what had been promised by then.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mini_engine::fs::{FileSystem, MemFs};
+use mini_engine::{Db, Durability, Error, WriteBatch};
+
+use crate::bent::{Bent, Lie};
+use crate::oracle::{Batch, Progress};
+use crate::script::{Act, Script};
+
+/// Where every database is.
+pub(crate) const DIR: &str = "/db";
+
+/// A word of a record: which of the three numbers of [`Progress`] has come to what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Note {
+    Begun(usize),
+    Acknowledged(usize),
+    Synced(usize),
+}
+
+impl Note {
+    fn word(self) -> u64 {
+        let (kind, n) = match self {
+            Note::Begun(n) => (0, n),
+            Note::Acknowledged(n) => (1, n),
+            Note::Synced(n) => (2, n),
+        };
+        kind << 32 | n as u64
+    }
+
+    /// Brings `progress` to where the note of this word says.
+    pub(crate) fn read(word: u64, progress: &mut Progress) {
+        let n = word as u32 as usize;
+        match word >> 32 {
+            0 => progress.begun = n,
+            1 => progress.acknowledged = n,
+            _ => progress.synced = n,
+        }
+    }
+}
+
+/// A database being written to, on a disk in memory.
+pub(crate) struct Run {
+    pub(crate) mem: MemFs,
+    bent: Bent,
+    memtable_bytes: usize,
+    l0_trigger: usize,
+    settles: bool,
+    tables_refused: bool,
+    pub(crate) db: Option<Db>,
+    pub(crate) batches: Vec<Batch>,
+    pub(crate) progress: Progress,
+}
+
+impl Run {
+    /// Opens the database on `mem`, through `fs`, which leads there.
+    pub(crate) fn open(script: &Script, mem: MemFs, fs: Arc<dyn FileSystem>, lie: Lie) -> Result<Run, Error> {
+        let mut run = Run {
+            mem,
+            bent: Bent::over(fs, lie),
+            memtable_bytes: script.memtable_bytes,
+            l0_trigger: script.l0_trigger,
+            settles: script.settles(),
+            tables_refused: false,
+            db: None,
+            batches: Vec::new(),
+            progress: Progress::default(),
+        };
+        run.reopen()?;
+        Ok(run)
+    }
+
+    fn reopen(&mut self) -> Result<(), Error> {
+        let builder = Db::builder(DIR).memtable_bytes(self.memtable_bytes).l0_trigger(self.l0_trigger);
+        let builder = builder.block_bytes(512).immutable_memtables(4).cache_bytes(64 << 10);
+        self.db = Some(builder.file_system(Arc::new(self.bent.clone())).open()?);
+        Ok(())
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        self.db.as_ref().expect("open between acts")
+    }
+
+    fn note(&mut self, note: Note) {
+        Note::read(note.word(), &mut self.progress);
+        self.mem.note(note.word());
+    }
+
+    /// Takes `batches` for what the database holds. It has been opened: so they are durable.
+    pub(crate) fn adopt(&mut self, batches: &[Batch]) {
+        self.batches = batches.to_vec();
+        let all = batches.len();
+        self.progress = Progress { begun: all, acknowledged: all, synced: all };
+    }
+
+    /// All that was written so far is durable.
+    pub(crate) fn note_all_synced(&mut self) {
+        let all = self.progress.acknowledged;
+        self.note(Note::Synced(all));
+    }
+
+    pub(crate) fn act(&mut self, act: &Act) -> Result<(), Error> {
+        match act {
+            Act::Write { batch, synced } => self.write(batch, *synced)?,
+            Act::Persist => {
+                self.db().persist(Durability::Synced)?;
+                self.note_all_synced();
+            }
+            Act::Flush => match self.db().flush() {
+                Err(_) if self.tables_refused => {}
+                flushed => {
+                    flushed?;
+                    self.note_all_synced();
+                }
+            },
+            Act::Reopen { close } => {
+                let db = self.db.take().expect("open between acts");
+                if *close {
+                    db.close()?;
+                    self.note_all_synced();
+                } else {
+                    drop(db);
+                }
+                self.reopen()?;
+                // What an open has found is durable.
+                self.note_all_synced();
+            }
+            Act::RefuseTables(refused) => {
+                self.tables_refused = *refused;
+                self.bent.refuse_tables(*refused);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
+        let mut writes = WriteBatch::new();
+        for (key, value) in batch.iter() {
+            match value {
+                Some(value) => writes.insert(key, value)?,
+                None => writes.remove(key)?,
+            };
+        }
+        self.batches.push(batch.clone());
+        let number = self.batches.len();
+        self.note(Note::Begun(number));
+        let durability = if synced { Durability::Synced } else { Durability::Buffered };
+        self.db().write(writes, durability)?;
+        self.note(Note::Acknowledged(number));
+        if synced {
+            self.note(Note::Synced(number));
+        }
+        Ok(())
+    }
+
+    /// Waits until the workers have nothing left to do, or `give_up`.
+    pub(crate) fn settle(&self, give_up: impl Fn() -> bool) {
+        while self.settles && !self.tables_refused && !self.is_settled() && !give_up() {
+            std::thread::yield_now();
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        let names = self.mem.read_dir(Path::new(DIR)).unwrap();
+        let count = |end: &str| names.iter().filter(|name| name.to_string_lossy().ends_with(end)).count() as u64;
+        let levels = self.db().metrics().levels;
+        let (tables, newest) = (levels.iter().map(|level| level.tables).sum(), levels.first());
+        let merged = newest.is_none_or(|level| level.tables as usize <= self.l0_trigger);
+        merged && (count(".log"), count(".sst")) == (1, tables)
+    }
+}

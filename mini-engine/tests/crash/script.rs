@@ -1,0 +1,138 @@
+//! What a workload does, drawn from a seed.
+
+use std::sync::Arc;
+
+use crate::oracle::{Batch, COUNT};
+
+/// How many keys there are, beside the count.
+pub(crate) const KEYS: u64 = 8;
+
+pub(crate) fn key(n: u64) -> Vec<u8> {
+    format!("key{n}").into_bytes()
+}
+
+/// The generator splitmix64.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// The shapes of workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Single writes, buffered and synced.
+    Singles,
+    /// Batches, some of them longer than several blocks of a disk.
+    Batches,
+    /// Many flushes, and the merges they call for.
+    Flushes,
+    /// No table can be written for a while, so that several logs are needed.
+    Logs,
+    /// Closed, dropped and opened again and again.
+    Reopens,
+    /// All of that, and nobody waits for the workers: operations of several threads mingle, each time in another way.
+    Mingled,
+}
+
+pub(crate) const SHAPES: [Shape; 6] =
+    [Shape::Singles, Shape::Batches, Shape::Flushes, Shape::Logs, Shape::Reopens, Shape::Mingled];
+
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    Write {
+        batch: Batch,
+        synced: bool,
+    },
+    Persist,
+    Flush,
+    /// By `close`, or by a plain drop.
+    Reopen {
+        close: bool,
+    },
+    RefuseTables(bool),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) shape: Shape,
+    pub(crate) memtable_bytes: usize,
+    pub(crate) l0_trigger: usize,
+    pub(crate) acts: Vec<Act>,
+}
+
+impl Script {
+    pub(crate) fn new(shape: Shape, seed: u64) -> Script {
+        let mut random = Random(seed);
+        let mut acts = Vec::new();
+        let mut number = 0;
+        let len = 14 + random.below(10);
+        for at in 0..len {
+            let act = match (shape, random.below(10)) {
+                (Shape::Flushes, 0..4) | (Shape::Reopens | Shape::Mingled, 0..2) => Act::Flush,
+                (Shape::Reopens, 2..5) | (Shape::Mingled, 2) => Act::Reopen { close: random.one_in(2) },
+                (Shape::Logs, 0..3) if at > 3 => Act::Flush,
+                (_, 9) => Act::Persist,
+                _ => {
+                    number += 1;
+                    let synced = random.one_in(if shape == Shape::Batches { 8 } else { 4 });
+                    Act::Write { batch: batch(shape, number, seed, &mut random), synced }
+                }
+            };
+            acts.push(act);
+        }
+        if shape == Shape::Logs {
+            acts.insert(2, Act::RefuseTables(true));
+            acts.insert(acts.len() - 3, Act::RefuseTables(false));
+        }
+        let memtable_bytes = match shape {
+            // Never filled: a write would wait for a flush that cannot be.
+            Shape::Logs => 1 << 20,
+            _ => 8 << 10 << (3 * random.below(2)),
+        };
+        Script { shape, memtable_bytes, l0_trigger: 1 + random.below(2) as usize, acts }
+    }
+
+    /// Whether the workload waits, after each act, until the workers have nothing left to do: then they do the same at
+    /// the same place each time.
+    pub(crate) fn settles(&self) -> bool {
+        self.shape != Shape::Mingled
+    }
+}
+
+/// Batch `number`, whose values say where they are from: `origin` differs for each branch of a history, so that what was
+/// lost before and comes back is not taken for what was written instead.
+pub(crate) fn batch(shape: Shape, number: u64, origin: u64, random: &mut Random) -> Batch {
+    let ops = if shape == Shape::Singles { 1 } else { 1 + random.below(5) };
+    let mut batch = Vec::new();
+    for _ in 0..ops {
+        let key = key(random.below(KEYS));
+        let value = (!random.one_in(4)).then(|| {
+            let len = match random.below(8) {
+                0 => 3000,
+                1 | 2 if shape == Shape::Batches => 11_000,
+                _ => 60,
+            };
+            let mut value = format!("{number} of {origin:x} for {}: ", key.escape_ascii()).into_bytes();
+            value.resize_with(value.len() + random.below(len) as usize, || random.next() as u8);
+            value
+        });
+        batch.push((key, value));
+    }
+    batch.push((COUNT.to_vec(), Some(number.to_le_bytes().to_vec())));
+    Arc::new(batch)
+}
