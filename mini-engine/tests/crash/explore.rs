@@ -126,14 +126,22 @@ pub(crate) fn explore(shape: Shape, seed: u64, lie: Lie, effort: Effort) -> Resu
     }
     run.db.take();
     let record = mem.take_record();
-    let counts = Counts::default();
-    let mut explorer = Explorer { script, lie, effort, random: Random(seed), counts };
+    let mut explorer = Explorer::new(script, lie, effort, seed);
     let explored = explorer.cut_all(&Disk::default(), &record, &run.batches, Progress::default(), 0);
     explored.map_err(|what| format!("{shape:?}, seed {seed}: {what}"))?;
     Ok(explorer.counts)
 }
 
 impl Explorer {
+    pub(crate) fn new(script: Script, lie: Lie, effort: Effort, seed: u64) -> Explorer {
+        Explorer { script, lie, effort, random: Random(seed), counts: Counts::default() }
+    }
+
+    /// Lets crashes strike a disk as it is.
+    pub(crate) fn strike(&mut self, disk: &Disk, batches: &[Batch], progress: Progress) -> Result<(), String> {
+        self.cut(&Struck { disk, batches, progress, depth: 0 }, None)
+    }
+
     /// Cuts before each operation of `record`, which was made on `disk`, and after the last.
     fn cut_all(
         &mut self,

@@ -59,7 +59,13 @@ pub(crate) struct Run {
 impl Run {
     /// Opens the database on `mem`, through `fs`, which leads there.
     pub(crate) fn open(script: &Script, mem: MemFs, fs: Arc<dyn FileSystem>, lie: Lie) -> Result<Run, Error> {
-        let mut run = Run {
+        let mut run = Run::closed(script, mem, fs, lie);
+        run.reopen()?;
+        Ok(run)
+    }
+
+    pub(crate) fn closed(script: &Script, mem: MemFs, fs: Arc<dyn FileSystem>, lie: Lie) -> Run {
+        Run {
             mem,
             bent: Bent::over(fs, lie),
             memtable_bytes: script.memtable_bytes,
@@ -69,15 +75,15 @@ impl Run {
             db: None,
             batches: Vec::new(),
             progress: Progress::default(),
-        };
-        run.reopen()?;
-        Ok(run)
+        }
     }
 
-    fn reopen(&mut self) -> Result<(), Error> {
+    pub(crate) fn reopen(&mut self) -> Result<(), Error> {
         let builder = Db::builder(DIR).memtable_bytes(self.memtable_bytes).l0_trigger(self.l0_trigger);
         let builder = builder.block_bytes(512).immutable_memtables(4).cache_bytes(64 << 10);
         self.db = Some(builder.file_system(Arc::new(self.bent.clone())).open()?);
+        // What an open has found is durable.
+        self.note_all_synced();
         Ok(())
     }
 
@@ -126,8 +132,6 @@ impl Run {
                     drop(db);
                 }
                 self.reopen()?;
-                // What an open has found is durable.
-                self.note_all_synced();
             }
             Act::RefuseTables(refused) => {
                 self.tables_refused = *refused;

@@ -1,0 +1,147 @@
+//! One error at every operation of whole runs: writes, flushes, merges, closes and recoveries. The caller is stubborn and
+//! goes on as long as writes are taken; then the process is killed, or the power cut.
+
+use std::sync::Arc;
+
+use mini_engine::Error;
+use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat};
+
+use crate::bent::Lie;
+use crate::explore::{Effort, Explorer};
+use crate::oracle::judge;
+use crate::run::Run;
+use crate::script::{Act, Script, Shape};
+
+const EFFORT: Effort = Effort { draws: 2, nested_one_in: 1, depth: 0 };
+const SHAPES: [Shape; 3] = [Shape::Flushes, Shape::Logs, Shape::Reopens];
+const SEED: u64 = 6;
+
+/// A run that met errors.
+struct Ended {
+    run: Run,
+    errors: Vec<Error>,
+    /// A write has failed: nothing is written any more.
+    read_only: bool,
+}
+
+impl Ended {
+    fn note<T>(&mut self, result: Result<T, Error>) -> Option<T> {
+        result.map_err(|error| self.errors.push(error)).ok()
+    }
+
+    /// Opens the database, if need be more than once: a single error hits one try only.
+    fn open(&mut self) {
+        for _ in 0..2 {
+            if self.run.db.is_none() {
+                let opened = self.run.reopen();
+                self.note(opened);
+            }
+        }
+        assert!(self.run.db.is_some(), "two opens in a row fail: {:?}", self.errors);
+    }
+
+    fn act(&mut self, act: &Act) {
+        let acted = self.run.act(act);
+        let failed = self.note(acted).is_none();
+        self.open();
+        if failed && matches!(act, Act::Write { .. }) {
+            self.read_only = true;
+            let refused = self.run.db().insert("key0", "after a failure");
+            assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?} after {:?}", self.errors);
+        }
+    }
+}
+
+/// Runs `script` and does not mind errors. After one it does not wait for the workers any more.
+fn run(script: &Script, mem: &MemFs, faults: &FaultFs, has_failed: impl Fn() -> bool) -> Ended {
+    let run = Run::closed(script, mem.clone(), Arc::new(faults.clone()), Lie::None);
+    let mut ended = Ended { run, errors: Vec::new(), read_only: false };
+    ended.open();
+    for act in &script.acts {
+        if ended.read_only && !matches!(act, Act::RefuseTables(_)) {
+            continue;
+        }
+        ended.act(act);
+        ended.run.settle(&has_failed);
+    }
+    ended
+}
+
+/// Errors say what failed and where; what is there still can be read, and what was promised survives.
+fn check(script: &Script, mut ended: Ended, context: &str) {
+    for error in &ended.errors {
+        let says_what_and_where = error.to_string().contains("injected") && error.to_string().contains('/');
+        let is_typed = matches!(error, Error::Io { .. } | Error::ReadOnly { .. });
+        assert!(is_typed && says_what_and_where, "{context}: {error}");
+    }
+    let progress = ended.run.progress;
+    judge(ended.run.db(), &ended.run.batches, progress.acknowledged, progress.begun)
+        .unwrap_or_else(|what| panic!("{context}: read after {:?}: {what}", ended.errors));
+    ended.run.db.take();
+    let mut explorer = Explorer::new(script.clone(), Lie::None, EFFORT, progress.begun as u64);
+    let struck = explorer.strike(&ended.run.mem.disk(), &ended.run.batches, progress);
+    struck.unwrap_or_else(|what| panic!("{context}: {what}, after {:?}", ended.errors));
+}
+
+/// Runs every script with every fault that `count` finds room for, armed by `arm`. How many runs met an error.
+fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), faults: &[Fault]) -> (u64, u64) {
+    let (mut runs, mut failed) = (0, 0);
+    for shape in SHAPES {
+        let script = Script::new(shape, SEED);
+        let mem = MemFs::default();
+        let sound = FaultFs::new(Arc::new(mem.clone()));
+        assert!(run(&script, &mem, &sound, || false).errors.is_empty());
+        for index in 0..count(&sound) {
+            for &fault in faults {
+                let mem = MemFs::default();
+                let fs = FaultFs::new(Arc::new(mem.clone()));
+                arm(&fs, index, fault);
+                let ended = run(&script, &mem, &fs, || count(&fs) > index);
+                failed += u64::from(!ended.errors.is_empty());
+                check(&script, ended, &format!("{shape:?}, operation {index}, {fault:?}"));
+                runs += 1;
+            }
+        }
+    }
+    (runs, failed)
+}
+
+#[test]
+fn an_error_of_any_change_loses_nothing_promised_not_even_to_a_power_cut_after_it() {
+    // Catches a result that is ignored, and a step that counts as done although it failed.
+    let faults = [Fault::Device, Fault::StorageFull, Fault::ShortWrite];
+    let (runs, failed) =
+        at_each(FaultFs::mutations, |fs, index, fault| fs.fail_mutation(index, fault, Repeat::Once), &faults);
+    println!("{runs} runs, {failed} met an error");
+    assert!(runs > 500 && failed > 200, "{runs} runs, {failed} met an error");
+}
+
+#[test]
+fn an_error_of_any_read_loses_nothing() {
+    // Catches a file taken for empty, or for absent, because it could not be read.
+    let (runs, failed) =
+        at_each(FaultFs::reads, |fs, index, fault| fs.fail_read(index, fault, Repeat::Once), &[Fault::Device]);
+    println!("{runs} runs, {failed} met an error");
+    assert!(runs > 100 && failed > 50, "{runs} runs, {failed} met an error");
+}
+
+#[test]
+fn rule_7_a_failed_sync_whose_bytes_no_later_sync_saves_loses_nothing_promised() {
+    // Catches a sync that is tried again, and a recovery that goes on with what only the page cache has.
+    let (mut runs, mut failed) = (0, 0);
+    for shape in SHAPES {
+        let script = Script::new(shape, SEED);
+        let mem = MemFs::default();
+        run(&script, &mem, &FaultFs::new(Arc::new(mem.clone())), || false);
+        for index in 0..mem.syncs() {
+            let mem = MemFs::default();
+            mem.fail_sync(index);
+            let ended = run(&script, &mem, &FaultFs::new(Arc::new(mem.clone())), || mem.syncs() > index);
+            failed += u64::from(!ended.errors.is_empty());
+            check(&script, ended, &format!("{shape:?}, sync {index}"));
+            runs += 1;
+        }
+    }
+    println!("{runs} runs, {failed} met an error");
+    assert!(runs > 50 && failed > 30, "{runs} runs, {failed} met an error");
+}
