@@ -3,8 +3,8 @@
 //! Order, and what a crash after each step leaves to the next open:
 //! 1. the directory is created if need be, and the lock is taken; nothing is changed before that.
 //! 2. manifest and tables are read. Any damage ends here, with nothing changed.
-//! 3. a torn tail is cut off and synced, logs behind it are renamed, the names are synced (rule 3). A crash: the same
-//!    history is found again, it stops at the same place, and there is nothing left to decide.
+//! 3. a torn tail is copied aside, cut off and synced, logs behind it are renamed, the names are synced (rules 2, 3). A
+//!    crash: the same history is found again, it stops at the same place, and there is nothing left to decide.
 //! 4. what was replayed is in tables, synced (rules 4, 7). A crash: they are orphans, and replay makes them again. After
 //!    a torn manifest, tables of before that it does not name are suspects: renamed, the names synced (rule 10). A
 //!    crash: the manifest is as torn as before, and the tables made here count as suspects too.
@@ -48,7 +48,8 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let names = list(&*fs, dir)?;
     let loaded = manifest::load(&*fs, dir)?;
     let current = loaded.as_ref().map(|loaded| loaded.number);
-    let mut report = RecoveryReport { created: loaded.is_none(), ..RecoveryReport::default() };
+    let created = loaded.is_none();
+    let mut report = RecoveryReport { directory: dir.to_path_buf(), created, ..RecoveryReport::default() };
     let state = match loaded {
         Some(loaded) => {
             report.manifest_tail_dropped = loaded.tail_dropped;
@@ -70,6 +71,9 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     suspects.inspect_err(|_| replayed.remove_tables(&store))?;
     let opened = begin(store, state, current, tables, replayed, lock)?;
     remove_orphans(&opened, &mut report)?;
+    for finding in report.findings() {
+        tracing::warn!("{finding}");
+    }
     tracing::debug!(?report, "opened");
     Ok((Core::new(opened), report))
 }

@@ -5,8 +5,9 @@
 //! the stop is (rule 2):
 //! * a later frame, in this log or in a later one, records that a sync had gone past the stop: bytes that were durable
 //!   are gone. Corruption.
-//! * no such record: a tail that was never synced. It is cut off and the cut is synced (rule 3); the logs behind it are
-//!   set aside, not deleted, since what they hold is whole and only its place in the history is lost.
+//! * no such record: a tail that was never synced. It is copied aside, cut off, and the cut is synced (rule 3); the logs
+//!   behind it are set aside too. Nothing is deleted: frames behind the stop may be whole, and only their place in the
+//!   history is lost.
 //!
 //! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the
 //! stop is the end of the log before.
@@ -19,7 +20,7 @@ use fastskip::{InsertError, Op};
 use super::report::{RecoveryReport, TornTail};
 use crate::compaction::{OpenTable, Retention, TableStore, Written};
 use crate::error::{Error, Result};
-use crate::manifest::{ASIDE, ManifestState};
+use crate::manifest::{ASIDE, ManifestState, TAIL_ASIDE};
 use crate::memtables::{LoggedMemtable, memory_for, op};
 use crate::types::{BatchOps, SeqNo};
 use crate::wal::{self, Frame, Position, Tail};
@@ -139,8 +140,10 @@ impl Replay<'_> {
                 self.check_record(clean, (number, Tail::Torn { offset, dropped_bytes }), synced)?;
             }
         }
-        tracing::warn!(log = %path.display(), offset, dropped_bytes, set_aside = later.len(), "dropped a torn tail");
-        // Before anything else is created (rule 3): else a crash could leave the tear in front of a newer log, whose
+        if dropped_bytes > 0 {
+            self.keep_tail(number, offset)?;
+        }
+        // Before another log is created (rule 3): else a crash could leave the tear in front of a newer log, whose
         // synced writes would then make it look like corruption, or be set aside with the tail.
         wal::truncate_torn(&*self.store.fs, &path, offset)?;
         self.report.torn = Some(TornTail { log: path, offset, dropped_bytes });
@@ -154,6 +157,15 @@ impl Replay<'_> {
         let mut contradictions =
             ends.chain([stop]).filter_map(|(number, tail)| tail.contradicted_by(&self.path(number), number, synced));
         contradictions.next().map_or(Ok(()), Err)
+    }
+
+    /// Copies what is about to be cut off log `number`. Durable before the cut can be.
+    fn keep_tail(&mut self, number: u64, offset: u64) -> Result<()> {
+        let Replay { store, report, .. } = self;
+        let aside = store.dir.join(wal::file_name(number) + TAIL_ASIDE);
+        wal::keep_torn(&*store.fs, &store.dir.join(wal::file_name(number)), offset, &aside)?;
+        report.set_aside.push(aside);
+        store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
     }
 
     /// Renames logs so that no later recovery takes them for logs, nor for orphans to delete. Durable before the edit

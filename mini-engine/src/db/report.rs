@@ -1,5 +1,6 @@
-//! What opening a database found and did.
+//! What opening a database found and did, and the words for it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::types::SeqNo;
@@ -8,6 +9,8 @@ use crate::types::SeqNo;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveryReport {
+    /// The database's directory.
+    pub directory: PathBuf,
     /// Whether there was no database before.
     pub created: bool,
     /// Logs that held writes which no table had yet.
@@ -24,7 +27,8 @@ pub struct RecoveryReport {
     pub manifest_tail_dropped: bool,
     /// Bytes of that record.
     pub manifest_tail_bytes: u64,
-    /// Suspect files that were renamed, as they are called now. They are never read or deleted again.
+    /// What has no place in the history any more, as it is called now: logs behind a torn tail, the tail itself, tables
+    /// beside a torn manifest. Never read or deleted again.
     pub set_aside: Vec<PathBuf>,
     /// Files of interrupted flushes and merges, and obsolete logs, that were removed.
     pub orphans_removed: usize,
@@ -38,6 +42,114 @@ pub struct TornTail {
     pub log: PathBuf,
     /// The end of its last whole frame, in bytes.
     pub offset: u64,
-    /// Bytes behind that, which were cut off. 0 if whole frames are missing and the next log showed it.
+    /// Bytes behind that, which were cut off and set aside. 0 if whole frames are missing and the next log showed it.
     pub dropped_bytes: u64,
+}
+
+impl RecoveryReport {
+    /// What was dropped and what was set aside, a sentence each with the file and what to do about it. Empty if nothing
+    /// was: a replay that lost nothing is nothing to speak of.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// for finding in db.recovery().findings() {
+    ///     eprintln!("{finding}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn findings(&self) -> Vec<String> {
+        let torn = self.torn.iter().map(ToString::to_string);
+        let manifest = self.manifest_tail_dropped.then(|| {
+            format!(
+                "{}: dropped an incomplete record of {} at the end of the manifest, of a flush or merge that a crash cut \
+                 short; its writes are still in the logs and tables before it, check with the command verify",
+                self.directory.display(),
+                counted(self.manifest_tail_bytes, "byte", "bytes")
+            )
+        });
+        let aside = self.set_aside.iter().map(|path| {
+            format!(
+                "{}: set aside, since its place in the history was lost; it is not read any more, keep it until you know \
+                 that nothing is missing, then remove it",
+                path.display()
+            )
+        });
+        torn.chain(manifest).chain(aside).collect()
+    }
+}
+
+impl fmt::Display for TornTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: the log ended early at offset {}, ", self.log.display(), self.offset)?;
+        match self.dropped_bytes {
+            0 => write!(f, "writes that followed are missing")?,
+            n => write!(f, "dropped {} behind it", counted(n, "byte", "bytes"))?,
+        }
+        write!(
+            f,
+            "; they were never synced, as a crash leaves them: writes acknowledged as synced are all there, repeat the \
+             ones after them"
+        )
+    }
+}
+
+/// What was replayed and removed, and the findings, a line each.
+impl fmt::Display for RecoveryReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = self.directory.display();
+        match self.created {
+            true => write!(f, "{directory}: created")?,
+            false => write!(
+                f,
+                "{directory}: replayed {} with {} from {}, up to sequence number {}; removed {}",
+                counted(self.batches_replayed, "batch", "batches"),
+                counted(self.operations_replayed, "operation", "operations"),
+                counted(self.logs_replayed as u64, "log", "logs"),
+                self.last_seqno,
+                counted(self.orphans_removed as u64, "leftover file", "leftover files")
+            )?,
+        }
+        self.findings().iter().try_for_each(|finding| write!(f, "\n{finding}"))
+    }
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_says_what_was_replayed_dropped_and_set_aside_and_what_to_do() {
+        // Catches a loss that is counted and not told, and words that leave a person alone with it.
+        let quiet = RecoveryReport { directory: PathBuf::from("db"), batches_replayed: 1, ..RecoveryReport::default() };
+        assert!(quiet.findings().is_empty());
+        let words =
+            "db: replayed 1 batch with 0 operations from 0 logs, up to sequence number 0; removed 0 leftover files";
+        assert_eq!(quiet.to_string(), words);
+        let torn = TornTail { log: PathBuf::from("db/000003.log"), offset: 96, dropped_bytes: 1 };
+        let aside = vec![PathBuf::from("db/000003.log.tail.aside")];
+        let loud = RecoveryReport {
+            torn: Some(torn),
+            manifest_tail_dropped: true,
+            manifest_tail_bytes: 7,
+            set_aside: aside,
+            ..quiet
+        };
+        let findings = loud.findings();
+        assert_eq!(findings.len(), 3);
+        for (finding, parts) in findings.iter().zip([
+            ["db/000003.log: ", "offset 96", "dropped 1 byte behind it", "repeat"],
+            ["db: ", "manifest", "7 bytes", "check with"],
+            ["db/000003.log.tail.aside: ", "set aside", "not read", "keep it until"],
+        ]) {
+            assert!(parts.iter().all(|part| finding.contains(part)), "{finding}");
+        }
+        assert_eq!(loud.to_string().lines().count(), 4);
+    }
 }

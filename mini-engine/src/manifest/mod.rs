@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::types::SeqNo;
 
-pub(crate) use names::{ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, LOCK, manifest_name};
+pub(crate) use names::{ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, LOCK, TAIL_ASIDE, manifest_name};
 pub(crate) use version::{Version, VersionEdit};
 
 /// A manifest grows to this many bytes, or to [`GROWTH`] times its first record, before a new one is begun.

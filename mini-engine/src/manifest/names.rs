@@ -17,6 +17,9 @@ pub(crate) const CURRENT_TMP: &str = "CURRENT.tmp";
 const MANIFEST_PREFIX: &str = "MANIFEST-";
 /// What the name of a file gets when it is a suspect: kept for a person to look at, ignored by every later open.
 pub(crate) const ASIDE: &str = ".aside";
+/// What the name of a log gets when it is its torn tail that is put aside. Another name than that of a whole log: one and
+/// the same log may lose its tail in one recovery and be put aside in the next.
+pub(crate) const TAIL_ASIDE: &str = ".tail.aside";
 
 /// What a name in the database directory stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,9 @@ impl FileKind {
             CURRENT => return FileKind::Current,
             CURRENT_TMP => return FileKind::CurrentTmp,
             _ => {}
+        }
+        if let Some(number) = name.strip_suffix(TAIL_ASIDE).and_then(|log| within_limit(wal::parse_file_name(log))) {
+            return FileKind::Aside(number);
         }
         if let Some(original) = name.strip_suffix(ASIDE) {
             return FileKind::of(OsStr::new(original)).number().map_or(FileKind::Foreign, FileKind::Aside);
@@ -127,6 +133,7 @@ mod tests {
         assert_eq!(of("1234567.sst"), FileKind::Table(1_234_567));
         assert_eq!(of("MANIFEST-000003"), FileKind::Manifest(3));
         assert_eq!(of("000012.log.aside"), FileKind::Aside(12));
+        assert_eq!(of("000012.log.tail.aside"), FileKind::Aside(12));
         for foreign in [
             "12.log",
             "+00012.log",
@@ -136,6 +143,8 @@ mod tests {
             "MANIFEST-3",
             "x.aside",
             "LOCK.aside",
+            "000012.sst.tail.aside",
+            "12.log.tail.aside",
             ".log",
             "a",
             "18446744073709551615.log",

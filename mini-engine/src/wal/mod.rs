@@ -12,7 +12,7 @@ mod window;
 mod writer;
 
 pub(crate) use format::{file_name, parse_file_name};
-pub(crate) use replay::{Frame, Tail, newest_sync_record, replay, truncate_torn};
+pub(crate) use replay::{Frame, Tail, keep_torn, newest_sync_record, replay, truncate_torn};
 pub(crate) use writer::{Segment, Writer};
 
 /// A place in the sequence of logs. Ordered: logs by number, then by offset.

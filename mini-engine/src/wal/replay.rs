@@ -13,8 +13,11 @@ use super::Position;
 use super::format::{ALIGN, FRAME_HEADER_LEN, FrameHeader, Identity, SEGMENT_HEADER_LEN};
 use super::window::Window;
 use crate::error::{Error, Result};
-use crate::fs::FileSystem;
+use crate::fs::{File, FileSystem};
 use crate::types::SeqNo;
+
+/// Bytes of a torn tail that are copied in one step.
+const COPIED_AT_ONCE: usize = 1 << 20;
 
 /// One batch as it was appended.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +116,42 @@ pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) 
         Some(identity) => log.newest_sync_record(identity, SEGMENT_HEADER_LEN as u64),
         None => Ok(None),
     }
+}
+
+/// Keeps what [`truncate_torn`] is about to cut off, in the file `to`: the log's header, and each byte from `offset` on at
+/// the place that it had. So frames in it, whole ones behind a hole perhaps, still pass their checks. Synced; its name is
+/// not. What an interrupted try has left at `to` is written over.
+///
+/// Memory: a constant. Time: linear in the tail.
+///
+/// # Errors
+/// [`Error::Io`]; `to` is removed then, if it can be.
+pub(crate) fn keep_torn(fs: &dyn FileSystem, path: &Path, offset: u64, to: &Path) -> Result<()> {
+    let known = fs.exists(to).map_err(Error::io("look for", to))?;
+    let kept = if known { fs.open_write(to) } else { fs.create_new(to) }.map_err(Error::io("create", to))?;
+    copy_tail(fs, path, offset, (&*kept, to)).inspect_err(|_| {
+        if let Err(error) = fs.remove(to) {
+            tracing::warn!(file = %to.display(), %error, "could not remove a part of a torn tail");
+        }
+    })
+}
+
+fn copy_tail(fs: &dyn FileSystem, path: &Path, offset: u64, (kept, to): (&dyn File, &Path)) -> Result<()> {
+    let mut log = LogReader::open(fs, path)?;
+    let mut write = |from: u64, want: usize| {
+        let bytes = log.window.get(from, want)?;
+        kept.write_all_at(bytes, from).map_err(Error::io("write", to))?;
+        Ok(bytes.len() as u64)
+    };
+    write(0, SEGMENT_HEADER_LEN)?;
+    let mut at = offset;
+    loop {
+        match write(at, COPIED_AT_ONCE)? {
+            0 => break,
+            copied => at += copied,
+        }
+    }
+    kept.sync().map_err(Error::io("sync", to))
 }
 
 /// Makes an accepted torn tail disappear: cuts the log to `offset` bytes and syncs it (durability rule 3).

@@ -208,6 +208,7 @@ impl Explorer {
         let mut run = opened.map_err(|error| format!("it does not open any more: {error}"))?;
         let least = if crash == Crash::Power { synced } else { acknowledged };
         let found = judge(run.db(), struck.batches, least, begun)?;
+        check_kept(&run, left)?;
         self.note_report(&run, found < acknowledged);
         run.adopt(&struck.batches[..found]);
         let goes_on = |error| format!("it takes no more writes: {error}");
@@ -237,6 +238,19 @@ impl Explorer {
         self.counts.set_aside += u64::from(!report.set_aside.is_empty());
         self.counts.orphans += u64::from(report.orphans_removed > 0);
         self.counts.shortened += u64::from(shortened);
+    }
+}
+
+/// What recovery cut off a log is in a file of its own, byte for byte (rule 2).
+fn check_kept(run: &Run, left: &Disk) -> Result<(), String> {
+    let Some(torn) = run.db().recovery().torn.as_ref().filter(|torn| torn.dropped_bytes > 0) else { return Ok(()) };
+    let (disk, aside) = (run.mem.disk(), torn.log.with_extension("log.tail.aside"));
+    let kept = disk.read(&aside).map_err(|error| format!("{}: {error}", aside.display()))?;
+    let torn_log = left.read(&torn.log).map_err(|error| format!("{}: {error}", torn.log.display()))?;
+    let from = torn.offset as usize;
+    match kept.get(from..) == torn_log.get(from..) {
+        true => Ok(()),
+        false => Err(format!("{} is not what was cut off from {torn:?}", aside.display())),
     }
 }
 

@@ -119,7 +119,8 @@ fn rule_2_past_an_accepted_stop_later_logs_are_set_aside() {
     let report = db.recovery();
     let torn = report.torn.as_ref().expect("a torn tail");
     assert_eq!(torn.log, logs[0]);
-    let aside: Vec<PathBuf> = logs[1..].iter().map(|log| log.with_extension("log.aside")).collect();
+    let mut aside = vec![logs[0].with_extension("log.tail.aside")];
+    aside.extend(logs[1..].iter().map(|log| log.with_extension("log.aside")));
     assert_eq!(report.set_aside, aside);
     db.insert("e", "5").unwrap();
     drop(db);
@@ -127,6 +128,48 @@ fn rule_2_past_an_accepted_stop_later_logs_are_set_aside() {
     let db = Db::open(dir.path()).unwrap();
     assert_eq!(keys(&db), ["a", "e"]);
     assert!(aside.iter().all(|path| path.exists()));
+}
+
+#[test]
+fn rule_2_past_an_accepted_stop_the_rest_of_the_log_is_set_aside_too() {
+    // Catches whole frames behind a hole that are cut off and gone: a flipped bit in what was synced last looks the same.
+    let dir = TempDir::new().unwrap();
+    let logs = three_logs(dir.path(), "");
+    let mut bytes = fs::read(&logs[0]).unwrap();
+    // In the frame of "a"; that of "b" is whole.
+    bytes[90] ^= 1;
+    fs::write(&logs[0], &bytes).unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    assert!(keys(&db).is_empty());
+    let torn = db.recovery().torn.clone().expect("a torn tail");
+    assert_eq!((torn.offset, torn.dropped_bytes), (40, bytes.len() as u64 - 40));
+    // Under a name of its own, header and frames at their places, so that they can be checked.
+    let aside = logs[0].with_extension("log.tail.aside");
+    assert_eq!(db.recovery().set_aside[0], aside);
+    assert_eq!(fs::read(&aside).unwrap(), bytes);
+    db.insert("e", "5").unwrap();
+    drop(db);
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!((keys(&db), db.recovery().findings().len()), (vec!["e".to_owned()], 0));
+    assert!(aside.exists());
+}
+
+#[test]
+fn rule_2_a_tail_that_cannot_be_set_aside_is_not_cut_off() {
+    // Catches a copy that fails, or is not durable, while the cut goes on.
+    let original = TempDir::new().unwrap();
+    let logs = three_logs(original.path(), "");
+    cut(&logs[0], 8);
+    let before = files(original.path(), "");
+    for op in [Op::Create, Op::Write, Op::Sync] {
+        let (dir, hook) = (copy(original.path()), HookFs::new());
+        let full = move |event: &crate::hook::Event| event.is(op, ".tail.aside");
+        hook.set(move |event| if full(event) { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+        let error = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap_err();
+        assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("000001.log.tail.aside")), "{error}");
+        assert_eq!(files(dir.path(), ""), before, "{op:?}");
+        assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"]);
+    }
 }
 
 #[test]
@@ -146,7 +189,7 @@ fn rule_2_a_tear_before_a_recorded_sync_is_corruption_in_every_log() {
     let dir = TempDir::new().unwrap();
     let logs = three_logs(dir.path(), "d");
     cut(&logs[0], 8);
-    assert_eq!(Db::open(dir.path()).unwrap().recovery().set_aside.len(), 2);
+    assert_eq!(Db::open(dir.path()).unwrap().recovery().set_aside.len(), 3);
 }
 
 #[test]
@@ -203,13 +246,17 @@ fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
     let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
     let events = hook.take();
     let torn = logs[1].file_name().unwrap().to_str().unwrap();
-    let truncated = position(&events, 0, Op::Truncate, torn);
+    // The tail is kept before it can be gone.
+    let kept = position(&events, 0, Op::Sync, ".log.tail.aside");
+    let kept = position(&events, kept, Op::SyncDir, "");
+    let truncated = position(&events, kept, Op::Truncate, torn);
+    assert_eq!(truncated, position(&events, 0, Op::Truncate, ""));
     let synced = position(&events, truncated, Op::Sync, torn);
     let aside = position(&events, synced, Op::RenameTo, ".log.aside");
     let named = position(&events, aside, Op::SyncDir, "");
     // Tables sync the directory as well, and those after it.
     assert!(named < position(&events, 0, Op::Create, ".sst"));
-    assert!(named < position(&events, 0, Op::Create, ".log"));
+    assert!(named < position(&events, kept, Op::Create, ".log"));
     assert!(named < position(&events, 0, Op::Write, "MANIFEST"));
     assert_eq!(keys(&db), ["a", "b"]);
 }
@@ -234,7 +281,9 @@ fn rule_3_an_end_at_any_operation_of_that_finds_the_same_history_again() {
         drop(open(&dir, Arc::new(faults)));
         let db = open(&dir, Arc::new(StdFs)).unwrap_or_else(|error| panic!("operation {index}: {error}"));
         assert_eq!(keys(&db), ["a"], "operation {index}");
-        let names: Vec<String> = logs[1..].iter().map(|log| log.with_extension("log.aside")).map(name_of).collect();
+        let tail = [logs[0].with_extension("log.tail.aside")];
+        let later = logs[1..].iter().map(|log| log.with_extension("log.aside"));
+        let names: Vec<String> = tail.into_iter().chain(later).map(name_of).collect();
         assert_eq!(files(dir.path(), ".aside"), names, "operation {index}");
         assert_eq!(files(dir.path(), ".sst").len(), db.metrics().levels[0].tables as usize, "operation {index}");
     }
