@@ -127,7 +127,7 @@ pub(crate) fn explore(shape: Shape, seed: u64, lie: Lie, effort: Effort) -> Resu
     run.db.take();
     let record = mem.take_record();
     let mut explorer = Explorer::new(script, lie, effort, seed);
-    let explored = explorer.cut_all(&Disk::default(), &record, &run.batches, Progress::default(), 0);
+    let explored = explorer.cut_some(&record, &run.batches, &|_| true);
     explored.map_err(|what| format!("{shape:?}, seed {seed}: {what}"))?;
     Ok(explorer.counts)
 }
@@ -137,16 +137,21 @@ impl Explorer {
         Explorer { script, lie, effort, random: Random(seed), counts: Counts::default() }
     }
 
-    /// Lets crashes strike a disk as it is.
-    pub(crate) fn strike(&mut self, disk: &Disk, batches: &[Batch], progress: Progress) -> Result<(), String> {
-        self.cut(&Struck { disk, batches, progress, depth: 0 }, None)
+    /// Cuts a record that was made on an empty disk, at those of its places that `is_wanted` names.
+    pub(crate) fn cut_some(
+        &mut self,
+        record: &[Step],
+        batches: &[Batch],
+        is_wanted: &dyn Fn(usize) -> bool,
+    ) -> Result<(), String> {
+        self.cut_all(&Disk::default(), (record, is_wanted), batches, Progress::default(), 0)
     }
 
-    /// Cuts before each operation of `record`, which was made on `disk`, and after the last.
+    /// Cuts before each operation of `record`, which was made on `disk`, and after the last, where that is wanted.
     fn cut_all(
         &mut self,
         disk: &Disk,
-        record: &[Step],
+        (record, is_wanted): (&[Step], &dyn Fn(usize) -> bool),
         batches: &[Batch],
         mut progress: Progress,
         depth: u32,
@@ -160,8 +165,10 @@ impl Explorer {
                 }
                 Step::Operation(operation) => operation,
             };
-            let struck = Struck { disk: &disk, batches, progress, depth };
-            self.cut(&struck, Some(operation)).map_err(|what| format!("{what}\n{}", around(record, at)))?;
+            if is_wanted(at) {
+                let struck = Struck { disk: &disk, batches, progress, depth };
+                self.cut(&struck, Some(operation)).map_err(|what| format!("{what}\n{}", around(record, at)))?;
+            }
             disk.apply(operation).expect("possible on the disk that it was recorded on");
         }
         let struck = Struck { disk: &disk, batches, progress, depth };
@@ -227,7 +234,7 @@ impl Explorer {
         // only what was synced before is sure until the open has returned.
         let sure = if crash == Crash::Power { found } else { synced.min(found) };
         let progress = Progress { begun: found, acknowledged: found, synced: sure };
-        let nested = self.cut_all(left, &mem.take_record(), &run.batches, progress, struck.depth + 1);
+        let nested = self.cut_all(left, (&mem.take_record(), &|_| true), &run.batches, progress, struck.depth + 1);
         nested.map_err(|what| format!("{what}\nin the recovery from a {crash:?} crash after {:?}", struck.progress))
     }
 

@@ -2,12 +2,13 @@
 //! bits. Start with `oracle`: it says what is right.
 //!
 //! `CRASH_SEED=n` repeats a run, `CRASH_POINTS=n` makes the exploration longer than it is at every commit, and flips all
-//! bits of each byte.
+//! bits of each byte; `CRASH_ROUNDS=n` is the same for rounds with threads.
 
 mod bent;
 mod errors;
 mod explore;
 mod flips;
+mod history;
 mod oracle;
 mod points;
 mod run;

@@ -12,7 +12,7 @@ const POINTS: u64 = 5_000;
 const EFFORT: Effort = Effort { draws: 3, nested_one_in: 80, depth: 2 };
 
 /// The seed from `CRASH_SEED`, or a new one; printed.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let fresh = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_micros() as u64;
     let seed = number("CRASH_SEED").unwrap_or_else(fresh);
     println!("CRASH_SEED={seed}");
