@@ -20,7 +20,7 @@ use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo, Slice, en
 use super::frame::Block;
 
 /// Entries from one restart to the next.
-const RESTART_INTERVAL: usize = 16;
+pub(super) const RESTART_INTERVAL: usize = 16;
 
 /// Builds the contents of one block.
 #[derive(Debug, Default)]
@@ -210,6 +210,31 @@ impl Cursor {
                 Ok(())
             }
         }
+    }
+
+    /// Where the current entry starts.
+    pub(super) fn offset(&self) -> usize {
+        self.entry.start
+    }
+
+    /// Checks that the restarts are the entries at `starts`, and that those can be read by themselves. The position means
+    /// nothing afterwards.
+    pub(super) fn check_restarts(&mut self, starts: &[usize]) -> Step {
+        let table = self.entries_end;
+        let misplaced = |index: usize| Malformed {
+            offset: table + 4 * index,
+            expected: "a restart at every 16th entry and no other",
+        };
+        if self.restarts != starts.len() {
+            return Err(misplaced(self.restarts));
+        }
+        for (index, &start) in starts.iter().enumerate() {
+            if self.restart(index)? != start {
+                return Err(misplaced(index));
+            }
+            self.jump(start)?;
+        }
+        Ok(())
     }
 
     fn order(&self, target: (&[u8], SeqNo)) -> Ordering {

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::block::RESTART_INTERVAL;
 use super::format::Handle;
 use super::iter::CacheUse;
 use super::properties::Properties;
@@ -21,7 +22,7 @@ pub(crate) struct TableReport {
     pub(crate) bytes: u64,
 }
 
-/// Checks every block: its checksum, the order of entries within and across blocks, each fence against the entries on
+/// Checks every block: its checksum, the order of entries within and across blocks, its restarts, each fence against the entries on
 /// both sides of it, each key against the filter; then the counts and bounds against the properties.
 pub(super) fn verify(table: &Table) -> Result<TableReport> {
     let mut seen = Seen { properties: Properties::default(), last_seqno: 0 };
@@ -48,11 +49,14 @@ fn verify_block(table: &Table, index: usize, seen: &mut Seen) -> Result<()> {
     let malformed = |error| table.malformed(handle, error);
     let mut cursor = table.cursor(handle, CacheUse::Bypass)?;
     cursor.seek_to_first().map_err(malformed)?;
+    let mut starts = Vec::new();
     while cursor.valid() {
+        starts.push(cursor.offset());
         verify_entry(table, index, handle, (cursor.key(), cursor.seqno(), cursor.kind()), seen)?;
         cursor.next().map_err(malformed)?;
     }
-    Ok(())
+    let restarts: Vec<usize> = starts.into_iter().step_by(RESTART_INTERVAL).collect();
+    cursor.check_restarts(&restarts).map_err(malformed)
 }
 
 fn verify_entry(

@@ -17,6 +17,8 @@ struct Parts {
     fences: Vec<(Entry, Option<Vec<u8>>)>,
     hashes: Vec<u64>,
     properties: Properties,
+    /// The first restart of each block.
+    restart: u32,
     /// Bytes between the properties and the footer.
     gap: usize,
 }
@@ -30,7 +32,7 @@ fn sound() -> Parts {
     });
     let hashes = blocks.iter().flatten().map(|entry| codec::key_hash(&entry.key)).collect();
     let fences = vec![(blocks[0][1].clone(), Some(b"f".to_vec())), (blocks[1][1].clone(), None)];
-    Parts { blocks, fences, hashes, properties, gap: 0 }
+    Parts { blocks, fences, hashes, properties, restart: 0, gap: 0 }
 }
 
 fn write(dir: &Path, parts: &Parts) {
@@ -46,7 +48,10 @@ fn write(dir: &Path, parts: &Parts) {
     for (entries, (last, next)) in parts.blocks.iter().zip(&parts.fences) {
         let mut block = BlockBuilder::default();
         entries.iter().for_each(|entry| block.add(&entry.key, entry.seqno, entry.kind, &entry.value));
-        let handle = block.finish(|contents| put(contents, 0));
+        let mut contents = block.finish(<[u8]>::to_vec);
+        let restarts = contents.len() - 8;
+        contents[restarts..restarts + 4].copy_from_slice(&parts.restart.to_le_bytes());
+        let handle = put(&contents, 0);
         index.push((&last.key, last.seqno), next.as_deref(), handle.len);
     }
     let filter = put(&Filter::build(&parts.hashes, 20).expect("bits").encode(), 0);
@@ -61,12 +66,13 @@ fn write(dir: &Path, parts: &Parts) {
 fn verify_sees_what_single_checksums_cannot() {
     // Catches a verify that only reads: it would pass a table whose keys cannot be found, or that counts wrong.
     type Change = fn(&mut Parts);
-    let cases: [(&str, Change); 8] = [
+    let cases: [(&str, Change); 9] = [
         ("entry not after the one before it", |parts| parts.blocks[0].swap(0, 1)),
         ("entry not after the fence of the block before", |parts| parts.blocks[1][0].key = b"d".to_vec()),
         ("entry after its block's fence", |parts| parts.fences[0].0 = value("c", 1, "")),
         ("entry not after the fence of the block before", |parts| parts.fences[0].0 = value("f", 2, "")),
         ("entry whose key the filter denies", |parts| parts.hashes.truncate(3)),
+        ("expected a restart at every 16th entry", |parts| parts.restart = 6),
         ("properties: expected", |parts| parts.properties.tombstones = 1),
         ("properties: expected", |parts| parts.properties.keys = 3),
         ("properties: expected", |parts| parts.properties.largest = b"z".to_vec()),
