@@ -1,16 +1,22 @@
-//! The bodies of the fuzz targets: any bytes are read as a list of operations, which a table and an ordinary map both
-//! carry out. The bodies panic where the two differ, and return what they met: operations, and how they were refused.
+//! The bodies of the fuzz targets: any bytes are read as a list of operations, which a table, or the engine, and an ordinary
+//! map both carry out; or as damage to a file of a database. The bodies panic where the two differ, and return what they
+//! met: operations, and how they ended.
 //!
 //! They are plain functions, so a test replays every committed input on a stable compiler.
 
+mod damage;
+mod engine;
 mod input;
 mod limits;
 mod memtable;
 mod record;
+mod seal;
 mod skiplist;
 
 use std::collections::BTreeSet;
 
+pub use damage::{log_replay, manifest, table_block, table_filter, table_footer, table_index};
+pub use engine::{EngineOp, engine_ops};
 pub use memtable::{MemtableOp, memtable_ops};
 pub use skiplist::{SkipListOp, skiplist_ops};
 
@@ -21,4 +27,14 @@ pub type Met = BTreeSet<String>;
 pub type Body = fn(&[u8]) -> Met;
 
 /// Every target: its name and its body.
-pub const TARGETS: [(&str, Body); 2] = [("skiplist_ops", skiplist_ops), ("memtable_ops", memtable_ops)];
+pub const TARGETS: [(&str, Body); 9] = [
+    ("skiplist_ops", skiplist_ops),
+    ("memtable_ops", memtable_ops),
+    ("engine_ops", engine_ops),
+    ("log_replay", log_replay),
+    ("table_block", table_block),
+    ("table_filter", table_filter),
+    ("table_index", table_index),
+    ("table_footer", table_footer),
+    ("manifest", manifest),
+];

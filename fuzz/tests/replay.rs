@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use fuzz::{Body, MemtableOp, Met, SkipListOp, TARGETS, memtable_ops, skiplist_ops};
+use fuzz::{Body, EngineOp, MemtableOp, Met, SkipListOp, TARGETS, memtable_ops, skiplist_ops};
 
 /// What all inputs of a target meet together.
 fn replay(target: &str, body: Body) -> Met {
@@ -66,8 +66,64 @@ fn memtable_corpus_replays_and_meets_every_operation_and_refusal() {
     assert_eq!(replay("memtable_ops", memtable_ops), met(operations, &refusals));
 }
 
+/// Catches an engine that departs from a map across reopens, kills and power cuts, and a corpus that reaches less.
+#[test]
+fn engine_corpus_replays_and_meets_every_operation_and_ending() {
+    let endings = [
+        "Close: nothing lost",
+        "Drop: nothing lost",
+        "Kill: nothing lost",
+        "PowerCut: buffered writes lost",
+        "PowerCut: nothing lost",
+    ];
+    let operations = EngineOp::ALL.iter().map(|op| format!("{op:?}"));
+    assert_eq!(replay("engine_ops", fuzz::engine_ops), met(operations, &endings));
+}
+
+/// Damaged files: what each target's inputs lead to, with right checksums over the damage and without.
+const DAMAGED: [(&str, Body, &[&str]); 6] = [
+    ("log_replay", fuzz::log_replay, &["not sealed: other contents", "sealed: corruption", "sealed: other contents"]),
+    (
+        "table_block",
+        fuzz::table_block,
+        &[
+            "not sealed: reads fail, verify says so",
+            "sealed: harmless",
+            "sealed: other contents",
+            "sealed: reads fail, verify says so",
+            "sealed: verify finds something",
+        ],
+    ),
+    (
+        "table_filter",
+        fuzz::table_filter,
+        &["not sealed: corruption", "sealed: corruption", "sealed: harmless", "sealed: verify finds something"],
+    ),
+    (
+        "table_index",
+        fuzz::table_index,
+        &["not sealed: corruption", "sealed: corruption", "sealed: harmless", "sealed: verify finds something"],
+    ),
+    (
+        "table_footer",
+        fuzz::table_footer,
+        &["not sealed: corruption", "sealed: corruption", "sealed: harmless", "sealed: unsupported version"],
+    ),
+    ("manifest", fuzz::manifest, &["not sealed: corruption", "sealed: corruption", "sealed: harmless"]),
+];
+
+/// Catches a decoder that panics, a wrong value that nothing tells of, and a corpus that does not get past the checksums.
+#[test]
+fn damage_corpora_replay_and_meet_every_outcome() {
+    let changes = ["copy", "flip", "set", "set to an end", "zeros"].map(str::to_owned);
+    for (target, body, outcomes) in DAMAGED {
+        assert_eq!(replay(target, body), met(changes.iter().cloned(), outcomes), "{target}");
+    }
+}
+
 /// Catches a target that no test replays.
 #[test]
 fn every_target_has_a_test() {
-    assert_eq!(TARGETS.map(|(target, _)| target), ["skiplist_ops", "memtable_ops"]);
+    let tested = ["skiplist_ops", "memtable_ops", "engine_ops"].into_iter().chain(DAMAGED.map(|(target, ..)| target));
+    assert!(TARGETS.iter().map(|(target, _)| *target).eq(tested));
 }

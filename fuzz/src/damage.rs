@@ -1,0 +1,212 @@
+//! Files of a small database with damaged bytes, with and without right checksums over them. Whatever the bytes, nothing
+//! panics, and what fails is a typed error; without right checksums nothing wrong is read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use mini_engine::fs::{Disk, FileSystem, MemFs};
+use mini_engine::{Compression, Db, Durability, Error, WriteBatch};
+
+use crate::Met;
+use crate::input::Input;
+use crate::seal::{Part, places, seal};
+
+const DIR: &str = "/db";
+const KEYS: usize = 9;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A sound database and every state that it went through.
+struct Base {
+    disk: Disk,
+    states: Vec<Map>,
+}
+
+/// Replay of a damaged log.
+pub fn log_replay(input: &[u8]) -> Met {
+    damaged(Part::Log, input)
+}
+
+/// A damaged data block of a table.
+pub fn table_block(input: &[u8]) -> Met {
+    damaged(Part::Block, input)
+}
+
+/// A damaged filter of a table.
+pub fn table_filter(input: &[u8]) -> Met {
+    damaged(Part::Filter, input)
+}
+
+/// A damaged index of a table.
+pub fn table_index(input: &[u8]) -> Met {
+    damaged(Part::Index, input)
+}
+
+/// Damaged properties, or a damaged footer, of a table.
+pub fn table_footer(input: &[u8]) -> Met {
+    damaged(if input.first().is_some_and(|byte| byte % 4 == 3) { Part::Properties } else { Part::Footer }, input)
+}
+
+/// A damaged manifest.
+pub fn manifest(input: &[u8]) -> Met {
+    damaged(Part::Manifest, input)
+}
+
+fn open(mem: &MemFs, compression: Compression) -> Result<Db, Error> {
+    let builder = Db::builder(DIR).memtable_bytes(64 << 10).block_bytes(512).l0_trigger(100).cache_bytes(0);
+    builder.compression(compression).file_system(Arc::new(mem.clone())).open()
+}
+
+fn key(n: usize) -> Vec<u8> {
+    format!("key{n}").into_bytes()
+}
+
+/// Two tables, a manifest with an edit for each, a log behind them.
+fn base(compression: Compression) -> Base {
+    let mem = MemFs::default();
+    let db = open(&mem, compression).expect("a sound disk");
+    let mut states = vec![Map::new()];
+    for n in 0..36 {
+        let mut state = states[n].clone();
+        let mut batch = WriteBatch::new();
+        let (set, value) = (key(n % KEYS), vec![b'a' + n as u8 % 26; 10 + 7 * (n % 9)]);
+        batch.insert(&set, &value).expect("within limits");
+        state.insert(set, value);
+        if n % 4 == 0 {
+            batch.remove(key((n + 2) % KEYS)).expect("within limits");
+            state.remove(&key((n + 2) % KEYS));
+        }
+        db.write(batch, Durability::Buffered).expect("a sound disk");
+        states.push(state);
+        if n == 13 || n == 27 {
+            db.flush().expect("a sound disk");
+        }
+    }
+    drop(db);
+    Base { disk: mem.disk(), states }
+}
+
+fn bases() -> &'static [(Compression, Base)] {
+    static BASES: OnceLock<Vec<(Compression, Base)>> = OnceLock::new();
+    BASES.get_or_init(|| {
+        let kinds = [Compression::None, Compression::Lz4, Compression::Zstd { level: 3 }];
+        kinds.map(|compression| (compression, base(compression))).into()
+    })
+}
+
+/// The file of `part`, and its number.
+fn file_of(part: Part, mem: &MemFs) -> (PathBuf, u64) {
+    let names = mem.read_dir(Path::new(DIR)).expect("a directory");
+    let wanted = |name: &&std::ffi::OsString| {
+        let name = name.to_string_lossy();
+        match part {
+            Part::Log => name.ends_with(".log"),
+            Part::Manifest => name.starts_with("MANIFEST"),
+            Part::Block | Part::Filter | Part::Index | Part::Properties | Part::Footer => name.ends_with(".sst"),
+        }
+    };
+    let name = names.iter().rfind(wanted).expect("each kind is there").to_string_lossy().into_owned();
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    (PathBuf::from(DIR).join(name), digits.parse().expect("a number"))
+}
+
+/// Damages `part` of a database as `input` says, and reads all of it.
+fn damaged(part: Part, input: &[u8]) -> Met {
+    let mut input = Input::new(input);
+    let sealed = !input.byte().is_multiple_of(4);
+    let (compression, base) = &bases()[usize::from(input.byte()) % bases().len()];
+    let mem = MemFs::on(base.disk.clone());
+    let (path, number) = file_of(part, &mem);
+    let mut bytes = base.disk.read(&path).expect("there").to_vec();
+    let places = places(part, &bytes);
+    let place = places[usize::from(input.byte()) % places.len()].clone();
+    let mut met = Met::new();
+    while !input.is_empty() && met.len() < 40 {
+        let at = place.start + (usize::from(input.byte()) << 8 | usize::from(input.byte())) % place.len();
+        met.insert(change(&mut bytes[..place.end], at, &mut input).to_owned());
+    }
+    if sealed {
+        seal(part, &mut bytes, place, number);
+    }
+    let file = mem.open_write(&path).expect("there");
+    file.write_all_at(&bytes, 0).expect("room");
+    let outcome = read_all(&mem, *compression, base, (!sealed).then_some(part));
+    met.insert(format!("{}: {outcome}", if sealed { "sealed" } else { "not sealed" }));
+    met
+}
+
+/// Makes one change at `at`.
+fn change(bytes: &mut [u8], at: usize, input: &mut Input<'_>) -> &'static str {
+    match input.byte() % 5 {
+        0 => {
+            bytes[at] ^= 1 << (input.byte() % 8);
+            "flip"
+        }
+        1 => {
+            bytes[at] = input.byte();
+            "set"
+        }
+        2 => {
+            bytes[at] = input.choose(&[0, 1, 0x7f, 0x80, 0xff]);
+            "set to an end"
+        }
+        3 => {
+            let end = bytes.len().min(at + 1 + usize::from(input.byte() % 12));
+            bytes[at..end].fill(0);
+            "zeros"
+        }
+        _ => {
+            let from = usize::from(input.byte()) % bytes.len();
+            let len = (usize::from(input.byte()) % 24).min(bytes.len() - at.max(from));
+            bytes.copy_within(from..from + len, at);
+            "copy"
+        }
+    }
+}
+
+/// How it ended. `unsealed` is the part that has wrong checksums.
+fn read_all(mem: &MemFs, compression: Compression, base: &Base, unsealed: Option<Part>) -> &'static str {
+    let db = match open(mem, compression) {
+        Ok(db) => db,
+        Err(error) => return refusal(&error),
+    };
+    let problems = db.verify().expect("open").problems;
+    assert!(problems.iter().all(|problem| !refusal(problem).is_empty()));
+    let mut found = Map::new();
+    let mut failed = None;
+    for entry in db.iter() {
+        match entry {
+            Ok((key, value)) => drop(found.insert(key.to_vec(), value.to_vec())),
+            Err(error) => failed = Some(refusal(&error)),
+        }
+    }
+    db.iter().rev().filter_map(Result::err).for_each(|error| failed = Some(refusal(&error)));
+    for n in 0..KEYS {
+        if let Err(error) = db.get(key(n)) {
+            failed = Some(refusal(&error));
+        }
+    }
+    let whole = base.states.last() == Some(&found);
+    if unsealed.is_some() && failed.is_none() {
+        let prefix = unsealed == Some(Part::Log) && base.states.contains(&found);
+        let reported = whole || !db.recovery().findings().is_empty();
+        assert!((whole || prefix) && reported, "wrong, and nothing says so: {:?}", db.recovery());
+    }
+    match (failed, problems.is_empty()) {
+        (Some(_), false) => "reads fail, verify says so",
+        (Some(_), true) => panic!("reads fail with {failed:?}, and verify finds nothing"),
+        (None, false) => "verify finds something",
+        (None, true) if whole => "harmless",
+        (None, true) => "other contents",
+    }
+}
+
+/// The name of a typed error of a file.
+fn refusal(error: &Error) -> &'static str {
+    match error {
+        Error::Corruption { file, .. } if file.starts_with(DIR) => "corruption",
+        Error::UnsupportedVersion { file, .. } if file.starts_with(DIR) => "unsupported version",
+        other => panic!("damage is answered by {other}"),
+    }
+}

@@ -1,0 +1,120 @@
+//! Puts checksums over damaged bytes, so that they get past the first check and the decoders behind it are asked. Written
+//! from `docs/src/formats.md` alone, which it thereby checks.
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The part of a file that a target damages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Log,
+    Block,
+    Filter,
+    Index,
+    Properties,
+    Footer,
+    Manifest,
+}
+
+const FOOTER_LEN: usize = 80;
+const LOG_HEADER_LEN: usize = 40;
+const LOG_FRAME_HEADER_LEN: usize = 48;
+const MANIFEST_HEADER_LEN: usize = 32;
+const MANIFEST_FRAME_HEADER_LEN: usize = 16;
+
+fn seed<const N: usize>(place: [u64; N]) -> u64 {
+    place.iter().fold(N as u64, |seed, part| xxh3_64_with_seed(&part.to_le_bytes(), seed))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// The places of `part` in a sound file, each with a checksum of its own.
+pub(crate) fn places(part: Part, file: &[u8]) -> Vec<Range<usize>> {
+    let frames = |header: usize, len: fn(&[u8], usize) -> usize| {
+        let mut places = Vec::new();
+        let mut at = header;
+        while at < file.len() {
+            let end = at + len(file, at);
+            places.push(at..end);
+            at = end.next_multiple_of(8);
+        }
+        places
+    };
+    let footer = file.len().saturating_sub(FOOTER_LEN);
+    let block = |field: usize| {
+        let start = u64_at(file, footer + field) as usize;
+        start..start + u64_at(file, footer + field + 8) as usize
+    };
+    match part {
+        Part::Log => frames(LOG_HEADER_LEN, |file, at| LOG_FRAME_HEADER_LEN + u32_at(file, at + 4)),
+        Part::Manifest => frames(MANIFEST_HEADER_LEN, |file, at| MANIFEST_FRAME_HEADER_LEN + u32_at(file, at)),
+        Part::Footer => std::iter::once(footer..file.len()).collect(),
+        Part::Filter => std::iter::once(block(0)).collect(),
+        Part::Index => std::iter::once(block(16)).collect(),
+        Part::Properties => std::iter::once(block(32)).collect(),
+        // All data blocks as one place would have one checksum; the first alone is what a read of the first keys meets.
+        Part::Block => std::iter::once(0..first_block_end(file, block(16))).collect(),
+    }
+}
+
+/// The end of the first data block: the length in the first fence of the index, which must be stored uncompressed.
+fn first_block_end(file: &[u8], index: Range<usize>) -> usize {
+    let mut at = index.start + 4;
+    let mut varint = || {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            value |= usize::from(file[at] & 0x7f) << shift;
+            shift += 7;
+            at += 1;
+            if file[at - 1] < 0x80 {
+                return value;
+            }
+        }
+    };
+    let key = varint();
+    // The key's bytes are plain ASCII here, each of them a varint of its own.
+    // Then the seqno, then the length.
+    (0..key + 1).fold(0, |_, _| varint());
+    varint()
+}
+
+/// Makes the checksums of `place` right for the bytes that stand there now. `number` is the file's.
+pub(crate) fn seal(part: Part, file: &mut [u8], place: Range<usize>, number: u64) {
+    let (start, offset) = (place.start, place.start as u64);
+    // A length that was damaged counts, if the file has so many bytes.
+    let end_of = |file: &[u8], header: usize, len: usize| Some(start + header + len).filter(|&end| end <= file.len());
+    match part {
+        Part::Log => {
+            let seed = seed([number, u64_at(file, 24), offset]);
+            let end = end_of(file, LOG_FRAME_HEADER_LEN, u32_at(file, start + 4)).unwrap_or(place.end);
+            put(file, start + 40, xxh3_64_with_seed(&file[start + LOG_FRAME_HEADER_LEN..end], seed));
+            put_low(file, start, xxh3_64_with_seed(&file[start + 4..start + LOG_FRAME_HEADER_LEN], seed));
+        }
+        Part::Manifest => {
+            let end = end_of(file, MANIFEST_FRAME_HEADER_LEN, u32_at(file, start)).unwrap_or(place.end);
+            put_low(file, start + 4, xxh3_64_with_seed(&file[start..start + 4], seed([number, offset, 0])));
+            let payload = &file[start + MANIFEST_FRAME_HEADER_LEN..end];
+            put(file, start + 8, xxh3_64_with_seed(payload, seed([number, offset])));
+        }
+        Part::Footer => put(file, start + 64, xxh3_64_with_seed(&file[start..start + 64], seed([number, offset]))),
+        Part::Block | Part::Filter | Part::Index | Part::Properties => {
+            put(file, place.end - 8, xxh3_64_with_seed(&file[start..place.end - 8], seed([number, offset])));
+        }
+    }
+}
+
+fn put(file: &mut [u8], at: usize, sum: u64) {
+    file[at..at + 8].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The low half.
+fn put_low(file: &mut [u8], at: usize, sum: u64) {
+    file[at..at + 4].copy_from_slice(&(sum as u32).to_le_bytes());
+}
