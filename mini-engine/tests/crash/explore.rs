@@ -101,7 +101,9 @@ pub(crate) struct Explorer {
     script: Script,
     lie: Lie,
     effort: Effort,
-    random: Random,
+    /// What is drawn at the places of the run. Each place draws for itself, so that one whose threads took turns in another
+    /// way does not change what is drawn at the next.
+    seed: u64,
     pub(crate) counts: Counts,
 }
 
@@ -134,7 +136,7 @@ pub(crate) fn explore(shape: Shape, seed: u64, lie: Lie, effort: Effort) -> Resu
 
 impl Explorer {
     pub(crate) fn new(script: Script, lie: Lie, effort: Effort, seed: u64) -> Explorer {
-        Explorer { script, lie, effort, random: Random(seed), counts: Counts::default() }
+        Explorer { script, lie, effort, seed, counts: Counts::default() }
     }
 
     /// Cuts a record that was made on an empty disk, at those of its places that `is_wanted` names.
@@ -144,7 +146,8 @@ impl Explorer {
         batches: &[Batch],
         is_wanted: &dyn Fn(usize) -> bool,
     ) -> Result<(), String> {
-        self.cut_all(&Disk::default(), (record, is_wanted), batches, Progress::default(), 0)
+        let random = Random(self.seed);
+        self.cut_all(&Disk::default(), (record, is_wanted), batches, Progress::default(), 0, &random)
     }
 
     /// Cuts before each operation of `record`, which was made on `disk`, and after the last, where that is wanted.
@@ -155,6 +158,7 @@ impl Explorer {
         batches: &[Batch],
         mut progress: Progress,
         depth: u32,
+        random: &Random,
     ) -> Result<(), String> {
         let mut disk = disk.clone();
         for (at, step) in record.iter().enumerate() {
@@ -167,35 +171,38 @@ impl Explorer {
             };
             if is_wanted(at) {
                 let struck = Struck { disk: &disk, batches, progress, depth };
-                self.cut(&struck, Some(operation)).map_err(|what| format!("{what}\n{}", around(record, at)))?;
+                self.cut(&struck, Some(operation), random.at(at))
+                    .map_err(|what| format!("{what}\n{}", around(record, at)))?;
             }
             disk.apply(operation).expect("possible on the disk that it was recorded on");
         }
         let struck = Struck { disk: &disk, batches, progress, depth };
-        self.cut(&struck, None).map_err(|what| format!("{what}\n{}", around(record, record.len())))
+        self.cut(&struck, None, random.at(record.len()))
+            .map_err(|what| format!("{what}\n{}", around(record, record.len())))
     }
 
     /// Lets all crashes strike before `next`.
-    fn cut(&mut self, struck: &Struck<'_>, next: Option<&Operation>) -> Result<(), String> {
+    fn cut(&mut self, struck: &Struck<'_>, next: Option<&Operation>, mut random: Random) -> Result<(), String> {
         let draws = if struck.disk.is_durable() || struck.depth > 0 { 1 } else { self.effort.draws };
         for _ in 0..draws {
-            let seed = self.random.next();
+            let seed = random.next();
             let (left, losses) = struck.disk.after_power_cut(seed);
             self.counts.note(losses);
-            self.crash(struck, next, &left, Crash::Power).map_err(|what| format!("power cut {seed}: {what}"))?;
+            self.crash(struck, next, (&left, Crash::Power), random.at(1))
+                .map_err(|what| format!("power cut {seed}: {what}"))?;
         }
-        if struck.depth > 0 && !self.random.one_in(4) {
+        if struck.depth > 0 && !random.one_in(4) {
             return Ok(());
         }
-        self.crash(struck, next, struck.disk, Crash::Kill).map_err(|what| format!("kill: {what}"))
+        self.crash(struck, next, (struck.disk, Crash::Kill), random.at(1)).map_err(|what| format!("kill: {what}"))
     }
 
     fn crash(
         &mut self,
         struck: &Struck<'_>,
         next: Option<&Operation>,
-        left: &Disk,
-        crash: Crash,
+        (left, crash): (&Disk, Crash),
+        random: Random,
     ) -> Result<(), String> {
         self.counts.points += 1;
         self.counts.kills += u64::from(crash == Crash::Kill);
@@ -203,11 +210,16 @@ impl Explorer {
         let on = |thread: &str| u64::from(next.is_some_and(|next| next.thread().contains(thread)));
         self.counts.cut_flushes += on("flush");
         self.counts.cut_merges += on("merge");
-        self.recover(struck, left, crash)
+        self.recover(struck, (left, crash), random)
     }
 
     /// Opens what is left, judges it, goes on with it, and perhaps cuts all that again.
-    fn recover(&mut self, struck: &Struck<'_>, left: &Disk, crash: Crash) -> Result<(), String> {
+    fn recover(
+        &mut self,
+        struck: &Struck<'_>,
+        (left, crash): (&Disk, Crash),
+        mut random: Random,
+    ) -> Result<(), String> {
         let Progress { begun, acknowledged, synced } = struck.progress;
         let mem = MemFs::on(left.clone());
         mem.record();
@@ -221,20 +233,21 @@ impl Explorer {
         let goes_on = |error| format!("it takes no more writes: {error}");
         for synced in [false, true, false] {
             let number = run.batches.len() as u64 + 1;
-            let origin = self.random.next();
-            run.write(&batch(self.script.shape, number, origin, &mut self.random), synced).map_err(goes_on)?;
+            let origin = random.next();
+            run.write(&batch(self.script.shape, number, origin, &mut random), synced).map_err(goes_on)?;
         }
         run.settle(|| false);
         judge(run.db(), &run.batches, found + 3, found + 3)?;
         run.db.take();
-        if struck.depth >= self.effort.depth || !self.random.one_in(self.effort.nested_one_in) {
+        if struck.depth >= self.effort.depth || !random.one_in(self.effort.nested_one_in) {
             return Ok(());
         }
         // A power cut leaves nothing unsynced: recovery finds the same again, however often it is cut. After a kill
         // only what was synced before is sure until the open has returned.
         let sure = if crash == Crash::Power { found } else { synced.min(found) };
         let progress = Progress { begun: found, acknowledged: found, synced: sure };
-        let nested = self.cut_all(left, (&mem.take_record(), &|_| true), &run.batches, progress, struck.depth + 1);
+        let record = mem.take_record();
+        let nested = self.cut_all(left, (&record, &|_| true), &run.batches, progress, struck.depth + 1, &random);
         nested.map_err(|what| format!("{what}\nin the recovery from a {crash:?} crash after {:?}", struck.progress))
     }
 

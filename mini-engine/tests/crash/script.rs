@@ -23,6 +23,11 @@ impl Random {
         x ^ x >> 31
     }
 
+    /// A generator for the `n`-th of what this one draws for.
+    pub(crate) fn at(&self, n: usize) -> Random {
+        Random(Random(self.0 ^ (n as u64) << 32).next())
+    }
+
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
