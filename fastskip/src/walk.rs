@@ -13,8 +13,9 @@ const NEWEST: u64 = u64::MAX;
 /// Sorts behind, or is, the last version of its key.
 const OLDEST: u64 = 0;
 
-/// Steps after which a walk counts as a long one.
-const LONG: u32 = 16;
+/// Steps after which a walk is worth looking ahead for, and those after which it is a long one.
+const STEADY: u32 = 8;
+const LONG: u32 = 100;
 
 /// A position: on a node, or nowhere. Belongs to the list it was first moved in.
 #[derive(Debug, Clone)]
@@ -44,7 +45,11 @@ impl Walker {
 
     /// How far to look ahead.
     fn reach(&self) -> Reach {
-        if self.steps < LONG { Reach::Near } else { Reach::Far }
+        match self.steps {
+            ..STEADY => Reach::Near,
+            STEADY..LONG => Reach::Mid,
+            LONG.. => Reach::Far,
+        }
     }
 
     fn step_back(&mut self) {
@@ -105,22 +110,22 @@ impl Walker {
     /// then on may be passed over.
     #[inline]
     pub(crate) fn advance<S: Schema>(&mut self, list: &List<S>) {
-        match self.stretch.pop_front() {
-            Some(next) => self.at = next,
-            None => self.advance_past_stretch(list),
-        }
+        self.at = match self.stretch.pop_front() {
+            Some(next) => next,
+            None => self.fetch(list),
+        };
+        self.steps = (self.steps + 1).min(LONG);
     }
 
-    fn advance_past_stretch<S: Schema>(&mut self, list: &List<S>) {
-        if self.at == NIL {
-            return;
-        }
-        if self.steps < LONG {
-            self.steps += 1;
-            self.at = list.after(self.at);
-        } else {
-            list.ahead(self.at, &mut self.stretch);
-            self.at = self.stretch.pop_front().unwrap_or(NIL);
+    /// The next node, where none is left of the stretch.
+    fn fetch<S: Schema>(&mut self, list: &List<S>) -> u32 {
+        match self.reach() {
+            _ if self.at == NIL => NIL,
+            Reach::Near => list.after(self.at),
+            reach => {
+                list.ahead(self.at, reach, &mut self.stretch);
+                self.stretch.pop_front().unwrap_or(NIL)
+            }
         }
     }
 }

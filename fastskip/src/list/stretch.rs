@@ -18,27 +18,38 @@ pub(crate) struct Stretch {
     lanes: Vec<Vec<u32>>,
 }
 
-/// How many nodes to fetch.
+/// How many nodes to fetch: the longer a walk has been, the longer it is likely to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// About 16: the walk may end soon.
+    /// About 16.
     Near,
+    /// About 128.
+    Mid,
     /// Some hundreds.
     Far,
 }
 
 impl Reach {
-    /// The level whose nodes begin stretches, and the one on which a walk to them begins.
-    fn levels(self) -> (usize, usize) {
+    /// Where stretches begin, and how many of them are walked at once.
+    fn shape(self) -> Shape {
         match self {
-            Self::Near => (4, 4),
-            Self::Far => (5, 9),
+            Self::Near => Shape { level: 4, outer: 4, lanes: 1 },
+            Self::Mid => Shape { level: 4, outer: 7, lanes: 8 },
+            Self::Far => Shape { level: 5, outer: 9, lanes: 16 },
         }
     }
 }
 
-/// Stretches that are walked at once: as many as a core can have cache misses.
-const LANES: usize = 16;
+/// How stretches are cut.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    /// The level whose nodes begin them.
+    level: usize,
+    /// The level on which a walk to the first of them begins, if it is sought from behind.
+    outer: usize,
+    /// How many: no more than a core can have cache misses.
+    lanes: usize,
+}
 
 impl Stretch {
     pub(crate) fn clear(&mut self) {
@@ -67,11 +78,11 @@ impl Stretch {
 
 impl<S: Schema> List<S> {
     /// Nodes right behind the node `from`.
-    pub(crate) fn ahead(&self, from: u32, stretch: &mut Stretch) {
-        let (level, _) = Reach::Far.levels();
+    pub(crate) fn ahead(&self, from: u32, reach: Reach, stretch: &mut Stretch) {
+        let Shape { level, lanes, .. } = reach.shape();
         let mut starts = vec![from];
         let mut next = self.next_on(level, from);
-        while next != NIL && starts.len() < LANES {
+        while next != NIL && starts.len() < lanes {
             starts.push(next);
             next = self.next(next, level);
         }
@@ -101,26 +112,26 @@ impl<S: Schema> List<S> {
 
     /// The nodes right before `target`. Expected O(log n), and O(1) for each of them.
     pub(crate) fn before(&self, target: Target<'_>, reach: Reach, stretch: &mut Stretch) {
-        let (inner, outer) = reach.levels();
+        let shape = reach.shape();
         let mut finger = Finger::<S>::new(self.storage(), target, self.levels() - 1);
         let (mut from, mut start) = (HEAD, HEAD);
         loop {
             finger.walk();
-            if finger.level() == outer {
+            if finger.level() == shape.outer {
                 from = finger.node();
             }
-            if finger.level() == inner {
+            if finger.level() == shape.level {
                 start = finger.node();
             }
             if !finger.descend() {
-                return self.up_to(from, start, finger.node(), inner, stretch);
+                return self.up_to(from, start, finger.node(), shape, stretch);
             }
         }
     }
 
     /// The last nodes of the list.
     pub(crate) fn last(&self, reach: Reach, stretch: &mut Stretch) {
-        let (inner, outer) = reach.levels();
+        let shape = reach.shape();
         let (mut from, mut start, mut at) = (HEAD, HEAD, HEAD);
         for level in (0..self.levels()).rev() {
             loop {
@@ -130,25 +141,25 @@ impl<S: Schema> List<S> {
                 }
                 at = next;
             }
-            if level == outer {
+            if level == shape.outer {
                 from = at;
             }
-            if level == inner {
+            if level == shape.level {
                 start = at;
             }
         }
-        self.up_to(from, start, at, inner, stretch);
+        self.up_to(from, start, at, shape, stretch);
     }
 
-    /// The nodes up to `last`. On `level`, `from` comes first, and `start` is the last one not behind `last`.
-    fn up_to(&self, from: u32, start: u32, last: u32, level: usize, stretch: &mut Stretch) {
+    /// The nodes up to `last`. On the shape's level, `from` comes first, and `start` is the last one not behind `last`.
+    fn up_to(&self, from: u32, start: u32, last: u32, shape: Shape, stretch: &mut Stretch) {
         let mut starts = vec![from];
         let mut at = from;
         while at != start {
-            at = self.next(at, level);
+            at = self.next(at, shape.level);
             starts.push(at);
         }
-        let starts = &starts[starts.len().saturating_sub(LANES)..];
+        let starts = &starts[starts.len().saturating_sub(shape.lanes)..];
         self.walk(starts, NIL, last, stretch);
         // The head is no node.
         stretch.taken = usize::from(starts[0] == HEAD);
