@@ -151,11 +151,13 @@ impl<'a, S: Schema> Pass<'a, S> {
         room: &mut impl Room,
         mut done: impl FnMut(usize, Result<Outcome, InsertError>),
     ) {
-        let mut group = Group::new();
+        // Large, and not needed by batches of one.
+        let mut group = None;
         let mut from = 0;
         while from < count {
             let until = (from + GROUP).min(count);
             if until - from > 1 && self.list.is_large() && !self.is_next(draft(from).target()) {
+                let group = group.get_or_insert_with(Group::new);
                 group.locate(self.list, (from..until).map(|index| draft(index).target()));
                 for (index, place) in (from..until).zip(group.places()) {
                     let outcome = match place {
