@@ -66,6 +66,28 @@ impl Shared {
 }
 
 /// A file system in memory. Clones share their disk.
+///
+/// ```
+/// # fn main() -> mini_engine::Result<()> {
+/// use std::sync::Arc;
+///
+/// use mini_engine::fs::MemFs;
+/// use mini_engine::{Db, Durability, WriteBatch};
+///
+/// let fs = MemFs::default();
+/// let db = Db::builder("/db").file_system(Arc::new(fs.clone())).open()?;
+/// let mut batch = WriteBatch::new();
+/// batch.insert("apple", "red")?;
+/// db.write(batch, Durability::Synced)?;
+/// db.insert("banana", "yellow")?;
+///
+/// // The seed decides what becomes of the banana; the apple was synced.
+/// let (left, _losses) = fs.disk().after_power_cut(7);
+/// let db = Db::builder("/db").file_system(Arc::new(MemFs::on(left))).open()?;
+/// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct MemFs {
     shared: Arc<Mutex<Shared>>,
