@@ -112,7 +112,7 @@ fn zipfian() -> Shape {
 
 /// The subjects named, and every skip list among the peers.
 fn against_skip_lists(shape: Shape, subjects: &[Subject], workloads: &[Workload]) -> Cell {
-    let is_peer = |subject: &Subject| subject.role() == Role::SkipListPeer && subject.is_worth(&shape);
+    let is_peer = |subject: &Subject| subject.role() == Role::SkipListPeer && subject.holds(&shape);
     let peers = Subject::ALL.into_iter().filter(is_peer);
     Cell::new(shape, &[subjects, &peers.collect::<Vec<_>>()].concat(), workloads)
 }

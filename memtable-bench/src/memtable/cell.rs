@@ -17,10 +17,9 @@ pub(crate) struct Cell {
 
 impl Cell {
     /// The cell of this shape in which all that is named does all that is named. Where nothing is named, it is all that has
-    /// something to do with the rest and does not take too long over it.
+    /// something to do with the rest and does not take for ever over it.
     pub(crate) fn new(shape: Shape, subjects: &[Subject], workloads: &[Workload]) -> Self {
-        let able =
-            |subject: &Subject| subject.is_worth(&shape) && (workloads.is_empty() || can_any(*subject, workloads));
+        let able = |subject: &Subject| subject.holds(&shape) && (workloads.is_empty() || can_any(*subject, workloads));
         let subjects = match subjects {
             [] => Subject::ALL.into_iter().filter(able).collect(),
             named => named.to_vec(),
@@ -49,7 +48,8 @@ impl Cell {
             return Err(format!("subject {} can do none of the workloads", idle.name()));
         }
         if let Some(small) = self.subjects.iter().find(|subject| !subject.holds(&self.shape)) {
-            return Err(format!("{} entries do not fit in a table of subject {}", self.shape.entries, small.name()));
+            let (entries, name) = (self.shape.entries, small.name());
+            return Err(format!("{entries} entries are too many for subject {name}: its inserts take O(n)"));
         }
         let undone = |workload: &&Workload| !self.subjects.iter().any(|subject| subject.can(**workload));
         self.workloads

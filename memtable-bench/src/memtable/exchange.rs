@@ -16,7 +16,7 @@ use super::round::Outcome;
 use super::shape::Shape;
 use super::subjects::Subject;
 use super::workload::Workload;
-use crate::process;
+use crate::process::{self, Failed};
 
 /// The hidden command that runs a round.
 pub(crate) const ROUND: &str = "memtable-round";
@@ -36,8 +36,8 @@ pub(crate) struct RoundArgs {
 ///
 /// # Errors
 /// Why there is no outcome.
-pub(crate) fn run_in_process(cell: &Cell, subject: Subject) -> Result<Outcome, String> {
-    let program = env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+pub(crate) fn run_in_process(cell: &Cell, subject: Subject) -> Result<Outcome, Failed> {
+    let program = env::current_exe().map_err(|error| Failed::Because(format!("cannot find this program: {error}")))?;
     let workloads: Vec<_> = cell.workloads.iter().map(|workload| workload.name()).collect();
     let mut command = Command::new(program);
     command
@@ -46,7 +46,7 @@ pub(crate) fn run_in_process(cell: &Cell, subject: Subject) -> Result<Outcome, S
         .args(cell.shape.arguments())
         .stdin(Stdio::null());
     let answer = process::run(&mut command, cell.shape.patience())?;
-    decode(&answer).ok_or_else(|| format!("expected samples, found {:?}", answer.trim()))
+    decode(&answer).ok_or_else(|| Failed::Because(format!("expected samples, found {:?}", answer.trim())))
 }
 
 /// The line that answers.

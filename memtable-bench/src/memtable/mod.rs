@@ -33,10 +33,13 @@ pub(crate) use subjects::{Role, Subject};
 pub(crate) use table::{Heading, Table};
 pub(crate) use workload::Workload;
 
+use round::Outcome;
+
 use crate::failure::Failure;
 use crate::goals;
 use crate::host;
 use crate::output::print;
+use crate::process::Failed;
 use crate::progress::Progress;
 use crate::rounds::interleaved;
 
@@ -57,8 +60,10 @@ pub(crate) fn measure(plan: &Plan, show: impl Fn(&Measured) -> Result<(), Failur
     print(&Heading(&document).to_string())?;
     let progress = Progress::new(plan.turns());
     for cell in &plan.cells {
+        let mut given_up = Vec::new();
+        let run = |subject| exchange::run_in_process(cell, subject);
         let results = interleaved(&cell.subjects, plan.rounds, |subject| {
-            progress.during(subject.name(), || exchange::run_in_process(cell, subject))
+            progress.during(subject.name(), || turn(subject, &mut given_up, run))
         });
         let measured = Measured::new(cell, &results);
         progress.aside(|| show(&measured))?;
@@ -67,6 +72,23 @@ pub(crate) fn measure(plan: &Plan, show: impl Fn(&Measured) -> Result<(), Failur
     }
     progress.finish();
     Ok(document)
+}
+
+/// Runs a round of `subject`, unless an earlier one did not end: each such round costs all the patience there is.
+fn turn(
+    subject: Subject,
+    given_up: &mut Vec<Subject>,
+    run: impl FnOnce(Subject) -> Result<Outcome, Failed>,
+) -> Result<Outcome, String> {
+    if given_up.contains(&subject) {
+        return Err("not run, since an earlier round did not end".into());
+    }
+    run(subject).map_err(|failed| {
+        if let Failed::Overdue(_) = failed {
+            given_up.push(subject);
+        }
+        failed.to_string()
+    })
 }
 
 fn write(document: &Document, path: &Path) -> Result<(), Failure> {
@@ -100,6 +122,21 @@ pub(crate) mod testing;
 mod tests {
     use super::*;
     use crate::keys::KeySet;
+
+    #[test]
+    fn a_subject_that_did_not_end_is_not_waited_for_again() {
+        // Catches a run that waits ten minutes in each of its rounds for a subject that hangs.
+        use std::time::Duration;
+        let mut given_up = Vec::new();
+        let crash = |_| Err(Failed::Because("signal: 11".into()));
+        let hang = |_| Err(Failed::Overdue(Duration::from_secs(9)));
+        assert_eq!(turn(Subject::Skl, &mut given_up, crash), Err("signal: 11".into()));
+        assert_eq!(turn(Subject::Skl, &mut given_up, hang), Err("did not end within 9 s".into()));
+        let never = |_| -> Result<Outcome, Failed> { panic!("it was given up") };
+        let refusal = turn(Subject::Skl, &mut given_up, never).expect_err("given up");
+        assert!(refusal.contains("not run"), "{refusal}");
+        assert_eq!(turn(Subject::Memtable, &mut given_up, crash), Err("signal: 11".into()));
+    }
 
     #[test]
     fn only_the_published_crate_may_fail() {

@@ -3,8 +3,7 @@
 //! given back, and there is nothing to look for.
 //!
 //! No setting helps its inserts: 0.22.17 (as 0.21.2) searches each level from the head on, level 0 too, in place of going on from
-//! where the level above ended, so an insert takes O(n). Its lookups do not. So it takes no part in large tables unless it
-//! is named.
+//! where the level above ended, so an insert takes O(n). Its lookups do not. So it takes part in small tables only.
 
 use skl::Arena;
 use skl::dynamic::Builder;
@@ -22,15 +21,15 @@ const HEAD: usize = 64 << 10;
 
 pub(crate) struct SklList(SkipMap);
 
-/// What fills the arena, if a round has no writes but its first.
-pub(super) fn bytes(shape: &Shape) -> u128 {
-    (shape.source().longest() + shape.value_len + NODE) as u128 * shape.entries as u128
+/// What a round fills of the arena: half as much again as its first insert, for mixed workloads.
+fn bytes(shape: &Shape) -> usize {
+    HEAD + (shape.source().longest() + shape.value_len + NODE) * shape.entries * 3 / 2
 }
 
 impl Insert for SklList {
     fn new(shape: &Shape) -> Self {
-        // Half as much again for what mixed workloads write. Offsets have 32 bits.
-        let capacity = (bytes(shape) * 3 / 2 + HEAD as u128).try_into().unwrap_or(u32::MAX);
+        // Offsets have 32 bits; values of a megabyte would need more, and the round says that they were not stored.
+        let capacity = bytes(shape).try_into().unwrap_or(u32::MAX);
         match Builder::new().with_capacity(capacity).with_freelist(Freelist::None).alloc() {
             Ok(map) => Self(map),
             // The round ends with this message, as with any other crash of a peer.
