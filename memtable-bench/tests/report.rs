@@ -67,7 +67,9 @@ fn the_page_holds_every_plot_and_needs_no_other_file() {
     for name in ["compared-insert", "growth-random-get", "threads-mixed"] {
         assert!(out.join(format!("{name}.svg")).is_file(), "{name}");
     }
-    for said in ["<b>M10</b>", "not measured", "InlineSkipList", "Not optimised", "memtable-batch"] {
+    for said in
+        ["<b>M10</b>", "not measured", "InlineSkipList", "How often writers met", "Not optimised", "memtable-batch"]
+    {
         assert!(page.contains(said) || (said == "Not optimised" && !cfg!(debug_assertions)), "{said}");
     }
 }
@@ -93,7 +95,8 @@ fn scaling_prints_what_is_shared_and_how_threads_fare() {
     let subjects = "memtable,memtable-batch,crossbeam-skiplist";
     let printed =
         done(&["scaling", "--entries", "500", "--rounds", "1", "--subjects", subjects, "--json", text(&json)]);
-    for said in ["insert hot", "seed of heights and length", "16 thr.", "Millions of operations a second"] {
+    for said in ["insert hot", "seed of heights and length", "16 thr.", "Millions of operations a second", "failed CAS"]
+    {
         assert!(printed.contains(said), "{said}: {printed}");
     }
     done(&["report", "--readme", text(&json)]);

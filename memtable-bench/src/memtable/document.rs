@@ -134,6 +134,15 @@ impl Measured {
         Some(self.figure(subject, workload)?.ns_per_operation?.median)
     }
 
+    /// Failed compare-and-swaps for each insert of `subject`, in the mean over its rounds, if it counts them: too rare for a
+    /// median.
+    pub(crate) fn cas_failures_per_insert(&self, subject: Subject) -> Option<f64> {
+        let outcomes = self.rounds.iter().filter(|turn| turn.subject == subject).filter_map(Turn::outcome);
+        let failures: Vec<_> = outcomes.filter_map(|outcome| outcome.cas_failures).collect();
+        let inserts = failures.len() * self.shape.entries;
+        (inserts > 0).then(|| failures.iter().sum::<u64>() as f64 / inserts as f64)
+    }
+
     /// How many rounds of `subject` failed, and why the first of them did.
     pub(crate) fn failures(&self, subject: Subject) -> Option<(usize, &str)> {
         let mut reasons = self.rounds.iter().filter(|turn| turn.subject == subject).filter_map(Turn::failure);
@@ -143,6 +152,13 @@ impl Measured {
 }
 
 impl Turn {
+    fn outcome(&self) -> Option<&Outcome> {
+        match &self.came_to {
+            CameTo::Outcome(outcome) => Some(outcome),
+            CameTo::Failure { .. } => None,
+        }
+    }
+
     fn failure(&self) -> Option<&str> {
         match &self.came_to {
             CameTo::Outcome(_) => None,
@@ -175,7 +191,7 @@ mod tests {
 
     fn outcome(ns: u64) -> Outcome {
         let samples = vec![Sample { workload: Workload::Insert, operations: 10, ns }];
-        Outcome { samples, memory: Memory { payload: 9, resident: Some(20), used: None } }
+        Outcome { samples, memory: Memory { payload: 9, resident: Some(20), used: None }, cas_failures: Some(ns / 100) }
     }
 
     fn document() -> Document {
@@ -204,6 +220,15 @@ mod tests {
         assert_eq!(read.cells[0].failures(Subject::FastskipPublished), Some((1, "signal: 11")));
         assert_eq!(read.cells[0].failures(Subject::Memtable), None);
         assert_eq!(read.cells[0].nanos(Subject::Memtable, Workload::Insert), Some(15.0));
+    }
+
+    #[test]
+    fn failed_swaps_are_counted_over_the_rounds_that_ended() {
+        // Catches rounds that crashed counted as rounds without a failure. Ten entries: 1 and 2 failures, then 3 in one round.
+        let cell = &document().cells[0];
+        assert_eq!(cell.cas_failures_per_insert(Subject::Memtable), Some(0.15));
+        assert_eq!(cell.cas_failures_per_insert(Subject::FastskipPublished), Some(0.3));
+        assert_eq!(cell.cas_failures_per_insert(Subject::Skl), None);
     }
 
     #[test]

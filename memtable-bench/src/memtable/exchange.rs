@@ -71,7 +71,7 @@ mod tests {
         // Catches a name or a unit that the two sides spell differently.
         let samples = Workload::ALL.map(|workload| Sample { workload, operations: 7, ns: 12_345 }).to_vec();
         let memory = Memory { payload: 1, resident: None, used: Some(3) };
-        let outcome = Outcome { samples, memory };
+        let outcome = Outcome { samples, memory, cas_failures: Some(0) };
         let answer = answer(&outcome).expect("an answer");
         assert_eq!((answer.lines().count(), decode(&answer)), (1, Some(outcome)));
     }

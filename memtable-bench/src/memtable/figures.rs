@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn outcome(samples: Vec<Sample>) -> Outcome {
-        Outcome { samples, memory: Memory::default() }
+        Outcome { samples, memory: Memory::default(), cas_failures: None }
     }
 
     fn rounds_of(workload: Workload, nanos: &[u64]) -> Rounds {
@@ -156,7 +156,7 @@ mod tests {
         // Catches payload counted as overhead, and the growth of a process taken for that of a tiny table.
         let memory = |payload, resident, used| {
             let memory = Memory { payload, resident, used };
-            vec![Ok(Outcome { samples: Vec::new(), memory })]
+            vec![Ok(Outcome { samples: Vec::new(), memory, cas_failures: None })]
         };
         let results = [
             (Subject::Memtable, memory(10 << 20, Some(11 << 20), Some((10 << 20) + 2800))),

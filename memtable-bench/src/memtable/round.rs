@@ -30,6 +30,8 @@ use crate::resident;
 pub(crate) struct Outcome {
     pub(crate) samples: Vec<Sample>,
     pub(crate) memory: Memory,
+    /// Compare-and-swaps that failed while the table was filled, if it counts them.
+    pub(crate) cas_failures: Option<u64>,
 }
 
 /// What the clock said of one workload.
@@ -80,7 +82,7 @@ pub(crate) fn run(subject: Subject, shape: Shape, workloads: &[Workload]) -> Res
         Subject::Hashmap => round.unordered::<LockedHashMap>(),
         Subject::Vec => round.append_and_sort(),
     }?;
-    Ok(Outcome { samples: round.samples, memory: round.memory })
+    Ok(Outcome { samples: round.samples, memory: round.memory, cas_failures: round.cas_failures })
 }
 
 struct Round<'a> {
@@ -89,6 +91,7 @@ struct Round<'a> {
     input: Input,
     samples: Vec<Sample>,
     memory: Memory,
+    cas_failures: Option<u64>,
 }
 
 /// What kinds of tables do, one workload after the other.
@@ -153,7 +156,8 @@ impl Round<'_> {
 /// What all workloads have in common.
 impl<'a> Round<'a> {
     fn new(shape: Shape, workloads: &'a [Workload]) -> Self {
-        Self { shape, workloads, input: Input::new(&shape), samples: Vec::new(), memory: Memory::default() }
+        let input = Input::new(&shape);
+        Self { shape, workloads, input, samples: Vec::new(), memory: Memory::default(), cas_failures: None }
     }
 
     /// Makes and fills a table.
@@ -164,6 +168,7 @@ impl<'a> Round<'a> {
         let grown = |before: u64| Some(resident::peak()?.saturating_sub(before));
         self.memory =
             Memory { payload: self.input.payload(), resident: before.and_then(grown), used: table.memory_used() };
+        self.cas_failures = table.cas_failures();
         self.record(Workload::Insert, self.shape.entries as u64, time);
         Ok(table)
     }

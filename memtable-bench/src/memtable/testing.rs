@@ -16,7 +16,7 @@ pub(crate) fn measured(cell: &Cell, nanos: impl Fn(Subject) -> f64, beyond: Opti
         let able = cell.workloads.iter().filter(|&&workload| subject.can(workload));
         let samples = able.map(|&workload| Sample { workload, operations: OPERATIONS, ns }).collect();
         let used = beyond.map(|beyond| PAYLOAD + (beyond * cell.shape.entries as f64) as u64);
-        Outcome { samples, memory: Memory { payload: PAYLOAD, resident: used, used } }
+        Outcome { samples, memory: Memory { payload: PAYLOAD, resident: used, used }, cas_failures: None }
     };
     let results: Vec<_> = cell.subjects.iter().map(|&subject| (subject, vec![Ok(outcome(subject))])).collect();
     Measured::new(cell, &results)

@@ -4,8 +4,8 @@ use super::book::Book;
 use super::sections::Section;
 use super::svg::{class, escaped, style};
 use crate::goals::{self, Check, GOALS, verdict, word};
-use crate::memtable::{Document, Shape, Workload};
-use crate::numbers::nanos;
+use crate::memtable::{Access, Document, Role, Shape, Subject, Workload};
+use crate::numbers::{grouped, nanos};
 use crate::scaling::{SHARING, Sharing, Writes};
 
 const STYLE: &str = include_str!("page.css");
@@ -51,6 +51,7 @@ pub(super) fn html(book: &Book, sections: &[Section]) -> String {
         sections.iter().map(section).collect(),
         goals_table(&checks),
         sharing(),
+        meetings(book),
         context(),
         failures(book),
         provenance(book),
@@ -188,6 +189,32 @@ fn sharing() -> String {
     )
 }
 
+/// How often writers met: a row for each number of threads that was measured.
+fn meetings(book: &Book) -> String {
+    let own: Vec<_> = Subject::ALL.into_iter().filter(|subject| subject.role() == Role::Own).collect();
+    let row = |shape: &Shape| {
+        let cell = book.find(shape, Workload::Insert)?;
+        let failures: Vec<_> = own.iter().map(|&subject| cell.cas_failures_per_insert(subject)).collect();
+        let show = |each: &Option<f64>| each.map_or_else(|| "–".into(), |each| format!("{:.1}", each * 1e6));
+        let cells: String = failures.iter().map(|each| format!("<td class=\"n\">{}</td>", show(each))).collect();
+        let known = failures.iter().any(Option::is_some);
+        known.then(|| format!("<tr><td>{} threads</td>{cells}</tr>\n", shape.threads))
+    };
+    let shapes = book.threads(Access::Uniform);
+    let rows: String = shapes.iter().filter(|shape| shape.threads > 1).filter_map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let names: String = own.iter().map(|subject| format!("<th class=\"n\">{}</th>", subject.name())).collect();
+    let entries = grouped(shapes.first().map_or(0, |shape| shape.entries));
+    format!(
+        "<section>\n<h2>How often writers met</h2>\n<p>Links that another thread changed between a writer's look and its \
+         compare-and-swap, for a million inserts of random keys into a table of {entries}, in the mean over all \
+         rounds.</p>\n<div class=\"scroll\"><table>\n<thead><tr><th></th>{names}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
+         </table></div>\n</section>\n"
+    )
+}
+
 /// RocksDB's list is no crate. Its figures are not of this run, so they are in no plot and no ratio.
 fn context() -> String {
     "<section>\n<h2>For context: RocksDB's InlineSkipList</h2>\n<p>Measured apart, as a C++ program on another 2-core x86-64 machine \
@@ -201,7 +228,7 @@ fn context() -> String {
 }
 
 fn failures(book: &Book) -> String {
-    let item = |(subject, failed, ran, reason): (crate::memtable::Subject, usize, usize, &str)| {
+    let item = |(subject, failed, ran, reason): (Subject, usize, usize, &str)| {
         format!("<li>{}: {failed} of {ran} rounds failed; the first with: {}</li>\n", subject.name(), escaped(reason))
     };
     let items: String = book.failures().into_iter().map(item).collect();

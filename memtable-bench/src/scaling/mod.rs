@@ -1,5 +1,5 @@
-//! The command `scaling`: what few cores can show of many. Writes to shared cache lines by reading the sources, then time
-//! on more and more threads and memory by measuring.
+//! The command `scaling`: what few cores can show of many. Writes to shared cache lines by reading the sources; then, by
+//! measuring, time and failed compare-and-swaps on more and more threads, and memory.
 
 mod sharing;
 
@@ -20,7 +20,7 @@ use crate::output::print;
 const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
 const WORKLOADS: [Workload; 3] = [Workload::Insert, Workload::Get, Workload::GetMany];
 
-/// Show what scales: shared-line writes an operation, time on 1 to 16 threads, memory an entry
+/// Show what scales: shared-line writes an operation, time and failed CAS on 1 to 16 threads, memory
 #[derive(Debug, Args)]
 pub(crate) struct ScalingArgs {
     /// Keys to store; 100K and 3M are numbers
@@ -58,7 +58,7 @@ fn able(subjects: &[Subject]) -> Vec<Workload> {
     WORKLOADS.into_iter().filter(can).collect()
 }
 
-/// Millions of operations a second on each number of threads, as text.
+/// Throughput and failed CAS on each number of threads, as text.
 struct Threads<'a>(&'a Document);
 
 impl Display for Threads<'_> {
@@ -66,27 +66,37 @@ impl Display for Threads<'_> {
         let cores = self.0.machine.cores;
         writeln!(f, "\nMillions of operations a second; more than {cores} threads share {cores} cores here.")?;
         for workload in WORKLOADS {
-            write!(f, "\n{:<20}", workload.name())?;
-            self.0.cells.iter().try_for_each(|cell| write!(f, " {:>11}", format!("{} thr.", cell.shape.threads)))?;
-            writeln!(f)?;
-            for subject in Subject::ALL {
-                self.row(subject, workload, f)?;
-            }
+            let rate = |cell: &Measured, subject| cell.nanos(subject, workload).map(|nanos| 1000.0 / nanos);
+            self.rows(workload.name(), rate, 2, f)?;
         }
-        Ok(())
+        writeln!(f, "\nLinks that another thread changed between a writer's look and its CAS, for a million inserts.")?;
+        let failures = |cell: &Measured, subject| cell.cas_failures_per_insert(subject).map(|each| each * 1e6);
+        self.rows("failed CAS", failures, 1, f)
     }
 }
 
 impl Threads<'_> {
-    fn row(&self, subject: Subject, workload: Workload, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = |cell: &Measured| cell.nanos(subject, workload).map(|nanos| 1000.0 / nanos);
-        let rates: Vec<_> = self.0.cells.iter().map(rate).collect();
-        if rates.iter().all(Option::is_none) {
-            return Ok(());
+    /// A row for each subject of which `figure` is known in any cell.
+    fn rows(
+        &self,
+        title: &str,
+        figure: impl Fn(&Measured, Subject) -> Option<f64>,
+        digits: usize,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        write!(f, "\n{title:<20}")?;
+        self.0.cells.iter().try_for_each(|cell| write!(f, " {:>11}", format!("{} thr.", cell.shape.threads)))?;
+        writeln!(f)?;
+        for subject in Subject::ALL {
+            let figures: Vec<_> = self.0.cells.iter().map(|cell| figure(cell, subject)).collect();
+            if figures.iter().any(Option::is_some) {
+                write!(f, "  {:<18}", subject.name())?;
+                let show =
+                    |figure: Option<f64>| figure.map_or_else(|| "-".into(), |figure| format!("{figure:.digits$}"));
+                figures.into_iter().try_for_each(|figure| write!(f, " {:>11}", show(figure)))?;
+                writeln!(f)?;
+            }
         }
-        write!(f, "  {:<18}", subject.name())?;
-        let show = |rate: Option<f64>| rate.map_or_else(|| "-".into(), |rate| format!("{rate:.2}"));
-        rates.into_iter().try_for_each(|rate| write!(f, " {:>11}", show(rate)))?;
-        writeln!(f)
+        Ok(())
     }
 }

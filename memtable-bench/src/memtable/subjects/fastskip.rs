@@ -29,6 +29,10 @@ impl Insert for FastskipList {
     fn memory_used(&self) -> Option<u64> {
         Some(self.0.memory_usage() as u64)
     }
+
+    fn cas_failures(&self) -> Option<u64> {
+        Some(self.0.stats().cas_failures as u64)
+    }
 }
 
 impl Insert for BatchedList {
@@ -48,6 +52,10 @@ impl Insert for BatchedList {
 
     fn memory_used(&self) -> Option<u64> {
         Some(self.0.memory_usage() as u64)
+    }
+
+    fn cas_failures(&self) -> Option<u64> {
+        Some(self.0.stats().cas_failures as u64)
     }
 }
 

@@ -47,6 +47,10 @@ impl Insert for OneByOneMemtable {
     fn memory_used(&self) -> Option<u64> {
         Some(self.0.memory_usage() as u64)
     }
+
+    fn cas_failures(&self) -> Option<u64> {
+        Some(self.0.stats().cas_failures as u64)
+    }
 }
 
 impl Insert for BatchedMemtable {
@@ -69,6 +73,10 @@ impl Insert for BatchedMemtable {
 
     fn memory_used(&self) -> Option<u64> {
         Some(self.0.memory_usage() as u64)
+    }
+
+    fn cas_failures(&self) -> Option<u64> {
+        Some(self.0.stats().cas_failures as u64)
     }
 }
 

@@ -53,6 +53,11 @@ pub(crate) trait Insert: Sync {
     fn memory_used(&self) -> Option<u64> {
         None
     }
+
+    /// How often a compare-and-swap found its link changed by another thread, if the table counts it.
+    fn cas_failures(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A table that finds keys.
