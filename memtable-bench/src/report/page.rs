@@ -208,9 +208,9 @@ fn meetings(book: &Book) -> String {
     let names: String = own.iter().map(|subject| format!("<th class=\"n\">{}</th>", subject.name())).collect();
     let entries = grouped(shapes.first().map_or(0, |shape| shape.entries));
     format!(
-        "<section>\n<h2>How often writers met</h2>\n<p>Links that another thread changed between a writer's look and its \
-         compare-and-swap, for a million inserts of random keys into a table of {entries}, in the mean over all \
-         rounds.</p>\n<div class=\"scroll\"><table>\n<thead><tr><th></th>{names}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
+        "<section>\n<h2>How often writers met</h2>\n<p>Links that changed between a writer's look and its \
+         compare-and-swap: by another thread, or by an earlier entry of the same batch. For a million inserts of random \
+         keys into a table of {entries}, in the mean over all rounds.</p>\n<div class=\"scroll\"><table>\n<thead><tr><th></th>{names}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
          </table></div>\n</section>\n"
     )
 }

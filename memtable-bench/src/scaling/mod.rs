@@ -69,7 +69,11 @@ impl Display for Threads<'_> {
             let rate = |cell: &Measured, subject| cell.nanos(subject, workload).map(|nanos| 1000.0 / nanos);
             self.rows(workload.name(), rate, 2, f)?;
         }
-        writeln!(f, "\nLinks that another thread changed between a writer's look and its CAS, for a million inserts.")?;
+        writeln!(
+            f,
+            "\nLinks that changed between a writer's look and its CAS, for a million inserts: by another thread,"
+        )?;
+        writeln!(f, "or by an earlier entry of the same batch.")?;
         let failures = |cell: &Measured, subject| cell.cas_failures_per_insert(subject).map(|each| each * 1e6);
         self.rows("failed CAS", failures, 1, f)
     }

@@ -54,7 +54,7 @@ pub(crate) trait Insert: Sync {
         None
     }
 
-    /// How often a compare-and-swap found its link changed by another thread, if the table counts it.
+    /// How often a compare-and-swap found its link changed since the writer looked, if the table counts it.
     fn cas_failures(&self) -> Option<u64> {
         None
     }
