@@ -20,6 +20,7 @@ mod resident;
 mod rounds;
 mod scaling;
 mod statistics;
+mod warm;
 mod zipf;
 
 use std::process::ExitCode;

@@ -24,6 +24,7 @@ use super::subjects::{
 };
 use super::workload::Workload;
 use crate::resident;
+use crate::warm;
 
 /// What one round came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +163,7 @@ impl<'a> Round<'a> {
 
     /// Makes and fills a table.
     fn fill<T: Insert>(&mut self) -> Result<T, String> {
+        warm::touch(self.shape.table_memory().try_into().unwrap_or(usize::MAX));
         let before = resident::start();
         let table = T::new(&self.shape);
         let time = self.insert(&table)?;

@@ -73,15 +73,19 @@ impl Shape {
         Source { set: self.keys, len: self.key_len, entries: self.entries }
     }
 
+    /// An estimate from above of what the filled table takes, in bytes.
+    pub(crate) fn table_memory(&self) -> u128 {
+        (self.source().longest() as u128 + self.value_len as u128 + TABLE_OVERHEAD) * self.entries as u128
+    }
+
     /// An estimate from above of what a round needs, in bytes.
     pub(crate) fn memory(&self) -> u128 {
         let key = self.source().longest() as u128;
-        let table = key + self.value_len as u128 + TABLE_OVERHEAD;
         // The keys to store, those to look up, each with where it ends; the order to compare with, and what an ordered
         // read has to yield.
         let input = 2 * (key + 8) + 40;
         // Mixed workloads make half as many entries again, and have keys of their own.
-        (3 * table / 2 + input + key) * self.entries as u128
+        3 * self.table_memory() / 2 + (input + key) * self.entries as u128
     }
 
     /// When to give a round up for hung: far more than the slowest subject needs.
