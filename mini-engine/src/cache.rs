@@ -13,13 +13,16 @@ use crate::metrics::Counters;
 
 type BlockId = (u64, u64);
 
+/// Memory that a block costs beside its bytes: the reference count and what the allocator adds, 24 bytes; key, pointer, links
+/// and a place in the table of the cache, 72. So many tiny blocks cannot exceed the budget unseen.
+const ENTRY_BYTES: u64 = 96;
+
 #[derive(Clone)]
 struct ByBytes;
 
 impl Weighter<BlockId, Arc<[u8]>> for ByBytes {
     fn weight(&self, _: &BlockId, block: &Arc<[u8]>) -> u64 {
-        // The entry itself costs memory too, so that many tiny blocks cannot exceed the budget unseen.
-        block.len() as u64 + 64
+        block.len() as u64 + ENTRY_BYTES
     }
 }
 
@@ -42,6 +45,11 @@ impl BlockCache {
         let counter = if block.is_some() { &self.counters.cache_hits } else { &self.counters.cache_misses };
         counter.add(1);
         block
+    }
+
+    /// Bytes of memory that the cached blocks take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.blocks.weight()
     }
 
     /// Keeps a block, unless it is larger than the cache can hold.

@@ -57,6 +57,18 @@ pub enum Error {
         /// The newest version that can be read.
         supported: u32,
     },
+    /// The file uses something that a newer version of the engine has brought: a compression, a policy.
+    #[error("{} uses {what} {found}, this build knows up to {supported}", file.display())]
+    Unsupported {
+        /// The file.
+        file: PathBuf,
+        /// What the number names, as a noun: `"block compression"`.
+        what: &'static str,
+        /// The number in the file.
+        found: u32,
+        /// The greatest number that is known.
+        supported: u32,
+    },
     /// An earlier failure to write or sync made the database read-only; a reopen tells what is durable.
     #[error("the database is read-only since an earlier failure: {cause}")]
     ReadOnly {

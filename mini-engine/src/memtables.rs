@@ -37,13 +37,15 @@ impl LoggedMemtable {
         Ok(LoggedMemtable { table, log })
     }
 
-    /// The newest version of `key` that is not newer than `seqno`: a value, a tombstone (`Some(None)`), or nothing.
-    pub(crate) fn get(&self, key: &[u8], seqno: SeqNo) -> Option<Option<Slice>> {
-        match self.table.get(key, seqno) {
-            Lookup::Value(value) => Some(Some(Slice::from(value))),
-            Lookup::Tombstone => Some(None),
-            Lookup::Absent => None,
-        }
+    /// The newest version of `key` that is not newer than `seqno`: a value, of which `take` takes what it needs, a
+    /// tombstone (`Some(None)`), or nothing.
+    pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
+        found(self.table.get(key, seqno), take)
+    }
+
+    /// As `get` for each of `keys`, with copies of the values. Their searches go on side by side.
+    pub(crate) fn get_many(&self, keys: &[&[u8]], seqno: SeqNo) -> impl Iterator<Item = Option<Option<Slice>>> {
+        self.table.get_many(keys, seqno).into_iter().map(|lookup| found(lookup, |value| Slice::from(value)))
     }
 
     /// An iterator over all versions, which keeps the memtable alive.
@@ -55,6 +57,14 @@ impl LoggedMemtable {
 impl std::fmt::Debug for LoggedMemtable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LoggedMemtable").field("log", &self.log).field("entries", &self.table.len()).finish()
+    }
+}
+
+fn found<T>(lookup: Lookup<'_>, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
+    match lookup {
+        Lookup::Value(value) => Some(Some(take(value))),
+        Lookup::Tombstone => Some(None),
+        Lookup::Absent => None,
     }
 }
 
@@ -147,11 +157,11 @@ mod tests {
     fn a_tombstone_is_told_from_an_absent_key() {
         // Catches a removed key looked for in older tables, where its old value still is.
         let memtable = memtable();
-        assert_eq!(memtable.get(b"a", 9), Some(None));
-        assert_eq!(memtable.get(b"a", 1), None);
-        assert_eq!(memtable.get(b"b", 2).unwrap().as_deref(), Some(&b"old"[..]));
-        assert_eq!(memtable.get(b"b", 9).unwrap().as_deref(), Some(&b"new"[..]));
-        assert_eq!(memtable.get(b"c", 9), None);
+        assert_eq!(memtable.get(b"a", 9, <[u8]>::to_vec), Some(None));
+        assert_eq!(memtable.get(b"a", 1, <[u8]>::to_vec), None);
+        assert_eq!(memtable.get(b"b", 2, <[u8]>::to_vec).unwrap().as_deref(), Some(&b"old"[..]));
+        assert_eq!(memtable.get(b"b", 9, <[u8]>::to_vec).unwrap().as_deref(), Some(&b"new"[..]));
+        assert_eq!(memtable.get(b"c", 9, <[u8]>::to_vec), None);
     }
 
     #[test]

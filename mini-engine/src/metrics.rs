@@ -40,6 +40,8 @@ pub(crate) struct Counters {
     pub(crate) gets: Counter,
     /// Table reads that a filter made unnecessary.
     pub(crate) filter_negatives: Counter,
+    /// Table reads that a filter let pass and that found nothing.
+    pub(crate) filter_false_positives: Counter,
     /// Data blocks read from files.
     pub(crate) block_reads: Counter,
     pub(crate) cache_hits: Counter,
@@ -63,10 +65,12 @@ impl Counters {
             stall_time: Duration::from_nanos(self.stall_nanos.get()),
             gets: self.gets.get(),
             filter_negatives: self.filter_negatives.get(),
+            filter_false_positives: self.filter_false_positives.get(),
             block_reads: self.block_reads.get(),
             cache_hits: self.cache_hits.get(),
             cache_misses: self.cache_misses.get(),
             levels,
+            ..Metrics::default()
         }
     }
 }
@@ -101,12 +105,19 @@ pub struct Metrics {
     pub gets: u64,
     /// Table reads that a filter made unnecessary.
     pub filter_negatives: u64,
+    /// Table reads that a filter let pass and that found nothing: false positives, and keys whose every version in the
+    /// table is newer than the snapshot that was read.
+    pub filter_false_positives: u64,
     /// Data blocks read from files.
     pub block_reads: u64,
     /// Data blocks found in the cache.
     pub cache_hits: u64,
     /// Data blocks looked for in the cache in vain.
     pub cache_misses: u64,
+    /// Bytes of memory that the cached data blocks take now.
+    pub cache_bytes: u64,
+    /// Bytes of memory that the filters and indexes of the open tables take now, beside the cache: they are never evicted.
+    pub table_memory_bytes: u64,
     /// Tables and bytes of each level, level 0 first.
     pub levels: Vec<LevelMetrics>,
 }
@@ -145,6 +156,7 @@ mod tests {
             &counters.block_reads,
             &counters.cache_hits,
             &counters.cache_misses,
+            &counters.filter_false_positives,
         ];
         for (counter, n) in all.iter().zip(1..) {
             counter.add(n);
@@ -167,7 +179,9 @@ mod tests {
             block_reads: 14,
             cache_hits: 15,
             cache_misses: 16,
+            filter_false_positives: 17,
             levels: levels.clone(),
+            ..Metrics::default()
         };
         assert_eq!(counters.snapshot(levels), expected);
     }

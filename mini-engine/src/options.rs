@@ -21,6 +21,18 @@ pub enum Compression {
     },
 }
 
+impl Compression {
+    fn validate(&self) -> Result<()> {
+        match *self {
+            Self::Zstd { level } if !ZSTD_LEVEL.contains(&level) => {
+                let (low, high) = ZSTD_LEVEL.into_inner();
+                Err(out_of_range("compression zstd level", i128::from(level), low.to_string(), high.to_string()))
+            }
+            Self::None | Self::Lz4 | Self::Zstd { .. } => Ok(()),
+        }
+    }
+}
+
 /// The options of a database, set by chaining; `Options::default()` suits an ordinary machine.
 ///
 /// ```
@@ -37,7 +49,8 @@ pub struct Options {
     pub(crate) l0_trigger: usize,
     pub(crate) block_bytes: usize,
     pub(crate) filter_bits_per_key: u32,
-    pub(crate) compression: Compression,
+    /// By level; the last one for all deeper levels too. Not empty once validated.
+    pub(crate) compression: Vec<Compression>,
     pub(crate) cache_bytes: u64,
     pub(crate) durability: Durability,
     pub(crate) create_if_missing: bool,
@@ -51,7 +64,7 @@ impl Default for Options {
             l0_trigger: 4,
             block_bytes: 4096,
             filter_bits_per_key: 10,
-            compression: Compression::Lz4,
+            compression: vec![Compression::None, Compression::None, Compression::Lz4],
             cache_bytes: 32 << 20,
             durability: Durability::Buffered,
             create_if_missing: true,
@@ -65,6 +78,7 @@ const L0_TRIGGER: RangeInclusive<u64> = 1..=1000;
 const BLOCK_BYTES: RangeInclusive<u64> = 512..=64 << 10;
 const FILTER_BITS_PER_KEY: RangeInclusive<u64> = 0..=32;
 const CACHE_BYTES: RangeInclusive<u64> = 0..=1 << 50;
+const COMPRESSION_LEVELS: RangeInclusive<u64> = 1..=8;
 const ZSTD_LEVEL: RangeInclusive<i32> = 1..=22;
 
 impl Options {
@@ -100,10 +114,23 @@ impl Options {
         self
     }
 
-    /// How data blocks are compressed. Default [`Compression::Lz4`].
-    pub fn compression(mut self, compression: Compression) -> Self {
-        self.compression = compression;
+    /// How data blocks are compressed, on every level alike. See [`Options::compression_per_level`].
+    pub fn compression(self, compression: Compression) -> Self {
+        self.compression_per_level([compression])
+    }
+
+    /// How data blocks are compressed on each level: the first for level 0, the last for its level and all below.
+    /// Tables that are there already keep theirs until a merge rewrites them. Default none on levels 0 and 1, which are
+    /// small and soon rewritten, and [`Compression::Lz4`] below; 1 to 8 levels.
+    pub fn compression_per_level(mut self, levels: impl Into<Vec<Compression>>) -> Self {
+        self.compression = levels.into();
         self
+    }
+
+    /// How data blocks of `level` are compressed.
+    pub(crate) fn compression_at(&self, level: usize) -> Compression {
+        let own = self.compression.get(level).or(self.compression.last());
+        own.copied().unwrap_or_default()
     }
 
     /// Bytes of data blocks kept in memory, decompressed. Default 32 MiB; 0 to 1 PiB.
@@ -136,19 +163,14 @@ impl Options {
             ("block_bytes", self.block_bytes as u64, BLOCK_BYTES),
             ("filter_bits_per_key", u64::from(self.filter_bits_per_key), FILTER_BITS_PER_KEY),
             ("cache_bytes", self.cache_bytes, CACHE_BYTES),
+            ("compression_per_level (levels)", self.compression.len() as u64, COMPRESSION_LEVELS),
         ];
         for (name, value, range) in checks {
             if !range.contains(&value) {
                 return Err(out_of_range(name, i128::from(value), range.start().to_string(), range.end().to_string()));
             }
         }
-        match self.compression {
-            Compression::Zstd { level } if !ZSTD_LEVEL.contains(&level) => {
-                let (low, high) = ZSTD_LEVEL.into_inner();
-                Err(out_of_range("compression zstd level", i128::from(level), low.to_string(), high.to_string()))
-            }
-            Compression::None | Compression::Lz4 | Compression::Zstd { .. } => Ok(()),
-        }
+        self.compression.iter().try_for_each(Compression::validate)
     }
 }
 
@@ -173,6 +195,14 @@ mod tests {
             (d().filter_bits_per_key(33), "filter_bits_per_key", "33", "0 to 32"),
             (d().cache_bytes(u64::MAX), "cache_bytes", "18446744073709551615", "0 to 1125899906842624"),
             (d().compression(Compression::Zstd { level: -1 }), "zstd level", "-1", "1 to 22"),
+            (
+                d().compression_per_level([Compression::None, Compression::Zstd { level: 23 }]),
+                "zstd level",
+                "23",
+                "1 to 22",
+            ),
+            (d().compression_per_level([]), "compression_per_level", "0", "1 to 8"),
+            (d().compression_per_level([Compression::Lz4; 9]), "compression_per_level", "9", "1 to 8"),
         ];
         for (options, name, value, range) in cases {
             let Err(Error::InvalidArgument(text)) = options.validate() else { panic!("{name} = {value} was accepted") };
@@ -180,6 +210,15 @@ mod tests {
             assert!(text.contains(&format!("is {value}:")), "{text}");
             assert!(text.contains(range), "{text}");
         }
+    }
+
+    #[test]
+    fn the_last_compression_given_is_that_of_all_deeper_levels() {
+        // Catches a list that is read from the bottom up, or a level past its end that gets the default.
+        let zstd = Compression::Zstd { level: 3 };
+        let options = Options::default().compression_per_level([Compression::None, zstd]);
+        assert_eq!([0, 1, 2, 7].map(|level| options.compression_at(level)), [Compression::None, zstd, zstd, zstd]);
+        assert_eq!(Options::default().compression(zstd).compression_at(0), zstd);
     }
 
     #[test]
@@ -199,6 +238,7 @@ mod tests {
                 .l0_trigger(1000)
                 .block_bytes(65_536)
                 .filter_bits_per_key(32),
+            d().compression_per_level([Compression::Lz4; 8]),
             d().compression(Compression::Zstd { level: 22 }).durability(Durability::Synced).create_if_missing(false),
         ];
         for options in cases {

@@ -15,7 +15,7 @@ use crate::iter::{EntryIter, MergeIter};
 use crate::manifest::FileNumbers;
 use crate::metrics::Counters;
 use crate::options::Options;
-use crate::table::{self, Table, TableMeta};
+use crate::table::{self, Table, TableMeta, TableOptions};
 
 /// A table of a version, opened.
 #[derive(Debug, Clone)]
@@ -69,7 +69,8 @@ impl TableStore {
         cancel: &AtomicBool,
     ) -> Result<Written> {
         let number = self.numbers.allocate()?;
-        let mut builder = table::Builder::new(&self.fs, &self.dir, number, &self.options)?;
+        let options = TableOptions::at_level(&self.options, 0);
+        let mut builder = table::Builder::new(&self.fs, &self.dir, number, options)?;
         // An error drops the builder, which removes the file.
         match copy(inputs, retention, cancel, &mut builder)? {
             Copied::All if builder.is_empty() => return Ok(discard(builder, Written::Nothing)),

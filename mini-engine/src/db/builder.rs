@@ -68,6 +68,11 @@ impl Builder {
         self.with(|options| options.compression(compression))
     }
 
+    /// See [`Options::compression_per_level`].
+    pub fn compression_per_level(self, levels: impl Into<Vec<Compression>>) -> Builder {
+        self.with(|options| options.compression_per_level(levels))
+    }
+
     /// See [`Options::cache_bytes`].
     pub fn cache_bytes(self, bytes: u64) -> Builder {
         self.with(|options| options.cache_bytes(bytes))

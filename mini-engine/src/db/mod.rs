@@ -10,6 +10,7 @@ mod cursor;
 mod directory;
 mod flush;
 mod read;
+mod read_many;
 mod recovery;
 mod registry;
 mod replay;
@@ -130,14 +131,20 @@ impl Db {
         read::get_now(&self.handle.core, key.as_ref())
     }
 
-    /// The values of `keys`, in their order, all as of one moment. Errors as of [`Db::get`].
+    /// The values of `keys`, in their order, all as of one moment.
+    ///
+    /// Cheaper than one after the other: keys are sorted and looked for together, so that their cache misses overlap
+    /// and a block that holds several of them is read once. O(n log n) for the sort beside the reads.
+    ///
+    /// # Errors
+    /// As of [`Db::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        self.snapshot().get_many(keys)
+        read::get_many_now(self.core(), &keys.into_iter().collect::<Vec<K>>())
     }
 
-    /// Whether `key` has a value. Errors as of [`Db::get`].
+    /// Whether `key` has a value, which is not copied. Errors as of [`Db::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        read::contains_now(self.core(), key.as_ref())
     }
 
     /// Sets `key` to `value`, with the durability of the options. See [`Db::write`].
@@ -258,12 +265,18 @@ impl Db {
 
     /// What the database has done since it was opened, and the size of its levels now.
     pub fn metrics(&self) -> Metrics {
-        let version = self.core().view.load().version.clone();
+        let view = self.core().view.load_full();
+        let version = &view.version;
         let level = |tables: &Vec<_>| LevelMetrics {
             tables: tables.len() as u64,
             bytes: tables.iter().map(|table: &crate::table::TableMeta| table.size).sum(),
         };
-        self.core().store.counters.snapshot(version.levels().iter().map(level).collect())
+        let store = &self.core().store;
+        Metrics {
+            cache_bytes: store.cache.bytes(),
+            table_memory_bytes: view.tables.iter().map(|open| open.table.memory_len()).sum(),
+            ..store.counters.snapshot(version.levels().iter().map(level).collect())
+        }
     }
 
     fn core(&self) -> &Arc<Core> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::read_many;
 use super::state::Core;
 use super::view::View;
 use crate::codec::key_hash;
@@ -9,15 +10,32 @@ use crate::error::Result;
 use crate::types::{Kind, SeqNo, Slice};
 
 /// The newest value of `key` in `view` that is not newer than `seqno`.
+pub(super) fn get(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Result<Option<Slice>> {
+    newest(core, view, key, seqno, |value| Slice::from(value), |value| value)
+}
+
+/// Whether there is one: as [`get`], and no value is copied.
+pub(super) fn contains(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Result<bool> {
+    Ok(newest(core, view, key, seqno, |_| (), |_| ())?.is_some())
+}
+
+/// What `copy` makes of the newest value if a memtable has it, and `share` if a table does.
 ///
 /// Sources are asked from new to old and the first that knows the key decides: every version in a source is newer than
 /// every version in the sources after it. An error of a table ends the read: going on would return an older version,
 /// or a removed one (rule 9).
-pub(super) fn get(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Result<Option<Slice>> {
+fn newest<T>(
+    core: &Core,
+    view: &View,
+    key: &[u8],
+    seqno: SeqNo,
+    copy: impl Fn(&[u8]) -> T,
+    share: impl Fn(Slice) -> T,
+) -> Result<Option<T>> {
     core.store.counters.gets.add(1);
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
     for memtable in std::iter::once(&view.active).chain(frozen) {
-        if let Some(found) = memtable.get(key, seqno) {
+        if let Some(found) = memtable.get(key, seqno, &copy) {
             return Ok(found);
         }
     }
@@ -28,7 +46,7 @@ pub(super) fn get(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Result<
             continue;
         }
         if let Some((kind, _, value)) = open.table.get(key, hash, seqno)? {
-            return Ok((kind == Kind::Value).then_some(value));
+            return Ok((kind == Kind::Value).then(|| share(value)));
         }
     }
     Ok(None)
@@ -39,6 +57,20 @@ pub(super) fn get_now(core: &Core, key: &[u8]) -> Result<Option<Slice>> {
     core.check_open()?;
     let (view, seqno) = view_first(|| core.view.load(), || core.visible());
     get(core, &view, key, seqno)
+}
+
+/// Whether `key` has a value now.
+pub(super) fn contains_now(core: &Core, key: &[u8]) -> Result<bool> {
+    core.check_open()?;
+    let (view, seqno) = view_first(|| core.view.load(), || core.visible());
+    contains(core, &view, key, seqno)
+}
+
+/// The newest values of `keys`, all as of now.
+pub(super) fn get_many_now<K: AsRef<[u8]>>(core: &Core, keys: &[K]) -> Result<Vec<Option<Slice>>> {
+    core.check_open()?;
+    let (view, seqno) = view_first(|| core.view.load(), || core.visible());
+    read_many::get_many(core, &view, keys, seqno)
 }
 
 /// A view, and the sequence number at which it is read: all that a snapshot or an iterator sees. Keeps the directory's
@@ -66,6 +98,16 @@ impl Pinned {
     /// The newest value of `key` that this sees.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
         get(&self.core, &self.view, key, self.seqno)
+    }
+
+    /// Whether `key` has a value that this sees.
+    pub(super) fn contains(&self, key: &[u8]) -> Result<bool> {
+        contains(&self.core, &self.view, key, self.seqno)
+    }
+
+    /// The newest values of `keys` that this sees.
+    pub(super) fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Slice>>> {
+        read_many::get_many(&self.core, &self.view, keys, self.seqno)
     }
 }
 

@@ -46,7 +46,10 @@ impl Failure {
 fn engine_exit_code(error: &Error) -> u8 {
     match error {
         Error::Corruption { .. } => CORRUPTION,
-        Error::InvalidArgument(_) | Error::NotADatabase { .. } | Error::UnsupportedVersion { .. } => WRONG_USE,
+        Error::InvalidArgument(_)
+        | Error::NotADatabase { .. }
+        | Error::UnsupportedVersion { .. }
+        | Error::Unsupported { .. } => WRONG_USE,
         // Locked, full, read-only and closed are all states of the storage, not of the request. So is, until its code is
         // decided here, any kind of error that the engine learns later.
         _ => IO,

@@ -64,7 +64,7 @@ fn recovered(report: &RecoveryReport) -> [Named; 7] {
     ]
 }
 
-fn counters(metrics: &Metrics) -> [Named; 16] {
+fn counters(metrics: &Metrics) -> [Named; 19] {
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
@@ -79,9 +79,12 @@ fn counters(metrics: &Metrics) -> [Named; 16] {
         ("stall_nanos", u64::try_from(metrics.stall_time.as_nanos()).unwrap_or(u64::MAX)),
         ("gets", metrics.gets),
         ("filter_negatives", metrics.filter_negatives),
+        ("filter_false_positives", metrics.filter_false_positives),
         ("block_reads", metrics.block_reads),
         ("cache_hits", metrics.cache_hits),
         ("cache_misses", metrics.cache_misses),
+        ("cache_bytes", metrics.cache_bytes),
+        ("table_memory_bytes", metrics.table_memory_bytes),
     ]
 }
 

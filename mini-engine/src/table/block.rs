@@ -89,27 +89,17 @@ fn shared_len(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// Walks the entries of one block, in both directions. After an error its position means nothing: drop it or seek.
-#[derive(Clone, Debug)]
-pub(super) struct Cursor {
-    block: Block,
+/// The parts of a block's contents.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
     /// Where the entries end and the restarts begin.
-    entries_end: usize,
-    restarts: usize,
-    /// The current entry; an empty range when the cursor is invalid.
-    entry: Range<usize>,
-    key: Vec<u8>,
-    seqno: SeqNo,
-    kind: Kind,
-    value: Range<usize>,
+    pub(super) entries_end: usize,
+    /// How many restarts there are, at least one.
+    pub(super) restarts: usize,
 }
 
-type Step<T = ()> = Result<T, Malformed>;
-
-impl Cursor {
-    /// A cursor over `block`, invalid until it is positioned. Its key buffer may come from another cursor.
-    pub(super) fn new(block: Block) -> Step<Self> {
-        let contents = block.contents();
+impl Parts {
+    pub(super) fn of(contents: &[u8]) -> Step<Self> {
         let malformed = |expected| Malformed { offset: contents.len(), expected };
         let Some((body, count)) = contents.split_last_chunk::<4>() else {
             return Err(malformed("a number of restarts"));
@@ -121,9 +111,50 @@ impl Cursor {
         if restarts == 0 || entries_end == 0 {
             return Err(malformed("an entry and a restart"));
         }
+        Ok(Self { entries_end, restarts })
+    }
+
+    /// The offset of the `index`-th restart, which lies within the entries.
+    pub(super) fn restart(&self, contents: &[u8], index: usize) -> Step<usize> {
+        let at = self.entries_end + 4 * index;
+        let bytes = contents.get(at..).and_then(<[u8]>::first_chunk::<4>);
+        let offset = bytes.map(|bytes| u32::from_le_bytes(*bytes) as usize);
+        let malformed = Malformed { offset: at, expected: "a restart within the entries" };
+        offset.filter(|&offset| offset < self.entries_end).ok_or(malformed)
+    }
+
+    /// The entry at `offset` and where it ends; the key before it has `last_key_len` bytes.
+    pub(super) fn entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Step<(Entry<'a>, usize)> {
+        let mut reader = Reader::new(contents.get(offset..self.entries_end).unwrap_or_default());
+        match decode_entry(&mut reader, last_key_len) {
+            Some(entry) => Ok((entry, offset + reader.position())),
+            None => Err(Malformed { offset: offset + reader.position(), expected: "an entry" }),
+        }
+    }
+}
+
+/// Walks the entries of one block, in both directions. After an error its position means nothing: drop it or seek.
+#[derive(Clone, Debug)]
+pub(super) struct Cursor {
+    block: Block,
+    parts: Parts,
+    /// The current entry; an empty range when the cursor is invalid.
+    entry: Range<usize>,
+    key: Vec<u8>,
+    seqno: SeqNo,
+    kind: Kind,
+    value: Range<usize>,
+}
+
+pub(super) type Step<T = ()> = Result<T, Malformed>;
+
+impl Cursor {
+    /// A cursor over `block`, invalid until it is positioned. Its key buffer may come from another cursor.
+    pub(super) fn new(block: Block) -> Step<Self> {
+        let parts = Parts::of(block.contents())?;
         let none = 0..0;
         let (key, seqno, kind) = (Vec::new(), 0, Kind::Tombstone);
-        Ok(Self { entries_end, restarts, entry: none.clone(), key, seqno, kind, value: none, block })
+        Ok(Self { parts, entry: none.clone(), key, seqno, kind, value: none, block })
     }
 
     pub(super) fn valid(&self) -> bool {
@@ -157,14 +188,14 @@ impl Cursor {
     }
 
     pub(super) fn seek_to_last(&mut self) -> Step {
-        let from = self.restart(self.restarts - 1)?;
-        self.scan_to_last_before(from, self.entries_end)
+        let from = self.restart(self.parts.restarts - 1)?;
+        self.scan_to_last_before(from, self.parts.entries_end)
     }
 
     /// Goes to the first entry at or after `(key, seqno)`, or becomes invalid.
     pub(super) fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Step {
         // The last restart whose entry is before the target, or the first restart.
-        let (mut low, mut high) = (0, self.restarts);
+        let (mut low, mut high) = (0, self.parts.restarts);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             self.jump(self.restart(middle)?)?;
@@ -198,7 +229,7 @@ impl Cursor {
     pub(super) fn prev(&mut self) -> Step {
         let current = self.entry.start;
         // The last restart before the current entry; none when it is the first.
-        let (mut low, mut high) = (0, self.restarts);
+        let (mut low, mut high) = (0, self.parts.restarts);
         while low < high {
             let middle = low + (high - low) / 2;
             if self.restart(middle)? < current { low = middle + 1 } else { high = middle }
@@ -220,13 +251,13 @@ impl Cursor {
     /// Checks that the restarts are the entries at `starts`, and that those can be read by themselves. The position means
     /// nothing afterwards.
     pub(super) fn check_restarts(&mut self, starts: &[usize]) -> Step {
-        let table = self.entries_end;
+        let table = self.parts.entries_end;
         let misplaced = |index: usize| Malformed {
             offset: table + 4 * index,
             expected: "a restart at every 16th entry and no other",
         };
-        if self.restarts != starts.len() {
-            return Err(misplaced(self.restarts));
+        if self.parts.restarts != starts.len() {
+            return Err(misplaced(self.parts.restarts));
         }
         for (index, &start) in starts.iter().enumerate() {
             if self.restart(index)? != start {
@@ -241,16 +272,8 @@ impl Cursor {
         entry_order((&self.key, self.seqno), target)
     }
 
-    fn malformed(&self, offset: usize, expected: &'static str) -> Malformed {
-        Malformed { offset, expected }
-    }
-
-    /// The offset of the `index`-th restart, which lies within the entries.
     fn restart(&self, index: usize) -> Step<usize> {
-        let at = self.entries_end + 4 * index;
-        let bytes = self.block.contents().get(at..).and_then(<[u8]>::first_chunk::<4>);
-        let offset = bytes.map(|bytes| u32::from_le_bytes(*bytes) as usize);
-        offset.filter(|&offset| offset < self.entries_end).ok_or(self.malformed(at, "a restart within the entries"))
+        self.parts.restart(self.block.contents(), index)
     }
 
     /// Goes to the entry at the restart `offset`.
@@ -271,15 +294,10 @@ impl Cursor {
     /// Decodes the entry at `offset`, whose shared bytes are those of the key that is here; invalid at the end.
     fn read_entry(&mut self, offset: usize) -> Step {
         self.entry = 0..0;
-        if offset >= self.entries_end {
+        if offset >= self.parts.entries_end {
             return Ok(());
         }
-        let contents = self.block.contents();
-        let mut reader = Reader::new(contents.get(offset..self.entries_end).unwrap_or_default());
-        let Some(read) = decode_entry(&mut reader, self.key.len()) else {
-            return Err(self.malformed(offset + reader.position(), "an entry"));
-        };
-        let end = offset + reader.position();
+        let (read, end) = self.parts.entry(self.block.contents(), offset, self.key.len())?;
         self.key.truncate(read.shared);
         self.key.extend_from_slice(read.unshared);
         self.seqno = read.seqno;
@@ -290,12 +308,15 @@ impl Cursor {
     }
 }
 
-struct Entry<'a> {
-    shared: usize,
-    unshared: &'a [u8],
-    seqno: SeqNo,
-    kind: Kind,
-    value: &'a [u8],
+/// An entry as it stands in the block.
+pub(super) struct Entry<'a> {
+    /// Bytes of the key before that this one starts with.
+    pub(super) shared: usize,
+    /// The rest of the key.
+    pub(super) unshared: &'a [u8],
+    pub(super) seqno: SeqNo,
+    pub(super) kind: Kind,
+    pub(super) value: &'a [u8],
 }
 
 fn decode_entry<'a>(reader: &mut Reader<'a>, last_key_len: usize) -> Option<Entry<'a>> {

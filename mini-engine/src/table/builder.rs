@@ -23,14 +23,32 @@ use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo, Slice, en
 /// Bytes that are gathered before they are written.
 const WRITE_LEN: usize = 256 << 10;
 
+/// How one table is written: chosen for the level that it goes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TableOptions {
+    pub(crate) compression: Compression,
+    /// Bits of filter for each key, which need not be whole: 0 (no filter) to 32.
+    pub(crate) filter_bits_per_key: f64,
+    pub(crate) block_bytes: usize,
+}
+
+impl TableOptions {
+    /// A table of `level`, with the filter that every level would have if all had the same.
+    pub(crate) fn at_level(options: &Options, level: usize) -> Self {
+        Self {
+            compression: options.compression_at(level),
+            filter_bits_per_key: f64::from(options.filter_bits_per_key),
+            block_bytes: options.block_bytes,
+        }
+    }
+}
+
 /// Builds one table file.
 #[derive(Debug)]
 pub(crate) struct Builder {
     output: Output,
     number: u64,
-    block_bytes: usize,
-    filter_bits_per_key: u32,
-    compression: Compression,
+    options: TableOptions,
     block: BlockBuilder,
     index: IndexBuilder,
     hashes: Vec<u64>,
@@ -40,13 +58,11 @@ pub(crate) struct Builder {
 
 impl Builder {
     /// Starts table `number` in `dir`; the file must not exist.
-    pub(crate) fn new(fs: &Arc<dyn FileSystem>, dir: &Path, number: u64, options: &Options) -> Result<Self> {
+    pub(crate) fn new(fs: &Arc<dyn FileSystem>, dir: &Path, number: u64, options: TableOptions) -> Result<Self> {
         Ok(Self {
             output: Output::create(fs, dir.join(file_name(number)))?,
             number,
-            block_bytes: options.block_bytes,
-            filter_bits_per_key: options.filter_bits_per_key,
-            compression: options.compression,
+            options,
             block: BlockBuilder::default(),
             index: IndexBuilder::default(),
             hashes: Vec::new(),
@@ -62,12 +78,12 @@ impl Builder {
     /// fails; the table cannot be finished then.
     pub(crate) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Result<()> {
         self.check(key, seqno, value)?;
-        let full = self.block.len() + entry_len_bound(key, value) > self.block_bytes;
+        let full = self.block.len() + entry_len_bound(key, value) > self.options.block_bytes;
         if full && !self.block.is_empty() {
             self.finish_block(Some(key))?;
         }
         self.block.add(key, seqno, kind, value);
-        if self.properties.count(key, seqno, kind) && self.filter_bits_per_key > 0 {
+        if self.properties.count(key, seqno, kind) && self.options.filter_bits_per_key > 0.0 {
             self.hashes.push(codec::key_hash(key));
         }
         self.last_seqno = seqno;
@@ -88,7 +104,7 @@ impl Builder {
             return Err(Error::InvalidArgument(format!("table {} has no entry", self.number)));
         }
         self.finish_block(None)?;
-        let filter = match Filter::build(&self.hashes, self.filter_bits_per_key) {
+        let filter = match Filter::build(&self.hashes, self.options.filter_bits_per_key) {
             Some(filter) => self.write_block(&filter.encode(), Compression::None)?,
             None => Handle { offset: self.output.offset(), len: 0 },
         };
@@ -96,7 +112,7 @@ impl Builder {
         if index.len() > MAX_CONTENTS_LEN {
             return Err(Error::Full(format!("the index of table {} would have {} bytes", self.number, index.len())));
         }
-        let index = self.write_block(&index, self.compression)?;
+        let index = self.write_block(&index, self.options.compression)?;
         let properties = self.write_block(&self.properties.encode(), Compression::None)?;
         let offset = self.output.offset();
         Footer { filter, index, properties }.encode(&mut self.output.buffer, self.number, offset);
@@ -131,7 +147,7 @@ impl Builder {
 
     /// Writes the current block; `next` is the first key after it.
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
-        let (number, compression, output) = (self.number, self.compression, &mut self.output);
+        let (number, compression, output) = (self.number, self.options.compression, &mut self.output);
         let handle = self.block.finish(|contents| output.write_block(contents, compression, number))?;
         self.index.push((&self.properties.largest, self.last_seqno), next, handle.len);
         Ok(())

@@ -101,11 +101,17 @@ impl Place<'_> {
         let mut bytes = zeroed(len);
         let read = file.read_exact_at(Arc::make_mut(&mut bytes), self.handle.offset);
         read.map_err(Error::io("read", self.path))?;
-        self.decode(bytes)
+        Ok(self.decompressed(&bytes)?.unwrap_or(Block(bytes)))
     }
 
-    /// Checks the block's bytes, trailer included, and decompresses them.
-    pub(super) fn decode(&self, bytes: Arc<[u8]>) -> Result<Block> {
+    /// Checks the block's bytes, trailer included, and decompresses or copies them.
+    pub(super) fn decode(&self, bytes: &[u8]) -> Result<Block> {
+        Ok(self.decompressed(bytes)?.unwrap_or_else(|| Block(Arc::from(bytes))))
+    }
+
+    /// Checks the block's bytes, trailer included, and decompresses them; `None` for a raw block, whose bytes serve as
+    /// they are.
+    fn decompressed(&self, bytes: &[u8]) -> Result<Option<Block>> {
         let Some((summed, stored_sum)) = bytes.split_last_chunk::<CHECKSUM_LEN>() else {
             return Err(self.corrupt("block trailer: cut off"));
         };
@@ -127,9 +133,9 @@ impl Place<'_> {
             if len != stored_len {
                 return Err(self.corrupt(format!("raw block length: expected {stored_len}, found {len}")));
             }
-            return Ok(Block(bytes));
+            return Ok(None);
         }
-        self.decompress(tag, stored, len)
+        self.decompress(tag, stored, len).map(Some)
     }
 
     fn decompress(&self, tag: u8, stored: &[u8], len: usize) -> Result<Block> {
@@ -137,7 +143,11 @@ impl Place<'_> {
         let expansion = match tag {
             LZ4 => 255,
             ZSTD => 1 << 15,
-            other => return Err(self.corrupt(format!("block compression: expected 0 to 2, found {other}"))),
+            // The checksum is right, so this was meant: by a newer version.
+            newer => {
+                let (file, found, supported) = (self.path.to_path_buf(), u32::from(newer), u32::from(ZSTD));
+                return Err(Error::Unsupported { file, what: "block compression", found, supported });
+            }
         };
         let most = (stored.len() as u64 + 1).saturating_mul(expansion);
         if len as u64 > most {

@@ -10,12 +10,14 @@
 //! ```
 //!
 //! Block lengths have their trailers in; the first block is at offset 0 and each other directly behind the one before.
+//! On disk fences are sorted; a search goes through their [`Heads`], which are arranged when the table is opened.
 
 use std::cmp::Ordering;
 
 use crate::codec::{self, Malformed, Reader};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO, SeqNo, entry_order};
 
+use super::eytzinger::Heads;
 use super::format::Handle;
 use super::frame::{Block, TRAILER_LEN};
 
@@ -84,7 +86,7 @@ fn put_separator(out: &mut Vec<u8>, last: &[u8], next: &[u8]) {
 
 #[derive(Clone, Copy, Debug)]
 struct Fence {
-    key_start: usize,
+    key_start: u32,
     key_len: u16,
     seqno: SeqNo,
     /// Where the fence's block ends.
@@ -96,6 +98,7 @@ struct Fence {
 pub(super) struct Index {
     block: Block,
     fences: Vec<Fence>,
+    heads: Heads,
 }
 
 impl Index {
@@ -121,7 +124,8 @@ impl Index {
         if !reader.is_empty() || fences.last().map_or(0, |fence| fence.end) != data_len {
             return Err(reader.malformed("fences that cover the data blocks"));
         }
-        Ok(Self { block, fences })
+        let heads = Heads::new(fences.len(), |index| entry(contents, &fences[index]).0);
+        Ok(Self { heads, fences, block })
     }
 
     /// The number of data blocks.
@@ -144,18 +148,26 @@ impl Index {
     /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does.
     pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
         let contents = self.block.contents();
-        self.fences.partition_point(|fence| entry_order(entry(contents, fence), (key, seqno)) == Ordering::Less)
+        let candidates = self.heads.candidates(key);
+        let before = |fence: &Fence| entry_order(entry(contents, fence), (key, seqno)) == Ordering::Less;
+        candidates.start + self.fences[candidates].partition_point(before)
+    }
+
+    /// Bytes of memory that the index takes.
+    pub(super) fn memory_len(&self) -> usize {
+        self.block.shared().len() + self.fences.len() * size_of::<Fence>() + self.heads.memory_len()
     }
 }
 
 fn entry<'a>(contents: &'a [u8], fence: &Fence) -> (&'a [u8], SeqNo) {
-    let key = contents.get(fence.key_start..).and_then(|rest| rest.get(..usize::from(fence.key_len)));
+    let key = contents.get(fence.key_start as usize..).and_then(|rest| rest.get(..usize::from(fence.key_len)));
     (key.unwrap_or_default(), fence.seqno)
 }
 
 fn decode_fence(reader: &mut Reader<'_>, start: u64) -> Option<Fence> {
     let key_len = u16::try_from(reader.prefixed(MAX_KEY_LEN)?.len()).ok()?;
-    let key_start = reader.position() - usize::from(key_len);
+    // Contents of a block are shorter than 4 GiB.
+    let key_start = u32::try_from(reader.position() - usize::from(key_len)).ok()?;
     let seqno = reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?;
     let len = reader.varint().filter(|&len| len >= TRAILER_LEN as u64)?;
     Some(Fence { key_start, key_len, seqno, end: start.checked_add(len)? })

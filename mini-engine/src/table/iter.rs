@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ahead::ReadAhead;
 use super::block::Cursor;
 use super::format::Handle;
 use super::reader::Table;
@@ -19,11 +20,11 @@ pub(super) enum CacheUse {
     Bypass,
 }
 
-/// Iterates over a table, which it keeps open. Holds one block.
+/// Iterates over a table, which it keeps open. Holds one block, and in a scan those that were read ahead.
 #[derive(Debug)]
 pub(crate) struct TableIter {
     table: Arc<Table>,
-    cache: CacheUse,
+    ahead: ReadAhead,
     /// The block that the cursor is in.
     index: usize,
     /// Absent, or invalid, when the iterator is invalid.
@@ -32,7 +33,7 @@ pub(crate) struct TableIter {
 
 impl TableIter {
     pub(super) fn new(table: Arc<Table>, cache: CacheUse) -> Self {
-        Self { table, cache, index: 0, cursor: None }
+        Self { table, ahead: ReadAhead::new(cache), index: 0, cursor: None }
     }
 
     /// Loads block `index` and positions in it by `place`; past either end the iterator becomes invalid.
@@ -41,7 +42,7 @@ impl TableIter {
         let Some(handle) = self.table.index().handle(index) else { return Ok(()) };
         let mut cursor = match loaded {
             Some(cursor) if index == self.index => cursor,
-            Some(_) | None => self.table.cursor(handle, self.cache)?,
+            Some(_) | None => self.table.cursor(handle, self.ahead.block(&self.table, index, handle)?)?,
         };
         self.index = index;
         self.place(&mut cursor, handle, place)?;

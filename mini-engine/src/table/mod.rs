@@ -6,20 +6,25 @@
 //! own. A table is read-only once built, is never truncated, and its number is never used for another. The layout is in
 //! [`format`], [`frame`] and [`block`]; `docs/src/formats.md` describes it for strangers.
 
+mod ahead;
 mod block;
 mod builder;
+mod eytzinger;
 mod filter;
 mod format;
 mod frame;
 mod index;
 mod iter;
+mod lookup;
 mod properties;
 mod reader;
+#[cfg(test)]
+mod theory;
 mod verify;
 
 use crate::types::{SeqNo, Slice};
 
-pub(crate) use builder::Builder;
+pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use format::{file_name, parse_file_name};
 pub(crate) use reader::Table;
 pub(crate) use verify::TableReport;

@@ -12,6 +12,7 @@ use super::format::{FOOTER_LEN, Footer, Handle, file_name};
 use super::frame::{Block, Place};
 use super::index::Index;
 use super::iter::{CacheUse, TableIter};
+use super::lookup::{Found, lookup};
 use super::properties::Properties;
 use super::{TableMeta, TableReport, verify};
 use crate::cache::BlockCache;
@@ -58,7 +59,10 @@ impl Table {
             0 => None,
             _ => {
                 let block = place(footer.filter).read(&*file)?;
-                Some(Filter::decode(block.contents()).map_err(malformed(footer.filter))?)
+                let contents = block.contents();
+                let decoded = Filter::decode(contents);
+                let decoded = decoded.map_err(|expected| Malformed { offset: contents.len(), expected });
+                Some(decoded.map_err(malformed(footer.filter))?)
             }
         };
         let block = place(footer.index).read(&*file)?;
@@ -96,15 +100,69 @@ impl Table {
             self.counters.filter_negatives.add(1);
             return Ok(None);
         }
-        let index = self.index.find(key, seqno);
-        let Some(handle) = self.index.handle(index) else { return Ok(None) };
-        let mut cursor = self.cursor(handle, CacheUse::Fill)?;
-        cursor.seek(key, seqno).map_err(|malformed| self.malformed(handle, malformed))?;
-        // An entry of the key that is not in this block is not in the next either: the fence would say so.
-        if !cursor.valid() || cursor.key() != key {
-            return Ok(None);
+        let handle = self.index.handle(self.index.find(key, seqno));
+        let found = match handle {
+            Some(handle) => self.look_up(handle, &self.cached_block(handle)?, key, seqno)?,
+            None => None,
+        };
+        self.count_useless(1 - usize::from(found.is_some()));
+        Ok(found)
+    }
+
+    /// As [`Table::get`] for each of `keys`, which ascend: hands what it finds to `found`, with the key's position. The
+    /// filter is asked for all at once, and a block that holds several of them is looked for once.
+    ///
+    /// # Errors
+    /// As of [`Table::get`], for the first key that has one.
+    pub(crate) fn get_many(
+        &self,
+        keys: &[&[u8]],
+        hashes: &[u64],
+        seqno: SeqNo,
+        mut found: impl FnMut(usize, Kind, Slice),
+    ) -> Result<()> {
+        let passing = self.pass_filter(keys, hashes);
+        let mut useless = 0;
+        let mut here: Option<(Handle, Block)> = None;
+        for at in passing {
+            let Some(&key) = keys.get(at) else { continue };
+            let Some(handle) = self.index.handle(self.index.find(key, seqno)) else {
+                useless += 1;
+                continue;
+            };
+            let block = match here.take() {
+                Some((last, block)) if last == handle => block,
+                Some(_) | None => self.cached_block(handle)?,
+            };
+            match self.look_up(handle, &block, key, seqno)? {
+                Some((kind, _, value)) => found(at, kind, value),
+                None => useless += 1,
+            }
+            here = Some((handle, block));
         }
-        Ok(Some((cursor.kind(), cursor.seqno(), cursor.value_slice())))
+        self.count_useless(useless);
+        Ok(())
+    }
+
+    /// The positions of the keys that the filter lets pass: of all, if there is none.
+    fn pass_filter(&self, keys: &[&[u8]], hashes: &[u64]) -> Vec<usize> {
+        let Some(filter) = &self.filter else { return (0..keys.len()).collect() };
+        let mut passing = Vec::new();
+        filter.may_contain_many(hashes, &mut passing);
+        self.counters.filter_negatives.add((keys.len() - passing.len()) as u64);
+        passing
+    }
+
+    /// Counts keys that the filter let pass and that were not found.
+    fn count_useless(&self, keys: usize) {
+        if self.filter.is_some() && keys > 0 {
+            self.counters.filter_false_positives.add(keys as u64);
+        }
+    }
+
+    /// Bytes of memory that the filter and the index take, which stay as long as the table is open.
+    pub(crate) fn memory_len(&self) -> u64 {
+        (self.index.memory_len() + self.filter.as_ref().map_or(0, Filter::memory_len)) as u64
     }
 
     /// Iterates over all entries, through the cache.
@@ -141,12 +199,8 @@ impl Table {
         &self.path
     }
 
-    /// A cursor over the data block at `handle`.
-    pub(super) fn cursor(&self, handle: Handle, cache: CacheUse) -> Result<Cursor> {
-        let block = match cache {
-            CacheUse::Fill => self.cached_block(handle)?,
-            CacheUse::Bypass => self.read_block(handle)?,
-        };
+    /// A cursor over `block`, the data block at `handle`.
+    pub(super) fn cursor(&self, handle: Handle, block: Block) -> Result<Cursor> {
         Cursor::new(block).map_err(|malformed| self.malformed(handle, malformed))
     }
 
@@ -155,18 +209,52 @@ impl Table {
         malformed.in_file(&self.path, handle.offset)
     }
 
+    /// The newest version of `key` in `block`, the data block at `handle`. One that is not in this block is not in the
+    /// next either: the fence would say so.
+    fn look_up(&self, handle: Handle, block: &Block, key: &[u8], seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
+        let found = lookup(block.contents(), key, seqno).map_err(|malformed| self.malformed(handle, malformed))?;
+        Ok(found
+            .and_then(|Found { kind, seqno, value }| Some((kind, seqno, Slice::view(block.shared().clone(), value)?))))
+    }
+
     fn cached_block(&self, handle: Handle) -> Result<Block> {
-        if let Some(bytes) = self.cache.get(self.number(), handle.offset) {
-            return Ok(Block::from_shared(bytes));
+        if let Some(block) = self.cached(handle) {
+            return Ok(block);
         }
         let block = self.read_block(handle)?;
-        self.cache.insert(self.number(), handle.offset, block.shared().clone());
+        self.keep(handle, &block);
         Ok(block)
     }
 
-    fn read_block(&self, handle: Handle) -> Result<Block> {
+    /// The data block at `handle`, if it is in the cache.
+    pub(super) fn cached(&self, handle: Handle) -> Option<Block> {
+        self.cache.get(self.number(), handle.offset).map(Block::from_shared)
+    }
+
+    /// Puts the data block at `handle` into the cache.
+    pub(super) fn keep(&self, handle: Handle, block: &Block) {
+        self.cache.insert(self.number(), handle.offset, block.shared().clone());
+    }
+
+    /// Reads the data block at `handle` from the file.
+    pub(super) fn read_block(&self, handle: Handle) -> Result<Block> {
         self.counters.block_reads.add(1);
-        Place { path: &self.path, number: self.number(), handle }.read(&*self.file)
+        self.place(handle).read(&*self.file)
+    }
+
+    /// The data block at `handle`, whose bytes were read from the file.
+    pub(super) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
+        self.counters.block_reads.add(1);
+        self.place(handle).decode(bytes)
+    }
+
+    /// Fills `buf` from `offset` of the file.
+    pub(super) fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.file.read_exact_at(buf, offset).map_err(Error::io("read", &self.path))
+    }
+
+    fn place(&self, handle: Handle) -> Place<'_> {
+        Place { path: &self.path, number: self.number(), handle }
     }
 }
 

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 
 use super::block::RESTART_INTERVAL;
 use super::format::Handle;
-use super::iter::CacheUse;
 use super::properties::Properties;
 use super::reader::Table;
 use crate::codec;
@@ -47,7 +46,7 @@ struct Seen {
 fn verify_block(table: &Table, index: usize, seen: &mut Seen) -> Result<()> {
     let Some(handle) = table.index().handle(index) else { return Ok(()) };
     let malformed = |error| table.malformed(handle, error);
-    let mut cursor = table.cursor(handle, CacheUse::Bypass)?;
+    let mut cursor = table.cursor(handle, table.read_block(handle)?)?;
     cursor.seek_to_first().map_err(malformed)?;
     let mut starts = Vec::new();
     while cursor.valid() {

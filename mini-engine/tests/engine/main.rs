@@ -9,5 +9,6 @@ mod hook;
 mod lifecycle;
 mod limits;
 mod model;
+mod reads;
 mod recovery;
 mod space;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::super::frame::TRAILER_LEN;
+use super::super::lookup::{Found, lookup};
 use super::*;
 use crate::iter::EntryIter;
-use crate::iter::model::{Move, SortedVec, entries, moves};
+use crate::iter::model::{Move, SortedVec, entries, keys, moves};
 
 fn block_of(contents: &[u8]) -> Block {
     let mut bytes = contents.to_vec();
@@ -73,8 +74,30 @@ proptest! {
     }
 
     #[test]
+    fn a_lookup_finds_what_a_cursor_finds(
+        all in entries(80), others in prop::collection::vec(keys(), 0..20), seqnos in prop::collection::vec(0u64..52, 1..5),
+    ) {
+        // Catches a shortcut over shared prefixes that steps over the key, or takes another for it.
+        prop_assume!(!all.is_empty());
+        let model = SortedVec::new(all);
+        let contents = contents_of(&model);
+        let mut cursor = Cursor::new(block_of(&contents)).expect("own encoding");
+        for key in model.entries().iter().map(|entry| &entry.key).chain(&others) {
+            for &seqno in &seqnos {
+                cursor.seek(key, seqno).expect("own encoding");
+                let here = cursor.valid() && cursor.key() == *key;
+                let expected = here.then(|| (cursor.kind(), cursor.seqno(), cursor.value()));
+                let found = lookup(&contents, key, seqno).expect("own encoding");
+                let found = found.as_ref().map(|found| (found.kind, found.seqno, &contents[found.value.clone()]));
+                prop_assert_eq!(found, expected, "{:?} at {}", key, seqno);
+            }
+        }
+    }
+
+    #[test]
     fn random_bytes_never_panic_or_loop(bytes in prop::collection::vec(any::<u8>(), 0..300), moves in moves()) {
         // Catches lengths and restarts trusted without a check: a block may lie although its checksum matched.
+        look_up(&bytes, &moves)?;
         if let Ok(cursor) = Cursor::new(block_of(&bytes)) {
             walk(cursor, bytes.len(), &moves)?;
         }
@@ -89,10 +112,22 @@ proptest! {
         let mut bytes = contents_of(&SortedVec::new(all));
         let at = at.index(bytes.len());
         bytes[at] = byte;
+        look_up(&bytes, &moves)?;
         if let Ok(cursor) = Cursor::new(block_of(&bytes)) {
             walk(cursor, bytes.len(), &moves)?;
         }
     }
+}
+
+/// Looks up what the moves seek; what is found lies within the block.
+fn look_up(contents: &[u8], moves: &[Move]) -> Result<(), TestCaseError> {
+    for step in moves {
+        let (Move::Seek(key, seqno) | Move::SeekForPrev(key, seqno)) = step else { continue };
+        if let Ok(Some(Found { seqno: found, value, .. })) = lookup(contents, key, *seqno) {
+            prop_assert!(found <= *seqno && value.start <= value.end && value.end <= contents.len());
+        }
+    }
+    Ok(())
 }
 
 /// Makes the moves, then walks to both ends; no more steps than bytes, no key or value beyond the block.
@@ -167,6 +202,6 @@ fn a_restart_stands_at_every_sixteenth_entry() {
     for (entries, restarts) in [(1, 1), (16, 1), (17, 2), (48, 3), (49, 4)] {
         let mut builder = BlockBuilder::default();
         (0..entries).for_each(|i: u8| builder.add(&[i], 1, Kind::Tombstone, b""));
-        assert_eq!(Cursor::new(block_of(&builder.finish(<[u8]>::to_vec))).expect("sound").restarts, restarts);
+        assert_eq!(Cursor::new(block_of(&builder.finish(<[u8]>::to_vec))).expect("sound").parts.restarts, restarts);
     }
 }

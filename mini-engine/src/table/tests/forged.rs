@@ -54,7 +54,7 @@ fn write(dir: &Path, parts: &Parts) {
         let handle = put(&contents, 0);
         index.push((&last.key, last.seqno), next.as_deref(), handle.len);
     }
-    let filter = put(&Filter::build(&parts.hashes, 20).expect("bits").encode(), 0);
+    let filter = put(&Filter::build(&parts.hashes, 20.0).expect("bits").encode(), 0);
     let index = put(&index.finish(), 0);
     let properties = put(&parts.properties.encode(), parts.gap);
     let offset = out.len() as u64;

@@ -1,6 +1,9 @@
 //! Tables written and read back; `damage` for bad bytes, `forged` for sound parts that do not fit each other.
 
+mod ahead;
 mod damage;
+mod eytzinger;
+mod filter;
 mod forged;
 
 use std::collections::BTreeMap;
@@ -30,8 +33,12 @@ fn real() -> Arc<dyn FileSystem> {
     Arc::new(StdFs)
 }
 
+fn level_0(options: &Options) -> TableOptions {
+    TableOptions::at_level(options, 0)
+}
+
 fn build(dir: &Path, number: u64, options: &Options, entries: &[Entry]) -> Result<TableMeta> {
-    let mut builder = Builder::new(&real(), dir, number, options)?;
+    let mut builder = Builder::new(&real(), dir, number, level_0(options))?;
     for entry in entries {
         builder.add(&entry.key, entry.seqno, entry.kind, &entry.value)?;
     }
@@ -142,7 +149,7 @@ proptest! {
 fn entries_out_of_order_or_past_a_limit_are_refused() {
     // Catches a merge in the wrong order, which would build a table whose keys cannot be found.
     let dir = dir();
-    let mut builder = Builder::new(&real(), dir.path(), 1, &small_blocks()).expect("a new file");
+    let mut builder = Builder::new(&real(), dir.path(), 1, level_0(&small_blocks())).expect("a new file");
     builder.add(b"b", 5, Kind::Value, b"x").expect("the first");
     let refused = [
         builder.add(b"b", 5, Kind::Value, b"x"),
@@ -241,7 +248,7 @@ fn each_failing_step_of_building_is_an_error_and_leaves_no_file() {
             fs.fail_mutation(index, fault, Repeat::Once);
             let wrapped: Arc<dyn FileSystem> = Arc::new(fs.clone());
             let options = Options::default().compression(Compression::None);
-            let built = Builder::new(&wrapped, dir.path(), 1, &options).and_then(|mut builder| {
+            let built = Builder::new(&wrapped, dir.path(), 1, level_0(&options)).and_then(|mut builder| {
                 all.iter().try_for_each(|e| builder.add(&e.key, e.seqno, e.kind, &[7; 100]))?;
                 builder.finish()
             });
@@ -260,7 +267,7 @@ fn each_failing_step_of_building_is_an_error_and_leaves_no_file() {
 fn an_abandoned_or_empty_table_leaves_no_file() {
     // Catches a table without entries, which has no smallest key, and the file of a cancelled merge.
     let dir = dir();
-    let builder = || Builder::new(&real(), dir.path(), 1, &small_blocks()).expect("a new file");
+    let builder = || Builder::new(&real(), dir.path(), 1, level_0(&small_blocks())).expect("a new file");
     let path = dir.path().join(file_name(1));
     let mut abandoned = builder();
     abandoned.add(b"k", 1, Kind::Value, b"v").expect("added");

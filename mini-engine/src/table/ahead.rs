@@ -1,0 +1,132 @@
+//! Reads blocks ahead of a scan: many neighbours by one call of the file system.
+//!
+//! A scan shows itself by entering blocks one after the other, in either direction. After a few of them the next read takes in as
+//! many bytes as were read so far, up to a window of 256 KiB; a jump begins anew. So a scan reads at most twice what
+//! it needs, and a short one reads nothing in vain. Blocks read ahead stay here, as they were read: each is checked,
+//! decompressed and given to the cache only when the scan enters it, so damage of one does not stop those before it.
+
+use super::format::Handle;
+use super::frame::Block;
+use super::iter::CacheUse;
+use super::reader::Table;
+use crate::error::Result;
+
+/// Neighbours that are entered one by one before more are read at once.
+const BLOCKS_BEFORE: u32 = 2;
+/// The most bytes that are read ahead.
+const WINDOW: u64 = 256 << 10;
+/// The first window of a scan that has just shown itself.
+const FIRST_WINDOW: u64 = 16 << 10;
+
+/// Where the scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    Up,
+    Down,
+}
+
+/// The blocks that one iterator reads, and those that it has read ahead.
+#[derive(Debug)]
+pub(super) struct ReadAhead {
+    cache: CacheUse,
+    /// The block that was asked for last.
+    last: Option<usize>,
+    course: Course,
+    /// Neighbours entered on this course.
+    streak: u32,
+    window: u64,
+    /// Bytes of the file from `start` on.
+    span: Vec<u8>,
+    start: u64,
+}
+
+impl ReadAhead {
+    pub(super) fn new(cache: CacheUse) -> Self {
+        // A merge reads all there is, so it need not show itself first.
+        let (streak, window) = match cache {
+            CacheUse::Bypass => (BLOCKS_BEFORE, WINDOW),
+            CacheUse::Fill => (0, FIRST_WINDOW),
+        };
+        Self { cache, last: None, course: Course::Up, streak, window, span: Vec::new(), start: 0 }
+    }
+
+    /// Block `index` of the table, which is at `handle`.
+    pub(super) fn block(&mut self, table: &Table, index: usize, handle: Handle) -> Result<Block> {
+        self.follow(index);
+        if self.cache == CacheUse::Fill
+            && let Some(block) = table.cached(handle)
+        {
+            return Ok(block);
+        }
+        if self.bytes_of(handle).is_none() && self.streak >= BLOCKS_BEFORE {
+            self.read_span(table, index, handle);
+        }
+        let block = match self.bytes_of(handle) {
+            Some(bytes) => table.decode_block(handle, bytes)?,
+            None => table.read_block(handle)?,
+        };
+        if self.cache == CacheUse::Fill {
+            table.keep(handle, &block);
+        }
+        Ok(block)
+    }
+
+    /// Notes that block `index` is entered.
+    fn follow(&mut self, index: usize) {
+        let course = match self.last {
+            Some(last) if last + 1 == index => Some(Course::Up),
+            Some(last) if index + 1 == last => Some(Course::Down),
+            Some(last) if index == last => return,
+            None if self.streak > 0 => Some(Course::Up),
+            Some(_) | None => None,
+        };
+        self.last = Some(index);
+        if course == Some(self.course) {
+            self.streak = self.streak.saturating_add(1);
+            return;
+        }
+        self.course = course.unwrap_or(Course::Up);
+        self.streak = u32::from(course.is_some());
+        self.window = FIRST_WINDOW;
+        self.span = Vec::new();
+    }
+
+    fn bytes_of(&self, handle: Handle) -> Option<&[u8]> {
+        let from = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
+        let to = from.checked_add(usize::try_from(handle.len).ok()?)?;
+        self.span.get(from..to)
+    }
+
+    /// Reads block `index` and those behind it on the course, as many as fit the window; nothing if only the one does.
+    /// An error is not reported: reading the one block alone will tell whether it is its own.
+    #[cold]
+    fn read_span(&mut self, table: &Table, index: usize, handle: Handle) {
+        let (mut start, mut end) = (handle.offset, handle.offset.saturating_add(handle.len));
+        let mut at = index;
+        loop {
+            let next = match self.course {
+                Course::Up => at.checked_add(1),
+                Course::Down => at.checked_sub(1),
+            };
+            let Some((next, neighbour)) = next.and_then(|next| Some((next, table.index().handle(next)?))) else {
+                break;
+            };
+            let (low, high) = (start.min(neighbour.offset), end.max(neighbour.offset.saturating_add(neighbour.len)));
+            if high - low > self.window {
+                break;
+            }
+            (start, end, at) = (low, high, next);
+        }
+        self.window = WINDOW.min(self.window * 2);
+        self.span.clear();
+        if at == index {
+            return;
+        }
+        // At most the window, which the last comparison has seen to.
+        self.span.resize((end - start) as usize, 0);
+        self.start = start;
+        if table.read_at(&mut self.span, start).is_err() {
+            self.span.clear();
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! [`Heads`]: finds where a key belongs among sorted keys, by heads of fixed width in Eytzinger order.
+//!
+//! A key's head is its first 8 bytes behind the prefix that all the keys share, as a big-endian number, a shorter rest filled up
+//! with zeros. Heads are ordered as their keys are, except that different keys may have equal heads. So one search
+//! over integers leaves the few keys whose head is the target's own, and only those are compared as keys.
+//!
+//! Eytzinger order is that of a binary heap: the middle first, then the middles of both halves, and so on (Khuong and Morin,
+//! "Array Layouts for Comparison-Based Searching", 2017). The first steps of all searches are close together, each step is a sum
+//! and no branch, and the eight great-grandchildren of a place are one cache line. That line is read three steps before it
+//! is needed, by a load that nothing waits for: safe code has no other prefetch.
+//!
+//! Uses nothing of the crate, so that `benches/fences.rs` compiles this very file.
+
+use std::ops::Range;
+
+const LINE_LEN: usize = 8;
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Line([u64; LINE_LEN]);
+
+/// The heads of a sorted list of keys.
+#[derive(Debug)]
+pub(super) struct Heads {
+    /// What all keys start with.
+    prefix: Vec<u8>,
+    /// Heads by place; place 0 is not used, the root is at 1, the children of `p` at `2p` and `2p + 1`.
+    lines: Vec<Line>,
+    /// How many heads there are.
+    len: usize,
+}
+
+impl Heads {
+    /// The heads of `len` keys, which ascend from `key(0)` on.
+    pub(super) fn new<'a>(len: usize, key: impl Fn(usize) -> &'a [u8]) -> Self {
+        let prefix = match len {
+            0 => Vec::new(),
+            _ => shared_prefix(key(0), key(len - 1)).to_vec(),
+        };
+        let mut lines = vec![Line([0; LINE_LEN]); len / LINE_LEN + 1];
+        for place in 1..=len {
+            let rest = key(rank(place, len)).get(prefix.len()..).unwrap_or_default();
+            lines[place / LINE_LEN].0[place % LINE_LEN] = head(rest);
+        }
+        Self { prefix, lines, len }
+    }
+
+    /// The ranks of the keys that `key` must still be compared with: all keys before them are less, all after them are
+    /// greater. O(log n), without looking at a key.
+    pub(super) fn candidates(&self, key: &[u8]) -> Range<usize> {
+        let (start, rest) = key.split_at(key.len().min(self.prefix.len()));
+        if start != self.prefix {
+            // A key that is a part of the prefix comes before what starts with it.
+            let at = if *start < *self.prefix { 0 } else { self.len };
+            return at..at;
+        }
+        let head = head(rest);
+        let place = self.first_place(|other| other < head);
+        let first = self.rank_of(place);
+        if place == 0 || self.head_at(place) != head {
+            return first..first;
+        }
+        first..self.rank_of(self.first_place(|other| other <= head))
+    }
+
+    /// Bytes of memory that the heads take.
+    pub(super) fn memory_len(&self) -> usize {
+        self.lines.len() * size_of::<Line>() + self.prefix.len()
+    }
+
+    /// The place of the first head that is not `before`; 0 if all are.
+    fn first_place(&self, before: impl Fn(u64) -> bool) -> usize {
+        let mut place = 1;
+        let mut ahead = 0;
+        while place <= self.len {
+            ahead |= self.lines.get(place).map_or(0, |line| line.0[0]);
+            place = 2 * place + usize::from(before(self.head_at(place)));
+        }
+        // Keeps the loads.
+        std::hint::black_box(ahead);
+        // The way down went right at every head that is before; the last turn to the left was at the answer.
+        place >> (place.trailing_ones() + 1)
+    }
+
+    fn head_at(&self, place: usize) -> u64 {
+        self.lines[place / LINE_LEN].0[place % LINE_LEN]
+    }
+
+    /// The rank of the head at `place`; place 0 is after all.
+    fn rank_of(&self, place: usize) -> usize {
+        if place == 0 { self.len } else { rank(place, self.len) }
+    }
+}
+
+fn shared_prefix<'a>(a: &'a [u8], b: &[u8]) -> &'a [u8] {
+    let len = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    a.split_at(len).0
+}
+
+fn head(rest: &[u8]) -> u64 {
+    if let Some(bytes) = rest.first_chunk::<8>() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes.split_at_mut(rest.len()).0.copy_from_slice(rest);
+    u64::from_be_bytes(bytes)
+}
+
+/// Which of `len` sorted keys has `place`, 1 to `len`: the number of places before it from left to right.
+fn rank(place: usize, len: usize) -> usize {
+    let (depth, deepest) = (place.ilog2(), len.ilog2());
+    let across = place - (1 << depth);
+    // In a tree whose last level is full, in which the leaves have the even ranks ..
+    let full = ((2 * across + 1) << (deepest - depth)) - 1;
+    // .. without the leaves before it that are not there.
+    let leaves = len + 1 - (1 << deepest);
+    full - full.div_ceil(2).saturating_sub(leaves)
+}

@@ -1,0 +1,98 @@
+//! The filter: its false positives against theory.
+
+use proptest::prelude::*;
+
+use crate::codec::key_hash;
+use crate::table::filter::Filter;
+use crate::table::theory;
+
+const KEYS: u64 = 50_000;
+const ABSENT: u64 = 200_000;
+
+fn filter_of(bits_per_key: f64) -> Filter {
+    let hashes: Vec<u64> = (0..KEYS).map(|i| key_hash(&i.to_be_bytes())).collect();
+    Filter::build(&hashes, bits_per_key).expect("bits")
+}
+
+/// Hashes of keys that were not put in; always the same.
+fn absent() -> Vec<u64> {
+    (1_000_000..1_000_000 + ABSENT).map(|i| key_hash(&i.to_be_bytes())).collect()
+}
+
+/// Five standard deviations of a count of which `expected` are expected, and one for the small ones.
+fn spread(expected: f64) -> f64 {
+    5.0 * expected.sqrt() + 1.0
+}
+
+#[test]
+fn false_positives_are_as_many_as_theory_expects_of_lines() {
+    // Catches probes that repeat bits, use bits of the hash that chose the line already, or are too many or too few.
+    let absent = absent();
+    for bits in [1.0, 2.5, 4.0, 7.3, 10.0, 12.0, 16.0] {
+        let filter = filter_of(bits);
+        let positives = absent.iter().filter(|&&hash| filter.may_contain(hash)).count() as f64;
+        let best = (1..=16).map(|probes| theory::blocked(bits, probes)).fold(1.0, f64::min) * ABSENT as f64;
+        // The last line is not quite full, the bits of a key are not quite independent: 10 %.
+        let bound = best * 0.1 + spread(best);
+        assert!((positives - best).abs() < bound, "{bits} bits: {positives} of {ABSENT}, expected {best:.0}");
+        assert!(filter.encode().len() as f64 <= KEYS as f64 * bits / 8.0 + 65.0);
+    }
+}
+
+#[test]
+fn an_unblocked_filter_is_denser_and_not_by_much() {
+    // Catches a formula of the lines that forgets their crowding, or counts it twice.
+    for bits in [4.0, 10.0, 16.0] {
+        let best = |rate: fn(f64, u32) -> f64| (1..=16).map(|probes| rate(bits, probes)).fold(1.0, f64::min);
+        let ratio = best(theory::blocked) / best(theory::unblocked);
+        assert!((1.0..2.0).contains(&ratio), "{bits} bits: {ratio}");
+    }
+}
+
+#[test]
+fn no_bits_is_no_filter() {
+    // Catches a filter of zero bits that denies every key.
+    assert!(Filter::build(&[1, 2], 0.0).is_none());
+}
+
+proptest! {
+    #[test]
+    fn a_key_that_was_put_in_is_always_found(
+        hashes in prop::collection::vec(any::<u64>(), 0..400), bits in 0.01f64..=32.0,
+    ) {
+        // Catches a false negative, also through the encoding and in a batch: it would hide a stored key.
+        let filter = Filter::build(&hashes, bits).expect("bits");
+        let decoded = Filter::decode(&filter.encode()).expect("own encoding");
+        for &hash in &hashes {
+            prop_assert!(filter.may_contain(hash) && decoded.may_contain(hash));
+        }
+        let mut passing = Vec::new();
+        decoded.may_contain_many(&hashes, &mut passing);
+        prop_assert_eq!(passing, (0..hashes.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_batch_of_probes_answers_as_single_probes_do(
+        hashes in prop::collection::vec(any::<u64>(), 0..100), asked in prop::collection::vec(any::<u64>(), 0..100),
+        bits in 0.5f64..=12.0,
+    ) {
+        // Catches a window whose positions are off, or a last one that is not full.
+        let filter = Filter::build(&hashes, bits).expect("bits");
+        let mut passing = Vec::new();
+        filter.may_contain_many(&asked, &mut passing);
+        let expected: Vec<usize> = (0..asked.len()).filter(|&at| filter.may_contain(asked[at])).collect();
+        prop_assert_eq!(passing, expected);
+    }
+
+    #[test]
+    fn random_bytes_never_panic_the_filter(
+        bytes in prop::collection::vec(any::<u8>(), 0..400), hash in any::<u64>(),
+    ) {
+        // Catches an empty set of lines, or probes past the end of one.
+        if let Ok(filter) = Filter::decode(&bytes) {
+            prop_assert_eq!(filter.encode(), bytes);
+            prop_assert!(filter.memory_len() > 0);
+            filter.may_contain(hash);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Point reads: many at once against one at a time, and what the engine counts about them.
+
+use mini_engine::{Compression, Db, Slice, Snapshot};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+fn small(dir: &TempDir) -> mini_engine::Builder {
+    Db::builder(dir.path()).memtable_bytes(64 << 10).block_bytes(512).l0_trigger(1000)
+}
+
+fn key(n: u32) -> Vec<u8> {
+    format!("key/{n:06}").into_bytes()
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u32, usize),
+    Remove(u32),
+    Flush,
+    TakeSnapshot,
+    /// Keys to ask for, some of them twice, some that were never written.
+    Ask(Vec<u32>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let n = || 0u32..60;
+    prop_oneof![
+        20 => (n(), 0usize..300).prop_map(|(n, len)| Step::Insert(n, len)),
+        6 => n().prop_map(Step::Remove),
+        3 => Just(Step::Flush),
+        1 => Just(Step::TakeSnapshot),
+        4 => vec(0u32..80, 0..40).prop_map(Step::Ask),
+    ]
+}
+
+fn singly(get: impl Fn(&[u8]) -> mini_engine::Result<Option<Slice>>, keys: &[Vec<u8>]) -> Vec<Option<Slice>> {
+    keys.iter().map(|key| get(key).unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn many_reads_at_once_find_what_single_reads_find(
+        steps in vec(step(), 1..150), filter in prop_oneof![Just(0u32), Just(10)],
+    ) {
+        // Catches values in another order than their keys, an older source that overrules a newer one, a removed key
+        // that is found in an older table, a key that is asked for twice and answered once.
+        let dir = TempDir::new().unwrap();
+        let db = small(&dir).filter_bits_per_key(filter).open().unwrap();
+        let mut snapshots: Vec<Snapshot> = Vec::new();
+        for (at, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Insert(n, len) => db.insert(key(n), vec![at as u8; len]).unwrap(),
+                Step::Remove(n) => db.remove(key(n)).unwrap(),
+                Step::Flush => db.flush().unwrap(),
+                Step::TakeSnapshot => snapshots.push(db.snapshot()),
+                Step::Ask(asked) => {
+                    let keys: Vec<Vec<u8>> = asked.into_iter().map(key).collect();
+                    prop_assert_eq!(db.get_many(&keys).unwrap(), singly(|key| db.get(key), &keys));
+                    for snapshot in &snapshots {
+                        prop_assert_eq!(snapshot.get_many(&keys).unwrap(), singly(|key| snapshot.get(key), &keys));
+                        for key in &keys {
+                            let there = snapshot.get(key).unwrap().is_some();
+                            prop_assert_eq!(snapshot.contains_key(key).unwrap(), there);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_block_that_holds_several_of_the_keys_is_looked_for_once() {
+    // Catches a batch that is only a loop over single reads.
+    let dir = TempDir::new().unwrap();
+    let db = small(&dir).memtable_bytes(1 << 20).open().unwrap();
+    for n in 0..1000 {
+        db.insert(key(n), [0; 20]).unwrap();
+    }
+    db.flush().unwrap();
+    let looked = |db: &Db| db.metrics().cache_hits + db.metrics().cache_misses;
+    let before = looked(&db);
+    let keys: Vec<Vec<u8>> = (0..1000).rev().map(key).collect();
+    assert!(db.get_many(&keys).unwrap().iter().all(Option::is_some));
+    let together = looked(&db) - before;
+    assert!((50..=110).contains(&together), "{together} blocks of about 12 entries were looked for 1000 keys");
+    assert_eq!(db.metrics().gets, 1000);
+}
+
+#[test]
+fn filters_are_counted_by_whether_they_were_of_use() {
+    // Catches a hit figure that counts every question, and a false positive that nobody sees.
+    let dir = TempDir::new().unwrap();
+    let db = small(&dir).memtable_bytes(1 << 20).filter_bits_per_key(4).open().unwrap();
+    for n in 0..2000 {
+        db.insert(key(2 * n), [0; 20]).unwrap();
+    }
+    db.flush().unwrap();
+    for n in 0..2000 {
+        assert!(db.get(key(2 * n)).unwrap().is_some());
+    }
+    let metrics = db.metrics();
+    assert_eq!((metrics.filter_negatives, metrics.filter_false_positives), (0, 0));
+    let absent: Vec<Vec<u8>> = (0..1999).map(|n| key(2 * n + 1)).collect();
+    for key in &absent {
+        assert_eq!(db.get(key).unwrap(), None);
+    }
+    let metrics = db.metrics();
+    assert_eq!(metrics.filter_negatives + metrics.filter_false_positives, 1999);
+    // 15 % at 4 bits.
+    assert!((200..400).contains(&metrics.filter_false_positives), "{metrics:?}");
+    assert!(db.get_many(&absent).unwrap().iter().all(Option::is_none));
+    let both = db.metrics();
+    assert_eq!(both.filter_negatives, 2 * metrics.filter_negatives);
+    assert_eq!(both.filter_false_positives, 2 * metrics.filter_false_positives);
+}
+
+#[test]
+fn memory_of_the_cache_and_of_open_tables_is_accounted_for() {
+    // Catches metadata that grows unseen beside the cache, and a cache that reports entries for bytes.
+    let dir = TempDir::new().unwrap();
+    let db = small(&dir).memtable_bytes(1 << 20).cache_bytes(64 << 10).compression(Compression::None).open().unwrap();
+    assert_eq!((db.metrics().cache_bytes, db.metrics().table_memory_bytes), (0, 0));
+    for n in 0..5000 {
+        db.insert(key(n), [0; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    // 10 bits a key, and for each of about 1250 blocks a fence: key, length, offset and head.
+    let memory = db.metrics().table_memory_bytes;
+    assert!((5000 * 10 / 8..5000 * 10 / 8 + 1500 * 64).contains(&memory), "{memory}");
+    assert_eq!(db.iter().count(), 5000);
+    let cached = db.metrics().cache_bytes;
+    assert!((32 << 10..=64 << 10).contains(&cached), "{cached}");
+}
