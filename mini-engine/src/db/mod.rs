@@ -5,6 +5,7 @@
 //! directory's lock belongs to the core and stays until the last snapshot and iterator are gone too (rule 13).
 
 mod builder;
+mod checkpoint;
 mod compact;
 mod cursor;
 mod directory;
@@ -224,6 +225,32 @@ impl Db {
     pub fn flush(&self) -> Result<()> {
         let log = write::freeze_active(self.core(), Core::check_writable)?;
         flush::wait_flushed(self.core(), log)
+    }
+
+    /// Makes `dir`, which must not exist, a database of its own that holds what this one holds now: every write
+    /// acknowledged before the call, perhaps some of those made meanwhile, and with each all before it. Reads and writes go
+    /// on. Its tables are further names of this one's files (hard links) where the file system allows, and copies elsewhere;
+    /// it is durable when this returns. O(tables) and a flush, if nothing has to be copied.
+    ///
+    /// A crash before that leaves a directory that does not open as a database, unless it is whole; an error leaves none.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if something has that name already; what [`Db::flush`] fails with; [`Error::Io`].
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path().join("db"))?;
+    /// db.insert("a", "1")?;
+    /// db.checkpoint(dir.path().join("copy"))?;
+    /// db.remove("a")?;
+    /// let copy = mini_engine::Db::open(dir.path().join("copy"))?;
+    /// assert!(copy.contains_key("a")? && !db.contains_key("a")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        checkpoint::checkpoint(self.core(), dir.as_ref())
     }
 
     /// Reads the manifest and every block of every table, and checks them and what they say about each other. Takes

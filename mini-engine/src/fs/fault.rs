@@ -1,6 +1,6 @@
 //! [`FaultFs`]: a file system that fails chosen operations of the one it wraps.
 //!
-//! Mutating operations (create, write, sync, truncate, rename, remove, directory sync) are counted from 0 in the order
+//! Mutating operations (create, write, sync, truncate, rename, remove, link, directory sync) are counted from 0 in the order
 //! they are called, reads (open, `read_at`, length, directory listing) apart from them; one fault of each class
 //! can be armed. So a test can run a workload once to count its operations, and then once for each of them.
 //! An operation that fails does not reach the wrapped file system, except the part of a short write.
@@ -142,6 +142,16 @@ impl FileSystem for FaultFs {
     fn remove(&self, path: &Path) -> Result<()> {
         self.state.mutations.check()?;
         self.inner.remove(path)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.state.mutations.check()?;
+        self.inner.link(from, to)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.state.mutations.check()?;
+        self.inner.remove_dir(dir)
     }
 
     fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {

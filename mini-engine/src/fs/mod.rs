@@ -32,6 +32,16 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Unlinks a file; who has it open keeps it. Durable after [`FileSystem::sync_dir`].
     fn remove(&self, path: &Path) -> Result<()>;
+    /// Gives the file `from` the further name `to`: both are then names of one file. [`ErrorKind::AlreadyExists`] if `to` is
+    /// taken. Durable after [`FileSystem::sync_dir`]. Any error means that the caller has to copy the file instead, as
+    /// where the two names would be on different devices; a file system without links needs no more than this default.
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, format!("no links: {} to {}", from.display(), to.display())))
+    }
+    /// Removes an empty directory. Durable after [`FileSystem::sync_dir`] of the one above.
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, format!("directories stay: {}", dir.display())))
+    }
     /// The names in a directory, in no particular order.
     fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>>;
     /// Creates a directory and those above it; no error if it exists.

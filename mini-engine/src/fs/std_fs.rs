@@ -37,6 +37,14 @@ impl FileSystem for StdFs {
         fs::remove_file(path)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        fs::remove_dir(dir)
+    }
+
     fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {
         fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect()
     }

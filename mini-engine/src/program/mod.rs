@@ -4,6 +4,7 @@
 //! that no command can invent its own.
 
 mod bytes;
+mod checkpoint;
 mod completions;
 mod count;
 mod database;
@@ -67,6 +68,7 @@ enum Command {
     Count(count::CountArgs),
     Stats(stats::StatsArgs),
     Verify(verify::VerifyArgs),
+    Checkpoint(checkpoint::CheckpointArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -81,6 +83,7 @@ impl Command {
             Self::Count(args) => count::run(args),
             Self::Stats(args) => stats::run(args),
             Self::Verify(args) => verify::run(args),
+            Self::Checkpoint(args) => checkpoint::run(args),
             Self::Completions(args) => completions::run::<Arguments>(args),
         }
     }

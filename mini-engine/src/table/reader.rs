@@ -90,6 +90,11 @@ impl Table {
         &self.meta
     }
 
+    /// The open file: it can be read as long as this table lives, though its name may be gone.
+    pub(crate) fn file(&self) -> &dyn File {
+        &*self.file
+    }
+
     /// The newest version of `key`, whose [`key_hash`](crate::codec::key_hash) is `hash`, that is not newer than
     /// `seqno`. The value is a view of its block. At most one block is read.
     ///

@@ -65,6 +65,14 @@ impl FileSystem for Bent {
         self.inner.remove(path)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.link(from, to)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.remove_dir(dir)
+    }
+
     fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {
         self.inner.read_dir(dir)
     }

@@ -5,6 +5,7 @@
 //! bits of each byte; `CRASH_ROUNDS=n` is the same for rounds with threads.
 
 mod bent;
+mod checkpoint;
 mod errors;
 mod explore;
 mod flips;

@@ -22,6 +22,9 @@ pub(crate) enum Op {
     /// The name is the directory's.
     SyncDir,
     CreateDir,
+    RemoveDir,
+    /// The name is the new one.
+    Link,
 }
 
 /// An operation and the name of its file.
@@ -165,6 +168,14 @@ impl FileSystem for HookFs {
 
     fn remove(&self, path: &Path) -> Result<()> {
         self.run(Op::Remove, path, || self.shared.inner.remove(path))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.run(Op::Link, to, || self.shared.inner.link(from, to))
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.run(Op::RemoveDir, dir, || self.shared.inner.remove_dir(dir))
     }
 
     fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {

@@ -1,5 +1,6 @@
 //! Tests of the library through its public interface: the rules of durability, a model, threads, faults, bad input.
 
+mod checkpoint;
 mod concurrency;
 mod damage;
 mod directory;

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::process::{Ran, Room, program, run_with};
 
-const COMMANDS: [&str; 9] = ["import", "get", "put", "delete", "scan", "count", "stats", "verify", "completions"];
+const COMMANDS: [&str; 10] =
+    ["import", "get", "put", "delete", "scan", "count", "stats", "verify", "checkpoint", "completions"];
 
 fn run(args: &[&str]) -> Ran {
     let mut program = program();
@@ -102,6 +103,22 @@ fn verify_says_what_was_checked() {
     let room = Room::holding("a\t1\nb\t2\nc\t3\n");
     let text = room.run::<&str>("verify", &[]).text();
     assert!(text.contains("1 table with 3 entries in ") && text.ends_with(": no damage\n"), "{text}");
+}
+
+#[test]
+fn a_checkpoint_is_a_database_that_goes_its_own_way() {
+    // Catches a copy that shares more than tables, and one over something that is there.
+    let room = Room::holding("a\t1\nb\t2\n");
+    assert_eq!(room.run("checkpoint", &["copy"]).text(), "");
+    assert_eq!(room.run("delete", &["a"]).text(), "");
+    let copy = room.path("copy");
+    let copy = copy.to_str().expect("text");
+    assert_eq!(run(&["scan", copy]).text(), "a\t1\nb\t2\n");
+    assert!(run(&["verify", copy]).text().ends_with(": no damage\n"));
+    assert_eq!(room.records(), "b\t2\n");
+    let said = room.run("checkpoint", &["copy"]).refusal(2);
+    assert!(said.contains("copy exists"), "{said}");
+    assert_eq!(run(&["count", copy]).text(), "2\n");
 }
 
 #[test]

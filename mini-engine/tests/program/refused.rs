@@ -11,8 +11,16 @@ use mini_engine::Db;
 use crate::process::{Room, names};
 
 /// Each command that does not create a database, with arguments that it could work with.
-const READERS: [&[&str]; 7] =
-    [&["get", "k"], &["delete", "k"], &["scan"], &["count"], &["stats"], &["stats", "--json"], &["verify"]];
+const READERS: [&[&str]; 8] = [
+    &["get", "k"],
+    &["delete", "k"],
+    &["scan"],
+    &["count"],
+    &["stats"],
+    &["stats", "--json"],
+    &["verify"],
+    &["checkpoint", "copy"],
+];
 
 fn thousand_records() -> Room {
     let lines: String = (0..1000).map(|n| format!("key {n:04}\tvalue {n} {}\n", "v".repeat(90))).collect();

@@ -34,7 +34,9 @@ pub(super) enum Kind {
     FailedSync { file: u64 },
     Rename { from: PathBuf, to: PathBuf },
     Remove { path: PathBuf },
+    Link { from: PathBuf, to: PathBuf },
     CreateDir { path: PathBuf },
+    RemoveDir { path: PathBuf },
     SyncDir { path: PathBuf },
 }
 
@@ -61,7 +63,9 @@ impl fmt::Display for Operation {
             Kind::FailedSync { .. } => write!(f, "sync {name} in vain"),
             Kind::Rename { from, .. } => write!(f, "rename {} to {name}", from.display()),
             Kind::Remove { .. } => write!(f, "remove {name}"),
+            Kind::Link { from, .. } => write!(f, "link {} to {name}", from.display()),
             Kind::CreateDir { .. } => write!(f, "create directory {name}"),
+            Kind::RemoveDir { .. } => write!(f, "remove directory {name}"),
             Kind::SyncDir { .. } => write!(f, "sync directory {name}"),
         }
     }
@@ -99,6 +103,8 @@ impl Disk {
                     Entry::Directory => {
                         reached.insert(path.join(name));
                     }
+                    // A file with two names is one file: what it holds is drawn once.
+                    Entry::File(file) if left.files.contains_key(file) => {}
                     Entry::File(file) => {
                         let bytes = self.files.get(file).map(|file| file.after_power_cut(&mut random, &mut losses));
                         left.files.insert(*file, Content::durable(bytes.unwrap_or_default()));
@@ -106,6 +112,10 @@ impl Disk {
                 }
             }
             left.directories.insert(path.clone(), Directory::durable(entries));
+        }
+        // A directory whose removal was lost is empty, as it had to be to be removed.
+        for path in reached {
+            left.directories.entry(path).or_default();
         }
         (left, losses)
     }
@@ -157,7 +167,9 @@ impl Disk {
                 directory.change(Change::Unlink { name });
                 Ok(())
             }
+            Kind::Link { from, to } => self.link(from, to),
             Kind::CreateDir { path } => self.create_dir(path),
+            Kind::RemoveDir { path } => self.remove_dir(path),
             Kind::SyncDir { path } => {
                 self.directories.get_mut(path).ok_or(ErrorKind::NotFound)?.sync();
                 Ok(())
@@ -181,6 +193,27 @@ impl Disk {
         let (directory, name) = self.place(path)?;
         directory.change(Change::Link { name, entry: Entry::Directory });
         self.directories.insert(path.to_path_buf(), Directory::default());
+        Ok(())
+    }
+
+    fn remove_dir(&mut self, path: &Path) -> Result<()> {
+        let directory = self.directories.get(path).ok_or(ErrorKind::NotFound)?;
+        if !directory.now().is_empty() {
+            return Err(ErrorKind::DirectoryNotEmpty.into());
+        }
+        let (above, name) = self.place(path)?;
+        above.change(Change::Unlink { name });
+        self.directories.remove(path);
+        Ok(())
+    }
+
+    fn link(&mut self, from: &Path, to: &Path) -> Result<()> {
+        if self.exists(to) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        let entry = Entry::File(self.file(from)?);
+        let (directory, name) = self.place(to)?;
+        directory.change(Change::Link { name, entry });
         Ok(())
     }
 

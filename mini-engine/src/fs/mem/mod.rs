@@ -189,6 +189,14 @@ impl FileSystem for MemFs {
         self.run(Kind::Remove { path: plain(path) }, path)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.run(Kind::Link { from: plain(from), to: plain(to) }, to)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.run(Kind::RemoveDir { path: plain(dir) }, dir)
+    }
+
     fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {
         self.shared().disk.names(&plain(dir))
     }

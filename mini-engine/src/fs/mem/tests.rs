@@ -215,3 +215,51 @@ fn every_spelling_of_a_path_leads_to_the_same_place() {
     fs.sync_dir(Path::new("/..")).expect("the root is above itself");
     fs.sync_dir(Path::new(".")).expect("the root is where we are");
 }
+
+#[test]
+fn a_link_is_one_file_under_two_names_each_durable_by_its_own_directory() {
+    // Catches a link that copies, one that a power cut tears into two contents, and one that is durable by itself.
+    let fs = MemFs::default();
+    let file = fs.create_new(Path::new("/a")).expect("created");
+    fs.create_dir_all(Path::new("/d")).expect("created");
+    fs.sync_dir(Path::new("/")).expect("synced");
+    fs.link(Path::new("/a"), Path::new("/d/b")).expect("linked");
+    assert_eq!(fs.link(Path::new("/a"), Path::new("/d/b")).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    file.write_all_at(&[7; 20_000], 0).expect("written");
+    assert_eq!(fs.disk().read(Path::new("/d/b")).expect("there").len(), 20_000);
+    let (mut both, mut one) = (BTreeSet::new(), 0);
+    for seed in SEEDS {
+        let (left, _) = fs.disk().after_power_cut(seed);
+        let first = left.read(Path::new("/a")).expect("its name is synced").to_vec();
+        match left.read(Path::new("/d/b")) {
+            Ok(second) => {
+                assert_eq!(first, second, "seed {seed}");
+                both.insert(first);
+            }
+            Err(_) => one += 1,
+        }
+    }
+    assert!(both.len() > 5 && one > 20, "{} contents, {one} without the link", both.len());
+    fs.sync_dir(Path::new("/d")).expect("synced");
+    fs.remove(Path::new("/a")).expect("removed");
+    assert!(SEEDS.clone().all(|seed| fs.disk().after_power_cut(seed).0.read(Path::new("/d/b")).is_ok()));
+}
+
+#[test]
+fn only_an_empty_directory_is_removed_and_the_removal_may_be_lost() {
+    // Catches a directory that takes its files with it, and one that comes back with files in it.
+    let fs = MemFs::default();
+    let dir = Path::new("/d");
+    fs.create_dir_all(dir).expect("created");
+    fs.create_new(&dir.join("f")).expect("created");
+    fs.sync_dir(dir).expect("synced");
+    fs.sync_dir(Path::new("/")).expect("synced");
+    assert_eq!(fs.remove_dir(dir).unwrap_err().kind(), ErrorKind::DirectoryNotEmpty);
+    fs.remove(&dir.join("f")).expect("removed");
+    fs.remove_dir(dir).expect("removed");
+    assert!(!fs.exists(dir).expect("looked"));
+    let left: Vec<MemFs> = SEEDS.map(|seed| MemFs::on(fs.disk().after_power_cut(seed).0)).collect();
+    let back = left.iter().filter(|fs| fs.exists(dir).expect("looked")).count();
+    assert!((1..left.len()).contains(&back), "{back}");
+    assert!(left.iter().all(|fs| fs.read_dir(dir).unwrap_or_default().is_empty()));
+}

@@ -1,0 +1,185 @@
+//! Crashes at every operation of a checkpoint, and after it.
+//!
+//! The database that is copied must come through as from any crash. Its copy must be whole, a database that is the state
+//! after some number of batches, or no database at all; whole once the call had returned.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use mini_engine::fs::{Disk, File, FileSystem, MemFs, Step};
+use mini_engine::{Db, Error};
+
+use crate::bent::Lie;
+use crate::oracle::{Batch, Progress, judge};
+use crate::points::seed;
+use crate::run::{Note, Run};
+use crate::script::{Act, Random, Script, Shape, batch};
+
+const COPY: &str = "/copies/copy";
+/// The word of a record that says that the checkpoint had returned.
+const RETURNED: u64 = u64::MAX;
+const ROUNDS: usize = 6;
+const DRAWS: u64 = 2;
+
+/// A database before its checkpoint, and what was recorded from there on.
+struct Recorded {
+    disk: Disk,
+    record: Vec<Step>,
+    batches: Vec<Batch>,
+    /// Batches that were acknowledged when the checkpoint began.
+    before: usize,
+    script: Script,
+}
+
+/// Writes, makes a checkpoint, with links or without, and goes on writing.
+fn recorded(seed: u64, links: bool, lie: Lie) -> Recorded {
+    let mut script = Script::new(Shape::Flushes, seed);
+    // Where the writes end and the copy begins shall not depend on what was drawn.
+    script.acts.push(Act::Flush);
+    let mem = MemFs::default();
+    let fs: Arc<dyn FileSystem> = if links { Arc::new(mem.clone()) } else { Arc::new(Linkless(mem.clone())) };
+    let mut run = Run::open(&script, mem.clone(), fs, lie).unwrap();
+    for act in &script.acts {
+        run.act(act).unwrap();
+    }
+    let mut random = Random(seed);
+    let mut write = |run: &mut Run, synced: bool| {
+        let number = run.batches.len() as u64 + 1;
+        run.write(&batch(Shape::Flushes, number, seed, &mut random), synced).unwrap();
+    };
+    write(&mut run, true);
+    run.settle(|| false);
+    let (disk, before) = (mem.disk(), run.batches.len());
+    mem.record();
+    run.db().checkpoint(COPY).unwrap();
+    mem.note(RETURNED);
+    write(&mut run, true);
+    run.db().flush().unwrap();
+    run.settle(|| false);
+    run.db.take();
+    Recorded { disk, record: mem.take_record(), batches: run.batches.clone(), before, script }
+}
+
+/// A disk that knows no links.
+#[derive(Debug)]
+struct Linkless(MemFs);
+
+impl FileSystem for Linkless {
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.0.create_new(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.0.open(path)
+    }
+
+    fn open_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.0.open_write(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+
+    fn read_dir(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.0.read_dir(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.0.create_dir_all(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.0.sync_dir(dir)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.0.exists(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        self.0.lock(path)
+    }
+}
+
+/// What crashes made of checkpoints.
+#[derive(Debug, Default)]
+struct Met {
+    points: u64,
+    whole: u64,
+    none: u64,
+}
+
+impl Recorded {
+    /// Judges both databases on what a crash left.
+    fn judge(&self, left: &Disk, progress: Progress, returned: bool, met: &mut Met) -> Result<(), String> {
+        met.points += 1;
+        let mem = MemFs::on(left.clone());
+        let run = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), Lie::None);
+        let run = run.map_err(|error| format!("the source does not open any more: {error}"))?;
+        judge(run.db(), &self.batches, progress.synced.max(self.before), self.batches.len())?;
+        drop(run);
+        let copy = Db::builder(COPY).create_if_missing(false).file_system(Arc::new(mem)).open();
+        match copy {
+            Ok(copy) => {
+                met.whole += 1;
+                judge(&copy, &self.batches, self.before, self.batches.len()).map_err(|what| format!("copy: {what}"))?;
+                Ok(())
+            }
+            Err(Error::NotADatabase { .. } | Error::Corruption { .. }) if !returned => {
+                met.none += 1;
+                Ok(())
+            }
+            Err(error) => Err(format!("copy, returned: {returned}: {error}")),
+        }
+    }
+
+    /// Cuts before each operation and after the last.
+    fn cut_all(&self, seed: u64, met: &mut Met) -> Result<(), String> {
+        let (mut disk, mut returned, mut random) = (self.disk.clone(), false, Random(seed));
+        let mut progress = Progress { begun: self.before, acknowledged: self.before, synced: self.before };
+        for at in 0..=self.record.len() {
+            let draws = (0..DRAWS).map(|_| disk.after_power_cut(random.next()).0);
+            for (draw, left) in draws.chain([disk.clone()]).enumerate() {
+                let step = self.record.get(at);
+                self.judge(&left, progress, returned, met)
+                    .map_err(|what| format!("before {at} ({step:?}), draw {draw}: {what}"))?;
+            }
+            match self.record.get(at) {
+                Some(Step::Note(RETURNED)) => returned = true,
+                Some(Step::Note(word)) => Note::read(*word, &mut progress),
+                Some(Step::Operation(operation)) => disk.apply(operation).expect("possible"),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_crash_during_a_checkpoint_harms_nobody_and_leaves_a_whole_copy_or_none() {
+    // Catches a copy that opens without a table, a pointer before what it points to, and a source that shares too much.
+    let (seed, mut met) = (seed(), Met::default());
+    for round in 0..ROUNDS {
+        let seed = seed.wrapping_add(round as u64);
+        let recorded = recorded(seed, round % 2 == 0, Lie::None);
+        let cut = recorded.cut_all(seed, &mut met);
+        cut.unwrap_or_else(|what| panic!("CRASH_SEED={seed}, round {round}: {what}"));
+    }
+    println!("{met:?}");
+    assert!(met.whole > 30 && met.none > 30, "{met:?}");
+}
+
+#[test]
+fn a_checkpoint_on_a_disk_that_lies_is_found_out() {
+    // Catches a cut that takes nothing of a copy.
+    let outcomes = (0..8).map(|seed| recorded(seed, false, Lie::AllFiles).cut_all(seed, &mut Met::default()));
+    let verdict = outcomes.into_iter().find_map(Result::err).expect("a lie that was not found out");
+    assert!(["copy", "source", "LOST", "PARTIAL"].iter().any(|word| verdict.contains(word)), "{verdict}");
+}
