@@ -56,29 +56,27 @@ pub struct Versions<'a> {
     list: &'a List<Versioned>,
     span: Span,
     seqno: u64,
+    /// What the front yielded last. Older versions of its key may stand behind it: they are passed over when it is moved
+    /// again, so that a look at one key touches no node of the next.
+    yielded: Option<NodeRef<'a, Versioned>>,
 }
 
 impl<'a> Versions<'a> {
     pub(crate) fn new(list: &'a List<Versioned>, span: Span, seqno: u64) -> Self {
-        Self { list, span, seqno }
+        Self { list, span, seqno, yielded: None }
     }
-}
 
-// Both ends take all versions of a key at once, so that they never share one.
-impl<'a> Versions<'a> {
-    /// Takes every version of the key of `first`, the first node left; returns the visible one.
-    fn take_first_key(&mut self, first: NodeRef<'a, Versioned>) -> Option<NodeRef<'a, Versioned>> {
-        let mut visible = None;
-        let mut left = Some(first);
-        while let Some(node) = left.filter(|node| node.key() == first.key()) {
-            // Newest first: the first one that is not too new.
-            if visible.is_none() && node.version() <= self.seqno {
-                visible = Some(node);
-            }
+    /// Whether `node` is of the key that the front yielded last.
+    fn is_yielded(&self, node: NodeRef<'a, Versioned>) -> bool {
+        self.yielded.is_some_and(|yielded| yielded.key() == node.key())
+    }
+
+    /// Takes what is left of the key that the front yielded last, which the back must not meet.
+    fn take_yielded_key(&mut self) {
+        while self.span.front(self.list).is_some_and(|first| self.is_yielded(first)) {
             self.span.pop_front(self.list);
-            left = self.span.front(self.list);
         }
-        visible
+        self.yielded = None;
     }
 
     /// Takes every version of the key of `last`, the last node left; returns the visible one.
@@ -103,8 +101,11 @@ impl<'a> Iterator for Versions<'a> {
     fn next(&mut self) -> Option<Version<'a>> {
         loop {
             let first = self.span.front(self.list)?;
-            if let Some(visible) = self.take_first_key(first) {
-                return Some(Version::of(visible));
+            self.span.pop_front(self.list);
+            // Newest first: of each key the first one that is not too new.
+            if first.version() <= self.seqno && !self.is_yielded(first) {
+                self.yielded = Some(first);
+                return Some(Version::of(first));
             }
         }
     }
@@ -112,6 +113,9 @@ impl<'a> Iterator for Versions<'a> {
 
 impl DoubleEndedIterator for Versions<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
+        if self.yielded.is_some() {
+            self.take_yielded_key();
+        }
         loop {
             let last = self.span.back(self.list)?;
             if let Some(visible) = self.take_last_key(last) {
