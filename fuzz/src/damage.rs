@@ -207,6 +207,7 @@ fn refusal(error: &Error) -> &'static str {
     match error {
         Error::Corruption { file, .. } if file.starts_with(DIR) => "corruption",
         Error::UnsupportedVersion { file, .. } if file.starts_with(DIR) => "unsupported version",
+        Error::Unsupported { file, .. } if file.starts_with(DIR) => "unsupported",
         other => panic!("damage is answered by {other}"),
     }
 }

@@ -6,6 +6,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Levels that there may be, level 0 among them.
+pub(crate) const MAX_LEVELS: usize = 8;
+
 /// A number that only grows.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -49,7 +52,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// The counters as they are now, with the tables of each level as the caller knows them.
+    /// The counters as they are now, with the levels as the caller knows them, who also knows what merges are under way.
     pub(crate) fn snapshot(&self, levels: Vec<LevelMetrics>) -> Metrics {
         Metrics {
             writes: self.writes.get(),
@@ -118,17 +121,31 @@ pub struct Metrics {
     pub cache_bytes: u64,
     /// Bytes of memory that the filters and indexes of the open tables take now, beside the cache: they are never evicted.
     pub table_memory_bytes: u64,
-    /// Tables and bytes of each level, level 0 first.
+    /// Merges under way now.
+    pub compactions_running: u64,
+    /// Whether a merge is due now that has not begun.
+    pub compaction_due: bool,
+    /// What each level holds and has cost, level 0 first.
     pub levels: Vec<LevelMetrics>,
 }
 
 /// The size of one level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LevelMetrics {
     /// Tables.
     pub tables: u64,
+    /// Sorted runs, each of one or more tables: a read may have to ask each. On level 0 each table is one.
+    pub runs: u64,
     /// Bytes of their files.
     pub bytes: u64,
+    /// Bytes that came from above since the database was created: flushed to level 0, or tables that merges took from the
+    /// levels above.
+    pub arrived: u64,
+    /// Bytes of tables of the level that merges read since the database was created.
+    pub read: u64,
+    /// Bytes of tables that flushes and merges wrote to the level since the database was created.
+    pub written: u64,
 }
 
 #[cfg(test)]
@@ -161,7 +178,7 @@ mod tests {
         for (counter, n) in all.iter().zip(1..) {
             counter.add(n);
         }
-        let levels = vec![LevelMetrics { tables: 2, bytes: 99 }];
+        let levels = vec![LevelMetrics { tables: 2, bytes: 99, ..LevelMetrics::default() }];
         let expected = Metrics {
             writes: 1,
             user_bytes: 2,

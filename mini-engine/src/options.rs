@@ -33,6 +33,48 @@ impl Compression {
     }
 }
 
+/// How tables are merged, which decides what writes, reads and space cost. May be changed at each open: any policy goes on
+/// from what another has left.
+///
+/// A *run* is a sorted sequence of tables; a read may have to ask each run, though filters rule most of them out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Compaction {
+    /// One run on each level below level 0, each [`Options::size_ratio`] times as large as the one above. Least space and
+    /// fewest runs, most rewriting: as LevelDB and RocksDB do by default.
+    #[default]
+    Leveled,
+    /// Up to [`Options::size_ratio`] runs on each level, merged into one of the next level once that many are there. Least
+    /// rewriting, most runs and space, which is held back as RocksDB's universal compaction does: runs that together have
+    /// grown as large as the oldest one are merged with it.
+    Tiered,
+    /// Many runs on each level but the last, which is one run (Dostoevsky, Dayan and Idreos 2018): nearly the space of
+    /// leveled, and less rewriting.
+    LazyLeveled,
+    /// Leveled, one table at a time: merges are small and even, and take few bytes beside what is there.
+    Partial,
+}
+
+impl Compaction {
+    /// The largest number that [`Compaction::from_id`] knows.
+    pub(crate) const NEWEST_ID: u64 = 4;
+
+    /// The number that stands for it on disk.
+    pub(crate) fn id(self) -> u64 {
+        match self {
+            Compaction::Leveled => 1,
+            Compaction::Tiered => 2,
+            Compaction::LazyLeveled => 3,
+            Compaction::Partial => 4,
+        }
+    }
+
+    pub(crate) fn from_id(id: u64) -> Option<Compaction> {
+        use Compaction::{LazyLeveled, Leveled, Partial, Tiered};
+        [Leveled, Tiered, LazyLeveled, Partial].into_iter().find(|policy| policy.id() == id)
+    }
+}
+
 /// The options of a database, set by chaining; `Options::default()` suits an ordinary machine.
 ///
 /// ```
@@ -46,7 +88,14 @@ impl Compression {
 pub struct Options {
     pub(crate) memtable_bytes: usize,
     pub(crate) immutable_memtables: usize,
+    pub(crate) compaction: Option<Compaction>,
+    pub(crate) size_ratio: u64,
     pub(crate) l0_trigger: usize,
+    pub(crate) l0_slowdown: usize,
+    pub(crate) l0_stop: usize,
+    pub(crate) level1_bytes: u64,
+    pub(crate) table_file_bytes: u64,
+    pub(crate) compaction_threads: usize,
     pub(crate) block_bytes: usize,
     pub(crate) filter_bits_per_key: u32,
     /// By level; the last one for all deeper levels too. Not empty once validated.
@@ -61,7 +110,14 @@ impl Default for Options {
         Self {
             memtable_bytes: 64 << 20,
             immutable_memtables: 1,
+            compaction: None,
+            size_ratio: 10,
             l0_trigger: 4,
+            l0_slowdown: 20,
+            l0_stop: 36,
+            level1_bytes: 64 << 20,
+            table_file_bytes: 64 << 20,
+            compaction_threads: 2,
             block_bytes: 4096,
             filter_bits_per_key: 10,
             compression: vec![Compression::None, Compression::None, Compression::Lz4],
@@ -74,7 +130,11 @@ impl Default for Options {
 
 const MEMTABLE_BYTES: RangeInclusive<u64> = 4 << 10..=16 << 30;
 const IMMUTABLE_MEMTABLES: RangeInclusive<u64> = 1..=64;
-const L0_TRIGGER: RangeInclusive<u64> = 1..=1000;
+const SIZE_RATIO: RangeInclusive<u64> = 2..=32;
+const L0_TABLES: RangeInclusive<u64> = 1..=1000;
+const LEVEL1_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 50;
+const TABLE_FILE_BYTES: RangeInclusive<u64> = 1 << 10..=16 << 30;
+const COMPACTION_THREADS: RangeInclusive<u64> = 1..=64;
 const BLOCK_BYTES: RangeInclusive<u64> = 512..=64 << 10;
 const FILTER_BITS_PER_KEY: RangeInclusive<u64> = 0..=32;
 const CACHE_BYTES: RangeInclusive<u64> = 0..=1 << 50;
@@ -94,9 +154,58 @@ impl Options {
         self
     }
 
+    /// How tables are merged. Default: as when the database was opened last; [`Compaction::Leveled`] for a new one.
+    pub fn compaction(mut self, policy: Compaction) -> Self {
+        self.compaction = Some(policy);
+        self
+    }
+
+    /// How many times larger each level is than the one above, or how many runs a level holds: see [`Compaction`].
+    /// Larger ratios rewrite more and hold less obsolete data with levels of one run, the other way round with several.
+    /// Default 10; 2 to 32.
+    pub fn size_ratio(mut self, ratio: u64) -> Self {
+        self.size_ratio = ratio;
+        self
+    }
+
     /// How many tables level 0 may hold before some are merged. Default 4; 1 to 1000.
     pub fn l0_trigger(mut self, tables: usize) -> Self {
         self.l0_trigger = tables;
+        self
+    }
+
+    /// The number of tables on level 0 from which on writers are slowed down, ever more, so that merges catch up.
+    /// Default 20; 1 to 1000. Counts as `l0_trigger` + 1 where that is more: below it no merge is due that could help.
+    pub fn l0_slowdown(mut self, tables: usize) -> Self {
+        self.l0_slowdown = tables;
+        self
+    }
+
+    /// The number of tables on level 0 at which writers wait for a merge. Default 36; 1 to 1000. Counts as `l0_trigger` + 1
+    /// where that is more: a wait for a merge that is not due would have no end.
+    pub fn l0_stop(mut self, tables: usize) -> Self {
+        self.l0_stop = tables;
+        self
+    }
+
+    /// Bytes up to which one level below level 0 is enough, with leveled and partial compaction. Above that levels come
+    /// between, each `size_ratio` times smaller than the one below it, up to the first that is not larger than this, or that
+    /// would be smaller than what level 0 brings down at once. Default 64 MiB; 1 KiB to 1 PiB.
+    pub fn level1_bytes(mut self, bytes: u64) -> Self {
+        self.level1_bytes = bytes;
+        self
+    }
+
+    /// Bytes at which a merge ends a table and begins the next; a table is longer by what the versions of one key and its
+    /// index take. Default 64 MiB; 1 KiB to 16 GiB.
+    pub fn table_file_bytes(mut self, bytes: u64) -> Self {
+        self.table_file_bytes = bytes;
+        self
+    }
+
+    /// How many merges may run at once, beside flushes, each on a thread of its own. Default 2; 1 to 64.
+    pub fn compaction_threads(mut self, threads: usize) -> Self {
+        self.compaction_threads = threads;
         self
     }
 
@@ -159,7 +268,13 @@ impl Options {
         let checks = [
             ("memtable_bytes", self.memtable_bytes as u64, MEMTABLE_BYTES),
             ("immutable_memtables", self.immutable_memtables as u64, IMMUTABLE_MEMTABLES),
-            ("l0_trigger", self.l0_trigger as u64, L0_TRIGGER),
+            ("size_ratio", self.size_ratio, SIZE_RATIO),
+            ("l0_trigger", self.l0_trigger as u64, L0_TABLES),
+            ("l0_slowdown", self.l0_slowdown as u64, L0_TABLES),
+            ("l0_stop", self.l0_stop as u64, L0_TABLES),
+            ("level1_bytes", self.level1_bytes, LEVEL1_BYTES),
+            ("table_file_bytes", self.table_file_bytes, TABLE_FILE_BYTES),
+            ("compaction_threads", self.compaction_threads as u64, COMPACTION_THREADS),
             ("block_bytes", self.block_bytes as u64, BLOCK_BYTES),
             ("filter_bits_per_key", u64::from(self.filter_bits_per_key), FILTER_BITS_PER_KEY),
             ("cache_bytes", self.cache_bytes, CACHE_BYTES),
@@ -189,7 +304,15 @@ mod tests {
         let cases = [
             (d().memtable_bytes(4095), "memtable_bytes", "4095", "4096 to 17179869184"),
             (d().immutable_memtables(0), "immutable_memtables", "0", "1 to 64"),
+            (d().size_ratio(1), "size_ratio", "1", "2 to 32"),
+            (d().size_ratio(33), "size_ratio", "33", "2 to 32"),
             (d().l0_trigger(1001), "l0_trigger", "1001", "1 to 1000"),
+            (d().l0_slowdown(0), "l0_slowdown", "0", "1 to 1000"),
+            (d().l0_stop(1001), "l0_stop", "1001", "1 to 1000"),
+            (d().level1_bytes(1023), "level1_bytes", "1023", "1024 to 1125899906842624"),
+            (d().table_file_bytes(1023), "table_file_bytes", "1023", "1024 to 17179869184"),
+            (d().compaction_threads(0), "compaction_threads", "0", "1 to 64"),
+            (d().compaction_threads(65), "compaction_threads", "65", "1 to 64"),
             (d().block_bytes(511), "block_bytes", "511", "512 to 65536"),
             (d().block_bytes(65_537), "block_bytes", "65537", "512 to 65536"),
             (d().filter_bits_per_key(33), "filter_bits_per_key", "33", "0 to 32"),
@@ -222,6 +345,15 @@ mod tests {
     }
 
     #[test]
+    fn policies_are_known_by_their_numbers() {
+        // Catches a policy that is written and not read back, and a number taken for another policy's.
+        let known: Vec<u64> =
+            (0..=Compaction::NEWEST_ID + 1).filter_map(Compaction::from_id).map(Compaction::id).collect();
+        assert_eq!(known, [1, 2, 3, 4]);
+        assert_eq!(known.last(), Some(&Compaction::NEWEST_ID));
+    }
+
+    #[test]
     fn defaults_and_the_ends_of_each_range_are_valid() {
         // Catches an exclusive comparison at either end.
         let d = Options::default;
@@ -230,12 +362,24 @@ mod tests {
             d().memtable_bytes(4096)
                 .immutable_memtables(1)
                 .l0_trigger(1)
+                .l0_slowdown(1)
+                .l0_stop(1)
+                .size_ratio(2)
+                .level1_bytes(1024)
+                .table_file_bytes(1024)
+                .compaction_threads(1)
                 .block_bytes(512)
                 .filter_bits_per_key(0)
                 .cache_bytes(0),
             d().memtable_bytes(16 << 30)
                 .immutable_memtables(64)
                 .l0_trigger(1000)
+                .l0_slowdown(1000)
+                .l0_stop(1000)
+                .size_ratio(32)
+                .level1_bytes(1 << 50)
+                .table_file_bytes(16 << 30)
+                .compaction_threads(64)
                 .block_bytes(65_536)
                 .filter_bits_per_key(32),
             d().compression_per_level([Compression::Lz4; 8]),

@@ -1,52 +1,117 @@
 //! Runs one plan: reads its inputs, writes its output, and says by which edit the output takes their place.
 //!
-//! It changes nothing but the output file. Whoever runs it records the edit, installs the version and then unlinks the
+//! It changes nothing but the output files. Whoever runs it records the edit, installs the version and then unlinks the
 //! inputs (rule 6); after an error the inputs are as before and the output is gone, so that it can be tried again.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::compaction::plan::Plan;
-use crate::compaction::retention::Retention;
-use crate::compaction::store::{OpenTable, TableStore, Written};
+use crate::compaction::plan::{Action, Input, Plan};
+use crate::compaction::retention::{Retention, Tombstones};
+use crate::compaction::store::{OpenTable, TableStore, Target};
 use crate::error::Result;
 use crate::iter::EntryIter;
-use crate::manifest::VersionEdit;
+use crate::manifest::{VersionEdit, Work};
+use crate::table::{OpenRun, Table};
 use crate::types::SeqNo;
 
-/// A merge that is done and not installed.
+/// A plan that is done and not installed.
 #[derive(Debug)]
-pub(crate) struct Merged {
+pub(crate) struct Done {
     pub(crate) edit: VersionEdit,
-    /// The output; `None` if nothing had to be kept.
-    pub(crate) output: Option<OpenTable>,
+    /// The tables that are new; none after a move, or if nothing had to be kept.
+    pub(crate) outputs: Vec<OpenTable>,
+    /// The tables that no version names once the edit is installed.
+    pub(crate) obsolete: Vec<u64>,
 }
 
-/// Merges those of `tables` that `plan` names. `None` if it was cancelled.
-pub(crate) fn run(
+impl Done {
+    /// Bytes of the tables that were read.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.edit.work.levels.iter().map(|level| level.read).sum()
+    }
+
+    /// Bytes of the tables that were written.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.edit.work.levels.iter().map(|level| level.written).sum()
+    }
+}
+
+/// Runs `plan` on those of `tables` that it names. `None` if it was cancelled.
+pub(crate) fn run<'a>(
     store: &TableStore,
     plan: &Plan,
-    tables: &[OpenTable],
+    tables: impl IntoIterator<Item = &'a Arc<Table>>,
     snapshots: &[SeqNo],
     cancel: &AtomicBool,
-) -> Result<Option<Merged>> {
-    let inputs: Vec<&OpenTable> = tables.iter().filter(|table| plan.inputs.contains(&table.meta.number)).collect();
-    let iters = inputs.iter().map(|input| Box::new(input.table.iter_uncached()) as Box<dyn EntryIter>).collect();
-    let retention = Retention { snapshots, drop_tombstones: plan.drop_tombstones };
-    let output = match store.write(iters, retention, cancel)? {
-        Written::Table(output) => Some(output),
-        Written::Nothing => None,
-        Written::Cancelled => return Ok(None),
+) -> Result<Option<Done>> {
+    let open: HashMap<u64, &Arc<Table>> = tables.into_iter().map(|table| (table.number(), table)).collect();
+    let opened = |input: &Input| {
+        let run = OpenRun::new(input.tables.iter().filter_map(|number| open.get(number).copied().cloned()));
+        // A table that is left out would be dropped with its data.
+        assert_eq!(run.tables().len(), input.tables.len(), "a plan names a table that is not open");
+        run
     };
-    let read: u64 = inputs.iter().map(|input| input.meta.size).sum();
-    let written = output.as_ref().map_or(0, |output| output.meta.size);
-    store.counters.compactions.add(1);
-    store.counters.compaction_bytes_read.add(read);
-    store.counters.compaction_bytes_written.add(written);
-    tracing::debug!(inputs = inputs.len(), read, written, "merged tables");
+    let inputs: Vec<OpenRun> = plan.inputs.iter().map(opened).collect();
+    match plan.action {
+        Action::Move => Ok(Some(moved(plan, &inputs))),
+        Action::Merge => merge(store, plan, &inputs, snapshots, cancel),
+    }
+}
+
+fn merge(
+    store: &TableStore,
+    plan: &Plan,
+    inputs: &[OpenRun],
+    snapshots: &[SeqNo],
+    cancel: &AtomicBool,
+) -> Result<Option<Done>> {
+    let retention = Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) };
+    let target = Target { level: plan.output.level, table_bytes: store.options.table_file_bytes };
+    let iters = inputs.iter().map(|run| Box::new(run.iter_uncached()) as Box<dyn EntryIter>).collect();
+    let Some(written) = store.write(iters, retention, target, cancel)? else { return Ok(None) };
+    let work = work(plan, inputs, written.table_bytes());
     let edit = VersionEdit {
-        removed: inputs.iter().map(|input| (0, input.meta.number)).collect(),
-        added: output.iter().map(|output| (0, output.meta.clone())).collect(),
+        removed: removed(plan),
+        added: written.tables.iter().map(|output| (plan.output, output.meta.clone())).collect(),
+        work,
         ..VersionEdit::default()
     };
-    Ok(Some(Merged { edit, output }))
+    Ok(Some(Done { edit, outputs: written.tables, obsolete: plan.tables().collect() }))
+}
+
+/// The same tables at another place.
+fn moved(plan: &Plan, inputs: &[OpenRun]) -> Done {
+    let added = inputs.iter().flat_map(OpenRun::tables).map(|table| (plan.output, table.meta().clone())).collect();
+    let mut work = work(plan, inputs, 0);
+    work.levels.iter_mut().for_each(|level| level.read = 0);
+    let edit = VersionEdit { removed: removed(plan), added, work, ..VersionEdit::default() };
+    Done { edit, outputs: Vec::new(), obsolete: Vec::new() }
+}
+
+fn removed(plan: &Plan) -> Vec<(usize, u64)> {
+    let tables = |input: &Input| {
+        let level = input.level;
+        input.tables.iter().map(move |&number| (level, number)).collect::<Vec<_>>()
+    };
+    plan.inputs.iter().flat_map(tables).collect()
+}
+
+/// What it takes to put the inputs where the plan says, when that writes `written` bytes.
+fn work(plan: &Plan, inputs: &[OpenRun], written: u64) -> Work {
+    let mut work = Work::default();
+    let mut arrived = 0;
+    for (input, run) in plan.inputs.iter().zip(inputs) {
+        let bytes: u64 = run.tables().iter().map(|table| table.meta().size).sum();
+        if let Some(level) = work.levels.get_mut(input.level) {
+            level.read += bytes;
+        }
+        arrived += if input.level < plan.output.level { bytes } else { 0 };
+    }
+    if let Some(level) = work.levels.get_mut(plan.output.level) {
+        level.arrived = arrived;
+        level.written = written;
+    }
+    work
 }

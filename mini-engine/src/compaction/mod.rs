@@ -4,14 +4,17 @@
 
 mod job;
 mod plan;
+mod policy;
+mod ranges;
 mod retention;
+mod running;
 mod store;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use job::run;
-#[cfg(test)]
 pub(crate) use plan::Plan;
-pub(crate) use plan::pick;
-pub(crate) use retention::Retention;
-pub(crate) use store::{OpenTable, TableStore, Written};
+pub(crate) use policy::{Context, pick};
+pub(crate) use retention::{Retention, Tombstones};
+pub(crate) use running::Running;
+pub(crate) use store::{OpenTable, TableStore, Target};

@@ -1,107 +1,190 @@
-//! Which tables to merge next: a pure function of the version and the options, testable without a file.
+//! What one merge does: which tables go in, where what they hold goes, and what may be left out on the way.
 //!
-//! Level 0 is all there is. Once it holds more than the trigger, a run of its newest tables becomes one. The run grows
-//! towards older tables as long as the next one is not larger than twice what was chosen so far: an entry is then
-//! rewritten only when the data above it has grown to a good part of its table, and sizes grow geometrically towards
-//! the oldest. Merging everything each time would rewrite the whole database for every few flushes.
+//! The rule that every plan keeps (V4 of the version): whatever lies, in the order of reading, between an input and the
+//! output's place and shares keys with the input is an input too. Then the versions of a key leave as one piece of its
+//! history and arrive as one piece, and no read meets an older version first. [`closed`] sees to that: it goes from the
+//! newest run down and takes what the tables chosen above it span.
 
-use crate::manifest::Version;
+use crate::compaction::ranges::{KeySet, Span};
+use crate::manifest::{Place, Run, Version};
 use crate::options::Options;
+use crate::table::TableMeta;
 
-/// One merge: its inputs are neighbours, so its output takes their place (V2 of the version).
+/// A table of less than this part of a full one is a crumb: it is merged where it could be moved, and taken along by
+/// merges beside it, or many small flushes would leave as many small tables.
+const CRUMB_PART: u64 = 4;
+
+/// What becomes of the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// They are read and written anew, sorted together.
+    Merge,
+    /// They overlap nothing and each other not: they get another place, and no byte of them is read.
+    Move,
+}
+
+/// The inputs of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Input {
+    pub(crate) level: usize,
+    /// Numbers of the tables, by key.
+    pub(crate) tables: Vec<u64>,
+}
+
+/// One merge, or one move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Numbers of the tables to merge, newest first.
-    pub(crate) inputs: Vec<u64>,
-    /// Whether nothing lies below the inputs, so that a tombstone has nothing left to hide.
-    pub(crate) drop_tombstones: bool,
+    pub(crate) action: Action,
+    /// Newest run first.
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) output: Place,
+    /// From the smallest key of the inputs to the largest.
+    pub(crate) span: Span,
+    /// Keys that tables older than the output may hold: a tombstone of another key has nothing left to hide.
+    pub(crate) below: KeySet,
 }
 
-/// The merge that the version needs most, if it needs one. A pure function, O(tables).
-pub(crate) fn pick(version: &Version, options: &Options) -> Option<Plan> {
-    let tables = version.level(0);
-    if tables.len() <= options.l0_trigger {
-        return None;
+impl Plan {
+    /// Numbers of all inputs.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = u64> {
+        self.inputs.iter().flat_map(|input| input.tables.iter().copied())
     }
-    let mut sizes = tables.iter().map(|table| table.size);
-    // A run of one would make no progress, so the second table is taken whatever its size.
-    let mut sum = sizes.next()?.saturating_add(sizes.next()?);
-    let more = sizes.take_while(|&size| {
-        let taken = size <= sum.saturating_mul(2);
-        sum = sum.saturating_add(size);
-        taken
-    });
-    let chosen = 2 + more.count();
-    let deeper = version.levels().iter().skip(1).any(|level| !level.is_empty());
-    Some(Plan {
-        inputs: tables.iter().take(chosen).map(|table| table.number).collect(),
-        drop_tombstones: chosen == tables.len() && !deeper,
-    })
+
+    /// Whether tables of level 0 go in: writers may be waiting for that.
+    pub(crate) fn relieves_level_0(&self) -> bool {
+        self.inputs.iter().any(|input| input.level == 0)
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::manifest::VersionEdit;
-    use crate::manifest::test_tables::table_of_size;
+/// The tables of one run that a plan takes.
+#[derive(Debug, Clone)]
+pub(crate) struct Chosen<'a> {
+    level: usize,
+    run: &'a Run,
+    tables: Vec<&'a TableMeta>,
+}
 
-    /// A version whose level 0 has tables of `sizes`, newest first; the newest has the highest number.
-    fn version(sizes: &[u64]) -> Version {
-        let count = sizes.len() as u64;
-        let added = sizes.iter().zip(0..).map(|(&size, age)| (0, table_of_size(count - age, size))).collect();
-        Version::default().apply(&VersionEdit { added, ..VersionEdit::default() }).unwrap()
-    }
-
-    fn inputs(sizes: &[u64]) -> Option<(usize, bool)> {
-        let options = Options { l0_trigger: 4, ..Options::default() };
-        pick(&version(sizes), &options).map(|plan| (plan.inputs.len(), plan.drop_tombstones))
-    }
-
-    #[test]
-    fn nothing_to_do_up_to_the_trigger() {
-        // Catches a merge for every flush.
-        assert_eq!(inputs(&[]), None);
-        assert_eq!(inputs(&[1, 1, 1, 1]), None);
-    }
-
-    #[test]
-    fn tombstones_go_only_with_the_oldest_table() {
-        // Catches a dropped tombstone that lets an older value in a table below come back.
-        assert_eq!(inputs(&[1, 1, 1, 1, 1]), Some((5, true)));
-        assert_eq!(inputs(&[1, 1, 1, 1, 100]), Some((4, false)));
-        assert_eq!(inputs(&[1, 1, 1, 1, 8]), Some((5, true)));
-        assert_eq!(inputs(&[1, 1, 1, 1, 9]), Some((4, false)));
-    }
-
-    #[test]
-    fn a_run_has_at_least_two_tables() {
-        // Catches a plan that rewrites one table for ever and never shrinks the level.
-        assert_eq!(inputs(&[1, 100, 1_000, 10_000, 100_000]), Some((2, false)));
-    }
-
-    #[test]
-    fn inputs_are_the_newest_tables_newest_first() {
-        // Catches a run with a gap, whose output would interleave with what it left out.
-        let options = Options { l0_trigger: 2, ..Options::default() };
-        let plan = pick(&version(&[1, 1, 50]), &options);
-        assert_eq!(plan, Some(Plan { inputs: vec![3, 2], drop_tombstones: false }));
-    }
-
-    #[test]
-    fn write_amplification_grows_with_the_logarithm_and_the_level_stays_at_its_trigger() {
-        // Catches a rule that rewrites everything for each few flushes: 1000 flushes would cost 125 rewrites an entry.
-        let options = Options { l0_trigger: 4, ..Options::default() };
-        let mut sizes: Vec<u64> = Vec::new();
-        let mut rewritten = 0;
-        for _ in 0..1000 {
-            sizes.insert(0, 1);
-            while let Some(plan) = pick(&version(&sizes), &options) {
-                let merged: u64 = sizes.drain(..plan.inputs.len()).sum();
-                rewritten += merged;
-                sizes.insert(0, merged);
-            }
-            assert!(sizes.len() <= 4);
+/// The tables of levels `from` to `to` that `is_wanted`, and those that tables chosen above them span. O(tables).
+pub(crate) fn closed<'a>(
+    version: &'a Version,
+    from: usize,
+    to: usize,
+    is_wanted: impl Fn(usize, &TableMeta) -> bool,
+) -> Vec<Chosen<'a>> {
+    let mut span: Option<Span> = None;
+    let mut all = Vec::new();
+    for (level, run) in version.all_runs().filter(|(level, _)| (from..=to).contains(level)) {
+        let spanned = |table: &TableMeta| span.as_ref().is_some_and(|span| span.overlaps_table(table));
+        let is_chosen = |table: &&TableMeta| is_wanted(level, table) || spanned(table);
+        let tables: Vec<&TableMeta> = run.tables().iter().filter(is_chosen).collect();
+        if tables.is_empty() {
+            continue;
         }
-        assert!(rewritten < 12 * 1000, "an entry was rewritten {} times on average", rewritten / 1000);
+        span = tables.iter().fold(span, |span, table| Some(Span::grown(span, table)));
+        all.push(Chosen { level, run, tables });
+    }
+    all
+}
+
+/// Where what goes down to `level` as a part of what is there belongs: its oldest run.
+pub(crate) fn oldest_run(version: &Version, level: usize) -> Place {
+    Place { level, run: version.runs(level).last().map_or(1, Run::id) }
+}
+
+/// Where what goes down to `level` as a run of its own belongs: before its newest run.
+pub(crate) fn new_run(version: &Version, level: usize) -> Place {
+    Place { level, run: version.runs(level).first().map_or(1, |newest| newest.id().saturating_add(1)) }
+}
+
+/// The plan that puts `chosen` at `output`; `None` if nothing was chosen.
+pub(crate) fn plan<'a>(
+    version: &'a Version,
+    options: &Options,
+    mut chosen: Vec<Chosen<'a>>,
+    output: Place,
+    is_free: impl Fn(u64) -> bool,
+) -> Option<Plan> {
+    let span = span_of(&chosen)?;
+    let below = below(version, &chosen, output, &span);
+    if is_movable(&chosen, output, options, &below) {
+        return Some(Plan { action: Action::Move, inputs: inputs(&chosen), output, span, below });
+    }
+    take_crumbs(version, options, &mut chosen, output, is_free);
+    let span = span_of(&chosen)?;
+    let below = self::below(version, &chosen, output, &span);
+    Some(Plan { action: Action::Merge, inputs: inputs(&chosen), output, span, below })
+}
+
+fn all_tables<'a, 'b>(chosen: &'b [Chosen<'a>]) -> impl Iterator<Item = &'a TableMeta> + use<'a, 'b> {
+    chosen.iter().flat_map(|chosen| chosen.tables.iter().copied())
+}
+
+fn span_of(chosen: &[Chosen<'_>]) -> Option<Span> {
+    Span::around(all_tables(chosen))
+}
+
+fn inputs(chosen: &[Chosen<'_>]) -> Vec<Input> {
+    let numbers = |tables: &[&TableMeta]| tables.iter().map(|table| table.number).collect();
+    chosen.iter().map(|chosen| Input { level: chosen.level, tables: numbers(&chosen.tables) }).collect()
+}
+
+/// What tables that are older than the output hold within its span. Tables of its own run are disjoint with it.
+fn below(version: &Version, chosen: &[Chosen<'_>], output: Place, span: &Span) -> KeySet {
+    let taken: std::collections::HashSet<u64> = all_tables(chosen).map(|table| table.number).collect();
+    let is_older = |level: usize, run: &Run| level > output.level || level == output.level && run.id() < output.run;
+    let older = version.all_runs().filter(|(level, run)| is_older(*level, run)).flat_map(|(_, run)| run.tables());
+    KeySet::covering(older.filter(|table| span.overlaps_table(table) && !taken.contains(&table.number)))
+}
+
+/// Whether the tables can be put there as they are. Not where a merge would do good: where tombstones could go, or where
+/// crumbs would pile up.
+fn is_movable(chosen: &[Chosen<'_>], output: Place, options: &Options, below: &KeySet) -> bool {
+    let is_there = |chosen: &Chosen<'_>| chosen.level == output.level && chosen.run.id() == output.run;
+    if chosen.iter().any(is_there) {
+        return false;
+    }
+    let mut tables: Vec<&TableMeta> = all_tables(chosen).collect();
+    tables.sort_by(|a, b| a.smallest.cmp(&b.smallest));
+    let disjoint = tables.iter().zip(tables.iter().skip(1)).all(|(a, b)| a.largest < b.smallest);
+    let bytes: u64 = tables.iter().map(|table| table.size).sum();
+    let crumbs = bytes / (tables.len() as u64).max(1) < crumb_bytes(options);
+    let can_drop = below.is_empty() && tables.iter().any(|table| table.tombstones > 0);
+    disjoint && !crumbs && !can_drop
+}
+
+fn crumb_bytes(options: &Options) -> u64 {
+    options.table_file_bytes / CRUMB_PART
+}
+
+/// Takes the small tables beside the output along, as long as each is at most twice what is rewritten anyway: so that an
+/// entry is rewritten for that only when the data around it has grown.
+fn take_crumbs<'a>(
+    version: &'a Version,
+    options: &Options,
+    chosen: &mut Vec<Chosen<'a>>,
+    output: Place,
+    is_free: impl Fn(u64) -> bool,
+) {
+    let Some(span) = span_of(chosen) else { return };
+    let Some(run) = version.runs(output.level).iter().find(|run| run.id() == output.run) else { return };
+    let mut bytes: u64 = all_tables(chosen).map(|table| table.size).sum();
+    let mut takes = |table: &&TableMeta| {
+        let small = table.size < crumb_bytes(options) && table.size <= bytes.saturating_mul(2) && is_free(table.number);
+        bytes = bytes.saturating_add(if small { table.size } else { 0 });
+        small
+    };
+    let tables = run.tables();
+    let before = tables.get(..tables.partition_point(|table| table.largest < span.smallest)).unwrap_or_default();
+    let after = tables.get(tables.partition_point(|table| table.smallest <= span.largest)..).unwrap_or_default();
+    let mut taken: Vec<&TableMeta> = before.iter().rev().take_while(&mut takes).collect();
+    taken.reverse();
+    let right: Vec<&TableMeta> = after.iter().take_while(&mut takes).collect();
+    let is_own = |chosen: &Chosen<'_>| chosen.level == output.level && chosen.run.id() == output.run;
+    if let Some(own) = chosen.pop_if(|last| is_own(last)) {
+        taken.extend(own.tables);
+    }
+    taken.extend(right);
+    if !taken.is_empty() {
+        chosen.push(Chosen { level: output.level, run, tables: taken });
     }
 }

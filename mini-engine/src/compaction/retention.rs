@@ -5,6 +5,7 @@
 //! reader to come. A reader that comes later reads at or above the newest version, since inputs of a merge hold nothing
 //! newer than what was visible when it began, and a reader pins its view before it loads the visible number (rule 16).
 
+use crate::compaction::ranges::KeySet;
 use crate::types::{Kind, SeqNo};
 
 /// What must be kept: the same for all keys of one merge.
@@ -12,8 +13,25 @@ use crate::types::{Kind, SeqNo};
 pub(crate) struct Retention<'a> {
     /// Sequence numbers of the live snapshots, ascending.
     pub(crate) snapshots: &'a [SeqNo],
-    /// Whether nothing lies below the inputs: then a tombstone that hides nothing for any snapshot goes.
-    pub(crate) drop_tombstones: bool,
+    pub(crate) tombstones: Tombstones<'a>,
+}
+
+/// Which tombstones may still hide something in older tables.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tombstones<'a> {
+    /// Any.
+    KeepAll,
+    /// Those of these keys. Another one goes, unless it hides an older version that is kept for a snapshot.
+    KeepOf(&'a KeySet),
+}
+
+impl Tombstones<'_> {
+    fn keeps(self, key: &[u8]) -> bool {
+        match self {
+            Tombstones::KeepAll => true,
+            Tombstones::KeepOf(keys) => keys.contains(key),
+        }
+    }
 }
 
 /// Decides version by version, in entry order.
@@ -44,8 +62,7 @@ impl<'a> Shadowing<'a> {
         }
         self.stripe = Some(stripe);
         // In the lowest stripe every older version is shadowed, so with nothing below the tombstone hides nothing.
-        let hides_nothing = kind == Kind::Tombstone && stripe == 0 && self.retention.drop_tombstones;
-        !hides_nothing
+        kind == Kind::Value || stripe > 0 || self.retention.tombstones.keeps(key)
     }
 }
 
@@ -56,7 +73,9 @@ mod tests {
     use super::*;
 
     fn kept(snapshots: &[SeqNo], drop_tombstones: bool, versions: &[(SeqNo, Kind)]) -> Vec<SeqNo> {
-        let mut shadowing = Shadowing::new(Retention { snapshots, drop_tombstones });
+        let nothing_below = KeySet::default();
+        let tombstones = if drop_tombstones { Tombstones::KeepOf(&nothing_below) } else { Tombstones::KeepAll };
+        let mut shadowing = Shadowing::new(Retention { snapshots, tombstones });
         versions.iter().filter(|(seqno, kind)| shadowing.keeps(b"k", *seqno, *kind)).map(|v| v.0).collect()
     }
 
@@ -89,9 +108,18 @@ mod tests {
     }
 
     #[test]
+    fn a_tombstone_goes_key_by_key_where_nothing_lies_below() {
+        // Catches a tombstone dropped above an older table that holds its key, and one kept for a neighbour's sake.
+        let below = KeySet::covering([&crate::manifest::test_tables::table_of_keys(1, "b", "c")]);
+        let mut shadowing = Shadowing::new(Retention { snapshots: &[], tombstones: Tombstones::KeepOf(&below) });
+        let kept = ["a", "b", "c", "d"].map(|key| shadowing.keeps(key.as_bytes(), 9, Kind::Tombstone));
+        assert_eq!(kept, [false, true, true, false]);
+    }
+
+    #[test]
     fn an_empty_first_key_is_a_key() {
         // Catches a filter whose initial state looks like an earlier version of the empty key.
-        let mut shadowing = Shadowing::new(Retention { snapshots: &[], drop_tombstones: false });
+        let mut shadowing = Shadowing::new(Retention { snapshots: &[], tombstones: Tombstones::KeepAll });
         assert!(shadowing.keeps(b"", 1, Kind::Value));
         assert!(!shadowing.keeps(b"", 0, Kind::Value));
     }

@@ -1,4 +1,4 @@
-//! Makes, opens and removes tables: sorted inputs in, one durable table out.
+//! Makes, opens and removes tables: sorted inputs in, durable tables out.
 //!
 //! A table that this hands out is synced and so is its name in the directory, so that a manifest edit may refer to it
 //! (rules 4, 6). Whatever fails before that leaves no file behind (rule 8).
@@ -24,15 +24,33 @@ pub(crate) struct OpenTable {
     pub(crate) table: Arc<Table>,
 }
 
-/// What became of the inputs.
-#[derive(Debug)]
-pub(crate) enum Written {
-    /// They are in this table, which is durable.
-    Table(OpenTable),
-    /// Nothing of them had to be kept.
-    Nothing,
-    /// The engine shuts down; no file was left.
-    Cancelled,
+/// Where an output goes, and how it is cut.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) level: usize,
+    /// A table ends with the last version of the key with which it reaches this size.
+    pub(crate) table_bytes: u64,
+}
+
+impl Target {
+    /// One table of level 0, whatever its size: there each table is a run.
+    pub(crate) const FLUSH: Target = Target { level: 0, table_bytes: u64::MAX };
+}
+
+/// What a copy made.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// By key, disjoint, durable; none if nothing had to be kept.
+    pub(crate) tables: Vec<OpenTable>,
+    /// Bytes of keys and values of all entries that were read.
+    pub(crate) entry_bytes: u64,
+}
+
+impl Written {
+    /// Bytes of the tables' files.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.meta.size).sum()
+    }
 }
 
 /// Where the tables of one database are made and opened.
@@ -61,28 +79,21 @@ impl TableStore {
         Ok(OpenTable { meta: meta.clone(), table })
     }
 
-    /// Merges `inputs` into a new table. Inputs with equal entries do not occur: sequence numbers are unique.
+    /// Merges `inputs` into new tables; `None` if it was cancelled. After that or an error no file is left. Inputs with equal
+    /// entries do not occur: sequence numbers are unique.
     pub(crate) fn write(
         &self,
         inputs: Vec<Box<dyn EntryIter>>,
         retention: Retention<'_>,
+        target: Target,
         cancel: &AtomicBool,
-    ) -> Result<Written> {
-        let number = self.numbers.allocate()?;
-        let options = TableOptions::at_level(&self.options, 0);
-        let mut builder = table::Builder::new(&self.fs, &self.dir, number, options)?;
-        // An error drops the builder, which removes the file.
-        match copy(inputs, retention, cancel, &mut builder)? {
-            Copied::All if builder.is_empty() => return Ok(discard(builder, Written::Nothing)),
-            Copied::All => {}
-            Copied::Cancelled => return Ok(discard(builder, Written::Cancelled)),
-        }
-        let meta = builder.finish()?;
-        let opened = self.name_and_open(&meta);
-        if opened.is_err() {
-            self.remove(number);
-        }
-        opened.map(Written::Table)
+    ) -> Result<Option<Written>> {
+        let mut output = Output { store: self, target, current: None, finished: Vec::new() };
+        let Some(entry_bytes) = copy(inputs, retention, cancel, &mut output)? else { return Ok(None) };
+        let written = Written { tables: output.finish()?, entry_bytes };
+        let (tables, bytes) = (written.tables.len(), written.table_bytes());
+        tracing::debug!(level = target.level, tables, bytes, "wrote tables");
+        Ok(Some(written))
     }
 
     /// Unlinks table `number`, which no version names any more. Readers that have it open keep it (rule 14). A failure
@@ -98,48 +109,85 @@ impl TableStore {
         }
     }
 
+    fn builder(&self, level: usize) -> Result<table::Builder> {
+        let options = TableOptions::at_level(&self.options, level);
+        table::Builder::new(&self.fs, &self.dir, self.numbers.allocate()?, options)
+    }
+
     fn path(&self, number: u64) -> PathBuf {
         self.dir.join(table::file_name(number))
     }
+}
 
-    /// The file is synced; its name follows. It is opened before any edit names it, so that nothing can fail after.
-    fn name_and_open(&self, meta: &TableMeta) -> Result<OpenTable> {
-        self.fs.sync_dir(&self.dir).map_err(Error::io("sync", &self.dir))?;
-        self.open(meta)
+/// The tables that a copy makes. Dropped before its end it leaves none of them.
+struct Output<'a> {
+    store: &'a TableStore,
+    target: Target,
+    current: Option<table::Builder>,
+    /// Synced, and not yet sure to be found under their names.
+    finished: Vec<TableMeta>,
+}
+
+impl Output<'_> {
+    fn add(&mut self, entry: &dyn EntryIter) -> Result<()> {
+        let (key, reached) = (entry.key(), self.target.table_bytes);
+        // Never between two versions of a key: a read asks one table of a run (V3).
+        let ends = |builder: &mut table::Builder| builder.bytes() >= reached && builder.last_key() != key;
+        if let Some(full) = self.current.take_if(ends) {
+            self.finished.push(full.finish()?);
+        }
+        let builder = match &mut self.current {
+            Some(builder) => builder,
+            none => none.insert(self.store.builder(self.target.level)?),
+        };
+        builder.add(key, entry.seqno(), entry.kind(), entry.value())
+    }
+
+    /// The files are synced; their names follow. Opened before any edit names them, so that nothing can fail after.
+    fn finish(mut self) -> Result<Vec<OpenTable>> {
+        if let Some(last) = self.current.take() {
+            self.finished.push(last.finish()?);
+        }
+        if self.finished.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.store.fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))?;
+        let opened = self.finished.iter().map(|meta| self.store.open(meta)).collect::<Result<_>>()?;
+        self.finished.clear();
+        Ok(opened)
     }
 }
 
-/// Removes the file of a table that is not wanted.
-fn discard(builder: table::Builder, outcome: Written) -> Written {
-    if let Err(error) = builder.abandon() {
-        tracing::warn!(%error, "could not remove a table that is not needed");
+impl Drop for Output<'_> {
+    fn drop(&mut self) {
+        // The builder of an unfinished table removes its file itself.
+        for meta in &self.finished {
+            self.store.remove(meta.number);
+        }
     }
-    outcome
 }
 
-enum Copied {
-    All,
-    Cancelled,
-}
-
+/// Copies what is to be kept of `inputs`. Bytes of keys and values that were read; `None` if it was cancelled.
 fn copy(
     inputs: Vec<Box<dyn EntryIter>>,
     retention: Retention<'_>,
     cancel: &AtomicBool,
-    builder: &mut table::Builder,
-) -> Result<Copied> {
+    output: &mut Output<'_>,
+) -> Result<Option<u64>> {
     let mut merged = MergeIter::new(inputs);
     let mut shadowing = Shadowing::new(retention);
+    let mut bytes = 0;
     merged.seek_to_first()?;
     while merged.valid() {
         // Relaxed: a late look at the flag costs time, not correctness.
         if cancel.load(Ordering::Relaxed) {
-            return Ok(Copied::Cancelled);
+            return Ok(None);
         }
+        bytes += merged.key().len() as u64 + merged.value().len() as u64;
         if shadowing.keeps(merged.key(), merged.seqno(), merged.kind()) {
-            builder.add(merged.key(), merged.seqno(), merged.kind(), merged.value())?;
+            output.add(&merged)?;
         }
         merged.next()?;
     }
-    Ok(Copied::All)
+    Ok(Some(bytes))
 }

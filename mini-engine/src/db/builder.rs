@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Db;
 use crate::error::Result;
 use crate::fs::{FileSystem, StdFs};
-use crate::options::{Compression, Options};
+use crate::options::{Compaction, Compression, Options};
 use crate::types::Durability;
 
 /// How a database is to be opened: made by [`Db::builder`], ends with [`Builder::open`].
@@ -48,9 +48,44 @@ impl Builder {
         self.with(|options| options.immutable_memtables(count))
     }
 
+    /// See [`Options::compaction`].
+    pub fn compaction(self, policy: Compaction) -> Builder {
+        self.with(|options| options.compaction(policy))
+    }
+
+    /// See [`Options::size_ratio`].
+    pub fn size_ratio(self, ratio: u64) -> Builder {
+        self.with(|options| options.size_ratio(ratio))
+    }
+
     /// See [`Options::l0_trigger`].
     pub fn l0_trigger(self, tables: usize) -> Builder {
         self.with(|options| options.l0_trigger(tables))
+    }
+
+    /// See [`Options::l0_slowdown`].
+    pub fn l0_slowdown(self, tables: usize) -> Builder {
+        self.with(|options| options.l0_slowdown(tables))
+    }
+
+    /// See [`Options::l0_stop`].
+    pub fn l0_stop(self, tables: usize) -> Builder {
+        self.with(|options| options.l0_stop(tables))
+    }
+
+    /// See [`Options::level1_bytes`].
+    pub fn level1_bytes(self, bytes: u64) -> Builder {
+        self.with(|options| options.level1_bytes(bytes))
+    }
+
+    /// See [`Options::table_file_bytes`].
+    pub fn table_file_bytes(self, bytes: u64) -> Builder {
+        self.with(|options| options.table_file_bytes(bytes))
+    }
+
+    /// See [`Options::compaction_threads`].
+    pub fn compaction_threads(self, threads: usize) -> Builder {
+        self.with(|options| options.compaction_threads(threads))
     }
 
     /// See [`Options::block_bytes`].

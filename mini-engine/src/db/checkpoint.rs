@@ -17,13 +17,13 @@ use std::sync::{Arc, PoisonError};
 use super::directory;
 use super::state::Core;
 use super::{flush, write};
-use crate::compaction::OpenTable;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::manifest::{CURRENT, FileNumbers, LOCK, Manifest, ManifestState};
 use crate::metrics::Counters;
 use crate::options::Options;
-use crate::{table, wal};
+use crate::table::{self, Table};
+use crate::wal;
 
 /// Bytes of a table that are copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
@@ -59,21 +59,21 @@ fn taken(dir: &Path) -> Error {
 }
 
 /// What the manifest says and the open tables of the same version.
-fn durable_state(core: &Core) -> (ManifestState, Arc<[OpenTable]>) {
+fn durable_state(core: &Core) -> (ManifestState, Vec<Arc<Table>>) {
     // Both change together, under the manifest's lock.
     let manifest = core.manifest.lock().unwrap_or_else(PoisonError::into_inner);
-    (manifest.state().clone(), core.view.load().tables.clone())
+    (manifest.state().clone(), core.view.load().tables().cloned().collect())
 }
 
 /// Steps 3 and 4.
-fn fill(core: &Core, dir: &Path, state: ManifestState, tables: &[OpenTable]) -> Result<()> {
+fn fill(core: &Core, dir: &Path, state: ManifestState, tables: &[Arc<Table>]) -> Result<()> {
     let fs = &core.store.fs;
-    for open in tables {
-        let name = table::file_name(open.meta.number);
+    for table in tables {
+        let name = table::file_name(table.number());
         let (from, to) = (core.dir().join(&name), dir.join(&name));
         if let Err(error) = fs.link(&from, &to) {
             tracing::debug!(file = %from.display(), %error, "no link, so a copy");
-            copy(&**fs, open.table.file(), &from, &to)?;
+            copy(&**fs, table.file(), &from, &to)?;
         }
     }
     fs.sync_dir(dir).map_err(Error::io("sync", dir))?;

@@ -1,28 +1,85 @@
-//! Runs the merge that the version needs, and puts its output in the place of its inputs.
+//! Runs the merges that the version needs, and puts their outputs in the place of their inputs.
 //!
-//! Order (rule 6): output synced, directory synced, edit synced, view installed, inputs unlinked. Readers that pinned
-//! an older view have the inputs open and keep them (rule 14). After an error the inputs are untouched (rules 8, 9): an
-//! input that could not be read is never dropped.
+//! Order (rule 6): outputs synced, directory synced, edit synced, view installed, inputs unlinked. Readers that pinned an
+//! older view have the inputs open and keep them (rule 14). After an error the inputs are untouched (rules 8, 9): an input
+//! that could not be read is never dropped.
+//!
+//! Several merges may run at once: a plan is made and noted as running in one step under the write lock, and no plan is
+//! made that gets into the way of one that is noted. So the inputs of a merge stay in the version until it installs.
 
-use super::state::Core;
-use crate::compaction::{pick, run};
-use crate::error::Result;
+use std::sync::Arc;
 
-/// Whether the current version needs a merge.
-pub(super) fn is_needed(core: &Core) -> bool {
-    pick(&core.view.load().version, &core.store.options).is_some()
+use super::state::{Core, Phase, State};
+use super::view::View;
+use crate::compaction::{Context, Plan, pick, run};
+use crate::error::{Error, Result};
+
+/// A merge that is noted as running.
+pub(super) struct Job {
+    id: u64,
+    pub(super) plan: Plan,
+    /// The view that it was planned on: it holds the inputs.
+    view: Arc<View>,
 }
 
-/// Runs one merge, if one is needed and the engine does not shut down meanwhile.
-pub(super) fn compact_once(core: &Core) -> Result<()> {
+/// Begins the merge that is needed most, if one is. The holder of the lock ends it by [`end`].
+pub(super) fn begin(core: &Core, state: &mut State) -> Option<Job> {
     let view = core.view.load_full();
-    let Some(plan) = pick(&view.version, &core.store.options) else { return Ok(()) };
+    let plan = due(core, state, &view)?;
+    let id = state.running.begin(&plan);
+    Some(Job { id, plan, view })
+}
+
+/// The merge that `view` needs most beside those under way.
+fn due(core: &Core, state: &State, view: &View) -> Option<Plan> {
+    pick(&Context { version: &view.version, options: &core.store.options, running: &state.running })
+}
+
+/// How many merges are under way, and whether another is due.
+pub(super) fn progress(core: &Core) -> (u64, bool) {
+    let state = core.lock();
+    (state.running.len() as u64, due(core, &state, &core.view.load()).is_some())
+}
+
+/// Notes the end of a merge, installed or not. Wakes those who wait for merges, and those for whom it was in the way.
+pub(super) fn end(core: &Core, state: &mut State, job: &Job) {
+    state.running.end(job.id);
+    core.wake_all();
+}
+
+/// Runs a merge to its end, unless the engine shuts down meanwhile.
+pub(super) fn run_job(core: &Core, job: &Job) -> Result<()> {
+    // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
     let snapshots = core.snapshots.live();
-    // Flushes may install newer tables meanwhile; nothing but this thread removes tables, so the inputs stay.
-    let Some(merged) = run(&core.store, &plan, &view.tables, &snapshots, &core.cancel)? else { return Ok(()) };
-    core.install(merged.edit, merged.output)?;
-    for number in plan.inputs {
+    let Some(done) = run(&core.store, &job.plan, job.view.tables(), &snapshots, &core.cancel)? else { return Ok(()) };
+    let (read, written) = (done.read_bytes(), done.written_bytes());
+    let Plan { action, output, .. } = &job.plan;
+    tracing::debug!(?action, level = output.level, inputs = job.plan.tables().count(), read, written, "merged tables");
+    core.install(done.edit, &done.outputs, |counters| {
+        counters.compactions.add(1);
+        counters.compaction_bytes_read.add(read);
+        counters.compaction_bytes_written.add(written);
+    })?;
+    for number in done.obsolete {
         core.store.remove(number);
     }
     Ok(())
+}
+
+/// Waits until no merge is due or under way.
+pub(super) fn wait_idle(core: &Core) -> Result<()> {
+    let mut state = core.lock();
+    loop {
+        core.check_usable()?;
+        if state.phase != Phase::Open {
+            return Err(Error::Closed);
+        }
+        if let Some(error) = &state.compaction_error {
+            return Err(error.clone());
+        }
+        if state.running.len() == 0 && due(core, &state, &core.view.load()).is_none() {
+            return Ok(());
+        }
+        state = core.wait(&core.room, state);
+    }
 }

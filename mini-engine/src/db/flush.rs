@@ -11,9 +11,10 @@
 //! log whose beginning is lost is noticed.
 
 use super::state::{Core, Phase};
-use crate::compaction::{Retention, Written};
+use crate::compaction::{Retention, Target, Tombstones};
 use crate::error::{Error, Result};
-use crate::manifest::VersionEdit;
+use crate::iter::EntryIter;
+use crate::manifest::{Place, VersionEdit, Work};
 use crate::wal;
 
 /// Flushes the oldest frozen memtable, if there is one and the engine does not shut down meanwhile.
@@ -22,22 +23,21 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
     // What a merge may drop a flush may drop: it is a merge of one input. Tombstones stay, for the tables below.
     let snapshots = core.snapshots.live();
-    let retention = Retention { snapshots: &snapshots, drop_tombstones: false };
-    let output = match core.store.write(vec![Box::new(oldest.memtable.iter())], retention, &core.cancel)? {
-        Written::Table(output) => Some(output),
-        Written::Nothing => None,
-        Written::Cancelled => return Ok(()),
-    };
-    let bytes = output.as_ref().map_or(0, |output| output.meta.size);
+    let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
+    let inputs: Vec<Box<dyn EntryIter>> = vec![Box::new(oldest.memtable.iter())];
+    let Some(written) = core.store.write(inputs, retention, Target::FLUSH, &core.cancel)? else { return Ok(()) };
+    let bytes = written.table_bytes();
     let edit = VersionEdit {
-        added: output.iter().map(|output| (0, output.meta.clone())).collect(),
+        added: written.tables.iter().map(|output| (Place::LEVEL_0, output.meta.clone())).collect(),
+        work: Work::of_flush(written.entry_bytes, bytes),
         log_number: Some(next_log),
         last_seqno: Some(oldest.last_seqno),
         ..VersionEdit::default()
     };
-    core.install(edit, output)?;
-    core.store.counters.flushes.add(1);
-    core.store.counters.flush_bytes.add(bytes);
+    core.install(edit, &written.tables, |counters| {
+        counters.flushes.add(1);
+        counters.flush_bytes.add(bytes);
+    })?;
     tracing::debug!(log = oldest.memtable.log, bytes, "flushed a memtable");
     core.store.unlink(&core.dir().join(wal::file_name(oldest.memtable.log)));
     Ok(())

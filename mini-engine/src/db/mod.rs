@@ -9,6 +9,7 @@ mod checkpoint;
 mod compact;
 mod cursor;
 mod directory;
+mod figures;
 mod flush;
 mod read;
 mod read_many;
@@ -34,7 +35,7 @@ use self::state::{Core, Phase};
 use self::worker::Workers;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::metrics::{LevelMetrics, Metrics};
+use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::types::{Durability, SeqNo, Slice, WriteBatch};
 
@@ -253,6 +254,16 @@ impl Db {
         checkpoint::checkpoint(self.core(), dir.as_ref())
     }
 
+    /// Waits until no merge is due and none is under way: until the tables are as the policy wants them. Writes go on, so
+    /// that it may have to wait for long while there are many.
+    ///
+    /// # Errors
+    /// That of a merge that failed, though it will be tried again; [`Error::ReadOnly`] after a failure to write or sync;
+    /// [`Error::Closed`].
+    pub fn wait_for_compactions(&self) -> Result<()> {
+        compact::wait_idle(self.core())
+    }
+
     /// Reads the manifest and every block of every table, and checks them and what they say about each other. Takes
     /// time in proportion to the database and leaves the cache alone.
     ///
@@ -292,18 +303,7 @@ impl Db {
 
     /// What the database has done since it was opened, and the size of its levels now.
     pub fn metrics(&self) -> Metrics {
-        let view = self.core().view.load_full();
-        let version = &view.version;
-        let level = |tables: &Vec<_>| LevelMetrics {
-            tables: tables.len() as u64,
-            bytes: tables.iter().map(|table: &crate::table::TableMeta| table.size).sum(),
-        };
-        let store = &self.core().store;
-        Metrics {
-            cache_bytes: store.cache.bytes(),
-            table_memory_bytes: view.tables.iter().map(|open| open.table.memory_len()).sum(),
-            ..store.counters.snapshot(version.levels().iter().map(level).collect())
-        }
+        figures::metrics(self.core())
     }
 
     fn core(&self) -> &Arc<Core> {

@@ -21,9 +21,9 @@ pub(super) fn contains(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Re
 
 /// What `copy` makes of the newest value if a memtable has it, and `share` if a table does.
 ///
-/// Sources are asked from new to old and the first that knows the key decides: every version in a source is newer than
-/// every version in the sources after it. An error of a table ends the read: going on would return an older version,
-/// or a removed one (rule 9).
+/// Sources are asked from new to old and the first that knows the key decides: every version of a key in a source is newer
+/// than its versions in the sources after it (V4 of the version). An error of a table ends the read: going on would return
+/// an older version, or a removed one (rule 9).
 fn newest<T>(
     core: &Core,
     view: &View,
@@ -40,12 +40,9 @@ fn newest<T>(
         }
     }
     let hash = key_hash(key);
-    for open in view.tables.iter() {
-        let within = *open.meta.smallest <= *key && *key <= *open.meta.largest;
-        if !within || open.meta.min_seqno > seqno {
-            continue;
-        }
-        if let Some((kind, _, value)) = open.table.get(key, hash, seqno)? {
+    for run in view.runs.iter() {
+        let Some(table) = run.find(key).filter(|table| table.meta().min_seqno <= seqno) else { continue };
+        if let Some((kind, _, value)) = table.get(key, hash, seqno)? {
             return Ok((kind == Kind::Value).then(|| share(value)));
         }
     }

@@ -8,6 +8,7 @@ use super::state::Core;
 use super::view::View;
 use crate::codec::key_hash;
 use crate::error::Result;
+use crate::table::OpenRun;
 use crate::types::{Kind, SeqNo, Slice};
 
 /// The newest values of `keys` in `view` that are not newer than `seqno`, in the order of the keys. Sources are asked
@@ -29,18 +30,28 @@ pub(super) fn get_many<K: AsRef<[u8]>>(
         open.drop_answered();
     }
     open.hashes = open.keys.iter().map(|key| key_hash(key)).collect();
-    for table in view.tables.iter().filter(|table| table.meta.min_seqno <= seqno) {
-        let (from, to) = open.within(&table.meta.smallest, &table.meta.largest);
-        if from == to {
-            continue;
-        }
-        let mut found = Vec::new();
-        let answer = |at, kind, value| found.push((from + at, (kind == Kind::Value).then_some(value)));
-        table.table.get_many(&open.keys[from..to], &open.hashes[from..to], seqno, answer)?;
+    for run in view.runs.iter() {
+        let found = ask_run(run, &open, seqno)?;
         found.into_iter().for_each(|(at, value)| open.answer(at, value, &mut values));
         open.drop_answered();
     }
     Ok(values)
+}
+
+/// What `run` knows of the keys, by their index: from table to table that any of them may be in.
+fn ask_run(run: &OpenRun, open: &Unanswered<'_>, seqno: SeqNo) -> Result<Vec<(usize, Option<Slice>)>> {
+    let mut found = Vec::new();
+    let mut next = 0;
+    while let Some(table) = open.keys.get(next).and_then(|key| run.first_reaching(key)) {
+        let (from, to) = open.within(&table.meta().smallest, &table.meta().largest);
+        if from < to && table.meta().min_seqno <= seqno {
+            let answer = |at, kind, value| found.push((from + at, (kind == Kind::Value).then_some(value)));
+            table.get_many(&open.keys[from..to], &open.hashes[from..to], seqno, answer)?;
+        }
+        // Past the table's last key, so past the key that led to it.
+        next = to;
+    }
+    Ok(found)
 }
 
 /// The keys that no source so far knows, ascending: parallel lists, as the filters and memtables take them.

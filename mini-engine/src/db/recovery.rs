@@ -25,17 +25,17 @@ use super::directory;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
 use super::state::{Core, DirectoryLock, Opened};
-use super::view::View;
+use super::view::{View, open_runs};
 use crate::cache::BlockCache;
 use crate::compaction::{OpenTable, TableStore};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{
-    self, ASIDE, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, VersionEdit, manifest_name,
+    self, ASIDE, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, Place, VersionEdit, manifest_name,
 };
 use crate::memtables::LoggedMemtable;
 use crate::metrics::Counters;
-use crate::options::Options;
+use crate::options::{Compaction, Options};
 use crate::wal;
 
 /// More file numbers than are ever used between two edits of the manifest: each takes a try to write a file.
@@ -62,7 +62,9 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         }
     };
     check_numbers(dir, &state, &names)?;
-    let store = table_store(fs, dir, options, &state, &names);
+    // The policy of the last open, unless the caller wants another.
+    let policy = options.compaction.or_else(|| state.policy.and_then(Compaction::from_id)).unwrap_or_default();
+    let store = table_store(fs, dir, options.compaction(policy), &state, &names);
     let tables: Vec<OpenTable> = state.version.tables().map(|meta| store.open(meta)).collect::<Result<_>>()?;
     let logs = logs_to_replay(&store, &state, &names, report.created)?;
     let replayed = replay(&store, &state, &logs, &mut report)?;
@@ -226,7 +228,7 @@ fn make_current(
     replayed: Replayed,
 ) -> Result<(Manifest, View)> {
     let edit = VersionEdit {
-        added: replayed.tables.iter().map(|open| (0, open.meta.clone())).collect(),
+        added: replayed.tables.iter().map(|open| (Place::LEVEL_0, open.meta.clone())).collect(),
         ..VersionEdit::default()
     };
     let version = state.version.apply(&edit);
@@ -235,12 +237,13 @@ fn make_current(
     };
     let version = Arc::new(version.map_err(inconsistent)?);
     tables.extend(replayed.tables);
-    let ordered =
-        version.tables().filter_map(|meta| tables.iter().find(|open| open.meta.number == meta.number).cloned());
+    let runs = open_runs(&version, tables.iter().map(|open| &open.table));
+    let work = state.work.plus(&replayed.work);
     // The last of what can fail without a trace, so before what leaves one.
     let active = LoggedMemtable::new(log, store.options.memtable_bytes)?;
-    let view = View { active, frozen: Vec::new(), tables: ordered.collect(), version: version.clone() };
-    let state = ManifestState { version, log_number: log, last_seqno: replayed.last_seqno, ..state };
+    let view = View { active, frozen: Vec::new(), runs, work, version: version.clone() };
+    let policy = store.options.compaction.map(Compaction::id);
+    let state = ManifestState { version, log_number: log, last_seqno: replayed.last_seqno, policy, work, ..state };
     let manifest = Manifest::create(store.fs.clone(), &store.dir, store.numbers.clone(), state)?;
     Ok((manifest, view))
 }

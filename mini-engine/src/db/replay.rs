@@ -18,9 +18,10 @@ use std::sync::atomic::AtomicBool;
 use fastskip::{InsertError, Op};
 
 use super::report::{RecoveryReport, TornTail};
-use crate::compaction::{OpenTable, Retention, TableStore, Written};
+use crate::compaction::{OpenTable, Retention, TableStore, Target, Tombstones};
 use crate::error::{Error, Result};
-use crate::manifest::{ASIDE, ManifestState, TAIL_ASIDE};
+use crate::iter::EntryIter;
+use crate::manifest::{ASIDE, ManifestState, TAIL_ASIDE, Work};
 use crate::memtables::{LoggedMemtable, memory_for, op};
 use crate::types::{BatchOps, SeqNo};
 use crate::wal::{self, Frame, Position, Tail};
@@ -38,6 +39,7 @@ pub(super) struct Replay<'a> {
     last_seqno: SeqNo,
     memtable: Option<LoggedMemtable>,
     tables: Vec<OpenTable>,
+    work: Work,
     /// The first frame of a log whose number does not follow: the history stopped before this log.
     gap: Option<(u64, SeqNo)>,
     frames_in_log: u64,
@@ -46,6 +48,8 @@ pub(super) struct Replay<'a> {
 /// What the logs held, as durable tables that no manifest names yet.
 pub(super) struct Replayed {
     pub(super) tables: Vec<OpenTable>,
+    /// What it took to write them.
+    pub(super) work: Work,
     pub(super) last_seqno: SeqNo,
 }
 
@@ -73,11 +77,12 @@ pub(super) fn replay(
         last_seqno: state.last_seqno,
         memtable: None,
         tables: Vec::new(),
+        work: Work::default(),
         gap: None,
         frames_in_log: 0,
     };
     let result = replay.read_all(logs).and_then(|()| replay.spill());
-    let replayed = Replayed { tables: replay.tables, last_seqno: replay.last_seqno };
+    let replayed = Replayed { tables: replay.tables, work: replay.work, last_seqno: replay.last_seqno };
     if let Err(error) = result {
         // Nothing names them. Left behind, each try to open a database on a full disk would take more of it.
         replayed.remove_tables(store);
@@ -251,10 +256,12 @@ impl Replay<'_> {
     fn spill(&mut self) -> Result<()> {
         let Some(memtable) = self.memtable.take() else { return Ok(()) };
         // No snapshot is older than this open.
-        let retention = Retention { snapshots: &[], drop_tombstones: false };
+        let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
         let never = AtomicBool::new(false);
-        if let Written::Table(table) = self.store.write(vec![Box::new(memtable.iter())], retention, &never)? {
-            self.tables.push(table);
+        let inputs: Vec<Box<dyn EntryIter>> = vec![Box::new(memtable.iter())];
+        if let Some(written) = self.store.write(inputs, retention, Target::FLUSH, &never)? {
+            self.work = self.work.plus(&Work::of_flush(written.entry_bytes, written.table_bytes()));
+            self.tables.extend(written.tables);
         }
         Ok(())
     }

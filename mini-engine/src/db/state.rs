@@ -16,14 +16,12 @@ use arc_swap::ArcSwap;
 
 use super::registry::SnapshotRegistry;
 use super::view::View;
-use crate::compaction::{OpenTable, TableStore};
+use crate::compaction::{OpenTable, Running, TableStore};
 use crate::error::{Error, Result};
 use crate::manifest::{Manifest, VersionEdit};
+use crate::metrics::Counters;
 use crate::types::SeqNo;
 use crate::wal;
-
-/// Writers wait once level 0 holds this many times its trigger: merges then catch up before reads become slow.
-const L0_STOP_FACTOR: usize = 4;
 
 /// How far the life of a database has come. Only ever moves on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,8 +46,12 @@ pub(super) struct State {
     /// Flushes that failed for want of space, and the last such error.
     pub(super) flush_failures: u64,
     pub(super) flush_error: Option<Error>,
-    /// The last merge failed: waiting for the next one could be waiting for ever.
-    pub(super) compaction_failing: bool,
+    /// The merges under way.
+    pub(super) running: Running,
+    /// Why the last merge failed, if it did.
+    pub(super) compaction_error: Option<Error>,
+    /// The last merge of level 0 failed: waiting for the next one could be waiting for ever.
+    pub(super) level_0_fails: bool,
 }
 
 /// What everything of one open database shares.
@@ -111,7 +113,9 @@ impl Core {
             phase: Phase::Open,
             flush_failures: 0,
             flush_error: None,
-            compaction_failing: false,
+            running: Running::default(),
+            compaction_error: None,
+            level_0_fails: false,
         };
         Core {
             store: opened.store,
@@ -230,8 +234,10 @@ impl Core {
 
     /// Whether writers may fill another memtable.
     pub(super) fn has_room(&self, state: &State) -> bool {
-        let stop = self.store.options.l0_trigger * L0_STOP_FACTOR;
-        let merges_keep_up = state.compaction_failing || self.view.load().version.level(0).len() < stop;
+        let options = &self.store.options;
+        // At the trigger no merge is due yet that could be waited for.
+        let stop = options.l0_stop.max(options.l0_trigger + 1);
+        let merges_keep_up = state.level_0_fails || self.view.load().version.runs(0).len() < stop;
         merges_keep_up && self.queue_has_room()
     }
 
@@ -250,20 +256,26 @@ impl Core {
         log.sync().inspect_err(|error| self.fail(error))
     }
 
-    /// Records an edit, publishes the view after it, and wakes whoever waits for it. `flushed_before`: the log before
-    /// which no memtable is needed any more.
+    /// Records an edit, publishes the view after it, and wakes whoever waits for it. `count` is called once readers can
+    /// see the view, and before anybody is woken: so what it counts is never ahead of what can be seen, nor behind for
+    /// those who were woken.
     ///
-    /// The table of the edit is durable already; the edit becomes so here; only then readers get the new view, and only
+    /// The tables of the edit are durable already; the edit becomes so here; only then readers get the new view, and only
     /// after this returns may the caller unlink what the edit made obsolete (rule 6). In any other order a crash in
     /// between leaves a manifest that names what is gone. The manifest's lock is held over both steps, so that views
     /// follow each other as their edits do.
-    pub(super) fn install(&self, edit: VersionEdit, output: Option<OpenTable>) -> Result<()> {
+    pub(super) fn install(
+        &self,
+        edit: VersionEdit,
+        outputs: &[OpenTable],
+        count: impl FnOnce(&Counters),
+    ) -> Result<()> {
         let flushed_before = edit.log_number;
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         // An edit that failed may be on disk nevertheless. So no file of either outcome is removed then.
         let version = manifest.append(edit).inspect_err(|error| self.fail(error))?;
         let mut state = self.lock();
-        let mut next = self.view.load().with_version(version, output);
+        let mut next = self.view.load().with_version(version, manifest.state().work, outputs);
         if let Some(log) = flushed_before {
             next = next.without_memtables_before(log);
             // Later logs need not wait for the sync of what tables hold now.
@@ -272,6 +284,7 @@ impl Core {
             }
         }
         self.view.store(Arc::new(next));
+        count(&self.store.counters);
         drop(state);
         drop(manifest);
         self.wake_all();

@@ -29,9 +29,9 @@ pub(super) fn verify(core: &Core) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     report.problems.extend(verify_manifest(core).err());
     let view = core.view.load_full();
-    for open in view.tables.iter() {
+    for table in view.tables() {
         report.tables += 1;
-        match open.table.verify() {
+        match table.verify() {
             Ok(table) => {
                 report.blocks += table.blocks;
                 report.entries += table.entries;

@@ -3,12 +3,14 @@
 //! Views never change; a rotation, a flush or a merge publishes the next one. A reader pins one and needs no lock. Only
 //! the holder of the write lock publishes, so that no step is lost between reading the old view and storing the new.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::compaction::OpenTable;
 use crate::iter::EntryIter;
-use crate::manifest::Version;
+use crate::manifest::{Version, Work};
 use crate::memtables::LoggedMemtable;
+use crate::table::{OpenRun, Table, TableMeta};
 use crate::types::SeqNo;
 
 /// A memtable that takes no more writes and waits for its flush.
@@ -26,8 +28,10 @@ pub(super) struct View {
     /// Newest first. Each holds older writes than the one before it, and newer ones than every table.
     pub(super) frozen: Vec<FrozenMemtable>,
     pub(super) version: Arc<Version>,
-    /// The version's tables, opened, in its order: newest first.
-    pub(super) tables: Arc<[OpenTable]>,
+    /// The version's runs, opened, in its order: newest first.
+    pub(super) runs: Arc<[OpenRun]>,
+    /// What has been read and written to get here.
+    pub(super) work: Work,
 }
 
 impl View {
@@ -44,13 +48,16 @@ impl View {
         View { active, ..self.clone() }
     }
 
-    /// The view of `version`, whose tables are those of this view and `output`.
-    pub(super) fn with_version(&self, version: Arc<Version>, output: Option<OpenTable>) -> View {
-        let known = |number: u64| self.tables.iter().chain(&output).find(|table| table.meta.number == number);
-        let tables: Arc<[OpenTable]> = version.tables().filter_map(|meta| known(meta.number).cloned()).collect();
-        // An edit adds no table but its output: the version would name one that nobody can read.
-        assert_eq!(tables.len(), version.tables().count(), "a version names a table that was never opened");
-        View { version, tables, ..self.clone() }
+    /// The view of `version`, whose tables are those of this view and `outputs`.
+    pub(super) fn with_version(&self, version: Arc<Version>, work: Work, outputs: &[OpenTable]) -> View {
+        let known = self.tables().chain(outputs.iter().map(|output| &output.table));
+        let runs = open_runs(&version, known);
+        View { version, runs, work, ..self.clone() }
+    }
+
+    /// All tables, newest run first.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.runs.iter().flat_map(OpenRun::tables)
     }
 
     /// The view without the frozen memtables of logs before `log`: tables hold what they held.
@@ -70,6 +77,17 @@ impl View {
     pub(super) fn entries(&self) -> Vec<Box<dyn EntryIter>> {
         let memtables = std::iter::once(&self.active).chain(self.frozen.iter().map(|frozen| &frozen.memtable));
         let memtables = memtables.map(|memtable| Box::new(memtable.iter()) as Box<dyn EntryIter>);
-        memtables.chain(self.tables.iter().map(|open| Box::new(open.table.iter()) as Box<dyn EntryIter>)).collect()
+        memtables.chain(self.runs.iter().map(|run| Box::new(run.iter()) as Box<dyn EntryIter>)).collect()
     }
+}
+
+/// The runs of `version`, all of whose tables are among `known`.
+pub(super) fn open_runs<'a>(version: &Version, known: impl Iterator<Item = &'a Arc<Table>>) -> Arc<[OpenRun]> {
+    let known: HashMap<u64, &Arc<Table>> = known.map(|table| (table.number(), table)).collect();
+    let open = |meta: &TableMeta| {
+        // An edit adds no table but its outputs: the version would name one that nobody can read.
+        let table = known.get(&meta.number).expect("a version names tables that were opened only");
+        Arc::clone(table)
+    };
+    version.all_runs().map(|(_, run)| OpenRun::new(run.tables().iter().map(open))).collect()
 }

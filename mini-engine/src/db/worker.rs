@@ -1,14 +1,14 @@
-//! The threads of an open database: one flushes memtables, one merges tables. Only this file starts threads.
+//! The threads of an open database: one flushes memtables, others merge tables. Only this file starts threads.
 //!
-//! Both wait on a condition variable of the write lock and look for work under it, so that no wake-up is lost. They
+//! All wait on a condition variable of the write lock and look for work under it, so that no wake-up is lost. They
 //! hold the core and never a handle; so a handle's end is never theirs to notice, and they end when they are told to.
 //!
 //! Failures (rules 7, 8, 9): want of space, or of file handles, is waited out, with a growing delay between tries; the inputs are untouched
 //! and writers wait in the meantime, so all goes on by itself once there is room. A flush that fails otherwise makes
 //! the engine read-only, since its memtable can go nowhere else. A merge that fails to read is tried again, ever more
-//! rarely: nothing depends on it but speed. A failed sync makes the engine read-only wherever it happens.
+//! rarely, and stays noted as running until then, so that no other thread takes it up: nothing depends on it but speed. A failed sync makes the engine read-only wherever it happens.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,10 @@ impl Workers {
     /// Starts them. If one does not start, none runs.
     pub(super) fn start(core: &Arc<Core>) -> Result<Workers> {
         let mut workers = Workers(Vec::new());
-        for (name, run) in [("mini-engine-flush", flush_loop as fn(&Core)), ("mini-engine-merge", compaction_loop)] {
+        let flush = ("mini-engine-flush", flush_loop as fn(&Core));
+        let merges =
+            (0..core.store.options.compaction_threads).map(|_| ("mini-engine-merge", compaction_loop as fn(&Core)));
+        for (name, run) in std::iter::once(flush).chain(merges) {
             let shared = core.clone();
             let spawned =
                 thread::Builder::new().name(name.to_owned()).spawn(move || fail_on_unwind(&shared, || run(&shared)));
@@ -73,7 +76,7 @@ fn flush_loop(core: &Core) {
                 state.flush_error = Some(error);
                 // Those who asked for this flush get the error.
                 core.room.notify_all();
-                delay.wait(core, state);
+                drop(delay.wait(core, state));
             }
             Err(error) => core.fail(&error),
         }
@@ -82,21 +85,40 @@ fn flush_loop(core: &Core) {
 
 fn compaction_loop(core: &Core) {
     let mut delay = Delay::up_to(COMPACTION_MAX_DELAY);
-    while wait_for_work(core, || compact::is_needed(core)) {
-        let result = compact::compact_once(core);
+    while let Some(job) = wait_for_merge(core) {
+        let result = compact::run_job(core, &job);
         let mut state = core.lock();
-        state.compaction_failing = result.is_err();
-        core.room.notify_all();
-        let Err(error) = result else {
+        if job.plan.relieves_level_0() {
+            state.level_0_fails = result.is_err();
+        }
+        state.compaction_error = result.err();
+        let Some(error) = &state.compaction_error else {
             delay.reset();
+            compact::end(core, &mut state, &job);
             continue;
         };
         tracing::warn!(%error, "a merge failed; its inputs stay");
-        if matches!(error, Error::Io { op: "sync", .. }) && !is_transient(&error) {
-            core.fail_locked(&state, &error);
+        if matches!(error, Error::Io { op: "sync", .. }) && !is_transient(error) {
+            core.fail_locked(&state, error);
         }
-        delay.wait(core, state);
+        core.room.notify_all();
+        let mut state = delay.wait(core, state);
+        compact::end(core, &mut state, &job);
     }
+}
+
+/// Waits until a merge is due, and begins it; `None` when the worker is to end instead.
+fn wait_for_merge(core: &Core) -> Option<compact::Job> {
+    let mut state = core.lock();
+    while state.phase != Phase::Stopped {
+        if core.check_usable().is_ok()
+            && let Some(job) = compact::begin(core, &mut state)
+        {
+            return Some(job);
+        }
+        state = core.wait(&core.work, state);
+    }
+    None
 }
 
 /// Waits until `is_needed`; false when the worker is to end instead. After a failure there is nothing to do, but the
@@ -133,14 +155,15 @@ impl Delay {
     }
 
     /// Waits, unless the engine fails or stops.
-    fn wait(&mut self, core: &Core, mut state: std::sync::MutexGuard<'_, State>) {
+    fn wait<'a>(&mut self, core: &Core, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let until = Instant::now() + self.next;
         self.next = self.max.min(self.next * 2);
         while state.phase != Phase::Stopped && core.check_usable().is_ok() {
             let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
-                return;
+                break;
             };
             state = core.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+        state
     }
 }

@@ -12,10 +12,11 @@ use std::path::Path;
 use crate::codec::checksum;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::manifest::frame::FORMAT_VERSION;
 use crate::manifest::names::{CURRENT, CURRENT_TMP, FileKind, manifest_name};
 
 const NAME: &str = "mini-engine";
+/// The newest format version of the line that this build reads, and the one that it writes.
+const FORMAT_VERSION: u32 = 1;
 /// More than a line of any number and version takes.
 const MAX_LEN: u64 = 256;
 

@@ -6,7 +6,8 @@
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::error::Error;
 use crate::manifest::names::MAX_FILE_NUMBER;
-use crate::manifest::version::VersionEdit;
+use crate::manifest::version::{MAX_LEVELS, Place, VersionEdit};
+use crate::manifest::work::{LevelWork, Work};
 use crate::table::TableMeta;
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO, Slice};
 
@@ -15,6 +16,10 @@ const NEXT_FILE_NUMBER: u8 = 2;
 const LAST_SEQNO: u8 = 3;
 const ADDED: u8 = 4;
 const REMOVED: u8 = 5;
+const ADDED_TO_RUN: u8 = 6;
+const POLICY: u8 = 7;
+const USER_BYTES: u8 = 8;
+const LEVEL_WORK: u8 = 9;
 
 /// Encodes `edit`.
 ///
@@ -24,8 +29,13 @@ const REMOVED: u8 = 5;
 pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
     check_limits(edit)?;
     let mut out = Vec::new();
-    let numbers =
-        [(LOG_NUMBER, edit.log_number), (NEXT_FILE_NUMBER, edit.next_file_number), (LAST_SEQNO, edit.last_seqno)];
+    let numbers = [
+        (LOG_NUMBER, edit.log_number),
+        (NEXT_FILE_NUMBER, edit.next_file_number),
+        (LAST_SEQNO, edit.last_seqno),
+        (POLICY, edit.policy),
+        (USER_BYTES, Some(edit.work.user_bytes).filter(|&bytes| bytes > 0)),
+    ];
     for (tag, number) in numbers {
         if let Some(number) = number {
             out.push(tag);
@@ -37,9 +47,18 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         put_varint(&mut out, *level as u64);
         put_varint(&mut out, *number);
     }
-    for (level, table) in &edit.added {
-        out.push(ADDED);
+    for (level, work) in edit.work.levels.iter().enumerate().filter(|(_, work)| **work != LevelWork::default()) {
+        out.push(LEVEL_WORK);
+        for number in [level as u64, work.arrived, work.read, work.written] {
+            put_varint(&mut out, number);
+        }
+    }
+    for (Place { level, run }, table) in &edit.added {
+        out.push(if *run == 0 { ADDED } else { ADDED_TO_RUN });
         put_varint(&mut out, *level as u64);
+        if *run != 0 {
+            put_varint(&mut out, *run);
+        }
         for number in [table.number, table.size, table.entries, table.tombstones, table.min_seqno, table.max_seqno] {
             put_varint(&mut out, number);
         }
@@ -58,7 +77,14 @@ fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
         check("file number", *number, MAX_FILE_NUMBER)?;
     }
     check("sequence number", edit.last_seqno.unwrap_or(0), MAX_SEQNO)?;
-    for (_, table) in &edit.added {
+    check("policy", edit.policy.unwrap_or(0), MAX_FILE_NUMBER)?;
+    let work = edit.work.levels.iter().flat_map(|level| [level.arrived, level.read, level.written]);
+    for bytes in work.chain([edit.work.user_bytes]) {
+        check("sum of bytes", bytes, MAX_FILE_NUMBER)?;
+    }
+    for (place, table) in &edit.added {
+        check("level", place.level as u64, MAX_LEVELS as u64 - 1)?;
+        check("run", place.run, MAX_FILE_NUMBER)?;
         check("file number", table.number, MAX_FILE_NUMBER)?;
         for count in [table.size, table.entries, table.tombstones] {
             check("size or count", count, MAX_FILE_NUMBER)?;
@@ -78,7 +104,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             LOG_NUMBER => edit.log_number = Some(number(&mut reader)?),
             NEXT_FILE_NUMBER => edit.next_file_number = Some(number(&mut reader)?),
             LAST_SEQNO => edit.last_seqno = Some(seqno(&mut reader)?),
-            ADDED => edit.added.push((level(&mut reader)?, table(&mut reader)?)),
+            ADDED => edit.added.push((Place { level: level(&mut reader)?, run: 0 }, table(&mut reader)?)),
+            ADDED_TO_RUN => {
+                let place = Place { level: level(&mut reader)?, run: number(&mut reader)? };
+                edit.added.push((place, table(&mut reader)?));
+            }
+            POLICY => edit.policy = Some(number(&mut reader)?),
+            USER_BYTES => edit.work.user_bytes = number(&mut reader)?,
+            LEVEL_WORK => level_work(&mut reader, &mut edit.work)?,
             REMOVED => edit.removed.push((level(&mut reader)?, number(&mut reader)?)),
             _ => return Err(reader.malformed("a known tag of an edit")),
         }
@@ -99,6 +132,13 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta, Malformed> {
     })
 }
 
+fn level_work(reader: &mut Reader<'_>, work: &mut Work) -> Result<(), Malformed> {
+    let level = level(reader)?;
+    let read = LevelWork { arrived: number(reader)?, read: number(reader)?, written: number(reader)? };
+    *work.levels.get_mut(level).ok_or(reader.malformed("a level"))? = read;
+    Ok(())
+}
+
 fn number(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
     // Sizes and counts have no more use for the highest bit than file numbers have.
     reader.varint().filter(|&number| number <= MAX_FILE_NUMBER).ok_or(reader.malformed("a number"))
@@ -109,7 +149,7 @@ fn seqno(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
 }
 
 fn level(reader: &mut Reader<'_>) -> Result<usize, Malformed> {
-    let level = reader.varint().and_then(|level| usize::try_from(level).ok());
+    let level = reader.varint().and_then(|level| usize::try_from(level).ok()).filter(|&level| level < MAX_LEVELS);
     level.ok_or(reader.malformed("a level"))
 }
 
@@ -125,8 +165,14 @@ mod tests {
     use crate::manifest::test_tables::table as test_table;
 
     fn edit() -> VersionEdit {
+        let mut work = Work { user_bytes: 17, ..Work::default() };
+        work.levels[0] = LevelWork { arrived: 1, read: 2, written: 300 };
+        work.levels[MAX_LEVELS - 1].read = 1 << 50;
+        let deep = Place { level: 6, run: 1 << 33 };
         VersionEdit {
-            added: vec![(0, test_table(3, 5, 9)), (6, test_table(300, 1, 4))],
+            added: vec![(Place::LEVEL_0, test_table(3, 5, 9)), (deep, test_table(300, 1, 4))],
+            policy: Some(3),
+            work,
             removed: vec![(0, 1), (0, 2)],
             log_number: Some(8),
             next_file_number: Some(1 << 40),
@@ -146,7 +192,7 @@ mod tests {
     fn what_decode_refuses_encode_refuses() {
         // Catches an edit that is written, acknowledged, and ends the database at its next open.
         let past = MAX_FILE_NUMBER + 1;
-        let added = |table: TableMeta| VersionEdit { added: vec![(0, table)], ..VersionEdit::default() };
+        let added = |table: TableMeta| VersionEdit { added: vec![(Place::LEVEL_0, table)], ..VersionEdit::default() };
         let long = Slice::from(vec![b'k'; MAX_KEY_LEN + 1]);
         let good = test_table(3, 5, 9);
         let refused = [
@@ -154,6 +200,9 @@ mod tests {
             VersionEdit { next_file_number: Some(past), ..edit() },
             VersionEdit { last_seqno: Some(MAX_SEQNO + 1), ..edit() },
             VersionEdit { removed: vec![(0, past)], ..edit() },
+            VersionEdit { policy: Some(past), ..edit() },
+            VersionEdit { work: Work { user_bytes: past, ..Work::default() }, ..edit() },
+            VersionEdit { added: vec![(Place { level: 1, run: past }, good.clone())], ..edit() },
             added(TableMeta { number: past, ..good.clone() }),
             added(TableMeta { size: past, ..good.clone() }),
             added(TableMeta { entries: past, ..good.clone() }),

@@ -11,8 +11,8 @@ use std::path::Path;
 use crate::codec::{Reader, checksum, put_u32, put_u64, seed};
 use crate::error::{Error, Result};
 
-/// The newest format version of `CURRENT` and of manifests that this build reads, and the one that it writes.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// The newest format version of manifests that this build reads, and the one that it writes. Version 1 had no runs.
+pub(crate) const FORMAT_VERSION: u32 = 2;
 /// Bytes before the first frame.
 pub(crate) const HEADER_LEN: usize = 32;
 /// Bytes of a frame before its payload.
@@ -73,7 +73,7 @@ pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<()>
     }
     if version == 0 || found_number != number {
         return damaged(format!(
-            "expected version {FORMAT_VERSION} and number {number}, found {version} and {found_number}"
+            "expected version 1 to {FORMAT_VERSION} and number {number}, found {version} and {found_number}"
         ));
     }
     Ok(())
@@ -212,8 +212,8 @@ mod tests {
     fn a_newer_manifest_version_is_unsupported() {
         // Catches a newer format reported as damage, which would send its owner looking for a backup.
         let mut bytes = header(7);
-        bytes[8] = 2;
+        bytes[8] = 3;
         let error = check_header(Path::new("MANIFEST-000007"), &bytes, 7);
-        assert!(matches!(error, Err(Error::UnsupportedVersion { found: 2, supported: 1, .. })), "{error:?}");
+        assert!(matches!(error, Err(Error::UnsupportedVersion { found: 3, supported: 2, .. })), "{error:?}");
     }
 }

@@ -21,6 +21,7 @@ pub(crate) mod test_tables;
 #[cfg(test)]
 mod tests;
 mod version;
+mod work;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -28,10 +29,12 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
+use crate::options::Compaction;
 use crate::types::SeqNo;
 
 pub(crate) use names::{ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, LOCK, TAIL_ASIDE, manifest_name};
-pub(crate) use version::{Version, VersionEdit};
+pub(crate) use version::{MAX_LEVELS, Place, Run, Version, VersionEdit};
+pub(crate) use work::Work;
 
 /// A manifest grows to this many bytes, or to [`GROWTH`] times its first record, before a new one is begun.
 const ROLLOVER_BYTES: u64 = 1 << 20;
@@ -47,6 +50,10 @@ pub(crate) struct ManifestState {
     pub(crate) next_file_number: u64,
     /// The highest sequence number in tables: the log `log_number` starts right after it.
     pub(crate) last_seqno: SeqNo,
+    /// The policy that the database was opened with last, by its number.
+    pub(crate) policy: Option<u64>,
+    /// What has been read and written so far.
+    pub(crate) work: Work,
 }
 
 impl ManifestState {
@@ -64,6 +71,8 @@ impl ManifestState {
             log_number,
             next_file_number: edit.next_file_number.unwrap_or(0).max(self.next_file_number),
             last_seqno,
+            policy: edit.policy.or(self.policy),
+            work: self.work.plus(&edit.work),
         })
     }
 
@@ -72,6 +81,8 @@ impl ManifestState {
             log_number: Some(self.log_number),
             next_file_number: Some(self.next_file_number),
             last_seqno: Some(self.last_seqno),
+            policy: self.policy,
+            work: self.work,
             ..self.version.as_edit()
         }
     }
@@ -114,9 +125,21 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
         }
     };
     // The first record was synced before `CURRENT` named the file, so without it this is damage and no tear.
+    check_policy(&path, state.as_ref())?;
     let missing =
         || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
     Ok(Some(Loaded { number, state: state.ok_or_else(missing)?, tail_dropped, tail_bytes: (bytes.len() - at) as u64 }))
+}
+
+/// A policy that this build does not know may stand for a rule about runs that it does not know either.
+fn check_policy(path: &Path, state: Option<&ManifestState>) -> Result<()> {
+    match state.and_then(|state| state.policy) {
+        Some(found) if Compaction::from_id(found).is_none() => {
+            let (file, found) = (path.to_path_buf(), u32::try_from(found).unwrap_or(u32::MAX));
+            Err(Error::Unsupported { file, what: "compaction policy", found, supported: Compaction::NEWEST_ID as u32 })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether, after `error` of a [`Manifest::create`], `CURRENT` is what it was `before`: then nothing that was made for

@@ -17,7 +17,8 @@ pub(crate) fn table(number: u64, min: SeqNo, max: SeqNo) -> TableMeta {
     }
 }
 
-/// A table of `size` bytes whose sequence numbers follow from its number.
-pub(crate) fn table_of_size(number: u64, size: u64) -> TableMeta {
-    TableMeta { size, ..table(number, number * 10, number * 10 + 9) }
+/// A table with the keys `from..=to`.
+pub(crate) fn table_of_keys(number: u64, from: &str, to: &str) -> TableMeta {
+    let (smallest, largest) = (from.as_bytes().into(), to.as_bytes().into());
+    TableMeta { smallest, largest, ..table(number, number * 10, number * 10 + 9) }
 }

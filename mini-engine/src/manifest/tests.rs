@@ -7,7 +7,11 @@ use super::*;
 use crate::fs::{Fault, FaultFs, Repeat, StdFs};
 
 fn adding(number: u64, min: SeqNo, max: SeqNo) -> VersionEdit {
-    VersionEdit { added: vec![(0, table(number, min, max))], last_seqno: Some(max), ..VersionEdit::default() }
+    VersionEdit {
+        added: vec![(Place::LEVEL_0, table(number, min, max))],
+        last_seqno: Some(max),
+        ..VersionEdit::default()
+    }
 }
 
 fn numbers() -> Arc<FileNumbers> {
@@ -36,8 +40,11 @@ fn edits_add_up_after_a_reload() {
     let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
     manifest.append(adding(10, 1, 5)).unwrap();
     manifest.append(VersionEdit { log_number: Some(4), ..adding(11, 6, 9) }).unwrap();
-    let merge =
-        VersionEdit { removed: vec![(0, 10), (0, 11)], added: vec![(0, table(12, 1, 9))], ..VersionEdit::default() };
+    let merge = VersionEdit {
+        removed: vec![(0, 10), (0, 11)],
+        added: vec![(Place::LEVEL_0, table(12, 1, 9))],
+        ..VersionEdit::default()
+    };
     manifest.append(merge).unwrap();
     let loaded = reload(dir.path());
     assert_eq!(&loaded.state, manifest.state());
@@ -204,4 +211,56 @@ fn edits_that_go_back_in_time_are_refused() {
     // Nothing was written for them, so the manifest goes on.
     manifest.append(adding(11, 6, 9)).unwrap();
     assert_eq!(reload(dir.path()).state.last_seqno, 9);
+}
+
+/// The bytes of manifest `number` in format version 1, with one edit.
+fn version_1(number: u64, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = frame::header(number);
+    bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
+    let sum = crate::codec::checksum(&bytes[..24], 0);
+    bytes[24..32].copy_from_slice(&sum.to_le_bytes());
+    bytes.extend(frame::frame(number, frame::HEADER_LEN as u64, payload).unwrap());
+    bytes
+}
+
+#[test]
+fn a_manifest_of_format_version_1_is_read() {
+    // Catches a new build that refuses, or misreads, a database of the one before.
+    let dir = TempDir::new().unwrap();
+    // Log 4, next file 12, last seqno 9; level 0, number 11, size, entries, tombstones, seqnos 6 to 9, keys "a" and "zz".
+    let payload = [&[1, 4, 2, 12, 3, 9, 4, 0, 11, 0x80, 0x20, 10, 1, 6, 9, 1][..], b"a\x02zz"].concat();
+    std_fs::write(dir.path().join(manifest_name(7)), version_1(7, &payload)).unwrap();
+    current::store(&StdFs, dir.path(), 7).unwrap();
+    let state = reload(dir.path()).state;
+    let version = Version::default().apply(&adding(11, 6, 9)).unwrap();
+    let (work, policy) = (Work::default(), None);
+    let expected =
+        ManifestState { version: Arc::new(version), log_number: 4, next_file_number: 12, last_seqno: 9, policy, work };
+    assert_eq!(state, expected);
+}
+
+#[test]
+fn a_policy_of_a_newer_version_is_a_typed_error() {
+    // Catches an unknown policy taken for damage, or for the default one, which may not know the rules of its runs.
+    let dir = TempDir::new().unwrap();
+    let newer = ManifestState { policy: Some(Compaction::NEWEST_ID + 1), ..ManifestState::default() };
+    Manifest::create(Arc::new(StdFs), dir.path(), numbers(), newer).unwrap();
+    let error = load(&StdFs, dir.path()).unwrap_err();
+    assert!(matches!(&error, Error::Unsupported { what: "compaction policy", found: 5, supported: 4, .. }), "{error}");
+}
+
+#[test]
+fn work_and_policy_add_up_over_edits_and_rollovers() {
+    // Catches figures of amplification that begin anew with each manifest, and a policy that is forgotten.
+    let dir = TempDir::new().unwrap();
+    let first = ManifestState { policy: Some(2), ..ManifestState::default() };
+    let mut manifest = Manifest::create(Arc::new(StdFs), dir.path(), numbers(), first).unwrap();
+    manifest.rollover_at = 200;
+    for step in 1..=6 {
+        let work = Work::of_flush(100, 70);
+        manifest.append(VersionEdit { work, ..adding(100 + step, step * 10, step * 10 + 9) }).unwrap();
+    }
+    let state = reload(dir.path()).state;
+    assert_eq!(&state, manifest.state());
+    assert_eq!((state.policy, state.work.user_bytes, state.work.levels[0].written), (Some(2), 600, 420));
 }

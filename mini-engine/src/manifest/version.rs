@@ -1,28 +1,74 @@
 //! Which tables make up the database: `Version` (immutable) and `VersionEdit` (the step from one to the next).
 //!
+//! A version is levels of *runs*. A run is a sorted sequence of entries, cut into tables; a level holds its runs newest
+//! first. Policies differ in how many runs they leave on a level, and any version can be worked on by any of them.
+//!
 //! V1 names: a table number stands in a version once.
-//! V2 runs: the tables of level 0 stand newest first, and the sequence numbers of two of them never interleave: every
-//!    number in a newer table is above every number in an older one. So a read may stop at the first table that knows
-//!    the key, and a merge of neighbours stays in order.
-//! Both are checked by `Version::apply`, so that an edit from disk that breaks one is an error and not a wrong answer.
+//! V2 level 0: each table is a run of its own, and the sequence numbers of two of them never interleave: every number in
+//!    a newer table is above every number in an older one.
+//! V3 runs: the tables of a run below level 0 are disjoint, so that a key is in one of them at most; all versions of a
+//!    key that a run has are in one table. Runs of a level stand by descending number.
+//! V4 age: of two versions of a key the newer one stands in the run that is asked first. No limits of tables can show
+//!    that; those who plan merges keep it, and the properties of `compaction` check it.
+//!
+//! V1 to V3 are checked by `Version::apply`, so that an edit from disk that breaks one is an error and not a wrong answer.
 
+use std::collections::HashSet;
+
+use crate::manifest::work::Work;
 use crate::table::TableMeta;
 use crate::types::SeqNo;
 
-/// Levels a version may have. This slice fills level 0 only; the format has room for the others.
-pub(crate) const MAX_LEVELS: usize = 8;
+/// Levels a version may have, level 0 among them.
+pub(crate) const MAX_LEVELS: usize = crate::metrics::MAX_LEVELS;
+
+/// Where a table stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) level: usize,
+    /// The number of its run on that level; a higher one is newer. 0 on level 0, where each table is a run.
+    pub(crate) run: u64,
+}
+
+impl Place {
+    /// Where memtables are flushed to.
+    pub(crate) const LEVEL_0: Place = Place { level: 0, run: 0 };
+}
+
+/// A sorted sequence of entries, cut into tables.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Run {
+    /// Its number on its level; on level 0 the newest sequence number of its table.
+    id: u64,
+    /// By key, disjoint, at least one.
+    tables: Vec<TableMeta>,
+}
+
+impl Run {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn tables(&self) -> &[TableMeta] {
+        &self.tables
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.size).sum()
+    }
+}
 
 /// One immutable set of tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Version {
-    levels: Vec<Vec<TableMeta>>,
+    levels: Vec<Vec<Run>>,
 }
 
 /// The difference between two versions, and what recovery must know along with it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct VersionEdit {
-    /// Tables that come in, each with its level.
-    pub(crate) added: Vec<(usize, TableMeta)>,
+    /// Tables that come in, each with its place.
+    pub(crate) added: Vec<(Place, TableMeta)>,
     /// Tables that go, each as level and number.
     pub(crate) removed: Vec<(usize, u64)>,
     /// Logs below this number are obsolete: tables hold what they held.
@@ -31,22 +77,41 @@ pub(crate) struct VersionEdit {
     pub(crate) next_file_number: Option<u64>,
     /// The highest sequence number that tables hold; the log `log_number` goes on right after it.
     pub(crate) last_seqno: Option<SeqNo>,
+    /// The policy that merges tables from now on, by its number.
+    pub(crate) policy: Option<u64>,
+    /// What was read and written for this step.
+    pub(crate) work: Work,
 }
 
 impl Version {
-    /// The tables of `level`; of level 0 the newest first.
-    pub(crate) fn level(&self, level: usize) -> &[TableMeta] {
+    /// The runs of `level`, newest first.
+    pub(crate) fn runs(&self, level: usize) -> &[Run] {
         self.levels.get(level).map_or(&[], Vec::as_slice)
     }
 
+    /// The tables of `level`, newest run first.
+    pub(crate) fn level(&self, level: usize) -> impl Iterator<Item = &TableMeta> {
+        self.runs(level).iter().flat_map(Run::tables)
+    }
+
     /// Levels up to the deepest that holds a table.
-    pub(crate) fn levels(&self) -> &[Vec<TableMeta>] {
+    pub(crate) fn levels(&self) -> &[Vec<Run>] {
         &self.levels
     }
 
-    /// All tables, in the order in which a point read asks them: newest first.
+    /// All runs with their levels, in the order in which a point read asks them: newest first.
+    pub(crate) fn all_runs(&self) -> impl DoubleEndedIterator<Item = (usize, &Run)> {
+        self.levels.iter().enumerate().flat_map(|(level, runs)| runs.iter().map(move |run| (level, run)))
+    }
+
+    /// All tables, newest run first, in a run by key.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &TableMeta> {
-        self.levels.iter().flatten()
+        self.levels.iter().flatten().flat_map(Run::tables)
+    }
+
+    /// Bytes of the tables of `level`.
+    pub(crate) fn level_bytes(&self, level: usize) -> u64 {
+        self.runs(level).iter().map(Run::bytes).sum()
     }
 
     /// Whether table `number` is part of this version.
@@ -54,67 +119,86 @@ impl Version {
         self.tables().any(|table| table.number == number)
     }
 
-    /// The version after `edit`, or what is wrong with the edit.
+    /// The version after `edit`, or what is wrong with the edit. O(tables), and O(tables of the level) for each that
+    /// goes or comes.
     pub(crate) fn apply(&self, edit: &VersionEdit) -> Result<Version, String> {
         let mut next = self.clone();
         for (level, number) in &edit.removed {
             next.take(*level, *number)?;
         }
-        for (level, table) in &edit.added {
-            next.put(*level, table)?;
+        let mut numbers: HashSet<u64> = next.tables().map(|table| table.number).collect();
+        for (place, table) in &edit.added {
+            if !numbers.insert(table.number) {
+                return Err(format!("edit adds table {}, which is there already", table.number));
+            }
+            next.put(*place, table)?;
         }
         while next.levels.last().is_some_and(Vec::is_empty) {
             next.levels.pop();
         }
-        next.check_runs()?;
+        next.check()?;
         Ok(next)
     }
 
     /// An edit that makes this version out of an empty one: the first record of a manifest.
     pub(crate) fn as_edit(&self) -> VersionEdit {
-        let tables = |(level, tables): (usize, &Vec<TableMeta>)| {
-            tables.iter().map(move |table| (level, table.clone())).collect::<Vec<_>>()
+        let tables = |(level, run): (usize, &Run)| {
+            let place = Place { level, run: if level == 0 { 0 } else { run.id } };
+            run.tables.iter().map(move |table| (place, table.clone())).collect::<Vec<_>>()
         };
-        VersionEdit { added: self.levels.iter().enumerate().flat_map(tables).collect(), ..VersionEdit::default() }
+        VersionEdit { added: self.all_runs().flat_map(tables).collect(), ..VersionEdit::default() }
     }
 
     fn take(&mut self, level: usize, number: u64) -> Result<(), String> {
-        let tables = self.levels.get_mut(level);
-        let found = tables.and_then(|tables| {
-            let at = tables.iter().position(|table| table.number == number)?;
-            Some(tables.remove(at))
-        });
-        match found {
-            Some(_) => Ok(()),
-            None => Err(format!("edit removes table {number} from level {level}, which does not hold it")),
+        let missing = || format!("edit removes table {number} from level {level}, which does not hold it");
+        let runs = self.levels.get_mut(level).ok_or_else(missing)?;
+        let holds = |run: &mut Run| match run.tables.iter().position(|table| table.number == number) {
+            Some(at) => {
+                run.tables.remove(at);
+                true
+            }
+            None => false,
+        };
+        if !runs.iter_mut().any(holds) {
+            return Err(missing());
         }
+        runs.retain(|run| !run.tables.is_empty());
+        Ok(())
     }
 
-    fn put(&mut self, level: usize, table: &TableMeta) -> Result<(), String> {
+    fn put(&mut self, place: Place, table: &TableMeta) -> Result<(), String> {
+        let Place { level, run } = place;
         if level >= MAX_LEVELS {
             return Err(format!("edit adds table {} to level {level}, expected below {MAX_LEVELS}", table.number));
         }
-        if self.contains(table.number) {
-            return Err(format!("edit adds table {}, which is there already", table.number));
+        if level == 0 && run != 0 {
+            return Err(format!("edit adds table {} to run {run} of level 0, which has no runs", table.number));
         }
         if self.levels.len() <= level {
             self.levels.resize_with(level + 1, Vec::new);
         }
-        if let Some(tables) = self.levels.get_mut(level) {
-            let at = tables.partition_point(|older| older.max_seqno > table.max_seqno);
-            tables.insert(at, table.clone());
+        let Some(runs) = self.levels.get_mut(level) else { return Ok(()) };
+        let id = if level == 0 { table.max_seqno } else { run };
+        let at = runs.partition_point(|newer| newer.id > id);
+        match runs.get_mut(at).filter(|run| level > 0 && run.id == id) {
+            Some(run) => {
+                let at = run.tables.partition_point(|before| before.smallest < table.smallest);
+                run.tables.insert(at, table.clone());
+            }
+            None => runs.insert(at, Run { id, tables: vec![table.clone()] }),
         }
         Ok(())
     }
 
-    /// V2, and that the limits of each table are in order.
-    fn check_runs(&self) -> Result<(), String> {
+    /// V2 and V3, and that the limits of each table are in order.
+    fn check(&self) -> Result<(), String> {
         for table in self.tables() {
             if table.smallest > table.largest || table.min_seqno > table.max_seqno {
                 return Err(format!("table {} has its limits in the wrong order", table.number));
             }
         }
-        for (newer, older) in self.level(0).iter().zip(self.level(0).iter().skip(1)) {
+        let level_0: Vec<&TableMeta> = self.level(0).collect();
+        for (newer, older) in level_0.iter().zip(level_0.iter().skip(1)) {
             if older.max_seqno >= newer.min_seqno {
                 return Err(format!(
                     "tables {} and {} of level 0 interleave: expected sequence numbers above {}, found {}",
@@ -122,18 +206,43 @@ impl Version {
                 ));
             }
         }
-        Ok(())
+        self.all_runs().filter(|(level, _)| *level > 0).try_for_each(|(level, run)| check_disjoint(level, run))
     }
+}
+
+/// V3.
+fn check_disjoint(level: usize, run: &Run) -> Result<(), String> {
+    for (before, after) in run.tables.iter().zip(run.tables.iter().skip(1)) {
+        if before.largest >= after.smallest {
+            return Err(format!(
+                "tables {} and {} of run {} of level {level} overlap: expected keys above \"{}\", found \"{}\"",
+                before.number,
+                after.number,
+                run.id,
+                before.largest.escape_ascii(),
+                after.smallest.escape_ascii()
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::test_tables::table;
+    use crate::manifest::test_tables::{table, table_of_keys};
 
     fn adding(tables: &[(u64, SeqNo, SeqNo)]) -> VersionEdit {
-        let added = tables.iter().map(|&(number, min, max)| (0, table(number, min, max))).collect();
+        let added = tables.iter().map(|&(number, min, max)| (Place::LEVEL_0, table(number, min, max))).collect();
         VersionEdit { added, ..VersionEdit::default() }
+    }
+
+    /// Tables by level, run, number and keys.
+    fn placing(tables: &[(usize, u64, u64, &str, &str)]) -> VersionEdit {
+        let placed = |&(level, run, number, from, to): &(usize, u64, u64, &str, &str)| {
+            (Place { level, run }, table_of_keys(number, from, to))
+        };
+        VersionEdit { added: tables.iter().map(placed).collect(), ..VersionEdit::default() }
     }
 
     fn numbers(version: &Version) -> Vec<u64> {
@@ -145,6 +254,7 @@ mod tests {
         // Catches ordering by table number: a merge that ends after a later flush has the higher number and older data.
         let version = Version::default().apply(&adding(&[(9, 1, 40), (7, 41, 50), (8, 51, 60)])).unwrap();
         assert_eq!(numbers(&version), [8, 7, 9]);
+        assert_eq!(version.runs(0).len(), 3);
     }
 
     #[test]
@@ -157,6 +267,20 @@ mod tests {
     }
 
     #[test]
+    fn runs_stand_newest_first_and_their_tables_by_key() {
+        // Catches runs ordered by when they were installed: a read would stop at an older version.
+        let placed = [(2, 1, 6, "a", "z"), (1, 7, 4, "p", "z"), (1, 9, 3, "a", "z"), (1, 7, 5, "a", "c")];
+        let version = Version::default().apply(&placing(&placed)).unwrap();
+        assert_eq!(numbers(&version), [3, 5, 4, 6]);
+        let ids: Vec<(usize, u64)> = version.all_runs().map(|(level, run)| (level, run.id())).collect();
+        assert_eq!(ids, [(1, 9), (1, 7), (2, 1)]);
+        // A run goes with its last table.
+        let gone = VersionEdit { removed: vec![(1, 4), (1, 5), (2, 6)], ..VersionEdit::default() };
+        let version = version.apply(&gone).unwrap();
+        assert_eq!((version.levels().len(), version.runs(1).len()), (2, 1));
+    }
+
+    #[test]
     fn edits_that_break_the_version_are_refused() {
         // Catches a damaged or misordered manifest that would be served as data.
         let version = Version::default().apply(&adding(&[(1, 1, 10)])).unwrap();
@@ -164,14 +288,18 @@ mod tests {
         assert!(version.apply(&unknown).unwrap_err().contains("does not hold it"));
         assert!(version.apply(&adding(&[(1, 11, 12)])).unwrap_err().contains("there already"));
         assert!(version.apply(&adding(&[(2, 10, 12)])).unwrap_err().contains("interleave"));
-        let deep = VersionEdit { added: vec![(MAX_LEVELS, table(3, 1, 2))], ..VersionEdit::default() };
-        assert!(version.apply(&deep).unwrap_err().contains("expected below"));
+        assert!(version.apply(&placing(&[(MAX_LEVELS, 1, 3, "a", "b")])).unwrap_err().contains("expected below"));
+        assert!(version.apply(&placing(&[(0, 1, 3, "a", "b")])).unwrap_err().contains("has no runs"));
+        let touching = placing(&[(1, 1, 3, "a", "c"), (1, 1, 4, "c", "d")]);
+        assert!(version.apply(&touching).unwrap_err().contains("overlap"));
+        assert!(version.apply(&placing(&[(1, 2, 3, "a", "c"), (1, 1, 4, "c", "d")])).is_ok());
     }
 
     #[test]
     fn as_edit_rebuilds_the_version() {
-        // Catches a rollover that loses a table or its level.
-        let version = Version::default().apply(&adding(&[(1, 1, 10), (2, 11, 20)])).unwrap();
+        // Catches a rollover that loses a table, its level or its run.
+        let deep = placing(&[(1, 4, 3, "a", "c"), (1, 4, 4, "d", "e"), (1, 2, 5, "a", "e"), (7, 1, 6, "b", "b")]);
+        let version = Version::default().apply(&adding(&[(1, 1, 10), (2, 11, 20)])).unwrap().apply(&deep).unwrap();
         assert_eq!(Version::default().apply(&version.as_edit()).unwrap(), version);
     }
 }

@@ -118,9 +118,10 @@ fn draw_levels(out: &mut dyn Write, levels: &[LevelMetrics]) -> io::Result<()> {
         let bar = (bar as usize).max(usize::from(level.bytes > 0));
         draw_level(out, &format!("L{number}"), *level, &"#".repeat(bar))?;
     }
-    let tables = levels.iter().map(|level| level.tables).sum();
-    let bytes = levels.iter().map(|level| level.bytes).sum();
-    draw_level(out, "total", LevelMetrics { tables, bytes }, "")
+    let mut total = LevelMetrics::default();
+    total.tables = levels.iter().map(|level| level.tables).sum();
+    total.bytes = levels.iter().map(|level| level.bytes).sum();
+    draw_level(out, "total", total, "")
 }
 
 fn draw_level(out: &mut dyn Write, name: &str, level: LevelMetrics, bar: &str) -> io::Result<()> {
@@ -135,7 +136,11 @@ mod tests {
     #[test]
     fn each_level_is_drawn_in_proportion_and_none_that_holds_bytes_is_blank() {
         // Catches a bar scaled by the sum instead of the largest level, and a small level that vanishes.
-        let level = |tables, bytes| LevelMetrics { tables, bytes };
+        let level = |tables, bytes| {
+            let mut level = LevelMetrics::default();
+            (level.tables, level.bytes) = (tables, bytes);
+            level
+        };
         let mut drawn = Vec::new();
         draw_levels(&mut drawn, &[level(2, 1 << 20), level(1, 1 << 10), level(0, 0)]).unwrap();
         let drawn = String::from_utf8(drawn).unwrap();

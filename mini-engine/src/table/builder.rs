@@ -95,6 +95,16 @@ impl Builder {
         self.properties.entries == 0
     }
 
+    /// The key of the last entry; empty before the first.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.properties.largest
+    }
+
+    /// Bytes of the blocks so far, the current one as it is before compression.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.output.offset() + self.block.len() as u64
+    }
+
     /// Writes the rest and syncs the file. The caller syncs the directory before anything durable names the table.
     ///
     /// # Errors
@@ -120,11 +130,6 @@ impl Builder {
         let Properties { entries, tombstones, min_seqno, max_seqno, smallest, largest, .. } = self.properties;
         let (smallest, largest) = (Slice::from(smallest), Slice::from(largest));
         Ok(TableMeta { number: self.number, size, entries, tombstones, smallest, largest, min_seqno, max_seqno })
-    }
-
-    /// Gives up and removes the file.
-    pub(crate) fn abandon(self) -> Result<()> {
-        self.output.remove()
     }
 
     fn check(&self, key: &[u8], seqno: SeqNo, value: &[u8]) -> Result<()> {
@@ -173,7 +178,6 @@ struct Output {
 enum OutputState {
     Partial,
     Finished,
-    Removed,
 }
 
 impl Output {
@@ -211,11 +215,6 @@ impl Output {
         self.file.sync().map_err(Error::io("sync", &self.path))?;
         self.state = OutputState::Finished;
         Ok(self.written)
-    }
-
-    fn remove(mut self) -> Result<()> {
-        self.state = OutputState::Removed;
-        self.fs.remove(&self.path).map_err(Error::io("remove", &self.path))
     }
 }
 

@@ -18,6 +18,7 @@ mod iter;
 mod lookup;
 mod properties;
 mod reader;
+mod run;
 #[cfg(test)]
 mod theory;
 mod verify;
@@ -27,6 +28,7 @@ use crate::types::{SeqNo, Slice};
 pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use format::{file_name, parse_file_name};
 pub(crate) use reader::Table;
+pub(crate) use run::OpenRun;
 pub(crate) use verify::TableReport;
 
 /// What is known of a table without reading its data.

@@ -80,7 +80,8 @@ impl Run {
 
     pub(crate) fn reopen(&mut self) -> Result<(), Error> {
         let builder = Db::builder(DIR).memtable_bytes(self.memtable_bytes).l0_trigger(self.l0_trigger);
-        let builder = builder.block_bytes(512).immutable_memtables(4).cache_bytes(64 << 10);
+        // One merge at a time, so that a seed repeats.
+        let builder = builder.compaction_threads(1).block_bytes(512).immutable_memtables(4).cache_bytes(64 << 10);
         self.db = Some(builder.file_system(Arc::new(self.bent.clone())).open()?);
         // What an open has found is durable.
         self.note_all_synced();
@@ -171,9 +172,9 @@ impl Run {
     fn is_settled(&self) -> bool {
         let names = self.mem.read_dir(Path::new(DIR)).unwrap();
         let count = |end: &str| names.iter().filter(|name| name.to_string_lossy().ends_with(end)).count() as u64;
-        let levels = self.db().metrics().levels;
-        let (tables, newest) = (levels.iter().map(|level| level.tables).sum(), levels.first());
-        let merged = newest.is_none_or(|level| level.tables as usize <= self.l0_trigger);
+        let metrics = self.db().metrics();
+        let tables = metrics.levels.iter().map(|level| level.tables).sum();
+        let merged = metrics.compactions_running == 0 && !metrics.compaction_due;
         merged && (count(".log"), count(".sst")) == (1, tables)
     }
 }

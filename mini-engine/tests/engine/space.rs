@@ -132,7 +132,7 @@ fn writers_wait_for_merges_that_fall_behind_so_that_reads_stay_bounded() {
     // Catches a level 0 that grows without end while a merge is slow: each read asks each of its tables.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     // The queue takes more memtables than are filled here: it is never what a writer waits for.
-    let builder = Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(1).immutable_memtables(64);
+    let builder = Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(1).l0_stop(4).immutable_memtables(64);
     let db = builder.file_system(fs.arc()).open().unwrap();
     let (go, goes) = mpsc::channel::<()>();
     let goes = Mutex::new(goes);
@@ -143,7 +143,7 @@ fn writers_wait_for_merges_that_fall_behind_so_that_reads_stay_bounded() {
         }
         Answer::Go
     });
-    // Up to the stop, which is at four times the trigger.
+    // Up to the stop.
     for n in 0..4u64 {
         db.insert(n.to_be_bytes(), "").unwrap();
         db.flush().unwrap();

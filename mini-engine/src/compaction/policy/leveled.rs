@@ -1,0 +1,110 @@
+//! Leveled compaction (O'Neil and others 1996; LevelDB): one run a level, each level larger than the one above by the size
+//! ratio. What a level has too much goes down, merged with what it overlaps there.
+//!
+//! Which tables go: neighbours that make up the excess, at the place where they overlap least of the next level for each
+//! byte that goes down, as LevelDB's successors pick single files. Most needed first: level 0 by its tables over the
+//! trigger, other levels by their bytes over their target.
+
+use super::targets::Targets;
+use super::{BOTTOM, Context};
+use crate::compaction::plan::{self, Plan};
+use crate::table::TableMeta;
+
+/// Above every other need: what stands where the policy wants nothing.
+const FIRST: u64 = u64::MAX;
+/// A need of this is no need: the level is just full.
+const FULL: u64 = 1000;
+
+/// How much of what a level has too much goes down at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Portion {
+    /// All of it.
+    Excess,
+    /// One table.
+    Table,
+}
+
+pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
+    plans_by(context, Portion::Excess)
+}
+
+/// The plans of all levels that need one, most needed first.
+pub(super) fn plans_by(context: &Context<'_>, portion: Portion) -> Vec<Plan> {
+    let targets = Targets::of(context);
+    let mut levels: Vec<(u64, usize)> = (0..=BOTTOM).map(|level| (need(context, &targets, level), level)).collect();
+    levels.retain(|&(need, _)| need > FULL);
+    levels.sort_by_key(|&(need, level)| (std::cmp::Reverse(need), level));
+    levels.into_iter().filter_map(|(_, level)| plan_for(context, &targets, level, portion)).collect()
+}
+
+/// In thousandths of what the level may hold.
+fn need(context: &Context<'_>, targets: &Targets, level: usize) -> u64 {
+    let (held, limit) = match level {
+        0 if !context.level_0_is_due() => return 0,
+        0 => (context.version.runs(0).len() as u64, context.options.l0_trigger as u64),
+        _ if context.version.runs(level).len() > 1 => return FIRST,
+        _ => (context.free_bytes(level), targets.bytes(level)),
+    };
+    if limit == 0 && held > 0 { FIRST } else { held.saturating_mul(FULL) / limit.max(1) }
+}
+
+fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Portion) -> Option<Plan> {
+    let version = context.version;
+    if level > 0 && version.runs(level).len() > 1 {
+        return context.join_runs(level);
+    }
+    let below = targets.below(context, level);
+    let output = plan::oldest_run(version, below);
+    if level == 0 {
+        return context.plan(plan::closed(version, 0, below, |level, _| level == 0), output);
+    }
+    let excess = context.free_bytes(level).saturating_sub(targets.bytes(level));
+    let wanted = match portion {
+        // What stands above the base is to go as a whole.
+        Portion::Table if targets.bytes(level) > 0 => 1,
+        Portion::Table | Portion::Excess => excess,
+    };
+    let tables = version.runs(level).first()?.tables();
+    let chosen = cheapest(context, tables, below, wanted)?;
+    let (first, last) = (&chosen.first()?.smallest, &chosen.last()?.largest);
+    let goes = |at: usize, table: &TableMeta| at == level && table.smallest >= *first && table.largest <= *last;
+    context.plan(plan::closed(version, level, below, goes), output)
+}
+
+/// The neighbours among `tables` that have `wanted` bytes together, or all up to the end, none of them busy nor what they
+/// overlap of level `below`, for which that is least for each byte that goes down. O(n log n).
+fn cheapest<'a>(context: &Context<'_>, tables: &'a [TableMeta], below: usize, wanted: u64) -> Option<&'a [TableMeta]> {
+    let runs: Vec<&[TableMeta]> = context.version.runs(below).iter().map(|run| run.tables()).collect();
+    let is_busy = |table: &TableMeta| context.running.is_busy(table.number);
+    let mut best: Option<(u128, &[TableMeta])> = None;
+    let (mut end, mut bytes) = (0, 0u64);
+    for (start, first) in tables.iter().enumerate() {
+        while let Some(next) = tables.get(end).filter(|_| bytes < wanted || end <= start) {
+            bytes = bytes.saturating_add(next.size);
+            end += 1;
+        }
+        let window = tables.get(start..end)?;
+        let reached = bytes;
+        bytes = bytes.saturating_sub(first.size);
+        let last = &window.last()?.largest;
+        let overlapped = || runs.iter().flat_map(|run| overlapped(run, &first.smallest, last));
+        if window.iter().any(is_busy) || overlapped().any(is_busy) {
+            continue;
+        }
+        let rewritten: u64 = overlapped().map(|table| table.size).sum();
+        let cost = u128::from(rewritten) * 1_000_000 / u128::from(reached.max(1));
+        if best.is_none_or(|(least, _)| cost < least) {
+            best = Some((cost, window));
+        }
+        if end == tables.len() && reached < wanted {
+            break;
+        }
+    }
+    best.map(|(_, window)| window)
+}
+
+fn overlapped<'a>(run: &'a [TableMeta], smallest: &[u8], largest: &[u8]) -> &'a [TableMeta] {
+    let from = run.partition_point(|table| *table.largest < *smallest);
+    let to = run.partition_point(|table| *table.smallest <= *largest);
+    run.get(from..to).unwrap_or_default()
+}

@@ -1,0 +1,47 @@
+//! How large levels of one run are to be.
+//!
+//! Sizes are set from below, as RocksDB's dynamic level sizes are (its wiki, "Leveled Compaction"): the deepest level is
+//! as large as the data, each level above it is smaller by the size ratio, and levels that would be too small to be of
+//! use are left out, so that level 0 is merged into the first that is not. Then what is obsolete, which is at most what
+//! stands above the deepest level, stays below one part in the ratio less one, however much data there is. Sizes set from
+//! above would leave a deepest level of any size, down to that of the level above it, and so twice the space.
+
+use super::{BOTTOM, Context};
+
+/// The targets of one version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Targets {
+    /// The level that level 0 is merged into.
+    base: usize,
+    /// Bytes that a level may have; 0 above the base, no limit at the bottom.
+    bytes: [u64; BOTTOM + 1],
+}
+
+impl Targets {
+    pub(super) fn of(context: &Context<'_>) -> Targets {
+        let Context { version, options, .. } = context;
+        let batch = (options.l0_trigger as u64).saturating_mul(options.memtable_bytes as u64);
+        let mut targets = Targets { base: BOTTOM, bytes: [0; BOTTOM + 1] };
+        targets.bytes[BOTTOM] = u64::MAX;
+        // Data that another policy left higher up will get down there.
+        let mut target = (1..=BOTTOM).map(|level| version.level_bytes(level)).max().unwrap_or(0);
+        // A level smaller than what comes from level 0 at once would be rewritten by it and hold nothing back.
+        while targets.base > 1 && target > options.level1_bytes && target / options.size_ratio >= batch {
+            target /= options.size_ratio;
+            targets.base -= 1;
+            targets.bytes[targets.base] = target;
+        }
+        targets
+    }
+
+    /// Bytes that `level` may have.
+    pub(super) fn bytes(&self, level: usize) -> u64 {
+        self.bytes.get(level).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Where tables of `level` go: to the base, or the next level below that, but never past a level that holds tables.
+    pub(super) fn below(&self, context: &Context<'_>, level: usize) -> usize {
+        let next = self.base.max(level + 1).min(BOTTOM);
+        (level + 1..next).find(|&between| !context.version.runs(between).is_empty()).unwrap_or(next)
+    }
+}

@@ -1,0 +1,387 @@
+//! Policies on versions without files: tables are lists in memory, and merges follow the rules of the real ones.
+
+use std::collections::{BTreeMap, HashMap};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::compaction::plan::Action;
+use crate::compaction::retention::{Retention, Shadowing, Tombstones};
+use crate::manifest::VersionEdit;
+use crate::types::{Kind, SeqNo};
+
+const POLICIES: [Compaction; 4] =
+    [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];
+const KEYS: u8 = 120;
+const ENTRY_BYTES: u64 = 100;
+
+type Entry = (Vec<u8>, SeqNo, Kind);
+
+fn key(n: u8) -> Vec<u8> {
+    format!("key{:03}", n % KEYS).into_bytes()
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// A memtable with these keys, set or removed, is flushed.
+    Flush(Vec<(u8, bool)>),
+    /// One in key order, above or within what is there.
+    FlushRange(u8, u8),
+    TakeSnapshot,
+    DropSnapshot,
+    /// A merge begins, if one can.
+    Begin,
+    /// One of those under way ends.
+    End(u8),
+    /// All merges end, and another policy goes on.
+    Reopen(Compaction, u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => vec((0..KEYS, prop::bool::weighted(0.7)), 1..14).prop_map(Step::Flush),
+        2 => (0..KEYS, 1..14u8).prop_map(|(from, keys)| Step::FlushRange(from, keys)),
+        1 => Just(Step::TakeSnapshot),
+        1 => Just(Step::DropSnapshot),
+        8 => Just(Step::Begin),
+        5 => any::<u8>().prop_map(Step::End),
+        1 => (prop::sample::select(&POLICIES[..]), 2..5u64).prop_map(|(policy, ratio)| Step::Reopen(policy, ratio)),
+    ]
+}
+
+struct Job {
+    id: u64,
+    plan: Plan,
+    snapshots: Vec<SeqNo>,
+}
+
+struct World {
+    options: Options,
+    version: Version,
+    contents: HashMap<u64, Vec<Entry>>,
+    running: Running,
+    jobs: Vec<Job>,
+    history: Vec<Entry>,
+    snapshots: Vec<SeqNo>,
+    made: u64,
+    written: u64,
+    moved: u64,
+}
+
+impl World {
+    fn new(policy: Compaction, ratio: u64) -> World {
+        let options = Options { memtable_bytes: 500, ..Options::default() };
+        let options = options.l0_trigger(2).level1_bytes(800).table_file_bytes(1000).size_ratio(ratio);
+        World {
+            options: options.compaction(policy),
+            version: Version::default(),
+            contents: HashMap::new(),
+            running: Running::default(),
+            jobs: Vec::new(),
+            history: Vec::new(),
+            snapshots: Vec::new(),
+            made: 0,
+            written: 0,
+            moved: 0,
+        }
+    }
+
+    fn seqno(&self) -> SeqNo {
+        self.history.len() as u64
+    }
+
+    fn table(&mut self, entries: Vec<Entry>) -> TableMeta {
+        self.made += 1;
+        let seqnos = || entries.iter().map(|entry| entry.1);
+        let meta = TableMeta {
+            number: self.made,
+            size: entries.len() as u64 * ENTRY_BYTES,
+            entries: entries.len() as u64,
+            tombstones: entries.iter().filter(|entry| entry.2 == Kind::Tombstone).count() as u64,
+            smallest: entries[0].0.clone().into(),
+            largest: entries[entries.len() - 1].0.clone().into(),
+            min_seqno: seqnos().min().unwrap(),
+            max_seqno: seqnos().max().unwrap(),
+        };
+        self.written += meta.size;
+        self.contents.insert(self.made, entries);
+        meta
+    }
+
+    fn flush(&mut self, writes: impl IntoIterator<Item = (u8, bool)>) {
+        let mut entries = Vec::new();
+        for (n, set) in writes {
+            let entry = (key(n), self.seqno() + 1, if set { Kind::Value } else { Kind::Tombstone });
+            self.history.push(entry.clone());
+            entries.push(entry);
+        }
+        entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        let meta = self.table(entries);
+        self.apply(VersionEdit { added: vec![(Place::LEVEL_0, meta)], ..VersionEdit::default() });
+    }
+
+    fn apply(&mut self, edit: VersionEdit) {
+        self.version = self.version.apply(&edit).expect("a plan that keeps the invariants of versions");
+    }
+
+    fn begin(&mut self) -> bool {
+        let context = Context { version: &self.version, options: &self.options, running: &self.running };
+        let Some(plan) = pick(&context) else { return false };
+        let id = self.running.begin(&plan);
+        self.jobs.push(Job { id, plan, snapshots: self.snapshots.clone() });
+        true
+    }
+
+    fn end(&mut self, at: usize) {
+        let Job { id, plan, snapshots } = self.jobs.remove(at);
+        let levels: HashMap<u64, usize> =
+            plan.inputs.iter().flat_map(|input| input.tables.iter().map(|&table| (table, input.level))).collect();
+        let removed: Vec<(usize, u64)> = plan.tables().map(|number| (levels[&number], number)).collect();
+        let metas: Vec<TableMeta> = match plan.action {
+            Action::Move => {
+                let metas: HashMap<u64, &TableMeta> = self.version.tables().map(|meta| (meta.number, meta)).collect();
+                self.moved += removed.len() as u64;
+                plan.tables().map(|number| metas[&number].clone()).collect()
+            }
+            Action::Merge => self.merge(&plan, &snapshots),
+        };
+        let added = metas.into_iter().map(|meta| (plan.output, meta)).collect();
+        self.apply(VersionEdit { removed, added, ..VersionEdit::default() });
+        self.running.end(id);
+    }
+
+    fn merge(&mut self, plan: &Plan, snapshots: &[SeqNo]) -> Vec<TableMeta> {
+        let mut entries: Vec<Entry> = plan.tables().flat_map(|number| self.contents[&number].clone()).collect();
+        entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        let mut shadowing = Shadowing::new(Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) });
+        entries.retain(|(key, seqno, kind)| shadowing.keeps(key, *seqno, *kind));
+        let per_table = (self.options.table_file_bytes / ENTRY_BYTES) as usize;
+        let mut tables: Vec<Vec<Entry>> = Vec::new();
+        for entry in entries {
+            match tables.last_mut() {
+                Some(table) if table.len() < per_table || table.last().unwrap().0 == entry.0 => table.push(entry),
+                _ => tables.push(vec![entry]),
+            }
+        }
+        tables.into_iter().map(|table| self.table(table)).collect()
+    }
+
+    fn end_all(&mut self) {
+        while !self.jobs.is_empty() {
+            self.end(0);
+        }
+    }
+
+    /// Merges until nothing is due any more.
+    fn settle(&mut self) {
+        self.end_all();
+        let bound = 20 + 10 * self.version.tables().count();
+        for _ in 0..bound {
+            if !self.begin() {
+                return self.check_shape();
+            }
+            self.end_all();
+        }
+        panic!("still something due after {bound} merges: {:?}", self.version);
+    }
+
+    /// What each policy promises of a version in which nothing is due.
+    fn check_shape(&self) {
+        let (version, ratio) = (&self.version, self.options.size_ratio as usize);
+        assert!(version.runs(0).len() <= self.options.l0_trigger);
+        let most = |level: usize| match self.options.compaction.unwrap() {
+            Compaction::Leveled | Compaction::Partial => 1,
+            Compaction::LazyLeveled if level == BOTTOM => 1,
+            Compaction::LazyLeveled | Compaction::Tiered => ratio - 1,
+        };
+        assert!((1..=BOTTOM).all(|level| version.runs(level).len() <= most(level)), "{version:?}");
+        if let Some(Compaction::Leveled | Compaction::Partial) = self.options.compaction {
+            let context = Context { version, options: &self.options, running: &self.running };
+            let targets = targets::Targets::of(&context);
+            // Up to one part in a thousand above the target is not worth a merge.
+            let fits = |level: usize| version.level_bytes(level) / 1001 <= targets.bytes(level) / 1000;
+            assert!((1..=BOTTOM).all(fits), "{version:?}");
+        }
+    }
+
+    fn run(&mut self, step: Step) {
+        match step {
+            Step::Flush(writes) => self.flush(writes),
+            Step::FlushRange(from, keys) => self.flush((from..from.saturating_add(keys)).map(|n| (n, true))),
+            Step::TakeSnapshot => self.snapshots.push(self.seqno()),
+            Step::DropSnapshot => drop((!self.snapshots.is_empty()).then(|| self.snapshots.remove(0))),
+            Step::Begin => drop(self.begin()),
+            Step::End(at) if !self.jobs.is_empty() => self.end(usize::from(at) % self.jobs.len()),
+            Step::End(_) => {}
+            Step::Reopen(policy, ratio) => {
+                self.end_all();
+                self.snapshots.clear();
+                self.options = self.options.clone().compaction(policy).size_ratio(ratio);
+            }
+        }
+        self.snapshots.sort_unstable();
+        self.snapshots.dedup();
+        self.check();
+    }
+
+    /// Every reader finds what an ordinary map would have, and the versions of each key stand newest first (V4).
+    fn check(&self) {
+        let mut versions: BTreeMap<&[u8], Vec<(SeqNo, Kind)>> = BTreeMap::new();
+        for (_, run) in self.version.all_runs() {
+            for (key, seqno, kind) in run.tables().iter().flat_map(|table| &self.contents[&table.number]) {
+                versions.entry(key).or_default().push((*seqno, *kind));
+            }
+        }
+        for n in 0..KEYS {
+            let key = key(n);
+            let found = versions.get(&key[..]).map_or(&[][..], Vec::as_slice);
+            assert!(found.is_sorted_by(|a, b| a.0 > b.0), "{}: {found:?}", key.escape_ascii());
+            for &at in self.snapshots.iter().chain([&self.seqno()]) {
+                let expected = self.history.iter().rev().find(|entry| entry.0 == key && entry.1 <= at);
+                let expected = expected.filter(|entry| entry.2 == Kind::Value).map(|entry| entry.1);
+                let first = found.iter().find(|version| version.0 <= at);
+                let first = first.filter(|version| version.1 == Kind::Value).map(|version| version.0);
+                assert_eq!(first, expected, "{} at {at}", key.escape_ascii());
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_plan_loses_a_version_breaks_a_level_or_meets_another_and_plans_end(
+        policy in prop::sample::select(&POLICIES[..]), ratio in 2..5u64, steps in vec(step(), 1..150),
+    ) {
+        // Catches a merge that passes over an older or newer version of its keys, a tombstone dropped too early, merges
+        // that undo each other's outputs when they run at once, and a policy that is never content, also with what
+        // another has left.
+        let mut world = World::new(policy, ratio);
+        for step in steps {
+            world.run(step);
+        }
+        world.settle();
+        world.check();
+    }
+}
+
+/// A world with `rounds` times as many flushes of 5 random keys as make up its data, settled after each.
+fn overwritten(policy: Compaction, ratio: u64, rounds: u64) -> World {
+    let mut world = World::new(policy, ratio);
+    let mut draw = 7u64;
+    for _ in 0..rounds * u64::from(KEYS) / 5 {
+        let keys: Vec<(u8, bool)> = (0..5)
+            .map(|_| {
+                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                ((draw >> 33) as u8 % KEYS, true)
+            })
+            .collect();
+        world.flush(keys);
+        world.settle();
+    }
+    world.check();
+    world
+}
+
+#[test]
+fn lazier_policies_write_less_and_keep_more() {
+    // Catches a policy that has become another one, or rewrites everything at each turn.
+    let figures = POLICIES.map(|policy| {
+        let world = overwritten(policy, 4, 40);
+        (world.written * 10 / (world.seqno() * ENTRY_BYTES), world.version.tables().map(|table| table.size).sum())
+    });
+    let [leveled, tiered, lazy, partial]: [(u64, u64); 4] = figures;
+    assert!(tiered.0 < lazy.0 && lazy.0 < leveled.0.max(partial.0), "written for each byte, in tenths: {figures:?}");
+    let live = u64::from(KEYS) * ENTRY_BYTES;
+    assert!([leveled.1, lazy.1, partial.1].iter().all(|&bytes| bytes <= live * 2), "{figures:?} of {live}");
+    assert!(tiered.1 <= live * 5 / 2, "{figures:?} of {live}");
+}
+
+#[test]
+fn a_load_in_key_order_is_moved_and_not_rewritten() {
+    // Catches a merge of tables that overlap nothing: a sorted load would be written once a level.
+    for policy in POLICIES {
+        let mut world = World::new(policy, 4);
+        world.options.table_file_bytes = 400;
+        for from in (0..KEYS).step_by(4) {
+            world.run(Step::FlushRange(from, 4));
+            world.settle();
+        }
+        assert!(world.moved > 0, "{policy:?}");
+        assert_eq!(world.written, world.seqno() * ENTRY_BYTES, "{policy:?}");
+    }
+}
+
+#[test]
+fn small_tables_do_not_pile_up() {
+    // Catches thousands of tables with a few keys each, after as many short sessions with keys in order.
+    for policy in POLICIES {
+        let mut world = World::new(policy, 4);
+        world.options.table_file_bytes = 100_000;
+        for n in 0..KEYS {
+            world.run(Step::FlushRange(n, 1));
+            world.settle();
+        }
+        assert!(world.version.tables().count() < 15, "{policy:?}: {:?}", world.version);
+    }
+}
+
+#[test]
+fn what_another_policy_left_becomes_what_the_new_one_wants() {
+    // Catches a policy that works on its own versions only.
+    for from in POLICIES {
+        for to in POLICIES {
+            let mut world = overwritten(from, 3, 4);
+            world.run(Step::Reopen(to, 4));
+            world.settle();
+            world.check();
+        }
+    }
+}
+
+#[test]
+fn the_size_ratio_and_the_size_of_level_1_decide_how_many_levels_there_are() {
+    // Catches options that are checked and then ignored.
+    let levels = |ratio: u64, level1_bytes: u64| {
+        let mut world = World::new(Compaction::Leveled, ratio);
+        world.options.level1_bytes = level1_bytes;
+        world.options.memtable_bytes = 100;
+        for round in 0..40u8 {
+            world.run(Step::Flush((0..5).map(|n| (n * 24 + round % 24, true)).collect()));
+            world.settle();
+        }
+        (1..=BOTTOM).filter(|&level| world.version.level_bytes(level) > 0).count()
+    };
+    assert_eq!(levels(2, 1 << 20), 1);
+    let (wide, narrow) = (levels(8, 300), levels(2, 300));
+    assert!(1 < wide && wide < narrow, "{wide} levels by 8, {narrow} by 2");
+}
+
+#[test]
+fn two_merges_run_at_once_where_they_do_not_meet() {
+    // Catches a registry under which only ever one merge runs, so that a long one holds up level 0.
+    let mut world = overwritten(Compaction::Tiered, 3, 4);
+    while world.version.runs(1).len() < 3 {
+        world.flush([(1, true), (119, true), (60, true)]);
+        if !context_is_due(&world) {
+            continue;
+        }
+        world.begin();
+        world.end_all();
+    }
+    while world.version.runs(0).len() <= world.options.l0_trigger {
+        world.flush([(1, true), (119, true)]);
+    }
+    assert!(world.begin() && world.begin(), "{:?}", world.version);
+    // The one that began last ends first.
+    world.end(1);
+    world.check();
+    world.end(0);
+    world.check();
+}
+
+fn context_is_due(world: &World) -> bool {
+    Context { version: &world.version, options: &world.options, running: &world.running }.level_0_is_due()
+}

@@ -1,0 +1,62 @@
+//! The merges under way, so that further ones do not get into their way.
+//!
+//! Inputs stay in the version until their merge is installed. A plan that would pass over data in flight has to take, by
+//! the rule of `plan`, the tables that it is still in, and so shares an input. What is left to keep apart are two outputs
+//! in one run: each may fill gaps that the other's tables span.
+
+use std::collections::HashSet;
+
+use crate::compaction::plan::Plan;
+use crate::compaction::ranges::Span;
+use crate::manifest::Place;
+
+/// The merges that were begun and not ended.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    jobs: Vec<Job>,
+    busy: HashSet<u64>,
+    begun: u64,
+}
+
+#[derive(Debug)]
+struct Job {
+    id: u64,
+    inputs: Vec<u64>,
+    output: Place,
+    span: Span,
+}
+
+impl Running {
+    /// Notes that `plan` is under way; the number by which it is to be ended.
+    pub(crate) fn begin(&mut self, plan: &Plan) -> u64 {
+        self.begun += 1;
+        let inputs: Vec<u64> = plan.tables().collect();
+        self.busy.extend(&inputs);
+        self.jobs.push(Job { id: self.begun, inputs, output: plan.output, span: plan.span.clone() });
+        self.begun
+    }
+
+    /// Notes the end of merge `id`, installed or not.
+    pub(crate) fn end(&mut self, id: u64) {
+        let Some(at) = self.jobs.iter().position(|job| job.id == id) else { return };
+        for input in self.jobs.swap_remove(at).inputs {
+            self.busy.remove(&input);
+        }
+    }
+
+    /// How many merges are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Whether table `number` goes into a merge under way.
+    pub(crate) fn is_busy(&self, number: u64) -> bool {
+        self.busy.contains(&number)
+    }
+
+    /// Whether `plan` has to wait for a merge under way.
+    pub(crate) fn conflicts_with(&self, plan: &Plan) -> bool {
+        let meets = |job: &Job| job.output == plan.output && job.span.overlaps(&plan.span);
+        plan.tables().any(|table| self.is_busy(table)) || self.jobs.iter().any(meets)
+    }
+}

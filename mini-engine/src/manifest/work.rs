@@ -1,0 +1,48 @@
+//! What has been read and written so far to keep the tables in order: the figures behind write amplification.
+//!
+//! Each edit carries the work that was done for it, and the manifest adds it up, so that the sums outlive the process.
+
+use crate::manifest::MAX_LEVELS;
+
+/// The largest sum; the format has no room for more.
+const MAX_SUM: u64 = u64::MAX >> 1;
+
+/// Bytes moved on behalf of one level.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LevelWork {
+    /// Came from above: what was flushed to level 0, and the tables of upper levels that went into merges or moved.
+    pub(crate) arrived: u64,
+    /// Read from tables of the level by merges.
+    pub(crate) read: u64,
+    /// Written to tables of the level, by flushes and merges. A table that only moves is not written.
+    pub(crate) written: u64,
+}
+
+/// Work on all levels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// Bytes of keys and values that flushes took from memtables: what the user has written.
+    pub(crate) user_bytes: u64,
+    pub(crate) levels: [LevelWork; MAX_LEVELS],
+}
+
+impl Work {
+    /// The sum of both; at the largest number it stays.
+    pub(crate) fn plus(mut self, other: &Work) -> Work {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more).min(MAX_SUM);
+        add(&mut self.user_bytes, other.user_bytes);
+        for (sum, more) in self.levels.iter_mut().zip(&other.levels) {
+            add(&mut sum.arrived, more.arrived);
+            add(&mut sum.read, more.read);
+            add(&mut sum.written, more.written);
+        }
+        self
+    }
+
+    /// A flush of `user_bytes` of keys and values into tables of `table_bytes`.
+    pub(crate) fn of_flush(user_bytes: u64, table_bytes: u64) -> Work {
+        let mut work = Work { user_bytes, ..Work::default() };
+        work.levels[0] = LevelWork { arrived: table_bytes, read: 0, written: table_bytes };
+        work
+    }
+}

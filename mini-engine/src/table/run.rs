@@ -1,0 +1,165 @@
+//! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, and [`RunIter`] over all of its entries.
+//!
+//! A read of a run is a read of one table, whose place is found by binary search: so what a read costs grows with the
+//! number of runs and hardly with the number of tables.
+
+use std::sync::Arc;
+
+use super::iter::{CacheUse, TableIter};
+use super::reader::Table;
+use crate::error::Result;
+use crate::iter::EntryIter;
+use crate::types::{Kind, SeqNo, Slice};
+
+/// Open tables in key order, disjoint.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenRun {
+    tables: Arc<[Arc<Table>]>,
+}
+
+impl OpenRun {
+    /// A run of `tables`, which are disjoint and in key order.
+    pub(crate) fn new(tables: impl IntoIterator<Item = Arc<Table>>) -> Self {
+        Self { tables: tables.into_iter().collect() }
+    }
+
+    pub(crate) fn tables(&self) -> &[Arc<Table>] {
+        &self.tables
+    }
+
+    /// The one table that may hold `key`, if there is one. O(log tables).
+    pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<Table>> {
+        self.first_reaching(key).filter(|table| *table.meta().smallest <= *key)
+    }
+
+    /// The first table that ends at or after `key`. O(log tables).
+    pub(crate) fn first_reaching(&self, key: &[u8]) -> Option<&Arc<Table>> {
+        self.tables.get(self.position(key))
+    }
+
+    /// Iterates over all entries, through the cache.
+    pub(crate) fn iter(&self) -> RunIter {
+        RunIter { run: self.clone(), cache: CacheUse::Fill, at: 0, table: None }
+    }
+
+    /// Iterates over all entries without putting blocks into the cache: for merges, which read each block once.
+    pub(crate) fn iter_uncached(&self) -> RunIter {
+        RunIter { run: self.clone(), cache: CacheUse::Bypass, at: 0, table: None }
+    }
+
+    /// The index of the first table that ends at or after `key`.
+    fn position(&self, key: &[u8]) -> usize {
+        self.tables.partition_point(|table| *table.meta().largest < *key)
+    }
+}
+
+/// Iterates over a run, one table at a time.
+#[derive(Debug)]
+pub(crate) struct RunIter {
+    run: OpenRun,
+    cache: CacheUse,
+    /// The table that `table` is of.
+    at: usize,
+    /// Absent, or invalid, when the iterator is invalid.
+    table: Option<TableIter>,
+}
+
+impl RunIter {
+    /// Goes to table `at` and positions in it by `place`; past either end the iterator becomes invalid.
+    fn enter(&mut self, at: usize, place: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<()> {
+        let open = self.table.take().filter(|_| at == self.at);
+        let Some(table) = self.run.tables.get(at) else { return Ok(()) };
+        let mut iter = open.unwrap_or_else(|| match self.cache {
+            CacheUse::Fill => table.iter(),
+            CacheUse::Bypass => table.iter_uncached(),
+        });
+        self.at = at;
+        place(&mut iter)?;
+        self.table = Some(iter);
+        Ok(())
+    }
+
+    fn step(&mut self, step: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<bool> {
+        let Some(mut iter) = self.table.take() else { return Ok(false) };
+        step(&mut iter)?;
+        let valid = iter.valid();
+        self.table = Some(iter);
+        Ok(valid)
+    }
+
+    fn enter_before(&mut self) -> Result<()> {
+        match self.at.checked_sub(1) {
+            Some(before) => self.enter(before, TableIter::seek_to_last),
+            None => {
+                self.table = None;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl EntryIter for RunIter {
+    fn valid(&self) -> bool {
+        self.table.as_ref().is_some_and(TableIter::valid)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.table.as_ref().map_or(&[], TableIter::key)
+    }
+
+    fn seqno(&self) -> SeqNo {
+        self.table.as_ref().map_or(0, TableIter::seqno)
+    }
+
+    fn kind(&self) -> Kind {
+        self.table.as_ref().map_or(Kind::Tombstone, TableIter::kind)
+    }
+
+    fn value(&self) -> &[u8] {
+        self.table.as_ref().map_or(&[], TableIter::value)
+    }
+
+    fn value_slice(&self) -> Slice {
+        self.table.as_ref().map_or_else(|| Slice::from(&[][..]), TableIter::value_slice)
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.enter(0, TableIter::seek_to_first)
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        match self.run.tables.len().checked_sub(1) {
+            Some(last) => self.enter(last, TableIter::seek_to_last),
+            None => Ok(()),
+        }
+    }
+
+    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        self.enter(self.run.position(key), |table| table.seek(key, seqno))?;
+        // A table may end with newer versions of the key than the one that is sought.
+        match self.table.is_some() && !self.valid() {
+            true => self.enter(self.at + 1, TableIter::seek_to_first),
+            false => Ok(()),
+        }
+    }
+
+    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        let at = self.run.position(key);
+        if at == self.run.tables.len() {
+            return self.seek_to_last();
+        }
+        self.enter(at, |table| table.seek_for_prev(key, seqno))?;
+        if self.valid() { Ok(()) } else { self.enter_before() }
+    }
+
+    fn next(&mut self) -> Result<()> {
+        match !self.valid() || self.step(TableIter::next)? {
+            true => Ok(()),
+            false => self.enter(self.at + 1, TableIter::seek_to_first),
+        }
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        if !self.valid() || self.step(TableIter::prev)? { Ok(()) } else { self.enter_before() }
+    }
+}
