@@ -5,7 +5,8 @@
 //! short claims the refill by swapping in a mark; whoever meets the mark allocates past the shard, so nobody waits and
 //! nobody's chunk is lost.
 //!
-//! The limit on memory is kept by the chunks: they shrink towards it, and one allocation may pass it.
+//! The limit on memory is kept by the chunks: they shrink towards it. Where no chunk has room for an allocation and the limit
+//! has not enough left, that one may pass it, and is the last: it closes the arena, whatever little room the chunks have left.
 //!
 //! I6 accounting: reserved = used + idle, and used = sizes of linked nodes + waste. Checked by `validate`.
 //! I8 lifetime: nothing is given back before the arena is dropped or, through `&mut`, reset.
@@ -22,7 +23,7 @@ use crate::budget::Lease;
 use crate::gate::Gate;
 use crate::stats::Counts;
 use crate::storage::{MAX_WORDS, Storage, WORD};
-use crate::sync::{AtomicU64, Ordering, ord};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, ord};
 use crate::trail::Trail;
 
 /// Nothing smaller is worth a chunk: 256 bytes.
@@ -91,6 +92,14 @@ pub(crate) struct Usage {
     pub(crate) wasted: u64,
 }
 
+impl Usage {
+    /// Words that hold nodes or were lost between them. A look that takes the shards one after the other can count words as idle
+    /// twice, if they are given back to another shard than they came from meanwhile: hence not simply the difference.
+    pub(crate) fn used(&self) -> u64 {
+        self.reserved.saturating_sub(self.idle)
+    }
+}
+
 /// The arena of one table.
 #[derive(Debug)]
 pub(crate) struct Arena {
@@ -103,6 +112,9 @@ pub(crate) struct Arena {
     /// The first word that no shard has.
     frontier: CachePadded<AtomicU64>,
     shards: Box<[CachePadded<Shard>]>,
+    /// Set once a limit was reached, and only cleared by a reset: what little room is left then must not reopen the table.
+    /// Relaxed: it is advice to stop, and no other memory is published through it.
+    closed: AtomicBool,
 }
 
 impl Arena {
@@ -123,7 +135,8 @@ impl Arena {
             bytes => capacity.min(first + bytes.div_ceil(WORD) as u64),
         };
         let shards = (0..layout.shards).map(|_| CachePadded::default()).collect();
-        Ok(Self { storage, layout, first, limit, capacity, frontier: CachePadded::new(AtomicU64::new(first)), shards })
+        let frontier = CachePadded::new(AtomicU64::new(first));
+        Ok(Self { storage, layout, first, limit, capacity, frontier, shards, closed: AtomicBool::new(false) })
     }
 
     /// The limit, and a quarter more for the one entry that may pass it. On Windows the limit itself.
@@ -180,15 +193,17 @@ impl Arena {
     fn alloc_past(&self, shard: usize, short: Chunk, words: u32, tail: u32) -> Option<u32> {
         let size = self.chunk_words();
         let found = if u64::from(words) > size / 4 || short == Chunk::REFILLING {
-            self.extend(words, tail, words.into()).map(|piece| piece.next)
+            self.extend(words, words.into()).map(|piece| piece.next)
         } else {
-            self.refill(shard, short, words, tail, size)
+            self.refill(shard, short, words, size)
         };
-        found.or_else(|| self.shards().find_map(|other| Self::bump(&other.chunk, words).ok()))
+        found
+            .or_else(|| self.shards().find_map(|other| Self::bump(&other.chunk, words).ok()))
+            .or_else(|| self.pass_limit(words, tail))
     }
 
     /// Gives `shard` a new chunk and takes `words` from it.
-    fn refill(&self, shard: usize, short: Chunk, words: u32, tail: u32, size: u64) -> Option<u32> {
+    fn refill(&self, shard: usize, short: Chunk, words: u32, size: u64) -> Option<u32> {
         let shard = &self.shards[shard];
         let mark = Chunk::REFILLING.pack();
         let claim = shard.chunk.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed);
@@ -196,10 +211,10 @@ impl Arena {
             // The shard changed meanwhile: it may have room, or be refilling in other hands.
             return match Self::bump(&shard.chunk, words) {
                 Ok(off) => Some(off),
-                Err(_) => self.extend(words, tail, words.into()).map(|piece| piece.next),
+                Err(_) => self.extend(words, words.into()).map(|piece| piece.next),
             };
         }
-        let Some(piece) = self.extend(words, tail, size) else {
+        let Some(piece) = self.extend(words, size) else {
             // A swap and not a store: so what was released with the chunk is still acquired with it.
             shard.chunk.swap(short.pack(), Ordering::Relaxed);
             return None;
@@ -223,22 +238,45 @@ impl Arena {
         (taken / (8 * self.shards.len() as u64)).clamp(first, first.max(MAX_CHUNK))
     }
 
-    /// Takes at least `words` and about `wish` from the range: less towards the limit.
-    fn extend(&self, words: u32, tail: u32, wish: u64) -> Option<Chunk> {
+    /// Takes at least `words` and about `wish` from the range, less towards the limit, and nothing past it.
+    fn extend(&self, words: u32, wish: u64) -> Option<Chunk> {
         let words = u64::from(words);
-        let size = |next: u64| {
-            let before_limit = self.limit.saturating_sub(next);
+        self.grow(|begin| {
+            let before_limit = self.limit.checked_sub(begin).filter(|left| *left >= words)?;
             let share = (before_limit / (2 * self.shards.len() as u64)).clamp(MIN_CHUNK, wish.max(MIN_CHUNK));
-            if wish == words { words } else { share.min(before_limit).max(words) }
-        };
+            Some(begin + if wish == words { words } else { share.min(before_limit).max(words) })
+        })
+    }
+
+    /// Takes `words` of which the last `tail` may lie past the limit. If any does, nothing is handed out afterwards.
+    fn pass_limit(&self, words: u32, tail: u32) -> Option<u32> {
+        let piece = self.grow(|begin| {
+            let end = begin + u64::from(words);
+            (end - u64::from(tail) < self.limit && end <= self.capacity).then_some(end)
+        })?;
+        if u64::from(piece.end) > self.limit {
+            self.close();
+        }
+        Some(piece.next)
+    }
+
+    /// Moves the frontier to where `end` says, given where it is; returns what lies between.
+    fn grow(&self, end: impl Fn(u64) -> Option<u64>) -> Option<Chunk> {
         // ORDERING(arena.frontier): Release; pairs with `uses_at_least`. Weaker: the piece could be seen as reserved, and
         // the mark in its shard not yet, so that idle words would count as used.
-        let grown = self.frontier.fetch_update(ord("arena.frontier", Ordering::Release), Ordering::Relaxed, |next| {
-            let within_limit = next + words - u64::from(tail) < self.limit;
-            let end = next + size(next);
-            (within_limit && end <= self.capacity).then_some(end)
-        });
-        grown.ok().map(|next| Chunk { next: next as u32, end: (next + size(next)) as u32 })
+        let grown = self.frontier.fetch_update(ord("arena.frontier", Ordering::Release), Ordering::Relaxed, &end);
+        let begin = grown.ok()?;
+        Some(Chunk { next: begin as u32, end: end(begin)? as u32 })
+    }
+
+    /// Whether a limit was reached: then nothing more is to be stored.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Says that a limit was reached.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
     }
 
     /// Takes the words from `start` to `end`, the last ones that were handed out to this shard in one piece, back into its
@@ -313,5 +351,6 @@ impl Arena {
         let shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
         self.frontier = CachePadded::new(AtomicU64::new(self.first));
         self.shards = shards;
+        self.closed = AtomicBool::new(false);
     }
 }

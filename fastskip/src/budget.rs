@@ -90,9 +90,12 @@ impl Budget {
     }
 
     /// Whether `stored` entries are at least `part` of the limit. Asked of what is stored, which only grows, and not of
-    /// what is left, which others may be moving.
-    pub(crate) fn is_used(&self, part: f64, stored: u64) -> bool {
-        self.limit != 0 && stored as f64 >= self.limit as f64 * part
+    /// what is left, which others may be moving. To count them is a look at every shard's lines, which their writers then
+    /// miss: it is not done while the entries that no shard has leased show by themselves that there is room.
+    pub(crate) fn is_used(&self, part: f64, stored: impl FnOnce() -> u64) -> bool {
+        let part = self.limit as f64 * part;
+        let taken = || self.limit - self.left.load(Ordering::Relaxed).min(self.limit);
+        self.limit != 0 && taken() as f64 >= part && stored() as f64 >= part
     }
 }
 

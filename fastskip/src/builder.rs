@@ -58,7 +58,8 @@ impl<T: Table> Builder<T> {
         self
     }
 
-    /// The memory past which no further write is accepted, in bytes; 0, the default, for none. One entry may pass it.
+    /// The memory past which no further write is accepted, in bytes; 0, the default, for none. One entry may pass it, and is
+    /// the last: what room there is left elsewhere stays unused then.
     ///
     /// The address range is sized by this: about a quarter more, at most 32 GiB, and 16 GiB without a limit; half as much
     /// where the system refuses (on Windows, which counts reserved memory as used: the limit itself, and 1 GiB without

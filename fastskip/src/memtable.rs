@@ -219,7 +219,8 @@ impl Room for Rest {
     }
 }
 
-/// Room in a memtable for a batch. Dropping it leaves the room unused for good.
+/// Room in a memtable for a batch. Dropping it gives the room back, or, if the shard has handed out more since, leaves it
+/// unused for good.
 #[must_use = "a reservation that is dropped stores nothing"]
 pub struct Reservation<'a> {
     pass: Pass<'a, Versioned>,
@@ -322,7 +323,7 @@ impl Memtable {
     /// Bytes of the arena that hold nodes, are reserved for them or were lost between them.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        self.list.stats().memory_usage
+        self.list.memory_usage()
     }
 
     /// Whether the table is frozen.

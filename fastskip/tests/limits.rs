@@ -25,6 +25,31 @@ fn entry_past_the_end_of_the_range_is_full_and_nothing_is_written() {
     list.validate();
 }
 
+/// Catches writes that are accepted when memory is used up past the limit already, into room that a chunk has left.
+#[test]
+fn entry_that_passes_the_limit_is_the_last() {
+    let (limit, large) = (1 << 20, vec![1; 1 << 20]);
+    for shards in [1, 8] {
+        let mut list = ConcurrentSkipList::with_capacity_and_shards(64 << 10, shards, limit, 0);
+        for _ in 0..2 {
+            assert!(list.insert(b"small", b""));
+            assert!(list.memory_idle() > 1000);
+            assert_eq!(list.try_insert(b"large", &large), Ok(()));
+            assert!(list.memory_usage() > limit && list.is_under_backpressure());
+            assert_eq!(list.try_insert(b"late", b""), Err(InsertError::Full));
+            assert_eq!(list.try_delete(b"small"), Err(InsertError::Full));
+            list.validate();
+            list.reset();
+        }
+        let memtable = Memtable::builder().shards(shards).max_memory_bytes(limit).build();
+        let ops = [Op::Delete { key: b"small" }, Op::Put { key: b"large", value: &large }];
+        memtable.put(b"first", 1, b"").unwrap();
+        assert_eq!(memtable.reserve(&ops).unwrap().apply(2), 2);
+        assert_eq!(memtable.put(b"late", 4, b""), Err(InsertError::Full));
+        memtable.validate();
+    }
+}
+
 /// Catches room that is stranded in the chunks of shards whose threads are gone.
 #[test]
 fn room_in_other_shards_is_found_before_the_table_is_full() {

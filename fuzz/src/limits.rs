@@ -117,7 +117,11 @@ impl Limits {
             _ => assert_eq!(found, foretold, "{stats:?}"),
         }
         match found {
-            Ok(()) => self.excess = self.excess.max(sizes.last().map_or(0, |(key, value)| key + value + OVERHEAD)),
+            Ok(()) => {
+                self.excess = self.excess.max(sizes.last().map_or(0, |(key, value)| key + value + OVERHEAD));
+                // What passes the limit is the last that is accepted.
+                self.full |= self.memory > 0 && stats.memory_reserved > self.memory.next_multiple_of(8);
+            }
             Err(InsertError::Full) => {
                 let handed_out = self.memory > 0 && stats.memory_reserved >= self.memory;
                 self.full |= handed_out || (self.entries > 0 && stats.entries >= self.entries);

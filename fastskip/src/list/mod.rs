@@ -46,8 +46,6 @@ pub(crate) struct List<S> {
     /// Levels in use, a hint where searches begin. Every level is sound, used or not.
     levels: AtomicU32,
     budget: Budget,
-    /// Set once a limit was reached, and never cleared: what little room is left then must not reopen the table.
-    full: AtomicBool,
     /// Set once a limit is near, and never cleared.
     pressed: AtomicBool,
     config: Config,
@@ -74,7 +72,6 @@ impl<S: Schema> List<S> {
             arena,
             levels: AtomicU32::new(1),
             budget: Budget::new(config.max_entries),
-            full: AtomicBool::new(false),
             pressed: AtomicBool::new(false),
             seed: config.seed,
             config,
@@ -98,7 +95,6 @@ impl<S: Schema> List<S> {
         self.arena.reset();
         self.levels = AtomicU32::new(1);
         self.budget = Budget::new(self.config.max_entries);
-        self.full = AtomicBool::new(false);
         self.pressed = AtomicBool::new(false);
         self.seed = mix(self.seed);
     }

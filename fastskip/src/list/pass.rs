@@ -78,9 +78,8 @@ impl<S: Schema> List<S> {
         if !self.budget.could_hold(entries) || !self.arena.could_hold(words, tail) {
             return InsertError::TooLarge;
         }
-        if self.arena.is_handed_out() || self.budget.is_used(1.0, self.entries() as u64) {
-            self.full.store(true, Ordering::Relaxed);
-            self.pressed.store(true, Ordering::Relaxed);
+        if self.arena.is_handed_out() || self.budget.is_used(1.0, || self.entries() as u64) {
+            self.arena.close();
         }
         InsertError::Full
     }
@@ -121,7 +120,7 @@ impl<'a, S: Schema> Pass<'a, S> {
             return Ok(NIL);
         }
         let Ok(small) = u32::try_from(words) else { return Err(InsertError::TooLarge) };
-        if list.full.load(Ordering::Relaxed) {
+        if list.arena.is_closed() {
             return Err(InsertError::Full);
         }
         if !list.budget.take(entries, &list.arena.shard(self.shard).lease, list.leases()) {
