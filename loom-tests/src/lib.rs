@@ -35,7 +35,7 @@ mod memtable_cursor;
 mod node;
 #[path = "../../fastskip/src/search.rs"]
 mod search;
-#[path = "../../fastskip/src/skiplist.rs"]
+#[path = "../../fastskip/src/skiplist/mod.rs"]
 mod skiplist;
 #[path = "../../fastskip/src/snapshot.rs"]
 mod snapshot;

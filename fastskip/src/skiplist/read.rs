@@ -1,0 +1,100 @@
+//! Reading a list: lookups, and what walks over it.
+
+use super::ConcurrentSkipList;
+use crate::bounds::KeyBounds;
+use crate::cursor::{Cursor, Entry, Iter, View};
+use crate::search::Target;
+use crate::snapshot::Snapshot;
+use crate::walk::Span;
+
+/// Reading.
+impl ConcurrentSkipList {
+    pub(super) fn live(&self) -> View<'_> {
+        View { list: &self.list, clock: &self.clock, until: View::LIVE }
+    }
+
+    /// The value of `key` and whether it is a tombstone, which keeps its old value. Expected O(log n).
+    #[must_use]
+    pub fn get(&self, key: &[u8]) -> Option<(&[u8], bool)> {
+        self.live().get(key).map(|entry| (entry.value, entry.is_tombstone))
+    }
+
+    /// The value of `key` unless it is a tombstone.
+    #[must_use]
+    pub fn get_live(&self, key: &[u8]) -> Option<&[u8]> {
+        self.get(key).filter(|(_, is_tombstone)| !is_tombstone).map(|(value, _)| value)
+    }
+
+    /// [`get_live`](Self::get_live) of each key, in their order.
+    #[must_use]
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<&[u8]>> {
+        let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: 0 }).collect();
+        let mut values = vec![None; keys.len()];
+        self.list.lower_bounds(&keys, |index, (off, has_key)| {
+            let entry = has_key.then(|| self.live().entry(self.list.node(off))).flatten();
+            values[index] = entry.filter(|entry| !entry.is_tombstone).map(|entry| entry.value);
+        });
+        values
+    }
+
+    /// Whether `key` is stored and not a tombstone.
+    #[must_use]
+    pub fn contains_key(&self, key: &[u8]) -> bool {
+        self.get_live(key).is_some()
+    }
+
+    /// All entries in order, tombstones included.
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter::new(self.live(), Span::all())
+    }
+
+    /// A cursor on the first entry.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor::new(self.live())
+    }
+
+    /// A cursor on the first entry whose key is not less than `key`, if there is one.
+    #[must_use]
+    pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'_>> {
+        let mut cursor = self.cursor();
+        cursor.seek(key).then_some(cursor)
+    }
+
+    /// The entries within `bounds` in order; none if the bounds are inverted. The bounds are copied.
+    ///
+    /// ```
+    /// # let list = fastskip::ConcurrentSkipList::new();
+    /// list.insert(b"a", b"");
+    /// list.insert(b"b", b"");
+    /// list.insert(b"c", b"");
+    /// let keys: Vec<_> = list.range("b"..).rev().map(|entry| entry.key).collect();
+    /// assert_eq!(keys, [b"c", b"b"]);
+    /// ```
+    #[must_use]
+    pub fn range(&self, bounds: impl KeyBounds) -> Iter<'_> {
+        Iter::new(self.live(), Span::new(bounds))
+    }
+
+    /// The entries whose keys begin with `prefix`, in order.
+    #[must_use]
+    pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
+        Iter::new(self.live(), Span::prefix(prefix))
+    }
+
+    /// The list as it is now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot::new(View { until: self.clock.snapshot(), ..self.live() })
+    }
+}
+
+impl<'a> IntoIterator for &'a ConcurrentSkipList {
+    type Item = Entry<'a>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}

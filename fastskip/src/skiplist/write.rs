@@ -1,0 +1,169 @@
+//! Writing a list: inserts one by one and in batches, deletes, tombstones.
+
+use super::ConcurrentSkipList;
+use crate::error::{BatchError, InsertError};
+use crate::list::{Fresh, Outcome, Pass};
+use crate::node::{Draft, Kind};
+use crate::search::{NodeRef, Target};
+use crate::stamp::Stamped;
+use crate::thread;
+
+/// What an insert came to.
+enum Stored<'a> {
+    New(NodeRef<'a, Stamped>),
+    Present(NodeRef<'a, Stamped>),
+}
+
+/// Writing.
+impl ConcurrentSkipList {
+    /// Stores `key`; true if this call did. False for every error of [`try_insert`](Self::try_insert).
+    pub fn insert(&self, key: &[u8], value: &[u8]) -> bool {
+        self.try_insert(key, value).is_ok()
+    }
+
+    /// Stores `key`. What [`get`](Self::get) finds afterwards in any thread that learns of the return includes it.
+    ///
+    /// # Errors
+    /// [`DuplicateKey`](InsertError::DuplicateKey) if the key is stored, tombstoned or not;
+    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full), [`TooLarge`](InsertError::TooLarge).
+    pub fn try_insert(&self, key: &[u8], value: &[u8]) -> Result<(), InsertError> {
+        match self.store(key, value, Kind::Value)? {
+            Stored::New(_) => Ok(()),
+            Stored::Present(_) => Err(InsertError::DuplicateKey),
+        }
+    }
+
+    /// Stores every entry whose key is not stored; returns how many if that is all of them. Each entry is committed by
+    /// itself, in order. The caller's `as_ref` runs once for each key and value, before anything else.
+    ///
+    /// # Errors
+    /// [`BatchError::PartialFailure`] if any entry was refused. The others are stored.
+    pub fn insert_batch<K, V>(&self, entries: &[(K, V)]) -> Result<usize, BatchError>
+    where
+        K: AsRef<[u8]>,
+        V: AsRef<[u8]>,
+    {
+        let drafts: Vec<_> = entries
+            .iter()
+            .map(|(key, value)| Draft { key: key.as_ref(), value: value.as_ref(), kind: Kind::Value, version: 0 })
+            .filter(Draft::is_encodable)
+            .collect();
+        let succeeded = self.list.enter(thread::index(), entries.len() as u64).map_or(0, |pass| {
+            let mut stored = 0;
+            pass.insert_all(
+                drafts.len(),
+                |index| drafts[index],
+                &mut Fresh(&pass),
+                |_, outcome| {
+                    let outcome = outcome.map(|outcome| self.settled(outcome));
+                    stored += usize::from(matches!(outcome, Ok(Stored::New(_))));
+                },
+            );
+            stored
+        });
+        match entries.len() - succeeded {
+            0 => Ok(succeeded),
+            failed => Err(BatchError::PartialFailure { succeeded, failed }),
+        }
+    }
+
+    /// The value stored under `key`, and whether this call stored it. If it did not, the value is the one that was there
+    /// (also a tombstone's), or, where the key is absent and cannot be stored, `value` itself.
+    pub fn get_or_insert<'a>(&'a self, key: &[u8], value: &'a [u8]) -> (&'a [u8], bool) {
+        self.try_get_or_insert(key, value).unwrap_or((value, false))
+    }
+
+    /// The value stored under `key`, and whether this call stored it. A tombstone gives `(old value, false)`.
+    ///
+    /// # Errors
+    /// Only if the key is absent: [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full),
+    /// [`TooLarge`](InsertError::TooLarge).
+    pub fn try_get_or_insert(&self, key: &[u8], value: &[u8]) -> Result<(&[u8], bool), InsertError> {
+        match self.store(key, value, Kind::Value) {
+            Ok(Stored::New(node)) => Ok((node.entry().1, true)),
+            Ok(Stored::Present(node)) => Ok((node.entry().1, false)),
+            // A sealed list still has what it has.
+            Err(refusal) => self.get(key).map(|(present, _)| (present, false)).ok_or(refusal),
+        }
+    }
+
+    /// Marks `key` as deleted; true if it was live and this call did it. An absent key is left absent: see
+    /// [`insert_tombstone`](Self::insert_tombstone). False for every error of [`try_delete`](Self::try_delete).
+    pub fn delete(&self, key: &[u8]) -> bool {
+        self.try_delete(key).unwrap_or(false)
+    }
+
+    /// Marks `key` as deleted; `Ok(true)` if it was live and this call did it, `Ok(false)` if it was absent or deleted.
+    ///
+    /// # Errors
+    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full): a list past its limits takes no write at all.
+    pub fn try_delete(&self, key: &[u8]) -> Result<bool, InsertError> {
+        let pass = self.list.enter(thread::index(), 0)?;
+        if self.list.is_full() {
+            return Err(InsertError::Full);
+        }
+        match self.list.lower_bound(Target { key, version: 0 }) {
+            (off, true) => Ok(self.mark_deleted(&pass, self.list.node(off))),
+            (_, false) => Ok(false),
+        }
+    }
+
+    /// Makes `key` a tombstone, stored or not: in an engine the key may live in a lower level.
+    ///
+    /// # Errors
+    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full), [`TooLarge`](InsertError::TooLarge). A key that is a
+    /// tombstone already is no error.
+    pub fn insert_tombstone(&self, key: &[u8]) -> Result<(), InsertError> {
+        if let Stored::Present(node) = self.store(key, &[], Kind::Tombstone)? {
+            if self.live().entry(node).is_some_and(|entry| entry.is_tombstone) {
+                return Ok(());
+            }
+            let pass = self.list.enter(thread::index(), 0)?;
+            if self.list.is_full() {
+                return Err(InsertError::Full);
+            }
+            self.mark_deleted(&pass, node);
+        }
+        Ok(())
+    }
+
+    fn mark_deleted(&self, pass: &Pass<'_, Stamped>, node: NodeRef<'_, Stamped>) -> bool {
+        // Born a tombstone: there is nothing to delete.
+        if node.entry().2 == Kind::Tombstone {
+            self.clock.inserted(node);
+            return false;
+        }
+        let deleted = self.clock.delete(node);
+        if deleted {
+            pass.count_deleted();
+        }
+        deleted
+    }
+
+    /// Links a node for `key` unless there is one. The node's stamps are settled when this returns.
+    fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<Stored<'_>, InsertError> {
+        let pass = self.list.enter(thread::index(), 1)?;
+        let draft = Draft { key, value, kind, version: 0 };
+        if !draft.is_encodable() {
+            return Err(InsertError::TooLarge);
+        }
+        let outcome = pass.insert(0, &draft, &mut Fresh(&pass))?;
+        Ok(self.settled(outcome))
+    }
+
+    fn settled(&self, outcome: Outcome) -> Stored<'_> {
+        match outcome {
+            Outcome::New(off) => {
+                let node = self.list.node(off);
+                self.clock.inserted(node);
+                Stored::New(node)
+            }
+            Outcome::Present(off) => {
+                let node = self.list.node(off);
+                self.clock.inserted(node);
+                self.clock.deleted(node);
+                Stored::Present(node)
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Writers against a freeze: what was acknowledged is in the frozen table, and nothing else.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use fastskip::{ConcurrentSkipList, InsertError, Memtable, Op};
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+fn number(key: &[u8]) -> u64 {
+    u64::from_be_bytes(key.try_into().unwrap())
+}
+
+/// Catches a frozen table that lacks an acknowledged insert, or has one that was refused.
+#[test]
+fn frozen_table_holds_exactly_what_was_acknowledged() {
+    for round in 0..60 {
+        let (list, barrier) = (ConcurrentSkipList::with_shards(1 + round % 3), Barrier::new(4));
+        let acknowledged: Vec<u64> = thread::scope(|scope| {
+            let write = |worker: u64| {
+                let (list, barrier) = (&list, &barrier);
+                move || {
+                    barrier.wait();
+                    let keys = (0..).map(|i| i * 3 + worker);
+                    keys.take_while(|k| match list.try_insert(&key(*k), &key(*k)) {
+                        Ok(()) => true,
+                        Err(refusal) => {
+                            assert_eq!(refusal, InsertError::Sealed);
+                            false
+                        }
+                    })
+                    .collect::<Vec<_>>()
+                }
+            };
+            let threads: Vec<_> = (0..3).map(|worker| scope.spawn(write(worker))).collect();
+            barrier.wait();
+            (0..round * 50).for_each(|_| std::hint::spin_loop());
+            list.freeze();
+            let at_freeze: Vec<_> = list.iter().map(|entry| number(entry.key)).collect();
+            let mut all: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+            all.sort_unstable();
+            assert_eq!(at_freeze, all, "in the table when freeze returned, and acknowledged");
+            all
+        });
+        let (frozen, fresh) = list.seal().unwrap();
+        assert!(frozen.iter().map(|entry| number(entry.key)).eq(acknowledged));
+        assert!(fresh.is_empty() && fresh.insert(b"open", b""));
+        frozen.validate();
+    }
+}
+
+/// Catches a batch that a freeze cuts in two, and a freeze that does not wait for a reservation, or waits for ever for one
+/// that was dropped by a panic.
+#[test]
+fn freeze_waits_for_open_reservations_and_lets_none_in_after() {
+    for round in 0..60_u64 {
+        let memtable = Memtable::builder().shards(2).build();
+        let barrier = Barrier::new(3);
+        thread::scope(|scope| {
+            for worker in 0..2 {
+                let (memtable, barrier) = (&memtable, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    for batch in 0.. {
+                        let keys = [0, 1, 2].map(|i| key(worker << 32 | batch << 8 | i));
+                        let ops = keys.each_ref().map(|key| Op::Put { key, value: b"v" });
+                        let Ok(reservation) = memtable.reserve(&ops) else { break };
+                        if batch % 5 == 4 {
+                            let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+                                let _held = reservation;
+                                std::panic::resume_unwind(Box::new("a writer unwinds"));
+                            }));
+                            assert!(unwound.is_err());
+                        } else {
+                            assert_eq!(reservation.apply(batch * 3), 3);
+                        }
+                    }
+                });
+            }
+            barrier.wait();
+            (0..round * 50).for_each(|_| std::hint::spin_loop());
+            let frozen = memtable.freeze();
+            let count = frozen.all_versions().count();
+            assert_eq!(count % 3, 0, "a batch was cut");
+            assert_eq!(memtable.reserve(&[]).unwrap_err(), InsertError::Sealed);
+            thread::yield_now();
+            assert_eq!(frozen.all_versions().count(), count, "the frozen table changed");
+        });
+        memtable.validate();
+    }
+}
+
+/// Catches writers that keep a freeze waiting by trying again and again after they were refused, and a second freezer that
+/// nobody wakes.
+#[test]
+fn freeze_returns_while_refused_writers_keep_trying() {
+    let memtable = Memtable::builder().shards(1).build();
+    let freezing = AtomicUsize::new(2);
+    thread::scope(|scope| {
+        for worker in 0..8 {
+            let (memtable, freezing) = (&memtable, &freezing);
+            scope.spawn(move || {
+                let mut seqno = 0;
+                while freezing.load(Ordering::Relaxed) > 0 {
+                    seqno += u64::from(memtable.put(&key(worker), seqno, b"").is_ok());
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let frozen = memtable.freeze();
+                assert_eq!(frozen.put(b"late", 1, b""), Err(InsertError::Sealed));
+                freezing.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    });
+    memtable.validate();
+}
+
+/// Catches deletes that slip past a freeze, or are acknowledged and not in the frozen table.
+#[test]
+fn frozen_table_holds_exactly_the_acknowledged_deletes() {
+    for round in 0..60 {
+        let (list, barrier) = (ConcurrentSkipList::with_shards(2), Barrier::new(3));
+        (0..3000).for_each(|k| assert!(list.insert(&key(k), b"")));
+        thread::scope(|scope| {
+            let delete = |first: u64, absent_too: bool| {
+                let (list, barrier) = (&list, &barrier);
+                move || {
+                    barrier.wait();
+                    let done = (first..3000).step_by(2).take_while(|k| match absent_too {
+                        true => list.insert_tombstone(&key(*k)).is_ok(),
+                        false => list.try_delete(&key(*k)) == Ok(true),
+                    });
+                    done.count()
+                }
+            };
+            let threads = [scope.spawn(delete(0, false)), scope.spawn(delete(1, true))];
+            barrier.wait();
+            (0..round * 50).for_each(|_| std::hint::spin_loop());
+            list.freeze();
+            let dead = list.iter().filter(|entry| entry.is_tombstone).count();
+            let acknowledged: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+            assert_eq!(dead, acknowledged);
+            assert_eq!(list.iter().filter(|entry| entry.is_tombstone).count(), dead);
+        });
+    }
+}
