@@ -1,0 +1,171 @@
+//! Batches into tables so large that their places are searched for all at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+
+use fastskip::{BatchError, ConcurrentSkipList, InsertError, Kind, Memtable, Op};
+
+/// More entries than a table has that is searched one by one.
+const MANY: u32 = 40_000;
+/// Batches are of all lengths below this: several groups, and parts of one.
+const LONGEST: u32 = 70;
+
+/// The `number`-th key, in no order; no two are equal, since the multiplier is odd.
+fn key(number: u32) -> [u8; 4] {
+    number.wrapping_mul(0x9e37_79b1).to_be_bytes()
+}
+
+/// Numbers of keys, in no order, and many of them several times.
+fn numbers(batch: u32) -> impl Iterator<Item = u32> {
+    (0..batch % LONGEST).map(move |index| (batch * 31 + index * index * 17) % (MANY + 3000))
+}
+
+fn filled_list() -> ConcurrentSkipList {
+    let list = ConcurrentSkipList::with_shards(2);
+    (0..MANY).for_each(|number| assert!(list.insert(&key(number), b"a value that fills the table")));
+    assert!(list.memory_usage() > 2 << 20);
+    list
+}
+
+/// Catches an entry of a batch that is lost, stored twice or put in the wrong place because of what the same batch stored
+/// since its place was searched for.
+#[test]
+fn batches_with_repeated_keys_store_the_first_of_each() {
+    let list = filled_list();
+    let mut model: BTreeMap<[u8; 4], u32> = (0..MANY).map(|number| (key(number), u32::MAX)).collect();
+    for batch in 0..800 {
+        let before = list.snapshot();
+        let (mut stored, mut of_model) = (0, model.len());
+        let entries: Vec<_> = numbers(batch).map(|number| (key(number), batch.to_be_bytes())).collect();
+        for (key, _) in &entries {
+            model.entry(*key).or_insert(batch);
+            stored += usize::from(model.len() > of_model);
+            of_model = model.len();
+        }
+        match list.insert_batch(&entries) {
+            Ok(all) => assert_eq!((all, stored), (entries.len(), entries.len())),
+            Err(BatchError::PartialFailure { succeeded, failed }) => {
+                assert_eq!((succeeded, failed), (stored, entries.len() - stored), "batch {batch}");
+            }
+        }
+        let seen = entries.iter().filter(|(key, _)| before.get(key).is_some()).count();
+        let old = entries.iter().filter(|(key, _)| model[key] != batch).count();
+        assert_eq!(seen, old, "batch {batch} shows in a snapshot taken before it");
+    }
+    assert!(list.iter().map(|entry| entry.key).eq(model.keys().map(|key| &key[..])));
+    for (key, batch) in model.iter().filter(|(_, batch)| **batch != u32::MAX) {
+        assert_eq!(list.get_live(key), Some(&batch.to_be_bytes()[..]));
+    }
+    list.validate();
+}
+
+/// Catches versions of one key that a batch puts in the wrong order, and a repeated version that takes the first one's place.
+#[test]
+fn batches_with_versions_of_one_key_keep_them_newest_first() {
+    let memtable = Memtable::builder().shards(2).build();
+    let mut model = BTreeSet::new();
+    for number in 0..MANY {
+        memtable.put(&key(number), 0, b"a value that fills the table, and more").unwrap();
+        model.insert((key(number), u64::MAX));
+    }
+    assert!(memtable.memory_usage() > 2 << 20);
+    for batch in 0..800 {
+        // Every fifth batch repeats the end of the one before it, and gives what came first there new numbers.
+        let (source, later) = if batch % 5 == 4 { (batch - 1, LONGEST / 2) } else { (batch, 0) };
+        let mut keys: Vec<_> = numbers(source).map(key).collect();
+        let half = keys.len().min(later as usize);
+        keys.rotate_left(half);
+        let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: key }).collect();
+        let first = u64::from(source * LONGEST + later + 1);
+        let stored = keys.iter().zip(first..).filter(|(key, seqno)| model.insert((**key, u64::MAX - seqno))).count();
+        assert_eq!(memtable.reserve(&ops).unwrap().apply(first), stored, "batch {batch}");
+    }
+    let versions = memtable.all_versions().map(|version| (version.key.to_vec(), u64::MAX - version.seqno));
+    assert!(versions.eq(model.iter().map(|(key, seqno)| (key.to_vec(), *seqno))));
+    assert!(memtable.all_versions().filter(|version| version.seqno > 0).all(|version| version.value == version.key));
+    memtable.validate();
+}
+
+/// Catches an entry that is stored behind one that was refused, and a table that is broken by a batch which fills it.
+#[test]
+fn a_batch_that_fills_the_table_stores_what_comes_first() {
+    for (entries, bytes) in [(MANY as usize + 40, 0), (0, 3 << 20)] {
+        let list = ConcurrentSkipList::with_capacity_and_shards(4096, 1, bytes, entries);
+        let mut batches = (0..).map(|batch| (batch * 64..batch * 64 + 64).map(key));
+        let (cut, stored) = batches
+            .find_map(|keys| {
+                let entries: Vec<_> = keys.map(|key| (key, "a value that fills the table")).collect();
+                match list.insert_batch(&entries) {
+                    Ok(_) => None,
+                    Err(BatchError::PartialFailure { succeeded, .. }) => Some((entries, succeeded)),
+                }
+            })
+            .unwrap();
+        assert!(list.memory_usage() > 2 << 20, "too small to search for many places at once");
+        let found: Vec<_> = cut.iter().map(|(key, _)| list.contains_key(key)).collect();
+        assert_eq!(found.iter().filter(|found| **found).count(), stored);
+        assert!(found.is_sorted_by(|before, after| before >= after), "stored behind a refusal");
+        assert_eq!(list.try_insert(b"late", b""), Err(InsertError::Full));
+        assert!(list.is_under_backpressure());
+        list.validate();
+    }
+}
+
+/// Catches two batches that both store a key, or neither, when they race for the same places.
+#[test]
+fn of_racing_batches_exactly_one_stores_each_key() {
+    let list = filled_list();
+    let racers = 4;
+    let write = |racer: u32| {
+        let list = &list;
+        move || {
+            let batches = (0..200).map(|batch| (batch * 50..batch * 50 + 50).map(|number| key(MANY + number)));
+            let stored = batches.map(|keys| {
+                let entries: Vec<_> = keys.map(|key| (key, [racer as u8])).collect();
+                match list.insert_batch(&entries) {
+                    Ok(all) => all,
+                    Err(BatchError::PartialFailure { succeeded, .. }) => succeeded,
+                }
+            });
+            stored.sum::<usize>()
+        }
+    };
+    let stored: Vec<usize> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..racers).map(|racer| scope.spawn(write(racer))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(stored.iter().sum::<usize>(), 10_000);
+    for (racer, stored) in (0..racers).zip(stored) {
+        assert_eq!(list.iter().filter(|entry| entry.value == [racer as u8]).count(), stored);
+    }
+    list.validate();
+}
+
+/// Catches a reservation that goes on believing to be alone in its shard, or that others believe gone, when it is held over
+/// other writes, applied on another thread, or applied after one that was made later.
+#[test]
+fn reservations_may_overlap_in_one_shard_and_be_applied_in_any_order() {
+    let memtable = Memtable::builder().shards(1).build();
+    let mut stored = 0;
+    for round in 0..2000_u32 {
+        let keys: [_; 6] = std::array::from_fn(|index| key(round * 10 + index as u32));
+        let ops = keys.each_ref().map(|key| Op::Put { key, value: b"v" });
+        let (first, rest) = ops.split_at(2);
+        let (second, third) = rest.split_at(2);
+        let [first, second, third] = [first, second, third].map(|ops| memtable.reserve(ops).unwrap());
+        memtable.delete(&key(round * 10 + 8), 1).unwrap();
+        match round % 3 {
+            0 => drop(first),
+            1 => stored += first.apply(1),
+            _ => stored += thread::scope(|scope| scope.spawn(|| first.apply(1)).join().unwrap()),
+        }
+        stored += third.apply(1) + 1;
+        memtable.put(&key(round * 10 + 9), 1, b"v").unwrap();
+        stored += second.apply(1) + 1;
+    }
+    let stats = memtable.stats();
+    assert_eq!((stats.entries, stats.tombstones, memtable.all_versions().count()), (stored, 2000, stored));
+    assert_eq!(memtable.all_versions().filter(|version| version.kind == Kind::Tombstone).count(), 2000);
+    assert_eq!(stats.avg_key_size, 4.0);
+    memtable.validate();
+}
