@@ -98,7 +98,8 @@ pub struct Stats {
     pub tombstones: usize,
     /// Inserts attempted, refused ones included, modulo 2^43 a shard.
     pub total_inserts: usize,
-    /// Links that another thread changed between a writer's look and its CAS: how often writers met.
+    /// Links that changed between a writer's look and its CAS: how often writers met, each other or, in a batch, an entry of
+    /// their own that was stored since the batch's places were searched for.
     pub cas_failures: usize,
     /// Bytes of the arena that hold nodes or were lost between them.
     pub memory_usage: usize,
