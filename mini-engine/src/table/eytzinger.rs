@@ -6,14 +6,20 @@
 //!
 //! Eytzinger order is that of a binary heap: the middle first, then the middles of both halves, and so on (Khuong and Morin,
 //! "Array Layouts for Comparison-Based Searching", 2017). The first steps of all searches are close together, each step is a sum
-//! and no branch, and the eight great-grandchildren of a place are one cache line. That line is read three steps before it
-//! is needed, by a load that nothing waits for: safe code has no other prefetch.
+//! and no branch, and the eight great-grandchildren of a place are one cache line. In an index too large for the cache that line is
+//! read three steps before it is needed, by a load that nothing waits for: safe code has no other prefetch.
+//!
+//! Where most keys have the head of a neighbour, heads tell too little: then there are none, and keys are searched as they are.
 //!
 //! Uses nothing of the crate, so that `benches/fences.rs` compiles this very file.
 
 use std::ops::Range;
 
 const LINE_LEN: usize = 8;
+/// From so many heads on, half a megabyte of them, a search reads ahead; in less it would be work for nothing.
+const AHEAD_FROM: usize = 1 << 16;
+/// Heads are kept where at least one key in so many has another head than the key before it.
+const KEYS_PER_HEAD: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -24,9 +30,10 @@ struct Line([u64; LINE_LEN]);
 pub(super) struct Heads {
     /// What all keys start with.
     prefix: Vec<u8>,
-    /// Heads by place; place 0 is not used, the root is at 1, the children of `p` at `2p` and `2p + 1`.
+    /// Heads by place; place 0 is not used, the root is at 1, the children of `p` at `2p` and `2p + 1`. Empty if they tell
+    /// too little.
     lines: Vec<Line>,
-    /// How many heads there are.
+    /// How many keys there are.
     len: usize,
 }
 
@@ -37,30 +44,37 @@ impl Heads {
             0 => Vec::new(),
             _ => shared_prefix(key(0), key(len - 1)).to_vec(),
         };
+        let head_of = |rank: usize| head(key(rank).get(prefix.len()..).unwrap_or_default());
+        let different = (1..len).filter(|&rank| head_of(rank) != head_of(rank - 1)).count() + 1;
+        if different < len / KEYS_PER_HEAD {
+            return Self { prefix, lines: Vec::new(), len };
+        }
         let mut lines = vec![Line([0; LINE_LEN]); len / LINE_LEN + 1];
         for place in 1..=len {
-            let rest = key(rank(place, len)).get(prefix.len()..).unwrap_or_default();
-            lines[place / LINE_LEN].0[place % LINE_LEN] = head(rest);
+            lines[place / LINE_LEN].0[place % LINE_LEN] = head_of(rank(place, len));
         }
         Self { prefix, lines, len }
     }
 
-    /// The ranks of the keys that `key` must still be compared with: all keys before them are less, all after them are
-    /// greater. O(log n), without looking at a key.
-    pub(super) fn candidates(&self, key: &[u8]) -> Range<usize> {
+    /// The rank of the first key that is not before `key`, as `is_before` says of the key of a rank: it is asked of those
+    /// keys only whose head is that of `key`. O(log n).
+    pub(super) fn first_not_before(&self, key: &[u8], is_before: impl Fn(usize) -> bool) -> usize {
         let (start, rest) = key.split_at(key.len().min(self.prefix.len()));
         if start != self.prefix {
             // A key that is a part of the prefix comes before what starts with it.
-            let at = if *start < *self.prefix { 0 } else { self.len };
-            return at..at;
+            return if *start < *self.prefix { 0 } else { self.len };
+        }
+        if self.lines.is_empty() {
+            return partition_point(0..self.len, is_before);
         }
         let head = head(rest);
         let place = self.first_place(|other| other < head);
         let first = self.rank_of(place);
-        if place == 0 || self.head_at(place) != head {
-            return first..first;
+        // Most often the first key with the head is the only one.
+        if place == 0 || self.head_at(place) != head || !is_before(first) {
+            return first;
         }
-        first..self.rank_of(self.first_place(|other| other <= head))
+        partition_point(first + 1..self.rank_of(self.first_place(|other| other <= head)), is_before)
     }
 
     /// Bytes of memory that the heads take.
@@ -71,13 +85,19 @@ impl Heads {
     /// The place of the first head that is not `before`; 0 if all are.
     fn first_place(&self, before: impl Fn(u64) -> bool) -> usize {
         let mut place = 1;
-        let mut ahead = 0;
-        while place <= self.len {
-            ahead |= self.lines.get(place).map_or(0, |line| line.0[0]);
-            place = 2 * place + usize::from(before(self.head_at(place)));
+        if self.len < AHEAD_FROM {
+            while place <= self.len {
+                place = 2 * place + usize::from(before(self.head_at(place)));
+            }
+        } else {
+            let mut ahead = 0;
+            while place <= self.len {
+                ahead |= self.lines.get(place).map_or(0, |line| line.0[0]);
+                place = 2 * place + usize::from(before(self.head_at(place)));
+            }
+            // Keeps the loads.
+            std::hint::black_box(ahead);
         }
-        // Keeps the loads.
-        std::hint::black_box(ahead);
         // The way down went right at every head that is before; the last turn to the left was at the answer.
         place >> (place.trailing_ones() + 1)
     }
@@ -90,6 +110,16 @@ impl Heads {
     fn rank_of(&self, place: usize) -> usize {
         if place == 0 { self.len } else { rank(place, self.len) }
     }
+}
+
+/// The first number of the range that is not before; its end if all are.
+fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 fn shared_prefix<'a>(a: &'a [u8], b: &[u8]) -> &'a [u8] {

@@ -11,8 +11,9 @@
 //!
 //! Uses nothing of the crate, so that `benches/filter.rs` compiles this very file.
 //!
-//! A probe has no branch that depends on a bit, so that nothing is mispredicted; a batch looks at the first bit of many
-//! lines before it looks at the rest of any, so that the cache misses of those loads overlap.
+//! The first three bits of a key are looked at without a branch, the others only if those are set: that is nearly always so
+//! for a key that is there and seldom for one that is not, so the branch is foretold well. A batch looks at the first three of
+//! many keys before it looks at the rest of any, so that the cache misses of those loads overlap.
 
 const LINE_LEN: usize = 64;
 const LINE_BITS: f64 = 512.0;
@@ -23,12 +24,14 @@ const MAX_LINES: u64 = (u32::MAX as usize / LINE_LEN - 1) as u64;
 /// Bits per key, in hundredths, from which on one more probe is best in lines of 512 bits: 2 probes from 2.1 bits, 3
 /// from 3.6. From the expected rate, see `theory.rs`. Fewer than an unblocked filter wants: crowded lines set the rate.
 const NEXT_PROBE_FROM: [u32; 14] = [210, 360, 510, 665, 830, 1000, 1185, 1380, 1595, 1830, 2090, 2375, 2695, 3050];
-/// Keys of a batch whose lines are asked for before the first is waited for: as many as the loads that a core has room for.
-const WINDOW: usize = 16;
+/// Bits of a key that are looked at first: one in eight absent keys passes them where half of all bits are set.
+const FIRST_PROBES: usize = 3;
+/// Keys of a batch whose first bits are looked at before the rest of any.
+const WINDOW: usize = 32;
 
 /// 2^32 divided by the golden ratio, to the powers 1 to 16: multiples of a hash by them spread over the range. Powers
 /// instead of a product that grows: the multiplications need not wait for each other.
-const MULTIPLIERS: [u32; MAX_PROBES] = {
+static MULTIPLIERS: [u32; MAX_PROBES] = {
     let mut powers = [0x9e37_79b9u32; MAX_PROBES];
     let mut at = 1;
     while at < MAX_PROBES {
@@ -43,10 +46,13 @@ const MULTIPLIERS: [u32; MAX_PROBES] = {
 struct Line([u64; LINE_LEN / 8]);
 
 impl Line {
-    /// The probe's bit, as the lowest of the result; the others mean nothing.
-    fn bit(&self, hash: u32, multiplier: u32) -> u64 {
-        let bit = hash.wrapping_mul(multiplier) >> 23;
-        self.0[(bit >> 6) as usize] >> (bit & 63)
+    /// Whether the bits of these probes of a key are set. No branch depends on one.
+    fn has(&self, hash: u64, multipliers: &[u32]) -> bool {
+        let bit = |&multiplier: &u32| {
+            let bit = (hash as u32).wrapping_mul(multiplier) >> 23;
+            self.0[(bit >> 6) as usize] >> (bit & 63)
+        };
+        multipliers.iter().map(bit).fold(1, |all, bit| all & bit) & 1 != 0
     }
 
     fn set(&mut self, hash: u32, multiplier: u32) {
@@ -112,34 +118,42 @@ impl Filter {
 
     /// Whether the key with this hash may be in the set; false is certain.
     pub(super) fn may_contain(&self, hash: u64) -> bool {
-        self.passes(hash, 1)
+        let line = &self.lines[self.line_of(hash)];
+        let (first, rest) = self.multipliers();
+        line.has(hash, first) && line.has(hash, rest)
     }
 
     /// Appends to `passing` the position in `hashes` of each key that may be in the set.
     pub(super) fn may_contain_many(&self, hashes: &[u64], passing: &mut Vec<usize>) {
+        let (first, rest) = self.multipliers();
         for (window, start) in hashes.chunks(WINDOW).zip((0..).step_by(WINDOW)) {
-            let mut first = [0; WINDOW];
-            for (bit, &hash) in first.iter_mut().zip(window) {
-                *bit = self.lines[self.line_of(hash)].bit(hash as u32, MULTIPLIERS[0]);
+            // No branch and no address depends on what is loaded here, so that no load waits for the one before it.
+            let mut passed = [false; WINDOW];
+            for (passed, &hash) in passed.iter_mut().zip(window) {
+                *passed = self.lines[self.line_of(hash)].has(hash, first);
             }
-            for (at, (&bit, &hash)) in first.iter().zip(window).enumerate() {
-                if self.passes(hash, bit) {
+            let (mut left, mut len) = ([0; WINDOW], 0);
+            for (at, &passed) in passed.iter().enumerate() {
+                left[len] = at;
+                len += usize::from(passed);
+            }
+            for &at in left.iter().take(len) {
+                let hash = window[at];
+                if self.lines[self.line_of(hash)].has(hash, rest) {
                     passing.push(start + at);
                 }
             }
         }
     }
 
+    /// Of the probes that are made first, and of the others.
+    fn multipliers(&self) -> (&'static [u32], &'static [u32]) {
+        MULTIPLIERS.split_at(self.probes).0.split_at(self.probes.min(FIRST_PROBES))
+    }
+
     /// Bytes of memory that the lines take.
     pub(super) fn memory_len(&self) -> usize {
         self.lines.len() * LINE_LEN
-    }
-
-    /// Whether the lowest bit of `so_far` and all of the key's are set.
-    fn passes(&self, hash: u64, so_far: u64) -> bool {
-        let line = &self.lines[self.line_of(hash)];
-        let probes = MULTIPLIERS.iter().take(self.probes);
-        probes.fold(so_far, |all, &multiplier| all & line.bit(hash as u32, multiplier)) & 1 != 0
     }
 
     fn line_of(&self, hash: u64) -> usize {

@@ -148,9 +148,8 @@ impl Index {
     /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does.
     pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
         let contents = self.block.contents();
-        let candidates = self.heads.candidates(key);
-        let before = |fence: &Fence| entry_order(entry(contents, fence), (key, seqno)) == Ordering::Less;
-        candidates.start + self.fences[candidates].partition_point(before)
+        let is_before = |at: usize| entry_order(entry(contents, &self.fences[at]), (key, seqno)) == Ordering::Less;
+        self.heads.first_not_before(key, is_before)
     }
 
     /// Bytes of memory that the index takes.

@@ -1,16 +1,19 @@
 //! The search over heads against a plain binary search.
 
+use std::cell::Cell;
+
 use proptest::prelude::*;
 
 use crate::table::eytzinger::Heads;
 
-/// Where `key` belongs, found as an index does it.
-fn lower_bound(heads: &Heads, keys: &[Vec<u8>], key: &[u8]) -> usize {
-    let candidates = heads.candidates(key);
-    let before = |other: &Vec<u8>| **other < *key;
-    assert!(keys[..candidates.start].iter().all(before), "{key:?} in {keys:?}: {candidates:?}");
-    assert!(keys[candidates.end..].iter().all(|other| **other > *key), "{key:?} in {keys:?}: {candidates:?}");
-    candidates.start + keys[candidates].partition_point(before)
+/// Where `key` belongs, found as an index does it; and how many keys were compared.
+fn lower_bound(heads: &Heads, keys: &[Vec<u8>], key: &[u8]) -> (usize, u32) {
+    let compared = Cell::new(0);
+    let found = heads.first_not_before(key, |at| {
+        compared.set(compared.get() + 1);
+        *keys[at] < *key
+    });
+    (found, compared.get())
 }
 
 /// Keys that share prefixes of many lengths, end in zeros, or are a part of another.
@@ -32,12 +35,29 @@ fn every_key_of_every_small_list_is_found_at_its_rank() {
         let heads = Heads::new(len, |at| &keys[at]);
         for target in 0..=2 * len as u64 + 1 {
             let expected = (target / 2) as usize;
-            assert_eq!(lower_bound(&heads, &keys, &target.to_be_bytes()), expected, "{target} of {len}");
-            assert!(
-                heads.candidates(&target.to_be_bytes()).len() <= 1,
-                "different heads are told apart without their keys"
-            );
+            let (found, compared) = lower_bound(&heads, &keys, &target.to_be_bytes());
+            assert_eq!(found, expected, "{target} of {len}");
+            assert!(compared <= 1, "different heads are told apart without their keys");
         }
+    }
+}
+
+#[test]
+fn heads_that_tell_too_little_are_not_kept() {
+    // Catches memory and a search in vain where a long middle part is the same in nearly all keys; and a large index, whose
+    // search reads ahead, that reads past its end.
+    let paths: Vec<Vec<u8>> = (0..2000).map(|i| format!("{}/the/same/for/all/{i:06}", i / 1000).into_bytes()).collect();
+    let heads = Heads::new(paths.len(), |at| &paths[at]);
+    assert!(heads.memory_len() < 64);
+    for (at, path) in paths.iter().enumerate() {
+        let (found, compared) = lower_bound(&heads, &paths, path);
+        assert!(found == at && compared <= 11, "{found} for {at} after {compared}");
+    }
+    let many: Vec<Vec<u8>> = (0..70_000u64).map(|i| (3 * i).to_be_bytes().to_vec()).collect();
+    let heads = Heads::new(many.len(), |at| &many[at]);
+    for target in (0..210_010u64).step_by(17) {
+        let expected = (target.div_ceil(3) as usize).min(many.len());
+        assert_eq!(lower_bound(&heads, &many, &target.to_be_bytes()).0, expected);
     }
 }
 
@@ -52,7 +72,7 @@ proptest! {
         keys.sort();
         let heads = Heads::new(keys.len(), |at| &keys[at]);
         for key in keys.iter().chain(&others) {
-            prop_assert_eq!(lower_bound(&heads, &keys, key), keys.partition_point(|other| other < key));
+            prop_assert_eq!(lower_bound(&heads, &keys, key).0, keys.partition_point(|other| other < key));
         }
     }
 }
