@@ -32,6 +32,7 @@ pub(crate) struct Counters {
     /// Bytes of keys and values in acknowledged batches.
     pub(crate) user_bytes: Counter,
     pub(crate) wal_bytes: Counter,
+    pub(crate) wal_writes: Counter,
     pub(crate) wal_syncs: Counter,
     pub(crate) flushes: Counter,
     pub(crate) flush_bytes: Counter,
@@ -58,6 +59,7 @@ impl Counters {
             writes: self.writes.get(),
             user_bytes: self.user_bytes.get(),
             wal_bytes: self.wal_bytes.get(),
+            wal_writes: self.wal_writes.get(),
             wal_syncs: self.wal_syncs.get(),
             flushes: self.flushes.get(),
             flush_bytes: self.flush_bytes.get(),
@@ -88,6 +90,8 @@ pub struct Metrics {
     pub user_bytes: u64,
     /// Bytes written to logs.
     pub wal_bytes: u64,
+    /// Writes to logs: one serves all writers that waited for it.
+    pub wal_writes: u64,
     /// Times a log was synced.
     pub wal_syncs: u64,
     /// Memtables written to tables.
@@ -174,6 +178,7 @@ mod tests {
             &counters.cache_hits,
             &counters.cache_misses,
             &counters.filter_false_positives,
+            &counters.wal_writes,
         ];
         for (counter, n) in all.iter().zip(1..) {
             counter.add(n);
@@ -197,6 +202,7 @@ mod tests {
             cache_hits: 15,
             cache_misses: 16,
             filter_false_positives: 17,
+            wal_writes: 18,
             levels: levels.clone(),
             ..Metrics::default()
         };

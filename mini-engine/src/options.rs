@@ -75,6 +75,18 @@ impl Compaction {
     }
 }
 
+/// How the newest writes are kept in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemtableKind {
+    /// A lock-free skip list: always sorted, for reads and writes.
+    #[default]
+    SkipList,
+    /// A list in the order of the writes, sorted when it is written to a table: for loads that write and hardly read. A read
+    /// is right all the same, but a point read looks at every entry in memory, and a scan sorts a copy of them first.
+    Vector,
+}
+
 /// The options of a database, set by chaining; `Options::default()` suits an ordinary machine.
 ///
 /// ```
@@ -87,6 +99,7 @@ impl Compaction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     pub(crate) memtable_bytes: usize,
+    pub(crate) memtable_kind: MemtableKind,
     pub(crate) immutable_memtables: usize,
     pub(crate) compaction: Option<Compaction>,
     pub(crate) size_ratio: u64,
@@ -102,6 +115,7 @@ pub struct Options {
     pub(crate) compression: Vec<Compression>,
     pub(crate) cache_bytes: u64,
     pub(crate) durability: Durability,
+    pub(crate) log_compression: bool,
     pub(crate) create_if_missing: bool,
 }
 
@@ -109,6 +123,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             memtable_bytes: 64 << 20,
+            memtable_kind: MemtableKind::SkipList,
             immutable_memtables: 1,
             compaction: None,
             size_ratio: 10,
@@ -123,6 +138,7 @@ impl Default for Options {
             compression: vec![Compression::None, Compression::None, Compression::Lz4],
             cache_bytes: 32 << 20,
             durability: Durability::Buffered,
+            log_compression: false,
             create_if_missing: true,
         }
     }
@@ -145,6 +161,12 @@ impl Options {
     /// Bytes of memory at which a memtable is frozen and written to a table. Default 64 MiB; 4 KiB to 16 GiB.
     pub fn memtable_bytes(mut self, bytes: usize) -> Self {
         self.memtable_bytes = bytes;
+        self
+    }
+
+    /// How memtables keep what is written. Default [`MemtableKind::SkipList`]. Nothing on disk depends on it.
+    pub fn memtable_kind(mut self, kind: MemtableKind) -> Self {
+        self.memtable_kind = kind;
         self
     }
 
@@ -251,6 +273,13 @@ impl Options {
     /// The durability of a single insert or remove. Default [`Durability::Buffered`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// Whether batches of 512 bytes and more are compressed in the log (Zstandard, where that saves 12 %). The writer of the
+    /// batch spends the time. Default false; true or false.
+    pub fn log_compression(mut self, compress: bool) -> Self {
+        self.log_compression = compress;
         self
     }
 

@@ -2,6 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use fastskip::Op;
 use tempfile::TempDir;
 
 use super::*;
@@ -12,7 +13,7 @@ use crate::iter::EntryIter;
 use crate::manifest::{FileNumbers, Place, Version, VersionEdit};
 use crate::memtables::LoggedMemtable;
 use crate::metrics::Counters;
-use crate::options::{Compression, Options};
+use crate::options::{Compression, MemtableKind, Options};
 use crate::types::SeqNo;
 
 fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {
@@ -29,11 +30,12 @@ fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {
 
 /// A table of values: each key with its sequence number.
 fn table(store: &TableStore, entries: &[(&str, SeqNo)]) -> OpenTable {
-    let memtable = LoggedMemtable::new(1, 1 << 16).unwrap();
+    let memtable = LoggedMemtable::new(MemtableKind::SkipList, 1, 1 << 16).unwrap();
     for (key, seqno) in entries {
-        memtable.table.put(key.as_bytes(), *seqno, &[b'v'; 100]).unwrap();
+        let put = [Op::Put { key: key.as_bytes(), value: &[b'v'; 100] }];
+        memtable.table.reserve(&put).unwrap().apply(*seqno);
     }
-    write(store, vec![Box::new(memtable.iter())]).unwrap()
+    write(store, vec![memtable.iter()]).unwrap()
 }
 
 fn write(store: &TableStore, inputs: Vec<Box<dyn EntryIter>>) -> Result<OpenTable> {
@@ -110,13 +112,14 @@ fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
     let store = store(Arc::new(StdFs), dir.path());
     let entries: Vec<(String, SeqNo)> =
         (0..60u64).flat_map(|n| (0..7).map(move |version| (format!("key{n:02}"), n * 10 + version))).collect();
-    let memtable = LoggedMemtable::new(1, 1 << 16).unwrap();
+    let memtable = LoggedMemtable::new(MemtableKind::SkipList, 1, 1 << 16).unwrap();
     for (key, seqno) in &entries {
-        memtable.table.put(key.as_bytes(), *seqno, &[b'v'; 100]).unwrap();
+        let put = [Op::Put { key: key.as_bytes(), value: &[b'v'; 100] }];
+        memtable.table.reserve(&put).unwrap().apply(*seqno);
     }
     let every: Vec<SeqNo> = (0..600).collect();
     let retention = Retention { snapshots: &every, tombstones: Tombstones::KeepAll };
-    let inputs: Vec<Box<dyn EntryIter>> = vec![Box::new(memtable.iter())];
+    let inputs = vec![memtable.iter()];
     let target = Target { level: 7, table_bytes: 2048 };
     let written = store.write(inputs, retention, target, &AtomicBool::new(false)).unwrap().expect("not cancelled");
     assert!(written.tables.len() > 5, "{} tables", written.tables.len());
@@ -179,9 +182,9 @@ fn a_merge_of_nothing_but_dead_tombstones_has_no_output() {
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let tombstones = |key: &str, seqno| {
-        let memtable = LoggedMemtable::new(1, 1 << 16).unwrap();
-        memtable.table.delete(key.as_bytes(), seqno).unwrap();
-        write(&store, vec![Box::new(memtable.iter())]).unwrap()
+        let memtable = LoggedMemtable::new(MemtableKind::SkipList, 1, 1 << 16).unwrap();
+        memtable.table.reserve(&[Op::Delete { key: key.as_bytes() }]).unwrap().apply(seqno);
+        write(&store, vec![memtable.iter()]).unwrap()
     };
     let tables = [tombstones("a", 2), tombstones("b", 1)];
     let done = run_on(&store, &merge_of(&store, &tables), &tables, false).unwrap().expect("not cancelled");

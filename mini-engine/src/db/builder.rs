@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Db;
 use crate::error::Result;
 use crate::fs::{FileSystem, StdFs};
-use crate::options::{Compaction, Compression, Options};
+use crate::options::{Compaction, Compression, MemtableKind, Options};
 use crate::types::Durability;
 
 /// How a database is to be opened: made by [`Db::builder`], ends with [`Builder::open`].
@@ -41,6 +41,11 @@ impl Builder {
     /// See [`Options::memtable_bytes`].
     pub fn memtable_bytes(self, bytes: usize) -> Builder {
         self.with(|options| options.memtable_bytes(bytes))
+    }
+
+    /// See [`Options::memtable_kind`].
+    pub fn memtable_kind(self, kind: MemtableKind) -> Builder {
+        self.with(|options| options.memtable_kind(kind))
     }
 
     /// See [`Options::immutable_memtables`].
@@ -116,6 +121,11 @@ impl Builder {
     /// See [`Options::durability`].
     pub fn durability(self, durability: Durability) -> Builder {
         self.with(|options| options.durability(durability))
+    }
+
+    /// See [`Options::log_compression`].
+    pub fn log_compression(self, compress: bool) -> Builder {
+        self.with(|options| options.log_compression(compress))
     }
 
     /// See [`Options::create_if_missing`].

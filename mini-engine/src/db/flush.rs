@@ -13,7 +13,6 @@
 use super::state::{Core, Phase};
 use crate::compaction::{Retention, Target, Tombstones};
 use crate::error::{Error, Result};
-use crate::iter::EntryIter;
 use crate::manifest::{Place, VersionEdit, Work};
 use crate::wal;
 
@@ -24,7 +23,7 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     // What a merge may drop a flush may drop: it is a merge of one input. Tombstones stay, for the tables below.
     let snapshots = core.snapshots.live();
     let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
-    let inputs: Vec<Box<dyn EntryIter>> = vec![Box::new(oldest.memtable.iter())];
+    let inputs = vec![oldest.memtable.iter()];
     let Some(written) = core.store.write(inputs, retention, Target::FLUSH, &core.cancel)? else { return Ok(()) };
     let bytes = written.table_bytes();
     let edit = VersionEdit {

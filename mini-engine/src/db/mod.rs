@@ -6,6 +6,7 @@
 
 mod builder;
 mod checkpoint;
+mod commit;
 mod compact;
 mod cursor;
 mod directory;
@@ -181,7 +182,7 @@ impl Db {
     /// and every later write is [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory;
     /// [`Error::Closed`].
     pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<SeqNo> {
-        write::write(self.core(), &batch, durability)
+        write::write(self.core(), batch, durability)
     }
 
     /// Makes everything written so far as durable as asked. [`Durability::Buffered`] is what every write is anyway.
@@ -299,6 +300,11 @@ impl Db {
     /// What opening the database replayed, dropped and set aside.
     pub fn recovery(&self) -> &RecoveryReport {
         &self.handle.report
+    }
+
+    /// How many writers wait for their turn now: whoever is next writes for all of them.
+    pub fn waiting_writers(&self) -> usize {
+        self.core().commits.len()
     }
 
     /// What the database has done since it was opened, and the size of its levels now.

@@ -24,7 +24,7 @@ pub(super) fn get_many<K: AsRef<[u8]>>(
     let mut open = Unanswered::new(keys);
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
     for memtable in std::iter::once(&view.active).chain(frozen) {
-        let found: Vec<_> = memtable.get_many(&open.keys, seqno).collect();
+        let found = memtable.get_many(&open.keys, seqno);
         let answers = found.into_iter().enumerate().filter_map(|(at, found)| Some((at, found?)));
         answers.for_each(|(at, value)| open.answer(at, value, &mut values));
         open.drop_answered();

@@ -240,7 +240,7 @@ fn make_current(
     let runs = open_runs(&version, tables.iter().map(|open| &open.table));
     let work = state.work.plus(&replayed.work);
     // The last of what can fail without a trace, so before what leaves one.
-    let active = LoggedMemtable::new(log, store.options.memtable_bytes)?;
+    let active = LoggedMemtable::new(store.options.memtable_kind, log, store.options.memtable_bytes)?;
     let view = View { active, frozen: Vec::new(), runs, work, version: version.clone() };
     let policy = store.options.compaction.map(Compaction::id);
     let state = ManifestState { version, log_number: log, last_seqno: replayed.last_seqno, policy, work, ..state };

@@ -20,7 +20,6 @@ use fastskip::{InsertError, Op};
 use super::report::{RecoveryReport, TornTail};
 use crate::compaction::{OpenTable, Retention, TableStore, Target, Tombstones};
 use crate::error::{Error, Result};
-use crate::iter::EntryIter;
 use crate::manifest::{ASIDE, ManifestState, TAIL_ASIDE, Work};
 use crate::memtables::{LoggedMemtable, memory_for, op};
 use crate::types::{BatchOps, SeqNo};
@@ -246,7 +245,7 @@ impl Replay<'_> {
         if let Some(memtable) = &self.memtable {
             return Ok(memtable.clone());
         }
-        let memtable = LoggedMemtable::new(self.number, bytes.max(memory))?;
+        let memtable = LoggedMemtable::new(self.store.options.memtable_kind, self.number, bytes.max(memory))?;
         self.memtable = Some(memtable.clone());
         Ok(memtable)
     }
@@ -258,7 +257,7 @@ impl Replay<'_> {
         // No snapshot is older than this open.
         let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
         let never = AtomicBool::new(false);
-        let inputs: Vec<Box<dyn EntryIter>> = vec![Box::new(memtable.iter())];
+        let inputs = vec![memtable.iter()];
         if let Some(written) = self.store.write(inputs, retention, Target::FLUSH, &never)? {
             self.work = self.work.plus(&Work::of_flush(written.entry_bytes, written.table_bytes()));
             self.tables.extend(written.tables);

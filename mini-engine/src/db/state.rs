@@ -10,10 +10,11 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use arc_swap::ArcSwap;
 
+use super::commit::CommitQueue;
 use super::registry::SnapshotRegistry;
 use super::view::View;
 use crate::compaction::{OpenTable, Running, TableStore};
@@ -63,6 +64,8 @@ pub(super) struct Core {
     pub(super) snapshots: SnapshotRegistry,
     pub(super) manifest: Mutex<Manifest>,
     state: Mutex<State>,
+    /// Who waits for the write lock, with what. Locked last, under the write lock or without it.
+    pub(super) commits: CommitQueue,
     pub(super) room: Condvar,
     pub(super) work: Condvar,
     /// Whoever syncs a log holds it: those who wait here find that it was done for them too (group commit).
@@ -124,6 +127,7 @@ impl Core {
             snapshots: SnapshotRegistry::default(),
             manifest: Mutex::new(opened.manifest),
             state: Mutex::new(state),
+            commits: CommitQueue::default(),
             room: Condvar::new(),
             work: Condvar::new(),
             sync_turn: Mutex::new(()),
@@ -142,6 +146,15 @@ impl Core {
     /// nothing new.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Core::lock`], unless somebody holds it.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Waits for `condvar`, giving the write lock away meanwhile.

@@ -76,7 +76,7 @@ impl View {
     /// Iterators over everything, newest source first.
     pub(super) fn entries(&self) -> Vec<Box<dyn EntryIter>> {
         let memtables = std::iter::once(&self.active).chain(self.frozen.iter().map(|frozen| &frozen.memtable));
-        let memtables = memtables.map(|memtable| Box::new(memtable.iter()) as Box<dyn EntryIter>);
+        let memtables = memtables.map(LoggedMemtable::iter);
         memtables.chain(self.runs.iter().map(|run| Box::new(run.iter()) as Box<dyn EntryIter>)).collect()
     }
 }

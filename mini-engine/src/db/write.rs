@@ -1,12 +1,12 @@
 //! A write: from a batch to a frame in the log and entries in the memtable.
 //!
-//! One step under the write lock, in this order:
+//! One step under the write lock, in this order, for a group of batches at once where several wait (see `commit`):
 //! 1. make room: rotate when the memtable is full, wait while the queue of frozen ones is. Nothing is held meanwhile
 //!    but the caller's own batch: a wait with a reservation open would keep the memtable from being frozen, for ever if
 //!    the flush that is waited for is its own.
 //! 2. reserve in the memtable: everything that can fail there fails here, before anything is logged. The other way
 //!    round a write that was refused for want of memory would come back at replay.
-//! 3. append one frame to the log that is bound to this memtable. A failure leaves nothing visible, since nothing is
+//! 3. append one frame a batch to the log that is bound to this memtable. A failure leaves nothing visible, since nothing is
 //!    applied yet; part of the frame may be on disk, so the engine turns read-only (rule 7) and a reopen tells whether
 //!    the batch is there, whole or not at all.
 //! 4. apply the reservation, which cannot fail; then publish the sequence number. Under one lock, so numbers become
@@ -18,29 +18,16 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use fastskip::{InsertError, Op};
-
+use super::commit::commit;
 use super::state::{Core, State, fail_on_unwind};
-use super::view::View;
-use crate::error::{Error, Result};
-use crate::memtables::{LoggedMemtable, memory_for, op};
-use crate::types::{Durability, MAX_SEQNO, SeqNo, WriteBatch};
+use crate::error::Result;
+use crate::memtables::LoggedMemtable;
+use crate::options::Options;
+use crate::types::{Durability, SeqNo, WriteBatch};
 use crate::wal;
 
-/// How much more memory a batch is given that did not fit where the estimate said it would.
-const SECOND_TRY_FACTOR: usize = 4;
-
-/// Where a write ends: all that is needed to make it durable later.
-struct Logged {
-    seqno: SeqNo,
-    log: Arc<wal::Segment>,
-    end: u64,
-    /// Bytes of keys and values.
-    user_bytes: u64,
-}
-
 /// Writes `batch`; the sequence number of its last operation.
-pub(super) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> Result<SeqNo> {
+pub(super) fn write(core: &Core, batch: WriteBatch, durability: Durability) -> Result<SeqNo> {
     if batch.is_empty() {
         persist(core, durability)?;
         return Ok(core.visible());
@@ -49,7 +36,7 @@ pub(super) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> 
     if durability == Durability::Synced {
         core.sync_log(&logged.log, logged.end)?;
     }
-    core.store.counters.writes.add(u64::from(batch.count()));
+    core.store.counters.writes.add(logged.operations);
     core.store.counters.user_bytes.add(logged.user_bytes);
     Ok(logged.seqno)
 }
@@ -104,72 +91,16 @@ pub(super) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
     Ok(core.view.load().active.log)
 }
 
-fn commit(core: &Core, batch: &WriteBatch) -> Result<Logged> {
-    let ops: Vec<Op<'_>> = batch.iter().map(op).collect();
-    let memory = memory_for(ops.len(), batch.payload().len());
-    let mut state = make_room(core, core.lock(), memory)?;
-    if let Some(logged) = log_and_apply(core, &mut state, batch, &ops)? {
-        return Ok(logged);
-    }
-    // The estimate was too low for this memtable. A fresh one of a multiple, for this batch alone.
-    let memory = memory.saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
-    let mut state = make_room(core, state, memory)?;
-    let full =
-        || Error::Full(format!("a batch of {} bytes does not fit into a memtable of {memory}", batch.payload().len()));
-    log_and_apply(core, &mut state, batch, &ops)?.ok_or_else(full)
-}
-
-/// Steps 2 to 4. `None` if the memtable has no room; nothing has happened then.
-fn log_and_apply(core: &Core, state: &mut State, batch: &WriteBatch, ops: &[Op<'_>]) -> Result<Option<Logged>> {
-    let first = state.last_seqno + 1;
-    let last = state.last_seqno.saturating_add(ops.len() as u64);
-    if last > MAX_SEQNO {
-        return Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed")));
-    }
-    let view = core.view.load_full();
-    let reservation = match view.active.table.reserve(ops) {
-        Ok(reservation) => reservation,
-        Err(InsertError::Full) => return Ok(None),
-        Err(error @ InsertError::TooLarge) => return Err(Error::InvalidArgument(error.to_string())),
-        Err(error) => {
-            // Only the holder of the write lock freezes, and puts a fresh memtable in place when it does.
-            let error = Error::ReadOnly { cause: format!("the active memtable refused a write: {error}") };
-            core.fail_locked(state, &error);
-            return Err(error);
-        }
-    };
-    let appended = state.log.append(first, batch.count(), batch.payload());
-    let end = appended.inspect_err(|error| core.fail_locked(state, error))?;
-    reservation.apply(first);
-    state.last_seqno = last;
-    core.publish(last);
-    let log = state.log.segment().clone();
-    finish_large(core, state, &view, ops, batch);
-    Ok(Some(Logged { seqno: last, log, end, user_bytes: ops.iter().map(op_bytes).sum() }))
-}
-
-/// A batch larger than half a memtable has log and memtable for itself: they are full from now on. They are frozen at
-/// once if the queue has room; else the next write does it, so that this one need not wait for a flush.
-fn finish_large(core: &Core, state: &mut State, view: &View, ops: &[Op<'_>], batch: &WriteBatch) {
-    let memtable_bytes = core.store.options.memtable_bytes;
-    if !is_large(core, memory_for(ops.len(), batch.payload().len())) {
-        return;
-    }
-    state.active_is_full = true;
-    if core.has_room(state)
-        && let Err(error) = rotate(core, state, memtable_bytes)
-    {
-        // The batch is written. The next write meets the failure and reports it.
-        tracing::warn!(log = view.active.log, %error, "could not freeze the memtable of a large batch");
-    }
-}
-
-fn is_large(core: &Core, memory: usize) -> bool {
+pub(super) fn is_large(core: &Core, memory: usize) -> bool {
     memory > core.store.options.memtable_bytes / 2
 }
 
 /// Step 1: on return the active memtable may take a write of `memory` bytes.
-fn make_room<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, memory: usize) -> Result<MutexGuard<'a, State>> {
+pub(super) fn make_room<'a>(
+    core: &'a Core,
+    mut state: MutexGuard<'a, State>,
+    memory: usize,
+) -> Result<MutexGuard<'a, State>> {
     core.check_writable(&state)?;
     // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
     while needs_rotation(core, &state, memory) {
@@ -182,7 +113,8 @@ fn make_room<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, memory: usize
     let view = core.view.load_full();
     if is_large(core, memory) {
         // It is empty: nobody can have read anything in it. It keeps its log, which is empty too.
-        let larger = LoggedMemtable::new(view.active.log, memory.max(core.store.options.memtable_bytes))?;
+        let Options { memtable_kind, memtable_bytes, .. } = core.store.options;
+        let larger = LoggedMemtable::new(memtable_kind, view.active.log, memory.max(memtable_bytes))?;
         core.view.store(Arc::new(view.with_active(larger)));
     }
     Ok(state)
@@ -216,7 +148,7 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
 /// it was. It fails for good then, since what is left of the new log could stand between two logs with writes.
 pub(super) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> Result<()> {
     let number = core.store.numbers.allocate()?;
-    let memtable = LoggedMemtable::new(number, memtable_bytes)?;
+    let memtable = LoggedMemtable::new(core.store.options.memtable_kind, number, memtable_bytes)?;
     let previous = state.log.segment().clone();
     let counters = core.store.counters.clone();
     let created = wal::Writer::create(&*core.store.fs, &core.store.dir, number, Some(previous.clone()), counters);
@@ -229,11 +161,4 @@ pub(super) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> R
     state.active_is_full = false;
     core.work.notify_all();
     Ok(())
-}
-
-fn op_bytes(op: &Op<'_>) -> u64 {
-    match op {
-        Op::Put { key, value } => key.len() as u64 + value.len() as u64,
-        Op::Delete { key } => key.len() as u64,
-    }
 }

@@ -64,11 +64,12 @@ fn recovered(report: &RecoveryReport) -> [Named; 7] {
     ]
 }
 
-fn counters(metrics: &Metrics) -> [Named; 19] {
+fn counters(metrics: &Metrics) -> [Named; 20] {
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
         ("wal_bytes", metrics.wal_bytes),
+        ("wal_writes", metrics.wal_writes),
         ("wal_syncs", metrics.wal_syncs),
         ("flushes", metrics.flushes),
         ("flush_bytes", metrics.flush_bytes),

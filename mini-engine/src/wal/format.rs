@@ -14,21 +14,24 @@
 use std::path::Path;
 
 use super::Position;
+use super::payload::Payload;
 use crate::codec::{self, Reader};
 use crate::error::{Error, Result};
 use crate::types::{MAX_BATCH_LEN, MAX_SEQNO, SeqNo};
 
 const MAGIC: &[u8; 8] = b"mini-wal";
-/// The newest format version of logs.
-pub(super) const VERSION: u32 = 1;
+/// The newest format version of logs, which is what is written. Version 1 had no compressed frames.
+pub(super) const VERSION: u32 = 2;
 /// Bytes of the segment header.
 pub(super) const SEGMENT_HEADER_LEN: usize = 40;
 /// Bytes of a frame's header.
 pub(super) const FRAME_HEADER_LEN: usize = 48;
 /// Frames start at multiples of this.
 pub(super) const ALIGN: u64 = 8;
-/// The kind of frame whose payload is a batch: the only one so far.
-const KIND_BATCH: u8 = 1;
+/// The kind of frame whose payload is a batch.
+const KIND_BATCH: u32 = 1;
+/// The kind of frame whose payload is a compressed batch.
+const KIND_COMPRESSED: u32 = 2;
 
 /// The name of log `number`'s file.
 pub(crate) fn file_name(number: u64) -> String {
@@ -99,6 +102,7 @@ impl Identity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHeader {
     pub(super) payload_len: u32,
+    pub(super) is_compressed: bool,
     pub(super) count: u32,
     pub(super) first_seqno: SeqNo,
     /// Everything before this was synced when the frame was written.
@@ -114,13 +118,18 @@ impl FrameHeader {
         offset: u64,
         (first_seqno, count): (SeqNo, u32),
         synced: Position,
-        payload: &[u8],
+        payload: Payload<'_>,
     ) {
+        let kind = match payload {
+            Payload::Raw(_) => KIND_BATCH,
+            Payload::Compressed(_) => KIND_COMPRESSED,
+        };
+        let payload = payload.bytes();
         let start = out.len();
         let seed = log.seed(offset);
         codec::put_u32(out, 0);
         codec::put_u32(out, payload.len() as u32);
-        codec::put_u32(out, u32::from(KIND_BATCH));
+        codec::put_u32(out, kind);
         codec::put_u32(out, count);
         codec::put_u64(out, first_seqno);
         codec::put_u64(out, synced.log);
@@ -141,11 +150,13 @@ impl FrameHeader {
         let payload_len = reader.u32()?;
         let kind = reader.u32()?;
         let too_long = u64::from(payload_len) > room || payload_len as usize > MAX_BATCH_LEN;
-        if kind != u32::from(KIND_BATCH) || too_long || checksum != codec::checksum(summed, log.seed(offset)) as u32 {
+        let is_known = kind == KIND_BATCH || kind == KIND_COMPRESSED;
+        if !is_known || too_long || checksum != codec::checksum(summed, log.seed(offset)) as u32 {
             return None;
         }
         let header = Self {
             payload_len,
+            is_compressed: kind == KIND_COMPRESSED,
             count: reader.u32()?,
             first_seqno: reader.u64()?,
             synced: Position { log: reader.u64()?, offset: reader.u64()? },

@@ -1,4 +1,4 @@
-//! The write-ahead log: one file (segment) for each memtable, a frame for each batch.
+//! The write-ahead log: one file (segment) for each memtable, a frame for each batch, one write for a group of frames.
 //!
 //! [`Writer`] appends frames, [`Segment`] syncs them without the writer's lock, [`replay`] reads them back. A frame's
 //! checksums are seeded with the log's number, its random salt and the frame's own offset, so bytes of another log, of
@@ -7,13 +7,15 @@
 //! is in [`format`]; `docs/src/formats.md` describes it for strangers.
 
 mod format;
+mod payload;
 mod replay;
 mod window;
 mod writer;
 
 pub(crate) use format::{file_name, parse_file_name};
+pub(crate) use payload::{Payload, compress};
 pub(crate) use replay::{Frame, Tail, keep_torn, newest_sync_record, replay, truncate_torn};
-pub(crate) use writer::{Segment, Writer};
+pub(crate) use writer::{Append, Segment, Writer};
 
 /// A place in the sequence of logs. Ordered: logs by number, then by offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use super::Position;
 use super::format::{ALIGN, FRAME_HEADER_LEN, FrameHeader, Identity, SEGMENT_HEADER_LEN};
+use super::payload::decompress;
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
@@ -71,7 +72,7 @@ impl Tail {
 
 /// Calls `visit` for each frame of log `number` in order and says how the log ends.
 ///
-/// Memory: one frame and a constant. Time: linear in the file's length.
+/// Memory: one frame, its batch if that is compressed, and a constant. Time: linear in the file's length.
 ///
 /// # Errors [`Error::Corruption`] if the header is damaged or later frames prove that what is missing was once synced;
 /// [`Error::UnsupportedVersion`]; [`Error::Io`]; whatever `visit` returns. Frames before the place of an error have
@@ -89,7 +90,12 @@ pub(crate) fn replay(
     };
     let mut offset = SEGMENT_HEADER_LEN as u64;
     while let Some((header, payload)) = log.frame_at(identity, offset)? {
-        let FrameHeader { first_seqno, count, .. } = header;
+        let FrameHeader { first_seqno, count, is_compressed, .. } = header;
+        let batch = match is_compressed {
+            true => Some(decompress(payload).map_err(|what| Error::corruption(path, offset, what))?),
+            false => None,
+        };
+        let payload = batch.as_deref().unwrap_or(payload);
         visit(Frame { offset, first_seqno, count, payload })?;
         offset += header.frame_len();
     }

@@ -3,7 +3,7 @@
 //! [`Writer`] is owned by whoever holds the engine's write lock; [`Segment`] is the shared half: positions, syncing,
 //! and the failure that ends both.
 //!
-//! W1 one frame is one write at the end of the log; nothing is ever written twice or out of order.
+//! W1 a group of whole frames is one write at the end of the log; nothing is ever written twice or out of order.
 //! W2 after a failed append or sync nothing is appended or synced here any more, and no later log of the chain can be
 //!    synced: what is on the device is unknown until a reopen (durability rule 7).
 //! W3 a segment is synced after all earlier ones of its chain that still matter (durability rule 5), so "log L is
@@ -18,6 +18,7 @@ use std::time::SystemTime;
 
 use super::Position;
 use super::format::{FrameHeader, Identity, SEGMENT_HEADER_LEN, file_name};
+use super::payload::Payload;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::metrics::Counters;
@@ -131,10 +132,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(crate) struct Writer {
     segment: Arc<Segment>,
-    frame: Vec<u8>,
+    frames: Vec<u8>,
 }
 
-/// Memory of the frame buffer that is kept between appends, in bytes.
+/// A batch to append: `count` operations, the first with sequence number `first_seqno`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Append<'a> {
+    pub(crate) first_seqno: SeqNo,
+    pub(crate) count: u32,
+    pub(crate) payload: Payload<'a>,
+}
+
+/// Memory of the buffer of frames that is kept between appends, in bytes.
 const KEPT_BUFFER: usize = 1 << 20;
 
 impl Writer {
@@ -170,7 +179,7 @@ impl Writer {
             syncing: Mutex::new(()),
             failure: OnceLock::new(),
         };
-        Ok(Self { segment: Arc::new(segment), frame: Vec::new() })
+        Ok(Self { segment: Arc::new(segment), frames: Vec::new() })
     }
 
     /// The shared half, for syncing without this writer.
@@ -178,33 +187,43 @@ impl Writer {
         &self.segment
     }
 
-    /// Appends one frame: `count` operations in `payload`, the first with sequence number `first_seqno`. One write call
-    /// when the system takes it whole. Survives a killed process from then on, a power cut after [`Segment::sync`].
-    /// Returns the end of the frame, in bytes from the log's start.
+    /// Appends a frame for each of `group`, in their order. One write call for all of them when the system takes it whole.
+    /// Survives a killed process from then on, a power cut after [`Segment::sync`]. Returns the end of the last frame, in
+    /// bytes from the log's start.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a payload longer than [`MAX_BATCH_LEN`]; nothing is written. Any failure to
     /// write; after it, and after a failed sync, every call is [`Error::ReadOnly`].
-    pub(crate) fn append(&mut self, first_seqno: SeqNo, count: u32, payload: &[u8]) -> Result<u64> {
+    pub(crate) fn append_group(&mut self, group: &[Append<'_>]) -> Result<u64> {
         let segment = &*self.segment;
         segment.check_usable()?;
-        if payload.len() > MAX_BATCH_LEN {
-            let len = payload.len();
+        if let Some(len) = group.iter().map(|append| append.payload.bytes().len()).find(|&len| len > MAX_BATCH_LEN) {
             return Err(Error::InvalidArgument(format!("batch of {len} bytes is too long: at most {MAX_BATCH_LEN}")));
         }
         let offset = segment.written();
-        self.frame.clear();
         let synced = segment.frontier();
-        FrameHeader::encode_frame(&mut self.frame, segment.identity, offset, (first_seqno, count), synced, payload);
-        let written = segment.file.write_all_at(&self.frame, offset);
+        self.frames.clear();
+        for &Append { first_seqno, count, payload } in group {
+            let at = offset + self.frames.len() as u64;
+            let range = (first_seqno, count);
+            FrameHeader::encode_frame(&mut self.frames, segment.identity, at, range, synced, payload);
+        }
+        let written = segment.file.write_all_at(&self.frames, offset);
         written.map_err(|error| segment.fail(Error::io("append to", &segment.path)(error)))?;
-        let end = offset + self.frame.len() as u64;
+        let end = offset + self.frames.len() as u64;
         segment.written.store(end, Ordering::Release);
-        segment.counters.wal_bytes.add(self.frame.len() as u64);
-        if self.frame.capacity() > KEPT_BUFFER {
-            self.frame = Vec::new();
+        segment.counters.wal_bytes.add(self.frames.len() as u64);
+        segment.counters.wal_writes.add(1);
+        if self.frames.capacity() > KEPT_BUFFER {
+            self.frames = Vec::new();
         }
         Ok(end)
+    }
+
+    /// Appends the frame of one batch, see [`Writer::append_group`].
+    #[cfg(test)]
+    pub(super) fn append(&mut self, first_seqno: SeqNo, count: u32, batch: &[u8]) -> Result<u64> {
+        self.append_group(&[Append { first_seqno, count, payload: Payload::Raw(batch) }])
     }
 }
 

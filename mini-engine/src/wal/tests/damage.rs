@@ -153,7 +153,7 @@ fn frames_of_another_log_place_or_life_are_never_taken() {
     let synced = Position { log: 0, offset: 0 };
     let frame_of = |log: Identity, at: u64| {
         let mut frame = Vec::new();
-        FrameHeader::encode_frame(&mut frame, log, at, (1, 1), synced, b"payload");
+        FrameHeader::encode_frame(&mut frame, log, at, (1, 1), synced, Payload::Raw(b"payload"));
         frame
     };
     let foreign = [
@@ -186,7 +186,14 @@ fn a_frame_whose_seqnos_pass_their_limit_is_not_taken() {
     {
         let mut bytes = log.encode_header();
         let synced = Position { log: 5, offset: 0 };
-        FrameHeader::encode_frame(&mut bytes, log, SEGMENT_HEADER_LEN as u64, (first_seqno, 3), synced, b"payload");
+        FrameHeader::encode_frame(
+            &mut bytes,
+            log,
+            SEGMENT_HEADER_LEN as u64,
+            (first_seqno, 3),
+            synced,
+            Payload::Raw(b"payload"),
+        );
         std_fs::write(path(&dir, 5), bytes).expect("written");
         assert_eq!(read(&dir, 5).expect("no proof of damage").0.len(), usize::from(valid), "{first_seqno}");
     }
@@ -260,8 +267,8 @@ fn a_newer_format_and_another_number_are_told_apart_from_damage() {
     };
     reseal_with(12, 1);
     assert!(matches!(read(&dir, 1), Err(Error::Corruption { offset: 16, .. })), "a field that must be zero");
-    reseal_with(8, 2);
-    assert!(matches!(read(&dir, 1), Err(Error::UnsupportedVersion { found: 2, supported: 1, .. })));
+    reseal_with(8, 3);
+    assert!(matches!(read(&dir, 1), Err(Error::UnsupportedVersion { found: 3, supported: 2, .. })));
 }
 
 #[test]

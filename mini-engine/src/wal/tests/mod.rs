@@ -168,3 +168,38 @@ fn a_frame_longer_than_the_read_buffer_is_replayed() {
     assert_eq!(ops, [Ok(BatchOp::Insert { key: b"key", value: &vec![42; 3 << 20] })]);
     assert_eq!(found.len(), 3);
 }
+
+#[test]
+fn a_group_of_frames_is_one_write_and_each_comes_back_by_itself_compressed_or_not() {
+    // Catches a frame whose offset, which its checksums know, is that of its group, and a batch handed out compressed.
+    let dir = dir();
+    let counters = Arc::new(Counters::default());
+    let mut writer = Writer::create(&StdFs, dir.path(), 1, None, Arc::clone(&counters)).expect("a new log");
+    let long = vec![42; 5000];
+    let compressed = compress(&long).expect("worth it");
+    let group = [
+        Append { first_seqno: 1, count: 2, payload: Payload::Raw(b"short") },
+        Append { first_seqno: 3, count: 1, payload: Payload::Compressed(&compressed) },
+        Append { first_seqno: 4, count: 1, payload: Payload::Raw(&long) },
+    ];
+    let end = writer.append_group(&group).expect("appended");
+    assert_eq!((counters.wal_writes.get(), writer.segment().written()), (1, end));
+    assert!(end < 5000 + 1000);
+    let (found, tail) = read(&dir, 1).expect("sound");
+    let expected = [(1, 2, b"short".to_vec()), (3, 1, long.clone()), (4, 1, long)];
+    assert_eq!((found, tail), (expected.to_vec(), Tail::Clean { end }));
+}
+
+#[test]
+fn a_log_of_the_first_version_is_read() {
+    // Catches an upgrade that takes the logs of before for newer ones, or for damaged ones.
+    let dir = dir();
+    let mut writer = create(&dir, 1, None);
+    writer.append(1, 1, b"batch").expect("appended");
+    let mut bytes = std_fs::read(path(&dir, 1)).expect("the log");
+    bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
+    let checksum = crate::codec::checksum(&bytes[..32], 0);
+    bytes[32..40].copy_from_slice(&checksum.to_le_bytes());
+    std_fs::write(path(&dir, 1), &bytes).expect("written");
+    assert_eq!(read(&dir, 1).expect("sound").0, [(1, 1, b"batch".to_vec())]);
+}

@@ -4,10 +4,14 @@
 //! write in one step under the write lock, and both end together when the memtable is frozen. So a log is obsolete
 //! exactly when its memtable is in a table, and the oldest log that replay needs is that of the oldest memtable.
 
-use fastskip::{Lookup, Memtable, Op, OwnedCursor};
+mod vector;
 
+use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor};
+
+use self::vector::{VectorReservation, VectorTable};
 use crate::error::{Error, Result};
 use crate::iter::EntryIter;
+use crate::options::MemtableKind;
 use crate::types::{BatchOp, Kind, SeqNo, Slice};
 
 /// What a memtable takes for its head and for the first chunk of its arena, whatever its size.
@@ -15,10 +19,73 @@ const BASE_BYTES: usize = 1 << 20;
 /// More than a node costs beside its key and value: header, tower, padding.
 const NODE_BYTES: usize = 96;
 
+/// A memtable of either kind. Clones share it.
+#[derive(Clone)]
+pub(crate) enum Table {
+    SkipList(Memtable),
+    Vector(VectorTable),
+}
+
+impl Table {
+    fn len(&self) -> usize {
+        match self {
+            Self::SkipList(table) => table.len(),
+            Self::Vector(table) => table.len(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::SkipList(table) => table.is_empty(),
+            Self::Vector(table) => table.is_empty(),
+        }
+    }
+
+    /// Bytes of memory that the entries take.
+    pub(crate) fn memory_usage(&self) -> usize {
+        match self {
+            Self::SkipList(table) => table.memory_usage(),
+            Self::Vector(table) => table.memory_usage(),
+        }
+    }
+
+    /// Ends all writing. Waits for the writers inside.
+    pub(crate) fn freeze(&self) {
+        match self {
+            Self::SkipList(table) => drop(table.freeze()),
+            Self::Vector(table) => table.freeze(),
+        }
+    }
+
+    /// Takes all that `ops` will need, so that applying them cannot fail.
+    pub(crate) fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
+        match self {
+            Self::SkipList(table) => table.reserve(ops).map(Reservation::SkipList),
+            Self::Vector(table) => table.reserve(ops).map(Reservation::Vector),
+        }
+    }
+}
+
+/// Operations that are certain to be taken.
+pub(crate) enum Reservation<'a> {
+    SkipList(fastskip::Reservation<'a>),
+    Vector(VectorReservation<'a>),
+}
+
+impl Reservation<'_> {
+    /// Stores the operations, the first with sequence number `first`.
+    pub(crate) fn apply(self, first: SeqNo) {
+        match self {
+            Self::SkipList(reservation) => drop(reservation.apply(first)),
+            Self::Vector(reservation) => reservation.apply(first),
+        }
+    }
+}
+
 /// A memtable and the number of the log that holds the same writes.
 #[derive(Clone)]
 pub(crate) struct LoggedMemtable {
-    pub(crate) table: Memtable,
+    pub(crate) table: Table,
     pub(crate) log: u64,
 }
 
@@ -27,11 +94,16 @@ impl LoggedMemtable {
     ///
     /// # Errors
     /// [`Error::Full`] if its address range cannot be reserved.
-    pub(crate) fn new(log: u64, bytes: usize) -> Result<LoggedMemtable> {
-        // One shard: writes come one at a time, under the write lock.
+    pub(crate) fn new(kind: MemtableKind, log: u64, bytes: usize) -> Result<LoggedMemtable> {
         // The write that makes a memtable full may be half as large as the memtable, by the same estimate.
         let limit = bytes.saturating_add(bytes / 2).saturating_add(BASE_BYTES);
-        let table = Memtable::builder().shards(1).max_memory_bytes(limit).try_build();
+        let table = match kind {
+            // One shard: writes come one at a time, under the write lock.
+            MemtableKind::SkipList => {
+                Memtable::builder().shards(1).max_memory_bytes(limit).try_build().map(Table::SkipList)
+            }
+            MemtableKind::Vector => Ok(Table::Vector(VectorTable::new(limit))),
+        };
         let table =
             table.map_err(|error| Error::Full(format!("no address range for a memtable of {limit} bytes: {error}")))?;
         Ok(LoggedMemtable { table, log })
@@ -40,17 +112,29 @@ impl LoggedMemtable {
     /// The newest version of `key` that is not newer than `seqno`: a value, of which `take` takes what it needs, a
     /// tombstone (`Some(None)`), or nothing.
     pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
-        found(self.table.get(key, seqno), take)
+        match &self.table {
+            Table::SkipList(table) => found(table.get(key, seqno), take),
+            Table::Vector(table) => table.get(key, seqno, take),
+        }
     }
 
-    /// As `get` for each of `keys`, with copies of the values. Their searches go on side by side.
-    pub(crate) fn get_many(&self, keys: &[&[u8]], seqno: SeqNo) -> impl Iterator<Item = Option<Option<Slice>>> {
-        self.table.get_many(keys, seqno).into_iter().map(|lookup| found(lookup, |value| Slice::from(value)))
+    /// As `get` for each of `keys`, with copies of the values. Searches of a skip list go on side by side.
+    pub(crate) fn get_many(&self, keys: &[&[u8]], seqno: SeqNo) -> Vec<Option<Option<Slice>>> {
+        let copy = |value: &[u8]| Slice::from(value);
+        match &self.table {
+            Table::SkipList(table) => {
+                table.get_many(keys, seqno).into_iter().map(|lookup| found(lookup, copy)).collect()
+            }
+            Table::Vector(table) => keys.iter().map(|key| table.get(key, seqno, copy)).collect(),
+        }
     }
 
     /// An iterator over all versions, which keeps the memtable alive.
-    pub(crate) fn iter(&self) -> MemtableIter {
-        MemtableIter { cursor: self.table.owned_cursor() }
+    pub(crate) fn iter(&self) -> Box<dyn EntryIter> {
+        match &self.table {
+            Table::SkipList(table) => Box::new(MemtableIter { cursor: table.owned_cursor() }),
+            Table::Vector(table) => Box::new(table.iter()),
+        }
     }
 }
 
@@ -81,8 +165,8 @@ pub(crate) fn op(op: BatchOp<'_>) -> Op<'_> {
     }
 }
 
-/// A memtable's cursor as one sorted sequence. It reads memory only, so that no step of it fails.
-pub(crate) struct MemtableIter {
+/// A skip list's cursor as one sorted sequence. It reads memory only, so that no step of it fails.
+struct MemtableIter {
     cursor: OwnedCursor,
 }
 
@@ -142,50 +226,4 @@ impl EntryIter for MemtableIter {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn memtable() -> LoggedMemtable {
-        let memtable = LoggedMemtable::new(1, 1 << 16).unwrap();
-        memtable.table.put(b"b", 1, b"old").unwrap();
-        memtable.table.put(b"b", 3, b"new").unwrap();
-        memtable.table.delete(b"a", 2).unwrap();
-        memtable
-    }
-
-    #[test]
-    fn a_tombstone_is_told_from_an_absent_key() {
-        // Catches a removed key looked for in older tables, where its old value still is.
-        let memtable = memtable();
-        assert_eq!(memtable.get(b"a", 9, <[u8]>::to_vec), Some(None));
-        assert_eq!(memtable.get(b"a", 1, <[u8]>::to_vec), None);
-        assert_eq!(memtable.get(b"b", 2, <[u8]>::to_vec).unwrap().as_deref(), Some(&b"old"[..]));
-        assert_eq!(memtable.get(b"b", 9, <[u8]>::to_vec).unwrap().as_deref(), Some(&b"new"[..]));
-        assert_eq!(memtable.get(b"c", 9, <[u8]>::to_vec), None);
-    }
-
-    #[test]
-    fn the_iterator_yields_all_versions_in_entry_order_both_ways_and_outlives_its_memtable() {
-        // Catches an adapter that mixes up a direction or a seek, and a cursor into freed memory.
-        let mut iter = memtable().iter();
-        let mut seen = Vec::new();
-        iter.seek_to_first().unwrap();
-        while iter.valid() {
-            seen.push((iter.key().to_vec(), iter.seqno(), iter.kind()));
-            iter.next().unwrap();
-        }
-        let expected =
-            [(b"a".to_vec(), 2, Kind::Tombstone), (b"b".to_vec(), 3, Kind::Value), (b"b".to_vec(), 1, Kind::Value)];
-        assert_eq!(seen, expected);
-        iter.seek_to_last().unwrap();
-        for (key, seqno, _) in expected.iter().rev() {
-            assert_eq!((iter.key(), iter.seqno()), (&key[..], *seqno));
-            iter.prev().unwrap();
-        }
-        assert!(!iter.valid());
-        iter.seek(b"b", 2).unwrap();
-        assert_eq!((iter.seqno(), iter.value()), (1, &b"old"[..]));
-        iter.seek_for_prev(b"b", 2).unwrap();
-        assert_eq!((iter.seqno(), iter.value()), (3, &b"new"[..]));
-    }
-}
+mod tests;

@@ -1,0 +1,141 @@
+//! Both kinds of memtable, beside each other.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+const KINDS: [MemtableKind; 2] = [MemtableKind::SkipList, MemtableKind::Vector];
+
+fn memtable(kind: MemtableKind) -> LoggedMemtable {
+    let memtable = LoggedMemtable::new(kind, 1, 1 << 16).unwrap();
+    let ops = [Op::Put { key: b"b", value: b"old" }, Op::Delete { key: b"a" }, Op::Put { key: b"b", value: b"new" }];
+    memtable.table.reserve(&ops).unwrap().apply(1);
+    memtable
+}
+
+#[test]
+fn a_tombstone_is_told_from_an_absent_key() {
+    // Catches a removed key looked for in older tables, where its old value still is.
+    for kind in KINDS {
+        let memtable = memtable(kind);
+        for frozen in [false, true] {
+            assert_eq!(memtable.get(b"a", 9, <[u8]>::to_vec), Some(None));
+            assert_eq!(memtable.get(b"a", 1, <[u8]>::to_vec), None);
+            assert_eq!(memtable.get(b"b", 2, <[u8]>::to_vec).unwrap().as_deref(), Some(&b"old"[..]));
+            assert_eq!(memtable.get(b"b", 9, <[u8]>::to_vec).unwrap().as_deref(), Some(&b"new"[..]));
+            assert_eq!(memtable.get(b"c", 9, <[u8]>::to_vec), None);
+            memtable.table.freeze();
+            assert_eq!(
+                memtable.table.reserve(&[Op::Delete { key: b"a" }]).err(),
+                Some(InsertError::Sealed),
+                "{frozen}"
+            );
+            // The first scan sorts.
+            drop(memtable.iter());
+        }
+    }
+}
+
+#[test]
+fn the_iterator_yields_all_versions_in_entry_order_both_ways_and_outlives_its_memtable() {
+    // Catches an adapter that mixes up a direction or a seek, and a cursor into freed memory.
+    for kind in KINDS {
+        let mut iter = memtable(kind).iter();
+        let mut seen = Vec::new();
+        iter.seek_to_first().unwrap();
+        while iter.valid() {
+            seen.push((iter.key().to_vec(), iter.seqno(), iter.kind()));
+            iter.next().unwrap();
+        }
+        let expected =
+            [(b"a".to_vec(), 2, Kind::Tombstone), (b"b".to_vec(), 3, Kind::Value), (b"b".to_vec(), 1, Kind::Value)];
+        assert_eq!(seen, expected);
+        iter.seek_to_last().unwrap();
+        for (key, seqno, _) in expected.iter().rev() {
+            assert_eq!((iter.key(), iter.seqno()), (&key[..], *seqno));
+            iter.prev().unwrap();
+        }
+        assert!(!iter.valid());
+        iter.seek(b"b", 2).unwrap();
+        assert_eq!((iter.seqno(), iter.value()), (1, &b"old"[..]));
+        iter.seek_for_prev(b"b", 2).unwrap();
+        assert_eq!((iter.seqno(), iter.value()), (3, &b"new"[..]));
+    }
+}
+
+#[test]
+fn a_memtable_is_full_at_its_limit_and_takes_one_batch_of_any_size() {
+    // Catches a memtable that grows for ever, and one that refuses what is larger than itself.
+    let table = VectorTable::new(10_000);
+    let value = vec![1; 4000];
+    let put = [Op::Put { key: b"k", value: &value }];
+    for seqno in [1, 2] {
+        table.reserve(&put).unwrap().apply(seqno);
+    }
+    assert_eq!(table.reserve(&put).unwrap_err(), InsertError::Full);
+    assert!((8000..10_000).contains(&table.memory_usage()));
+    let large = vec![1; 100_000];
+    VectorTable::new(10_000).reserve(&[Op::Put { key: b"k", value: &large }]).unwrap().apply(1);
+}
+
+type Write = (Vec<u8>, Option<Vec<u8>>);
+
+fn write() -> impl Strategy<Value = Write> {
+    (vec(prop::sample::select(&[0u8, b'a', 0xff][..]), 0..3), prop::option::of(vec(any::<u8>(), 0..4)))
+}
+
+/// What a walk of `moves` from a seek shows.
+fn walk(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo, moves: &[bool]) -> Vec<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
+    let mut shown = Vec::new();
+    let mut iter = memtable.iter();
+    for backward in [false, true] {
+        match backward {
+            false => iter.seek(key, seqno).unwrap(),
+            true => iter.seek_for_prev(key, seqno).unwrap(),
+        }
+        for &forward in moves {
+            if iter.valid() {
+                assert_eq!(*iter.value_slice(), *iter.value());
+                shown.push((iter.key().to_vec(), iter.seqno(), iter.kind(), iter.value().to_vec()));
+            }
+            if forward { iter.next().unwrap() } else { iter.prev().unwrap() }
+        }
+    }
+    shown
+}
+
+proptest! {
+    #[test]
+    fn a_vector_reads_as_a_skip_list_does(
+        batches in vec(vec(write(), 1..6), 0..12),
+        reads in vec((write(), 0..40u64, vec(any::<bool>(), 0..12)), 1..8),
+        frozen in any::<bool>(),
+    ) {
+        // Catches a version that is missed or shown too early, an order that differs, and a copy that was not sorted.
+        let [list, vector] = KINDS.map(|kind| LoggedMemtable::new(kind, 1, 1 << 16).unwrap());
+        let mut next = 1;
+        for batch in &batches {
+            let ops: Vec<Op<'_>> = batch.iter().map(|write| super::op(match write {
+                (key, Some(value)) => BatchOp::Insert { key, value },
+                (key, None) => BatchOp::Remove { key },
+            })).collect();
+            for memtable in [&list, &vector] {
+                memtable.table.reserve(&ops).unwrap().apply(next);
+            }
+            next += ops.len() as u64;
+        }
+        if frozen {
+            list.table.freeze();
+            vector.table.freeze();
+        }
+        prop_assert_eq!(list.table.len(), vector.table.len());
+        for ((key, _), seqno, moves) in &reads {
+            prop_assert_eq!(list.get(key, *seqno, <[u8]>::to_vec), vector.get(key, *seqno, <[u8]>::to_vec));
+            prop_assert_eq!(walk(&list, key, *seqno, moves), walk(&vector, key, *seqno, moves));
+            prop_assert_eq!(list.get_many(&[&key[..], b"a"], *seqno), vector.get_many(&[&key[..], b"a"], *seqno));
+            // Again: the first scan may have sorted for good.
+            prop_assert_eq!(list.get(key, *seqno, <[u8]>::to_vec), vector.get(key, *seqno, <[u8]>::to_vec));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A batch as the payload of a frame: as it is, or compressed.
+//!
+//! A compressed payload is the length of the batch (u32) and one Zstandard frame. It is used where it saves 12 % or more,
+//! of batches of 512 bytes and more: below that the frame's own header outweighs what is saved. Memory for the batch is taken
+//! only after the frame's checksum has matched, and at most what the compression can have made of the stored bytes.
+
+use crate::codec::{self, Reader};
+use crate::types::MAX_BATCH_LEN;
+
+/// Batches shorter than this are never compressed, in bytes.
+const MIN_BATCH_LEN: usize = 512;
+/// Fast: writers wait for it.
+const ZSTD_LEVEL: i32 = 1;
+/// The most that Zstandard makes of a byte: 128 KiB come from four at least.
+const ZSTD_EXPANSION: u64 = 1 << 15;
+
+/// What a frame stores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Payload<'a> {
+    /// The batch.
+    Raw(&'a [u8]),
+    /// What [`compress`] made of it.
+    Compressed(&'a [u8]),
+}
+
+impl<'a> Payload<'a> {
+    /// The stored bytes.
+    pub(super) fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Raw(bytes) | Self::Compressed(bytes) => bytes,
+        }
+    }
+}
+
+/// The batch compressed, if that is worth it.
+pub(crate) fn compress(batch: &[u8]) -> Option<Vec<u8>> {
+    if batch.len() < MIN_BATCH_LEN {
+        return None;
+    }
+    let mut out = Vec::new();
+    codec::put_u32(&mut out, u32::try_from(batch.len()).ok()?);
+    // Compression is an economy: a batch that it fails on is stored as it is.
+    out.extend_from_slice(&zstd::bulk::compress(batch, ZSTD_LEVEL).ok()?);
+    (out.len() as u64 * 100 <= batch.len() as u64 * 88).then_some(out)
+}
+
+/// The batch that `stored` was made of. The error says what was expected and found.
+pub(super) fn decompress(stored: &[u8]) -> Result<Vec<u8>, String> {
+    let mut reader = Reader::new(stored);
+    let Some(len) = reader.u32() else {
+        return Err(format!("compressed payload: expected a length, found {} bytes", stored.len()));
+    };
+    let most = (reader.rest().len() as u64 + 1).saturating_mul(ZSTD_EXPANSION).min(MAX_BATCH_LEN as u64);
+    if u64::from(len) > most {
+        return Err(format!("decompressed length: expected at most {most}, found {len}"));
+    }
+    let batch = zstd::bulk::decompress(reader.rest(), len as usize);
+    let batch = batch.map_err(|error| format!("payload does not decompress: {error}"))?;
+    match batch.len() == len as usize {
+        true => Ok(batch),
+        false => Err(format!("decompressed length: expected {len}, found {}", batch.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_is_compressed_from_512_bytes_on_and_where_that_saves_enough() {
+        // Catches frames that grow by being compressed, and short ones that cost more time than they save.
+        assert_eq!(compress(&[7; 511]), None);
+        let compressed = compress(&[7; 512]).expect("worth it");
+        assert!(compressed.len() < 100);
+        assert_eq!(decompress(&compressed).as_deref(), Ok(&[7; 512][..]));
+        let noise: Vec<u8> = (0..512u64).flat_map(|n| codec::checksum(&n.to_le_bytes(), 0).to_le_bytes()).collect();
+        assert_eq!(compress(&noise), None);
+    }
+
+    #[test]
+    fn a_forged_length_is_refused_before_memory_is_taken_for_it() {
+        // Catches an allocation of what a frame says it holds.
+        let mut forged = compress(&[7; 600]).expect("worth it");
+        for (len, what) in [(u32::MAX, "expected at most"), (599, "not decompress"), (601, "expected 601, found 600")] {
+            forged[..4].copy_from_slice(&len.to_le_bytes());
+            let error = decompress(&forged).unwrap_err();
+            assert!(error.contains(what), "{len}: {error}");
+        }
+        assert!(decompress(&[1, 0]).unwrap_err().contains("expected a length"));
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic_the_decompression(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            // Catches an unchecked length or frame.
+            if let Ok(batch) = decompress(&bytes) {
+                prop_assert!(batch.len() <= MAX_BATCH_LEN);
+            }
+        }
+    }
+}

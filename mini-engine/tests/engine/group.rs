@@ -1,0 +1,145 @@
+//! Group commit: writers that wait for each other share the log's writes and syncs.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use mini_engine::{Db, Durability, Error, WriteBatch};
+use tempfile::TempDir;
+
+use crate::hook::{Answer, HookFs, Op, count, files};
+
+const WRITERS: usize = 6;
+
+fn batch(n: usize) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for half in ["a", "b"] {
+        batch.insert(format!("key{n}{half}"), format!("value{n}")).unwrap();
+    }
+    batch
+}
+
+/// Lets `WRITERS` threads write, of which all wait while the first one's write to the log is held. Then writes to the log
+/// from the second one on are answered by `answer`. What the threads got.
+fn contend(db: &Db, fs: &HookFs, durability: Durability, answer: Answer) -> Vec<Result<u64, Error>> {
+    let (release, released) = mpsc::channel::<()>();
+    let (released, writes) = (Mutex::new(released), AtomicUsize::new(0));
+    let (arrived, arrivals) = mpsc::channel();
+    fs.set(move |event| {
+        if !event.is(Op::Write, ".log") {
+            return Answer::Go;
+        }
+        if writes.fetch_add(1, Ordering::SeqCst) > 0 {
+            return answer;
+        }
+        arrived.send(()).unwrap();
+        released.lock().unwrap().recv().unwrap();
+        Answer::Go
+    });
+    fs.take();
+    std::thread::scope(|scope| {
+        let mut writers = vec![scope.spawn(|| db.write(batch(0), durability))];
+        arrivals.recv().unwrap();
+        writers.extend((1..WRITERS).map(|n| scope.spawn(move || db.write(batch(n), durability))));
+        while db.waiting_writers() < WRITERS - 1 {
+            std::thread::yield_now();
+        }
+        release.send(()).unwrap();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn writers_that_wait_share_one_write_and_one_sync() {
+    // Catches a write and a sync for each writer, an outcome that is another writer's, and a batch left in the queue.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let open = || Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+    let db = open();
+    let outcomes = contend(&db, &fs, Durability::Synced, Answer::Go);
+    let events = fs.take();
+    assert_eq!(count(&events, Op::Write, ".log"), 2, "{events:?}");
+    // That of the first writer may come before the second write.
+    assert!((1..=2).contains(&count(&events, Op::Sync, ".log")), "{events:?}");
+    let metrics = db.metrics();
+    assert_eq!((metrics.wal_writes, metrics.writes, db.waiting_writers()), (2, 2 * WRITERS as u64, 0));
+    let mut seqnos: Vec<u64> = outcomes.into_iter().map(Result::unwrap).collect();
+    assert_eq!(seqnos[0], 2);
+    seqnos.sort_unstable();
+    assert!(seqnos.iter().copied().eq((1..=WRITERS as u64).map(|n| 2 * n)), "{seqnos:?}");
+    for _ in 0..2 {
+        assert_eq!(db.iter().map(Result::unwrap).count(), 2 * WRITERS);
+    }
+    drop(db);
+    let db = open();
+    assert_eq!(db.recovery().batches_replayed, WRITERS as u64);
+    for n in 0..WRITERS {
+        assert_eq!(db.get(format!("key{n}b")).unwrap().as_deref(), Some(format!("value{n}").as_bytes()));
+    }
+}
+
+#[test]
+fn rule_7_a_group_that_fails_reaches_each_of_its_writers_and_shows_nothing() {
+    // Catches a follower that waits for ever, one that is told of success, and a refused write that is visible.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+    let outcomes = contend(&db, &fs, Durability::Buffered, Answer::Fail(ErrorKind::Other));
+    assert!(outcomes[0].is_ok());
+    for outcome in &outcomes[1..] {
+        assert!(matches!(outcome, Err(Error::Io { op: "append to", .. })), "{outcome:?}");
+    }
+    assert!(matches!(db.insert("later", ""), Err(Error::ReadOnly { .. })));
+    assert_eq!((db.iter().count(), db.snapshot().seqno(), db.waiting_writers()), (2, 2, 0));
+}
+
+#[test]
+fn a_batch_too_large_for_company_is_written_by_itself() {
+    // Catches a large batch that shares its log, and small ones that are lost behind it.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(8192).immutable_memtables(8).open().unwrap();
+    let done = Arc::new(AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for writer in 0..4usize {
+            let (db, done) = (db.clone(), done.clone());
+            scope.spawn(move || {
+                for n in 0..40usize {
+                    let mut batch = WriteBatch::new();
+                    let len = if n % 8 == writer { 9000 } else { 50 };
+                    batch.insert(format!("{writer} {n}"), vec![n as u8; len]).unwrap();
+                    db.write(batch, Durability::Buffered).unwrap();
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert_eq!((done.load(Ordering::SeqCst), db.snapshot().seqno()), (160, 160));
+    db.close().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!(db.iter().map(Result::unwrap).count(), 160);
+    assert!(db.verify().unwrap().problems.is_empty());
+}
+
+#[test]
+fn log_compression_makes_logs_shorter_and_changes_nothing_else() {
+    // Catches an option without effect, and a reopen with another setting that cannot read the log.
+    let mut lengths = Vec::new();
+    for compress in [false, true] {
+        let dir = TempDir::new().unwrap();
+        let open = |compress: bool| Db::builder(dir.path()).log_compression(compress).open().unwrap();
+        let db = open(compress);
+        for n in 0..50 {
+            db.insert(format!("key{n}"), format!("{n} and ").repeat(200)).unwrap();
+            db.insert(format!("small{n}"), "below the limit").unwrap();
+        }
+        drop(db);
+        let log = dir.path().join(&files(dir.path(), ".log")[0]);
+        let frames = std::fs::read(log).unwrap();
+        lengths.push(frames.iter().rposition(|&byte| byte != 0).unwrap());
+        let db = open(!compress);
+        assert_eq!(db.recovery().operations_replayed, 100);
+        for n in 0..50 {
+            assert_eq!(db.get(format!("key{n}")).unwrap().as_deref(), Some(format!("{n} and ").repeat(200).as_bytes()));
+            assert!(db.contains_key(format!("small{n}")).unwrap());
+        }
+    }
+    assert!(lengths[1] * 4 < lengths[0], "{lengths:?}");
+}
