@@ -6,6 +6,7 @@ mod cache;
 mod codec;
 mod compaction;
 mod db;
+pub mod dump;
 mod error;
 pub mod fs;
 mod iter;
@@ -21,7 +22,7 @@ pub use db::{Builder, Cursor, Db, Iter, RecoveryReport, Snapshot, TornTail, Veri
 pub use error::{Error, Result};
 pub use metrics::{LevelMetrics, Metrics};
 pub use options::{Compaction, Compression, MemtableKind, Options};
-pub use types::{Durability, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice, WriteBatch};
+pub use types::{Durability, Lines, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice, WriteBatch};
 
 /// The README's examples, run as tests.
 #[cfg(doctest)]

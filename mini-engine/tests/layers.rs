@@ -10,7 +10,7 @@ const LAYERS: [&[&str]; 6] = [
     &["fs", "cache", "iter"],
     &["wal", "table"],
     &["manifest", "memtables"],
-    &["compaction"],
+    &["compaction", "dump"],
     &["db"],
 ];
 /// Where modules of the lowest layer may use each other: errors are what all of them return.

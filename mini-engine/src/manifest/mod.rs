@@ -13,6 +13,7 @@
 //! * A new manifest is complete, synced, and named in the directory, before `CURRENT` names it.
 
 mod current;
+mod dump;
 mod edit;
 mod frame;
 mod names;
@@ -32,6 +33,7 @@ use crate::fs::{File, FileSystem};
 use crate::options::Compaction;
 use crate::types::SeqNo;
 
+pub(crate) use dump::dump;
 pub(crate) use names::{ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, LOCK, TAIL_ASIDE, manifest_name};
 pub(crate) use version::{MAX_LEVELS, Place, Run, Version, VersionEdit};
 pub(crate) use work::Work;

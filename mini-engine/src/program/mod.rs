@@ -3,12 +3,14 @@
 //! One command a file. A command returns an `Exit` or a `Failure`; only this file prints failures and picks exit codes, so
 //! that no command can invent its own.
 
+mod bench;
 mod bytes;
 mod checkpoint;
 mod completions;
 mod count;
 mod database;
 mod delete;
+mod dump;
 mod failure;
 mod get;
 mod import;
@@ -69,6 +71,8 @@ enum Command {
     Stats(stats::StatsArgs),
     Verify(verify::VerifyArgs),
     Checkpoint(checkpoint::CheckpointArgs),
+    Dump(dump::DumpArgs),
+    Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -84,6 +88,8 @@ impl Command {
             Self::Stats(args) => stats::run(args),
             Self::Verify(args) => verify::run(args),
             Self::Checkpoint(args) => checkpoint::run(args),
+            Self::Dump(args) => dump::run(args),
+            Self::Bench(args) => bench::run(args),
             Self::Completions(args) => completions::run::<Arguments>(args),
         }
     }

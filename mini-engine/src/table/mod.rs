@@ -9,6 +9,7 @@
 mod ahead;
 mod block;
 mod builder;
+mod dump;
 mod eytzinger;
 mod filter;
 mod format;

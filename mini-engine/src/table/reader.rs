@@ -14,13 +14,13 @@ use super::index::Index;
 use super::iter::{CacheUse, TableIter};
 use super::lookup::{Found, lookup};
 use super::properties::Properties;
-use super::{TableMeta, TableReport, verify};
+use super::{TableMeta, TableReport, dump, verify};
 use crate::cache::BlockCache;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::metrics::Counters;
-use crate::types::{Kind, SeqNo, Slice};
+use crate::types::{Kind, Lines, SeqNo, Slice};
 
 /// An open table file.
 #[derive(Debug)]
@@ -47,7 +47,18 @@ impl Table {
         cache: Arc<BlockCache>,
         counters: Arc<Counters>,
     ) -> Result<Arc<Self>> {
-        let path = dir.join(file_name(number));
+        Self::open_file(fs, &dir.join(file_name(number)), number, cache, counters)
+    }
+
+    /// As [`Table::open`], whatever the file is called now.
+    pub(crate) fn open_file(
+        fs: &dyn FileSystem,
+        path: &Path,
+        number: u64,
+        cache: Arc<BlockCache>,
+        counters: Arc<Counters>,
+    ) -> Result<Arc<Self>> {
+        let path = path.to_path_buf();
         let file = fs.open(&path).map_err(Error::io("open", &path))?;
         let (footer, size) = read_footer(&*file, &path, number)?;
         let place = |handle| Place { path: &path, number, handle };
@@ -186,6 +197,14 @@ impl Table {
     /// The first thing found wrong, as [`Error::Corruption`]; [`Error::Io`].
     pub(crate) fn verify(&self) -> Result<TableReport> {
         verify::verify(self)
+    }
+
+    /// Says what the table holds, block by block.
+    ///
+    /// # Errors
+    /// The first damage, after the lines of all that could be read.
+    pub(crate) fn dump(&self, lines: &mut Lines<'_>) -> Result<()> {
+        dump::dump(self, lines)
     }
 
     pub(super) fn index(&self) -> &Index {

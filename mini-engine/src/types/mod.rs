@@ -4,12 +4,15 @@
 //! by sequence number descending, so that the newest version of a key comes first. [`entry_order`] is that order.
 
 mod batch;
+mod lines;
 mod slice;
 
 use std::cmp::Ordering;
 
 pub(crate) use batch::{BatchOp, BatchOps};
 pub use batch::{MAX_BATCH_LEN, WriteBatch};
+pub use lines::Lines;
+pub(crate) use lines::Shown;
 pub use slice::Slice;
 
 /// A sequence number: the position of a write in the history of one database. Less than 2^56.

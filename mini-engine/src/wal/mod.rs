@@ -6,12 +6,14 @@
 //! logs were synced when it was written: that is what tells a torn tail (never synced) from damage. The layout
 //! is in [`format`]; `docs/src/formats.md` describes it for strangers.
 
+mod dump;
 mod format;
 mod payload;
 mod replay;
 mod window;
 mod writer;
 
+pub(crate) use dump::dump;
 pub(crate) use format::{file_name, parse_file_name};
 pub(crate) use payload::{Payload, compress};
 pub(crate) use replay::{Frame, Tail, keep_torn, newest_sync_record, replay, truncate_torn};

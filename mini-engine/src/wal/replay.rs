@@ -7,6 +7,7 @@
 //!    [`Tail::contradicted_by`].
 //! R3 a rest of zeros is not a tear but space that was not used.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::Position;
@@ -31,6 +32,10 @@ pub(crate) struct Frame<'a> {
     pub(crate) count: u32,
     /// The operations, as [`crate::types::BatchOps`] decodes them.
     pub(crate) payload: &'a [u8],
+    /// Whether they are compressed in the file.
+    pub(crate) is_compressed: bool,
+    /// Everything before this was synced when the frame was written.
+    pub(crate) synced: Position,
 }
 
 /// How a log ended.
@@ -90,13 +95,13 @@ pub(crate) fn replay(
     };
     let mut offset = SEGMENT_HEADER_LEN as u64;
     while let Some((header, payload)) = log.frame_at(identity, offset)? {
-        let FrameHeader { first_seqno, count, is_compressed, .. } = header;
+        let FrameHeader { first_seqno, count, is_compressed, synced, .. } = header;
         let batch = match is_compressed {
             true => Some(decompress(payload).map_err(|what| Error::corruption(path, offset, what))?),
             false => None,
         };
         let payload = batch.as_deref().unwrap_or(payload);
-        visit(Frame { offset, first_seqno, count, payload })?;
+        visit(Frame { offset, first_seqno, count, payload, is_compressed, synced })?;
         offset += header.frame_len();
     }
     if log.is_zero_from(offset)? {
@@ -121,6 +126,24 @@ pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) 
     match log.read_header(number)? {
         Some(identity) => log.newest_sync_record(identity, SEGMENT_HEADER_LEN as u64),
         None => Ok(None),
+    }
+}
+
+/// Calls `visit` with each valid frame of log `number` at or after `from`, past any damage, until it breaks off.
+///
+/// # Errors
+/// As [`newest_sync_record`].
+pub(super) fn frames_behind(
+    fs: &dyn FileSystem,
+    path: &Path,
+    number: u64,
+    from: u64,
+    visit: impl FnMut(u64, &FrameHeader) -> ControlFlow<()>,
+) -> Result<()> {
+    let mut log = LogReader::open(fs, path)?;
+    match log.read_header(number)? {
+        Some(identity) => log.scan(identity, from, visit),
+        None => Ok(()),
     }
 }
 
@@ -216,17 +239,33 @@ impl<'a> LogReader<'a> {
     }
 
     /// The newest sync that valid frames at or after `offset` record, wherever they are.
-    fn newest_sync_record(&mut self, log: Identity, mut offset: u64) -> Result<Option<Position>> {
+    fn newest_sync_record(&mut self, log: Identity, offset: u64) -> Result<Option<Position>> {
         let mut newest = None;
+        self.scan(log, offset, |_, header| {
+            newest = newest.max(Some(header.synced));
+            ControlFlow::Continue(())
+        })?;
+        Ok(newest)
+    }
+
+    /// Looks for valid frames at every place from `offset` on where one could start.
+    fn scan(
+        &mut self,
+        log: Identity,
+        mut offset: u64,
+        mut visit: impl FnMut(u64, &FrameHeader) -> ControlFlow<()>,
+    ) -> Result<()> {
         while offset + (FRAME_HEADER_LEN as u64) <= self.window.file_len() {
             match self.frame_at(log, offset)? {
                 Some((header, _)) => {
-                    newest = newest.max(Some(header.synced));
+                    if visit(offset, &header).is_break() {
+                        return Ok(());
+                    }
                     offset += header.frame_len();
                 }
                 None => offset += ALIGN,
             }
         }
-        Ok(newest)
+        Ok(())
     }
 }

@@ -6,8 +6,20 @@ use serde_json::Value;
 
 use crate::process::{Ran, Room, program, run_with};
 
-const COMMANDS: [&str; 10] =
-    ["import", "get", "put", "delete", "scan", "count", "stats", "verify", "checkpoint", "completions"];
+const COMMANDS: [&str; 12] = [
+    "import",
+    "get",
+    "put",
+    "delete",
+    "scan",
+    "count",
+    "stats",
+    "verify",
+    "checkpoint",
+    "dump",
+    "bench",
+    "completions",
+];
 
 fn run(args: &[&str]) -> Ran {
     let mut program = program();

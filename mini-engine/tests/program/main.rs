@@ -1,6 +1,8 @@
 //! The program as its users meet it: started as a process, judged by stdout, stderr and exit code.
 
+mod bench;
 mod commands;
+mod dump;
 mod import;
 mod process;
 mod recovered;

@@ -1,0 +1,80 @@
+//! Says what a manifest holds, edit by edit.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::version::VersionEdit;
+use super::{edit, frame, read_manifest};
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::types::{Lines, Shown};
+
+/// Writes a line for each edit of manifest `number` and each of its fields, and how the file ends.
+///
+/// # Errors
+/// [`Error::Corruption`] where an edit is damaged, after the lines of those before it; [`Error::UnsupportedVersion`];
+/// [`Error::Io`].
+pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Lines<'_>) -> Result<()> {
+    let bytes = read_manifest(fs, path)?;
+    frame::check_header(path, &bytes, number)?;
+    let mut at = frame::HEADER_LEN;
+    loop {
+        let told = match frame::read(number, &bytes, at) {
+            frame::Found::End => {
+                let _ = lines(format_args!("end at {at}: clean"));
+                return Ok(());
+            }
+            frame::Found::Torn => {
+                let _ = lines(format_args!("torn at {at}: {} bytes that are no edit", bytes.len() - at));
+                return Ok(());
+            }
+            frame::Found::Damaged { later } => {
+                let what =
+                    format!("edit: expected a valid frame, since a later one at offset {later} is valid; found none");
+                return Err(Error::corruption(path, at as u64, what));
+            }
+            frame::Found::Edit { payload, next } => {
+                let edit = edit::decode(payload).map_err(|malformed| malformed.in_file(path, at as u64))?;
+                let told = dump_edit(at, &edit, lines);
+                at = next;
+                told
+            }
+        };
+        if told.is_break() {
+            return Ok(());
+        }
+    }
+}
+
+fn dump_edit(at: usize, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<()> {
+    let VersionEdit { added, removed, log_number, next_file_number, last_seqno, policy, .. } = edit;
+    let shown = |name: &str, number: &Option<u64>| number.map_or(String::new(), |number| format!(", {name} {number}"));
+    lines(format_args!(
+        "edit at {at}: {} tables added, {} removed{}{}{}{}",
+        added.len(),
+        removed.len(),
+        shown("replay from log", log_number),
+        shown("next file number", next_file_number),
+        shown("last seqno in tables", last_seqno),
+        shown("policy", policy)
+    ))?;
+    for (level, number) in removed {
+        lines(format_args!("  removed from level {level}: table {number}"))?;
+    }
+    for (place, table) in added {
+        let run = if place.run == 0 { String::new() } else { format!(", run {}", place.run) };
+        lines(format_args!(
+            "  added to level {}{run}: table {}, {} bytes, {} entries, {} of them tombstones, seqnos {} to {}, keys {} to {}",
+            place.level,
+            table.number,
+            table.size,
+            table.entries,
+            table.tombstones,
+            table.min_seqno,
+            table.max_seqno,
+            Shown(&table.smallest),
+            Shown(&table.largest)
+        ))?;
+    }
+    ControlFlow::Continue(())
+}

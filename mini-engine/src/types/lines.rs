@@ -1,0 +1,38 @@
+//! Text about files, line by line, to whoever asked for it.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+/// Takes lines, until it breaks off: then nothing more is wanted.
+pub type Lines<'a> = dyn FnMut(fmt::Arguments<'_>) -> ControlFlow<()> + 'a;
+
+/// Bytes of a key or value that are shown.
+const SHOWN: usize = 80;
+
+/// A key or value as text: quoted, what is not printable escaped, long ones cut with their length.
+pub(crate) struct Shown<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(bytes) = self;
+        match bytes.split_at_checked(SHOWN) {
+            Some((head, rest)) if !rest.is_empty() => {
+                write!(f, "\"{}\".. ({} bytes)", head.escape_ascii(), bytes.len())
+            }
+            _ => write!(f, "\"{}\"", bytes.escape_ascii()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_escaped_and_cut_with_their_length() {
+        // Catches a key with a line break that looks like two, and a value of a gigabyte in one line.
+        assert_eq!(Shown(b"a\nb\xff").to_string(), "\"a\\nb\\xff\"");
+        assert_eq!(Shown(&[b'x'; SHOWN]).to_string(), format!("\"{}\"", "x".repeat(SHOWN)));
+        assert_eq!(Shown(&[b'x'; 81]).to_string(), format!("\"{}\".. (81 bytes)", "x".repeat(SHOWN)));
+    }
+}

@@ -1,0 +1,67 @@
+//! Says what a log holds, frame by frame, whole ones behind a tear too.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::replay::{self, Frame, Tail};
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::types::{BatchOp, BatchOps, Lines, Shown};
+
+/// Writes a line for each frame and each operation of log `number`, and how it ends.
+///
+/// # Errors
+/// As of [`super::replay`]: damage comes after the lines of the frames before it.
+pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Lines<'_>) -> Result<()> {
+    let mut broke_off = false;
+    let visited = replay::replay(fs, path, number, |frame| {
+        broke_off = dump_frame(path, frame, lines)?.is_break();
+        // Any error ends the replay; this one is not told.
+        if broke_off { Err(Error::Closed) } else { Ok(()) }
+    });
+    if broke_off {
+        return Ok(());
+    }
+    let stop = match visited? {
+        Tail::Clean { end } => {
+            // Nobody is left to tell if this line is one too many.
+            let _ = lines(format_args!("end at {end}: clean"));
+            return Ok(());
+        }
+        Tail::Torn { offset, dropped_bytes } => {
+            let what = "bytes that are no frame: a crash left them, unless a later log says otherwise";
+            if lines(format_args!("torn at {offset}: {dropped_bytes} {what}")).is_break() {
+                return Ok(());
+            }
+            offset
+        }
+    };
+    replay::frames_behind(fs, path, number, stop, |offset, header| {
+        let (first, count) = (header.first_seqno, header.count);
+        lines(format_args!("whole frame behind the tear at {offset}: {count} operations from seqno {first}"))
+    })
+}
+
+fn dump_frame(path: &Path, frame: Frame<'_>, lines: &mut Lines<'_>) -> Result<ControlFlow<()>> {
+    let Frame { offset, first_seqno, count, payload, synced, .. } = frame;
+    let compressed = if frame.is_compressed { ", compressed" } else { "" };
+    let head = lines(format_args!(
+        "frame at {offset}: {count} operations from seqno {first_seqno}, {} bytes{compressed}, logs synced up to {} of log {}",
+        payload.len(),
+        synced.offset,
+        synced.log
+    ));
+    if head.is_break() {
+        return Ok(head);
+    }
+    for (op, seqno) in BatchOps::new(payload).zip(first_seqno..) {
+        let told = match op.map_err(|malformed| malformed.in_file(path, offset))? {
+            BatchOp::Insert { key, value } => lines(format_args!("  {seqno} {} = {}", Shown(key), Shown(value))),
+            BatchOp::Remove { key } => lines(format_args!("  {seqno} {} removed", Shown(key))),
+        };
+        if told.is_break() {
+            return Ok(told);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}

@@ -1,0 +1,124 @@
+//! `dump`: what single files hold, and what is wrong with them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use mini_engine::{Db, Durability, WriteBatch};
+
+use crate::process::{Ran, Room, names, program};
+
+fn dump(kind: &str, file: &Path) -> Ran {
+    program().args(["dump", kind]).arg(file).stdin(Stdio::null()).output().expect("run").into()
+}
+
+fn file(room: &Room, end: &str) -> PathBuf {
+    let name = names(&room.database()).into_iter().rfind(|name| name.to_string_lossy().contains(end)).expect("a file");
+    room.database().join(name)
+}
+
+/// A database with two batches in a table, and two more in a log.
+fn filled() -> Room {
+    let room = Room::new();
+    let db = Db::builder(room.database()).log_compression(true).open().expect("open");
+    let write = |key: &str, value: &str| {
+        let mut batch = WriteBatch::new();
+        batch.insert(key, value).expect("short");
+        batch.remove("gone").expect("short");
+        db.write(batch, Durability::Synced).expect("write");
+    };
+    write("apple", "red");
+    write("plum\n", "blue");
+    db.flush().expect("flush");
+    write("cherry", "dark");
+    write("long", &"value ".repeat(200));
+    drop(db);
+    room
+}
+
+#[test]
+fn a_log_is_dumped_frame_by_frame() {
+    // Catches an operation left out, a wrong number, and a compressed batch shown as it is stored.
+    let room = filled();
+    let text = dump("wal", &file(&room, ".log")).text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 7, "{text}");
+    assert!(lines[0].starts_with("frame at 40: 2 operations from seqno 5, "), "{text}");
+    assert_eq!(lines[1..3], ["  5 \"cherry\" = \"dark\"", "  6 \"gone\" removed"]);
+    assert!(lines[3].contains("2 operations from seqno 7, ") && lines[3].contains(", compressed"), "{text}");
+    assert!(lines[4].starts_with("  7 \"long\" = \"value value") && lines[4].ends_with("\".. (1200 bytes)"), "{text}");
+    assert!(lines[6].starts_with("end at ") && lines[6].ends_with(": clean"), "{text}");
+}
+
+#[test]
+fn a_table_is_dumped_block_by_block_and_a_manifest_edit_by_edit() {
+    // Catches an entry left out, and a line break in a key that looks like another line.
+    let room = filled();
+    let text = dump("table", &file(&room, ".sst")).text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].contains(" 1 data blocks, 3 entries of 3 keys, 1 of them tombstones, seqnos 1 to 4"), "{text}");
+    assert!(lines[1].starts_with("data block 0 at 0: "), "{text}");
+    assert_eq!(lines[2..], ["  \"apple\" at 1 = \"red\"", "  \"gone\" at 4 removed", "  \"plum\\n\" at 3 = \"blue\""]);
+
+    let text = dump("manifest", &file(&room, "MANIFEST")).text();
+    assert!(text.starts_with("edit at 32: 0 tables added, 0 removed, replay from log "), "{text}");
+    let added = text.lines().find(|line| line.contains("added to level 0: table ")).expect("the flush");
+    assert!(
+        added.contains(" 3 entries, 1 of them tombstones") && added.ends_with("keys \"apple\" to \"plum\\n\""),
+        "{text}"
+    );
+    assert!(text.lines().last().is_some_and(|line| line.ends_with(": clean")), "{text}");
+}
+
+#[test]
+fn damage_is_told_with_its_offset_after_what_can_be_read() {
+    // Catches a dump that stops being one where it is needed, and exit code 0 for a damaged file.
+    let room = filled();
+    let cases = [("wal", ".log", 41), ("table", ".sst", 3), ("manifest", "MANIFEST", 40), ("manifest", "MANIFEST", 3)];
+    for (kind, end, at) in cases {
+        let path = file(&room, end);
+        let good = fs::read(&path).expect("read");
+        let mut bytes = good.clone();
+        bytes[at] ^= 4;
+        fs::write(&path, bytes).expect("write");
+        let ran = dump(kind, &path);
+        assert_eq!(ran.code, Some(3), "{kind}: {ran:?}");
+        assert!(ran.stderr.contains(&path.display().to_string()) && ran.stderr.contains("at offset "), "{ran:?}");
+        if kind == "table" {
+            let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+            assert!(text.contains("data block 0 is damaged: ") && text.starts_with("table "), "{text}");
+        }
+        fs::write(&path, good).expect("write");
+    }
+    // A tear is what a crash leaves: told, and no error. Whole frames behind it are told too.
+    let path = file(&room, ".log");
+    let good = fs::read(&path).expect("read");
+    let torn = room.path("000012.log");
+    fs::copy(&path, &torn).expect("copy");
+    let ran = dump("wal", &torn);
+    assert_eq!(ran.code, Some(3), "another number: {ran:?}");
+    let end = good.iter().rposition(|&byte| byte != 0).expect("frames");
+    fs::write(&path, &good[..end - 8]).expect("cut");
+    let text = dump("wal", &path).text();
+    assert!(text.contains("\ntorn at ") && text.contains("\"cherry\""), "{text}");
+}
+
+#[test]
+fn a_file_put_aside_is_dumped_and_other_names_are_refused() {
+    // Catches a dump that cannot look at what recovery has set aside, where it is needed most.
+    let room = filled();
+    let aside = room.path("000007.log.aside");
+    let log = file(&room, ".log");
+    let number = log.file_name().expect("a name").to_str().expect("text").to_owned();
+    let aside = aside.with_file_name(format!("{number}.aside"));
+    fs::copy(&log, &aside).expect("copy");
+    assert!(dump("wal", &aside).text().contains("\"cherry\""));
+    for (kind, path) in
+        [("wal", room.path("log")), ("table", log.clone()), ("manifest", room.database().join("CURRENT"))]
+    {
+        let said = dump(kind, &path).refusal(2);
+        assert!(said.contains("expected a name like") && said.contains(&path.display().to_string()), "{said}");
+    }
+    assert!(dump("wal", &room.path("000001.log")).refusal(4).contains("000001.log"));
+    assert!(dump("logs", &log).refusal(2).contains("logs"));
+}
