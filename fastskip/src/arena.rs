@@ -25,11 +25,8 @@ use crate::stats::Counts;
 use crate::storage::{MAX_WORDS, Storage, WORD};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, ord};
 use crate::trail::Trail;
+use crate::tuning::{MAX_CHUNK, MIN_CHUNK};
 
-/// Nothing smaller is worth a chunk: 256 bytes.
-const MIN_CHUNK: u64 = 32;
-/// Growing further would only leave more idle: 2 MiB.
-const MAX_CHUNK: u64 = (2 << 20) / WORD as u64;
 /// What a table without a limit reserves. A table may grow into it; thousands of tables still fit in 47 bits.
 /// Windows charges a mapping when it is made, not when it is touched.
 const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
@@ -136,6 +133,7 @@ impl Arena {
         };
         let shards = (0..layout.shards).map(|_| CachePadded::default()).collect();
         let frontier = CachePadded::new(AtomicU64::new(first));
+        storage.close(0, layout.head_words);
         Ok(Self { storage, layout, first, limit, capacity, frontier, shards, closed: AtomicBool::new(false) })
     }
 
@@ -266,7 +264,9 @@ impl Arena {
         // the mark in its shard not yet, so that idle words would count as used.
         let grown = self.frontier.fetch_update(ord("arena.frontier", Ordering::Release), Ordering::Relaxed, &end);
         let begin = grown.ok()?;
-        Some(Chunk { next: begin as u32, end: end(begin)? as u32 })
+        let piece = Chunk { next: begin as u32, end: end(begin)? as u32 };
+        self.storage.close(piece.next, piece.room());
+        Some(piece)
     }
 
     /// Whether a limit was reached: then nothing more is to be stored.

@@ -14,6 +14,7 @@ use crate::search::{Schema, Target};
 use crate::stats::Stats;
 use crate::sync::Arc;
 use crate::thread;
+use crate::tuning::SPARE_LEVELS;
 use crate::versions::{AllVersions, Versioned, Versions};
 use crate::walk::Span;
 
@@ -189,10 +190,6 @@ impl Memtable {
         FrozenVersions { memtable: self.clone() }
     }
 }
-
-/// Levels that a reservation has room for beyond those that coins alone would raise its nodes to: nodes are raised by the
-/// gaps they come to stand in (see `height.rs`), which are not known yet.
-const SPARE_LEVELS: u32 = 6;
 
 /// What of a reservation is not used yet.
 #[derive(Debug)]

@@ -13,7 +13,7 @@
 
 use crate::height::MAX_HEIGHT;
 use crate::key::Piece;
-use crate::storage::{Storage, WORD};
+use crate::storage::{GAP_WORDS, Storage, WORD};
 use crate::sync::{AtomicU64, Ordering, ord};
 
 /// The longest key: 64 KiB - 1.
@@ -82,9 +82,14 @@ impl Draft<'_> {
     /// Words of the node with a tower of `height`, and with `meta` words between links and bytes.
     #[inline]
     pub(crate) fn words(&self, height: usize, meta: usize) -> u32 {
+        (height + meta + self.bytes().div_ceil(WORD) + GAP_WORDS) as u32
+    }
+
+    /// Bytes behind links and meta words.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
         let lengths = varint_len(self.key.len() as u32) + varint_len(self.value_head());
-        let bytes = lengths + self.key.len() + self.value.len();
-        (height + meta + bytes.div_ceil(WORD)) as u32
+        lengths + self.key.len() + self.value.len()
     }
 
     /// Writes the bytes of the node at `off`.
@@ -268,7 +273,7 @@ mod tests {
                         // SAFETY: written just above, by this thread.
                         assert_eq!(unsafe { node.entry(meta) }, (draft.key, draft.value, kind));
                         let lengths = varint_len(key as u32) + varint_len((value as u32) << 1);
-                        let words = 1 + meta + (lengths + key + value).div_ceil(8);
+                        let words = 1 + meta + (lengths + key + value).div_ceil(8) + GAP_WORDS;
                         assert_eq!(draft.words(1, meta) as usize, words);
                     }
                 }

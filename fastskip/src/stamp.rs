@@ -12,6 +12,7 @@
 //! `fetch_add(0)`. Both are read-modify-writes of one word, hence totally ordered. If a stamp t <= s, its reading comes
 //! before the snapshot's step, which therefore acquires the link or mark that preceded it: the snapshot finds the node
 //! from its first look on. If a snapshot meets no stamp, the one it sets is > s. Either way the answer is settled.
+//! Who saw an entry acquired its stamp, and with it that the clock was read; so a snapshot it takes then is >= that stamp.
 
 use crate::search::{NodeRef, Schema};
 use crate::sync::{AtomicU64, Ordering, ord};
@@ -52,15 +53,16 @@ impl Clock {
 
     /// A stamp for what the caller has linked or marked, or seen linked or marked.
     fn read(&self) -> u64 {
-        // ORDERING(clock.read): AcqRel; pairs with `clock.snapshot`. Weaker Release: the snapshot's first look could miss
-        // the link. Weaker Acquire: a later snapshot's stamp could be handed to a node seen before it (loom `snapshot`).
-        self.0.fetch_add(0, ord("clock.read", Ordering::AcqRel))
+        // ORDERING(clock.read): Release; pairs with `clock.snapshot`. Weaker: a snapshot that comes later in the clock's
+        // order could miss the link or mark that led here (loom `snapshot`). It need not acquire: whoever relies on the
+        // stamp acquires it from `stamp.set`, and so is behind this step in the clock's order.
+        self.0.fetch_add(0, ord("clock.read", Ordering::Release))
     }
 
     /// The stamp up to which a snapshot that begins now sees.
     pub(crate) fn snapshot(&self) -> u64 {
-        // ORDERING(clock.snapshot): AcqRel; pairs with `clock.read`, see there.
-        self.0.fetch_add(1, ord("clock.snapshot", Ordering::AcqRel))
+        // ORDERING(clock.snapshot): Acquire; pairs with `clock.read`, see there.
+        self.0.fetch_add(1, ord("clock.snapshot", Ordering::Acquire))
     }
 
     /// Sets `word` from `unset` to a stamp, unless somebody did; returns the stamp.
@@ -73,9 +75,14 @@ impl Clock {
 
     fn stamp(&self, word: &AtomicU64, unset: u64) -> u64 {
         let now = self.read();
-        // ORDERING(stamp.set): AcqRel; pairs with `stamp.read` and itself.
-        let set =
-            word.compare_exchange(unset, now, ord("stamp.set", Ordering::AcqRel), ord("stamp.read", Ordering::Acquire));
+        // ORDERING(stamp.set): Release; pairs with `stamp.read`. Weaker: who saw the entry could take a snapshot that lies
+        // before its stamp in the clock's order (axioms `seen_entry`). What it replaces was acquired by the look before.
+        let set = word.compare_exchange(
+            unset,
+            now,
+            ord("stamp.set", Ordering::Release),
+            ord("stamp.read", Ordering::Acquire),
+        );
         set.map_or_else(|stamp| stamp, |_| now)
     }
 

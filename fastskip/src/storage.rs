@@ -8,6 +8,8 @@ use std::io;
 
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
+pub(crate) use crate::poison::GAP_WORDS;
+use crate::poison::{allow, forbid};
 use crate::sync::AtomicU64;
 
 /// Bytes in a word, the unit of every offset.
@@ -89,6 +91,18 @@ impl Storage {
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         let _ = off;
+    }
+
+    /// Forbids any use of the `words` from word `off` on, until they are [opened](Self::open). Only sanitizers notice.
+    #[inline(always)]
+    pub(crate) fn close(&self, off: u32, words: u32) {
+        forbid(self.map.as_ptr().wrapping_add(off as usize * WORD), words as usize * WORD);
+    }
+
+    /// Allows the use of the `len` bytes from word `off` on. Only sanitizers notice.
+    #[inline(always)]
+    pub(crate) fn open(&self, off: u32, len: usize) {
+        allow(self.map.as_ptr().wrapping_add(off as usize * WORD), len);
     }
 
     /// Copies `bytes` to `at` bytes past word `off`.

@@ -7,21 +7,18 @@ use crate::bounds::KeyBounds;
 use crate::list::{List, Reach, Stretch};
 use crate::node::{HEAD, NIL};
 use crate::search::{NodeRef, Schema, Target};
+use crate::tuning::{LONG_WALK, STEADY_WALK};
 
 /// Sorts before every version of its key.
 const NEWEST: u64 = u64::MAX;
 /// Sorts behind, or is, the last version of its key.
 const OLDEST: u64 = 0;
 
-/// Steps after which a walk is worth looking ahead for, and those after which it is a long one.
-const STEADY: u32 = 8;
-const LONG: u32 = 100;
-
 /// A position: on a node, or nowhere. Belongs to the list it was first moved in.
 #[derive(Debug, Clone)]
 pub(crate) struct Walker {
     at: u32,
-    /// Steps since the walk began, as far as [`LONG`].
+    /// Steps since the walk began, as far as [`LONG_WALK`].
     steps: u32,
     /// Nodes right before `at`, if it goes back; right behind it, if it goes on by [`advance`](Self::advance).
     stretch: Stretch,
@@ -46,15 +43,15 @@ impl Walker {
     /// How far to look ahead.
     fn reach(&self) -> Reach {
         match self.steps {
-            ..STEADY => Reach::Near,
-            STEADY..LONG => Reach::Mid,
-            LONG.. => Reach::Far,
+            ..STEADY_WALK => Reach::Near,
+            STEADY_WALK..LONG_WALK => Reach::Mid,
+            LONG_WALK.. => Reach::Far,
         }
     }
 
     fn step_back(&mut self) {
         self.at = self.stretch.pop_back().unwrap_or(NIL);
-        self.steps = (self.steps + 1).min(LONG);
+        self.steps = (self.steps + 1).min(LONG_WALK);
     }
 
     pub(crate) fn seek_to_first<S: Schema>(&mut self, list: &List<S>) {
@@ -114,7 +111,7 @@ impl Walker {
             Some(next) => next,
             None => self.fetch(list),
         };
-        self.steps = (self.steps + 1).min(LONG);
+        self.steps = (self.steps + 1).min(LONG_WALK);
     }
 
     /// The next node, where none is left of the stretch.

@@ -142,7 +142,8 @@ fn of_threads_that_insert_one_key_exactly_one_wins() {
                 let (list, barrier) = (&list, &barrier);
                 move || {
                     barrier.wait();
-                    let (seen, stored) = list.get_or_insert(b"key", Vec::leak(value(0, worker)));
+                    let own = value(0, worker);
+                    let (seen, stored) = list.get_or_insert(b"key", &own);
                     assert_eq!(generation(0, seen) == worker, stored);
                     stored.then_some(worker)
                 }
@@ -168,6 +169,7 @@ fn of_threads_that_delete_one_key_exactly_one_succeeds() {
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert_eq!((deleted, list.len(), list.stats().tombstones), (2000, 0, 2000));
+    list.validate();
 }
 
 /// Catches a limit on a memtable that a batch passes by more than its last entry, or a refused batch that leaves a part.
@@ -253,6 +255,7 @@ fn what_was_seen_is_in_every_later_snapshot() {
             }
         });
     });
+    list.validate();
 }
 
 /// Catches tables that reserve so much address space each that thousands do not fit.
@@ -263,6 +266,7 @@ fn thousands_of_tables_can_be_open_at_once() {
         table.put(&key(i), 1, b"v").unwrap();
     }
     assert!(tables.iter().all(|table| table.len() == 1));
+    tables.iter().for_each(Memtable::validate);
 }
 
 /// Catches an owned cursor that does not keep its table alive, or cannot leave its thread.
@@ -270,6 +274,7 @@ fn thousands_of_tables_can_be_open_at_once() {
 fn an_owned_cursor_outlives_every_handle_and_moves_between_threads() {
     let memtable = Memtable::new();
     (0..1000).for_each(|k| memtable.put(&key(k), k, &value(k, k)).unwrap());
+    memtable.validate();
     let mut cursor = memtable.owned_cursor();
     drop(memtable);
     let sum = thread::spawn(move || {

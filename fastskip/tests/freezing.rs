@@ -147,5 +147,6 @@ fn frozen_table_holds_exactly_the_acknowledged_deletes() {
             assert_eq!(dead, acknowledged);
             assert_eq!(list.iter().filter(|entry| entry.is_tombstone).count(), dead);
         });
+        list.validate();
     }
 }

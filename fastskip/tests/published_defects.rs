@@ -335,6 +335,7 @@ fn len_never_wraps() {
         }
     });
     assert_eq!((list.len(), list.is_empty()), (0, true));
+    list.validate();
 }
 
 /// Catches memory that grows from one empty seal to the next.

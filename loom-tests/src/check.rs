@@ -35,7 +35,7 @@ pub trait Program: 'static {
 pub struct Depth {
     /// The bound for two threads; `None` explores all.
     pub two: Option<usize>,
-    /// The bound for more.
+    /// The bound for more threads, likewise.
     pub more: Option<usize>,
 }
 
@@ -43,8 +43,8 @@ impl Depth {
     /// Every execution.
     pub const ALL: Self = Self { two: None, more: None };
     /// What a machine can do for each commit.
-    pub const COMMIT: Self = Self { two: None, more: Some(2) };
-    /// What takes some minutes.
+    pub const COMMIT: Self = Self { two: Some(3), more: Some(2) };
+    /// What takes the better part of an hour.
     pub const CAMPAIGN: Self = Self { two: None, more: Some(3) };
 }
 

@@ -1,8 +1,9 @@
 //! Models of `fastskip`: its production sources, compiled against loom's atomics and a storage that checks its rules.
 //!
-//! The algorithm names only `crate::sync`, `crate::storage` and `crate::thread`; those three are this crate's own, and so is
-//! `height`, which decides how tall a node's tower is. Every other module below is the file that ships. `models` holds the concurrent programs, `check` runs them,
-//! `weaken` makes one ordering weaker, `sources` knows them all. How to run all of it, and what was seen:
+//! The algorithm names only `crate::sync`, `crate::storage` and `crate::thread`; those three are this crate's own, and so are
+//! `height`, which decides how tall a node's tower is, and `tuning`, which decides how much is done at once. Every other
+//! module below is the file that ships. `models` holds the concurrent programs, `check` runs them, `weaken` makes one
+//! ordering weaker, `sources` knows them all, `mutants` says which model notices. How to run all of it, and what was seen:
 //! `docs/src/verification.md`.
 
 #[path = "../../fastskip/src/arena.rs"]
@@ -55,10 +56,12 @@ mod walk;
 pub mod check;
 mod height;
 pub mod models;
+pub mod mutants;
 pub mod sources;
 mod storage;
 mod sync;
 mod thread;
+mod tuning;
 pub mod weaken;
 
 pub use bounds::{KeyBounds, OwnedBounds};

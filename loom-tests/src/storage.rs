@@ -1,7 +1,7 @@
 //! The arena's bytes in a model: the interface of `fastskip/src/storage.rs`, with its rules checked.
 //!
 //! The bytes lie in one arena as in the shipped storage, so offsets mean the same. Each word has a shadow, made when
-//! the word is first used: a loom atomic, or a loom cell beside the bytes. It panics when a word is used both ways,
+//! the word is first used: a model's atomic, or a cell beside the bytes that watches who reads. It panics when a word is used both ways,
 //! when a byte is written twice (two nodes overlap, or a frozen byte changes), and when bytes are read that were never
 //! written. A read that does not happen after the write is found by the cell.
 
@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use std::io;
 use std::sync::OnceLock;
 
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, Watch};
 
 /// Bytes in a word, the unit of every offset.
 pub(crate) const WORD: usize = 8;
@@ -24,11 +24,14 @@ pub(crate) const MAX_WORDS: u64 = 1 << 32;
 /// for as little as it can do with. No model fills it, and each execution pays for its shadows.
 const GRANTED: usize = 4 << 10;
 
+/// As in the shipped storage: nodes need no gaps between them.
+pub(crate) const GAP_WORDS: usize = 0;
+
 /// What a word is used as.
 enum Shadow {
     Atomic(AtomicU64),
     /// The cell knows who may read. The bits say which of the bytes were written; they are no part of the model.
-    Bytes(loom::cell::UnsafeCell<()>, AtomicU8),
+    Bytes(Watch<()>, AtomicU8),
 }
 
 /// A range of memory that watches its use.
@@ -37,8 +40,8 @@ pub(crate) struct Storage {
     shadows: Box<[OnceLock<Box<Shadow>>]>,
 }
 
-// SAFETY: loom runs the threads of a model on one thread of the system and switches only inside its own operations,
-// none of which lies between a check and the access to `bytes` that it is for.
+// SAFETY: loom, and shuttle too, runs the threads of a model on one thread of the system and switches only inside its own
+// operations, none of which lies between a check and the access to `bytes` that it is for.
 unsafe impl Sync for Storage {}
 
 impl fmt::Debug for Storage {
@@ -85,6 +88,12 @@ impl Storage {
     /// Does nothing: caches are no part of the model.
     pub(crate) fn prefetch(&self, _: u32) {}
 
+    /// Does nothing: what a word is used for is watched without being told.
+    pub(crate) fn close(&self, _: u32, _: u32) {}
+
+    /// Does nothing, likewise.
+    pub(crate) fn open(&self, _: u32, _: usize) {}
+
     /// Copies `bytes` to `at` bytes past word `off`.
     ///
     /// # Safety
@@ -123,7 +132,7 @@ impl Storage {
     }
 
     /// Shows `look` each word of `range`, with a bit set for each of its bytes that lies in the range.
-    fn each_word(&self, range: &Range<usize>, look: impl Fn(&loom::cell::UnsafeCell<()>, &AtomicU8, u8)) {
+    fn each_word(&self, range: &Range<usize>, look: impl Fn(&Watch<()>, &AtomicU8, u8)) {
         for word in range.start / WORD..range.end.div_ceil(WORD) {
             let inside = (0..WORD).filter(|byte| range.contains(&(word * WORD + byte)));
             let mask = inside.fold(0, |mask, byte| mask | 1 << byte);
@@ -134,8 +143,8 @@ impl Storage {
         }
     }
 
-    fn bytes_of(&self, word: usize) -> (&loom::cell::UnsafeCell<()>, &AtomicU8) {
-        let fresh = || Box::new(Shadow::Bytes(loom::cell::UnsafeCell::new(()), AtomicU8::new(0)));
+    fn bytes_of(&self, word: usize) -> (&Watch<()>, &AtomicU8) {
+        let fresh = || Box::new(Shadow::Bytes(Watch::new(()), AtomicU8::new(0)));
         match &**self.shadows[word].get_or_init(fresh) {
             Shadow::Bytes(cell, written) => (cell, written),
             Shadow::Atomic(_) => panic!("word {word} is an atomic and is used as bytes"),

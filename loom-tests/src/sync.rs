@@ -9,3 +9,6 @@ pub(crate) use loom::sync::{Condvar, Mutex};
 pub(crate) use std::sync::{Arc, PoisonError};
 
 pub(crate) use crate::weaken::ord;
+
+/// Watches who reads and who writes what stands beside it.
+pub(crate) type Watch<T> = loom::cell::UnsafeCell<T>;

@@ -57,6 +57,7 @@ models! {
     freeze_waits_for_an_open_reservation_i7
     freeze_waits_for_a_dropped_reservation_i7
     two_freezes_wait_for_an_open_reservation_i7
+    freeze_waits_for_a_group_i7
     refused_writer_sees_what_led_to_the_freeze_i7
     who_sees_the_freeze_sees_what_led_to_it_i7
     first_chunk_is_fetched_once_i6
@@ -70,4 +71,20 @@ models! {
     figures_never_show_more_idle_than_reserved_i6
     chunk_that_is_put_back_was_reserved_i6
     idle_chunk_is_no_pressure_i6
+    lone_writers_follow_one_trail_i1
+    lone_writers_follow_one_trail_of_towers_i1
+    trail_lacks_what_another_shard_links_i1
+    trail_lacks_towers_that_another_shard_links_i1
+    lone_writers_lose_no_count_i6
+    room_that_is_given_back_is_handed_out_once_i6
+    room_that_is_given_back_at_the_end_of_a_chunk_is_handed_out_once_i6
+    groups_that_alternate_keep_order_i1
+    groups_of_towers_that_alternate_keep_order_i1
+    same_keys_of_two_groups_have_one_winner_each_i3
+    interleaved_lookups_see_whole_entries_i4
+    batch_is_seen_whole_or_not_at_all_i5
+    group_is_seen_whole_or_not_at_all_i5
+    walk_over_stretches_misses_nothing_i1
+    walk_back_over_stretches_misses_nothing_i1
+    walk_from_both_ends_misses_nothing_i1
 }

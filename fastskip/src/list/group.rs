@@ -1,10 +1,10 @@
 //! Places for a group of nodes, all searched for at once.
 
 use super::List;
-use super::search::LANES;
 use super::splice::Splice;
 use crate::node::NIL;
 use crate::search::{Schema, Target};
+use crate::tuning::LANES;
 
 /// The most nodes of a group. What one of them links, those searched with it have not seen: they find it as they find
 /// what other threads linked meanwhile.

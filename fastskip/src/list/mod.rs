@@ -33,7 +33,7 @@ use crate::config::Config;
 use crate::height::{MAX_HEIGHT, mix};
 use crate::node::{HEAD, HEAD_WORDS, Link, NIL, Node};
 use crate::search::{NodeRef, Schema};
-use crate::storage::Storage;
+use crate::storage::{Storage, WORD};
 use crate::sync::{AtomicBool, AtomicU32, Condvar, Mutex, Ordering, PoisonError};
 
 pub(crate) use pass::{Fresh, Outcome, Pass, Room};
@@ -83,6 +83,8 @@ impl<S: Schema> List<S> {
     }
 
     fn write_head(&self) {
+        // The words of its links; the one before them is where NIL points.
+        self.storage().open(NIL + 1, MAX_HEIGHT * WORD);
         for level in 0..MAX_HEIGHT {
             // SAFETY: the head has a link at every level.
             unsafe { self.head().link(level) }.store(Link::END.pack(), Ordering::Relaxed);
@@ -91,8 +93,8 @@ impl<S: Schema> List<S> {
 
     /// Forgets every entry and opens the list again.
     pub(crate) fn reset(&mut self) {
-        self.write_head();
         self.arena.reset();
+        self.write_head();
         self.levels = AtomicU32::new(1);
         self.budget = Budget::new(self.config.max_entries);
         self.pressed = AtomicBool::new(false);

@@ -9,6 +9,7 @@ use crate::height::{MAX_HEIGHT, coins};
 use crate::node::{Draft, Kind, NIL, Node};
 use crate::search::Schema;
 use crate::stats::Totals;
+use crate::storage::WORD;
 use crate::sync::{Ordering, PoisonError};
 use crate::trail::Trail;
 
@@ -210,6 +211,7 @@ impl<'a, S: Schema> Pass<'a, S> {
     unsafe fn write(&self, draft: &Draft<'_>, start: u32, height: usize) -> u32 {
         let storage = &self.list.arena.storage;
         let off = start + height as u32 - 1;
+        storage.open(start, (height + S::META_WORDS) * WORD + draft.bytes());
         // SAFETY: the piece is ours, and its tower begins at `start`.
         unsafe { draft.write(storage, off, S::META_WORDS) };
         for (index, word) in S::meta(draft.version).as_ref().iter().enumerate() {

@@ -5,13 +5,8 @@ use super::splice::{Splice, Step};
 use crate::height::MAX_HEIGHT;
 use crate::node::{Link, Node};
 use crate::search::{Finger, Look, Schema, Stop, Target};
-use crate::storage::WORD;
 use crate::sync::Ordering;
-
-/// Searches in flight at once: about as many cache misses as a core can have.
-pub(super) const LANES: usize = 16;
-/// A table of so many words leaves the second-level cache: 2 MiB.
-const LARGE: u64 = (2 << 20) / WORD as u64;
+use crate::tuning::{LANES, LARGE_WORDS};
 
 /// One of several searches in flight. It stops wherever it would miss the cache, and asks for the line instead.
 struct Lane<'a, 'k, S> {
@@ -158,7 +153,7 @@ impl<S: Schema> List<S> {
 
     /// Whether searches miss the cache so often that doing many at once pays.
     pub(super) fn is_large(&self) -> bool {
-        self.arena.handed_out() >= LARGE
+        self.arena.handed_out() >= LARGE_WORDS
     }
 
     /// The node behind `off` (or behind the head) in order, or NIL.

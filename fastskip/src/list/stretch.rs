@@ -8,6 +8,7 @@
 use super::List;
 use crate::node::{HEAD, NIL, Node};
 use crate::search::{Finger, Schema, Target};
+use crate::tuning::{FAR, MID, NEAR, Shape};
 
 /// Nodes in order, to be taken from either end.
 #[derive(Debug, Clone, Default)]
@@ -21,11 +22,11 @@ pub(crate) struct Stretch {
 /// How many nodes to fetch: the longer a walk has been, the longer it is likely to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// About 16.
+    /// A few.
     Near,
-    /// About 128.
+    /// Many.
     Mid,
-    /// Some hundreds.
+    /// As many as pay.
     Far,
 }
 
@@ -33,22 +34,11 @@ impl Reach {
     /// Where stretches begin, and how many of them are walked at once.
     fn shape(self) -> Shape {
         match self {
-            Self::Near => Shape { level: 4, outer: 4, lanes: 1 },
-            Self::Mid => Shape { level: 4, outer: 7, lanes: 8 },
-            Self::Far => Shape { level: 5, outer: 9, lanes: 16 },
+            Self::Near => NEAR,
+            Self::Mid => MID,
+            Self::Far => FAR,
         }
     }
-}
-
-/// How stretches are cut.
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    /// The level whose nodes begin them.
-    level: usize,
-    /// The level on which a walk to the first of them begins, if it is sought from behind.
-    outer: usize,
-    /// How many: no more than a core can have cache misses.
-    lanes: usize,
 }
 
 impl Stretch {

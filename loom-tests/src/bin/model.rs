@@ -1,5 +1,5 @@
-//! Runs one model: `model NAME [--preemptions N] [--weaken SITE=ORDERING]`. Without a name, lists them. Preemptions are
-//! bounded for models of more than two threads only; by default they are not.
+//! Runs one model: `model NAME [--preemptions N] [--weaken SITE=ORDERING]`. Without a name, lists them. Without a bound,
+//! explores every execution.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,10 @@ fn main() -> ExitCode {
     while let Some(flag) = args.next() {
         let value = args.next().expect("a flag has a value");
         match flag.as_str() {
-            "--preemptions" => depth.more = Some(value.parse().expect("a number of preemptions")),
+            "--preemptions" => {
+                let most = value.parse().expect("a number of preemptions");
+                depth = Depth { two: Some(most), more: Some(most) };
+            }
             "--weaken" => value.parse::<Weakening>().expect("site=Ordering").choose().expect("one weakening at a time"),
             other => panic!("unknown flag {other}"),
         }

@@ -58,8 +58,8 @@ pub(super) fn seen_entry() -> Report {
 fn orderings() -> [Ordering; STEPS] {
     let sites = sites();
     ["clock.snapshot", "clock.read", "stamp.set", "stamp.read", "clock.snapshot"].map(|site| {
-        let (_, promise) = sites.iter().find(|(name, _)| name == site).expect("the sources name the site");
-        ord(site, ordering(promise).expect("an ordering"))
+        let promise = sites.iter().find(|named| named.name == site).expect("the sources name the site");
+        ord(site, ordering(&promise.ordering).expect("an ordering"))
     })
 }
 

@@ -2,12 +2,16 @@
 
 mod arena;
 mod axioms;
+mod group;
 mod insert;
+mod lone;
 pub mod misuse;
 mod publish;
+mod room;
 mod seal;
 mod snapshot;
 mod table;
+mod walk;
 
 use std::collections::BTreeSet;
 
@@ -68,9 +72,10 @@ models! {
     deletion_has_one_winner_i3: snapshot::TwoDeletions, snapshot::TWO_DELETIONS;
     seal_keeps_what_was_acknowledged_i7: seal::Seal<false>, seal::SEAL;
     seal_keeps_what_writers_of_one_shard_were_told_i7: seal::Seal<true>, seal::SEAL_SHARED;
-    freeze_waits_for_an_open_reservation_i7: seal::Drain<false, false>, seal::DRAIN;
-    freeze_waits_for_a_dropped_reservation_i7: seal::Drain<true, false>, seal::DRAIN_DROPPED;
-    two_freezes_wait_for_an_open_reservation_i7: seal::Drain<false, true>, seal::DRAIN_BOTH;
+    freeze_waits_for_an_open_reservation_i7: seal::Drain<false, false, false>, seal::DRAIN;
+    freeze_waits_for_a_dropped_reservation_i7: seal::Drain<true, false, false>, seal::DRAIN_DROPPED;
+    two_freezes_wait_for_an_open_reservation_i7: seal::Drain<false, true, false>, seal::DRAIN_BOTH;
+    freeze_waits_for_a_group_i7: seal::Drain<false, false, true>, seal::DRAIN;
     refused_writer_sees_what_led_to_the_freeze_i7: seal::Successor<false>, seal::SUCCESSOR;
     who_sees_the_freeze_sees_what_led_to_it_i7: seal::Successor<true>, seal::SUCCESSOR;
     first_chunk_is_fetched_once_i6: arena::Refill<2, false>, arena::REFILL;
@@ -84,4 +89,20 @@ models! {
     figures_never_show_more_idle_than_reserved_i6: arena::Figures, arena::FIGURES;
     chunk_that_is_put_back_was_reserved_i6: arena::PutBack, arena::PUT_BACK;
     idle_chunk_is_no_pressure_i6: arena::Pressure, arena::PRESSURE;
+    lone_writers_follow_one_trail_i1: lone::Trail<1, 1>, lone::TRAIL;
+    lone_writers_follow_one_trail_of_towers_i1: lone::Trail<1, 2>, lone::TRAIL;
+    trail_lacks_what_another_shard_links_i1: lone::Trail<2, 1>, lone::TRAIL;
+    trail_lacks_towers_that_another_shard_links_i1: lone::Trail<2, 2>, lone::TRAIL;
+    lone_writers_lose_no_count_i6: lone::Counts, lone::TRAIL;
+    room_that_is_given_back_is_handed_out_once_i6: room::GiveBack<false>, room::GIVE_BACK;
+    room_that_is_given_back_at_the_end_of_a_chunk_is_handed_out_once_i6: room::GiveBack<true>, room::GIVE_BACK;
+    groups_that_alternate_keep_order_i1: group::Groups<1>, group::GROUPS;
+    groups_of_towers_that_alternate_keep_order_i1: group::Groups<2>, group::GROUPS;
+    same_keys_of_two_groups_have_one_winner_each_i3: group::SameKeys, group::SAME_KEYS;
+    interleaved_lookups_see_whole_entries_i4: group::Lookups, group::LOOKUPS;
+    batch_is_seen_whole_or_not_at_all_i5: group::Batch<false>, group::BATCH;
+    group_is_seen_whole_or_not_at_all_i5: group::Batch<true>, group::BATCH;
+    walk_over_stretches_misses_nothing_i1: walk::Walk<true, false>, walk::WALK;
+    walk_back_over_stretches_misses_nothing_i1: walk::Walk<false, false>, walk::WALK_BACK;
+    walk_from_both_ends_misses_nothing_i1: walk::Walk<true, true>, walk::WALK_BACK;
 }

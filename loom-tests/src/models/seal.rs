@@ -1,6 +1,7 @@
 //! I7: what was acknowledged is in the frozen table, what was refused is not, and nothing comes later.
 
 use crate::check::Program;
+use crate::models::group::large;
 use crate::models::table::{table, through, towers};
 use crate::sync::{AtomicU32, Ordering};
 use crate::{ConcurrentSkipList, InsertError, Memtable, Op};
@@ -54,15 +55,18 @@ pub(super) const SEAL: &[&str] = &["a | a", "k | ak | ak", "kl | akl | akl"];
 /// Both writers' keys.
 pub(super) const SEAL_SHARED: &[&str] = &["a | a", "k | ak | ak", "k | l | akl | akl", "l | al | al"];
 
-/// Thread 0 writes a batch or, with `DROPS`, drops its reservation; thread 1 freezes. With `BOTH`, so does thread 2.
-pub(super) struct Drain<const DROPS: bool, const BOTH: bool>(Memtable);
+/// Thread 0 writes a batch or, with `DROPS`, drops its reservation; thread 1 freezes. With `BOTH`, so does thread 2. With
+/// `LARGE`, the batch is searched for as a group.
+pub(super) struct Drain<const DROPS: bool, const BOTH: bool, const LARGE: bool>(Memtable);
 
-impl<const DROPS: bool, const BOTH: bool> Program for Drain<DROPS, BOTH> {
+impl<const DROPS: bool, const BOTH: bool, const LARGE: bool> Program for Drain<DROPS, BOTH, LARGE> {
     const THREADS: usize = 2 + BOTH as usize;
 
     fn new() -> Self {
-        let memtable: Memtable = table(towers(&[&[1, 1, 1], &[]]));
-        through(0, || memtable.put(b"a", 1, b"")).expect("the table has room");
+        let heights: &[&[usize]] = &[&[1, 1, 1], &[]];
+        let memtable: Memtable = table(if LARGE { large(heights) } else { towers(heights) });
+        // Behind what comes, so that a batch does not follow the trail.
+        through(0, || memtable.put(b"z", 1, b"")).expect("the table has room");
         Self(memtable)
     }
 

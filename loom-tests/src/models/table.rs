@@ -1,5 +1,8 @@
 //! Small tables whose towers are known before they are built.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use crate::builder::sealed::{FromConfig, Settings};
 use crate::config::Config;
 use crate::height::{coins, height};
@@ -19,15 +22,23 @@ pub(super) fn towers(heights: &[&[usize]]) -> Config {
     }
 }
 
-/// The first seed with which the tickets of each shard draw `heights`.
+/// The first seed with which the tickets of each shard draw `heights`. Looked for once a process: every execution of a
+/// model asks for the same.
 fn seed(heights: &[&[usize]]) -> u64 {
+    static FOUND: Mutex<BTreeMap<Vec<Vec<usize>>, u64>> = Mutex::new(BTreeMap::new());
+    let owned = heights.iter().map(|heights| heights.to_vec()).collect();
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    *found.entry(owned).or_insert_with(|| first_seed(heights))
+}
+
+fn first_seed(heights: &[&[usize]]) -> u64 {
     let shards = heights.len() as u64;
     let draws = |seed: u64| {
         (0..).zip(heights).all(|(shard, heights)| {
             (0..).zip(*heights).all(|(ticket, wanted)| height(coins(seed, ticket * shards + shard)) == *wanted)
         })
     };
-    (0..).find(|&seed| draws(seed)).expect("towers of one or two levels come up soon")
+    (0..).find(|&seed| draws(seed)).expect("low towers come up soon")
 }
 
 /// The table with these settings.

@@ -1,0 +1,214 @@
+//! Both tables under real threads, for sanitizers: `stress [SECONDS [SEED]]`.
+//!
+//! Thread sanitizer knows what a program does if that program is built for it, which the standard library is not. So this
+//! one has a `main` of its own and needs threads that are joined, `Arc` and atomics, and nothing else of it. Values say
+//! whose they are, so that it is a test without a sanitizer too. `.ci/sanitize` runs it.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastskip::{ConcurrentSkipList, InsertError, Lookup, Memtable, Op};
+
+const WRITERS: u64 = 2;
+const READERS: u64 = 2;
+/// Writes of a batch.
+const BATCH: usize = 24;
+
+/// What the threads of a round share.
+struct Round {
+    memtable: Memtable,
+    list: ConcurrentSkipList,
+    next: AtomicU64,
+    done: AtomicBool,
+    seed: u64,
+    /// Writes of each writer.
+    writes: u64,
+    /// Whether a reader freezes both tables in the middle.
+    freezes: bool,
+}
+
+/// The generator splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+}
+
+/// A key of 8 to 15 bytes that begins as many others do.
+fn key(number: u64) -> Vec<u8> {
+    let mut key = (number % 5000).to_be_bytes().to_vec();
+    key.resize(8 + number as usize % 8, 7);
+    key
+}
+
+/// A value that says what it is stored under, and for how much of it.
+fn value(key: &[u8], number: u64) -> Vec<u8> {
+    let mut value = key.to_vec();
+    value.resize(key.len() + number as usize % 40, key[7]);
+    value
+}
+
+fn check(key: &[u8], value: &[u8]) {
+    assert!(value.starts_with(key) && value[key.len()..].iter().all(|byte| *byte == key[7]), "a value nobody wrote");
+}
+
+fn is_open(result: Result<(), InsertError>) -> bool {
+    match result {
+        Ok(()) | Err(InsertError::DuplicateKey) => true,
+        Err(refusal) => {
+            assert_eq!(refusal, InsertError::Sealed);
+            false
+        }
+    }
+}
+
+impl Round {
+    fn new(random: &mut Random) -> Self {
+        let shape = random.next();
+        let shards = 1 + shape as usize % 3;
+        // One round in four grows past the size from which searches are interleaved.
+        let writes = if shape >> 8 & 3 == 0 { 12_000 } else { 1500 };
+        Self {
+            memtable: Memtable::builder().shards(shards).arena_bytes_per_shard(256).build(),
+            list: ConcurrentSkipList::builder().shards(shards).arena_bytes_per_shard(256).build(),
+            next: AtomicU64::new(1),
+            done: AtomicBool::new(false),
+            seed: random.next(),
+            writes,
+            freezes: shape >> 16 & 1 == 0,
+        }
+    }
+
+    fn numbers(&self, count: usize) -> u64 {
+        self.next.fetch_add(count as u64, Ordering::Relaxed)
+    }
+
+    /// Writes until all is written, or refused.
+    fn write(&self, number: u64) {
+        let mut random = Random(self.seed ^ number);
+        let mut written = 0;
+        while written < self.writes && self.write_some(&mut random) {
+            written += BATCH as u64 + 2;
+        }
+    }
+
+    /// A batch and single writes to either table; false if they are frozen.
+    fn write_some(&self, random: &mut Random) -> bool {
+        let in_order = random.next().is_multiple_of(4);
+        let first = random.next();
+        let keys: Vec<_> = (0..BATCH as u64).map(|i| key(if in_order { first + i } else { random.next() })).collect();
+        let values: Vec<_> = keys.iter().map(|key| value(key, random.next())).collect();
+        let entries: Vec<_> = keys.iter().zip(&values).collect();
+        let ops: Vec<_> = entries.iter().map(|(key, value)| Op::Put { key, value }).collect();
+        match self.memtable.reserve(&ops) {
+            Err(_) => return false,
+            Ok(dropped) if first.is_multiple_of(8) => drop(dropped),
+            Ok(reservation) => assert_eq!(reservation.apply(self.numbers(BATCH)), BATCH),
+        }
+        // What is refused is a duplicate, or the next write is refused as well.
+        let _ = self.list.insert_batch(&entries);
+        let (one, other) = (key(random.next()), &keys[0]);
+        is_open(self.memtable.put(&one, self.numbers(1), &value(&one, first)))
+            && is_open(self.memtable.delete(other, self.numbers(1)))
+            && is_open(self.list.try_insert(&one, &value(&one, first)))
+            && is_open(self.list.try_delete(other).map(|_| ()))
+            && is_open(self.list.insert_tombstone(&keys[1]))
+    }
+
+    /// Reads until the writers are done.
+    fn read(&self, number: u64) {
+        let mut random = Random(self.seed ^ number);
+        let mut looks = 0;
+        while !self.done.load(Ordering::Acquire) || looks == 0 {
+            self.read_memtable(&mut random);
+            self.read_list(&mut random);
+            looks += 1;
+            if self.freezes && number == WRITERS && looks == 3 {
+                drop(self.memtable.freeze());
+                self.list.freeze();
+            }
+        }
+    }
+
+    fn read_memtable(&self, random: &mut Random) {
+        let keys: Vec<_> = (0..BATCH).map(|_| key(random.next())).collect();
+        for (key, found) in keys.iter().zip(self.memtable.get_many(&keys, u64::MAX)) {
+            match found {
+                Lookup::Value(value) => check(key, value),
+                Lookup::Tombstone | Lookup::Absent => {}
+            }
+        }
+        let mut last: Option<(Vec<u8>, u64)> = None;
+        for version in self.memtable.range(&keys[0][..4].., u64::MAX).take(1000) {
+            assert!(last.is_none_or(|(key, _)| &key[..] < version.key), "keys out of order");
+            if !version.value.is_empty() {
+                check(version.key, version.value);
+            }
+            last = Some((version.key.to_vec(), version.seqno));
+        }
+        let back: Vec<_> = self.memtable.all_versions().rev().take(300).map(|version| version.key).collect();
+        assert!(back.is_sorted_by(|a, b| a >= b), "keys out of order");
+    }
+
+    fn read_list(&self, random: &mut Random) {
+        let snapshot = self.list.snapshot();
+        let from = key(random.next());
+        let look = || {
+            let entries = snapshot.range(&from[..]..).take(500);
+            entries.map(|entry| (entry.key.len() + entry.value.len()) << 1 | usize::from(entry.is_tombstone)).sum()
+        };
+        let (first, second): (usize, usize) = (look(), look());
+        assert_eq!(first, second, "a snapshot changed");
+        for entry in self.list.iter().rev().take(200) {
+            if !entry.value.is_empty() {
+                check(entry.key, entry.value);
+            }
+        }
+        let stats = self.list.stats();
+        assert_eq!(stats.memory_usage + stats.memory_idle, stats.memory_reserved);
+    }
+}
+
+/// Runs a round; returns how many entries the tables hold.
+fn run(round: Round) -> usize {
+    let round = Arc::new(round);
+    let spawn = |number: u64| {
+        let round = Arc::clone(&round);
+        thread::spawn(move || if number < WRITERS { round.write(number) } else { round.read(number) })
+    };
+    let mut threads: Vec<_> = (0..WRITERS + READERS).map(spawn).collect();
+    let readers = threads.split_off(WRITERS as usize);
+    threads.into_iter().for_each(|writer| writer.join().expect("a writer found nothing wrong"));
+    round.done.store(true, Ordering::Release);
+    readers.into_iter().for_each(|reader| reader.join().expect("a reader found nothing wrong"));
+    round.memtable.validate();
+    round.list.validate();
+    round.memtable.len() + round.list.len()
+}
+
+fn main() -> ExitCode {
+    let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>());
+    let (Ok(seconds), Ok(seed), None) =
+        (numbers.next().unwrap_or(Ok(5)), numbers.next().unwrap_or(Ok(1)), numbers.next())
+    else {
+        eprintln!("usage: stress [SECONDS [SEED]]");
+        return ExitCode::from(2);
+    };
+    let began = Instant::now();
+    let mut random = Random(seed);
+    let (mut rounds, mut entries) = (0, 0);
+    while began.elapsed() < Duration::from_secs(seconds) || rounds == 0 {
+        entries += run(Round::new(&mut random));
+        rounds += 1;
+    }
+    println!("seed {seed}: {rounds} rounds, {entries} entries stored, nothing wrong");
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,70 @@
+//! The programs, by what they show.
+
+mod batch;
+mod freeze;
+mod limit;
+mod snapshot;
+mod walk;
+
+use shuttle::rand::{Rng, thread_rng};
+
+use crate::builder::sealed::{FromConfig, Settings};
+use crate::config::Config;
+use crate::schedules::{Draw, run};
+use crate::tuning::LARGE_WORDS;
+
+/// A program to run.
+pub struct Model {
+    /// Its name: what it shows, and the number of the invariant.
+    pub name: &'static str,
+    run: fn(Draw, u64, usize) -> usize,
+}
+
+impl Model {
+    /// Runs it in `count` schedules drawn from `seed`; returns how many there were.
+    ///
+    /// # Panics
+    /// If what it shows is not so; see [`run`].
+    pub fn run(&self, draw: Draw, seed: u64, count: usize) -> usize {
+        (self.run)(draw, seed, count)
+    }
+}
+
+macro_rules! models {
+    ($($name:ident: $program:ty;)*) => {
+        /// Every program.
+        pub const ALL: &[Model] = &[$(Model { name: stringify!($name), run: run::<$program> }),*];
+    };
+}
+
+models! {
+    seal_keeps_what_was_acknowledged_i7: freeze::Seal;
+    freeze_waits_for_every_reservation_i7: freeze::Drain<false>;
+    freeze_waits_for_every_group_i7: freeze::Drain<true>;
+    snapshot_never_changes_i5: snapshot::Snapshots;
+    what_was_seen_is_in_a_later_snapshot_i5: snapshot::SeenBefore;
+    batch_is_seen_whole_or_not_at_all_i5: batch::Batches<false>;
+    group_is_seen_whole_or_not_at_all_i5: batch::Batches<true>;
+    walks_keep_order_and_miss_nothing_i1: walk::Walks;
+    limit_of_entries_is_met_exactly_i6: limit::Entries;
+    limit_of_memory_is_passed_by_one_entry_a_writer_i6: limit::Memory;
+}
+
+/// Settings with this many shards. With `large`, the table's searches are interleaved from its first entry on. Heights
+/// differ from schedule to schedule.
+fn config(shards: usize, large: bool) -> Config {
+    Config {
+        shards,
+        chunk_bytes: if large { LARGE_WORDS as usize * 8 } else { 0 },
+        max_memory_bytes: 0,
+        max_entries: 0,
+        backpressure_at: 0.9,
+        huge_pages: false,
+        seed: thread_rng().r#gen(),
+    }
+}
+
+/// The table with these settings.
+fn table<T: FromConfig>(config: Config) -> T {
+    T::from_config(Settings(config)).expect("the storage refuses nothing")
+}

@@ -1,0 +1,42 @@
+//! Which model notices when a named ordering of the sources is made weaker.
+
+/// A weakening of one site, and the model that fails because of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Mutant {
+    /// The name that the source gives to `ord`.
+    pub site: &'static str,
+    /// The ordering that takes the place of the source's.
+    pub to: &'static str,
+    /// The model.
+    pub killed_by: &'static str,
+}
+
+macro_rules! mutants {
+    ($($site:literal -> $to:ident: $model:ident;)*) => {
+        /// Every weakening that is possible.
+        pub const ALL: &[Mutant] = &[
+            $(Mutant { site: $site, to: stringify!($to), killed_by: stringify!($model) },)*
+        ];
+    };
+}
+
+mutants! {
+    "arena.chunk" -> Relaxed: figures_never_show_more_idle_than_reserved_i6;
+    "arena.chunk.read" -> Relaxed: figures_never_show_more_idle_than_reserved_i6;
+    "arena.frontier" -> Relaxed: idle_chunk_is_no_pressure_i6;
+    "arena.frontier.read" -> Relaxed: idle_chunk_is_no_pressure_i6;
+    "clock.read" -> Relaxed: snapshot_shows_an_insertion_always_or_never_i5;
+    "clock.snapshot" -> Relaxed: snapshot_shows_an_insertion_always_or_never_i5;
+    "delete.mark" -> Relaxed: who_sees_a_deletion_sees_what_led_to_it_i5;
+    "gate.drained" -> Relaxed: seal_keeps_what_was_acknowledged_i7;
+    "gate.enter" -> Relaxed: lone_writers_follow_one_trail_i1;
+    "gate.freeze" -> Relaxed: who_sees_the_freeze_sees_what_led_to_it_i7;
+    "gate.frozen" -> Relaxed: who_sees_the_freeze_sees_what_led_to_it_i7;
+    "gate.look" -> Relaxed: refused_writer_sees_what_led_to_the_freeze_i7;
+    "gate.leave" -> Relaxed: seal_keeps_what_was_acknowledged_i7;
+    "link.commit" -> Relaxed: publish_shows_whole_entries_i4;
+    "link.next" -> Relaxed: publish_shows_whole_entries_i4;
+    "link.raise" -> Relaxed: tower_stands_on_the_level_below_i2;
+    "stamp.read" -> Relaxed: who_sees_a_deletion_sees_what_led_to_it_i5;
+    "stamp.set" -> Relaxed: seen_entry_is_in_a_later_snapshot_by_the_axioms_i5;
+}
