@@ -38,10 +38,11 @@ impl Done {
     }
 }
 
-/// Runs `plan` on those of `tables` that it names. `None` if it was cancelled.
+/// Runs `plan` on those of `tables` that it names; outputs get `filter_bits` for each key. `None` if it was cancelled.
 pub(crate) fn run<'a>(
     store: &TableStore,
     plan: &Plan,
+    filter_bits: f64,
     tables: impl IntoIterator<Item = &'a Arc<Table>>,
     snapshots: &[SeqNo],
     cancel: &AtomicBool,
@@ -56,19 +57,20 @@ pub(crate) fn run<'a>(
     let inputs: Vec<OpenRun> = plan.inputs.iter().map(opened).collect();
     match plan.action {
         Action::Move => Ok(Some(moved(plan, &inputs))),
-        Action::Merge => merge(store, plan, &inputs, snapshots, cancel),
+        Action::Merge => merge(store, plan, filter_bits, &inputs, snapshots, cancel),
     }
 }
 
 fn merge(
     store: &TableStore,
     plan: &Plan,
+    filter_bits: f64,
     inputs: &[OpenRun],
     snapshots: &[SeqNo],
     cancel: &AtomicBool,
 ) -> Result<Option<Done>> {
     let retention = Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) };
-    let target = Target { level: plan.output.level, table_bytes: store.options.table_file_bytes };
+    let target = Target { level: plan.output.level, table_bytes: store.options.table_file_bytes, filter_bits };
     let iters = inputs.iter().map(|run| Box::new(run.iter_uncached()) as Box<dyn EntryIter>).collect();
     let Some(written) = store.write(iters, retention, target, cancel)? else { return Ok(None) };
     let work = work(plan, inputs, written.table_bytes());

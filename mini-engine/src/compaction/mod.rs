@@ -3,6 +3,7 @@
 //! Flushing a memtable is the same copy with other inputs, so [`TableStore::write`] serves both.
 
 mod job;
+mod monkey;
 mod plan;
 mod policy;
 mod ranges;
@@ -13,6 +14,7 @@ mod store;
 mod tests;
 
 pub(crate) use job::run;
+pub(crate) use monkey::{filter_bits_of_flush, filter_bits_of_merge};
 pub(crate) use plan::Plan;
 pub(crate) use policy::{Context, pick};
 pub(crate) use retention::{Retention, Tombstones};

@@ -30,11 +30,15 @@ pub(crate) struct Target {
     pub(crate) level: usize,
     /// A table ends with the last version of the key with which it reaches this size.
     pub(crate) table_bytes: u64,
+    /// Bits of filter for each key; need not be whole.
+    pub(crate) filter_bits: f64,
 }
 
 impl Target {
     /// One table of level 0, whatever its size: there each table is a run.
-    pub(crate) const FLUSH: Target = Target { level: 0, table_bytes: u64::MAX };
+    pub(crate) fn flush(filter_bits: f64) -> Target {
+        Target { level: 0, table_bytes: u64::MAX, filter_bits }
+    }
 }
 
 /// What a copy made.
@@ -109,8 +113,8 @@ impl TableStore {
         }
     }
 
-    fn builder(&self, level: usize) -> Result<table::Builder> {
-        let options = TableOptions::at_level(&self.options, level);
+    fn builder(&self, target: &Target) -> Result<table::Builder> {
+        let options = TableOptions::at_level(&self.options, target.level, target.filter_bits);
         table::Builder::new(&self.fs, &self.dir, self.numbers.allocate()?, options)
     }
 
@@ -138,7 +142,7 @@ impl Output<'_> {
         }
         let builder = match &mut self.current {
             Some(builder) => builder,
-            none => none.insert(self.store.builder(self.target.level)?),
+            none => none.insert(self.store.builder(&self.target)?),
         };
         builder.add(key, entry.seqno(), entry.kind(), entry.value())
     }

@@ -40,7 +40,8 @@ fn table(store: &TableStore, entries: &[(&str, SeqNo)]) -> OpenTable {
 
 fn write(store: &TableStore, inputs: Vec<Box<dyn EntryIter>>) -> Result<OpenTable> {
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
-    let mut written = store.write(inputs, retention, Target::FLUSH, &AtomicBool::new(false))?.expect("not cancelled");
+    let mut written =
+        store.write(inputs, retention, Target::flush(10.0), &AtomicBool::new(false))?.expect("not cancelled");
     assert_eq!(written.tables.len(), 1);
     Ok(written.tables.remove(0))
 }
@@ -57,7 +58,7 @@ fn merge_of(store: &TableStore, tables: &[OpenTable]) -> Plan {
 }
 
 fn run_on(store: &TableStore, plan: &Plan, tables: &[OpenTable], cancel: bool) -> Result<Option<job::Done>> {
-    run(store, plan, tables.iter().map(|open| &open.table), &[], &AtomicBool::new(cancel))
+    run(store, plan, 10.0, tables.iter().map(|open| &open.table), &[], &AtomicBool::new(cancel))
 }
 
 fn files(dir: &TempDir) -> usize {
@@ -120,7 +121,7 @@ fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
     let every: Vec<SeqNo> = (0..600).collect();
     let retention = Retention { snapshots: &every, tombstones: Tombstones::KeepAll };
     let inputs = vec![memtable.iter()];
-    let target = Target { level: 7, table_bytes: 2048 };
+    let target = Target { level: 7, table_bytes: 2048, filter_bits: 10.0 };
     let written = store.write(inputs, retention, target, &AtomicBool::new(false)).unwrap().expect("not cancelled");
     assert!(written.tables.len() > 5, "{} tables", written.tables.len());
     assert_eq!(written.entry_bytes, entries.len() as u64 * 105);

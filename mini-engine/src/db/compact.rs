@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::state::{Core, Phase, State};
 use super::view::View;
-use crate::compaction::{Context, Plan, pick, run};
+use crate::compaction::{Context, Plan, filter_bits_of_merge, pick, run};
 use crate::error::{Error, Result};
 
 /// A merge that is noted as running.
@@ -51,7 +51,9 @@ pub(super) fn end(core: &Core, state: &mut State, job: &Job) {
 pub(super) fn run_job(core: &Core, job: &Job) -> Result<()> {
     // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
     let snapshots = core.snapshots.live();
-    let Some(done) = run(&core.store, &job.plan, job.view.tables(), &snapshots, &core.cancel)? else { return Ok(()) };
+    let filter_bits = filter_bits_of_merge(&core.store.options, &job.view.version, &job.plan);
+    let tables = job.view.tables();
+    let Some(done) = run(&core.store, &job.plan, filter_bits, tables, &snapshots, &core.cancel)? else { return Ok(()) };
     let (read, written) = (done.read_bytes(), done.written_bytes());
     let Plan { action, output, .. } = &job.plan;
     tracing::debug!(?action, level = output.level, inputs = job.plan.tables().count(), read, written, "merged tables");

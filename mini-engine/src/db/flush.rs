@@ -11,7 +11,7 @@
 //! log whose beginning is lost is noticed.
 
 use super::state::{Core, Phase};
-use crate::compaction::{Retention, Target, Tombstones};
+use crate::compaction::{Retention, Target, Tombstones, filter_bits_of_flush};
 use crate::error::{Error, Result};
 use crate::manifest::{Place, VersionEdit, Work};
 use crate::wal;
@@ -24,7 +24,8 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let snapshots = core.snapshots.live();
     let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
     let inputs = vec![oldest.memtable.iter()];
-    let Some(written) = core.store.write(inputs, retention, Target::FLUSH, &core.cancel)? else { return Ok(()) };
+    let target = Target::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
+    let Some(written) = core.store.write(inputs, retention, target, &core.cancel)? else { return Ok(()) };
     let bytes = written.table_bytes();
     let edit = VersionEdit {
         added: written.tables.iter().map(|output| (Place::LEVEL_0, output.meta.clone())).collect(),

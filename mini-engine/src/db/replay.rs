@@ -258,7 +258,9 @@ impl Replay<'_> {
         let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
         let never = AtomicBool::new(false);
         let inputs = vec![memtable.iter()];
-        if let Some(written) = self.store.write(inputs, retention, Target::FLUSH, &never)? {
+        // As many bits as all levels have on the whole: it is a flush or two, soon merged.
+        let target = Target::flush(f64::from(self.store.options.filter_bits_per_key));
+        if let Some(written) = self.store.write(inputs, retention, target, &never)? {
             self.work = self.work.plus(&Work::of_flush(written.entry_bytes, written.table_bytes()));
             self.tables.extend(written.tables);
         }

@@ -129,6 +129,11 @@ impl LoggedMemtable {
         }
     }
 
+    /// How many entries it holds, versions and tombstones included.
+    pub(crate) fn entries(&self) -> u64 {
+        self.table.len() as u64
+    }
+
     /// An iterator over all versions, which keeps the memtable alive.
     pub(crate) fn iter(&self) -> Box<dyn EntryIter> {
         match &self.table {

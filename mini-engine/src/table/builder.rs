@@ -33,11 +33,11 @@ pub(crate) struct TableOptions {
 }
 
 impl TableOptions {
-    /// A table of `level`, with the filter that every level would have if all had the same.
-    pub(crate) fn at_level(options: &Options, level: usize) -> Self {
+    /// A table of `level` with filters of `filter_bits` for each key.
+    pub(crate) fn at_level(options: &Options, level: usize, filter_bits: f64) -> Self {
         Self {
             compression: options.compression_at(level),
-            filter_bits_per_key: f64::from(options.filter_bits_per_key),
+            filter_bits_per_key: filter_bits,
             block_bytes: options.block_bytes,
         }
     }

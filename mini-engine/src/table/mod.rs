@@ -18,6 +18,7 @@ mod index;
 mod iter;
 mod lookup;
 mod properties;
+mod rates;
 mod reader;
 mod run;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use crate::types::{SeqNo, Slice};
 
 pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use format::{file_name, parse_file_name};
+pub(crate) use rates::{MOST_BITS, false_positive_rate};
 pub(crate) use reader::Table;
 pub(crate) use run::OpenRun;
 pub(crate) use verify::TableReport;

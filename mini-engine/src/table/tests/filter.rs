@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::codec::key_hash;
 use crate::table::filter::Filter;
-use crate::table::theory;
+use crate::table::{rates, theory};
 
 const KEYS: u64 = 50_000;
 const ABSENT: u64 = 200_000;
@@ -36,6 +36,19 @@ fn false_positives_are_as_many_as_theory_expects_of_lines() {
         let bound = best * 0.1 + spread(best);
         assert!((positives - best).abs() < bound, "{bits} bits: {positives} of {ABSENT}, expected {best:.0}");
         assert!(filter.encode().len() as f64 <= KEYS as f64 * bits / 8.0 + 65.0);
+    }
+}
+
+#[test]
+fn the_rates_that_levels_are_planned_by_are_those_of_this_filter() {
+    // Catches a change of the filter that leaves the measured curve behind: memory would go to the wrong levels.
+    let absent = absent();
+    for bits in [1u32, 3, 5, 8, 10, 13] {
+        let filter = filter_of(f64::from(bits));
+        let positives = absent.iter().filter(|&&hash| filter.may_contain(hash)).count() as f64;
+        let expected = rates::false_positive_rate(f64::from(bits)) * ABSENT as f64;
+        let bound = expected * 0.05 + spread(expected);
+        assert!((positives - expected).abs() < bound, "{bits} bits: {positives}, the table says {expected:.0}");
     }
 }
 

@@ -36,7 +36,7 @@ fn real() -> Arc<dyn FileSystem> {
 }
 
 fn level_0(options: &Options) -> TableOptions {
-    TableOptions::at_level(options, 0)
+    TableOptions::at_level(options, 0, f64::from(options.filter_bits_per_key))
 }
 
 fn build(dir: &Path, number: u64, options: &Options, entries: &[Entry]) -> Result<TableMeta> {

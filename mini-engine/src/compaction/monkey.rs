@@ -1,0 +1,225 @@
+//! Spreads filter memory over the levels so that a read of an absent key does the fewest useless reads: Monkey (Dayan,
+//! Athanassoulis and Idreos, "Monkey: Optimal Navigable Key-Value Store", 2017).
+//!
+//! With as many bits for every key, each run costs a read the same chance of a useless block, though the last level
+//! takes ten times the memory of the one above it. A bit for each key of a small level costs little and helps as many
+//! reads as one for each key of a large level. So bits are given one by one to the level where they save the most useless reads
+//! for their memory, until it is spent. The measured curve of our filter, in straight lines between whole bits, takes
+//! the place of the formula for an ideal one; each bit gains less than the one before it, so taking the best bit each
+//! time is the best of all spreads.
+
+use std::collections::HashSet;
+
+use crate::compaction::plan::Plan;
+use crate::manifest::{Place, Version};
+use crate::options::Options;
+use crate::table::{MOST_BITS, false_positive_rate};
+
+/// What a level holds: all that its share depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct LevelShape {
+    /// Entries in all its tables.
+    entries: u64,
+    /// Sorted runs: a read of an absent key asks each of them.
+    runs: u64,
+}
+
+impl LevelShape {
+    /// Memory of one bit for each key of the level.
+    fn bit(self) -> f64 {
+        self.entries as f64
+    }
+
+    /// The useless reads that are spared for each bit of memory, if filters of `bits` get one more bit for each key.
+    fn gain(self, bits: usize) -> f64 {
+        let spared = false_positive_rate(bits as f64) - false_positive_rate(bits as f64 + 1.0);
+        self.runs as f64 * spared / self.bit()
+    }
+}
+
+/// The bits per key for the filters of what `plan` puts together. Tables that are there already keep theirs, so that the
+/// mean over all is that of the options only once the tree has been rewritten in its present shape. O(tables).
+pub(crate) fn filter_bits_of_merge(options: &Options, version: &Version, plan: &Plan) -> f64 {
+    let taken: HashSet<u64> = plan.tables().collect();
+    let inputs = version.tables().filter(|table| taken.contains(&table.number));
+    let entries = inputs.fold(0u64, |sum, table| sum.saturating_add(table.entries));
+    filter_bits(options, version, &taken, plan.output, entries)
+}
+
+/// The bits per key for the filter of a memtable that is flushed with `entries` entries. O(tables).
+pub(crate) fn filter_bits_of_flush(options: &Options, version: &Version, entries: u64) -> f64 {
+    filter_bits(options, version, &HashSet::new(), Place::LEVEL_0, entries)
+}
+
+fn filter_bits(options: &Options, version: &Version, taken: &HashSet<u64>, output: Place, entries: u64) -> f64 {
+    let shapes = shapes(version, taken, output, entries);
+    let bits = bits_per_level(&shapes, f64::from(options.filter_bits_per_key));
+    bits.get(output.level).copied().unwrap_or_default()
+}
+
+/// What the levels will hold once `taken` are gone and `entries` entries are at `output`.
+fn shapes(version: &Version, taken: &HashSet<u64>, output: Place, entries: u64) -> Vec<LevelShape> {
+    let mut shapes = vec![LevelShape::default(); version.levels().len().max(output.level + 1)];
+    // On level 0 each table is a run of its own.
+    let mut is_new_run = true;
+    for (level, run) in version.all_runs() {
+        let left = run.tables().iter().filter(|table| !taken.contains(&table.number));
+        let (tables, left) =
+            left.fold((0, 0u64), |(tables, sum), table| (tables + 1, sum.saturating_add(table.entries)));
+        if tables > 0 {
+            shapes[level].runs += 1;
+            shapes[level].entries = shapes[level].entries.saturating_add(left);
+            is_new_run &= level == 0 || level != output.level || run.id() != output.run;
+        }
+    }
+    shapes[output.level].runs += u64::from(is_new_run);
+    shapes[output.level].entries = shapes[output.level].entries.saturating_add(entries);
+    shapes
+}
+
+/// The bits per key of each level's filters, 0 (no filter) to 32, that let the fewest absent keys pass of all that take
+/// `mean` bits for each key together. None for a level without entries. A pure function, O(levels * log levels).
+fn bits_per_level(levels: &[LevelShape], mean: f64) -> Vec<f64> {
+    // A level without entries has no filter to give bits to.
+    let filled = levels.iter().enumerate().filter(|(_, shape)| shape.entries > 0);
+    let steps = filled.flat_map(|(level, shape)| (0..MOST_BITS).map(move |bit| (level, shape.gain(bit))));
+    let mut steps: Vec<(usize, f64)> = steps.collect();
+    steps.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut left = levels.iter().map(|shape| shape.bit() * mean).sum::<f64>();
+    let mut bits = vec![0.0; levels.len()];
+    for (level, _) in steps {
+        let given = (left / levels[level].bit()).min(1.0);
+        bits[level] += given;
+        left = (left - given * levels[level].bit()).max(0.0);
+    }
+    bits
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::manifest::VersionEdit;
+    use crate::manifest::test_tables::table_of_keys;
+    use crate::table::TableMeta;
+
+    /// How many runs let an absent key pass, on average.
+    fn useless_reads(levels: &[LevelShape], bits: &[f64]) -> f64 {
+        levels.iter().zip(bits).map(|(level, &bits)| level.runs as f64 * false_positive_rate(bits)).sum()
+    }
+
+    fn memory(levels: &[LevelShape], bits: &[f64]) -> f64 {
+        levels.iter().zip(bits).map(|(level, &bits)| level.bit() * bits).sum()
+    }
+
+    fn leveled(sizes: &[u64]) -> Vec<LevelShape> {
+        sizes.iter().map(|&entries| LevelShape { entries, runs: 1 }).collect()
+    }
+
+    /// A version with these tables: level, run, entries.
+    fn version(tables: &[(usize, u64, u64)]) -> Version {
+        let table = |(number, &(level, run, entries)): (u64, &(usize, u64, u64))| {
+            let key = |letter: char| format!("{letter}{number:03}");
+            (Place { level, run }, TableMeta { entries, ..table_of_keys(number, &key('a'), &key('a')) })
+        };
+        let added = (1..).zip(tables).map(table).collect();
+        Version::default().apply(&VersionEdit { added, ..VersionEdit::default() }).unwrap()
+    }
+
+    #[test]
+    fn a_flush_over_large_levels_gets_more_bits_than_the_mean_and_the_last_level_fewer() {
+        // Catches a spread that nobody applies, or that looks at the levels as they were before the merge.
+        let options = Options::default();
+        assert_eq!(filter_bits_of_flush(&options, &Version::default(), 1000), 10.0);
+        let three = version(&[(0, 0, 1000), (1, 1, 10_000), (2, 1, 100_000)]);
+        let flush = filter_bits_of_flush(&options, &three, 1000);
+        assert!(flush > 16.0, "{flush}");
+        let taken = HashSet::from([2, 3]);
+        let last = filter_bits(&options, &three, &taken, Place { level: 2, run: 1 }, 110_000);
+        assert!((9.0..10.0).contains(&last), "{last}");
+        // All in one run: nothing is left to spread.
+        let all = filter_bits(&options, &three, &HashSet::from([1, 2, 3]), Place { level: 2, run: 1 }, 111_000);
+        assert!((all - 10.0).abs() < 1e-9, "{all}");
+        assert_eq!(filter_bits_of_flush(&options.filter_bits_per_key(0), &three, 1000), 0.0);
+    }
+
+    #[test]
+    fn shapes_are_those_after_the_merge() {
+        // Catches inputs that are counted twice, a run that the output joins taken for another, runs of level 0 as one.
+        let before = version(&[(0, 0, 5), (0, 0, 6), (1, 1, 50), (1, 1, 60), (2, 2, 7), (2, 1, 8)]);
+        let shape = |entries, runs| LevelShape { entries, runs };
+        let none = HashSet::new();
+        let flushed = shapes(&before, &none, Place::LEVEL_0, 9);
+        assert_eq!(flushed, [shape(20, 3), shape(110, 1), shape(15, 2)]);
+        let joined = shapes(&before, &HashSet::from([1, 2, 3]), Place { level: 1, run: 1 }, 61);
+        assert_eq!(joined, [shape(0, 0), shape(121, 1), shape(15, 2)]);
+        let new_run = shapes(&before, &HashSet::from([3, 4]), Place { level: 2, run: 3 }, 110);
+        assert_eq!(new_run, [shape(11, 2), shape(0, 0), shape(125, 3)]);
+        let deeper = shapes(&before, &HashSet::from([5, 6]), Place { level: 3, run: 1 }, 15);
+        assert_eq!(deeper[2..], [shape(0, 0), shape(15, 1)]);
+    }
+
+    #[test]
+    fn each_bit_of_the_curve_gains_less_than_the_one_before() {
+        // Catches a measured point that is out of line: the best bit each time would not be the best spread.
+        let shape = LevelShape { entries: 1, runs: 1 };
+        for bits in 1..MOST_BITS {
+            assert!(shape.gain(bits) < shape.gain(bits - 1), "bit {bits}");
+        }
+    }
+
+    #[test]
+    fn rates_fall_with_the_size_of_their_levels_as_in_the_paper() {
+        // Catches a spread turned upside down, or one that ignores how much smaller the upper levels are.
+        let bits = bits_per_level(&leveled(&[1_000, 10_000, 100_000, 1_000_000]), 10.0);
+        for pair in bits.windows(2) {
+            let ratio = false_positive_rate(pair[1]) / false_positive_rate(pair[0]);
+            // A rate is a whole number of bits, each a factor of about 1.6, from the ideal ratio of 10.
+            assert!((6.0..16.0).contains(&ratio), "{bits:?}");
+        }
+        assert!(bits[3] > 9.0, "{bits:?}");
+    }
+
+    #[test]
+    fn many_runs_of_one_level_get_more_than_one_of_the_same_size() {
+        // Catches a level of four runs that is counted as one: each of the four is asked.
+        let levels = [LevelShape { entries: 1000, runs: 4 }, LevelShape { entries: 1000, runs: 1 }];
+        let bits = bits_per_level(&levels, 8.0);
+        assert!(bits[0] > bits[1] + 1.0, "{bits:?}");
+    }
+
+    #[test]
+    fn scarce_memory_goes_to_the_small_levels_alone() {
+        // Catches a last level that takes the little there is, in filters too poor to be worth asking.
+        let bits = bits_per_level(&leveled(&[10, 1_000_000]), 0.0001);
+        assert!(bits[0] > 5.0 && bits[1] < 0.0001, "{bits:?}");
+        assert_eq!(bits_per_level(&leveled(&[10, 1000]), 0.0), [0.0, 0.0]);
+        assert_eq!(bits_per_level(&[], 10.0), [0.0; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_mean_is_kept_and_no_other_spread_is_better(
+            sizes in prop::collection::vec((1u64..1 << 40, 1u64..12), 1..8), mean in 0.0f64..=32.0,
+            moved in 0.0f64..3.0, from in 0usize..8, to in 0usize..8,
+        ) {
+            // Catches memory that is lost or made up, and a spread that does worse than one filter for all.
+            let levels: Vec<LevelShape> = sizes.iter().map(|&(entries, runs)| LevelShape { entries, runs }).collect();
+            let bits = bits_per_level(&levels, mean);
+            let uniform = vec![mean; levels.len()];
+            let (spent, budget) = (memory(&levels, &bits), memory(&levels, &uniform));
+            prop_assert!((spent - budget).abs() <= budget * 1e-9 + 1e-6, "{} of {}", spent, budget);
+            prop_assert!(bits.iter().all(|bits| (0.0..=32.0 + 1e-9).contains(bits)), "{:?}", bits);
+            let best = useless_reads(&levels, &bits);
+            prop_assert!(best <= useless_reads(&levels, &uniform) * (1.0 + 1e-9));
+            // As much memory moved from one level to another.
+            let (from, to) = (from % levels.len(), to % levels.len());
+            let mut other = bits;
+            let memory_moved = (moved.min(other[from]) * levels[from].bit()).min((32.0 - other[to]).max(0.0) * levels[to].bit());
+            other[from] -= memory_moved / levels[from].bit();
+            other[to] += memory_moved / levels[to].bit();
+            prop_assert!(best <= useless_reads(&levels, &other) * (1.0 + 1e-9) + 1e-12);
+        }
+    }
+}
