@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::book::{Book, median};
-use crate::memtable::{Role, Shape, Subject, Workload};
+use crate::memtable::{Document, Role, Shape, Subject, Workload};
 use crate::numbers::nanos;
 
 /// A workload, whether it comes 256 at a time, and its name.
@@ -39,7 +39,7 @@ pub(super) fn table(book: &Book) -> Result<String, String> {
         let times = best.times_best_skip_list_peer.map_or_else(|| "–".into(), |times| format!("**{times:.1}x**"));
         writeln!(table, "| {name} | {} | {times} |", cells.collect::<Vec<_>>().join(" | ")).ok();
     }
-    Ok(table + "\n" + &source(book, &shape.to_string()))
+    Ok(table + "\n" + &source(book, &shape))
 }
 
 /// What stands in a subject's column: ours have their batches there too.
@@ -56,8 +56,10 @@ fn has_column(book: &Book, subject: Subject, shape: &Shape) -> bool {
     subject.role() != Role::Floor && !subject.is_batched() && ROWS.iter().any(|(workload, ..)| has(*workload))
 }
 
-fn source(book: &Book, shape: &str) -> String {
-    let Some(run) = book.documents.first() else { return String::new() };
+/// The run that measured `shape`.
+fn source(book: &Book, shape: &Shape) -> String {
+    let has_shape = |run: &&Document| run.cells.iter().any(|cell| cell.shape == *shape);
+    let Some(run) = book.documents.iter().find(has_shape) else { return String::new() };
     let model = run.machine.model.as_deref().unwrap_or("unknown processor");
     let commit = run.commit.as_deref().unwrap_or("unknown");
     let date = run.date.split('T').next().unwrap_or(&run.date);
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
     use crate::keys::KeySet;
     use crate::memtable::testing::measured;
-    use crate::memtable::{Cell, Document, shape};
+    use crate::memtable::{Cell, shape};
 
     fn book(subjects: &[Subject]) -> Book {
         let cell = Cell::new(shape(KeySet::Random, 1_000_000), subjects, &[Workload::Insert, Workload::Get]);
@@ -100,6 +102,23 @@ mod tests {
         assert_eq!(lines[3], "| insert, 256 at a time | 400 | – | **3.0x** |");
         assert_eq!(lines[4], "| get | 400 | 1,200 | **3.0x** |");
         assert!(lines[6].starts_with("1,000,000 entries, random keys"), "{table}");
+    }
+
+    #[test]
+    fn the_source_is_the_run_that_measured_the_shape() {
+        // Catches the rounds and the commit of another file under the figures of this one.
+        let with = |entries, rounds| {
+            let cell = Cell::new(
+                shape(KeySet::Random, entries),
+                &[Subject::Memtable, Subject::CrossbeamSkiplist],
+                &[Workload::Insert],
+            );
+            let mut document = Document::new(None, rounds);
+            document.cells.push(measured(&cell, |_| 400.0, None));
+            document
+        };
+        let book = Book::new(vec![with(1000, 9), with(1_000_000, 5)]).expect("cells");
+        assert!(table(&book).expect("a table").contains("medians of 5 rounds"));
     }
 
     #[test]
