@@ -1,9 +1,8 @@
 //! What a table counts, and how it is shown.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, ord};
 
 /// A sum. Who is alone in its shard (see `gate.rs`) adds without a read-modify-write, to a word that others leave alone.
-/// Read at leisure: Relaxed throughout.
 #[derive(Debug, Default)]
 struct Counter {
     by_lone: AtomicU64,
@@ -13,15 +12,20 @@ struct Counter {
 impl Counter {
     #[inline]
     fn add(&self, more: u64, alone: bool) {
+        // ORDERING(counts.add): Release; pairs with `sum`. Weaker: an entry could be seen counted, and its attempt and its memory
+        // not yet (loom `entry_is_counted_after_its_memory`).
+        let release = ord("counts.add", Ordering::Release);
         if alone {
-            self.by_lone.store(self.by_lone.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+            self.by_lone.store(self.by_lone.load(Ordering::Relaxed) + more, release);
         } else {
-            self.by_others.fetch_add(more, Ordering::Relaxed);
+            self.by_others.fetch_add(more, release);
         }
     }
 
     fn sum(&self) -> u64 {
-        self.by_lone.load(Ordering::Relaxed) + self.by_others.load(Ordering::Relaxed)
+        // ORDERING(counts.read): Acquire; pairs with `add`, see there.
+        let acquire = ord("counts.read", Ordering::Acquire);
+        self.by_lone.load(acquire) + self.by_others.load(acquire)
     }
 }
 
@@ -85,8 +89,8 @@ impl Counts {
 
 /// All figures of a table, read in one pass. Sizes are in bytes.
 ///
-/// `memory_usage + memory_idle == memory_reserved` holds in every value of this type. Counts are exact when no writer is
-/// active.
+/// `memory_usage + memory_idle == memory_reserved` holds in every value of this type, and no entry is counted before its memory
+/// and its attempt are. Counts are exact when no writer is active.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {

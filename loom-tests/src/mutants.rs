@@ -27,6 +27,8 @@ mutants! {
     "arena.frontier.read" -> Relaxed: idle_chunk_is_no_pressure_i6;
     "clock.read" -> Relaxed: snapshot_shows_an_insertion_always_or_never_i5;
     "clock.snapshot" -> Relaxed: snapshot_shows_an_insertion_always_or_never_i5;
+    "counts.add" -> Relaxed: entry_is_counted_after_its_memory_i6;
+    "counts.read" -> Relaxed: entry_is_counted_after_its_memory_i6;
     "delete.mark" -> Relaxed: who_sees_a_deletion_sees_what_led_to_it_i5;
     "gate.drained" -> Relaxed: seal_keeps_what_was_acknowledged_i7;
     "gate.enter" -> Relaxed: lone_writers_follow_one_trail_i1;

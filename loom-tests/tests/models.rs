@@ -69,6 +69,7 @@ models! {
     last_entry_of_the_limit_is_taken_once_i6
     entries_within_the_limit_are_all_taken_i6
     figures_never_show_more_idle_than_reserved_i6
+    entry_is_counted_after_its_memory_i6
     chunk_that_is_put_back_was_reserved_i6
     idle_chunk_is_no_pressure_i6
     lone_writers_follow_one_trail_i1

@@ -210,6 +210,37 @@ pub(super) const FIGURES: &[&str] = &[
     "29 idle of 32 | 32 reserved, 0 wasted",
 ];
 
+/// Thread 0 stores an entry; thread 1 reads all figures.
+pub(super) struct Counted(Memtable);
+
+impl Program for Counted {
+    const THREADS: usize = 2;
+
+    fn new() -> Self {
+        Self(table(towers(&[&[1], &[]])))
+    }
+
+    fn thread(&self, number: usize) -> String {
+        if number == 0 {
+            return said(self.0.put(b"k", 1, b""));
+        }
+        let stats = self.0.stats();
+        assert!(stats.entries <= stats.total_inserts, "I6 broken: an entry is counted, and its attempt is not");
+        assert!(
+            stats.memory_usage >= stats.entries * NODE * 8,
+            "I6 broken: an entry is counted, and its memory is not"
+        );
+        format!("{} counted", stats.entries)
+    }
+
+    fn at_rest(&self) -> String {
+        self.0.validate();
+        String::new()
+    }
+}
+
+pub(super) const COUNTED: &[&str] = &["stored | 0 counted", "stored | 1 counted"];
+
 /// Threads 0 and 1 want pieces of one shard, of which the limit allows either, and then not the other. Whom the
 /// smaller chunk of the other does not serve claims it, is refused, and puts it back. Thread 2 reads the figures.
 pub(super) struct PutBack(Pieces);

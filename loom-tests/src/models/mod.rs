@@ -87,6 +87,7 @@ models! {
     last_entry_of_the_limit_is_taken_once_i6: arena::Entries<1>, arena::ONE_ENTRY;
     entries_within_the_limit_are_all_taken_i6: arena::Entries<2>, arena::TWO_ENTRIES;
     figures_never_show_more_idle_than_reserved_i6: arena::Figures, arena::FIGURES;
+    entry_is_counted_after_its_memory_i6: arena::Counted, arena::COUNTED;
     chunk_that_is_put_back_was_reserved_i6: arena::PutBack, arena::PUT_BACK;
     idle_chunk_is_no_pressure_i6: arena::Pressure, arena::PRESSURE;
     lone_writers_follow_one_trail_i1: lone::Trail<1, 1>, lone::TRAIL;
