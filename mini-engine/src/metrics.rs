@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::options::Compaction;
+
 /// Levels that there may be, level 0 among them.
 pub(crate) const MAX_LEVELS: usize = 8;
 
@@ -41,7 +43,12 @@ pub(crate) struct Counters {
     pub(crate) compaction_bytes_written: Counter,
     pub(crate) stalls: Counter,
     pub(crate) stall_nanos: Counter,
+    /// Writes that were slowed down, and for how long.
+    pub(crate) slowdowns: Counter,
+    pub(crate) slowdown_nanos: Counter,
     pub(crate) gets: Counter,
+    /// Data blocks that point reads looked at, cached or not.
+    pub(crate) get_blocks: Counter,
     /// Table reads that a filter made unnecessary.
     pub(crate) filter_negatives: Counter,
     /// Table reads that a filter let pass and that found nothing.
@@ -68,7 +75,10 @@ impl Counters {
             compaction_bytes_written: self.compaction_bytes_written.get(),
             stalls: self.stalls.get(),
             stall_time: Duration::from_nanos(self.stall_nanos.get()),
+            slowdowns: self.slowdowns.get(),
+            slowdown_time: Duration::from_nanos(self.slowdown_nanos.get()),
             gets: self.gets.get(),
+            get_blocks: self.get_blocks.get(),
             filter_negatives: self.filter_negatives.get(),
             filter_false_positives: self.filter_false_positives.get(),
             block_reads: self.block_reads.get(),
@@ -104,12 +114,18 @@ pub struct Metrics {
     pub compaction_bytes_read: u64,
     /// Bytes of tables written by merges.
     pub compaction_bytes_written: u64,
-    /// Times a writer had to wait for a flush.
+    /// Times a writer had to wait for a flush, or for a merge of level 0.
     pub stalls: u64,
-    /// Time writers waited for flushes, summed over writers.
+    /// Time writers waited for them, summed over writers.
     pub stall_time: Duration,
+    /// Writes that were slowed down so that merges of level 0 could keep up.
+    pub slowdowns: u64,
+    /// Time by which they were, summed over writers.
+    pub slowdown_time: Duration,
     /// Point reads.
     pub gets: u64,
+    /// Data blocks that point reads looked at, in the cache or not.
+    pub get_blocks: u64,
     /// Table reads that a filter made unnecessary.
     pub filter_negatives: u64,
     /// Table reads that a filter let pass and that found nothing: false positives, and keys whose every version in the
@@ -125,12 +141,42 @@ pub struct Metrics {
     pub cache_bytes: u64,
     /// Bytes of memory that the filters and indexes of the open tables take now, beside the cache: they are never evicted.
     pub table_memory_bytes: u64,
+    /// The policy by which tables are merged.
+    pub compaction: Compaction,
+    /// Bytes of keys and values that were flushed to tables since the database was created.
+    pub flushed_user_bytes: u64,
+    /// Bytes of the oldest sorted run: what everything above it may make obsolete.
+    pub oldest_run_bytes: u64,
     /// Merges under way now.
     pub compactions_running: u64,
     /// Whether a merge is due now that has not begun.
     pub compaction_due: bool,
     /// What each level holds and has cost, level 0 first.
     pub levels: Vec<LevelMetrics>,
+}
+
+impl Metrics {
+    /// Bytes of tables that flushes and merges wrote, for each byte of keys and values flushed, since the database was
+    /// created. The log, which is written once more, is not in it. `None` before the first flush.
+    pub fn write_amplification(&self) -> Option<f64> {
+        ratio(self.levels.iter().map(|level| level.written).sum(), self.flushed_user_bytes)
+    }
+
+    /// Data blocks looked at, in the cache or not, for each point read since the database was opened. Reads that memtables
+    /// answer count, and look at none. `None` before the first.
+    pub fn read_amplification(&self) -> Option<f64> {
+        ratio(self.get_blocks, self.gets)
+    }
+
+    /// Bytes of all tables for each byte of the oldest run: how many times the space they take that they would if all else
+    /// made entries of that run obsolete. More than the truth where the newer runs hold new keys. `None` without a table.
+    pub fn space_amplification(&self) -> Option<f64> {
+        ratio(self.levels.iter().map(|level| level.bytes).sum(), self.oldest_run_bytes)
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// The size of one level.
@@ -150,6 +196,14 @@ pub struct LevelMetrics {
     pub read: u64,
     /// Bytes of tables that flushes and merges wrote to the level since the database was created.
     pub written: u64,
+}
+
+impl LevelMetrics {
+    /// Bytes written to the level for each byte that came to it from above. Less than 1 where tables were moved, or
+    /// obsolete versions left out. `None` if nothing came.
+    pub fn write_amplification(&self) -> Option<f64> {
+        ratio(self.written, self.arrived)
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +233,9 @@ mod tests {
             &counters.cache_misses,
             &counters.filter_false_positives,
             &counters.wal_writes,
+            &counters.slowdowns,
+            &counters.slowdown_nanos,
+            &counters.get_blocks,
         ];
         for (counter, n) in all.iter().zip(1..) {
             counter.add(n);
@@ -203,9 +260,34 @@ mod tests {
             cache_misses: 16,
             filter_false_positives: 17,
             wal_writes: 18,
+            slowdowns: 19,
+            slowdown_time: Duration::from_nanos(20),
+            get_blocks: 21,
             levels: levels.clone(),
             ..Metrics::default()
         };
         assert_eq!(counters.snapshot(levels), expected);
+    }
+
+    #[test]
+    fn amplifications_are_what_was_done_for_what_was_asked() {
+        // Catches a ratio upside down, and a division by nothing.
+        let none = Metrics::default();
+        assert_eq!(
+            (none.write_amplification(), none.read_amplification(), none.space_amplification()),
+            (None, None, None)
+        );
+        let level = |bytes, arrived, written| LevelMetrics { bytes, arrived, written, ..LevelMetrics::default() };
+        let levels = vec![level(10, 100, 100), level(40, 90, 180)];
+        let some = Metrics {
+            flushed_user_bytes: 112,
+            get_blocks: 3,
+            gets: 2,
+            oldest_run_bytes: 40,
+            levels,
+            ..Metrics::default()
+        };
+        assert_eq!((some.write_amplification(), some.read_amplification()), (Some(2.5), Some(1.5)));
+        assert_eq!((some.space_amplification(), some.levels[1].write_amplification()), (Some(1.25), Some(2.0)));
     }
 }

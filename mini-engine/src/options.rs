@@ -289,6 +289,16 @@ impl Options {
         self
     }
 
+    /// Tables on level 0 from which on writers are slowed down.
+    pub(crate) fn slowdown_tables(&self) -> usize {
+        self.l0_slowdown.max(self.l0_trigger + 1)
+    }
+
+    /// Tables on level 0 at which writers wait.
+    pub(crate) fn stop_tables(&self) -> usize {
+        self.l0_stop.max(self.l0_trigger + 1)
+    }
+
     /// Checks every option against its range.
     ///
     /// # Errors

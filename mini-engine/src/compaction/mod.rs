@@ -1,4 +1,5 @@
-//! Merging tables so that reads stay bounded: what to merge ([`pick`], pure) and the merge itself ([`run`]).
+//! Merging tables so that reads stay bounded: what to merge ([`pick`] and [`pick_within`], pure) and the merge itself
+//! ([`run`]).
 //!
 //! Flushing a memtable is the same copy with other inputs, so [`TableStore::write`] serves both.
 
@@ -6,6 +7,7 @@ mod job;
 mod monkey;
 mod plan;
 mod policy;
+mod range;
 mod ranges;
 mod retention;
 mod running;
@@ -17,6 +19,7 @@ pub(crate) use job::run;
 pub(crate) use monkey::{filter_bits_of_flush, filter_bits_of_merge};
 pub(crate) use plan::Plan;
 pub(crate) use policy::{Context, pick};
+pub(crate) use range::{Range, pick_within};
 pub(crate) use retention::{Retention, Tombstones};
 pub(crate) use running::Running;
 pub(crate) use store::{OpenTable, TableStore, Target};

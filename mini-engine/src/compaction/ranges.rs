@@ -1,5 +1,7 @@
 //! Key ranges of tables: whether they overlap, what they span together, what they cover.
 
+use std::ops::Bound;
+
 use crate::table::TableMeta;
 use crate::types::Slice;
 
@@ -38,6 +40,21 @@ impl Span {
     pub(crate) fn overlaps_table(&self, table: &TableMeta) -> bool {
         self.smallest <= table.largest && table.smallest <= self.largest
     }
+}
+
+/// Whether a table may hold a key within the bounds.
+pub(crate) fn overlaps_bounds(table: &TableMeta, (lower, upper): &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> bool {
+    let reaches = match lower {
+        Bound::Unbounded => true,
+        Bound::Included(lower) => *table.largest >= **lower,
+        Bound::Excluded(lower) => *table.largest > **lower,
+    };
+    let begins = match upper {
+        Bound::Unbounded => true,
+        Bound::Included(upper) => *table.smallest <= **upper,
+        Bound::Excluded(upper) => *table.smallest < **upper,
+    };
+    reaches && begins
 }
 
 /// A set of keys: the union of spans.
@@ -102,6 +119,21 @@ mod tests {
                 prop_assert_eq!(set.contains(between.as_bytes()), held, "{}", between);
             }
         }
+    }
+
+    #[test]
+    fn bounds_meet_a_table_at_its_ends() {
+        // Catches an exclusive bound that takes a table along which holds nothing within it, and the other way round.
+        let table = table_of_keys(1, "c", "f");
+        let bounds = |lower, upper| (lower, upper);
+        let key = |key: &str| key.as_bytes().to_vec();
+        use Bound::{Excluded, Included, Unbounded};
+        assert!(overlaps_bounds(&table, &bounds(Unbounded, Included(key("c")))));
+        assert!(!overlaps_bounds(&table, &bounds(Unbounded, Excluded(key("c")))));
+        assert!(overlaps_bounds(&table, &bounds(Included(key("f")), Unbounded)));
+        assert!(!overlaps_bounds(&table, &bounds(Excluded(key("f")), Unbounded)));
+        assert!(overlaps_bounds(&table, &bounds(Included(key("d")), Excluded(key("e")))));
+        assert!(overlaps_bounds(&table, &bounds(Unbounded, Unbounded)));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fastskip::{InsertError, Op};
 
+use super::pace;
 use super::state::{Core, State};
 use super::view::View;
 use super::write::{is_large, make_room, rotate};
@@ -131,6 +132,7 @@ pub(super) fn commit(core: &Core, batch: WriteBatch) -> Result<Logged> {
 /// Writes `own` and those who wait, unless another has written it: then `own` has an outcome. Else there is an error, or no
 /// room for it anywhere.
 fn lead<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, own: &Arc<Pending>) -> Result<()> {
+    state = pace::slow_down(core, state, own.batch.payload().len());
     // Where the estimate was too low for a memtable, a fresh one of a multiple, for this batch alone.
     let larger = own.memory().saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
     for memory in [own.memory(), larger] {
@@ -226,6 +228,8 @@ fn append(state: &mut State, group: &[Arc<Pending>], first: SeqNo) -> Result<u64
 /// Publishes what was applied, from `first` on, and tells everybody.
 fn finish(core: &Core, state: &mut State, group: &[Arc<Pending>], (first, end): (SeqNo, u64)) {
     let operations: u64 = group.iter().map(|pending| u64::from(pending.batch.count())).sum();
+    // Who came along has waited for the lock only.
+    pace::charge(core, state, group.iter().skip(1).map(|pending| pending.batch.payload().len()).sum());
     state.last_seqno = first + operations - 1;
     core.publish(state.last_seqno);
     let mut seqno = first - 1;

@@ -28,6 +28,10 @@ impl KeyRange {
         KeyRange { lower: owned(bounds.start_bound()), upper: owned(bounds.end_bound()) }
     }
 
+    pub(super) fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        (self.lower, self.upper)
+    }
+
     /// From the prefix itself to the first key that does not start with it: the prefix with its last byte that can grow
     /// grown by one, and nothing behind it. A prefix of 0xff bytes has no such key.
     pub(super) fn prefix(prefix: &[u8]) -> KeyRange {

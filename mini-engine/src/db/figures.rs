@@ -27,6 +27,9 @@ pub(super) fn metrics(core: &Core) -> Metrics {
     Metrics {
         cache_bytes: core.store.cache.bytes(),
         table_memory_bytes: view.tables().map(|table| table.memory_len()).sum(),
+        compaction: core.store.options.compaction.unwrap_or_default(),
+        flushed_user_bytes: view.work.user_bytes,
+        oldest_run_bytes: view.version.all_runs().next_back().map_or(0, |(_, run)| run.bytes()),
         compactions_running,
         compaction_due,
         ..counted

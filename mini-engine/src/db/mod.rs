@@ -12,6 +12,7 @@ mod cursor;
 mod directory;
 mod figures;
 mod flush;
+mod pace;
 mod read;
 mod read_many;
 mod recovery;
@@ -253,6 +254,31 @@ impl Db {
     /// ```
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         checkpoint::checkpoint(self.core(), dir.as_ref())
+    }
+
+    /// Merges all that was written to keys within `bounds` before the call into one run: overwritten values and removed keys
+    /// take no more space then, but for what snapshots see. Flushes first, and runs on the thread of the caller, beside the
+    /// other merges, which afterwards go on as the policy wants. Reads and writes go on. O(bytes in the bounds and of the
+    /// tables that they share); a part of the tables at a time, so that little space is needed beside what is there.
+    ///
+    /// # Errors
+    /// What [`Db::flush`] fails with; [`Error::Io`] and [`Error::Corruption`] of a table that was to be merged. What was done
+    /// before stays, and nothing is lost.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("a", "1")?;
+    /// db.remove("a")?;
+    /// db.compact_range("a"..="b")?;
+    /// db.compact_range::<&str, _>(..)?;
+    /// assert!(db.metrics().levels.iter().all(|level| level.bytes == 0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compact_range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Result<()> {
+        compact::compact_range(self.core(), KeyRange::of(&bounds).into_bounds())
     }
 
     /// Waits until no merge is due and none is under way: until the tables are as the policy wants them. Writes go on, so

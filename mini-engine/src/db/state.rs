@@ -11,10 +11,12 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
 use super::commit::CommitQueue;
+use super::pace::Pace;
 use super::registry::SnapshotRegistry;
 use super::view::View;
 use crate::compaction::{OpenTable, Running, TableStore};
@@ -49,6 +51,10 @@ pub(super) struct State {
     pub(super) flush_error: Option<Error>,
     /// The merges under way.
     pub(super) running: Running,
+    /// Callers that wait for merges to get out of the way of theirs.
+    pub(super) ranges_waiting: usize,
+    /// How fast writers may be.
+    pub(super) pace: Pace,
     /// Why the last merge failed, if it did.
     pub(super) compaction_error: Option<Error>,
     /// The last merge of level 0 failed: waiting for the next one could be waiting for ever.
@@ -117,6 +123,8 @@ impl Core {
             flush_failures: 0,
             flush_error: None,
             running: Running::default(),
+            ranges_waiting: 0,
+            pace: Pace::default(),
             compaction_error: None,
             level_0_fails: false,
         };
@@ -160,6 +168,16 @@ impl Core {
     /// Waits for `condvar`, giving the write lock away meanwhile.
     pub(super) fn wait<'a>(&self, condvar: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         condvar.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Core::wait`], for `time` at most.
+    pub(super) fn wait_timeout<'a>(
+        &self,
+        condvar: &Condvar,
+        state: MutexGuard<'a, State>,
+        time: Duration,
+    ) -> MutexGuard<'a, State> {
+        condvar.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// The newest sequence number that readers may see. Pin a view first (rule 16): in the other order a merge could
@@ -247,9 +265,7 @@ impl Core {
 
     /// Whether writers may fill another memtable.
     pub(super) fn has_room(&self, state: &State) -> bool {
-        let options = &self.store.options;
-        // At the trigger no merge is due yet that could be waited for.
-        let stop = options.l0_stop.max(options.l0_trigger + 1);
+        let stop = self.store.options.stop_tables();
         let merges_keep_up = state.level_0_fails || self.view.load().version.runs(0).len() < stop;
         merges_keep_up && self.queue_has_room()
     }

@@ -98,9 +98,7 @@ fn compaction_loop(core: &Core) {
             continue;
         };
         tracing::warn!(%error, "a merge failed; its inputs stay");
-        if matches!(error, Error::Io { op: "sync", .. }) && !is_transient(error) {
-            core.fail_locked(&state, error);
-        }
+        compact::fail_if_unsafe(core, &state, error);
         core.room.notify_all();
         let mut state = delay.wait(core, state);
         compact::end(core, &mut state, &job);

@@ -1,7 +1,8 @@
 //! A write: from a batch to a frame in the log and entries in the memtable.
 //!
 //! One step under the write lock, in this order, for a group of batches at once where several wait (see `commit`):
-//! 1. make room: rotate when the memtable is full, wait while the queue of frozen ones is. Nothing is held meanwhile
+//! 1. make room: wait a little where merges fall behind (see `pace`), rotate when the memtable is full, wait while the
+//!    queue of frozen ones is. Nothing is held meanwhile
 //!    but the caller's own batch: a wait with a reservation open would keep the memtable from being frozen, for ever if
 //!    the flush that is waited for is its own.
 //! 2. reserve in the memtable: everything that can fail there fails here, before anything is logged. The other way

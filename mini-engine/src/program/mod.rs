@@ -6,6 +6,7 @@
 mod bench;
 mod bytes;
 mod checkpoint;
+mod compact;
 mod completions;
 mod count;
 mod database;
@@ -14,6 +15,7 @@ mod dump;
 mod failure;
 mod get;
 mod import;
+mod levels;
 mod output;
 mod put;
 mod record;
@@ -69,6 +71,7 @@ enum Command {
     Scan(scan::ScanArgs),
     Count(count::CountArgs),
     Stats(stats::StatsArgs),
+    Compact(compact::CompactArgs),
     Verify(verify::VerifyArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Dump(dump::DumpArgs),
@@ -86,6 +89,7 @@ impl Command {
             Self::Scan(args) => scan::run(args),
             Self::Count(args) => count::run(args),
             Self::Stats(args) => stats::run(args),
+            Self::Compact(args) => compact::run(args),
             Self::Verify(args) => verify::run(args),
             Self::Checkpoint(args) => checkpoint::run(args),
             Self::Dump(args) => dump::run(args),

@@ -4,20 +4,20 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use indicatif::BinaryBytes;
 use mini_engine::{LevelMetrics, Metrics, RecoveryReport};
 use serde_json::{Map, Value, json};
 
 use super::Exit;
 use super::database::{DatabaseArgs, IfMissing};
 use super::failure::Failure;
+use super::levels;
 use super::output::Output;
-
-const BAR_WIDTH: u64 = 40;
 
 /// Draw the levels of the database, and print what its last opening found and did
 ///
-/// Counters begin when a process opens the database, so those printed are of this command alone.
+/// For each level: its sorted runs and tables and their size, then, since the database was created,
+/// bytes that merges read there, bytes written there, and those for each byte that came from above.
+/// Other counters begin when a process opens the database, so they are of this command alone.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -64,13 +64,14 @@ fn recovered(report: &RecoveryReport) -> [Named; 7] {
     ]
 }
 
-fn counters(metrics: &Metrics) -> [Named; 20] {
+fn counters(metrics: &Metrics) -> [Named; 24] {
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
         ("wal_bytes", metrics.wal_bytes),
         ("wal_writes", metrics.wal_writes),
         ("wal_syncs", metrics.wal_syncs),
+        ("flushed_user_bytes", metrics.flushed_user_bytes),
         ("flushes", metrics.flushes),
         ("flush_bytes", metrics.flush_bytes),
         ("compactions", metrics.compactions),
@@ -78,7 +79,10 @@ fn counters(metrics: &Metrics) -> [Named; 20] {
         ("compaction_bytes_written", metrics.compaction_bytes_written),
         ("stalls", metrics.stalls),
         ("stall_nanos", u64::try_from(metrics.stall_time.as_nanos()).unwrap_or(u64::MAX)),
+        ("slowdowns", metrics.slowdowns),
+        ("slowdown_nanos", u64::try_from(metrics.slowdown_time.as_nanos()).unwrap_or(u64::MAX)),
         ("gets", metrics.gets),
+        ("get_blocks", metrics.get_blocks),
         ("filter_negatives", metrics.filter_negatives),
         ("filter_false_positives", metrics.filter_false_positives),
         ("block_reads", metrics.block_reads),
@@ -91,15 +95,36 @@ fn counters(metrics: &Metrics) -> [Named; 20] {
 
 fn json(recovery: &RecoveryReport, metrics: &Metrics) -> Value {
     let object = |named: &[Named]| named.iter().map(|&(name, n)| (name.into(), n.into())).collect::<Map<_, _>>();
-    let levels: Vec<Value> =
-        metrics.levels.iter().map(|level| json!({"tables": level.tables, "bytes": level.bytes})).collect();
-    json!({"levels": levels, "recovery": object(&recovered(recovery)), "counters": object(&counters(metrics))})
+    let levels: Vec<Value> = metrics.levels.iter().map(level).collect();
+    let amplification = json!({
+        "write": metrics.write_amplification(),
+        "space": metrics.space_amplification(),
+        "read": metrics.read_amplification(),
+    });
+    json!({
+        "compaction": levels::policy_name(metrics.compaction),
+        "levels": levels,
+        "amplification": amplification,
+        "recovery": object(&recovered(recovery)),
+        "counters": object(&counters(metrics)),
+    })
+}
+
+fn level(level: &LevelMetrics) -> Value {
+    json!({
+        "runs": level.runs,
+        "tables": level.tables,
+        "bytes": level.bytes,
+        "arrived": level.arrived,
+        "read": level.read,
+        "written": level.written,
+        "write_amplification": level.write_amplification(),
+    })
 }
 
 fn draw(out: &mut dyn Write, path: &Path, recovery: &RecoveryReport, metrics: &Metrics) -> io::Result<()> {
     writeln!(out, "{}", path.display())?;
-    writeln!(out, "level    tables         bytes")?;
-    draw_levels(out, &metrics.levels)?;
+    levels::draw(out, metrics)?;
     let sections: [(&str, &[Named]); 2] =
         [("found when it was opened", &recovered(recovery)), ("counted since", &counters(metrics))];
     for (title, numbers) in sections {
@@ -109,46 +134,4 @@ fn draw(out: &mut dyn Write, path: &Path, recovery: &RecoveryReport, metrics: &M
         }
     }
     Ok(())
-}
-
-fn draw_levels(out: &mut dyn Write, levels: &[LevelMetrics]) -> io::Result<()> {
-    let most = levels.iter().map(|level| level.bytes).max().unwrap_or(0).max(1);
-    for (number, level) in levels.iter().enumerate() {
-        let bar = u128::from(level.bytes) * u128::from(BAR_WIDTH) / u128::from(most);
-        // A level that holds anything shows at least one mark.
-        let bar = (bar as usize).max(usize::from(level.bytes > 0));
-        draw_level(out, &format!("L{number}"), *level, &"#".repeat(bar))?;
-    }
-    let mut total = LevelMetrics::default();
-    total.tables = levels.iter().map(|level| level.tables).sum();
-    total.bytes = levels.iter().map(|level| level.bytes).sum();
-    draw_level(out, "total", total, "")
-}
-
-fn draw_level(out: &mut dyn Write, name: &str, level: LevelMetrics, bar: &str) -> io::Result<()> {
-    let bytes = BinaryBytes(level.bytes).to_string();
-    writeln!(out, "{}", format_args!("{name:<8} {:>6}  {bytes:>12}  {bar}", level.tables).to_string().trim_end())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_level_is_drawn_in_proportion_and_none_that_holds_bytes_is_blank() {
-        // Catches a bar scaled by the sum instead of the largest level, and a small level that vanishes.
-        let level = |tables, bytes| {
-            let mut level = LevelMetrics::default();
-            (level.tables, level.bytes) = (tables, bytes);
-            level
-        };
-        let mut drawn = Vec::new();
-        draw_levels(&mut drawn, &[level(2, 1 << 20), level(1, 1 << 10), level(0, 0)]).unwrap();
-        let drawn = String::from_utf8(drawn).unwrap();
-        let expected = format!(
-            "L0            2      1.00 MiB  {}\nL1            1      1.00 KiB  #\nL2            0           0 B\ntotal         3      1.00 MiB\n",
-            "#".repeat(40)
-        );
-        assert_eq!(drawn, expected);
-    }
 }

@@ -241,7 +241,9 @@ impl Table {
             .and_then(|Found { kind, seqno, value }| Some((kind, seqno, Slice::view(block.shared().clone(), value)?))))
     }
 
+    /// The data block at `handle` for a point read.
     fn cached_block(&self, handle: Handle) -> Result<Block> {
+        self.counters.get_blocks.add(1);
         if let Some(block) = self.cached(handle) {
             return Ok(block);
         }

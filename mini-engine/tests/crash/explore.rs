@@ -16,7 +16,7 @@ use mini_engine::fs::{Disk, Losses, MemFs, Operation, Step};
 use crate::bent::Lie;
 use crate::oracle::{Batch, Progress, judge};
 use crate::run::{Note, Run};
-use crate::script::{Random, Script, Shape, batch};
+use crate::script::{POLICIES, Random, Script, Shape, batch};
 
 /// How a run ends too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,11 @@ pub(crate) struct Counts {
     /// Crashes in the middle of a flush, and of a merge: the worker's next operation did not take place.
     pub(crate) cut_flushes: u64,
     pub(crate) cut_merges: u64,
+    /// The merges cut by policy, in the order of [`POLICIES`].
+    pub(crate) cut_by_policy: [u64; POLICIES.len()],
+    /// Recoveries of a database with tables below level 0, and with several runs on a level below.
+    pub(crate) below_level_0: u64,
+    pub(crate) several_runs: u64,
     /// Power cuts that left a hole in a file, tore a block, lost an entry, or kept one that came after a lost one.
     pub(crate) holes: u64,
     pub(crate) torn_blocks: u64,
@@ -62,6 +67,10 @@ impl Counts {
         self.holes += holes;
         self.torn_blocks += torn_blocks;
         self.lost_entries += lost_entries;
+        let Counts { cut_by_policy, below_level_0, several_runs, .. } = other;
+        self.cut_by_policy.iter_mut().zip(cut_by_policy).for_each(|(sum, more)| *sum += more);
+        self.below_level_0 += below_level_0;
+        self.several_runs += several_runs;
         let Counts { reordered_entries, torn_tails, torn_manifests, set_aside, orphans, shortened, .. } = other;
         self.reordered_entries += reordered_entries;
         self.torn_tails += torn_tails;
@@ -210,6 +219,7 @@ impl Explorer {
         let on = |thread: &str| u64::from(next.is_some_and(|next| next.thread().contains(thread)));
         self.counts.cut_flushes += on("flush");
         self.counts.cut_merges += on("merge");
+        self.counts.cut_by_policy[self.script.policy] += on("merge");
         self.recover(struck, (left, crash), random)
     }
 
@@ -258,6 +268,10 @@ impl Explorer {
         self.counts.set_aside += u64::from(!report.set_aside.is_empty());
         self.counts.orphans += u64::from(report.orphans_removed > 0);
         self.counts.shortened += u64::from(shortened);
+        let levels = run.db().metrics().levels;
+        let below = || levels.iter().skip(1);
+        self.counts.below_level_0 += u64::from(below().any(|level| level.tables > 0));
+        self.counts.several_runs += u64::from(below().any(|level| level.runs > 1));
     }
 }
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mini_engine::fs::{FileSystem, MemFs};
-use mini_engine::{Db, Durability, Error, WriteBatch};
+use mini_engine::{Compaction, Db, Durability, Error, WriteBatch};
 
 use crate::bent::{Bent, Lie};
 use crate::oracle::{Batch, Progress};
-use crate::script::{Act, Script};
+use crate::script::{Act, POLICIES, Script};
 
 /// Where every database is.
 pub(crate) const DIR: &str = "/db";
@@ -49,6 +49,7 @@ pub(crate) struct Run {
     bent: Bent,
     memtable_bytes: usize,
     l0_trigger: usize,
+    policy: Compaction,
     settles: bool,
     tables_refused: bool,
     pub(crate) db: Option<Db>,
@@ -70,6 +71,7 @@ impl Run {
             bent: Bent::over(fs, lie),
             memtable_bytes: script.memtable_bytes,
             l0_trigger: script.l0_trigger,
+            policy: POLICIES[script.policy],
             settles: script.settles(),
             tables_refused: false,
             db: None,
@@ -80,6 +82,8 @@ impl Run {
 
     pub(crate) fn reopen(&mut self) -> Result<(), Error> {
         let builder = Db::builder(DIR).memtable_bytes(self.memtable_bytes).l0_trigger(self.l0_trigger);
+        // Levels small enough that a few values make several of them.
+        let builder = builder.compaction(self.policy).size_ratio(2).level1_bytes(1024).table_file_bytes(2048);
         // One merge at a time, so that a seed repeats.
         let builder = builder.compaction_threads(1).block_bytes(512).immutable_memtables(4).cache_bytes(64 << 10);
         self.db = Some(builder.file_system(Arc::new(self.bent.clone())).open()?);
@@ -124,6 +128,10 @@ impl Run {
                     self.note_all_synced();
                 }
             },
+            Act::CompactRange => {
+                self.db().compact_range("key2".."key6")?;
+                self.note_all_synced();
+            }
             Act::Reopen { close } => {
                 let db = self.db.take().expect("open between acts");
                 if *close {

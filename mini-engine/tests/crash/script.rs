@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use mini_engine::Compaction;
+
 use crate::oracle::{Batch, COUNT};
 
 /// How many keys there are, beside the count.
@@ -57,6 +59,10 @@ pub(crate) enum Shape {
 pub(crate) const SHAPES: [Shape; 6] =
     [Shape::Singles, Shape::Batches, Shape::Flushes, Shape::Logs, Shape::Reopens, Shape::Mingled];
 
+/// The policies under which tables are merged.
+pub(crate) const POLICIES: [Compaction; 4] =
+    [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];
+
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Write {
@@ -65,6 +71,7 @@ pub(crate) enum Act {
     },
     Persist,
     Flush,
+    CompactRange,
     /// By `close`, or by a plain drop.
     Reopen {
         close: bool,
@@ -77,6 +84,8 @@ pub(crate) struct Script {
     pub(crate) shape: Shape,
     pub(crate) memtable_bytes: usize,
     pub(crate) l0_trigger: usize,
+    /// One of [`POLICIES`], by the seed.
+    pub(crate) policy: usize,
     pub(crate) acts: Vec<Act>,
 }
 
@@ -91,6 +100,7 @@ impl Script {
                 (Shape::Flushes, 0..4) | (Shape::Reopens | Shape::Mingled, 0..2) => Act::Flush,
                 (Shape::Reopens, 2..5) | (Shape::Mingled, 2) => Act::Reopen { close: random.one_in(2) },
                 (Shape::Logs, 0..3) if at > 3 => Act::Flush,
+                (Shape::Flushes | Shape::Mingled, 8) => Act::CompactRange,
                 (_, 9) => Act::Persist,
                 _ => {
                     number += 1;
@@ -109,7 +119,8 @@ impl Script {
             Shape::Logs => 1 << 20,
             _ => 8 << 10 << (3 * random.below(2)),
         };
-        Script { shape, memtable_bytes, l0_trigger: 1 + random.below(2) as usize, acts }
+        let (l0_trigger, policy) = (1 + random.below(2) as usize, (seed % POLICIES.len() as u64) as usize);
+        Script { shape, memtable_bytes, l0_trigger, policy, acts }
     }
 
     /// Whether the workload waits, after each act, until the workers have nothing left to do: then they do the same at

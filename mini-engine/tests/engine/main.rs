@@ -1,6 +1,7 @@
-//! Tests of the library through its public interface: the rules of durability, a model, threads, faults, bad input.
+//! Tests of the library through its public interface: the rules of durability, a model, merges, threads, faults, bad input.
 
 mod checkpoint;
+mod compaction;
 mod concurrency;
 mod damage;
 mod directory;

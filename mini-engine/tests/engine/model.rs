@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use mini_engine::{Compression, Db, Durability, Iter, Snapshot, WriteBatch};
+use mini_engine::{Compaction, Compression, Db, Durability, Iter, Snapshot, WriteBatch};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;
+
+use crate::compaction::POLICIES;
 
 type Key = Vec<u8>;
 type Map = BTreeMap<Key, Vec<u8>>;
@@ -20,8 +22,10 @@ enum Step {
     Persist,
     TakeSnapshot,
     DropSnapshot,
-    /// By `close`, or by a plain drop.
-    Reopen(bool),
+    /// By `close`, or by a plain drop; and with a policy and a size ratio.
+    Reopen(bool, (Compaction, u64)),
+    CompactRange(Bound<Key>, Bound<Key>),
+    WaitForCompactions,
     /// A range walked from both ends, in the order that the bits give, and a seek in between.
     Walk(Bound<Key>, Bound<Key>, Vec<bool>, Option<Key>),
     Prefix(Key),
@@ -36,6 +40,10 @@ fn bound() -> impl Strategy<Value = Bound<Key>> {
     prop_oneof![Just(Bound::Unbounded), key().prop_map(Bound::Included), key().prop_map(Bound::Excluded)]
 }
 
+fn policy() -> impl Strategy<Value = (Compaction, u64)> {
+    (prop::sample::select(&POLICIES[..]), 2..5u64)
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let len = 0..900usize;
     let batch = vec((key(), prop::option::of(len.clone())), 0..20);
@@ -48,7 +56,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Persist),
         2 => Just(Step::TakeSnapshot),
         1 => Just(Step::DropSnapshot),
-        1 => any::<bool>().prop_map(Step::Reopen),
+        2 => (any::<bool>(), policy()).prop_map(|(close, policy)| Step::Reopen(close, policy)),
+        1 => (bound(), bound()).prop_map(|(lower, upper)| Step::CompactRange(lower, upper)),
+        1 => Just(Step::WaitForCompactions),
         4 => (bound(), bound(), vec(any::<bool>(), 0..30), prop::option::of(key()))
             .prop_map(|(lower, upper, ends, seek)| Step::Walk(lower, upper, ends, seek)),
         1 => key().prop_map(Step::Prefix),
@@ -65,9 +75,9 @@ struct Run {
 }
 
 impl Run {
-    fn new() -> Run {
+    fn new(policy: (Compaction, u64)) -> Run {
         let dir = TempDir::new().unwrap();
-        let db = Some(open(&dir));
+        let db = Some(open(&dir, policy));
         Run { dir, db, model: Map::new(), snapshots: Vec::new(), written: 0 }
     }
 
@@ -99,7 +109,9 @@ impl Run {
             Step::Persist => self.db().persist(Durability::Synced).unwrap(),
             Step::TakeSnapshot => self.snapshots.push((self.db().snapshot(), self.model.clone())),
             Step::DropSnapshot => drop((!self.snapshots.is_empty()).then(|| self.snapshots.remove(0))),
-            Step::Reopen(close) => self.reopen(close),
+            Step::Reopen(close, policy) => self.reopen(close, policy),
+            Step::CompactRange(lower, upper) => self.db().compact_range((lower, upper)).unwrap(),
+            Step::WaitForCompactions => self.db().wait_for_compactions().unwrap(),
             Step::Walk(lower, upper, ends, seek) => {
                 let iter = self.db().range((lower.clone(), upper.clone()));
                 walk(iter, &self.model, (lower, upper), &ends, seek);
@@ -134,7 +146,7 @@ impl Run {
         assert_eq!(self.db().write(batch, durability).unwrap(), before + count);
     }
 
-    fn reopen(&mut self, close: bool) {
+    fn reopen(&mut self, close: bool, policy: (Compaction, u64)) {
         // A snapshot keeps the directory locked.
         self.snapshots.clear();
         let seqno = self.db().snapshot().seqno();
@@ -144,7 +156,7 @@ impl Run {
         } else {
             drop(db);
         }
-        self.db = Some(open(&self.dir));
+        self.db = Some(open(&self.dir, policy));
         assert_eq!(self.db().snapshot().seqno(), seqno);
         assert_eq!(self.db().recovery().torn, None);
         assert!(!close || self.db().recovery().batches_replayed == 0);
@@ -195,8 +207,9 @@ impl Run {
     }
 }
 
-fn open(dir: &TempDir) -> Db {
+fn open(dir: &TempDir, (policy, ratio): (Compaction, u64)) -> Db {
     let builder = Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(2).block_bytes(512).cache_bytes(8192);
+    let builder = builder.compaction(policy).size_ratio(ratio).level1_bytes(4096).table_file_bytes(2048);
     builder.compression(Compression::Lz4).open().unwrap()
 }
 
@@ -236,10 +249,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_read_agrees_with_an_ordinary_map_after_every_step(steps in vec(step(), 1..120)) {
+    fn every_read_agrees_with_an_ordinary_map_after_every_step(
+        policy in policy(), steps in vec(step(), 1..120),
+    ) {
         // Catches whatever a memtable, a flush, a merge, a recovery or an iterator gets wrong about order, versions,
-        // tombstones, bounds and directions.
-        let mut run = Run::new();
+        // tombstones, bounds and directions, under each policy and after a change from any to any.
+        let mut run = Run::new(policy);
         for step in steps {
             run.run(step);
             run.compare();
@@ -251,7 +266,7 @@ proptest! {
 #[test]
 fn the_model_workload_rotates_flushes_and_merges() {
     // Catches a model test that never leaves the first memtable, and so shows nothing about tables.
-    let mut run = Run::new();
+    let mut run = Run::new((Compaction::Leveled, 10));
     for n in 0..200u32 {
         run.run(Step::Insert(n.to_be_bytes()[3..].to_vec(), 500));
     }

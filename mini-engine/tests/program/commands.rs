@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::process::{Ran, Room, program, run_with};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "import",
     "get",
     "put",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 12] = [
     "scan",
     "count",
     "stats",
+    "compact",
     "verify",
     "checkpoint",
     "dump",
@@ -105,8 +106,33 @@ fn stats_shows_the_tables_that_were_written() {
 
     let drawing = room.run::<&str>("stats", &[]).text();
     let level = drawing.lines().find(|line| line.starts_with("L0")).expect("a line for level 0");
-    assert!(level.contains(&"#".repeat(40)), "{drawing}");
-    assert!(drawing.contains("block reads"), "{drawing}");
+    assert!(level.contains(&"█".repeat(24)), "{drawing}");
+    assert!(drawing.contains("block reads") && drawing.contains("leveled compaction"), "{drawing}");
+    // Of another process, so out of the database itself.
+    assert!(json["amplification"]["write"].as_f64().expect("a number") > 0.5, "{json}");
+    assert_eq!((&json["amplification"]["read"], &json["compaction"]), (&Value::Null, &Value::from("leveled")));
+}
+
+#[test]
+fn compact_leaves_out_what_is_obsolete_within_its_range() {
+    // Catches a command that reports success and merges nothing, or the wrong keys.
+    let lines: String = (0..600).map(|n| format!("key {:03}\tvalue {n}\n", n % 200)).collect();
+    let room = Room::holding(&lines);
+    for n in 0..100 {
+        room.run("delete", &[format!("key {n:03}")]).text();
+    }
+    let entries = || {
+        let text = room.run::<&str>("verify", &[]).text();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let at = words.iter().position(|word| word.starts_with("entr")).expect("a number of entries");
+        words[at - 1].parse::<u64>().expect("a number")
+    };
+    let text = room.run("compact", &["--from", "key 050", "--to", "key 060"]).text();
+    assert!(text.contains("in tables before"), "{text}");
+    room.run::<&str>("compact", &[]).text();
+    assert_eq!(entries(), 100);
+    assert_eq!(room.run::<&str>("count", &[]).text(), "100\n");
+    assert!(room.run("compact", &["--from"]).refusal(2).contains("--from"));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::options::{Compaction, Options};
 use crate::table::TableMeta;
 
 /// The deepest level.
-const BOTTOM: usize = MAX_LEVELS - 1;
+pub(crate) const BOTTOM: usize = MAX_LEVELS - 1;
 
 /// All that a policy may look at.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// The plan that puts `chosen` at `output`.
-    fn plan(&self, chosen: Vec<Chosen<'a>>, output: Place) -> Option<Plan> {
+    pub(crate) fn plan(&self, chosen: Vec<Chosen<'a>>, output: Place) -> Option<Plan> {
         plan::plan(self.version, self.options, chosen, output, |table| !self.running.is_busy(table))
     }
 

@@ -1,0 +1,58 @@
+//! Merging what a range of keys has into one run, a step at a time.
+//!
+//! Steps go from the top down: what the uppermost level has in the range goes to the next level that has any. On the lowest
+//! one, tables that nothing was merged into are written anew, for they may hold tombstones and versions that were kept for
+//! snapshots which have gone. A step takes one table where it can, so that little space is needed beside what is there.
+
+use std::ops::Bound;
+
+use crate::compaction::plan::{self, Plan};
+use crate::compaction::policy::{BOTTOM, Context};
+use crate::compaction::ranges::overlaps_bounds;
+use crate::manifest::{MAX_LEVELS, Place, Run};
+use crate::table::TableMeta;
+use crate::types::SeqNo;
+
+/// What is to be merged.
+#[derive(Debug, Clone)]
+pub(crate) struct Range {
+    pub(crate) bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// Versions up to this number; there is no end to later ones.
+    pub(crate) upto: SeqNo,
+    /// Tables of this number and higher ones were made since.
+    pub(crate) made_from: u64,
+}
+
+/// The next step; `None` if there is no more to do. It may get into the way of a merge under way.
+pub(crate) fn pick_within(context: &Context<'_>, range: &Range) -> Option<Plan> {
+    let version = context.version;
+    let concerns = |table: &TableMeta| table.min_seqno <= range.upto && overlaps_bounds(table, &range.bounds);
+    let mut holding = (0..MAX_LEVELS).filter(|&level| version.level(level).any(concerns));
+    let top = holding.next()?;
+    let below = holding.next();
+    if top > 0 && below.is_none() {
+        return rewrite(context, range, top, concerns);
+    }
+    let below = below.unwrap_or(BOTTOM);
+    // In a single run any table may go by itself. Of several runs, as on level 0, one that goes takes along what it spans.
+    let first = version.level(top).find(|table| concerns(table)).map(|table| table.number);
+    let single = version.runs(top).len() == 1;
+    let goes = |level: usize, table: &TableMeta| {
+        level == top && if single { Some(table.number) == first } else { concerns(table) }
+    };
+    context.plan(plan::closed(version, top, below, goes), plan::oldest_run(version, below))
+}
+
+/// The lowest level of the range becomes one run, and then each of its tables is written anew.
+fn rewrite(context: &Context<'_>, range: &Range, level: usize, concerns: impl Fn(&TableMeta) -> bool) -> Option<Plan> {
+    let version = context.version;
+    let output = plan::oldest_run(version, level);
+    let has_any = |run: &&Run| run.tables().iter().any(&concerns);
+    if version.runs(level).iter().filter(has_any).count() > 1 {
+        return context.plan(plan::closed(version, level, level, |_, table| concerns(table)), output);
+    }
+    let run = version.runs(level).iter().find(|run| has_any(run))?;
+    let old = run.tables().iter().find(|table| concerns(table) && table.number < range.made_from)?;
+    let place = Place { level, run: run.id() };
+    context.plan(plan::closed(version, level, level, |_, table| table.number == old.number), place)
+}

@@ -1,0 +1,137 @@
+//! Draws the levels of a database: what each holds, and what it has cost.
+
+use std::io::{self, Write};
+
+use indicatif::BinaryBytes;
+use mini_engine::{Compaction, LevelMetrics, Metrics};
+
+const BAR_WIDTH: usize = 28;
+/// Parts of a character cell, an eighth each.
+const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+/// The picture: a line for each level that holds or has cost anything, with a bar in proportion to the largest.
+pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
+    let most = metrics.levels.iter().map(|level| level.bytes).max().unwrap_or(0);
+    writeln!(out, "{:<28} runs tables       size       read    written  w-amp", "level")?;
+    for (number, level) in metrics.levels.iter().enumerate() {
+        if *level == LevelMetrics::default() {
+            continue;
+        }
+        line(out, &format!("L{number} {}", bar(level.bytes, most, BAR_WIDTH - 4)), level, level.write_amplification())?;
+    }
+    let mut total = LevelMetrics::default();
+    for level in &metrics.levels {
+        total.runs += level.runs;
+        total.tables += level.tables;
+        total.bytes += level.bytes;
+        total.read += level.read;
+        total.written += level.written;
+    }
+    line(out, "total", &total, metrics.write_amplification())?;
+    writeln!(out)?;
+    let figures = [
+        ("write amplification", metrics.write_amplification(), "bytes of tables written for each byte flushed, ever"),
+        ("space amplification", metrics.space_amplification(), "bytes of all tables for each byte of the oldest run"),
+        ("read amplification", metrics.read_amplification(), "blocks looked at for each get since it was opened"),
+    ];
+    for (name, figure, meaning) in figures {
+        writeln!(out, "{name:<20} {:>6}  {meaning}", shown(figure))?;
+    }
+    let running = match (metrics.compactions_running, metrics.compaction_due) {
+        (0, false) => "no merge is due".to_owned(),
+        (0, true) => "a merge is due".to_owned(),
+        (1, _) => "1 merge is under way".to_owned(),
+        (n, _) => format!("{n} merges are under way"),
+    };
+    writeln!(out, "{} compaction, {running}", policy_name(metrics.compaction))
+}
+
+/// The policy as people write it.
+pub(crate) fn policy_name(policy: Compaction) -> &'static str {
+    match policy {
+        Compaction::Leveled => "leveled",
+        Compaction::Tiered => "tiered",
+        Compaction::LazyLeveled => "lazy-leveled",
+        Compaction::Partial => "partial",
+        _ => "unknown",
+    }
+}
+
+fn line(out: &mut dyn Write, name: &str, level: &LevelMetrics, amplification: Option<f64>) -> io::Result<()> {
+    let bytes = |n: u64| if n == 0 { "-".to_owned() } else { BinaryBytes(n).to_string() };
+    writeln!(
+        out,
+        "{name:<BAR_WIDTH$} {:>4} {:>6} {:>10} {:>10} {:>10} {:>6}",
+        level.runs,
+        level.tables,
+        bytes(level.bytes),
+        bytes(level.read),
+        bytes(level.written),
+        shown(amplification)
+    )
+}
+
+fn shown(figure: Option<f64>) -> String {
+    figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.2}"))
+}
+
+/// A bar of at most `width` cells; what is not nothing shows at least as an eighth of one.
+fn bar(part: u64, whole: u64, width: usize) -> String {
+    let eighths = u128::from(part) * width as u128 * 8 / u128::from(whole.max(1));
+    let eighths = (eighths as usize).max(usize::from(part > 0));
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metrics() -> Metrics {
+        let level = |runs, tables, bytes, arrived, read, written| {
+            let mut level = LevelMetrics::default();
+            (level.runs, level.tables, level.bytes) = (runs, tables, bytes);
+            (level.arrived, level.read, level.written) = (arrived, read, written);
+            level
+        };
+        let mut metrics = Metrics::default();
+        let empty = LevelMetrics::default();
+        metrics.levels = vec![
+            level(2, 2, 1 << 20, 9 << 20, 8 << 20, 9 << 20),
+            empty,
+            level(1, 9, 16 << 20, 8 << 20, 30 << 20, 34 << 20),
+        ];
+        (metrics.flushed_user_bytes, metrics.oldest_run_bytes) = (8 << 20, 16 << 20);
+        metrics
+    }
+
+    #[test]
+    fn the_picture_shows_what_each_level_holds_and_costs_within_80_columns() {
+        // Catches a bar scaled by the sum instead of the largest level, a column that wraps in a terminal, an empty level
+        // drawn, and a figure under another's name.
+        let mut drawn = Vec::new();
+        draw(&mut drawn, &metrics()).unwrap();
+        let drawn = String::from_utf8(drawn).unwrap();
+        assert!(drawn.lines().all(|line| line.chars().count() <= 80), "{drawn}");
+        let line = |start: &str| drawn.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
+        assert!(line("L0").starts_with("L0 █▌ "), "{drawn}");
+        assert!(line("L0").ends_with("   2      2   1.00 MiB   8.00 MiB   9.00 MiB   1.00"), "{drawn}");
+        assert!(line("L2").starts_with(&format!("L2 {} ", "█".repeat(24))), "{drawn}");
+        assert!(line("L2").ends_with("   1      9  16.00 MiB  30.00 MiB  34.00 MiB   4.25"), "{drawn}");
+        assert_eq!(line("L1"), "");
+        assert!(line("total").ends_with("   3     11  17.00 MiB  38.00 MiB  43.00 MiB   5.38"), "{drawn}");
+        assert!(line("write amplification").contains("  5.38 "), "{drawn}");
+        assert!(line("space amplification").contains("  1.06 "), "{drawn}");
+        assert!(line("read amplification").contains("     - "), "{drawn}");
+        assert!(line("leveled").ends_with("no merge is due"), "{drawn}");
+    }
+
+    #[test]
+    fn a_bar_is_in_proportion_and_never_blank_for_something() {
+        // Catches a small level that vanishes, and a bar that is longer than its place.
+        assert_eq!(bar(0, 100, 10), "");
+        assert_eq!(bar(1, 1_000_000, 10), "▏");
+        assert_eq!(bar(50, 100, 10), "█████");
+        assert_eq!(bar(100, 100, 3), "███");
+        assert_eq!(bar(0, 0, 3), "");
+    }
+}

@@ -1,0 +1,235 @@
+//! Merges as a caller sees them: ranges compacted on demand, several at once, writers slowed down, policies kept.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use mini_engine::{Builder, Compaction, Compression, Db, Error, Metrics};
+use tempfile::TempDir;
+
+use crate::hook::{Answer, HookFs, Op, files};
+
+pub(crate) const POLICIES: [Compaction; 4] =
+    [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];
+
+/// Options under which a few hundred keys make several levels.
+fn small(dir: &TempDir) -> Builder {
+    let builder = Db::builder(dir.path()).memtable_bytes(4096).block_bytes(512).compression(Compression::None);
+    builder.l0_trigger(2).size_ratio(2).level1_bytes(4096).table_file_bytes(1024)
+}
+
+fn key(n: u64) -> String {
+    format!("key{n:04}")
+}
+
+/// Writes all of 400 keys three times over, and removes every second one.
+fn fill(db: &Db) {
+    for round in 0..3 {
+        for n in 0..400 {
+            db.insert(key(n * 7 % 400), format!("{round} {}", "v".repeat(40))).unwrap();
+        }
+    }
+    (0..400).step_by(2).for_each(|n| db.remove(key(n)).unwrap());
+}
+
+fn sum(metrics: &Metrics, of: impl Fn(&mini_engine::LevelMetrics) -> u64) -> u64 {
+    metrics.levels.iter().map(of).sum()
+}
+
+#[test]
+fn compacting_everything_leaves_one_run_without_tombstones_and_old_values() {
+    // Catches a range that is left on several levels, and tombstones or old values that stay on the lowest.
+    for policy in POLICIES {
+        let dir = TempDir::new().unwrap();
+        let db = small(&dir).compaction(policy).open().unwrap();
+        fill(&db);
+        db.compact_range::<&str, _>(..).unwrap();
+        db.wait_for_compactions().unwrap();
+        assert_eq!(sum(&db.metrics(), |level| level.runs), 1, "{policy:?}: {:?}", db.metrics().levels);
+        assert_eq!(db.verify().unwrap().entries, 200, "{policy:?}");
+        assert_eq!(db.metrics().space_amplification(), Some(1.0));
+        assert_eq!(files(dir.path(), ".sst").len() as u64, sum(&db.metrics(), |level| level.tables));
+        assert_eq!(db.iter().map(Result::unwrap).count(), 200);
+        // What is on the lowest level alone is looked at too: a snapshot keeps versions there that its end makes obsolete.
+        let snapshot = db.snapshot();
+        (1..400).step_by(2).for_each(|n| db.remove(key(n)).unwrap());
+        db.compact_range::<&str, _>(..).unwrap();
+        assert_eq!(snapshot.iter().map(Result::unwrap).count(), 200);
+        drop(snapshot);
+        db.compact_range::<&str, _>(..).unwrap();
+        assert_eq!((db.verify().unwrap().entries, files(dir.path(), ".sst").len()), (0, 0), "{policy:?}");
+    }
+}
+
+#[test]
+fn compacting_a_range_touches_what_lies_in_it() {
+    // Catches bounds that are ignored or off by one, and keys beside them that are lost.
+    for policy in POLICIES {
+        let dir = TempDir::new().unwrap();
+        let db = small(&dir).compaction(policy).open().unwrap();
+        fill(&db);
+        db.compact_range::<&str, _>(..).unwrap();
+        db.wait_for_compactions().unwrap();
+        let before = files(dir.path(), ".sst");
+        assert!(before.len() > 8, "{policy:?}: {before:?}");
+        db.remove(key(101)).unwrap();
+        db.compact_range(key(100)..key(110)).unwrap();
+        let after = files(dir.path(), ".sst");
+        let kept = before.iter().filter(|name| after.contains(name)).count();
+        assert!((before.len() / 2..before.len()).contains(&kept), "{policy:?}: {kept} of {}", before.len());
+        assert_eq!(db.verify().unwrap().entries, 199, "{policy:?}");
+        // Bounds without a key, and turned round.
+        db.compact_range("nothing".."nowhere").unwrap();
+        db.compact_range(key(300)..key(200)).unwrap();
+        assert_eq!(files(dir.path(), ".sst"), after, "{policy:?}");
+    }
+}
+
+#[test]
+fn ranges_are_compacted_beside_writers_and_other_merges() {
+    // Catches two merges that take the same table, or wait for each other.
+    for policy in POLICIES {
+        let dir = TempDir::new().unwrap();
+        let db = small(&dir).compaction(policy).compaction_threads(3).open().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| fill(&db));
+            for part in 0..2 {
+                let db = &db;
+                scope.spawn(move || {
+                    (0..6).for_each(|_| db.compact_range(key(part * 200)..key(part * 200 + 250)).unwrap());
+                });
+            }
+        });
+        db.compact_range::<&str, _>(..).unwrap();
+        assert_eq!(db.verify().unwrap().entries, 200, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_range_that_cannot_be_read_is_an_error_and_loses_nothing() {
+    // Catches a failed merge that stays noted as running, so that its tables can never be merged again.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = small(&dir).file_system(fs.arc()).open().unwrap();
+    fill(&db);
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    fs.set(|event| if event.is(Op::Write, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+    let error = db.compact_range::<&str, _>(..).unwrap_err();
+    assert!(matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull), "{error}");
+    fs.clear();
+    db.compact_range::<&str, _>(..).unwrap();
+    assert_eq!(db.verify().unwrap().entries, 200);
+    db.clone().close().unwrap();
+    assert!(matches!(db.compact_range::<&str, _>(..), Err(Error::Closed)));
+    assert!(matches!(db.wait_for_compactions(), Err(Error::Closed)));
+}
+
+#[test]
+fn as_many_merges_run_at_once_as_there_are_threads() {
+    // Catches an option that is ignored, and merges that wait for each other although they share nothing.
+    for threads in [1, 2] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let tiers = |ratio, trigger| small(&dir).compaction(Compaction::Tiered).size_ratio(ratio).l0_trigger(trigger);
+        // A large oldest run, tiers on level 1, and on level 0 what is due as well.
+        let db = tiers(32, 1).open().unwrap();
+        fill(&db);
+        db.compact_range::<&str, _>(..).unwrap();
+        for _ in 0..6 {
+            db.insert(key(1), "1").unwrap();
+            db.flush().unwrap();
+        }
+        db.wait_for_compactions().unwrap();
+        assert!(db.metrics().levels[1].runs >= 2, "{:?}", db.metrics().levels);
+        db.close().unwrap();
+        let db = tiers(32, 100).open().unwrap();
+        for _ in 0..2 {
+            db.insert(key(1), "2").unwrap();
+            db.flush().unwrap();
+        }
+        db.close().unwrap();
+        let (go, goes) = mpsc::channel::<()>();
+        let (goes, merging) = (Mutex::new(goes), Arc::new(AtomicUsize::new(0)));
+        let counter = merging.clone();
+        fs.set(move |event| {
+            if event.is(Op::Create, ".sst") && std::thread::current().name() == Some("mini-engine-merge") {
+                counter.fetch_add(1, Ordering::SeqCst);
+                // The end of the channel lets every one pass.
+                let _ = goes.lock().unwrap().recv();
+            }
+            Answer::Go
+        });
+        let db = tiers(2, 1).compaction_threads(threads).file_system(fs.arc()).open().unwrap();
+        while db.metrics().compactions_running < threads as u64 || merging.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!((db.metrics().compactions_running, db.metrics().compaction_due), (threads as u64, threads == 1));
+        drop(go);
+        db.wait_for_compactions().unwrap();
+        assert_eq!(db.iter().map(Result::unwrap).count(), 200);
+    }
+}
+
+#[test]
+fn writers_are_slowed_down_before_they_have_to_stop() {
+    // Catches a slowdown that comes with the stop, that is never lifted, or that is not counted.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let builder = Db::builder(dir.path()).l0_trigger(1).l0_slowdown(3).l0_stop(1000).memtable_bytes(4096);
+    let db = builder.immutable_memtables(64).file_system(fs.arc()).open().unwrap();
+    let full = Arc::new(AtomicBool::new(true));
+    let (go, goes) = mpsc::channel::<()>();
+    let (goes, gated) = (Mutex::new(goes), full.clone());
+    fs.set(move |event| {
+        let merges = std::thread::current().name() == Some("mini-engine-merge");
+        if event.is(Op::Create, ".sst") && merges && gated.load(Ordering::SeqCst) {
+            let _ = goes.lock().unwrap().recv();
+        }
+        Answer::Go
+    });
+    let flush = |n: u64| {
+        db.insert(n.to_be_bytes(), [7; 100]).unwrap();
+        db.flush().unwrap();
+    };
+    (0..3).for_each(flush);
+    assert_eq!((db.metrics().levels[0].tables, db.metrics().slowdowns), (3, 0));
+    (3..6).for_each(flush);
+    let metrics = db.metrics();
+    assert_eq!((metrics.levels[0].tables, metrics.slowdowns, metrics.stalls), (6, 3, 0));
+    assert!(metrics.slowdown_time.as_nanos() > 0);
+    full.store(false, Ordering::SeqCst);
+    drop(go);
+    db.wait_for_compactions().unwrap();
+    (6..8).for_each(flush);
+    assert_eq!(db.metrics().slowdowns, 3);
+    assert_eq!(db.iter().map(Result::unwrap).count(), 8);
+}
+
+#[test]
+fn the_policy_is_that_of_the_last_open_until_another_is_asked_for() {
+    // Catches a tool that opens a database without options and rewrites it as another policy would have it.
+    let dir = TempDir::new().unwrap();
+    assert_eq!(Db::open(dir.path()).unwrap().metrics().compaction, Compaction::Leveled);
+    for policy in POLICIES {
+        drop(Db::builder(dir.path()).compaction(policy).open().unwrap());
+        assert_eq!(Db::open(dir.path()).unwrap().metrics().compaction, policy);
+    }
+}
+
+#[test]
+fn amplifications_outlive_the_process() {
+    // Catches figures that begin anew at each open: a tool that shows them would never have any.
+    let dir = TempDir::new().unwrap();
+    let db = small(&dir).open().unwrap();
+    fill(&db);
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    let before = db.metrics();
+    assert!(before.write_amplification().unwrap() > 1.5, "{:?}", before.levels);
+    db.close().unwrap();
+    let db = small(&dir).open().unwrap();
+    assert_eq!((db.metrics().levels, db.metrics().flushed_user_bytes), (before.levels, before.flushed_user_bytes));
+    let user: u64 = 1200 * (7 + 42) + 200 * 7;
+    assert_eq!(before.flushed_user_bytes, user);
+    assert_eq!(db.metrics().read_amplification(), None);
+    db.get(key(1)).unwrap();
+    assert_eq!(db.metrics().read_amplification(), Some(1.0));
+}
