@@ -18,10 +18,10 @@ mod table;
 mod types;
 mod wal;
 
-pub use db::{Builder, Cursor, Db, Iter, RecoveryReport, Snapshot, TornTail, VerifyReport};
+pub use db::{Builder, Cursor, Db, Iter, QuarantinedTable, RecoveryReport, Snapshot, TornTail, VerifyReport};
 pub use error::{Error, Result};
 pub use metrics::{LevelMetrics, Metrics};
-pub use options::{Compaction, Compression, MemtableKind, Options};
+pub use options::{Compaction, Compression, MemtableKind, Options, RecoveryMode};
 pub use types::{Durability, Lines, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice, WriteBatch};
 
 /// The README's examples, run as tests.

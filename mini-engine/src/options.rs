@@ -75,6 +75,21 @@ impl Compaction {
     }
 }
 
+/// What opening a database does about files that are damaged or missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecoveryMode {
+    /// It fails, and changes nothing.
+    #[default]
+    Strict,
+    /// It goes on with what is sound. Every table is read whole, which takes time in proportion to the database. A
+    /// damaged table is renamed to `{name}.aside`, never deleted, and reads in the range of its keys fail from then on,
+    /// in later opens of either mode too, until [`Db::drop_quarantined`](crate::Db::drop_quarantined). Of damaged logs
+    /// the writes before the damage are kept, all behind it is set aside. The recovery report says what was found. A
+    /// damaged manifest or `CURRENT` still fails: without them nothing is known of the rest.
+    Quarantine,
+}
+
 /// How the newest writes are kept in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -116,6 +131,7 @@ pub struct Options {
     pub(crate) cache_bytes: u64,
     pub(crate) durability: Durability,
     pub(crate) log_compression: bool,
+    pub(crate) recovery_mode: RecoveryMode,
     pub(crate) create_if_missing: bool,
 }
 
@@ -139,6 +155,7 @@ impl Default for Options {
             cache_bytes: 32 << 20,
             durability: Durability::Buffered,
             log_compression: false,
+            recovery_mode: RecoveryMode::Strict,
             create_if_missing: true,
         }
     }
@@ -280,6 +297,12 @@ impl Options {
     /// batch spends the time. Default false; true or false.
     pub fn log_compression(mut self, compress: bool) -> Self {
         self.log_compression = compress;
+        self
+    }
+
+    /// What opening does about damage. Default [`RecoveryMode::Strict`].
+    pub fn recovery_mode(mut self, mode: RecoveryMode) -> Self {
+        self.recovery_mode = mode;
         self
     }
 

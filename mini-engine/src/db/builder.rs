@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Db;
 use crate::error::Result;
 use crate::fs::{FileSystem, StdFs};
-use crate::options::{Compaction, Compression, MemtableKind, Options};
+use crate::options::{Compaction, Compression, MemtableKind, Options, RecoveryMode};
 use crate::types::Durability;
 
 /// How a database is to be opened: made by [`Db::builder`], ends with [`Builder::open`].
@@ -126,6 +126,11 @@ impl Builder {
     /// See [`Options::log_compression`].
     pub fn log_compression(self, compress: bool) -> Builder {
         self.with(|options| options.log_compression(compress))
+    }
+
+    /// See [`Options::recovery_mode`].
+    pub fn recovery_mode(self, mode: RecoveryMode) -> Builder {
+        self.with(|options| options.recovery_mode(mode))
     }
 
     /// See [`Options::create_if_missing`].

@@ -15,18 +15,16 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use super::directory;
+use super::files::link_or_copy;
 use super::state::Core;
 use super::{flush, write};
 use crate::error::{Error, Result};
-use crate::fs::{File, FileSystem};
+use crate::fs::FileSystem;
 use crate::manifest::{CURRENT, FileNumbers, LOCK, Manifest, ManifestState};
 use crate::metrics::Counters;
 use crate::options::Options;
 use crate::table::{self, Table};
 use crate::wal;
-
-/// Bytes of a table that are copied in one step.
-const COPIED_AT_ONCE: usize = 1 << 20;
 
 /// Makes `dir` a copy of the database as it is now.
 pub(super) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
@@ -71,10 +69,7 @@ fn fill(core: &Core, dir: &Path, state: ManifestState, tables: &[Arc<Table>]) ->
     for table in tables {
         let name = table::file_name(table.number());
         let (from, to) = (core.dir().join(&name), dir.join(&name));
-        if let Err(error) = fs.link(&from, &to) {
-            tracing::debug!(file = %from.display(), %error, "no link, so a copy");
-            copy(&**fs, table.file(), &from, &to)?;
-        }
+        link_or_copy(&**fs, Some(table.file()), &from, &to)?;
     }
     fs.sync_dir(dir).map_err(Error::io("sync", dir))?;
     // Above the numbers of all tables, so that no later file of the copy takes the name of one.
@@ -83,22 +78,6 @@ fn fill(core: &Core, dir: &Path, state: ManifestState, tables: &[Arc<Table>]) ->
     wal::Writer::create(&**fs, dir, log_number, None, Arc::new(Counters::default()))?;
     Manifest::create(fs.clone(), dir, numbers, ManifestState { log_number, ..state })?;
     Ok(())
-}
-
-/// Copies the open file `source`, which was once called `from`, and syncs the copy.
-fn copy(fs: &dyn FileSystem, source: &dyn File, from: &Path, to: &Path) -> Result<()> {
-    let target = fs.create_new(to).map_err(Error::io("create", to))?;
-    let len = source.len().map_err(Error::io("read the length of", from))?;
-    let mut buffer = vec![0; COPIED_AT_ONCE.min(usize::try_from(len).unwrap_or(COPIED_AT_ONCE))];
-    let mut at = 0;
-    while at < len {
-        let part = usize::try_from(len - at).unwrap_or(COPIED_AT_ONCE).min(buffer.len());
-        let part = buffer.split_at_mut(part).0;
-        source.read_exact_at(part, at).map_err(Error::io("read", from))?;
-        target.write_all_at(part, at).map_err(Error::io("write", to))?;
-        at += part.len() as u64;
-    }
-    target.sync().map_err(Error::io("sync", to))
 }
 
 /// Removes what was made, the pointer first: from then on nothing there opens as a database.

@@ -6,6 +6,7 @@
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
+use super::quarantine::check_range;
 use super::read::Pinned;
 use crate::error::{Error, Result};
 use crate::iter::{MergeIter, VisibleIter};
@@ -71,7 +72,7 @@ impl KeyRange {
 /// ```
 pub struct Cursor {
     /// Made by the first seek. Before `source`, so that the open tables go before the lock on the directory does.
-    entries: Option<VisibleIter<MergeIter>>,
+    entries: Option<Entries>,
     range: KeyRange,
     source: Result<Arc<Pinned>>,
 }
@@ -103,35 +104,37 @@ impl Cursor {
     /// What reading tables can fail with: [`Error::Io`], [`Error::Corruption`]; [`Error::Closed`] if the database was
     /// closed when the cursor was made. The same holds for every other move.
     pub fn seek_to_first(&mut self) -> Result<()> {
-        self.entries()?.seek_to_first()
+        self.go(Way::Forward, &Origin::Bound, VisibleIter::seek_to_first)
     }
 
     /// Goes to the last entry. O(sources * log n). Errors as of [`Cursor::seek_to_first`].
     pub fn seek_to_last(&mut self) -> Result<()> {
-        self.entries()?.seek_to_last()
+        self.go(Way::Backward, &Origin::Bound, VisibleIter::seek_to_last)
     }
 
     /// Goes to the first entry whose key is at or after `key`. O(sources * log n). Errors as of
     /// [`Cursor::seek_to_first`].
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.entries()?.seek(key.as_ref())
+        let key = key.as_ref();
+        self.go(Way::Forward, &Origin::Key(key), |entries| entries.seek(key))
     }
 
     /// Goes to the last entry whose key is at or before `key`. O(sources * log n). Errors as of
     /// [`Cursor::seek_to_first`].
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.entries()?.seek_for_prev(key.as_ref())
+        let key = key.as_ref();
+        self.go(Way::Backward, &Origin::Key(key), |entries| entries.seek_for_prev(key))
     }
 
     /// Goes to the next entry; from the last one, or from nowhere, to nowhere. Errors as of [`Cursor::seek_to_first`].
     pub fn advance(&mut self) -> Result<()> {
-        self.entries()?.next()
+        self.go(Way::Forward, &Origin::Here, VisibleIter::next)
     }
 
     /// Goes to the entry before; from the first one, or from nowhere, to nowhere. Errors as of
     /// [`Cursor::seek_to_first`].
     pub fn retreat(&mut self) -> Result<()> {
-        self.entries()?.prev()
+        self.go(Way::Backward, &Origin::Here, VisibleIter::prev)
     }
 
     /// The value of the current entry, shared with the cached block it is in where that is possible.
@@ -139,13 +142,83 @@ impl Cursor {
         self.entries.as_ref().map_or_else(|| Slice::from(&[][..]), VisibleIter::value_slice)
     }
 
-    fn entries(&mut self) -> Result<&mut VisibleIter<MergeIter>> {
+    /// Makes a move.
+    fn go(&mut self, way: Way, origin: &Origin<'_>, step: impl FnOnce(&mut Entries) -> Result<()>) -> Result<()> {
+        let is_sound = |pinned: &Arc<Pinned>| pinned.view.version.quarantined().is_empty();
+        if self.source.as_ref().map_or(true, is_sound) {
+            return step(self.entries()?);
+        }
+        self.go_guarded(way, origin, step)
+    }
+
+    /// Makes a move, which fails if it passes over keys that a quarantined table may hold.
+    #[cold]
+    fn go_guarded(
+        &mut self,
+        way: Way,
+        origin: &Origin<'_>,
+        step: impl FnOnce(&mut Entries) -> Result<()>,
+    ) -> Result<()> {
+        let start = match (origin, way) {
+            (Origin::Here, _) if !self.valid() => return step(self.entries()?),
+            (Origin::Here, _) => Bound::Excluded(self.key().to_vec()),
+            (Origin::Key(key), _) => Bound::Included(key.to_vec()),
+            (Origin::Bound, Way::Forward) => self.range.lower.clone(),
+            (Origin::Bound, Way::Backward) => self.range.upper.clone(),
+        };
+        let moved = step(self.entries()?).and_then(|()| self.check_passed(way, &start));
+        if moved.is_err() {
+            self.entries = None;
+        }
+        moved
+    }
+
+    /// Fails if a quarantined table may hold a key of the range from `start` to where the cursor stands.
+    fn check_passed(&self, way: Way, start: &Bound<Vec<u8>>) -> Result<()> {
+        let pinned = self.source.as_ref().map_err(Error::clone)?;
+        let KeyRange { lower, upper } = &self.range;
+        let end = match (self.valid(), way) {
+            (true, _) => Bound::Included(self.key().to_vec()),
+            (false, Way::Forward) => upper.clone(),
+            (false, Way::Backward) => lower.clone(),
+        };
+        let (from, to) = match way {
+            Way::Forward => (start, &end),
+            Way::Backward => (&end, start),
+        };
+        let ranges = [(slice(from), slice(to)), (slice(lower), slice(upper))];
+        check_range(&pinned.core, &pinned.view, ranges, pinned.seqno)
+    }
+
+    fn entries(&mut self) -> Result<&mut Entries> {
         let pinned = self.source.as_ref().map_err(Error::clone)?;
         let KeyRange { lower, upper } = &self.range;
         let make =
             || VisibleIter::new(MergeIter::new(pinned.view.entries()), pinned.seqno, lower.clone(), upper.clone());
         Ok(self.entries.get_or_insert_with(make))
     }
+}
+
+type Entries = VisibleIter<MergeIter>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Forward,
+    Backward,
+}
+
+/// Where a move begins.
+#[derive(Debug)]
+enum Origin<'a> {
+    /// At the end of the range that the move comes from.
+    Bound,
+    Key(&'a [u8]),
+    /// Where the cursor stands.
+    Here,
+}
+
+fn slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
 }
 
 impl std::fmt::Debug for Cursor {

@@ -11,8 +11,10 @@ mod compact;
 mod cursor;
 mod directory;
 mod figures;
+mod files;
 mod flush;
 mod pace;
+mod quarantine;
 mod read;
 mod read_many;
 mod recovery;
@@ -43,6 +45,7 @@ use crate::types::{Durability, SeqNo, Slice, WriteBatch};
 
 pub use self::builder::Builder;
 pub use self::cursor::Cursor;
+pub use self::quarantine::QuarantinedTable;
 pub use self::report::{RecoveryReport, TornTail};
 pub use self::scan::Iter;
 pub use self::snapshot::Snapshot;
@@ -228,6 +231,23 @@ impl Db {
     pub fn flush(&self) -> Result<()> {
         let log = write::freeze_active(self.core(), Core::check_writable)?;
         flush::wait_flushed(self.core(), log)
+    }
+
+    /// The tables that were found damaged or missing in [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine), in
+    /// this open or an earlier one, and that nobody has dropped since. Reads of their keys are [`Error::Corruption`].
+    pub fn quarantined(&self) -> Vec<QuarantinedTable> {
+        quarantine::list(self.core())
+    }
+
+    /// Gives up the quarantined table `number` for good: reads in the range of its keys show from then on what other tables
+    /// hold, so older values of its keys, and keys that it had removed, may be back. Its file stays where it was put aside.
+    /// Durable on return. Snapshots and iterators of before go on failing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if no such table is quarantined; [`Error::Io`] if the manifest cannot be written,
+    /// [`Error::ReadOnly`] ever after; [`Error::Closed`].
+    pub fn drop_quarantined(&self, number: u64) -> Result<()> {
+        quarantine::drop_table(self.core(), number)
     }
 
     /// Makes `dir`, which must not exist, a database of its own that holds what this one holds now: every write

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::quarantine::check_key;
 use super::read_many;
 use super::state::Core;
 use super::view::View;
@@ -42,10 +43,12 @@ fn newest<T>(
     let hash = key_hash(key);
     for run in view.runs.iter() {
         let Some(table) = run.find(key).filter(|table| table.meta().min_seqno <= seqno) else { continue };
-        if let Some((kind, _, value)) = table.get(key, hash, seqno)? {
+        if let Some((kind, found, value)) = table.get(key, hash, seqno)? {
+            check_key(core, view, key, Some(found), seqno)?;
             return Ok((kind == Kind::Value).then(|| share(value)));
         }
     }
+    check_key(core, view, key, None, seqno)?;
     Ok(None)
 }
 

@@ -22,9 +22,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::directory;
+use super::quarantine;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
-use super::state::{Core, DirectoryLock, Opened};
+use super::state::{self, Core, DirectoryLock};
 use super::view::{View, open_runs};
 use crate::cache::BlockCache;
 use crate::compaction::{OpenTable, TableStore};
@@ -35,7 +36,7 @@ use crate::manifest::{
 };
 use crate::memtables::LoggedMemtable;
 use crate::metrics::Counters;
-use crate::options::{Compaction, Options};
+use crate::options::{Compaction, Options, RecoveryMode};
 use crate::wal;
 
 /// More file numbers than are ever used between two edits of the manifest: each takes a try to write a file.
@@ -65,12 +66,13 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     // The policy of the last open, unless the caller wants another.
     let policy = options.compaction.or_else(|| state.policy.and_then(Compaction::from_id)).unwrap_or_default();
     let store = table_store(fs, dir, options.compaction(policy), &state, &names);
-    let tables: Vec<OpenTable> = state.version.tables().map(|meta| store.open(meta)).collect::<Result<_>>()?;
-    let logs = logs_to_replay(&store, &state, &names, report.created)?;
+    let quarantine::Opened { state, tables, suspects } = quarantine::open_tables(&store, state, &mut report)?;
+    let logs = logs_to_replay(&store, &state, &names, &mut report)?;
     let replayed = replay(&store, &state, &logs, &mut report)?;
     report.last_seqno = replayed.last_seqno;
-    let suspects = set_suspects_aside(&store, &state, &names, &mut report);
-    suspects.inspect_err(|_| replayed.remove_tables(&store))?;
+    let aside = set_unnamed_aside(&store, &state, &names, &mut report)
+        .and_then(|()| quarantine::set_aside(&store, &suspects, &mut report));
+    aside.inspect_err(|_| replayed.remove_tables(&store))?;
     let opened = begin(store, state, current, tables, replayed, lock)?;
     remove_orphans(&opened, &mut report)?;
     for finding in report.findings() {
@@ -149,8 +151,13 @@ fn table_store(
 
 /// The numbers of the logs that no table holds, ascending. The oldest must be there (rule 10): it was created and named
 /// in the directory before the manifest named it.
-fn logs_to_replay(store: &TableStore, state: &ManifestState, names: &[FileKind], created: bool) -> Result<Vec<u64>> {
-    if created {
+fn logs_to_replay(
+    store: &TableStore,
+    state: &ManifestState,
+    names: &[FileKind],
+    report: &mut RecoveryReport,
+) -> Result<Vec<u64>> {
+    if report.created {
         return Ok(Vec::new());
     }
     let number = |kind: &FileKind| match *kind {
@@ -161,14 +168,29 @@ fn logs_to_replay(store: &TableStore, state: &ManifestState, names: &[FileKind],
     logs.sort_unstable();
     if logs.first() != Some(&state.log_number) {
         let path = store.dir.join(wal::file_name(state.log_number));
-        return Err(Error::corruption(&path, 0, "expected the log that the manifest names, found no such file"));
+        let missing = Error::corruption(&path, 0, "expected the log that the manifest names, found no such file");
+        // Where the manifest may have lost its end, that is what the log is missing for: it was replaced by a table that
+        // the manifest does not know any more. Nothing could be said of the keys in such a table.
+        let manifest_is_whole = !report.manifest_tail_dropped && !names.iter().any(|kind| is_unnamed(state, *kind));
+        if store.options.recovery_mode != RecoveryMode::Quarantine || !manifest_is_whole {
+            return Err(missing);
+        }
+        report.damage.push(missing.to_string());
+        report.logs_end_at = Some(state.last_seqno);
     }
     Ok(logs)
 }
 
+/// Whether this is a table that the manifest does not know.
+fn is_unnamed(state: &ManifestState, kind: FileKind) -> bool {
+    let FileKind::Table(number) = kind else { return false };
+    let is_quarantined = state.version.quarantined().iter().any(|table| table.number == number);
+    !state.version.contains(number) && !is_quarantined
+}
+
 /// The tables that a torn manifest does not name could be what its lost record named, so they are suspects: renamed, not
 /// removed. Durable before the new manifest, which has no tear any more, sentences them as orphans.
-fn set_suspects_aside(
+fn set_unnamed_aside(
     store: &TableStore,
     state: &ManifestState,
     names: &[FileKind],
@@ -180,7 +202,7 @@ fn set_suspects_aside(
     let before = report.set_aside.len();
     for kind in names {
         let FileKind::Table(number) = *kind else { continue };
-        if state.version.contains(number) {
+        if !is_unnamed(state, *kind) {
             continue;
         }
         let name = crate::table::file_name(number);
@@ -203,7 +225,7 @@ fn begin(
     tables: Vec<OpenTable>,
     replayed: Replayed,
     lock: DirectoryLock,
-) -> Result<Opened> {
+) -> Result<state::Opened> {
     let made: Vec<u64> = replayed.tables.iter().map(|open| open.meta.number).collect();
     let remove_made = || made.iter().for_each(|&number| store.remove(number));
     let number = store.numbers.allocate().inspect_err(|_| remove_made())?;
@@ -216,7 +238,7 @@ fn begin(
             remove_made();
         }
     })?;
-    Ok(Opened { store, view, log, last_seqno, manifest, lock })
+    Ok(state::Opened { store, view, log, last_seqno, manifest, lock })
 }
 
 /// Step 6: the version with what was replayed, in a manifest that is current and says that replay starts from `log`.
@@ -249,7 +271,7 @@ fn make_current(
 }
 
 /// Step 7. What the version and the manifest in force do not name is left from an interrupted step, or obsolete.
-fn remove_orphans(opened: &Opened, report: &mut RecoveryReport) -> Result<()> {
+fn remove_orphans(opened: &state::Opened, report: &mut RecoveryReport) -> Result<()> {
     let store = &opened.store;
     for kind in list(&*store.fs, &store.dir)? {
         let name = match kind {

@@ -17,11 +17,13 @@ use std::sync::atomic::AtomicBool;
 
 use fastskip::{InsertError, Op};
 
+use super::files::link_or_copy;
 use super::report::{RecoveryReport, TornTail};
 use crate::compaction::{OpenTable, Retention, TableStore, Target, Tombstones};
 use crate::error::{Error, Result};
 use crate::manifest::{ASIDE, ManifestState, TAIL_ASIDE, Work};
 use crate::memtables::{LoggedMemtable, memory_for, op};
+use crate::options::RecoveryMode;
 use crate::types::{BatchOps, SeqNo};
 use crate::wal::{self, Frame, Position, Tail};
 
@@ -80,7 +82,13 @@ pub(super) fn replay(
         gap: None,
         frames_in_log: 0,
     };
-    let result = replay.read_all(logs).and_then(|()| replay.spill());
+    let read = match replay.read_all(logs) {
+        Err(error @ Error::Corruption { .. }) if store.options.recovery_mode == RecoveryMode::Quarantine => {
+            replay.give_up(logs, &error)
+        }
+        read => read,
+    };
+    let result = read.and_then(|()| replay.spill());
     let replayed = Replayed { tables: replay.tables, work: replay.work, last_seqno: replay.last_seqno };
     if let Err(error) = result {
         // Nothing names them. Left behind, each try to open a database on a full disk would take more of it.
@@ -152,6 +160,25 @@ impl Replay<'_> {
         wal::truncate_torn(&*self.store.fs, &path, offset)?;
         self.report.torn = Some(TornTail { log: path, offset, dropped_bytes });
         self.set_aside(later)
+    }
+
+    /// Goes on without the log that is being read, from its damage on, and without those behind it (quarantine mode). What
+    /// was before the damage has been taken. They keep their names until a manifest has made them obsolete: a crash before
+    /// that must find again what was taken from them. So each gets a second name, under which it stays.
+    fn give_up(&mut self, logs: &[u64], error: &Error) -> Result<()> {
+        let fs = self.store.fs.clone();
+        for &log in logs.iter().filter(|&&log| log >= self.number) {
+            let (from, to) = (self.path(log), self.store.dir.join(wal::file_name(log) + ASIDE));
+            if fs.exists(&to).map_err(Error::io("look for", &to))? {
+                // Left by an open that did not come to its end: the file is the same, or a part of a copy.
+                fs.remove(&to).map_err(Error::io("remove", &to))?;
+            }
+            link_or_copy(&*fs, None, &from, &to)?;
+            self.report.set_aside.push(to);
+        }
+        self.report.damage.push(error.to_string());
+        self.report.logs_end_at = Some(self.last_seqno);
+        fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))
     }
 
     /// Fails if a sync that a later frame records covered what is missing. Which log lost the frames that are missing

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::quarantine::QuarantinedTable;
 use crate::types::SeqNo;
 
 /// What recovery replayed, dropped and set aside.
@@ -30,6 +31,12 @@ pub struct RecoveryReport {
     /// What has no place in the history any more, as it is called now: logs behind a torn tail, the tail itself, tables
     /// beside a torn manifest. Never read or deleted again.
     pub set_aside: Vec<PathBuf>,
+    /// In quarantine mode: the damage that was found now, each with its file and offset.
+    pub damage: Vec<String>,
+    /// Tables that are quarantined, since now or since an earlier open: reads of their keys fail.
+    pub quarantined: Vec<QuarantinedTable>,
+    /// The last sequence number before writes that were lost in a damaged log, if any were.
+    pub logs_end_at: Option<SeqNo>,
     /// Files of interrupted flushes and merges, and obsolete logs, that were removed.
     pub orphans_removed: usize,
 }
@@ -77,7 +84,15 @@ impl RecoveryReport {
                 path.display()
             )
         });
-        torn.chain(manifest).chain(aside).collect()
+        let lost = self.logs_end_at.map(|seqno| {
+            format!(
+                "{}: writes after sequence number {seqno} were in logs that are damaged or missing, and are lost,                  acknowledged ones too: repeat them",
+                self.directory.display()
+            )
+        });
+        let quarantined = self.quarantined.iter().map(ToString::to_string);
+        let damage = self.damage.iter().cloned();
+        torn.chain(manifest).chain(damage).chain(lost).chain(quarantined).chain(aside).collect()
     }
 }
 

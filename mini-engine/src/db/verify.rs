@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use super::quarantine::refusal;
 use super::state::Core;
 use crate::error::{Error, Result};
 use crate::manifest::{self, CURRENT};
@@ -29,6 +30,7 @@ pub(super) fn verify(core: &Core) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     report.problems.extend(verify_manifest(core).err());
     let view = core.view.load_full();
+    report.problems.extend(view.version.quarantined().iter().map(|meta| refusal(core, meta)));
     for table in view.tables() {
         report.tables += 1;
         match table.verify() {

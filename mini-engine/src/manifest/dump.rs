@@ -1,5 +1,6 @@
 //! Says what a manifest holds, edit by edit.
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -7,6 +8,7 @@ use super::version::VersionEdit;
 use super::{edit, frame, read_manifest};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
+use crate::table::TableMeta;
 use crate::types::{Lines, Shown};
 
 /// Writes a line for each edit of manifest `number` and each of its fields, and how the file ends.
@@ -47,7 +49,8 @@ pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Li
 }
 
 fn dump_edit(at: usize, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<()> {
-    let VersionEdit { added, removed, log_number, next_file_number, last_seqno, policy, .. } = edit;
+    let VersionEdit { added, removed, quarantined, dropped, log_number, next_file_number, last_seqno, policy, .. } =
+        edit;
     let shown = |name: &str, number: &Option<u64>| number.map_or(String::new(), |number| format!(", {name} {number}"));
     lines(format_args!(
         "edit at {at}: {} tables added, {} removed{}{}{}{}",
@@ -61,11 +64,28 @@ fn dump_edit(at: usize, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlo
     for (level, number) in removed {
         lines(format_args!("  removed from level {level}: table {number}"))?;
     }
+    for number in dropped {
+        lines(format_args!("  given up: table {number}"))?;
+    }
     for (place, table) in added {
         let run = if place.run == 0 { String::new() } else { format!(", run {}", place.run) };
-        lines(format_args!(
-            "  added to level {}{run}: table {}, {} bytes, {} entries, {} of them tombstones, seqnos {} to {}, keys {} to {}",
-            place.level,
+        lines(format_args!("  added to level {}{run}: {}", place.level, Described(table)))?;
+    }
+    for table in quarantined {
+        lines(format_args!("  quarantined: {}", Described(table)))?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// What an edit says of a table.
+struct Described<'a>(&'a TableMeta);
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(table) = self;
+        write!(
+            f,
+            "table {}, {} bytes, {} entries, {} of them tombstones, seqnos {} to {}, keys {} to {}",
             table.number,
             table.size,
             table.entries,
@@ -74,7 +94,6 @@ fn dump_edit(at: usize, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlo
             table.max_seqno,
             Shown(&table.smallest),
             Shown(&table.largest)
-        ))?;
+        )
     }
-    ControlFlow::Continue(())
 }

@@ -20,6 +20,8 @@ const ADDED_TO_RUN: u8 = 6;
 const POLICY: u8 = 7;
 const USER_BYTES: u8 = 8;
 const LEVEL_WORK: u8 = 9;
+const QUARANTINED: u8 = 32;
+const DROPPED: u8 = 33;
 
 /// Encodes `edit`.
 ///
@@ -59,13 +61,25 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         if *run != 0 {
             put_varint(&mut out, *run);
         }
-        for number in [table.number, table.size, table.entries, table.tombstones, table.min_seqno, table.max_seqno] {
-            put_varint(&mut out, number);
-        }
-        put_prefixed(&mut out, &table.smallest);
-        put_prefixed(&mut out, &table.largest);
+        put_table(&mut out, table);
+    }
+    for table in &edit.quarantined {
+        out.push(QUARANTINED);
+        put_table(&mut out, table);
+    }
+    for number in &edit.dropped {
+        out.push(DROPPED);
+        put_varint(&mut out, *number);
     }
     Ok(out)
+}
+
+fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
+    for number in [table.number, table.size, table.entries, table.tombstones, table.min_seqno, table.max_seqno] {
+        put_varint(out, number);
+    }
+    put_prefixed(out, &table.smallest);
+    put_prefixed(out, &table.largest);
 }
 
 fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
@@ -73,7 +87,8 @@ fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
         true => Ok(()),
         false => Err(Error::InvalidArgument(format!("version edit: {what} {found}: at most {limit} is allowed"))),
     };
-    for number in edit.log_number.iter().chain(&edit.next_file_number).chain(edit.removed.iter().map(|(_, n)| n)) {
+    let removed = edit.removed.iter().map(|(_, number)| number).chain(&edit.dropped);
+    for number in edit.log_number.iter().chain(&edit.next_file_number).chain(removed) {
         check("file number", *number, MAX_FILE_NUMBER)?;
     }
     check("sequence number", edit.last_seqno.unwrap_or(0), MAX_SEQNO)?;
@@ -82,9 +97,11 @@ fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
     for bytes in work.chain([edit.work.user_bytes]) {
         check("sum of bytes", bytes, MAX_FILE_NUMBER)?;
     }
-    for (place, table) in &edit.added {
+    for (place, _) in &edit.added {
         check("level", place.level as u64, MAX_LEVELS as u64 - 1)?;
         check("run", place.run, MAX_FILE_NUMBER)?;
+    }
+    for table in edit.added.iter().map(|(_, table)| table).chain(&edit.quarantined) {
         check("file number", table.number, MAX_FILE_NUMBER)?;
         for count in [table.size, table.entries, table.tombstones] {
             check("size or count", count, MAX_FILE_NUMBER)?;
@@ -113,6 +130,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             USER_BYTES => edit.work.user_bytes = number(&mut reader)?,
             LEVEL_WORK => level_work(&mut reader, &mut edit.work)?,
             REMOVED => edit.removed.push((level(&mut reader)?, number(&mut reader)?)),
+            QUARANTINED => edit.quarantined.push(table(&mut reader)?),
+            DROPPED => edit.dropped.push(number(&mut reader)?),
             _ => return Err(reader.malformed("a known tag of an edit")),
         }
     }
@@ -174,6 +193,8 @@ mod tests {
             policy: Some(3),
             work,
             removed: vec![(0, 1), (0, 2)],
+            quarantined: vec![test_table(2, 1, 3)],
+            dropped: vec![7],
             log_number: Some(8),
             next_file_number: Some(1 << 40),
             last_seqno: Some(9),

@@ -11,7 +11,8 @@ use std::path::Path;
 use crate::codec::{Reader, checksum, put_u32, put_u64, seed};
 use crate::error::{Error, Result};
 
-/// The newest format version of manifests that this build reads, and the one that it writes. Version 1 had no runs.
+/// The newest format version of manifests that this build reads, and the one that it writes. Version 1 had no runs and no
+/// quarantined tables.
 pub(crate) const FORMAT_VERSION: u32 = 2;
 /// Bytes before the first frame.
 pub(crate) const HEADER_LEN: usize = 32;

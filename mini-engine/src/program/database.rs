@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use mini_engine::Db;
+use mini_engine::{Db, RecoveryMode};
 
 use super::failure::Failure;
 use super::output;
@@ -20,6 +20,10 @@ pub(crate) struct DatabaseArgs {
     /// Bytes that a memtable holds before it is written out as a table [default: 64 MiB]
     #[arg(long, value_name = "N")]
     pub(crate) memtable_bytes: Option<usize>,
+    /// Go on without damaged tables and logs, which are set aside: reads of keys that were in them
+    /// fail then, see the command quarantine. Reads the whole database first
+    #[arg(verbatim_doc_comment, long)]
+    quarantine: bool,
 }
 
 /// What opening does where no database is.
@@ -34,6 +38,9 @@ impl DatabaseArgs {
         let mut builder = Db::builder(&self.path).create_if_missing(missing == IfMissing::Create);
         if let Some(bytes) = self.memtable_bytes {
             builder = builder.memtable_bytes(bytes);
+        }
+        if self.quarantine {
+            builder = builder.recovery_mode(RecoveryMode::Quarantine);
         }
         let db = builder.open()?;
         // Nobody asked for that, and exit codes do not tell of it.

@@ -18,6 +18,7 @@ mod import;
 mod levels;
 mod output;
 mod put;
+mod quarantine;
 mod record;
 mod scan;
 mod stats;
@@ -74,6 +75,7 @@ enum Command {
     Compact(compact::CompactArgs),
     Verify(verify::VerifyArgs),
     Checkpoint(checkpoint::CheckpointArgs),
+    Quarantine(quarantine::QuarantineArgs),
     Dump(dump::DumpArgs),
     Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
@@ -92,6 +94,7 @@ impl Command {
             Self::Compact(args) => compact::run(args),
             Self::Verify(args) => verify::run(args),
             Self::Checkpoint(args) => checkpoint::run(args),
+            Self::Quarantine(args) => quarantine::run(args),
             Self::Dump(args) => dump::run(args),
             Self::Bench(args) => bench::run(args),
             Self::Completions(args) => completions::run::<Arguments>(args),

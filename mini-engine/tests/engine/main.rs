@@ -12,6 +12,7 @@ mod hook;
 mod lifecycle;
 mod limits;
 mod model;
+mod quarantine;
 mod reads;
 mod recovery;
 mod space;

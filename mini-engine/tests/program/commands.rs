@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::process::{Ran, Room, program, run_with};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "import",
     "get",
     "put",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 13] = [
     "compact",
     "verify",
     "checkpoint",
+    "quarantine",
     "dump",
     "bench",
     "completions",

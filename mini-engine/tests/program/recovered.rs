@@ -96,3 +96,28 @@ fn a_torn_manifest_and_what_is_set_aside_are_told() {
     assert!(lines[1].starts_with(&format!("{}.aside: ", table.display())), "{said}");
     assert!(lines[1].contains("keep it until"), "{said}");
 }
+
+#[test]
+fn a_damaged_table_is_set_aside_on_request_listed_and_dropped() {
+    // Catches a flag without effect, a loss without words, and a way in that has no way out.
+    let room = Room::holding("a\t1\nb\t2\n");
+    let table = newest(&room.database(), ".sst");
+    assert_eq!(room.run("put", &["c", "3"]).text(), "");
+    let mut bytes = fs::read(&table).expect("read");
+    bytes[3] ^= 1;
+    fs::write(&table, bytes).expect("write");
+    let ran = room.run("get", &["--quarantine", "c"]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), &b"3\n"[..]), "{ran:?}");
+    let aside = format!("{}.aside", table.display());
+    assert!(ran.stderr.contains(&aside) && ran.stderr.contains("quarantine --drop"), "{ran:?}");
+    assert_eq!(room.run("get", &["a"]).code, Some(3));
+    let listed = room.run::<&str>("quarantine", &[]).text();
+    let fields: Vec<&str> = listed.trim_end().split('\t').collect();
+    assert_eq!(fields[1..], [&*aside, "a", "b"]);
+    let said = room.run("quarantine", &["--drop", "999"]);
+    assert!(said.code == Some(2) && said.stderr.contains("999"), "{said:?}");
+    assert_eq!(room.run("quarantine", &["--drop", fields[0]]).text(), "");
+    let ran = room.run::<&str>("scan", &[]);
+    assert_eq!((&*ran.stdout, &*ran.stderr), (&b"c\t3\n"[..], ""), "{ran:?}");
+    assert!(fs::metadata(aside).is_ok());
+}

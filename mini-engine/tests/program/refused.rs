@@ -11,7 +11,7 @@ use mini_engine::Db;
 use crate::process::{Room, names};
 
 /// Each command that does not create a database, with arguments that it could work with.
-const READERS: [&[&str]; 8] = [
+const READERS: [&[&str]; 9] = [
     &["get", "k"],
     &["delete", "k"],
     &["scan"],
@@ -20,6 +20,7 @@ const READERS: [&[&str]; 8] = [
     &["stats", "--json"],
     &["verify"],
     &["checkpoint", "copy"],
+    &["quarantine"],
 ];
 
 fn thousand_records() -> Room {
