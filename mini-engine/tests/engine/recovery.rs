@@ -89,15 +89,20 @@ fn rule_2_a_log_cut_at_any_byte_keeps_its_whole_frames_and_no_part_of_another() 
         ends.push(fs::metadata(&log).unwrap().len());
     }
     drop(db);
+    let mut torn = 0;
     for len in ends[0]..=ends[3] {
         let dir = copy(original.path());
         let log = the_file(dir.path(), ".log");
         cut(&log, ends[3] - len);
         let whole = ends.iter().filter(|end| **end <= len).count() - 1;
+        // A rest of zeros is room that was not used: a frame cut behind a checksum's first byte may look so.
+        let rest = fs::read(&log).unwrap().split_off(ends[whole] as usize);
+        let is_torn = rest.iter().any(|byte| *byte != 0);
         let db = Db::open(dir.path()).unwrap();
         let found = keys(&db);
         assert_eq!(found.len(), whole * 2, "{len} bytes: {found:?}");
-        assert_eq!(db.recovery().torn.is_some(), !ends.contains(&len), "{len} bytes");
+        assert_eq!(db.recovery().torn.is_some(), is_torn, "{len} bytes");
+        torn += usize::from(is_torn);
         assert_eq!(db.snapshot().seqno(), whole as u64 * 2);
         // The next write takes the number of the one that was lost.
         db.insert("next", "").unwrap();
@@ -106,6 +111,7 @@ fn rule_2_a_log_cut_at_any_byte_keeps_its_whole_frames_and_no_part_of_another() 
         assert_eq!(keys(&db).len(), whole * 2 + 1, "{len} bytes");
         assert_eq!(db.recovery().torn, None);
     }
+    assert!(torn > 100, "{torn} logs were torn");
 }
 
 #[test]
