@@ -2,7 +2,7 @@
 //!
 //! Thread sanitizer knows what a program does if that program is built for it, which the standard library is not. So this
 //! one has a `main` of its own and needs threads that are joined, `Arc` and atomics, and nothing else of it. Values say
-//! whose they are, so that it is a test without a sanitizer too. `.ci/sanitize` runs it.
+//! whose they are, so that it is a test without a sanitizer too.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -79,7 +79,7 @@ impl ConcurrentSkipList {
         self.list.is_frozen()
     }
 
-    /// Whether 90 % of a limit (see [`Builder::backpressure_at`]) is used up. Once true, always true.
+    /// Whether 90 % of a limit (see [`Builder::backpressure_at`](crate::Builder::backpressure_at)) is used up. Once true, always true.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
         self.list.is_under_backpressure()

@@ -117,7 +117,7 @@ impl Default for ConcurrentSkipList {
 
 /// Freezing and starting anew.
 impl ConcurrentSkipList {
-    /// Refuses every later write with [`Sealed`](InsertError::Sealed), and returns when the writes inside are done: what
+    /// Refuses every later write with [`Sealed`](crate::InsertError::Sealed), and returns when the writes inside are done: what
     /// they stored is in the list for good. Blocks only while writers are inside.
     pub fn freeze(&self) {
         self.list.freeze();
