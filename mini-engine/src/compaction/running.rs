@@ -36,6 +36,19 @@ impl Running {
         self.begun
     }
 
+    /// Keeps `span` of `place` free of the outputs of further merges, for tables that come from outside; the number by which
+    /// that is to be ended.
+    pub(crate) fn reserve(&mut self, place: Place, span: Span) -> u64 {
+        self.begun += 1;
+        self.jobs.push(Job { id: self.begun, inputs: Vec::new(), output: place, span });
+        self.begun
+    }
+
+    /// Whether a merge under way may put a table into `span` of `place`.
+    pub(crate) fn writes_into(&self, place: Place, span: &Span) -> bool {
+        self.jobs.iter().any(|job| job.output == place && job.span.overlaps(span))
+    }
+
     /// Notes the end of merge `id`, installed or not.
     pub(crate) fn end(&mut self, id: u64) {
         let Some(at) = self.jobs.iter().position(|job| job.id == id) else { return };

@@ -16,6 +16,7 @@ use crate::manifest::FileNumbers;
 use crate::metrics::Counters;
 use crate::options::Options;
 use crate::table::{self, Table, TableMeta, TableOptions};
+use crate::types::{Kind, SeqNo, Shown};
 
 /// A table of a version, opened.
 #[derive(Debug, Clone)]
@@ -46,6 +47,8 @@ impl Target {
 pub(crate) struct Written {
     /// By key, disjoint, durable; none if nothing had to be kept.
     pub(crate) tables: Vec<OpenTable>,
+    /// Entries that were read.
+    pub(crate) entries: u64,
     /// Bytes of keys and values of all entries that were read.
     pub(crate) entry_bytes: u64,
 }
@@ -93,11 +96,42 @@ impl TableStore {
         cancel: &AtomicBool,
     ) -> Result<Option<Written>> {
         let mut output = Output { store: self, target, current: None, finished: Vec::new() };
-        let Some(entry_bytes) = copy(inputs, retention, cancel, &mut output)? else { return Ok(None) };
-        let written = Written { tables: output.finish()?, entry_bytes };
+        let Some((entries, entry_bytes)) = copy(inputs, retention, cancel, &mut output)? else { return Ok(None) };
+        let written = Written { tables: output.finish()?, entries, entry_bytes };
         let (tables, bytes) = (written.tables.len(), written.table_bytes());
         tracing::debug!(level = target.level, tables, bytes, "wrote tables");
         Ok(Some(written))
+    }
+
+    /// Writes `entries` from outside, keys ascending and each once, to new tables. All entries of a table have one number:
+    /// those of the first table `first`, of each later one the next. After an error no file is left.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit;
+    /// [`Error::Io`].
+    pub(crate) fn write_new<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+        first: SeqNo,
+        target: Target,
+    ) -> Result<Written> {
+        let mut output = Output { store: self, target, current: None, finished: Vec::new() };
+        let (mut last, mut count, mut entry_bytes) = (None::<Vec<u8>>, 0, 0);
+        for (key, value) in entries {
+            let (key, value) = (key.as_ref(), value.as_ref());
+            if let Some(last) = last.as_deref().filter(|last| *last >= key) {
+                let what = format!("expected a key after {}, found {}", Shown(last), Shown(key));
+                return Err(Error::InvalidArgument(format!("sorted entries: {what}")));
+            }
+            output.cut(key)?;
+            output.add(key, first + output.finished.len() as u64, Kind::Value, value)?;
+            let last = last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key);
+            count += 1;
+            entry_bytes += key.len() as u64 + value.len() as u64;
+        }
+        Ok(Written { tables: output.finish()?, entries: count, entry_bytes })
     }
 
     /// Unlinks table `number`, which no version names any more. Readers that have it open keep it (rule 14). A failure
@@ -133,18 +167,23 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    fn add(&mut self, entry: &dyn EntryIter) -> Result<()> {
-        let (key, reached) = (entry.key(), self.target.table_bytes);
+    /// Ends the current table if it is full and `key` is not its last.
+    fn cut(&mut self, key: &[u8]) -> Result<()> {
+        let reached = self.target.table_bytes;
         // Never between two versions of a key: a read asks one table of a run (V3).
         let ends = |builder: &mut table::Builder| builder.bytes() >= reached && builder.last_key() != key;
         if let Some(full) = self.current.take_if(ends) {
             self.finished.push(full.finish()?);
         }
+        Ok(())
+    }
+
+    fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Result<()> {
         let builder = match &mut self.current {
             Some(builder) => builder,
             none => none.insert(self.store.builder(&self.target)?),
         };
-        builder.add(key, entry.seqno(), entry.kind(), entry.value())
+        builder.add(key, seqno, kind, value)
     }
 
     /// The files are synced; their names follow. Opened before any edit names them, so that nothing can fail after.
@@ -171,27 +210,29 @@ impl Drop for Output<'_> {
     }
 }
 
-/// Copies what is to be kept of `inputs`. Bytes of keys and values that were read; `None` if it was cancelled.
+/// Copies what is to be kept of `inputs`. Entries and bytes of keys and values that were read; `None` if it was cancelled.
 fn copy(
     inputs: Vec<Box<dyn EntryIter>>,
     retention: Retention<'_>,
     cancel: &AtomicBool,
     output: &mut Output<'_>,
-) -> Result<Option<u64>> {
+) -> Result<Option<(u64, u64)>> {
     let mut merged = MergeIter::new(inputs);
     let mut shadowing = Shadowing::new(retention);
-    let mut bytes = 0;
+    let (mut entries, mut bytes) = (0, 0);
     merged.seek_to_first()?;
     while merged.valid() {
         // Relaxed: a late look at the flag costs time, not correctness.
         if cancel.load(Ordering::Relaxed) {
             return Ok(None);
         }
+        entries += 1;
         bytes += merged.key().len() as u64 + merged.value().len() as u64;
         if shadowing.keeps(merged.key(), merged.seqno(), merged.kind()) {
-            output.add(&merged)?;
+            output.cut(merged.key())?;
+            output.add(merged.key(), merged.seqno(), merged.kind(), merged.value())?;
         }
         merged.next()?;
     }
-    Ok(Some(bytes))
+    Ok(Some((entries, bytes)))
 }

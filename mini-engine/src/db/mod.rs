@@ -13,6 +13,7 @@ mod directory;
 mod figures;
 mod files;
 mod flush;
+mod ingest;
 mod pace;
 mod quarantine;
 mod read;
@@ -187,6 +188,31 @@ impl Db {
     /// [`Error::Closed`].
     pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<SeqNo> {
         write::write(self.core(), batch, durability)
+    }
+
+    /// Writes `entries`, whose keys ascend and are each there once, straight into tables, as low as nothing overlaps them:
+    /// into the lowest level where the range is free. Each entry is written once, past log and memtable, so this is the way
+    /// to load much sorted data. All of it becomes visible at once, and is durable, when this returns; on an error or a
+    /// crash before that there is none of it, unless the call was about to return. Returns the last sequence number.
+    ///
+    /// Flushes what is in memory first. Other writers wait until it is done, so `entries` must not write to this database
+    /// itself; readers go on. Memory: a block and a table's index and filter.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit;
+    /// nothing is stored then. What [`Db::flush`] fails with; [`Error::Io`]; [`Error::Closed`].
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// db.ingest((0..1000u32).map(|n| (n.to_be_bytes(), "value")))?;
+    /// assert_eq!(db.iter().count(), 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>) -> Result<SeqNo> {
+        ingest::ingest(self.core(), entries)
     }
 
     /// Makes everything written so far as durable as asked. [`Durability::Buffered`] is what every write is anyway.

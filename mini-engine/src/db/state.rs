@@ -46,6 +46,8 @@ pub(super) struct State {
     /// The active memtable takes no further write: it holds a batch that has it for itself.
     pub(super) active_is_full: bool,
     pub(super) phase: Phase,
+    /// A bulk load is under way: nobody writes.
+    pub(super) is_ingesting: bool,
     /// Flushes that failed for want of space, and the last such error.
     pub(super) flush_failures: u64,
     pub(super) flush_error: Option<Error>,
@@ -120,6 +122,7 @@ impl Core {
             last_seqno: opened.last_seqno,
             active_is_full: false,
             phase: Phase::Open,
+            is_ingesting: false,
             flush_failures: 0,
             flush_error: None,
             running: Running::default(),

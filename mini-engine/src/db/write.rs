@@ -20,6 +20,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::commit::commit;
+use super::ingest::wait_for_loads;
 use super::state::{Core, State, fail_on_unwind};
 use crate::error::Result;
 use crate::memtables::LoggedMemtable;
@@ -103,12 +104,13 @@ pub(super) fn make_room<'a>(
     memory: usize,
 ) -> Result<MutexGuard<'a, State>> {
     core.check_writable(&state)?;
+    state = wait_for_loads(core, state)?;
     // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
     while needs_rotation(core, &state, memory) {
         if core.has_room(&state) {
             rotate(core, &mut state, core.store.options.memtable_bytes)?;
         } else {
-            state = stall(core, state)?;
+            state = wait_for_loads(core, stall(core, state)?)?;
         }
     }
     let view = core.view.load_full();

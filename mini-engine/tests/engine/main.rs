@@ -9,6 +9,7 @@ mod durability;
 mod faults;
 mod group;
 mod hook;
+mod ingest;
 mod lifecycle;
 mod limits;
 mod model;
