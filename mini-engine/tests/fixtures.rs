@@ -1,0 +1,124 @@
+//! Databases of every released format, opened for ever: one directory each under `tests/fixtures`.
+//!
+//! `FIXTURE_WRITE=name cargo test -p mini-engine --test fixtures` makes `tests/fixtures/name` in the format of now, to be
+//! committed with a release. Those that are there are never made anew.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mini_engine::{Compression, Db, Durability, WriteBatch};
+use tempfile::TempDir;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+        // Nobody holds the lock of a fixture.
+        if entry.file_name() != "LOCK" {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+/// What is done to the database: 12 rounds of batches, after each but the last two a flush. Keys are overwritten, removed,
+/// empty, binary and long; values are empty, text that compresses, and noise that does not.
+fn write_all(db: Option<&Db>) -> Map {
+    let mut model = Map::new();
+    for round in 0..12u32 {
+        let mut batch = WriteBatch::new();
+        for n in 0..24u32 {
+            let key = match n % 6 {
+                0 => format!("key{:03}", n * (round + 1) % 97).into_bytes(),
+                1 => (n * 7 + round).to_be_bytes().to_vec(),
+                2 if round == 3 => vec![],
+                3 => [&b"long/"[..], &[b'k'; 300], &n.to_be_bytes()].concat(),
+                _ => format!("path/{}/{}", n % 5, (n + round) % 11).into_bytes(),
+            };
+            if (n + round) % 5 == 4 {
+                batch.remove(&key).unwrap();
+                model.remove(&key);
+                continue;
+            }
+            let value = match n % 4 {
+                0 => Vec::new(),
+                1 => format!("round {round} of {n}, ").repeat(9).into_bytes(),
+                _ => (0..40u32)
+                    .map(|i| ((i * 7919 + n * 104_729 + round).wrapping_mul(2_654_435_761) >> 24) as u8)
+                    .collect(),
+            };
+            batch.insert(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+        if let Some(db) = db {
+            let durability = if round % 2 == 0 { Durability::Synced } else { Durability::Buffered };
+            db.write(batch, durability).unwrap();
+            if round < 10 {
+                db.flush().unwrap();
+            }
+        }
+    }
+    model
+}
+
+/// Makes a fixture: tables of several compressions on several levels, and a log with compressed frames and others.
+fn make(directory: &Path) {
+    assert!(!directory.exists(), "{} is there: a fixture is never made anew", directory.display());
+    let room = TempDir::new().unwrap();
+    let path = room.path().join("db");
+    let levels = [Compression::None, Compression::Lz4, Compression::Zstd { level: 3 }];
+    let builder = Db::builder(&path).block_bytes(512).l0_trigger(2).table_file_bytes(4096).log_compression(true);
+    let db = builder.compression_per_level(levels).open().unwrap();
+    write_all(Some(&db));
+    while {
+        let now = db.metrics();
+        now.compactions_running > 0 || now.compaction_due
+    } {
+        std::thread::yield_now();
+    }
+    drop(db);
+    copy(&path, directory);
+}
+
+#[test]
+fn databases_of_every_released_format_open_and_hold_what_they_held() {
+    // Catches a change of a format that no longer reads what an older version has written.
+    if let Ok(name) = std::env::var("FIXTURE_WRITE") {
+        make(&fixtures().join(name));
+    }
+    let expected = write_all(None);
+    let mut opened = 0;
+    for fixture in fs::read_dir(fixtures()).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = fixture.display();
+        let room = TempDir::new().unwrap();
+        copy(&fixture, room.path());
+        for _ in 0..2 {
+            let db = Db::builder(room.path())
+                .create_if_missing(false)
+                .open()
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(db.recovery().findings().is_empty(), "{name}: {}", db.recovery());
+            let found: Map = db.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+            assert_eq!(found, expected, "{name}");
+            assert!(
+                db.iter().rev().map(|entry| entry.unwrap().0.to_vec()).eq(expected.keys().rev().cloned()),
+                "{name}"
+            );
+            for (key, value) in &expected {
+                assert_eq!(db.get(key).unwrap().as_deref(), Some(&value[..]), "{name}");
+            }
+            assert!(db.verify().unwrap().problems.is_empty(), "{name}");
+            // The second time in the format of now.
+            db.insert("new", "").unwrap();
+            db.remove("new").unwrap();
+            db.close().unwrap();
+        }
+        opened += 1;
+    }
+    assert!(opened > 0, "no fixture");
+}
