@@ -36,6 +36,8 @@ pub(crate) struct Counters {
     pub(crate) wal_bytes: Counter,
     pub(crate) wal_writes: Counter,
     pub(crate) wal_syncs: Counter,
+    /// Logs that took over the file of an obsolete one.
+    pub(crate) wal_recycled: Counter,
     pub(crate) flushes: Counter,
     pub(crate) flush_bytes: Counter,
     pub(crate) compactions: Counter,
@@ -68,6 +70,7 @@ impl Counters {
             wal_bytes: self.wal_bytes.get(),
             wal_writes: self.wal_writes.get(),
             wal_syncs: self.wal_syncs.get(),
+            wal_recycled: self.wal_recycled.get(),
             flushes: self.flushes.get(),
             flush_bytes: self.flush_bytes.get(),
             compactions: self.compactions.get(),
@@ -104,6 +107,8 @@ pub struct Metrics {
     pub wal_writes: u64,
     /// Times a log was synced.
     pub wal_syncs: u64,
+    /// Logs that took over the file, and so the space, of one that tables had replaced.
+    pub wal_recycled: u64,
     /// Memtables written to tables.
     pub flushes: u64,
     /// Bytes of those tables.
@@ -236,6 +241,7 @@ mod tests {
             &counters.slowdowns,
             &counters.slowdown_nanos,
             &counters.get_blocks,
+            &counters.wal_recycled,
         ];
         for (counter, n) in all.iter().zip(1..) {
             counter.add(n);
@@ -263,6 +269,7 @@ mod tests {
             slowdowns: 19,
             slowdown_time: Duration::from_nanos(20),
             get_blocks: 21,
+            wal_recycled: 22,
             levels: levels.clone(),
             ..Metrics::default()
         };

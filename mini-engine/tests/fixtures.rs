@@ -28,7 +28,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// What is done to the database: 12 rounds of batches, after each but the last two a flush. Keys are overwritten, removed,
 /// empty, binary and long; values are empty, text that compresses, and noise that does not.
-fn write_all(db: Option<&Db>) -> Map {
+fn write_all(db: Option<(&Db, &Path)>) -> Map {
     let mut model = Map::new();
     for round in 0..12u32 {
         let mut batch = WriteBatch::new();
@@ -55,15 +55,36 @@ fn write_all(db: Option<&Db>) -> Map {
             batch.insert(&key, &value).unwrap();
             model.insert(key, value);
         }
-        if let Some(db) = db {
+        if let Some((db, path)) = db {
             let durability = if round % 2 == 0 { Durability::Synced } else { Durability::Buffered };
             db.write(batch, durability).unwrap();
+            if round == 8 {
+                pad_log(db);
+            }
             if round < 10 {
                 db.flush().unwrap();
+                // Its log is gone then, or kept for the next but one.
+                while fs::read_dir(path).unwrap().filter(|entry| is_log(entry.as_ref().unwrap())).count() > 1 {
+                    std::thread::yield_now();
+                }
             }
         }
     }
     model
+}
+
+fn is_log(entry: &fs::DirEntry) -> bool {
+    entry.path().extension().is_some_and(|kind| kind == "log")
+}
+
+/// Makes this log longer than the last one will be, which gets its file: frames of this one are left behind the end of that.
+fn pad_log(db: &Db) {
+    for _ in 0..20 {
+        let mut batch = WriteBatch::new();
+        batch.insert("padding", [7; 400]).unwrap();
+        batch.remove("padding").unwrap();
+        db.write(batch, Durability::Synced).unwrap();
+    }
 }
 
 /// Makes a fixture: tables of several compressions on several levels, and a log with compressed frames and others.
@@ -74,7 +95,7 @@ fn make(directory: &Path) {
     let levels = [Compression::None, Compression::Lz4, Compression::Zstd { level: 3 }];
     let builder = Db::builder(&path).block_bytes(512).l0_trigger(2).table_file_bytes(4096).log_compression(true);
     let db = builder.compression_per_level(levels).open().unwrap();
-    write_all(Some(&db));
+    write_all(Some((&db, &path)));
     while {
         let now = db.metrics();
         now.compactions_running > 0 || now.compaction_due

@@ -1,6 +1,7 @@
 //! Writes the oldest frozen memtable into a table; and waits for that.
 //!
-//! Order (rule 6): table synced, directory synced, edit synced, view installed, logs unlinked. A crash before the edit
+//! Order (rule 6): table synced, directory synced, edit synced, view installed, the log unlinked or kept for its space (see
+//! `recycle`). A crash before the edit
 //! leaves an orphan table and the log, and replay does the flush again. A crash after it leaves an obsolete log, which
 //! the next open removes. The view comes before the unlinking so that what follows a failure is decided by one
 //! question, whether the edit is durable, and not by how many of the files are left.
@@ -10,11 +11,11 @@
 //! sequence number is the last one before that log's first frame: so replay knows which number must come first, and a
 //! log whose beginning is lost is noticed.
 
+use super::recycle;
 use super::state::{Core, Phase};
 use crate::compaction::{Retention, Target, Tombstones, filter_bits_of_flush};
 use crate::error::{Error, Result};
 use crate::manifest::{Place, VersionEdit, Work};
-use crate::wal;
 
 /// Flushes the oldest frozen memtable, if there is one and the engine does not shut down meanwhile.
 pub(super) fn flush_oldest(core: &Core) -> Result<()> {
@@ -34,12 +35,14 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
         last_seqno: Some(oldest.last_seqno),
         ..VersionEdit::default()
     };
+    let number = oldest.memtable.log;
+    let log = core.lock().frozen_logs.iter().find(|log| log.number() == number).cloned();
     core.install(edit, &written.tables, |counters| {
         counters.flushes.add(1);
         counters.flush_bytes.add(bytes);
     })?;
-    tracing::debug!(log = oldest.memtable.log, bytes, "flushed a memtable");
-    core.store.unlink(&core.dir().join(wal::file_name(oldest.memtable.log)));
+    tracing::debug!(log = number, bytes, "flushed a memtable");
+    recycle::retire_log(core, number, log.as_deref());
     Ok(())
 }
 

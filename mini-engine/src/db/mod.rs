@@ -19,6 +19,7 @@ mod quarantine;
 mod read;
 mod read_many;
 mod recovery;
+mod recycle;
 mod registry;
 mod replay;
 mod report;
@@ -93,7 +94,7 @@ struct Handle {
 
 impl Handle {
     /// Ends the workers: a running flush or merge is given up, its partial output removed. Its inputs, the logs among
-    /// them, are where they were.
+    /// them, are where they were. The file that was kept for the next log goes.
     fn stop(&self) {
         self.core.enter(Phase::Stopped);
         // Taken out first, so that the lock is not held while joining.
@@ -101,6 +102,7 @@ impl Handle {
         if let Some(workers) = workers {
             workers.join();
         }
+        recycle::remove_spare(&self.core);
     }
 }
 

@@ -112,6 +112,8 @@ fn check_nothing_is_lost(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) ->
                     return lost(format!("log {number} holds writes"));
                 }
             }
+            // The first one is kept long after the pointer became durable.
+            FileKind::Spare => return lost(format!("file {} exists", wal::SPARE)),
             FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Manifest(_) | FileKind::Foreign => {}
         }
     }
@@ -279,6 +281,7 @@ fn remove_orphans(opened: &state::Opened, report: &mut RecoveryReport) -> Result
             FileKind::Log(number) if number < opened.view.active.log => wal::file_name(number),
             FileKind::Manifest(number) if number != opened.manifest.number() => manifest_name(number),
             FileKind::CurrentTmp => manifest::CURRENT_TMP.to_owned(),
+            FileKind::Spare => wal::SPARE.to_owned(),
             _ => continue,
         };
         store.unlink(&store.dir.join(&name));

@@ -12,6 +12,7 @@
 //! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the
 //! stop is the end of the log before.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -153,7 +154,7 @@ impl Replay<'_> {
             }
         }
         if dropped_bytes > 0 {
-            self.keep_tail(number, offset)?;
+            self.keep_tail(number, offset..offset + dropped_bytes)?;
         }
         // Before another log is created (rule 3): else a crash could leave the tear in front of a newer log, whose
         // synced writes would then make it look like corruption, or be set aside with the tail.
@@ -191,10 +192,10 @@ impl Replay<'_> {
     }
 
     /// Copies what is about to be cut off log `number`. Durable before the cut can be.
-    fn keep_tail(&mut self, number: u64, offset: u64) -> Result<()> {
+    fn keep_tail(&mut self, number: u64, tail: Range<u64>) -> Result<()> {
         let Replay { store, report, .. } = self;
         let aside = store.dir.join(wal::file_name(number) + TAIL_ASIDE);
-        wal::keep_torn(&*store.fs, &store.dir.join(wal::file_name(number)), offset, &aside)?;
+        wal::keep_torn(&*store.fs, &store.dir.join(wal::file_name(number)), number, tail, &aside)?;
         report.set_aside.push(aside);
         store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
     }

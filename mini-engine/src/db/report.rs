@@ -49,7 +49,8 @@ pub struct TornTail {
     pub log: PathBuf,
     /// The end of its last whole frame, in bytes.
     pub offset: u64,
-    /// Bytes behind that, which were cut off and set aside. 0 if whole frames are missing and the next log showed it.
+    /// Bytes behind that, which were set aside and cut off, with what another log had left in the file. 0 if whole frames are
+    /// missing and the next log showed it.
     pub dropped_bytes: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The core of an open database: everything that handles, snapshots, iterators and workers share.
 //!
-//! Locks, in the order in which they may be taken: `manifest` before `state`; the snapshot registry and a log's own
-//! locks last. `state` is the write lock: it guards the log writer, the sequence numbers and the publishing of views.
+//! Locks, in the order in which they may be taken: `manifest` before `state` before `spare`; the snapshot registry and a log's
+//! own locks last. `state` is the write lock: it guards the log writer, the sequence numbers and the publishing of views.
 //! Nobody syncs or waits for the device while holding it, except a rotation, which creates a log. Both condition
 //! variables belong to it: `work` wakes the workers, `room` whoever waits for what workers do.
 //!
@@ -72,6 +72,8 @@ pub(super) struct Core {
     pub(super) snapshots: SnapshotRegistry,
     pub(super) manifest: Mutex<Manifest>,
     state: Mutex<State>,
+    /// The file that the next log will have, if there is one. `recycle` alone locks it.
+    pub(super) spare: Mutex<Option<wal::Spare>>,
     /// Who waits for the write lock, with what. Locked last, under the write lock or without it.
     pub(super) commits: CommitQueue,
     pub(super) room: Condvar,
@@ -138,6 +140,7 @@ impl Core {
             snapshots: SnapshotRegistry::default(),
             manifest: Mutex::new(opened.manifest),
             state: Mutex::new(state),
+            spare: Mutex::default(),
             commits: CommitQueue::default(),
             room: Condvar::new(),
             work: Condvar::new(),

@@ -21,6 +21,7 @@ use std::time::Instant;
 
 use super::commit::commit;
 use super::ingest::wait_for_loads;
+use super::recycle;
 use super::state::{Core, State, fail_on_unwind};
 use crate::error::Result;
 use crate::memtables::LoggedMemtable;
@@ -148,13 +149,13 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
 ///
 /// The new log is created, synced and named in the directory before the first write into it, and before any manifest
 /// edit can name it as the start of replay (rule 4). Its creation comes first of all: if it fails, the old pair is as
-/// it was. It fails for good then, since what is left of the new log could stand between two logs with writes.
+/// it was. It fails for good then, since what is left of the new log could stand between two logs with writes. Where
+/// the file of an older log is to be had, the new log has its space from here on (rule 8); else a full disk shows at an append.
 pub(super) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> Result<()> {
     let number = core.store.numbers.allocate()?;
     let memtable = LoggedMemtable::new(core.store.options.memtable_kind, number, memtable_bytes)?;
     let previous = state.log.segment().clone();
-    let counters = core.store.counters.clone();
-    let created = wal::Writer::create(&*core.store.fs, &core.store.dir, number, Some(previous.clone()), counters);
+    let created = recycle::create_log(core, number, previous.clone());
     state.log = created.inspect_err(|error| core.fail_locked(state, error))?;
     state.frozen_logs.push_back(previous);
     let view = core.view.load_full();

@@ -28,6 +28,8 @@ pub(crate) enum FileKind {
     Current,
     /// A pointer that was being written when the process ended.
     CurrentTmp,
+    /// The file of an obsolete log, kept for the next log.
+    Spare,
     Manifest(u64),
     Log(u64),
     Table(u64),
@@ -45,6 +47,7 @@ impl FileKind {
             LOCK => return FileKind::Lock,
             CURRENT => return FileKind::Current,
             CURRENT_TMP => return FileKind::CurrentTmp,
+            wal::SPARE => return FileKind::Spare,
             _ => {}
         }
         if let Some(number) = name.strip_suffix(TAIL_ASIDE).and_then(|log| within_limit(wal::parse_file_name(log))) {
@@ -67,7 +70,7 @@ impl FileKind {
     pub(crate) fn number(self) -> Option<u64> {
         match self {
             FileKind::Manifest(n) | FileKind::Log(n) | FileKind::Table(n) | FileKind::Aside(n) => Some(n),
-            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Foreign => None,
+            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Spare | FileKind::Foreign => None,
         }
     }
 }
@@ -132,6 +135,7 @@ mod tests {
         assert_eq!(of("000012.log"), FileKind::Log(12));
         assert_eq!(of("1234567.sst"), FileKind::Table(1_234_567));
         assert_eq!(of("MANIFEST-000003"), FileKind::Manifest(3));
+        assert_eq!((of("SPARE"), wal::parse_file_name("SPARE")), (FileKind::Spare, None));
         assert_eq!(of("000012.log.aside"), FileKind::Aside(12));
         assert_eq!(of("000012.log.tail.aside"), FileKind::Aside(12));
         for foreign in [
@@ -142,6 +146,8 @@ mod tests {
             "MANIFEST-",
             "MANIFEST-3",
             "x.aside",
+            "SPARE.aside",
+            "SPARE.log",
             "LOCK.aside",
             "000012.sst.tail.aside",
             "12.log.tail.aside",

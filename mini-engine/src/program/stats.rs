@@ -64,13 +64,14 @@ fn recovered(report: &RecoveryReport) -> [Named; 7] {
     ]
 }
 
-fn counters(metrics: &Metrics) -> [Named; 24] {
+fn counters(metrics: &Metrics) -> [Named; 25] {
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
         ("wal_bytes", metrics.wal_bytes),
         ("wal_writes", metrics.wal_writes),
         ("wal_syncs", metrics.wal_syncs),
+        ("wal_recycled", metrics.wal_recycled),
         ("flushed_user_bytes", metrics.flushed_user_bytes),
         ("flushes", metrics.flushes),
         ("flush_bytes", metrics.flush_bytes),

@@ -1,9 +1,11 @@
 //! Bytes of a log: the segment header and the frame header, both ways.
 //!
-//! Segment: header (40 bytes), then frames, each starting at a multiple of 8; the rest of the file is zeros or torn.
+//! Segment: header (40 bytes, or 64), then frames, each starting at a multiple of 8; the rest of the file is zeros, or
+//! frames of the log that it was before, or torn.
 //!
 //! ```text
 //! segment header   magic [8], version u32, zero u32, number u64, salt u64, xxh3 of the 32 bytes before u64
+//! from version 3   number u64 and salt u64 of the log that the file was before, xxh3 of the 56 bytes before u64
 //! frame header     header checksum u32, payload length u32, kind u8, zero [3], count u32, first seqno u64,
 //!                  synced log u64, synced offset u64, payload checksum u64
 //! frame            header (48 bytes), payload, zeros up to a multiple of 8
@@ -20,10 +22,16 @@ use crate::error::{Error, Result};
 use crate::types::{MAX_BATCH_LEN, MAX_SEQNO, SeqNo};
 
 const MAGIC: &[u8; 8] = b"mini-wal";
-/// The newest format version of logs, which is what is written. Version 1 had no compressed frames.
-pub(super) const VERSION: u32 = 2;
-/// Bytes of the segment header.
+/// The newest format version of logs.
+pub(super) const VERSION: u32 = RECYCLED;
+/// The version of a log in a file of its own. Version 1 had no compressed frames.
+const FRESH: u32 = 2;
+/// The version of a log in a file that was another log before.
+const RECYCLED: u32 = 3;
+/// Bytes of the segment header of a log in a file of its own.
 pub(super) const SEGMENT_HEADER_LEN: usize = 40;
+/// Bytes of the segment header of a log in a file that was another log before.
+pub(super) const RECYCLED_HEADER_LEN: usize = 64;
 /// Bytes of a frame's header.
 pub(super) const FRAME_HEADER_LEN: usize = 48;
 /// Frames start at multiples of this.
@@ -53,20 +61,39 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn encode_header(self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(SEGMENT_HEADER_LEN);
+    fn seed(self, offset: u64) -> u64 {
+        codec::seed([self.number, self.salt, offset])
+    }
+}
+
+/// What the header of a segment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentHeader {
+    pub(super) log: Identity,
+    /// The log that the file was before, whose frames may stand behind those of this one.
+    pub(super) former: Option<Identity>,
+}
+
+impl SegmentHeader {
+    pub(super) fn encode(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(RECYCLED_HEADER_LEN);
         out.extend_from_slice(MAGIC);
-        codec::put_u32(&mut out, VERSION);
+        codec::put_u32(&mut out, if self.former.is_some() { RECYCLED } else { FRESH });
         codec::put_u32(&mut out, 0);
-        codec::put_u64(&mut out, self.number);
-        codec::put_u64(&mut out, self.salt);
-        let checksum = codec::checksum(&out, 0);
-        codec::put_u64(&mut out, checksum);
+        put_sealed(&mut out, self.log);
+        if let Some(former) = self.former {
+            put_sealed(&mut out, former);
+        }
         out
     }
 
-    /// Decodes the header of the log that `path` says to be number `expected`.
-    pub(super) fn decode_header(bytes: &[u8], path: &Path, expected: u64) -> Result<Self> {
+    /// Bytes of it, which is where the first frame starts.
+    pub(super) fn len(self) -> u64 {
+        if self.former.is_some() { RECYCLED_HEADER_LEN as u64 } else { SEGMENT_HEADER_LEN as u64 }
+    }
+
+    /// Decodes the header in `bytes`, the first of the file, of the log that `path` says to be number `expected`.
+    pub(super) fn decode(bytes: &[u8], path: &Path, expected: u64) -> Result<Self> {
         let corrupt = |offset: u64, what: String| Error::corruption(path, offset, what);
         let mut reader = Reader::new(bytes);
         let fields = (|| {
@@ -90,12 +117,28 @@ impl Identity {
         if zero != 0 || number != expected {
             return Err(corrupt(16, format!("log number: expected {expected}, found {number}")));
         }
-        Ok(Self { number, salt })
+        let log = Identity { number, salt };
+        if version < RECYCLED {
+            return Ok(Self { log, former: None });
+        }
+        let fields = (|| Some((reader.u64()?, reader.u64()?, reader.u64()?)))();
+        let Some((number, salt, stored)) = fields else {
+            return Err(corrupt(0, format!("log header: expected {RECYCLED_HEADER_LEN} bytes, found {}", bytes.len())));
+        };
+        let actual = codec::checksum(bytes.split_at(RECYCLED_HEADER_LEN - 8).0, 0);
+        if stored != actual {
+            return Err(corrupt(56, format!("former log checksum: expected {actual:016x}, found {stored:016x}")));
+        }
+        Ok(Self { log, former: Some(Identity { number, salt }) })
     }
+}
 
-    fn seed(self, offset: u64) -> u64 {
-        codec::seed([self.number, self.salt, offset])
-    }
+/// Appends `log` and the checksum of all that is in `out` by then.
+fn put_sealed(out: &mut Vec<u8>, log: Identity) {
+    codec::put_u64(out, log.number);
+    codec::put_u64(out, log.salt);
+    let checksum = codec::checksum(out, 0);
+    codec::put_u64(out, checksum);
 }
 
 /// A frame's header.

@@ -5,13 +5,19 @@
 //!    synced beyond the stop, then synced bytes are damaged: [`Error::Corruption`]. Otherwise nothing proves that the
 //!    rest was ever durable, and it is a torn tail. The same proof from later logs: [`newest_sync_record`],
 //!    [`Tail::contradicted_by`].
-//! R3 a rest of zeros is not a tear but space that was not used.
+//! R3 a rest of zeros is not a tear but space that was not used. In a file that was another log before (see
+//!    [`super::recycle`]) so is a rest of zeros up to a valid frame of that log: a writer leaves no other bytes between the
+//!    end of its own frames and one of those. What follows that frame is not looked at, but for own frames (R2).
+//! R4 of a torn tail the part from the first valid frame of the former log on, behind all own frames, is not kept: nothing of
+//!    it was written by this log, or not so that a frame is left.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use super::Position;
-use super::format::{ALIGN, FRAME_HEADER_LEN, FrameHeader, Identity, SEGMENT_HEADER_LEN};
+use super::format::{
+    ALIGN, FRAME_HEADER_LEN, FrameHeader, Identity, RECYCLED_HEADER_LEN, SEGMENT_HEADER_LEN, SegmentHeader,
+};
 use super::payload::decompress;
 use super::window::Window;
 use crate::error::{Error, Result};
@@ -20,6 +26,8 @@ use crate::types::SeqNo;
 
 /// Bytes of a torn tail that are copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
+/// Bytes that are looked at in one step for one that is not zero.
+const ZEROS_AT_ONCE: usize = 64 << 10;
 
 /// One batch as it was appended.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +49,7 @@ pub(crate) struct Frame<'a> {
 /// How a log ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// After the last frame there is nothing, or zeros.
+    /// After the last frame there is nothing, or what was there before: zeros, frames of the log that the file was.
     Clean {
         /// The end of the last frame, in bytes.
         end: u64,
@@ -50,7 +58,7 @@ pub(crate) enum Tail {
     Torn {
         /// The end of the last valid frame; 0 if not even the header is there.
         offset: u64,
-        /// Bytes from there to the end of the file.
+        /// Bytes from there to the end of the file, or to what the log that the file was before has left.
         dropped_bytes: u64,
     },
 }
@@ -89,12 +97,11 @@ pub(crate) fn replay(
     mut visit: impl FnMut(Frame<'_>) -> Result<()>,
 ) -> Result<Tail> {
     let mut log = LogReader::open(fs, path)?;
-    let len = log.window.file_len();
-    let Some(identity) = log.read_header(number)? else {
-        return Ok(Tail::Torn { offset: 0, dropped_bytes: len });
+    let Some(segment) = log.read_header(number)? else {
+        return Ok(Tail::Torn { offset: 0, dropped_bytes: log.window.file_len() });
     };
-    let mut offset = SEGMENT_HEADER_LEN as u64;
-    while let Some((header, payload)) = log.frame_at(identity, offset)? {
+    let mut offset = segment.len();
+    while let Some((header, payload)) = log.frame_at(segment.log, offset)? {
         let FrameHeader { first_seqno, count, is_compressed, synced, .. } = header;
         let batch = match is_compressed {
             true => Some(decompress(payload).map_err(|what| Error::corruption(path, offset, what))?),
@@ -104,11 +111,7 @@ pub(crate) fn replay(
         visit(Frame { offset, first_seqno, count, payload, is_compressed, synced })?;
         offset += header.frame_len();
     }
-    if log.is_zero_from(offset)? {
-        return Ok(Tail::Clean { end: offset });
-    }
-    let tail = Tail::Torn { offset, dropped_bytes: len.saturating_sub(offset) };
-    let record = log.newest_sync_record(identity, offset)?;
+    let (tail, record) = log.tail(&segment, offset)?;
     match record.and_then(|synced| tail.contradicted_by(path, number, synced)) {
         Some(corruption) => Err(corruption),
         None => Ok(tail),
@@ -124,7 +127,7 @@ pub(crate) fn replay(
 pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<Option<Position>> {
     let mut log = LogReader::open(fs, path)?;
     match log.read_header(number)? {
-        Some(identity) => log.newest_sync_record(identity, SEGMENT_HEADER_LEN as u64),
+        Some(segment) => Ok(log.frames_from(segment.log, segment.len())?.0),
         None => Ok(None),
     }
 }
@@ -142,40 +145,47 @@ pub(super) fn frames_behind(
 ) -> Result<()> {
     let mut log = LogReader::open(fs, path)?;
     match log.read_header(number)? {
-        Some(identity) => log.scan(identity, from, visit),
+        Some(segment) => log.scan(segment.log, from, visit),
         None => Ok(()),
     }
 }
 
-/// Keeps what [`truncate_torn`] is about to cut off, in the file `to`: the log's header, and each byte from `offset` on at
-/// the place that it had. So frames in it, whole ones behind a hole perhaps, still pass their checks. Synced; its name is
-/// not. What an interrupted try has left at `to` is written over.
+/// Keeps `tail` of log `number`, which [`truncate_torn`] is about to cut off with all behind it, in the file `to`: the log's
+/// header, and each byte of the tail at the place that it had. So frames in it, whole ones behind a hole perhaps, still pass
+/// their checks. Synced; its name is not. What an interrupted try has left at `to` is written over.
 ///
 /// Memory: a constant. Time: linear in the tail.
 ///
 /// # Errors
 /// [`Error::Io`]; `to` is removed then, if it can be.
-pub(crate) fn keep_torn(fs: &dyn FileSystem, path: &Path, offset: u64, to: &Path) -> Result<()> {
+pub(crate) fn keep_torn(fs: &dyn FileSystem, path: &Path, number: u64, tail: Range<u64>, to: &Path) -> Result<()> {
     let known = fs.exists(to).map_err(Error::io("look for", to))?;
     let kept = if known { fs.open_write(to) } else { fs.create_new(to) }.map_err(Error::io("create", to))?;
-    copy_tail(fs, path, offset, (&*kept, to)).inspect_err(|_| {
+    copy_tail(fs, (path, number), tail, (&*kept, to)).inspect_err(|_| {
         if let Err(error) = fs.remove(to) {
             tracing::warn!(file = %to.display(), %error, "could not remove a part of a torn tail");
         }
     })
 }
 
-fn copy_tail(fs: &dyn FileSystem, path: &Path, offset: u64, (kept, to): (&dyn File, &Path)) -> Result<()> {
+fn copy_tail(
+    fs: &dyn FileSystem,
+    (path, number): (&Path, u64),
+    tail: Range<u64>,
+    (kept, to): (&dyn File, &Path),
+) -> Result<()> {
     let mut log = LogReader::open(fs, path)?;
-    let mut write = |from: u64, want: usize| {
+    let header = log.read_header(number)?.map_or(0, SegmentHeader::len);
+    let mut write = |from: u64, end: u64| {
+        let want = usize::try_from(end.saturating_sub(from)).unwrap_or(COPIED_AT_ONCE).min(COPIED_AT_ONCE);
         let bytes = log.window.get(from, want)?;
         kept.write_all_at(bytes, from).map_err(Error::io("write", to))?;
         Ok(bytes.len() as u64)
     };
-    write(0, SEGMENT_HEADER_LEN)?;
-    let mut at = offset;
+    write(0, header)?;
+    let mut at = tail.start;
     loop {
-        match write(at, COPIED_AT_ONCE)? {
+        match write(at, tail.end)? {
             0 => break,
             copied => at += copied,
         }
@@ -204,13 +214,35 @@ impl<'a> LogReader<'a> {
         Ok(Self { window: Window::new(file, path)?, path })
     }
 
-    /// The log's identity; `None` if the header was never completed, which is so only before the first frame.
-    fn read_header(&mut self, number: u64) -> Result<Option<Identity>> {
-        if self.window.file_len() < SEGMENT_HEADER_LEN as u64 || self.is_zero_from(0)? {
+    /// The log's header; `None` if it was never completed, which is so only before the first frame.
+    fn read_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
+        let len = self.window.file_len();
+        if len < SEGMENT_HEADER_LEN as u64 || self.is_zero(0..len)? {
             return Ok(None);
         }
-        let bytes = self.window.get(0, SEGMENT_HEADER_LEN)?;
-        Identity::decode_header(bytes, self.path, number).map(Some)
+        let bytes = self.window.get(0, RECYCLED_HEADER_LEN)?;
+        SegmentHeader::decode(bytes, self.path, number).map(Some)
+    }
+
+    /// How the log ends, whose last frame before the first place without one ends at `stop`; and the newest sync that frames
+    /// behind that place record.
+    fn tail(&mut self, segment: &SegmentHeader, stop: u64) -> Result<(Tail, Option<Position>)> {
+        let len = self.window.file_len();
+        if self.is_zero(stop..len)? {
+            return Ok((Tail::Clean { end: stop }, None));
+        }
+        let (record, own_end) = self.frames_from(segment.log, stop)?;
+        let mut rest = len;
+        if let Some(former) = segment.former {
+            self.scan(former, own_end, |offset, _| {
+                rest = offset;
+                ControlFlow::Break(())
+            })?;
+        }
+        if record.is_none() && self.is_zero(stop..rest)? {
+            return Ok((Tail::Clean { end: stop }, None));
+        }
+        Ok((Tail::Torn { offset: stop, dropped_bytes: rest.saturating_sub(stop) }, record))
     }
 
     /// The valid frame at `offset`, if there is one.
@@ -227,9 +259,11 @@ impl<'a> LogReader<'a> {
         Ok(Some((header, rest.split_at(header.payload_len as usize).0)))
     }
 
-    fn is_zero_from(&mut self, mut offset: u64) -> Result<bool> {
-        while offset < self.window.file_len() {
-            let bytes = self.window.get(offset, 64 << 10)?;
+    fn is_zero(&mut self, range: Range<u64>) -> Result<bool> {
+        let mut offset = range.start;
+        while offset < range.end {
+            let want = usize::try_from(range.end - offset).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
+            let bytes = self.window.get(offset, want)?;
             if bytes.iter().any(|&byte| byte != 0) {
                 return Ok(false);
             }
@@ -238,14 +272,16 @@ impl<'a> LogReader<'a> {
         Ok(true)
     }
 
-    /// The newest sync that valid frames at or after `offset` record, wherever they are.
-    fn newest_sync_record(&mut self, log: Identity, offset: u64) -> Result<Option<Position>> {
-        let mut newest = None;
-        self.scan(log, offset, |_, header| {
+    /// The newest sync that valid frames at or after `offset` record, wherever they are; and the end of the last of them, or
+    /// `offset` if there is none.
+    fn frames_from(&mut self, log: Identity, offset: u64) -> Result<(Option<Position>, u64)> {
+        let (mut newest, mut end) = (None, offset);
+        self.scan(log, offset, |at, header| {
             newest = newest.max(Some(header.synced));
+            end = at + header.frame_len();
             ControlFlow::Continue(())
         })?;
-        Ok(newest)
+        Ok((newest, end))
     }
 
     /// Looks for valid frames at every place from `offset` on where one could start.

@@ -3,7 +3,8 @@
 //! [`Writer`] is owned by whoever holds the engine's write lock; [`Segment`] is the shared half: positions, syncing,
 //! and the failure that ends both.
 //!
-//! W1 a group of whole frames is one write at the end of the log; nothing is ever written twice or out of order.
+//! W1 a group of whole frames is one write at the end of the log; no frame is ever written twice or out of order. In a file
+//!    that was a log before, zeros may follow the group (see [`super::recycle`]), which later frames are written over.
 //! W2 after a failed append or sync nothing is appended or synced here any more, and no later log of the chain can be
 //!    synced: what is on the device is unknown until a reopen (durability rule 7).
 //! W3 a segment is synced after all earlier ones of its chain that still matter (durability rule 5), so "log L is
@@ -17,8 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use super::Position;
-use super::format::{FrameHeader, Identity, SEGMENT_HEADER_LEN, file_name};
+use super::format::{FrameHeader, Identity, SegmentHeader, file_name};
 use super::payload::Payload;
+use super::recycle::{Begun, Remains, STARTS_APART, Spare};
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::metrics::Counters;
@@ -33,7 +35,9 @@ pub(crate) struct Segment {
     counters: Arc<Counters>,
     written: AtomicU64,
     synced: AtomicU64,
-    /// The contents are durable elsewhere.
+    /// Where frames start, some of them, for the file's next life.
+    starts: Mutex<Vec<u64>>,
+    /// The contents are durable elsewhere, and those of all earlier logs.
     released: AtomicBool,
     /// The log before this one, until it is known to be synced whole or released.
     previous: Mutex<Option<Arc<Segment>>>,
@@ -43,6 +47,30 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
+    /// A log that has its header, which is synced.
+    fn new(
+        file: Arc<dyn File>,
+        path: PathBuf,
+        identity: Identity,
+        header_len: u64,
+        previous: Option<Arc<Segment>>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            file,
+            path,
+            identity,
+            counters,
+            written: AtomicU64::new(header_len),
+            synced: AtomicU64::new(header_len),
+            starts: Mutex::default(),
+            released: AtomicBool::new(false),
+            previous: Mutex::new(previous),
+            syncing: Mutex::new(()),
+            failure: OnceLock::new(),
+        }
+    }
+
     /// The log's number.
     pub(crate) fn number(&self) -> u64 {
         self.identity.number
@@ -59,13 +87,17 @@ impl Segment {
     }
 
     /// Makes every frame appended before the call durable, those of earlier logs of the chain included. Blocks for the
-    /// device, not for appends; a call that finds everything synced costs two locks.
+    /// device, not for appends; a call that finds everything synced costs two locks. One that finds the log released has
+    /// nothing to do, and leaves the file alone: it may be another log's by now.
     ///
     /// # Errors
     /// The failure of the sync, and [`Error::ReadOnly`] with its cause for every later call and append.
     pub(crate) fn sync(&self) -> Result<()> {
         let _syncing = lock(&self.syncing);
         self.check_usable()?;
+        if self.released.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let previous = lock(&self.previous).clone();
         if let Some(previous) = previous {
             if !previous.released.load(Ordering::Acquire) {
@@ -87,6 +119,26 @@ impl Segment {
         self.released.store(true, Ordering::Release);
         // Ends the chain here, so that it does not keep the files of old logs open.
         *lock(&self.previous) = None;
+    }
+
+    /// What is worth keeping of the file for another log, at most `max_len` bytes; the rest is cut off. The writer must be gone.
+    /// From then on nothing here touches the file. `None` if nothing is worth it, or if it is not certain that nobody needs
+    /// the file: as long as the log is not released, while it is being synced, after a failure. Asked once.
+    pub(crate) fn retire(&self, max_len: u64) -> Option<Spare> {
+        // A sync that comes later finds the log released.
+        let _idle = self.syncing.try_lock().ok()?;
+        if !self.released.load(Ordering::Acquire) || self.failure.get().is_some() {
+            return None;
+        }
+        let starts = std::mem::take(&mut *lock(&self.starts));
+        let spare = Spare::of(self.identity, starts, self.synced(), max_len)?;
+        match self.file.truncate(spare.end()) {
+            Ok(()) => Some(spare),
+            Err(error) => {
+                tracing::warn!(file = %self.path.display(), %error, "could not cut a log's file for the next log");
+                None
+            }
+        }
     }
 
     /// The position before which everything is synced.
@@ -133,6 +185,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Writer {
     segment: Arc<Segment>,
     frames: Vec<u8>,
+    /// The next frame that starts here or later has its start remembered.
+    next_start: u64,
+    /// What is left of the file's former life, if it had one.
+    remains: Option<Remains>,
 }
 
 /// A batch to append: `count` operations, the first with sequence number `first_seqno`.
@@ -164,22 +220,38 @@ impl Writer {
         let path = dir.join(file_name(number));
         let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
         let identity = Identity { number, salt: random_salt(number) };
-        let started = start(fs, dir, &*file, &path, identity);
+        let header = SegmentHeader { log: identity, former: None };
+        let started = start(fs, dir, &*file, &path, header);
         started.inspect_err(|_| remove_unused(fs, &path))?;
-        counters.wal_bytes.add(SEGMENT_HEADER_LEN as u64);
-        let segment = Segment {
-            file,
-            path,
-            identity,
-            counters,
-            written: AtomicU64::new(SEGMENT_HEADER_LEN as u64),
-            synced: AtomicU64::new(SEGMENT_HEADER_LEN as u64),
-            released: AtomicBool::new(false),
-            previous: Mutex::new(previous),
-            syncing: Mutex::new(()),
-            failure: OnceLock::new(),
+        counters.wal_bytes.add(header.len());
+        Ok(Self::at_start(Segment::new(file, path, identity, header.len(), previous, counters), None))
+    }
+
+    /// As [`Writer::create`], in the file `spare` if that can be opened.
+    ///
+    /// # Errors
+    /// As of [`Writer::create`]; the spare file is gone then, if it can be removed.
+    pub(crate) fn create_on(
+        spare: Spare,
+        fs: &dyn FileSystem,
+        dir: &Path,
+        number: u64,
+        previous: Option<Arc<Segment>>,
+        counters: Arc<Counters>,
+    ) -> Result<Self> {
+        let identity = Identity { number, salt: random_salt(number) };
+        let Some(begun) = spare.begin(fs, dir, identity)? else {
+            return Self::create(fs, dir, number, previous, counters);
         };
-        Ok(Self { segment: Arc::new(segment), frames: Vec::new() })
+        let Begun { file, header_len, written, remains } = begun;
+        counters.wal_bytes.add(written);
+        counters.wal_recycled.add(1);
+        let path = dir.join(file_name(number));
+        Ok(Self::at_start(Segment::new(file, path, identity, header_len, previous, counters), Some(remains)))
+    }
+
+    fn at_start(segment: Segment, remains: Option<Remains>) -> Self {
+        Self { segment: Arc::new(segment), frames: Vec::new(), next_start: 0, remains }
     }
 
     /// The shared half, for syncing without this writer.
@@ -206,11 +278,17 @@ impl Writer {
         for &Append { first_seqno, count, payload } in group {
             let at = offset + self.frames.len() as u64;
             let range = (first_seqno, count);
+            if at >= self.next_start {
+                lock(&segment.starts).push(at);
+                self.next_start = at + STARTS_APART;
+            }
             FrameHeader::encode_frame(&mut self.frames, segment.identity, at, range, synced, payload);
         }
+        let end = offset + self.frames.len() as u64;
+        let zeros = self.remains.as_mut().map_or(0, |remains| remains.zeros_behind(end));
+        self.frames.resize(self.frames.len() + zeros, 0);
         let written = segment.file.write_all_at(&self.frames, offset);
         written.map_err(|error| segment.fail(Error::io("append to", &segment.path)(error)))?;
-        let end = offset + self.frames.len() as u64;
         segment.written.store(end, Ordering::Release);
         segment.counters.wal_bytes.add(self.frames.len() as u64);
         segment.counters.wal_writes.add(1);
@@ -228,15 +306,15 @@ impl Writer {
 }
 
 /// Makes the header and the name of a new log durable.
-fn start(fs: &dyn FileSystem, dir: &Path, file: &dyn File, path: &Path, identity: Identity) -> Result<()> {
-    file.write_all_at(&identity.encode_header(), 0).map_err(Error::io("write", path))?;
+fn start(fs: &dyn FileSystem, dir: &Path, file: &dyn File, path: &Path, header: SegmentHeader) -> Result<()> {
+    file.write_all_at(&header.encode(), 0).map_err(Error::io("write", path))?;
     // Synced before the first frame: so a header that is missing or torn means a log without frames, always.
     file.sync().map_err(Error::io("sync", path))?;
     fs.sync_dir(dir).map_err(Error::io("sync", dir))
 }
 
 /// Removes a log that nobody will write to: each try to open a database on a full disk would leave one more.
-fn remove_unused(fs: &dyn FileSystem, path: &Path) {
+pub(super) fn remove_unused(fs: &dyn FileSystem, path: &Path) {
     if let Err(error) = fs.remove(path) {
         tracing::warn!(file = %path.display(), %error, "could not remove a log that was not completed");
     }

@@ -110,12 +110,14 @@ fn check(script: &Script, mut ended: Ended, places: Places, context: &str) {
 
 /// Runs every script with every fault that `count` finds room for, armed by `arm`. How many runs met an error.
 fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), faults: &[Fault]) -> (u64, u64) {
-    let (mut runs, mut failed) = (0, 0);
+    let (mut runs, mut failed, mut recycled) = (0, 0, 0);
     for shape in SHAPES {
         let script = Script::new(shape, SEED);
         let mem = MemFs::default();
         let sound = FaultFs::new(Arc::new(mem.clone()));
-        assert!(run(&script, &mem, &sound, || false).errors.is_empty());
+        let sound_run = run(&script, &mem, &sound, || false);
+        assert!(sound_run.errors.is_empty());
+        recycled += sound_run.run.mem.take_record().iter().filter(|step| is_recycling(step)).count();
         for index in 0..count(&sound) {
             for &fault in faults {
                 let mem = MemFs::default();
@@ -130,7 +132,13 @@ fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), 
             }
         }
     }
+    assert!(recycled > 0, "no log took over the file of another one");
     (runs, failed)
+}
+
+/// A log gets the file of another one.
+fn is_recycling(step: &Step) -> bool {
+    matches!(step, Step::Operation(operation) if operation.to_string().starts_with("rename /db/SPARE to "))
 }
 
 #[test]

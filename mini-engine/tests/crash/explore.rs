@@ -9,13 +9,14 @@
 //! operation of the recovery and of the writes after it.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
-use mini_engine::fs::{Disk, Losses, MemFs, Operation, Step};
+use mini_engine::fs::{Disk, FileSystem, Losses, MemFs, Operation, Step};
 
 use crate::bent::Lie;
 use crate::oracle::{Batch, Progress, judge};
-use crate::run::{Note, Run};
+use crate::run::{DIR, Note, Run};
 use crate::script::{POLICIES, Random, Script, Shape, batch};
 
 /// How a run ends too early.
@@ -51,6 +52,11 @@ pub(crate) struct Counts {
     pub(crate) torn_manifests: u64,
     pub(crate) set_aside: u64,
     pub(crate) orphans: u64,
+    /// Recoveries that found a log in a file that was another log before; and those of them that found the logs torn.
+    pub(crate) recycled: u64,
+    pub(crate) recycled_torn: u64,
+    /// Recoveries from a kill, of a run that met no error, that found the logs torn: there is nothing to be torn.
+    pub(crate) torn_kills: u64,
     /// Recoveries after which fewer batches were there than had been acknowledged, none of them as synced.
     pub(crate) shortened: u64,
 }
@@ -78,6 +84,10 @@ impl Counts {
         self.set_aside += set_aside;
         self.orphans += orphans;
         self.shortened += shortened;
+        let Counts { recycled, recycled_torn, torn_kills, .. } = other;
+        self.recycled += recycled;
+        self.recycled_torn += recycled_torn;
+        self.torn_kills += torn_kills;
     }
 
     fn note(&mut self, losses: Losses) {
@@ -233,12 +243,17 @@ impl Explorer {
         let Progress { begun, acknowledged, synced } = struck.progress;
         let mem = MemFs::on(left.clone());
         mem.record();
+        let recycled = has_recycled_log(&mem, left);
         let opened = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), self.lie);
         let mut run = opened.map_err(|error| format!("it does not open any more: {error}"))?;
         let least = if crash == Crash::Power { synced } else { acknowledged };
         let found = judge(run.db(), struck.batches, least, begun)?;
         check_kept(&run, left)?;
         self.note_report(&run, found < acknowledged);
+        let torn = run.db().recovery().torn.is_some();
+        self.counts.recycled += u64::from(recycled);
+        self.counts.recycled_torn += u64::from(recycled && torn);
+        self.counts.torn_kills += u64::from(torn && crash == Crash::Kill && struck.depth == 0);
         run.adopt(&struck.batches[..found]);
         let goes_on = |error| format!("it takes no more writes: {error}");
         for synced in [false, true, false] {
@@ -275,6 +290,13 @@ impl Explorer {
     }
 }
 
+/// Whether a log stands in a file that was another log before: that is what version 3 of the format is for.
+fn has_recycled_log(mem: &MemFs, left: &Disk) -> bool {
+    let names = mem.read_dir(Path::new(DIR)).unwrap_or_default();
+    let logs = names.iter().filter(|name| name.to_string_lossy().ends_with(".log"));
+    logs.filter_map(|name| left.read(&Path::new(DIR).join(name)).ok()).any(|log| log.get(8) == Some(&3))
+}
+
 /// What recovery cut off a log is in a file of its own, byte for byte (rule 2).
 fn check_kept(run: &Run, left: &Disk) -> Result<(), String> {
     let Some(torn) = run.db().recovery().torn.as_ref().filter(|torn| torn.dropped_bytes > 0) else { return Ok(()) };
@@ -282,7 +304,7 @@ fn check_kept(run: &Run, left: &Disk) -> Result<(), String> {
     let kept = disk.read(&aside).map_err(|error| format!("{}: {error}", aside.display()))?;
     let torn_log = left.read(&torn.log).map_err(|error| format!("{}: {error}", torn.log.display()))?;
     let from = torn.offset as usize;
-    match kept.get(from..) == torn_log.get(from..) {
+    match kept.get(from..) == torn_log.get(from..from + torn.dropped_bytes as usize) {
         true => Ok(()),
         false => Err(format!("{} is not what was cut off from {torn:?}", aside.display())),
     }

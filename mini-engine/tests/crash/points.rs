@@ -39,6 +39,7 @@ fn no_crash_at_any_operation_loses_a_promised_write_or_leaves_a_part_of_one() {
     assert!(met.iter().all(|&met| met > 0), "{sum}");
     let found = [sum.torn_tails, sum.torn_manifests, sum.set_aside, sum.orphans, sum.shortened];
     assert!(found.iter().all(|&found| found > 0), "{sum}");
+    assert!(sum.recycled > 0 && sum.recycled_torn > 0 && sum.torn_kills == 0, "{sum}");
     assert!(!lacks(&sum) && sum.below_level_0 > 0, "{sum}");
 }
 

@@ -16,5 +16,6 @@ mod model;
 mod quarantine;
 mod reads;
 mod recovery;
+mod recycle;
 mod space;
 mod vector;

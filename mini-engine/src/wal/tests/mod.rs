@@ -1,7 +1,9 @@
-//! Logs written, synced and read back; `damage` for bad bytes, `failure` for failing file systems.
+//! Logs written, synced and read back; `damage` for bad bytes, `failure` for failing file systems, `recycled` for files that
+//! were other logs before.
 
 mod damage;
 mod failure;
+mod recycled;
 
 use std::fs as std_fs;
 use std::path::PathBuf;

@@ -1,0 +1,127 @@
+//! Files of logs, used again: a log that tables have replaced leaves its file to a later one, which so has its space
+//! before its first frame.
+//!
+//! C1 only a file that this process created as a log is used again, and only once nobody uses it any more: its writer is gone,
+//!    its segment is released, no sync of it is under way and none will be ([`super::Segment::retire`]). Logs of earlier
+//!    opens, to which a quarantine may have given a second name, are removed and never used again.
+//! C2 what is kept of the file are whole frames of one log, all of them synced; the file is cut behind them (durably with the
+//!    sync of C3). So there are frames of one former life at most, and the sync of the new header has little else to write. A
+//!    log that was never synced is not kept: writing its dead bytes to the device would cost more than their space is worth.
+//! C3 the new header names the former life, and is synced before the file gets the new log's name. So a file with a log's
+//!    name has no other log's header, nor a part of one.
+//! C4 behind each write there are zeros up to a frame of the former life, or to the end of what was kept. Without them the rest
+//!    of a frame that was written over in part could not be told from a new frame that was damaged (`replay`, R3).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::format::{Identity, SegmentHeader, file_name};
+use super::writer::remove_unused;
+use crate::error::{Error, Result};
+use crate::fs::{File, FileSystem};
+
+/// The name of the file that waits to become a log. Never the name of a log: no recovery reads it.
+pub(crate) const SPARE: &str = "SPARE";
+/// Of the starts of frames in so many bytes of a log one is remembered: 8 bytes of memory for each 512 of a log. A write
+/// clears about as much beyond its end, now and then; a sector is rarely more work than a part of one.
+pub(super) const STARTS_APART: u64 = 512;
+/// What is kept of a file ends where two remembered starts are further apart, so that no write has more to clear.
+const MAX_APART: u64 = 1 << 20;
+
+/// What is known of the file [`SPARE`].
+#[derive(Debug)]
+pub(crate) struct Spare {
+    former: Identity,
+    /// Where frames start, some of them, the first among them. Ascending, below `end`.
+    starts: Vec<u64>,
+    /// The end of the last frame that is kept.
+    end: u64,
+}
+
+impl Spare {
+    /// What is worth keeping of log `former`, synced up to `synced`, in which frames start at `starts`: at most `max_len`
+    /// bytes. `None` if not one frame is.
+    pub(super) fn of(former: Identity, mut starts: Vec<u64>, synced: u64, max_len: u64) -> Option<Spare> {
+        starts.retain(|&start| start < synced);
+        let first = *starts.first()?;
+        let mut end = first;
+        for &next in starts.iter().skip(1).chain([&synced]) {
+            if next > max_len || next - end > MAX_APART {
+                break;
+            }
+            end = next;
+        }
+        starts.retain(|&start| start < end);
+        (end > first).then_some(Spare { former, starts, end })
+    }
+
+    /// Bytes that are kept.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Makes the file [`SPARE`] in `dir` that of `log`: header written and synced, renamed, the name synced. `None` if there is
+    /// no such file to be had; nothing is changed then.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the file is removed then, if it can be.
+    pub(super) fn begin(self, fs: &dyn FileSystem, dir: &Path, log: Identity) -> Result<Option<Begun>> {
+        let (spare, path) = (dir.join(SPARE), dir.join(file_name(log.number)));
+        let file = match fs.open_write(&spare) {
+            Ok(file) => file,
+            Err(error) => {
+                tracing::warn!(file = %spare.display(), %error, "could not open the file kept for the next log");
+                return Ok(None);
+            }
+        };
+        let header = SegmentHeader { log, former: Some(self.former) };
+        let mut remains = Remains { starts: self.starts, end: self.end, cleared: 0 };
+        let mut bytes = header.encode();
+        bytes.resize(bytes.len() + remains.zeros_behind(header.len()), 0);
+        let begin = || {
+            file.write_all_at(&bytes, 0).map_err(Error::io("write", &spare))?;
+            file.sync().map_err(Error::io("sync", &spare))?;
+            fs.rename(&spare, &path).map_err(Error::io("rename", &spare))
+        };
+        begin().inspect_err(|_| remove_unused(fs, &spare))?;
+        let name = || {
+            fs.sync_dir(dir).map_err(Error::io("sync", dir))?;
+            // By its name: a file system that goes by names shall know it as a log.
+            fs.open_write(&path).map_err(Error::io("open", &path))
+        };
+        let file = name().inspect_err(|_| remove_unused(fs, &path))?;
+        Ok(Some(Begun { file, header_len: header.len(), written: bytes.len() as u64, remains }))
+    }
+}
+
+/// A log in a file that was used before.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub(super) file: Arc<dyn File>,
+    pub(super) header_len: u64,
+    /// Bytes that were written for it.
+    pub(super) written: u64,
+    pub(super) remains: Remains,
+}
+
+/// What a file still holds of its former life.
+#[derive(Debug)]
+pub(super) struct Remains {
+    starts: Vec<u64>,
+    end: u64,
+    /// There are zeros up to here, from the end of the last write on.
+    cleared: u64,
+}
+
+impl Remains {
+    /// How many zeros must follow the bytes of a write that ends at `end` (C4).
+    pub(super) fn zeros_behind(&mut self, end: u64) -> usize {
+        if end <= self.cleared {
+            return 0;
+        }
+        let next = self.starts.partition_point(|&start| start < end);
+        self.cleared = self.starts.get(next).copied().unwrap_or(self.end).max(end);
+        // At most `MAX_APART`.
+        (self.cleared - end) as usize
+    }
+}

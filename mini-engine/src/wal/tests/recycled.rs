@@ -1,0 +1,291 @@
+//! Logs in files that were other logs before.
+
+use std::fs as std_fs;
+use std::ops::ControlFlow;
+
+use super::*;
+use crate::error::Error;
+use crate::fs::{Fault, FaultFs, FileSystem, Repeat};
+use crate::wal::format::{FrameHeader, Identity, RECYCLED_HEADER_LEN};
+use crate::wal::replay::frames_behind;
+
+const START: u64 = RECYCLED_HEADER_LEN as u64;
+
+/// Ends the life of `old` and begins that of log `number` in its file.
+fn recycle(dir: &TempDir, old: Writer, number: u64) -> Writer {
+    let spare = retire(dir, old);
+    Writer::create_on(spare, &StdFs, dir.path(), number, None, Arc::default()).expect("a log")
+}
+
+fn retire(dir: &TempDir, old: Writer) -> Spare {
+    let segment = Arc::clone(old.segment());
+    drop(old);
+    segment.release();
+    let spare = segment.retire(u64::MAX).expect("synced frames");
+    std_fs::rename(path(dir, segment.number()), dir.path().join(SPARE)).expect("renamed");
+    spare
+}
+
+/// A log in a file that was a log of `batches` before, which was recycled itself: frames of the two start at the same places.
+fn third_life(dir: &TempDir, batches: &[Batch]) -> Writer {
+    let mut log = create(dir, 1, None);
+    for number in 2..=3 {
+        append_all(&mut log, batches);
+        log.segment().sync().expect("synced");
+        log = recycle(dir, log, number);
+    }
+    log
+}
+
+/// The bytes of log 3 after each number of `batches`, and the ends of the frames.
+fn stages(dir: &TempDir, log: &mut Writer, batches: &[Batch]) -> (Vec<Vec<u8>>, Vec<u64>) {
+    let bytes = || std_fs::read(path(dir, 3)).expect("the log");
+    let (mut stages, mut ends) = (vec![bytes()], vec![START]);
+    for (seqno, count, payload) in batches {
+        ends.push(log.append(*seqno, *count, payload).expect("appended"));
+        stages.push(bytes());
+    }
+    (stages, ends)
+}
+
+fn put(dir: &TempDir, bytes: &[u8]) {
+    std_fs::write(path(dir, 3), bytes).expect("written");
+}
+
+#[test]
+fn a_former_lifes_frames_are_never_taken_though_they_stand_at_the_same_places_with_the_same_batches() {
+    // Catches a salt that is kept, and an old frame behind the last new one replayed as a write.
+    let (dir, batches) = (dir(), batches());
+    let mut log = third_life(&dir, &batches);
+    let full = std_fs::metadata(path(&dir, 3)).expect("the log").len();
+    for (done, (seqno, count, payload)) in batches.iter().enumerate() {
+        let (found, tail) = read(&dir, 3).expect("sound");
+        assert_eq!((&found[..], tail), (&batches[..done], Tail::Clean { end: log.segment().written() }));
+        log.append(*seqno, *count, payload).expect("appended");
+        assert_eq!(std_fs::metadata(path(&dir, 3)).expect("the log").len(), full, "its space was there before");
+    }
+    let last = newest_sync_record(&StdFs, &path(&dir, 3), 3).expect("sound").expect("frames");
+    assert_eq!(last, Position { log: 3, offset: START }, "a sync of the former life is none of this one");
+}
+
+#[test]
+fn an_end_within_a_former_frame_is_clean_wherever_it_is() {
+    // Catches the rest of a frame that was written over in part reported as a loss, on each start after a kill.
+    let dir = dir();
+    let long: Vec<Batch> = (0..40).map(|n| (1 + n, 1, vec![n as u8 | 1; 300 + 97 * n as usize])).collect();
+    let short: Vec<Batch> = (0..400).map(|n| (1 + n, 1, vec![n as u8 | 1; (n * 37 % 450) as usize])).collect();
+    let mut log = third_life(&dir, &long);
+    let (stages, ends) = stages(&dir, &mut log, &short);
+    let kept = stages[0].len();
+    let (mut over, mut beyond) = (0, 0);
+    for (done, bytes) in stages.iter().enumerate() {
+        put(&dir, bytes);
+        let (found, tail) = read(&dir, 3).expect("sound");
+        assert_eq!((&found[..], tail), (&short[..done], Tail::Clean { end: ends[done] }));
+        let rest = &bytes[ends[done] as usize..];
+        over += usize::from(rest.first() == Some(&0) && rest.iter().any(|&byte| byte != 0));
+        beyond += usize::from(bytes.len() > kept);
+    }
+    assert!(over > 100 && beyond > 10, "{over} ends within a former frame, {beyond} behind the former life");
+}
+
+#[test]
+fn a_flipped_bit_over_a_former_life_is_never_a_clean_end() {
+    // Catches a damaged frame taken for the rest of a former one, and synced frames lost without a word.
+    let dir = dir();
+    let batches: Vec<Batch> = (0..24).map(|n| (1 + n, 1, vec![7; 40 + 11 * n as usize])).collect();
+    let mut log = third_life(&dir, &batches);
+    for (seqno, count, payload) in &batches[..6] {
+        log.append(*seqno, *count, payload).expect("appended");
+        if *seqno == 3 {
+            log.segment().sync().expect("synced");
+        }
+    }
+    let (synced, end) = (log.segment().synced(), log.segment().written());
+    let whole = std_fs::read(path(&dir, 3)).expect("the log");
+    let (mut corrupt, mut torn) = (0, 0);
+    for at in START as usize..end as usize {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        put(&dir, &bytes);
+        match read(&dir, 3) {
+            Err(Error::Corruption { offset, .. }) => {
+                assert!((at as u64) < synced && offset <= at as u64, "byte {at}, offset {offset}");
+                corrupt += 1;
+            }
+            Ok((found, Tail::Torn { offset, dropped_bytes })) => {
+                assert!(at as u64 >= synced && offset <= at as u64, "byte {at}: {offset}");
+                assert_eq!(found, batches[..found.len()], "byte {at}");
+                // What is kept ends at a frame of the former life, or before the zeros that lead to one.
+                assert!(offset + dropped_bytes >= end && offset + dropped_bytes < whole.len() as u64, "byte {at}");
+                torn += 1;
+            }
+            other => panic!("byte {at}: {other:?}"),
+        }
+    }
+    assert!(corrupt > 100 && torn > 100, "{corrupt} corrupt, {torn} torn");
+    // In what is left of the former life it harms nothing.
+    for at in (end as usize..whole.len()).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        put(&dir, &bytes);
+        assert_eq!(read(&dir, 3).unwrap_or_else(|error| panic!("byte {at}: {error}")).0, batches[..6], "byte {at}");
+    }
+}
+
+#[test]
+fn own_frames_behind_a_hole_with_former_frames_count_and_are_kept() {
+    // Catches frames of the former life in a hole taken for the end, though a synced frame of this life is behind it.
+    let batches: Vec<Batch> = (0..60).map(|n| (1 + n, 1, vec![n as u8; 200])).collect();
+    for sync in [false, true] {
+        let dir = dir();
+        let mut log = third_life(&dir, &batches);
+        let before = std_fs::read(path(&dir, 3)).expect("the log");
+        let mut ends = append_all(&mut log, &batches[..20]);
+        if sync {
+            log.segment().sync().expect("synced");
+        }
+        ends.extend(append_all(&mut log, &batches[20..30]));
+        let mut bytes = std_fs::read(path(&dir, 3)).expect("the log");
+        // As if what was written there had never reached the device.
+        let hole = ends[4] as usize..ends[9] as usize;
+        bytes[hole.clone()].copy_from_slice(&before[hole]);
+        put(&dir, &bytes);
+        match (sync, read(&dir, 3)) {
+            (true, Err(Error::Corruption { offset, .. })) => assert_eq!(offset, ends[4]),
+            (false, Ok((found, Tail::Torn { offset, dropped_bytes }))) => {
+                assert_eq!((found.len(), offset), (5, ends[4]));
+                let kept_end = offset + dropped_bytes;
+                assert!((ends[29]..ends[29] + 1000).contains(&kept_end), "{kept_end}, {}", ends[29]);
+                let aside = dir.path().join("aside");
+                keep_torn(&StdFs, &path(&dir, 3), 3, offset..kept_end, &aside).expect("kept");
+                let mut whole = 0;
+                let count = |_: u64, _: &FrameHeader| {
+                    whole += 1;
+                    ControlFlow::Continue(())
+                };
+                frames_behind(&StdFs, &aside, 3, START, count).expect("its header is there");
+                assert_eq!(whole, 20, "those behind the hole");
+                assert_eq!(std_fs::metadata(&aside).expect("the tail").len(), kept_end);
+            }
+            (_, other) => panic!("synced: {sync}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_damaged_header_of_a_recycled_log_is_corruption() {
+    // Catches a byte of the longer header that no checksum covers, and a header cut short taken for a log without frames.
+    let dir = dir();
+    let mut log = third_life(&dir, &batches());
+    log.append(1, 1, b"batch").expect("appended");
+    let whole = std_fs::read(path(&dir, 3)).expect("the log");
+    for at in 0..START as usize {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        put(&dir, &bytes);
+        assert!(matches!(read(&dir, 3), Err(Error::Corruption { offset, .. }) if offset < START), "byte {at}");
+    }
+    for len in [40, 41, 63] {
+        put(&dir, &whole[..len]);
+        assert!(matches!(read(&dir, 3), Err(Error::Corruption { offset: 0, .. })), "{len} bytes");
+    }
+}
+
+#[test]
+fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it() {
+    // Catches a file that is written anew while its log is still needed, and a sync of the dead bytes of one.
+    let dir = dir();
+    let fs = FaultFs::new(Arc::new(StdFs));
+    let mut log = Writer::create(&fs, dir.path(), 1, None, Arc::default()).expect("a new log");
+    let mut end = 0;
+    for n in 0..20 {
+        if n == 10 {
+            log.segment().sync().expect("synced");
+            end = log.segment().synced();
+        }
+        log.append(1 + n, 1, &[1; 300]).expect("appended");
+    }
+    let segment = Arc::clone(log.segment());
+    assert!(segment.retire(u64::MAX).is_none(), "not released");
+    segment.release();
+    let spare = segment.retire(u64::MAX).expect("ten frames");
+    let touched = fs.mutations();
+    segment.sync().expect("nothing to do: tables have it");
+    assert_eq!(fs.mutations(), touched, "the file may be another log's");
+    std_fs::rename(path(&dir, 1), dir.path().join(SPARE)).expect("renamed");
+    let log = Writer::create_on(spare, &fs, dir.path(), 2, None, Arc::default()).expect("a log");
+    assert_eq!(std_fs::metadata(path(&dir, 2)).expect("the log").len(), end);
+    assert_eq!(read(&dir, 2).expect("sound").1, Tail::Clean { end: START });
+    drop(log);
+
+    let mut unsynced = create(&dir, 3, None);
+    unsynced.append(1, 1, b"batch").expect("appended");
+    unsynced.segment().release();
+    assert!(unsynced.segment().retire(u64::MAX).is_none(), "never synced");
+    let mut failed = Writer::create(&fs, dir.path(), 4, None, Arc::default()).expect("a new log");
+    failed.append(1, 1, b"batch").expect("appended");
+    failed.segment().sync().expect("synced");
+    fs.fail_mutation(fs.mutations(), Fault::Device, Repeat::Once);
+    failed.append(2, 1, b"batch").expect_err("refused");
+    failed.segment().release();
+    assert!(failed.segment().retire(u64::MAX).is_none(), "what is on the device is unknown");
+}
+
+#[test]
+fn what_is_kept_ends_at_a_frame_within_the_limit_and_before_a_frame_too_long() {
+    // Catches a spare file that keeps the space of one huge batch for ever, and a write that has megabytes to clear.
+    let log = Identity { number: 1, salt: 1 };
+    let kept = |starts: &[u64], synced, max| Spare::of(log, starts.to_vec(), synced, max).map(|spare| spare.end());
+    assert_eq!(kept(&[], 40, 1000), None);
+    assert_eq!(kept(&[40], 40, 1000), None);
+    assert_eq!(kept(&[40, 600, 1200], 1700, 10_000), Some(1700));
+    assert_eq!(kept(&[40, 600, 1200], 1000, 10_000), Some(1000));
+    assert_eq!(kept(&[40, 600, 1200], 1700, 1100), Some(600));
+    assert_eq!(kept(&[40], 2 << 20, 10 << 20), None);
+    assert_eq!(kept(&[40, 600, 2 << 20], 3 << 20, 10 << 20), Some(600));
+}
+
+#[test]
+fn each_failing_step_of_taking_over_a_file_is_an_error_and_leaves_no_log_that_cannot_be_read() {
+    // Catches a log taken into use whose header or name may not be durable, and a name over another log's header.
+    for repeat in [Repeat::Once, Repeat::FromThenOn] {
+        let mut index = 0;
+        loop {
+            let dir = dir();
+            let mut old = create(&dir, 1, None);
+            append_all(&mut old, &batches());
+            old.segment().sync().expect("synced");
+            let spare = retire(&dir, old);
+            let fs = FaultFs::new(Arc::new(StdFs));
+            fs.fail_mutation(index, Fault::ShortWrite, repeat);
+            match Writer::create_on(spare, &fs, dir.path(), 2, None, Arc::default()) {
+                Ok(_) => break,
+                Err(error) => assert!(matches!(error, Error::Io { .. }), "{error:?}"),
+            }
+            let there = [dir.path().join(SPARE), path(&dir, 2)].map(|path| fs.exists(&path).expect("known"));
+            assert!(repeat == Repeat::FromThenOn || there == [false, false], "operation {index}: {there:?}");
+            if there[1] {
+                assert_eq!(read(&dir, 2).expect("its own header").1, Tail::Clean { end: START });
+            }
+            index += 1;
+        }
+        assert_eq!(index, 4, "write, sync, rename, sync directory");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_any_more_is_not_needed() {
+    // Catches an engine that is read-only since somebody removed a file that holds nothing.
+    let dir = dir();
+    let mut old = create(&dir, 1, None);
+    old.append(1, 1, b"batch").expect("appended");
+    old.segment().sync().expect("synced");
+    let spare = retire(&dir, old);
+    std_fs::remove_file(dir.path().join(SPARE)).expect("removed");
+    let counters = Arc::new(Counters::default());
+    let mut log = Writer::create_on(spare, &StdFs, dir.path(), 2, None, Arc::clone(&counters)).expect("a new log");
+    log.append(2, 1, b"next").expect("appended");
+    assert_eq!(read(&dir, 2).expect("sound").0, [(2, 1, b"next".to_vec())]);
+    assert_eq!(counters.wal_recycled.get(), 0);
+}
