@@ -122,6 +122,17 @@ mod tests {
         }
     }
 
+    /// Catches shares so large that one idle shard keeps the others searching, or so small that each entry asks.
+    #[test]
+    fn lease_is_a_quarter_of_a_shards_part() {
+        let leases: [Lease; 4] = Default::default();
+        let budget = Budget::new(1601);
+        assert!(budget.take(1, &leases[0], leases.iter()));
+        assert_eq!(leases[0].0.load(Ordering::Relaxed), 100);
+        assert_eq!(budget.left.load(Ordering::Relaxed), 1500);
+        assert!(!budget.is_used(0.07, || 1) && !budget.is_used(0.05, || 1) && budget.is_used(0.05, || 100));
+    }
+
     /// Catches a refused request that takes along what would have been enough for others, and sums that overflow.
     #[test]
     fn refused_request_leaves_everything_where_others_find_it() {

@@ -134,6 +134,18 @@ mod tests {
         })
     }
 
+    /// Catches a piece that says too little: searches would still be right, and look at every node they pass.
+    #[test]
+    fn pieces_tell_keys_apart_by_their_next_three_bytes() {
+        for (shared, less, greater) in
+            [(0, "abcx", "abda"), (0, "", "a"), (0, "ab", "abb"), (2, "xxb", "xxc"), (3, "abcdefgh", "abcdegaa")]
+        {
+            let (less, greater) = (Piece::of(less.as_bytes(), shared), Piece::of(greater.as_bytes(), shared));
+            assert!(less < greater);
+            assert_eq!((less.shared(), greater.shared()), (shared, shared));
+        }
+    }
+
     proptest! {
         /// Catches a comparison that is wrong at a word boundary, at an end or with `known` bytes skipped.
         #[test]

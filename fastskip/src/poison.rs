@@ -1,9 +1,9 @@
 //! Memory that must not be touched, as address sanitizer is told of it.
 //!
 //! An arena is one mapping, so a sanitizer sees nothing wrong where a node's bytes are overrun into its neighbour's. Built
-//! with `--cfg fastskip_poisoned` and `-Zsanitizer=address`, a chunk is forbidden when a shard gets it, a node's bytes
-//! are allowed when it is written, and a forbidden word stays between any two nodes. Without the flag, nothing here is
-//! compiled to anything. How to build it: `docs/src/verification.md`.
+//! with `--cfg fastskip_poisoned` and `-Zsanitizer=address`, words are forbidden when they are allocated, a node's bytes are
+//! allowed when it is written, and a forbidden word stays between any two nodes. Without the flag, nothing here is
+//! compiled to anything. `.ci/sanitize` builds it.
 
 /// Words that stay forbidden behind each node.
 pub(crate) const GAP_WORDS: usize = if cfg!(fastskip_poisoned) { 1 } else { 0 };

@@ -6,7 +6,7 @@
 //! ordering weaker, `sources` knows them all, `mutants` says which model notices. How to run all of it, and what was seen:
 //! `docs/src/verification.md`.
 
-#[path = "../../fastskip/src/arena.rs"]
+#[path = "../../fastskip/src/arena/mod.rs"]
 mod arena;
 #[path = "../../fastskip/src/bounds.rs"]
 mod bounds;

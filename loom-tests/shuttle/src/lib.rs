@@ -8,7 +8,7 @@
 //! The schedules are drawn evenly or by priorities (PCT: Burckhardt, Kothari, Musuvathi and Nagarakatte, "A randomized
 //! scheduler with probabilistic guarantees of finding bugs", 2010).
 
-#[path = "../../../fastskip/src/arena.rs"]
+#[path = "../../../fastskip/src/arena/mod.rs"]
 mod arena;
 #[path = "../../../fastskip/src/bounds.rs"]
 mod bounds;

@@ -1,8 +1,6 @@
 //! This workspace's `Memtable`, written one by one and in batches. It is read as an engine reads it: the newest version of
 //! each key at a sequence number.
 
-use std::ops::Bound;
-
 use fastskip::{Kind, Lookup, Memtable, Op, Version};
 
 use super::super::shape::Shape;
@@ -107,8 +105,16 @@ where
 
 impl Seek for OneByOneMemtable {
     fn seek(&self, from: &[u8], most: usize, mut each: impl FnMut(&[u8], &[u8])) {
-        let versions = self.0.range((Bound::Included(from), Bound::<&[u8]>::Unbounded), NEWEST);
-        versions.filter(is_live).take(most).for_each(|version| each(version.key, version.value));
+        // By the cursor, as merging iterators read it, and as the list peers are read: of whatever kind an entry is.
+        let mut cursor = self.0.cursor();
+        let mut is_on = cursor.seek(from, NEWEST);
+        for left in (0..most).rev() {
+            if !is_on {
+                return;
+            }
+            each(cursor.key(), cursor.value());
+            is_on = left > 0 && cursor.next();
+        }
     }
 }
 

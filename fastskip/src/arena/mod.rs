@@ -163,11 +163,12 @@ impl Arena {
     /// Hands out `words` in one piece, all but the last `tail` of them within the limit. `None` when that cannot be.
     #[inline]
     pub(crate) fn alloc(&self, shard: usize, words: u32, tail: u32) -> Option<u32> {
-        let chunk = &self.shards[shard].chunk;
-        match Self::bump(chunk, words) {
-            Ok(off) => Some(off),
-            Err(short) => self.alloc_past(shard, short, words, tail),
-        }
+        let off = match Self::bump(&self.shards[shard].chunk, words) {
+            Ok(off) => off,
+            Err(short) => self.alloc_past(shard, short, words, tail)?,
+        };
+        self.storage.close(off, words);
+        Some(off)
     }
 
     /// Takes `words` from a chunk, or says what stands there instead.
@@ -264,9 +265,7 @@ impl Arena {
         // the mark in its shard not yet, so that idle words would count as used.
         let grown = self.frontier.fetch_update(ord("arena.frontier", Ordering::Release), Ordering::Relaxed, &end);
         let begin = grown.ok()?;
-        let piece = Chunk { next: begin as u32, end: end(begin)? as u32 };
-        self.storage.close(piece.next, piece.room());
-        Some(piece)
+        Some(Chunk { next: begin as u32, end: end(begin)? as u32 })
     }
 
     /// Whether a limit was reached: then nothing more is to be stored.
@@ -354,3 +353,6 @@ impl Arena {
         self.closed = AtomicBool::new(false);
     }
 }
+
+#[cfg(test)]
+mod tests;

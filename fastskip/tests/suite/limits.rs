@@ -151,3 +151,17 @@ fn memtable_counts_every_write_of_a_batch() {
     assert_eq!((list.total_inserts(), list.len()), (3, 1));
     assert_eq!(list.get_many(&["b", "a", "c"]), [None, Some(&b"1"[..]), None]);
 }
+
+/// Catches a memtable that is silent about a freeze or a near limit, or speaks too early.
+#[test]
+fn memtable_says_when_it_is_frozen_and_when_a_limit_is_near() {
+    let memtable = Memtable::builder().shards(1).max_entries(10).build();
+    for number in 0..10 {
+        assert_eq!(memtable.is_under_backpressure(), number >= 9, "with {number} of 10 entries");
+        assert_eq!(memtable.put(&key(number), 1, b""), Ok(()));
+    }
+    assert!(memtable.is_under_backpressure() && !memtable.is_frozen());
+    let frozen = memtable.freeze();
+    assert!(memtable.is_frozen() && frozen.is_frozen());
+    frozen.validate();
+}

@@ -1,0 +1,11 @@
+//! Tests from outside: one program, so that it is linked once.
+
+mod batches;
+mod concurrent;
+mod freezing;
+mod layers;
+mod limits;
+mod list_model;
+mod long_walks;
+mod memtable_model;
+mod published_defects;
