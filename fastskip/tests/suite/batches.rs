@@ -169,3 +169,17 @@ fn reservations_may_overlap_in_one_shard_and_be_applied_in_any_order() {
     assert_eq!(stats.avg_key_size, 4.0);
     memtable.validate();
 }
+
+/// Catches towers that take more words than were reserved for them, which would lie in the next node.
+#[test]
+fn no_batch_uses_more_than_it_reserved() {
+    for seed in 0..200 {
+        let memtable = Memtable::builder().shards(1).build();
+        for batch in 0..4 {
+            let keys: Vec<_> = (0..50).map(|index| key(seed * 7919 + batch * 50 + index)).collect();
+            let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: b"" }).collect();
+            assert_eq!(memtable.reserve(&ops).unwrap().apply(1), 50);
+        }
+        memtable.validate();
+    }
+}

@@ -2,6 +2,7 @@
 
 mod batches;
 mod concurrent;
+mod debug;
 mod freezing;
 mod layers;
 mod limits;
