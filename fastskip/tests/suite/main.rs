@@ -10,3 +10,4 @@ mod list_model;
 mod long_walks;
 mod memtable_model;
 mod published_defects;
+mod shards;
