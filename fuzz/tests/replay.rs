@@ -127,7 +127,11 @@ const DAMAGED: [(&str, Body, &[&str]); 6] = [
             "sealed: unsupported version",
         ],
     ),
-    ("manifest", fuzz::manifest, &["not sealed: corruption", "sealed: corruption"]),
+    (
+        "manifest",
+        fuzz::manifest,
+        &["not sealed: corruption", "sealed: corruption", "sealed: harmless", "sealed: unsupported"],
+    ),
 ];
 
 /// Catches a decoder that panics, a wrong value that nothing tells of, and a corpus that does not get past the checksums.
