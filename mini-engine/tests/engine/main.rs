@@ -13,6 +13,7 @@ mod ingest;
 mod lifecycle;
 mod limits;
 mod model;
+mod options;
 mod quarantine;
 mod reads;
 mod recovery;
