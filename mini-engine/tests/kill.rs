@@ -1,6 +1,9 @@
 //! A process that imports is killed with SIGKILL at a random point, fifty times. What it leaves must be the first lines of its
 //! input, at least those it had acknowledged, and the rest must go in after them.
 //!
+//! `KILL_SEED=n` repeats a run; `KILL_ROUNDS=n` makes it longer; `KILL_LINES=n` gives each round an input of `n` lines, with
+//! batches and memtables that are smaller in proportion: shorter rounds, so more kills in the same time.
+//!
 //! Every line names its own number, so the state that is found says which lines made it; the input repeats keys, so that a lost
 //! or reordered line would show as an old value. The last lines of the input are never offered before the kill: no import can
 //! have finished.
@@ -18,11 +21,11 @@ use mini_engine::Db;
 
 const ROUNDS: usize = 50;
 const LINES: usize = 30_000;
-const BATCH: usize = 500;
-/// Lines that are kept back until after the kill.
-const KEPT_BACK: usize = BATCH;
+/// Batches of an input. The last is kept back until after the kill.
+const BATCHES: usize = 60;
+/// Of memtables, for each line of the input: so that some are filled, whatever its length.
+const MEMTABLE_BYTES_PER_LINE: usize = 35;
 const SIGKILL: i32 = 9;
-const MEMTABLE_BYTES: &str = "1048576";
 
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -42,10 +45,31 @@ impl Random {
     }
 }
 
+/// A number from the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
+}
+
+/// How large an input is, and what follows from that.
+#[derive(Clone, Copy)]
+struct Size {
+    lines: usize,
+}
+
+impl Size {
+    fn batch(self) -> usize {
+        self.lines / BATCHES
+    }
+
+    fn memtable_bytes(self) -> usize {
+        (self.lines * MEMTABLE_BYTES_PER_LINE).max(4096)
+    }
+}
+
 /// The input: key, and a value that begins with the number of its line.
-fn input(random: &mut Random) -> Vec<(String, String)> {
-    (0..LINES)
-        .map(|n| (format!("key {:05}", random.below(LINES)), format!("{n} {}", "v".repeat(random.below(120)))))
+fn input(random: &mut Random, size: Size) -> Vec<(String, String)> {
+    (0..size.lines)
+        .map(|n| (format!("key {:05}", random.below(size.lines)), format!("{n} {}", "v".repeat(random.below(120)))))
         .collect()
 }
 
@@ -58,9 +82,10 @@ fn state_after(lines: &[(String, String)]) -> State {
     lines.iter().map(|(key, value)| (key.clone().into_bytes(), value.clone().into_bytes())).collect()
 }
 
-fn start_import(database: &Path) -> Child {
+fn start_import(database: &Path, size: Size) -> Child {
+    let (memtable_bytes, batch) = (size.memtable_bytes().to_string(), size.batch().to_string());
     Command::new(env!("CARGO_BIN_EXE_mini-engine"))
-        .args(["import", "--synced", "--memtable-bytes", MEMTABLE_BYTES, "--batch", &BATCH.to_string()])
+        .args(["import", "--synced", "--memtable-bytes", &memtable_bytes, "--batch", &batch])
         .arg(database)
         .arg("-")
         .stdin(Stdio::piped())
@@ -81,8 +106,8 @@ fn next_ack(stdout: &mut BufReader<ChildStdout>) -> Option<usize> {
 
 /// Starts an import of `text`, kills it `delay` after it has acknowledged `batches` batches, and returns how many lines it
 /// acknowledged.
-fn killed_import(database: &Path, text: &str, batches: usize, delay: Duration) -> usize {
-    let mut child = start_import(database);
+fn killed_import(database: &Path, size: Size, text: &str, batches: usize, delay: Duration) -> usize {
+    let mut child = start_import(database, size);
     let mut stdin = child.stdin.take().expect("piped");
     let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
     let mut acked = 0;
@@ -137,8 +162,8 @@ fn has_rotated(database: &Path) -> bool {
     ending(".log") > 1 || ending(".sst") > 0
 }
 
-fn import_rest(database: &Path, lines: &[(String, String)]) {
-    let mut child = start_import(database);
+fn import_rest(database: &Path, size: Size, lines: &[(String, String)]) {
+    let mut child = start_import(database, size);
     let mut stdin = child.stdin.take().expect("piped");
     let rest = text(lines);
     let output = thread::scope(|threads| {
@@ -152,35 +177,40 @@ fn import_rest(database: &Path, lines: &[(String, String)]) {
 fn every_acknowledged_line_survives_a_kill_and_the_rest_can_follow() {
     // Catches an acknowledgement before the log is written, a batch that is applied in part, a rotation that loses lines or
     // brings old ones back, and a recovered database that takes no more writes.
-    let seed = std::env::var("KILL_SEED").ok().map(|seed| seed.parse().expect("KILL_SEED: a number"));
-    let seed =
-        seed.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64);
+    let fresh = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+    let seed = number("KILL_SEED").unwrap_or_else(fresh);
     println!("KILL_SEED={seed}");
+    let rounds = number("KILL_ROUNDS").map_or(ROUNDS, |rounds| rounds as usize);
+    let size = Size { lines: number("KILL_LINES").map_or(LINES, |lines| lines as usize) };
+    assert!(
+        size.lines >= BATCHES && size.lines.is_multiple_of(BATCHES),
+        "KILL_LINES: expected a multiple of {BATCHES}"
+    );
     let mut random = Random(seed);
     let (mut midway, mut rotated) = (0, 0);
-    for round in 0..ROUNDS {
-        let lines = input(&mut random);
-        let (offered, _) = lines.split_at(LINES - KEPT_BACK);
-        let batches = random.below(offered.len() / BATCH);
+    for round in 0..rounds {
+        let lines = input(&mut random, size);
+        let (offered, _) = lines.split_at(size.lines - size.batch());
+        let batches = random.below(offered.len() / size.batch());
         let delay = Duration::from_micros(random.below(3_000) as u64);
         let directory = tempfile::tempdir().expect("a temporary directory");
         let database = directory.path().join("db");
 
-        let acked = killed_import(&database, &text(offered), batches, delay);
+        let acked = killed_import(&database, size, &text(offered), batches, delay);
         rotated += usize::from(has_rotated(&database));
-        midway += usize::from(0 < acked && acked < LINES);
+        midway += usize::from(0 < acked && acked < size.lines);
 
         let state = read_all(&database);
         let survived = lines_in(&state);
         let context = format!("round {round}: {acked} lines acknowledged, {survived} found");
         assert!(acked <= survived, "{context}");
-        assert!(survived <= offered.len() && survived.is_multiple_of(BATCH), "{context}: part of a batch");
+        assert!(survived <= offered.len() && survived.is_multiple_of(size.batch()), "{context}: part of a batch");
         assert!(state == state_after(&lines[..survived]), "{context}: not the first lines of the input");
 
-        import_rest(&database, &lines[survived..]);
+        import_rest(&database, size, &lines[survived..]);
         assert!(read_all(&database) == state_after(&lines), "{context}: the rest did not follow");
     }
-    println!("{midway} of {ROUNDS} killed midway, {rotated} past a rotation");
-    assert!(midway >= 40, "only {midway} of {ROUNDS} imports were killed midway");
-    assert!(rotated >= 10, "only {rotated} of {ROUNDS} imports were killed past a rotation");
+    println!("{midway} of {rounds} killed midway, {rotated} past a rotation");
+    assert!(midway * 5 >= rounds * 4, "only {midway} of {rounds} imports were killed midway");
+    assert!(rotated * 5 >= rounds, "only {rotated} of {rounds} imports were killed past a rotation");
 }
