@@ -19,6 +19,8 @@ pub(crate) enum Part {
 
 const FOOTER_LEN: usize = 80;
 const LOG_HEADER_LEN: usize = 40;
+/// From version 3 on, whose files were other logs before.
+const RECYCLED_LOG_HEADER_LEN: usize = 64;
 const LOG_FRAME_HEADER_LEN: usize = 48;
 const MANIFEST_HEADER_LEN: usize = 32;
 const MANIFEST_FRAME_HEADER_LEN: usize = 16;
@@ -37,24 +39,14 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// The places of `part` in a sound file, each with a checksum of its own.
 pub(crate) fn places(part: Part, file: &[u8]) -> Vec<Range<usize>> {
-    let frames = |header: usize, len: fn(&[u8], usize) -> usize| {
-        let mut places = Vec::new();
-        let mut at = header;
-        while at < file.len() {
-            let end = at + len(file, at);
-            places.push(at..end);
-            at = end.next_multiple_of(8);
-        }
-        places
-    };
     let footer = file.len().saturating_sub(FOOTER_LEN);
     let block = |field: usize| {
         let start = u64_at(file, footer + field) as usize;
         start..start + u64_at(file, footer + field + 8) as usize
     };
     match part {
-        Part::Log => frames(LOG_HEADER_LEN, |file, at| LOG_FRAME_HEADER_LEN + u32_at(file, at + 4)),
-        Part::Manifest => frames(MANIFEST_HEADER_LEN, |file, at| MANIFEST_FRAME_HEADER_LEN + u32_at(file, at)),
+        Part::Log => log_frames(file),
+        Part::Manifest => manifest_frames(file),
         Part::Footer => std::iter::once(footer..file.len()).collect(),
         Part::Filter => std::iter::once(block(0)).collect(),
         Part::Index => std::iter::once(block(16)).collect(),
@@ -62,6 +54,33 @@ pub(crate) fn places(part: Part, file: &[u8]) -> Vec<Range<usize>> {
         // All data blocks as one place would have one checksum; the first alone is what a read of the first keys meets.
         Part::Block => std::iter::once(0..first_block_end(file, block(16))).collect(),
     }
+}
+
+fn manifest_frames(file: &[u8]) -> Vec<Range<usize>> {
+    let mut places = Vec::new();
+    let mut at = MANIFEST_HEADER_LEN;
+    while at < file.len() {
+        let end = at + MANIFEST_FRAME_HEADER_LEN + u32_at(file, at);
+        places.push(at..end);
+        at = end.next_multiple_of(8);
+    }
+    places
+}
+
+/// The frames of a log, up to the first that is not its own: behind them may be those of the log that the file was before.
+fn log_frames(file: &[u8]) -> Vec<Range<usize>> {
+    let mut places = Vec::new();
+    let mut at = if u32_at(file, 8) < 3 { LOG_HEADER_LEN } else { RECYCLED_LOG_HEADER_LEN };
+    while let Some(head) = file.get(at..at + LOG_FRAME_HEADER_LEN) {
+        let seed = seed([u64_at(file, 16), u64_at(file, 24), at as u64]);
+        if u32_at(head, 0) != xxh3_64_with_seed(&head[4..], seed) as u32 as usize {
+            break;
+        }
+        let end = at + LOG_FRAME_HEADER_LEN + u32_at(head, 4);
+        places.push(at..end);
+        at = end.next_multiple_of(8);
+    }
+    places
 }
 
 /// The end of the first data block: the length in the first fence of the index, which must be stored uncompressed.

@@ -1,0 +1,111 @@
+//! Integers, strings, checksums and entries, as the page's "Words and conventions" say.
+
+use std::cmp::Reverse;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// What was read, or what the page does not allow.
+pub(crate) type Read<T = ()> = Result<T, String>;
+
+const MAX_KEY: usize = 65_535;
+const MAX_VALUE: usize = 1 << 30;
+const MAX_SEQNO: u64 = (1 << 56) - 1;
+
+/// Fails with `what` unless it `holds`.
+pub(crate) fn need(holds: bool, what: impl Into<String>) -> Read {
+    if holds { Ok(()) } else { Err(what.into()) }
+}
+
+pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
+    xxh3_64_with_seed(bytes, seed)
+}
+
+pub(crate) fn seed(numbers: &[u64]) -> u64 {
+    numbers.iter().fold(numbers.len() as u64, |seed, number| xxh3_64_with_seed(&number.to_le_bytes(), seed))
+}
+
+/// Bytes that are read from the front.
+#[derive(Clone)]
+pub(crate) struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
+    pub(crate) fn take(&mut self, len: usize) -> Read<&'a [u8]> {
+        let cut_off = || format!("expected {len} bytes, found {}", self.0.len());
+        let (taken, rest) = self.0.split_at_checked(len).ok_or_else(cut_off)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// A little-endian integer of `len` bytes.
+    fn integer(&mut self, len: usize) -> Read<u64> {
+        Ok(self.take(len)?.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    }
+
+    pub(crate) fn u8(&mut self) -> Read<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    pub(crate) fn u32(&mut self) -> Read<u32> {
+        self.integer(4).map(|value| value as u32)
+    }
+
+    pub(crate) fn u64(&mut self) -> Read<u64> {
+        self.integer(8)
+    }
+
+    pub(crate) fn varint(&mut self) -> Read<u64> {
+        let mut value = 0u128;
+        for at in 0..10 {
+            let byte = self.u8()?;
+            value |= u128::from(byte & 0x7f) << (7 * at);
+            if byte < 0x80 {
+                return u64::try_from(value).map_err(|_| "a varint of more than 64 bits".to_owned());
+            }
+        }
+        Err("a varint of more than 10 bytes".to_owned())
+    }
+
+    pub(crate) fn prefixed(&mut self) -> Read<&'a [u8]> {
+        let len = self.varint()?;
+        self.take(usize::try_from(len).map_err(|error| error.to_string())?)
+    }
+}
+
+/// A version of a key: a value, or none for a tombstone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) key: Vec<u8>,
+    pub(crate) seqno: u64,
+    pub(crate) value: Option<Vec<u8>>,
+}
+
+impl Entry {
+    pub(crate) fn new(key: &[u8], seqno: u64, value: Option<&[u8]>) -> Read<Entry> {
+        need(key.len() <= MAX_KEY && value.is_none_or(|value| value.len() <= MAX_VALUE), "a key or value too long")?;
+        need(seqno <= MAX_SEQNO, "a seqno of more than 56 bits")?;
+        Ok(Entry { key: key.to_vec(), seqno, value: value.map(<[u8]>::to_vec) })
+    }
+
+    /// What entry order compares.
+    pub(crate) fn place(&self) -> Place<'_> {
+        (&self.key[..], Reverse(self.seqno))
+    }
+}
+
+pub(crate) type Place<'a> = (&'a [u8], Reverse<u64>);

@@ -1,0 +1,140 @@
+//! A whole database: what the manifest, the tables and the logs that it names add up to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::bytes::{Entry, Read, need};
+use crate::log::{self, Log};
+use crate::manifest::{self, Manifest, TableLine};
+use crate::table::{self, Table};
+
+/// The files of a directory by their names.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+pub(crate) struct Database {
+    pub(crate) manifest: Manifest,
+    /// By number.
+    pub(crate) tables: BTreeMap<u64, Table>,
+    /// Those that are needed, with their numbers.
+    pub(crate) logs: Vec<(u64, Log)>,
+    /// The versions that the logs hold, oldest first.
+    logged: Vec<Entry>,
+    pub(crate) last_seqno: u64,
+}
+
+/// What a read of a key finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer<'a> {
+    Value(&'a [u8]),
+    Nothing,
+    /// A quarantined table may have held it.
+    Unknown,
+}
+
+/// Reads a directory.
+pub(crate) fn read(files: &Files) -> Read<Database> {
+    let file = |name: &str| files.get(name).ok_or(format!("no file {name}"));
+    let number = manifest::current(file("CURRENT")?)?;
+    let manifest = manifest::read(number, file(&format!("MANIFEST-{number:06}"))?)?;
+    let mut tables = BTreeMap::new();
+    for line in &manifest.tables {
+        let bytes = file(&format!("{:06}.sst", line.number))?;
+        let table = table::read(line.number, bytes)?;
+        need(describes(line, &table, bytes.len() as u64), format!("table {} is another one", line.number))?;
+        need(line.number < manifest.next_file, "a table of a number that was not given out")?;
+        tables.insert(line.number, table);
+    }
+    file(&format!("{:06}.log", manifest.log))?;
+    let mut database = Database { last_seqno: manifest.last_seqno, manifest, tables, logs: vec![], logged: vec![] };
+    database.replay(files)?;
+    Ok(database)
+}
+
+/// The logs from number `from` on, in the order of their numbers.
+fn logs(files: &Files, from: u64) -> Vec<(u64, &[u8])> {
+    let number = |name: &str| {
+        let number = name.strip_suffix(".log")?.parse::<u64>().ok()?;
+        (name == format!("{number:06}.log") && number >= from).then_some(number)
+    };
+    let mut logs: Vec<_> = files.iter().filter_map(|(name, bytes)| Some((number(name)?, &bytes[..]))).collect();
+    logs.sort_unstable();
+    logs
+}
+
+fn describes(line: &TableLine, table: &Table, size: u64) -> bool {
+    let found = &table.properties;
+    let counts = (line.size, line.entries, line.tombstones) == (size, found.entries, found.tombstones);
+    let seqnos = (line.smallest_seqno, line.largest_seqno) == (found.smallest_seqno, found.largest_seqno);
+    counts && seqnos && (&line.smallest, &line.largest) == (&found.first_key, &found.last_key)
+}
+
+impl Database {
+    /// Takes the batches of the logs, up to where their sequence stops.
+    fn replay(&mut self, files: &Files) -> Read {
+        let logs = logs(files, self.manifest.log);
+        for (at, &(number, bytes)) in logs.iter().enumerate() {
+            let log = log::read(number, bytes)?;
+            let follows = |(first, _): &(u64, _)| *first <= self.last_seqno + 1;
+            if !log.batches.first().is_none_or(follows) {
+                need(at > 0, "the oldest log has lost its beginning")?;
+                return self.stop(&logs[at..]);
+            }
+            for (first, operations) in &log.batches {
+                need(*first == self.last_seqno + 1, "a batch that does not follow")?;
+                self.last_seqno += operations.len() as u64;
+                self.logged.extend_from_slice(operations);
+            }
+            let is_torn = log.is_torn;
+            self.logs.push((number, log));
+            if is_torn {
+                return self.stop(&logs[at + 1..]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The sequence stops before `later`: their frames must not know better.
+    fn stop(&self, later: &[(u64, &[u8])]) -> Read {
+        let (stop, clean) = self.logs.split_last().ok_or("no log before the stop")?;
+        for &(number, bytes) in later {
+            let synced = log::synced_in(number, bytes)?;
+            need(!stop.1.is_contradicted(stop.0, synced), "logs that were synced are not there")?;
+            let ends_early = |(own, log): &(u64, Log)| synced.is_some_and(|(l, o)| l == *own && o > log.end);
+            need(!clean.iter().any(ends_early), "the end of a log that was synced is not there")?;
+        }
+        Ok(())
+    }
+
+    /// What a read of `key` at `wanted` finds.
+    pub(crate) fn get(&self, key: &[u8], wanted: u64) -> Answer<'_> {
+        let (seqno, found) = match self.newest(key, wanted) {
+            Some(entry) => (entry.seqno, entry.value.as_deref().map_or(Answer::Nothing, Answer::Value)),
+            None => (0, Answer::Nothing),
+        };
+        let hides = |line: &TableLine| *line.smallest <= *key && *key <= *line.largest && seqno <= line.largest_seqno;
+        if self.manifest.quarantined.iter().any(hides) { Answer::Unknown } else { found }
+    }
+
+    /// The first version at or below `wanted` of the sources in their order.
+    fn newest(&self, key: &[u8], wanted: u64) -> Option<&Entry> {
+        let is_it = |entry: &&Entry| entry.key == key && entry.seqno <= wanted;
+        let logged = self.logged.iter().rev().find(is_it);
+        let mut tables = self.manifest.tables.iter().filter_map(|line| self.tables.get(&line.number));
+        logged.or_else(|| tables.find_map(|table| table.newest(key, wanted)))
+    }
+
+    /// Every key of which any version is there.
+    pub(crate) fn keys(&self) -> BTreeSet<&[u8]> {
+        let entries = self.tables.values().flat_map(|table| &table.entries).chain(&self.logged);
+        entries.map(|entry| &entry.key[..]).collect()
+    }
+
+    /// All that can be read at `wanted`.
+    pub(crate) fn state(&self, wanted: u64) -> Map {
+        let value = |key: &&[u8]| match self.get(key, wanted) {
+            Answer::Value(value) => Some((key.to_vec(), value.to_vec())),
+            Answer::Nothing | Answer::Unknown => None,
+        };
+        self.keys().iter().filter_map(value).collect()
+    }
+}

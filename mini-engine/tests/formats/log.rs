@@ -1,0 +1,166 @@
+//! Logs, as the page's "Log" says.
+
+use crate::bytes::{Bytes, Entry, Read, checksum, need, seed};
+
+const HEADER_LEN: usize = 40;
+/// Of version 3.
+const LONG_HEADER_LEN: usize = 64;
+const FRAME_HEADER_LEN: usize = 48;
+const MAX_BATCH_LEN: u64 = (1 << 31) - 1;
+const MAX_SEQNO: u64 = (1 << 56) - 1;
+
+/// The log and the offset before which all was synced when a frame was written.
+pub(crate) type Synced = (u64, u64);
+
+/// What a log says by itself.
+pub(crate) struct Log {
+    /// The number of each batch's first operation, and its operations.
+    pub(crate) batches: Vec<(u64, Vec<Entry>)>,
+    /// How many of them were compressed.
+    pub(crate) compressed: usize,
+    /// Where the frames end.
+    pub(crate) end: u64,
+    /// There are bytes behind the end that are no zeros.
+    pub(crate) is_torn: bool,
+    /// Behind the end are frames of the log that the file was before.
+    pub(crate) has_former: bool,
+}
+
+/// The number and the salt of a log.
+type Identity = (u64, u64);
+
+struct Header {
+    own: Identity,
+    /// The log that the file was before.
+    former: Option<Identity>,
+    /// Where the frames begin.
+    len: usize,
+}
+
+struct Frame<'a> {
+    is_compressed: bool,
+    operations: u32,
+    first_seqno: u64,
+    synced: Synced,
+    payload: &'a [u8],
+    next: usize,
+}
+
+/// Reads log `number` up to where it stops.
+pub(crate) fn read(number: u64, file: &[u8]) -> Read<Log> {
+    let mut log = Log { batches: vec![], compressed: 0, end: 0, is_torn: false, has_former: false };
+    if was_never_begun(file) {
+        return Ok(log);
+    }
+    let Header { own, former, len } = header(number, file)?;
+    let mut at = len;
+    while let Some(frame) = frame(own, file, at) {
+        log.batches.push((frame.first_seqno, operations(&frame)?));
+        log.compressed += usize::from(frame.is_compressed);
+        at = frame.next;
+    }
+    log.end = at as u64;
+    let synced = newest_sync(own, file, at);
+    // Zeros and then a frame of the log that the file was before are no tear, unless frames of this log follow.
+    let former_at = former.and_then(|former| (at..file.len()).step_by(8).find(|&at| frame(former, file, at).is_some()));
+    let rest = match former_at {
+        Some(former_at) if synced.is_none() => &file[at..former_at],
+        _ => &file[at..],
+    };
+    log.has_former = former_at.is_some();
+    log.is_torn = rest.iter().any(|&byte| byte != 0);
+    need(!log.is_torn || !log.is_contradicted(number, synced), "bytes that were synced are not there")?;
+    Ok(log)
+}
+
+impl Log {
+    /// Whether the end of this log, of number `own`, is not an honest one, since bytes up to `synced` were durable.
+    pub(crate) fn is_contradicted(&self, own: u64, synced: Option<Synced>) -> bool {
+        synced.is_some_and(|(log, offset)| log > own || log == own && offset > self.end)
+    }
+}
+
+/// The newest position that a valid frame of log `number` names, whatever the log's end.
+pub(crate) fn synced_in(number: u64, file: &[u8]) -> Read<Option<Synced>> {
+    if was_never_begun(file) {
+        return Ok(None);
+    }
+    let header = header(number, file)?;
+    Ok(newest_sync(header.own, file, header.len))
+}
+
+/// The newest position that a valid frame at or behind `from` names.
+fn newest_sync(log: Identity, file: &[u8], from: usize) -> Option<Synced> {
+    (from..file.len()).step_by(8).filter_map(|at| Some(frame(log, file, at)?.synced)).max()
+}
+
+/// Whether its creation was cut short.
+fn was_never_begun(file: &[u8]) -> bool {
+    file.len() < HEADER_LEN || file.iter().all(|&byte| byte == 0)
+}
+
+/// Checks the header.
+fn header(number: u64, file: &[u8]) -> Read<Header> {
+    let mut bytes = Bytes::new(file);
+    need(bytes.take(8)? == b"mini-wal", "another magic")?;
+    let (version, zero, own_number, salt) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
+    need(bytes.u64()? == checksum(&file[..32], 0), "checksum of the header")?;
+    need(version <= 3 && zero == 0 && own_number == number, "another version or number")?;
+    let own = (number, salt);
+    if version < 3 {
+        return Ok(Header { own, former: None, len: HEADER_LEN });
+    }
+    let former = (bytes.u64()?, bytes.u64()?);
+    need(bytes.u64()? == checksum(&file[..56], 0), "checksum of the former log's name")?;
+    Ok(Header { own, former: Some(former), len: LONG_HEADER_LEN })
+}
+
+/// The valid frame at `at`.
+fn frame((number, salt): Identity, file: &[u8], at: usize) -> Option<Frame<'_>> {
+    let (head, rest) = file.get(at..)?.split_at_checked(FRAME_HEADER_LEN)?;
+    let seed = seed(&[number, salt, at as u64]);
+    let mut bytes = Bytes::new(head);
+    if bytes.u32().ok()? != checksum(&head[4..], seed) as u32 {
+        return None;
+    }
+    let (len, kind, zeros) = (bytes.u32().ok()?, bytes.u8().ok()?, bytes.take(3).ok()?);
+    let (operations, first_seqno) = (bytes.u32().ok()?, bytes.u64().ok()?);
+    let (synced, sum) = ((bytes.u64().ok()?, bytes.u64().ok()?), bytes.u64().ok()?);
+    let payload = rest.get(..len as usize)?;
+    let next = (at + FRAME_HEADER_LEN + payload.len()).next_multiple_of(8);
+    let padding = file.get(at + FRAME_HEADER_LEN + payload.len()..next)?;
+    let valid = u64::from(len) <= MAX_BATCH_LEN
+        && matches!(kind, 1 | 2)
+        && zeros.iter().chain(padding).all(|&byte| byte == 0)
+        && first_seqno.saturating_add(u64::from(operations)) <= MAX_SEQNO + 1
+        && sum == checksum(payload, seed);
+    valid.then_some(Frame { is_compressed: kind == 2, operations, first_seqno, synced, payload, next })
+}
+
+/// The operations of a frame's batch, in their order.
+fn operations(frame: &Frame<'_>) -> Read<Vec<Entry>> {
+    let decompressed = match frame.is_compressed {
+        true => Some(decompressed(frame.payload)?),
+        false => None,
+    };
+    let mut bytes = Bytes::new(decompressed.as_deref().unwrap_or(frame.payload));
+    let mut operations = Vec::new();
+    while !bytes.is_empty() {
+        let kind = bytes.u8()?;
+        need(kind <= 1, "an unknown kind of operation")?;
+        let key = bytes.prefixed()?;
+        let value = if kind == 1 { Some(bytes.prefixed()?) } else { None };
+        operations.push(Entry::new(key, frame.first_seqno + operations.len() as u64, value)?);
+    }
+    need(operations.len() as u64 == u64::from(frame.operations), "another number of operations")?;
+    Ok(operations)
+}
+
+fn decompressed(payload: &[u8]) -> Read<Vec<u8>> {
+    let mut bytes = Bytes::new(payload);
+    let (len, stored) = (u64::from(bytes.u32()?), bytes.rest());
+    need(len <= MAX_BATCH_LEN && len <= (stored.len() as u64 + 1) * 32_768, "a batch longer than it can be")?;
+    let batch = zstd::bulk::decompress(stored, len as usize).map_err(|error| error.to_string())?;
+    need(batch.len() as u64 == len, "a batch of another length")?;
+    Ok(batch)
+}

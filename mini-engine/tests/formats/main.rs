@@ -1,0 +1,13 @@
+//! A reader of every file of a database, written from `docs/src/formats.md` alone: it shares nothing with the engine but the
+//! libraries for checksums and compression. What it finds must be what was written, and of databases that were cut off or
+//! damaged it must say what the engine says.
+
+mod bytes;
+mod damaged;
+mod database;
+mod full;
+mod log;
+mod manifest;
+mod table;
+mod workload;
+mod written;

@@ -1,0 +1,216 @@
+//! Tables, as the page's "Table" says.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use crate::bytes::{Bytes, Entry, Read, checksum, need, seed};
+
+const FOOTER_LEN: usize = 80;
+const TRAILER_LEN: usize = 13;
+const RESTART_INTERVAL: usize = 16;
+const LINE_LEN: usize = 64;
+
+/// All that a table says.
+pub(crate) struct Table {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) properties: Properties,
+    pub(crate) filter: Option<Filter>,
+    /// The compression of each data block.
+    pub(crate) compressions: Vec<u8>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Properties {
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
+    pub(crate) keys: u64,
+    pub(crate) smallest_seqno: u64,
+    pub(crate) largest_seqno: u64,
+    pub(crate) first_key: Vec<u8>,
+    pub(crate) last_key: Vec<u8>,
+}
+
+struct Fence<'a> {
+    key: &'a [u8],
+    seqno: u64,
+    len: usize,
+}
+
+/// Reads table `number`, and checks all that the page says of it.
+pub(crate) fn read(number: u64, file: &[u8]) -> Read<Table> {
+    let [filter, index, properties] = footer(number, file)?;
+    let data_end = filter.start;
+    let filter = match filter.is_empty() {
+        true => None,
+        false => Some(Filter::read(block(number, file, filter)?.1)?),
+    };
+    let (_, index) = block(number, file, index)?;
+    let properties = read_properties(&block(number, file, properties)?.1)?;
+    let (mut entries, mut compressions): (Vec<Entry>, Vec<u8>) = Default::default();
+    let (mut at, mut before) = (0, None);
+    for fence in fences(&index)? {
+        let end = at + fence.len;
+        need(end <= data_end, "a data block that ends behind the data blocks")?;
+        let (compression, contents) = block(number, file, at..end)?;
+        compressions.push(compression);
+        let block = data_block(&contents)?;
+        let (first, last) = (block.first().ok_or("no entry")?, block.last().ok_or("no entry")?);
+        let place = (fence.key, Reverse(fence.seqno));
+        need(last.place() <= place, "an entry behind its block's fence")?;
+        need(before.is_none_or(|before| before < first.place()), "an entry that is not behind the fence before it")?;
+        before = Some(place);
+        entries.extend(block);
+        at = end;
+    }
+    need(at == data_end, "bytes behind the data blocks")?;
+    need(entries.is_sorted_by(|a, b| a.place() < b.place()), "entries out of order")?;
+    need(properties == counted(&entries), "other properties than its entries have")?;
+    let finds = |filter: &Filter| entries.iter().all(|entry| filter.may_contain(&entry.key));
+    need(filter.as_ref().is_none_or(finds), "a filter that denies a key of the table")?;
+    Ok(Table { entries, properties, filter, compressions })
+}
+
+impl Table {
+    /// The newest version of `key` at or below `wanted`.
+    pub(crate) fn newest(&self, key: &[u8], wanted: u64) -> Option<&Entry> {
+        let from = self.entries.partition_point(|entry| entry.place() < (key, Reverse(wanted)));
+        self.entries.get(from).filter(|entry| entry.key == key)
+    }
+}
+
+/// Where filter, index and properties are.
+fn footer(number: u64, file: &[u8]) -> Read<[Range<usize>; 3]> {
+    let at = file.len().checked_sub(FOOTER_LEN).ok_or("no room for a footer")?;
+    let mut bytes = Bytes::new(&file[at..]);
+    let mut handle = || Ok::<_, String>((bytes.u64()?, bytes.u64()?));
+    let (filter, index, properties) = (handle()?, handle()?, handle()?);
+    let (own_number, version, zero, sum) = (bytes.u64()?, bytes.u32()?, bytes.u32()?, bytes.u64()?);
+    need(bytes.rest() == b"mini-sst", "another magic")?;
+    need(sum == checksum(&file[at..at + 64], seed(&[number, at as u64])), "footer checksum")?;
+    need(version <= 1 && own_number == number && zero == 0, "another version or number")?;
+    let meets = |(offset, len): (u64, u64), next: u64| offset.checked_add(len) == Some(next);
+    let meet = meets(filter, index.0) && meets(index, properties.0) && meets(properties, at as u64);
+    need(meet, "parts with gaps between them")?;
+    let [filter, index, properties] = [filter.0, index.0, properties.0].map(|offset| offset as usize);
+    Ok([filter..index, index..properties, properties..at])
+}
+
+/// The compression and the contents of a block.
+fn block(number: u64, file: &[u8], place: Range<usize>) -> Read<(u8, Vec<u8>)> {
+    let offset = place.start as u64;
+    let bytes = file.get(place).ok_or("a block outside the file")?;
+    let stored_len = bytes.len().checked_sub(TRAILER_LEN).ok_or("a block shorter than its trailer")?;
+    let (stored, trailer) = bytes.split_at(stored_len);
+    let mut trailer = Bytes::new(trailer);
+    let (compression, len, sum) = (trailer.u8()?, trailer.u32()? as usize, trailer.u64()?);
+    need(sum == checksum(&bytes[..stored_len + 5], seed(&[number, offset])), "block checksum")?;
+    let room = |expansion: usize| need(len <= (stored_len + 1) * expansion, "contents longer than they can be");
+    let contents = match compression {
+        0 => stored.to_vec(),
+        1 => {
+            room(255)?;
+            lz4_flex::block::decompress(stored, len).map_err(|error| error.to_string())?
+        }
+        2 => {
+            room(32_768)?;
+            zstd::bulk::decompress(stored, len).map_err(|error| error.to_string())?
+        }
+        newer => return Err(format!("compression {newer}")),
+    };
+    need(contents.len() == len, "contents of another length")?;
+    need(compression == 0 || stored_len * 100 <= len * 88, "a compressed block that saves less than 12 %")?;
+    Ok((compression, contents))
+}
+
+fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
+    let count_at = contents.len().checked_sub(4).ok_or("no number of restarts")?;
+    let restarts = Bytes::new(&contents[count_at..]).u32()? as usize;
+    let entries_end = count_at.checked_sub(4 * restarts).ok_or("more restarts than there is room for")?;
+    let mut offsets = Bytes::new(&contents[entries_end..count_at]);
+    let mut bytes = Bytes::new(&contents[..entries_end]);
+    let mut entries: Vec<Entry> = Vec::new();
+    while !bytes.is_empty() {
+        let offset = entries_end - bytes.len();
+        let (shared, unshared, tag) = (bytes.varint()? as usize, bytes.varint()? as usize, bytes.varint()?);
+        let value_len = if tag % 2 == 1 { Some(bytes.varint()? as usize) } else { None };
+        if entries.len().is_multiple_of(RESTART_INTERVAL) {
+            need(offsets.u32()? as usize == offset && shared == 0, "no restart at a 16th entry")?;
+        }
+        let before = entries.last().map_or(&[][..], |entry| &entry.key);
+        let prefix = before.get(..shared).ok_or("more shared bytes than the key before has")?;
+        let key = [prefix, bytes.take(unshared)?].concat();
+        let value = value_len.map(|len| bytes.take(len)).transpose()?;
+        entries.push(Entry::new(&key, tag / 2, value)?);
+    }
+    need(offsets.is_empty(), "a restart that is no 16th entry")?;
+    Ok(entries)
+}
+
+fn fences(contents: &[u8]) -> Read<Vec<Fence<'_>>> {
+    let mut bytes = Bytes::new(contents);
+    let count = bytes.u32()?;
+    need(count > 0, "no data block")?;
+    let mut fences = Vec::new();
+    for _ in 0..count {
+        let (key, seqno, len) = (bytes.prefixed()?, bytes.varint()?, bytes.varint()? as usize);
+        fences.push(Fence { key, seqno, len });
+    }
+    need(bytes.is_empty(), "bytes behind the fences")?;
+    Ok(fences)
+}
+
+fn read_properties(contents: &[u8]) -> Read<Properties> {
+    let mut bytes = Bytes::new(contents);
+    let properties = Properties {
+        entries: bytes.varint()?,
+        tombstones: bytes.varint()?,
+        keys: bytes.varint()?,
+        smallest_seqno: bytes.varint()?,
+        largest_seqno: bytes.varint()?,
+        first_key: bytes.prefixed()?.to_vec(),
+        last_key: bytes.prefixed()?.to_vec(),
+    };
+    need(bytes.is_empty(), "bytes behind the properties")?;
+    Ok(properties)
+}
+
+/// What the properties of a table of these entries, in order and at least one, must be.
+fn counted(entries: &[Entry]) -> Properties {
+    let seqnos = || entries.iter().map(|entry| entry.seqno);
+    Properties {
+        entries: entries.len() as u64,
+        tombstones: entries.iter().filter(|entry| entry.value.is_none()).count() as u64,
+        keys: entries.chunk_by(|a, b| a.key == b.key).count() as u64,
+        smallest_seqno: seqnos().min().unwrap_or_default(),
+        largest_seqno: seqnos().max().unwrap_or_default(),
+        first_key: entries.first().map(|entry| entry.key.clone()).unwrap_or_default(),
+        last_key: entries.last().map(|entry| entry.key.clone()).unwrap_or_default(),
+    }
+}
+
+pub(crate) struct Filter {
+    lines: Vec<u8>,
+    probes: u8,
+}
+
+impl Filter {
+    fn read(mut lines: Vec<u8>) -> Read<Filter> {
+        let probes = lines.pop().ok_or("an empty filter")?;
+        need((1..=16).contains(&probes), "a number of probes out of range")?;
+        need(!lines.is_empty() && lines.len().is_multiple_of(LINE_LEN), "a filter that is not of whole lines")?;
+        Ok(Filter { lines, probes })
+    }
+
+    pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
+        let hash = checksum(key, 0);
+        let count = (self.lines.len() / LINE_LEN) as u64;
+        let start = (((hash >> 32) * count) >> 32) as usize * LINE_LEN;
+        let line = &self.lines[start..start + LINE_LEN];
+        let mut product = hash as u32;
+        (0..self.probes).all(|_| {
+            product = product.wrapping_mul(0x9e37_79b9);
+            let bit = (product >> 23) as usize;
+            line[bit / 8] >> (bit % 8) & 1 == 1
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! What is written, so that the files have all that the page speaks of.
+
+use std::fs;
+use std::path::Path;
+
+use mini_engine::{Db, Durability, WriteBatch};
+
+use crate::database::{Files, Map};
+
+/// Bytes that no compression makes shorter.
+fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut byte = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..len).map(|_| byte()).collect()
+}
+
+/// Keys that share prefixes, are prefixes of others, are empty, binary, long.
+fn key(n: u64) -> Vec<u8> {
+    match n % 7 {
+        0 => format!("user/{:03}", n % 60).into_bytes(),
+        1 => format!("user/{:03}/name", n % 60).into_bytes(),
+        2 => (n % 90).to_be_bytes().to_vec(),
+        3 => [&[b'k'; 300][..], &(n % 40).to_le_bytes()].concat(),
+        4 if n.is_multiple_of(5) => Vec::new(),
+        _ => format!("path/{}/{}", n % 4, n % 50).into_bytes(),
+    }
+}
+
+/// Empty values, text, noise, and some longer than a block.
+fn value(n: u64) -> Vec<u8> {
+    match n % 9 {
+        0 => Vec::new(),
+        1..=4 => format!("the text of {n}, ").repeat(1 + n as usize % 12).into_bytes(),
+        5 => noise(1500, n),
+        6 => format!("long text of {n}, ").repeat(80).into_bytes(),
+        _ => noise(40, n),
+    }
+}
+
+/// The `n`th batch: up to 12 operations, a third of them removals.
+pub(crate) fn batch(n: u64, map: &mut Map) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for i in 0..1 + n % 12 {
+        let draw = (n * 31 + i * 17).wrapping_mul(2_654_435_761) >> 7;
+        let key = key(draw);
+        if draw.is_multiple_of(3) {
+            batch.remove(&key).unwrap();
+            map.remove(&key);
+        } else {
+            let value = value(draw + n);
+            batch.insert(&key, &value).unwrap();
+            map.insert(key, value);
+        }
+    }
+    batch
+}
+
+/// Writes the batches `from` to `to - 1`, every fifth one synced.
+pub(crate) fn write(db: &Db, from: u64, to: u64, map: &mut Map) {
+    for n in from..to {
+        let durability = if n % 5 == 4 { Durability::Synced } else { Durability::Buffered };
+        db.write(batch(n, map), durability).unwrap();
+    }
+}
+
+/// The files of a directory.
+pub(crate) fn files(dir: &Path) -> Files {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}
+
+/// All that the engine finds.
+pub(crate) fn all(db: &Db) -> Map {
+    db.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+}
