@@ -11,3 +11,4 @@ mod long_walks;
 mod memtable_model;
 mod published_defects;
 mod shards;
+mod towers;

@@ -1,0 +1,30 @@
+//! How high nodes stand, which no read shows and every search feels.
+
+use fastskip::Memtable;
+
+const ENTRIES: u32 = 1 << 15;
+/// A node's words beside its tower: its number, and lengths, key and value. Built for a sanitizer, a gap follows.
+const OTHER_WORDS: f64 = if cfg!(fastskip_poisoned) { 3.0 } else { 2.0 };
+
+/// Levels of a node in the mean, when `key(n)` is the `n`-th key.
+fn mean_levels(key: impl Fn(u32) -> u32) -> f64 {
+    let memtable = Memtable::builder().shards(1).build();
+    for number in 0..ENTRIES {
+        assert_eq!(memtable.put(&key(number).to_be_bytes(), 1, b""), Ok(()));
+    }
+    memtable.validate();
+    memtable.memory_usage() as f64 / 8.0 / f64::from(ENTRIES) - OTHER_WORDS
+}
+
+/// Catches towers that stay low where keys come in order, so that searches take as many steps as there are entries, and ones
+/// so high that they cost the memory that was promised.
+#[test]
+fn towers_are_as_high_as_their_gaps_ask_for() {
+    for (order, levels, least, most) in [
+        ("ascending", mean_levels(|number| number), 1.4, 1.6),
+        ("descending", mean_levels(|number| ENTRIES - number), 1.4, 1.6),
+        ("random", mean_levels(|number| number.wrapping_mul(0x9e37_79b1)), 1.85, 2.1),
+    ] {
+        assert!((least..=most).contains(&levels), "{order}: {levels} levels in the mean");
+    }
+}
