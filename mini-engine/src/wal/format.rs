@@ -205,8 +205,8 @@ impl FrameHeader {
             synced: Position { log: reader.u64()?, offset: reader.u64()? },
             payload_checksum: reader.u64()?,
         };
-        let last = header.first_seqno.checked_add(u64::from(header.count))?;
-        (last <= MAX_SEQNO).then_some(header)
+        let next = header.first_seqno.checked_add(u64::from(header.count))?;
+        (next <= MAX_SEQNO + 1).then_some(header)
     }
 
     /// Whether `rest`, the bytes after the header up to the frame's end, are what was written.
