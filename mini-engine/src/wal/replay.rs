@@ -239,7 +239,8 @@ impl<'a> LogReader<'a> {
                 ControlFlow::Break(())
             })?;
         }
-        if record.is_none() && self.is_zero(stop..rest)? {
+        // Own frames are no zeros, so there are none behind such an end.
+        if self.is_zero(stop..rest)? {
             return Ok((Tail::Clean { end: stop }, None));
         }
         Ok((Tail::Torn { offset: stop, dropped_bytes: rest.saturating_sub(stop) }, record))
