@@ -62,7 +62,7 @@ fn key(n: usize) -> Vec<u8> {
     format!("key{n}").into_bytes()
 }
 
-/// Two tables, a manifest with an edit for each, a log behind them.
+/// Two tables, a manifest with an edit for each, a log behind them in the file of a former one.
 fn base(compression: Compression) -> Base {
     let mem = MemFs::default();
     let db = open(&mem, compression).expect("a sound disk");
@@ -77,14 +77,23 @@ fn base(compression: Compression) -> Base {
             batch.remove(key((n + 2) % KEYS)).expect("within limits");
             state.remove(&key((n + 2) % KEYS));
         }
-        db.write(batch, Durability::Buffered).expect("a sound disk");
+        // Only the file of a log that was synced is used again.
+        let durability = if n == 13 { Durability::Synced } else { Durability::Buffered };
+        db.write(batch, durability).expect("a sound disk");
         states.push(state);
         if n == 13 || n == 27 {
             db.flush().expect("a sound disk");
         }
+        // The worker keeps the file after the flush.
+        while n == 13 && !mem.exists(&Path::new(DIR).join("SPARE")).expect("a sound disk") {
+            std::thread::yield_now();
+        }
     }
     drop(db);
-    Base { disk: mem.disk(), states }
+    let disk = mem.disk();
+    let log = disk.read(&file_of(Part::Log, &mem).0).expect("there");
+    assert_eq!(log[8], 3, "the log has a file of its own");
+    Base { disk, states }
 }
 
 fn bases() -> &'static [(Compression, Base)] {
