@@ -1,7 +1,7 @@
 //! The rules of durability that are about the order of operations, checked on a record of them.
 
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use mini_engine::{Db, Durability, Error, WriteBatch};
@@ -313,39 +313,6 @@ fn rule_7_recovery_writes_what_it_replayed_anew_and_syncs_that() {
     assert_eq!(count(&events, Op::Write, &old[0]), 0);
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"value"[..]));
     assert_eq!(db.recovery().batches_replayed, 1);
-}
-
-#[test]
-fn group_commit_one_sync_serves_the_writers_that_wait_for_it() {
-    // Catches a sync for each writer, and an acknowledgement before the sync that covers it.
-    const WRITERS: usize = 6;
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
-    let (release, released) = mpsc::channel::<()>();
-    let released = Mutex::new(released);
-    let held = AtomicBool::new(false);
-    fs.set(move |event| {
-        // The first sync waits until all others have appended.
-        if event.is(Op::Sync, ".log") && !held.swap(true, Ordering::SeqCst) {
-            released.lock().unwrap().recv().unwrap();
-        }
-        Answer::Go
-    });
-    fs.take();
-    std::thread::scope(|scope| {
-        for n in 0..WRITERS {
-            let db = db.clone();
-            scope.spawn(move || put(&db, &format!("key{n}"), Durability::Synced).unwrap());
-        }
-        // Several of them may share one write to the log.
-        while db.snapshot().seqno() < WRITERS as u64 {
-            std::thread::yield_now();
-        }
-        release.send(()).unwrap();
-    });
-    // The first, and one more for all those who came during it.
-    let syncs = count(&fs.take(), Op::Sync, ".log");
-    assert!((1..=2).contains(&syncs), "{syncs} syncs for {WRITERS} writers");
 }
 
 #[test]

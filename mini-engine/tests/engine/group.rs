@@ -143,3 +143,35 @@ fn log_compression_makes_logs_shorter_and_changes_nothing_else() {
     }
     assert!(lengths[1] * 4 < lengths[0], "{lengths:?}");
 }
+
+#[test]
+fn one_sync_serves_the_writers_that_wait_for_it() {
+    // Catches a sync for each writer, and an acknowledgement before the sync that covers it.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(64 << 10).open().unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let held = AtomicUsize::new(0);
+    fs.set(move |event| {
+        // The first sync waits until all others have appended.
+        if event.is(Op::Sync, ".log") && held.fetch_add(1, Ordering::SeqCst) == 0 {
+            released.lock().unwrap().recv().unwrap();
+        }
+        Answer::Go
+    });
+    fs.take();
+    std::thread::scope(|scope| {
+        for n in 0..WRITERS {
+            let db = db.clone();
+            scope.spawn(move || db.write(batch(n), Durability::Synced).unwrap());
+        }
+        // Several of them may share one write to the log.
+        while db.snapshot().seqno() < 2 * WRITERS as u64 {
+            std::thread::yield_now();
+        }
+        release.send(()).unwrap();
+    });
+    // The first, and one more for all those who came during it.
+    let syncs = count(&fs.take(), Op::Sync, ".log");
+    assert!((1..=2).contains(&syncs), "{syncs} syncs for {WRITERS} writers");
+}

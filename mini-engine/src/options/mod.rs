@@ -1,106 +1,13 @@
 //! [`Options`]: what a database can be tuned by, with defaults, units and ranges; [`Options::validate`] checks them.
 
+mod choices;
+
 use std::ops::RangeInclusive;
+
+pub use choices::{Compaction, Compression, MemtableKind, RecoveryMode};
 
 use crate::error::{Error, Result};
 use crate::types::Durability;
-
-/// How the data blocks of tables are compressed. A block that does not shrink by 12 % is stored as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Compression {
-    /// Not at all.
-    None,
-    /// LZ4: fast, for data that is read often.
-    #[default]
-    Lz4,
-    /// Zstandard: denser and slower.
-    Zstd {
-        /// 1 (fastest) to 22 (densest); 3 is a usual choice.
-        level: i32,
-    },
-}
-
-impl Compression {
-    fn validate(&self) -> Result<()> {
-        match *self {
-            Self::Zstd { level } if !ZSTD_LEVEL.contains(&level) => {
-                let (low, high) = ZSTD_LEVEL.into_inner();
-                Err(out_of_range("compression zstd level", i128::from(level), low.to_string(), high.to_string()))
-            }
-            Self::None | Self::Lz4 | Self::Zstd { .. } => Ok(()),
-        }
-    }
-}
-
-/// How tables are merged, which decides what writes, reads and space cost. May be changed at each open: any policy goes on
-/// from what another has left.
-///
-/// A *run* is a sorted sequence of tables; a read may have to ask each run, though filters rule most of them out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Compaction {
-    /// One run on each level below level 0, each [`Options::size_ratio`] times as large as the one above. Least space and
-    /// fewest runs, most rewriting: as LevelDB and RocksDB do by default.
-    #[default]
-    Leveled,
-    /// Up to [`Options::size_ratio`] runs on each level, merged into one of the next level once that many are there. Least
-    /// rewriting, most runs and space, which is held back as RocksDB's universal compaction does: runs that together have
-    /// grown as large as the oldest one are merged with it.
-    Tiered,
-    /// Many runs on each level but the last, which is one run (Dostoevsky, Dayan and Idreos 2018): nearly the space of
-    /// leveled, and less rewriting.
-    LazyLeveled,
-    /// Leveled, one table at a time: merges are small and even, and take few bytes beside what is there.
-    Partial,
-}
-
-impl Compaction {
-    /// The largest number that [`Compaction::from_id`] knows.
-    pub(crate) const NEWEST_ID: u64 = 4;
-
-    /// The number that stands for it on disk.
-    pub(crate) fn id(self) -> u64 {
-        match self {
-            Compaction::Leveled => 1,
-            Compaction::Tiered => 2,
-            Compaction::LazyLeveled => 3,
-            Compaction::Partial => 4,
-        }
-    }
-
-    pub(crate) fn from_id(id: u64) -> Option<Compaction> {
-        use Compaction::{LazyLeveled, Leveled, Partial, Tiered};
-        [Leveled, Tiered, LazyLeveled, Partial].into_iter().find(|policy| policy.id() == id)
-    }
-}
-
-/// What opening a database does about files that are damaged or missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RecoveryMode {
-    /// It fails, and changes nothing.
-    #[default]
-    Strict,
-    /// It goes on with what is sound. Every table is read whole, which takes time in proportion to the database. A
-    /// damaged table is renamed to `{name}.aside`, never deleted, and reads in the range of its keys fail from then on,
-    /// in later opens of either mode too, until [`Db::drop_quarantined`](crate::Db::drop_quarantined). Of damaged logs
-    /// the writes before the damage are kept, all behind it is set aside. The recovery report says what was found. A
-    /// damaged manifest or `CURRENT` still fails: without them nothing is known of the rest.
-    Quarantine,
-}
-
-/// How the newest writes are kept in memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MemtableKind {
-    /// A lock-free skip list: always sorted, for reads and writes.
-    #[default]
-    SkipList,
-    /// A list in the order of the writes, sorted when it is written to a table: for loads that write and hardly read. A read
-    /// is right all the same, but a point read looks at every entry in memory, and a scan sorts a copy of them first.
-    Vector,
-}
 
 /// The options of a database, set by chaining; `Options::default()` suits an ordinary machine.
 ///
@@ -404,15 +311,6 @@ mod tests {
         let options = Options::default().compression_per_level([Compression::None, zstd]);
         assert_eq!([0, 1, 2, 7].map(|level| options.compression_at(level)), [Compression::None, zstd, zstd, zstd]);
         assert_eq!(Options::default().compression(zstd).compression_at(0), zstd);
-    }
-
-    #[test]
-    fn policies_are_known_by_their_numbers() {
-        // Catches a policy that is written and not read back, and a number taken for another policy's.
-        let known: Vec<u64> =
-            (0..=Compaction::NEWEST_ID + 1).filter_map(Compaction::from_id).map(Compaction::id).collect();
-        assert_eq!(known, [1, 2, 3, 4]);
-        assert_eq!(known.last(), Some(&Compaction::NEWEST_ID));
     }
 
     #[test]
