@@ -234,3 +234,17 @@ proptest! {
         }
     }
 }
+
+/// Catches a link that ends its level taken for one to a node, where the key sought begins as no other can be greater.
+#[test]
+fn keys_that_look_like_the_end_of_a_level_are_found() {
+    let list = ConcurrentSkipList::with_shards(1);
+    let keys: Vec<_> = (0..300).map(|len| vec![0xff; len]).collect();
+    for key in keys.iter().rev().chain(&keys) {
+        assert_eq!(list.get(key).is_some(), list.contains_key(key));
+        list.insert(key, &[key.len() as u8]);
+        assert_eq!(list.get(key), Some((&[key.len() as u8][..], false)));
+    }
+    assert!(list.iter().map(|entry| entry.key).eq(keys.iter().map(Vec::as_slice)));
+    list.validate();
+}

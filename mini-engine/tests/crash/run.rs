@@ -82,8 +82,13 @@ impl Run {
 
     pub(crate) fn reopen(&mut self) -> Result<(), Error> {
         let builder = Db::builder(DIR).memtable_bytes(self.memtable_bytes).l0_trigger(self.l0_trigger);
-        // Levels small enough that a few values make several of them.
-        let builder = builder.compaction(self.policy).size_ratio(2).level1_bytes(1024).table_file_bytes(2048);
+        // Levels small enough that a few values make several of them, or several runs of one.
+        let (ratio, level1_bytes) = match self.policy {
+            Compaction::Tiered | Compaction::LazyLeveled => (4, 16 << 10),
+            _ => (2, 1 << 10),
+        };
+        let builder =
+            builder.compaction(self.policy).size_ratio(ratio).level1_bytes(level1_bytes).table_file_bytes(2048);
         // One merge at a time, so that a seed repeats.
         let builder = builder.compaction_threads(1).block_bytes(512).immutable_memtables(4).cache_bytes(64 << 10);
         self.db = Some(builder.file_system(Arc::new(self.bent.clone())).open()?);

@@ -119,7 +119,7 @@ impl Script {
             Shape::Logs => 1 << 20,
             _ => 8 << 10 << (3 * random.below(2)),
         };
-        let (l0_trigger, policy) = (1 + random.below(2) as usize, (seed % POLICIES.len() as u64) as usize);
+        let (l0_trigger, policy) = (1 + random.below(2) as usize, random.below(POLICIES.len() as u64) as usize);
         Script { shape, memtable_bytes, l0_trigger, policy, acts }
     }
 
