@@ -132,6 +132,10 @@ pub(super) fn commit(core: &Core, batch: WriteBatch) -> Result<Logged> {
 /// Writes `own` and those who wait, unless another has written it: then `own` has an outcome. Else there is an error, or no
 /// room for it anywhere.
 fn lead<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, own: &Arc<Pending>) -> Result<()> {
+    if own.outcome.get().is_some() {
+        // Who wrote it has waited for the merges that it called for.
+        return Ok(());
+    }
     state = pace::slow_down(core, state, own.batch.payload().len());
     // Where the estimate was too low for a memtable, a fresh one of a multiple, for this batch alone.
     let larger = own.memory().saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);

@@ -5,12 +5,12 @@
 //!    numbers are known before its tables are written, and replay finds the numbers without a gap (rule 11): the active
 //!    log has no frame yet, and its first one will follow the last number of the load, which the edit records.
 //! 2. the entries are written to tables, as low as nothing overlaps them (`compaction::ingest`), synced, named.
-//! 3. the edit is synced and installed (rule 6). Readers do not see the tables yet: their numbers are not visible.
-//! 4. the last number is published: all of the load is visible at once. Writers go on.
+//! 3. the edit is synced and installed (rule 6), and the last number published in the same step: all of the load is visible
+//!    at once. Writers go on.
 //!
 //! A crash before the edit is durable leaves orphans, after it the whole load.
 
-use super::state::{Core, State};
+use super::state::{Core, State, fail_on_unwind};
 use super::{flush, write};
 use crate::compaction::{self, Span, Target, Written};
 use crate::error::{Error, Result};
@@ -30,13 +30,11 @@ pub(super) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     let options = &core.store.options;
     let filter_bits = f64::from(options.filter_bits_per_key);
     let target = Target { level: compaction::DEEPEST, table_bytes: options.table_file_bytes, filter_bits };
-    let written = core.store.write_new(entries, last_seqno + 1, target)?;
+    let written = core.store.write_new(entries, last_seqno + 1, target);
+    let written = written.inspect_err(|error| super::compact::fail_if_unsafe(core, &core.lock(), error))?;
     let Some(span) = Span::around(written.tables.iter().map(|table| &table.meta)) else { return Ok(last_seqno) };
     let last = last_seqno + written.tables.len() as u64;
-    install(core, &written, span, last)?;
-    let mut state = core.lock();
-    state.last_seqno = last;
-    core.publish(last);
+    fail_on_unwind(core, || install(core, &written, span, last))?;
     core.store.counters.writes.add(written.entries);
     core.store.counters.user_bytes.add(written.entry_bytes);
     Ok(last)

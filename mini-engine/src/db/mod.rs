@@ -198,11 +198,12 @@ impl Db {
     /// crash before that there is none of it, unless the call was about to return. Returns the last sequence number.
     ///
     /// Flushes what is in memory first. Other writers wait until it is done, so `entries` must not write to this database
-    /// itself; readers go on. Memory: a block and a table's index and filter.
+    /// itself; readers go on. Memory: a block, and index and filter of each table that it makes.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit;
-    /// nothing is stored then. What [`Db::flush`] fails with; [`Error::Io`]; [`Error::Closed`].
+    /// nothing is stored then. What [`Db::flush`] fails with; [`Error::Io`]; [`Error::Full`] when sequence numbers are used
+    /// up; [`Error::Closed`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {

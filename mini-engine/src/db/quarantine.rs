@@ -13,7 +13,7 @@ use super::state::Core;
 use super::view::View;
 use crate::compaction::{OpenTable, TableStore};
 use crate::error::{Error, Result};
-use crate::manifest::{ASIDE, CURRENT, ManifestState, VersionEdit};
+use crate::manifest::{ASIDE, CURRENT, ManifestState, Version, VersionEdit};
 use crate::options::RecoveryMode;
 use crate::table::{self, TableMeta};
 use crate::types::{SeqNo, Shown, Slice};
@@ -66,10 +66,12 @@ pub(super) fn list(core: &Core) -> Vec<QuarantinedTable> {
 /// Gives up table `number`: reads of its keys show what else there is. Durable on return. Its file stays.
 pub(super) fn drop_table(core: &Core, number: u64) -> Result<()> {
     core.check_writable(&core.lock())?;
-    if !core.view.load().version.quarantined().iter().any(|table| table.number == number) {
-        return Err(Error::InvalidArgument(format!("table {number} is not quarantined")));
-    }
-    core.install(VersionEdit { dropped: vec![number], ..VersionEdit::default() }, &[], |_| {})
+    let is_quarantined = |version: &Version| match version.quarantined().iter().any(|table| table.number == number) {
+        true => Ok(()),
+        false => Err(Error::InvalidArgument(format!("table {number} is not quarantined"))),
+    };
+    // Asked where no other edit can come between: a second caller is refused, and not taken for a broken manifest.
+    core.install_if(is_quarantined, VersionEdit { dropped: vec![number], ..VersionEdit::default() }, &[], |_| {})
 }
 
 /// What opening the tables of a version led to.

@@ -29,14 +29,15 @@ pub(super) fn create_log(core: &Core, number: u64, previous: Arc<wal::Segment>) 
 /// Keeps the file of log `number`, or removes it. The log is obsolete for good. `log` is what wrote it.
 pub(super) fn retire_log(core: &Core, number: u64, log: Option<&wal::Segment>) {
     let path = core.dir().join(wal::file_name(number));
-    let mut spare = lock(core);
+    // Not held over what the file system does: it may drop the last handle, which asks for the spare file too.
+    let is_free = lock(core).is_none();
     let max_len = MAX_MEMTABLES * core.store.options.memtable_bytes as u64;
     // Nobody else puts one there: there is one thread that flushes.
-    let kept = if spare.is_none() { log.and_then(|log| log.retire(max_len)) } else { None };
+    let kept = if is_free { log.and_then(|log| log.retire(max_len)) } else { None };
     if let Some(kept) = kept {
         match core.store.fs.rename(&path, &core.dir().join(wal::SPARE)) {
             Ok(()) => {
-                *spare = Some(kept);
+                *lock(core) = Some(kept);
                 return;
             }
             Err(error) => {
@@ -44,7 +45,6 @@ pub(super) fn retire_log(core: &Core, number: u64, log: Option<&wal::Segment>) {
             }
         }
     }
-    drop(spare);
     core.store.unlink(&path);
 }
 

@@ -45,6 +45,8 @@ pub(super) struct Replay<'a> {
     /// The first frame of a log whose number does not follow: the history stopped before this log.
     gap: Option<(u64, SeqNo)>,
     frames_in_log: u64,
+    /// The log that the manifest names: its header was durable before (rule 4).
+    oldest: u64,
 }
 
 /// What the logs held, as durable tables that no manifest names yet.
@@ -82,6 +84,7 @@ pub(super) fn replay(
         work: Work::default(),
         gap: None,
         frames_in_log: 0,
+        oldest: state.log_number,
     };
     let read = match replay.read_all(logs) {
         Err(error @ Error::Corruption { .. }) if store.options.recovery_mode == RecoveryMode::Quarantine => {
@@ -134,6 +137,10 @@ impl Replay<'_> {
         let tail = wal::replay(&*fs, &path, number, |frame| self.take(frame))?;
         if self.gap.is_none() && self.frames_in_log > 0 {
             self.report.logs_replayed += 1;
+        }
+        if number == self.oldest && matches!(tail, Tail::Torn { offset: 0, .. }) {
+            let what = "log header: expected one, since the manifest names this log; found none";
+            return Err(Error::corruption(&path, 0, what));
         }
         Ok(match tail {
             // A header is synced before the first frame follows it. Without one the log was being created, so it lost

@@ -87,7 +87,8 @@ impl RecoveryReport {
         });
         let lost = self.logs_end_at.map(|seqno| {
             format!(
-                "{}: writes after sequence number {seqno} were in logs that are damaged or missing, and are lost,                  acknowledged ones too: repeat them",
+                "{}: writes after sequence number {seqno} were in logs that are damaged or missing, and are lost, \
+                 acknowledged ones too: repeat them",
                 self.directory.display()
             )
         });

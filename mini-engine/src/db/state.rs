@@ -21,7 +21,7 @@ use super::registry::SnapshotRegistry;
 use super::view::View;
 use crate::compaction::{OpenTable, Running, TableStore};
 use crate::error::{Error, Result};
-use crate::manifest::{Manifest, VersionEdit};
+use crate::manifest::{Manifest, Version, VersionEdit};
 use crate::metrics::Counters;
 use crate::types::SeqNo;
 use crate::wal;
@@ -299,14 +299,30 @@ impl Core {
     /// after this returns may the caller unlink what the edit made obsolete (rule 6). In any other order a crash in
     /// between leaves a manifest that names what is gone. The manifest's lock is held over both steps, so that views
     /// follow each other as their edits do.
+    ///
+    /// A load's edit brings numbers that no writer had: they are published with its view. Any later, and a merge that sees
+    /// the load could drop what readers at the old number are still to see (rule 16).
     pub(super) fn install(
         &self,
         edit: VersionEdit,
         outputs: &[OpenTable],
         count: impl FnOnce(&Counters),
     ) -> Result<()> {
+        self.install_if(|_| Ok(()), edit, outputs, count)
+    }
+
+    /// As [`install`](Self::install), if `check` agrees to what all edits before have led to.
+    pub(super) fn install_if(
+        &self,
+        check: impl FnOnce(&Version) -> Result<()>,
+        edit: VersionEdit,
+        outputs: &[OpenTable],
+        count: impl FnOnce(&Counters),
+    ) -> Result<()> {
         let flushed_before = edit.log_number;
+        let loaded = edit.last_seqno;
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        check(&manifest.state().version)?;
         // An edit that failed may be on disk nevertheless. So no file of either outcome is removed then.
         let version = manifest.append(edit).inspect_err(|error| self.fail(error))?;
         let mut state = self.lock();
@@ -319,6 +335,10 @@ impl Core {
             }
         }
         self.view.store(Arc::new(next));
+        if let Some(last) = loaded.filter(|last| *last > state.last_seqno) {
+            state.last_seqno = last;
+            self.publish(last);
+        }
         count(&self.store.counters);
         drop(state);
         drop(manifest);

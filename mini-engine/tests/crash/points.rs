@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::bent::Lie;
 use crate::explore::{Counts, Effort, explore};
 use crate::number;
-use crate::script::{SHAPES, Shape};
+use crate::script::SHAPES;
 
 /// Crash points at each commit.
 const POINTS: u64 = 5_000;
@@ -41,15 +41,6 @@ fn no_crash_at_any_operation_loses_a_promised_write_or_leaves_a_part_of_one() {
     assert!(found.iter().all(|&found| found > 0), "{sum}");
     assert!(sum.recycled > 0 && sum.recycled_torn > 0 && sum.torn_kills == 0, "{sum}");
     assert!(!lacks(&sum) && sum.below_level_0 > 0, "{sum}");
-}
-
-/// A run whose merges leave several runs on a level below 0 for a while: few do, so it is one of a known seed.
-#[test]
-fn no_crash_among_several_runs_of_a_level_loses_a_promised_write() {
-    // Catches a recovery that puts the tables of one run into another, or forgets a run.
-    let counts = explore(Shape::Batches, 1_795_294_158_315_594, Lie::None, EFFORT);
-    let counts = counts.unwrap_or_else(|what| panic!("{what}"));
-    assert!(counts.several_runs > 0, "{counts}");
 }
 
 /// Runs on a disk that lies: the first verdict against one of them.

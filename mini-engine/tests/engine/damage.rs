@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
-use mini_engine::{Db, Error};
+use mini_engine::{Db, Durability, Error};
 use tempfile::TempDir;
 
 use crate::hook::{Answer, HookFs, Op, files, position};
@@ -217,6 +217,28 @@ fn an_open_that_fails_before_it_counts_leaves_no_file_behind() {
             Db::builder(dir.path()).file_system(Arc::new(faults)).open().unwrap_err();
             assert_eq!(files(dir.path(), ""), before, "operation {index}, {fault:?}");
             assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"]);
+        }
+    }
+}
+
+#[test]
+fn rule_10_a_log_that_the_manifest_names_has_a_header() {
+    // Catches a log that was cut off, or wiped out, taken for one that never began.
+    for zeros in [false, true] {
+        let dir = TempDir::new().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        for n in 0..10 {
+            db.insert(format!("{n}"), "value").unwrap();
+        }
+        db.persist(Durability::Synced).unwrap();
+        drop(db);
+        let log = dir.path().join(files(dir.path(), ".log").pop().unwrap());
+        let len = std::fs::metadata(&log).unwrap().len();
+        std::fs::write(&log, vec![0; if zeros { len as usize } else { 0 }]).unwrap();
+        match Db::open(dir.path()) {
+            Err(Error::Corruption { .. }) => {}
+            Err(error) => panic!("{error}"),
+            Ok(db) => panic!("{} of 10 synced writes, findings {:?}", db.iter().count(), db.recovery().findings()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Group commit: writers that wait for each other share the log's writes and syncs.
 
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use mini_engine::{Db, Durability, Error, WriteBatch};
@@ -174,4 +174,53 @@ fn one_sync_serves_the_writers_that_wait_for_it() {
     // The first, and one more for all those who came during it.
     let syncs = count(&fs.take(), Op::Sync, ".log");
     assert!((1..=2).contains(&syncs), "{syncs} syncs for {WRITERS} writers");
+}
+
+#[test]
+fn who_came_along_with_another_does_not_wait_for_merges_once_more() {
+    // Catches writers that are slowed down a second time, when their write is done.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let builder = Db::builder(dir.path()).file_system(fs.arc()).l0_trigger(1).l0_slowdown(1).l0_stop(1000);
+    let db = builder.open().unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    let (released, writes) = (Mutex::new(released), AtomicUsize::new(0));
+    let (arrived, arrivals) = mpsc::channel();
+    let armed = Arc::new(AtomicBool::new(false));
+    let is_armed = armed.clone();
+    let (end, ends) = mpsc::channel::<()>();
+    let ends = Mutex::new(ends);
+    fs.set(move |event| {
+        let name = std::thread::current().name().map(str::to_owned).unwrap_or_default();
+        if name == "mini-engine-merge" && event.is(Op::Create, ".sst") {
+            let _ = ends.lock().unwrap().recv();
+        }
+        if is_armed.load(Ordering::SeqCst) && event.is(Op::Write, ".log") && writes.fetch_add(1, Ordering::SeqCst) == 0
+        {
+            arrived.send(()).unwrap();
+            released.lock().unwrap().recv().unwrap();
+        }
+        Answer::Go
+    });
+    for n in 0..4 {
+        db.insert("k", format!("{n}")).unwrap();
+        db.flush().unwrap();
+    }
+    let before = db.metrics().slowdowns;
+    armed.store(true, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        scope.spawn(|| db.insert("w0", "").unwrap());
+        arrivals.recv().unwrap();
+        for n in 1..6 {
+            let db = &db;
+            scope.spawn(move || db.insert(format!("w{n}"), "").unwrap());
+        }
+        while db.waiting_writers() < 5 {
+            std::thread::yield_now();
+        }
+        release.send(()).unwrap();
+    });
+    let slowed = db.metrics().slowdowns - before;
+    let wal_writes = db.metrics().wal_writes;
+    drop(end);
+    assert!(slowed <= 2, "{slowed} waits, {wal_writes} log writes in all");
 }

@@ -1,14 +1,16 @@
 //! Bulk loads of sorted entries.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, StdFs, Step};
 use mini_engine::{Compaction, Compression, Db, Durability, Error, MAX_KEY_LEN, WriteBatch};
 use tempfile::TempDir;
 
-use crate::hook::{HookFs, Op, count, files};
+use crate::hook::{Answer, HookFs, Op, count, files};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -222,4 +224,53 @@ fn loads_and_writers_beside_each_other_lose_nothing() {
     let db = builder(dir.path()).open().unwrap();
     assert_eq!(entries(&db).len(), 3 * 400 + 2 * 6 * 300);
     assert!(db.verify().unwrap().problems.is_empty());
+}
+
+#[test]
+fn rule_7_a_failed_sync_of_a_load_makes_the_engine_read_only() {
+    // Catches a load that is refused for a failed sync, after which the engine goes on as if the disk could be trusted.
+    for (op, part) in [(Op::SyncDir, ""), (Op::Sync, ".sst")] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+        fs.set(move |event| if event.is(op, part) { Answer::Fail(ErrorKind::Other) } else { Answer::Go });
+        let error = db.ingest([("a", "b")]).unwrap_err();
+        assert!(matches!(error, Error::Io { op: "sync", .. }), "{error}");
+        fs.clear();
+        let refused = db.insert("later", "");
+        assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{op:?}: {refused:?}");
+    }
+}
+
+#[test]
+fn rule_16_a_key_is_there_while_it_is_loaded_anew() {
+    // Catches numbers of a load that are published after a merge may have used them.
+    let builder = Db::builder("/db").file_system(Arc::new(MemFs::default())).l0_trigger(1);
+    let db = builder.l0_slowdown(900).l0_stop(1000).open().unwrap();
+    db.insert("k", "0").unwrap();
+    let done = AtomicBool::new(false);
+    let missed = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for w in 0..8 {
+            let (db, done) = (&db, &done);
+            scope.spawn(move || {
+                while !done.load(Ordering::SeqCst) {
+                    db.insert(format!("w{w}"), "x").unwrap();
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    if db.get("k").unwrap().is_none() {
+                        missed.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+        for n in 0..200 {
+            db.ingest([("k", n.to_string())]).unwrap();
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(missed.load(Ordering::SeqCst), 0);
 }

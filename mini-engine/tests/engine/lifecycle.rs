@@ -1,7 +1,7 @@
 //! Handles, snapshots, iterators and workers: who keeps what alive, and how a database ends.
 
 use std::io::ErrorKind;
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use mini_engine::{Db, Durability, Error, WriteBatch};
 use tempfile::TempDir;
@@ -228,5 +228,33 @@ fn debug_output_names_the_directory_and_not_the_data() {
         [format!("{db:?}"), format!("{:?}", db.snapshot()), format!("{:?}", db.iter()), format!("{:?}", db.cursor())]
     {
         assert!(text.contains(dir.path().to_str().unwrap()) && !text.contains("secret") && text.len() < 1000, "{text}");
+    }
+}
+
+#[test]
+fn the_last_handle_may_be_dropped_while_a_log_is_kept() {
+    // Catches a worker that waits for a lock of its own.
+    for op in [Op::Truncate, Op::Rename] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+        let mut batch = WriteBatch::new();
+        batch.insert("a", "1").unwrap();
+        db.write(batch, Durability::Synced).unwrap();
+        let (sender, dropped) = mpsc::channel();
+        let last = Arc::new(Mutex::new(None::<Db>));
+        let (held, armed) = (last.clone(), mpsc::channel::<()>());
+        let wait = Mutex::new(armed.1);
+        fs.set(move |event| {
+            if event.is(op, ".log") {
+                wait.lock().unwrap().recv().unwrap();
+                drop(held.lock().unwrap().take());
+                sender.send(()).unwrap();
+            }
+            Answer::Go
+        });
+        db.flush().unwrap();
+        *last.lock().unwrap() = Some(db);
+        armed.0.send(()).unwrap();
+        assert!(dropped.recv().is_ok(), "{op:?}");
     }
 }

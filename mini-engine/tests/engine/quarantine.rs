@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, RecoveryMode, WriteBatch};
 use tempfile::TempDir;
 
-use crate::hook::files;
+use crate::hook::{Answer, HookFs, Op, files};
 use crate::recovery::copy;
 
 fn open_in(dir: &Path, mode: RecoveryMode) -> Result<Db, Error> {
@@ -252,4 +252,37 @@ fn a_checkpoint_of_a_database_with_a_quarantined_table_refuses_what_that_refuses
     let copied = open_in(&dir.path().join("copy"), RecoveryMode::Strict).unwrap();
     assert!(matches!(copied.get("m1"), Err(Error::Corruption { .. })));
     assert_eq!(copied.get("a").unwrap().as_deref(), Some(&b"old"[..]));
+}
+
+#[test]
+fn two_callers_that_drop_one_quarantined_table_do_not_end_the_engine() {
+    // Catches a check that another caller's edit can overtake.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = Db::open(dir.path()).unwrap();
+    db.insert("a", "b").unwrap();
+    db.close().unwrap();
+    std::fs::remove_file(dir.path().join(&files(dir.path(), ".sst")[0])).unwrap();
+    let builder = Db::builder(dir.path()).file_system(fs.arc());
+    let db = builder.recovery_mode(RecoveryMode::Quarantine).open().unwrap();
+    let number = db.quarantined()[0].number;
+    let (arrived, arrivals) = mpsc::channel();
+    let (go, goes) = mpsc::channel::<()>();
+    let goes = Mutex::new(goes);
+    fs.set(move |event| {
+        if event.is(Op::Sync, "MANIFEST") {
+            arrived.send(()).unwrap();
+            let _ = goes.lock().unwrap().recv();
+        }
+        Answer::Go
+    });
+    let (first, second) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| db.drop_quarantined(number));
+        arrivals.recv().unwrap();
+        let second = scope.spawn(|| db.drop_quarantined(number));
+        drop(go);
+        (first.join().unwrap(), second.join().unwrap())
+    });
+    first.unwrap();
+    assert!(matches!(second, Err(Error::InvalidArgument(_))), "{second:?}");
+    db.insert("later", "").unwrap();
 }

@@ -73,6 +73,7 @@ impl Database {
     fn replay(&mut self, files: &Files) -> Read {
         let logs = logs(files, self.manifest.log);
         for (at, &(number, bytes)) in logs.iter().enumerate() {
+            need(number != self.manifest.log || !log::was_never_begun(bytes), "the manifest's log has no header")?;
             let log = log::read(number, bytes)?;
             let follows = |(first, _): &(u64, _)| *first <= self.last_seqno + 1;
             if !log.batches.first().is_none_or(follows) {

@@ -95,7 +95,7 @@ fn newest_sync(log: Identity, file: &[u8], from: usize) -> Option<Synced> {
 }
 
 /// Whether its creation was cut short.
-fn was_never_begun(file: &[u8]) -> bool {
+pub(crate) fn was_never_begun(file: &[u8]) -> bool {
     file.len() < HEADER_LEN || file.iter().all(|&byte| byte == 0)
 }
 
