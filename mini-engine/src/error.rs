@@ -98,6 +98,11 @@ impl Error {
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
+    /// Whether what was tried may succeed later: it wanted space or a file handle, which others use up and may give back.
+    pub(crate) fn is_transient(&self) -> bool {
+        self.is_want_of_space() || self.is_want_of_handles()
+    }
+
     /// Whether there were no file handles left, in this process or in the system. What asked for one did nothing.
     pub(crate) fn is_want_of_handles(&self) -> bool {
         // ENFILE and EMFILE, which have no kind of their own.

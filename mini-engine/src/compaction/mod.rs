@@ -20,12 +20,9 @@ pub(crate) use ingest::place;
 pub(crate) use job::run;
 pub(crate) use monkey::{filter_bits_of_flush, filter_bits_of_merge};
 pub(crate) use plan::Plan;
-pub(crate) use policy::{Context, pick};
+pub(crate) use policy::{BOTTOM, Context, pick};
 pub(crate) use range::{Range, pick_within};
-pub(crate) use ranges::Span;
+pub(crate) use ranges::{Bounds, Span, overlaps_bounds};
 pub(crate) use retention::{Retention, Tombstones};
 pub(crate) use running::Running;
 pub(crate) use store::{OpenTable, TableStore, Target, Written};
-
-/// The number of the lowest level.
-pub(crate) const DEEPEST: usize = crate::manifest::MAX_LEVELS - 1;

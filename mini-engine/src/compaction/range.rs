@@ -26,7 +26,9 @@ pub(crate) struct Range {
 /// The next step; `None` if there is no more to do. It may get into the way of a merge under way.
 pub(crate) fn pick_within(context: &Context<'_>, range: &Range) -> Option<Plan> {
     let version = context.version;
-    let concerns = |table: &TableMeta| table.min_seqno <= range.upto && overlaps_bounds(table, &range.bounds);
+    let (lower, upper) = &range.bounds;
+    let bounds = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+    let concerns = |table: &TableMeta| table.min_seqno <= range.upto && overlaps_bounds(table, bounds);
     let mut holding = (0..MAX_LEVELS).filter(|&level| version.level(level).any(concerns));
     let top = holding.next()?;
     let below = holding.next();

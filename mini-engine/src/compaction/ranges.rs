@@ -42,17 +42,20 @@ impl Span {
     }
 }
 
+/// From a lower to an upper bound.
+pub(crate) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
 /// Whether a table may hold a key within the bounds.
-pub(crate) fn overlaps_bounds(table: &TableMeta, (lower, upper): &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> bool {
+pub(crate) fn overlaps_bounds(table: &TableMeta, (lower, upper): Bounds<'_>) -> bool {
     let reaches = match lower {
         Bound::Unbounded => true,
-        Bound::Included(lower) => *table.largest >= **lower,
-        Bound::Excluded(lower) => *table.largest > **lower,
+        Bound::Included(lower) => *table.largest >= *lower,
+        Bound::Excluded(lower) => *table.largest > *lower,
     };
     let begins = match upper {
         Bound::Unbounded => true,
-        Bound::Included(upper) => *table.smallest <= **upper,
-        Bound::Excluded(upper) => *table.smallest < **upper,
+        Bound::Included(upper) => *table.smallest <= *upper,
+        Bound::Excluded(upper) => *table.smallest < *upper,
     };
     reaches && begins
 }
@@ -125,15 +128,13 @@ mod tests {
     fn bounds_meet_a_table_at_its_ends() {
         // Catches an exclusive bound that takes a table along which holds nothing within it, and the other way round.
         let table = table_of_keys(1, "c", "f");
-        let bounds = |lower, upper| (lower, upper);
-        let key = |key: &str| key.as_bytes().to_vec();
         use Bound::{Excluded, Included, Unbounded};
-        assert!(overlaps_bounds(&table, &bounds(Unbounded, Included(key("c")))));
-        assert!(!overlaps_bounds(&table, &bounds(Unbounded, Excluded(key("c")))));
-        assert!(overlaps_bounds(&table, &bounds(Included(key("f")), Unbounded)));
-        assert!(!overlaps_bounds(&table, &bounds(Excluded(key("f")), Unbounded)));
-        assert!(overlaps_bounds(&table, &bounds(Included(key("d")), Excluded(key("e")))));
-        assert!(overlaps_bounds(&table, &bounds(Unbounded, Unbounded)));
+        assert!(overlaps_bounds(&table, (Unbounded, Included(b"c"))));
+        assert!(!overlaps_bounds(&table, (Unbounded, Excluded(b"c"))));
+        assert!(overlaps_bounds(&table, (Included(b"f"), Unbounded)));
+        assert!(!overlaps_bounds(&table, (Excluded(b"f"), Unbounded)));
+        assert!(overlaps_bounds(&table, (Included(b"d"), Excluded(b"e"))));
+        assert!(overlaps_bounds(&table, (Unbounded, Unbounded)));
     }
 
     #[test]

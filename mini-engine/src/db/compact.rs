@@ -82,8 +82,7 @@ pub(super) fn run_job(core: &Core, job: &Job) -> Result<()> {
 /// A sync that failed for good leaves it unknown what is on the device: the engine is read-only from then on. After any
 /// other failure of a merge all is as before.
 pub(super) fn fail_if_unsafe(core: &Core, state: &State, error: &Error) {
-    let may_pass = error.is_want_of_space() || error.is_want_of_handles();
-    if matches!(error, Error::Io { op: "sync", .. }) && !may_pass {
+    if matches!(error, Error::Io { op: "sync", .. }) && !error.is_transient() {
         core.fail_locked(state, error);
     }
 }

@@ -10,6 +10,7 @@
 //!
 //! A crash before the edit is durable leaves orphans, after it the whole load.
 
+use super::compact::fail_if_unsafe;
 use super::state::{Core, State, fail_on_unwind};
 use super::{flush, write};
 use crate::compaction::{self, Span, Target, Written};
@@ -29,9 +30,9 @@ pub(super) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     // At the lowest level, where most loads go. How many entries there will be nobody knows, so the filters are of the mean.
     let options = &core.store.options;
     let filter_bits = f64::from(options.filter_bits_per_key);
-    let target = Target { level: compaction::DEEPEST, table_bytes: options.table_file_bytes, filter_bits };
+    let target = Target { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };
     let written = core.store.write_new(entries, last_seqno + 1, target);
-    let written = written.inspect_err(|error| super::compact::fail_if_unsafe(core, &core.lock(), error))?;
+    let written = written.inspect_err(|error| fail_if_unsafe(core, &core.lock(), error))?;
     let Some(span) = Span::around(written.tables.iter().map(|table| &table.meta)) else { return Ok(last_seqno) };
     let last = last_seqno + written.tables.len() as u64;
     fail_on_unwind(core, || install(core, &written, span, last))?;

@@ -5,13 +5,12 @@
 //! the table is right whatever the table held, wherever it is by now. All other reads of keys in the table's range fail,
 //! and so do scans that pass over a part of it, until somebody drops the table and thereby says that its writes are gone.
 
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use super::report::RecoveryReport;
 use super::state::Core;
 use super::view::View;
-use crate::compaction::{OpenTable, TableStore};
+use crate::compaction::{Bounds, OpenTable, TableStore, overlaps_bounds};
 use crate::error::{Error, Result};
 use crate::manifest::{ASIDE, CURRENT, ManifestState, Version, VersionEdit};
 use crate::options::RecoveryMode;
@@ -140,28 +139,11 @@ pub(super) fn check_key(core: &Core, view: &View, key: &[u8], found: Option<SeqN
 }
 
 /// Fails if a quarantined table may hold a key in both ranges that `seqno` sees.
-pub(super) fn check_range(core: &Core, view: &View, ranges: [Range<'_>; 2], seqno: SeqNo) -> Result<()> {
-    let hides = |table: &&TableMeta| {
-        let meets = |(lower, upper): Range<'_>| {
-            let reaches = match lower {
-                Bound::Included(key) => *table.largest >= *key,
-                Bound::Excluded(key) => *table.largest > *key,
-                Bound::Unbounded => true,
-            };
-            let begins = match upper {
-                Bound::Included(key) => *table.smallest <= *key,
-                Bound::Excluded(key) => *table.smallest < *key,
-                Bound::Unbounded => true,
-            };
-            reaches && begins
-        };
-        table.min_seqno <= seqno && ranges.into_iter().all(meets)
-    };
+pub(super) fn check_range(core: &Core, view: &View, ranges: [Bounds<'_>; 2], seqno: SeqNo) -> Result<()> {
+    let hides =
+        |table: &&TableMeta| table.min_seqno <= seqno && ranges.into_iter().all(|range| overlaps_bounds(table, range));
     view.version.quarantined().iter().find(hides).map_or(Ok(()), |table| Err(refusal(core, table)))
 }
-
-/// From a lower to an upper bound.
-pub(super) type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// What reads of keys of a quarantined table get.
 pub(super) fn refusal(core: &Core, meta: &TableMeta) -> Error {

@@ -5,7 +5,8 @@
 //! begins without a spare, and only logs of its own get here: those before it may have second names
 //! (`RecoveryMode::Quarantine`), and are removed.
 //!
-//! The spare's lock is held while the file is renamed and while it is taken, so that it is never under way to both.
+//! The spare's lock is held while the file is taken, but not while one is renamed: only the thread that flushes puts one there,
+//! and only where there is none, so nobody else has a use for the name then.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 

@@ -69,7 +69,7 @@ fn flush_loop(core: &Core) {
     while wait_for_work(core, || !core.view.load().frozen.is_empty()) {
         match flush::flush_oldest(core) {
             Ok(()) => delay.reset(),
-            Err(error) if is_transient(&error) => {
+            Err(error) if error.is_transient() => {
                 tracing::warn!(%error, "no space or no file handle for a flush; writes wait");
                 let mut state = core.lock();
                 state.flush_failures += 1;
@@ -130,11 +130,6 @@ fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
         state = core.wait(&core.work, state);
     }
     false
-}
-
-/// What others use up and may give back.
-fn is_transient(error: &Error) -> bool {
-    error.is_want_of_space() || error.is_want_of_handles()
 }
 
 /// A delay between tries that doubles with each.

@@ -1,7 +1,6 @@
 //! `compact`: merges a range of keys into one run.
 
 use std::ffi::OsString;
-use std::ops::Bound;
 
 use clap::Args;
 use indicatif::BinaryBytes;
@@ -38,19 +37,12 @@ pub(crate) struct CompactArgs {
 }
 
 pub(crate) fn run(args: &CompactArgs) -> Result<Exit, Failure> {
-    let from = match &args.from {
-        Some(from) => Bound::Included(args.hex.parse("--from", from)?),
-        None => Bound::Unbounded,
-    };
-    let to = match &args.to {
-        Some(to) => Bound::Excluded(args.hex.parse("--to", to)?),
-        None => Bound::Unbounded,
-    };
+    let keys = args.hex.range(args.from.as_ref(), args.to.as_ref())?;
     let db = args.database.open(IfMissing::Refuse)?;
     let bytes = || BinaryBytes(db.metrics().levels.iter().map(|level| level.bytes).sum());
     db.flush()?;
     let before = bytes();
-    db.compact_range((from, to))?;
+    db.compact_range(keys)?;
     let after = bytes();
     db.close()?;
     let mut output = Output::new();

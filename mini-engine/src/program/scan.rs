@@ -1,13 +1,12 @@
 //! `scan`: prints the records of a range of keys in order.
 
 use std::ffi::OsString;
-use std::ops::Bound;
 
 use clap::Args;
 use mini_engine::{Db, Iter, Result as EngineResult, Slice};
 
 use super::Exit;
-use super::bytes::HexArgs;
+use super::bytes::{self, HexArgs};
 use super::database::{DatabaseArgs, IfMissing};
 use super::failure::Failure;
 use super::output::Output;
@@ -60,7 +59,7 @@ pub(crate) struct ScanArgs {
 /// Which keys are meant, as bytes.
 enum Keys {
     Prefix(Vec<u8>),
-    Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Range(bytes::Keys),
 }
 
 pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
@@ -78,22 +77,14 @@ impl ScanArgs {
         if let Some(prefix) = &self.prefix {
             return Ok(Keys::Prefix(self.hex.parse("--prefix", prefix)?));
         }
-        let from = match &self.from {
-            Some(from) => Bound::Included(self.hex.parse("--from", from)?),
-            None => Bound::Unbounded,
-        };
-        let to = match &self.to {
-            Some(to) => Bound::Excluded(self.hex.parse("--to", to)?),
-            None => Bound::Unbounded,
-        };
-        Ok(Keys::Range(from, to))
+        Ok(Keys::Range(self.hex.range(self.from.as_ref(), self.to.as_ref())?))
     }
 }
 
 fn records(db: &Db, keys: Keys) -> Iter {
     match keys {
         Keys::Prefix(prefix) => db.prefix(prefix),
-        Keys::Range(from, to) => db.range((from, to)),
+        Keys::Range(range) => db.range(range),
     }
 }
 

@@ -32,6 +32,15 @@ fn fill(db: &Db) {
     (0..400).step_by(2).for_each(|n| db.remove(key(n)).unwrap());
 }
 
+/// A filled database, in one run.
+fn compacted(dir: &TempDir, policy: Compaction) -> Db {
+    let db = small(dir).compaction(policy).open().unwrap();
+    fill(&db);
+    db.compact_range::<&str, _>(..).unwrap();
+    db.wait_for_compactions().unwrap();
+    db
+}
+
 fn sum(metrics: &Metrics, of: impl Fn(&mini_engine::LevelMetrics) -> u64) -> u64 {
     metrics.levels.iter().map(of).sum()
 }
@@ -41,10 +50,7 @@ fn compacting_everything_leaves_one_run_without_tombstones_and_old_values() {
     // Catches a range that is left on several levels, and tombstones or old values that stay on the lowest.
     for policy in POLICIES {
         let dir = TempDir::new().unwrap();
-        let db = small(&dir).compaction(policy).open().unwrap();
-        fill(&db);
-        db.compact_range::<&str, _>(..).unwrap();
-        db.wait_for_compactions().unwrap();
+        let db = compacted(&dir, policy);
         assert_eq!(sum(&db.metrics(), |level| level.runs), 1, "{policy:?}: {:?}", db.metrics().levels);
         assert_eq!(db.verify().unwrap().entries, 200, "{policy:?}");
         assert_eq!(db.metrics().space_amplification(), Some(1.0));
@@ -66,10 +72,7 @@ fn compacting_a_range_touches_what_lies_in_it() {
     // Catches bounds that are ignored or off by one, and keys beside them that are lost.
     for policy in POLICIES {
         let dir = TempDir::new().unwrap();
-        let db = small(&dir).compaction(policy).open().unwrap();
-        fill(&db);
-        db.compact_range::<&str, _>(..).unwrap();
-        db.wait_for_compactions().unwrap();
+        let db = compacted(&dir, policy);
         let before = files(dir.path(), ".sst");
         assert!(before.len() > 8, "{policy:?}: {before:?}");
         db.remove(key(101)).unwrap();
@@ -137,8 +140,9 @@ fn as_many_merges_run_at_once_as_there_are_threads() {
         for _ in 0..6 {
             db.insert(key(1), "1").unwrap();
             db.flush().unwrap();
+            // Each into a tier of its own.
+            db.wait_for_compactions().unwrap();
         }
-        db.wait_for_compactions().unwrap();
         assert!(db.metrics().levels[1].runs >= 2, "{:?}", db.metrics().levels);
         db.close().unwrap();
         let db = tiers(32, 100).open().unwrap();

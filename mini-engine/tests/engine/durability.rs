@@ -247,18 +247,7 @@ fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = open(&dir, &fs);
     let old = files(dir.path(), ".log").pop().unwrap();
-    let (arrived, arrivals) = mpsc::channel();
-    let (go, goes) = mpsc::channel::<()>();
-    let goes = Mutex::new(goes);
-    let name = old.clone();
-    fs.set(move |event| {
-        if event.is(Op::Sync, &name) {
-            arrived.send(()).unwrap();
-            let _ = goes.lock().unwrap().recv();
-            return Answer::Fail(ErrorKind::Other);
-        }
-        Answer::Go
-    });
+    let (arrivals, go) = fs.hold_sync(&old, Answer::Fail(ErrorKind::Other));
     std::thread::scope(|scope| {
         let first = scope.spawn(|| put(&db, "a", Durability::Synced));
         arrivals.recv().unwrap();

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use mini_engine::fs::{File, FileSystem, StdFs};
 
@@ -97,6 +97,24 @@ impl HookFs {
     /// Lets everything happen again.
     pub(crate) fn clear(&self) {
         self.set(|_| Answer::Go);
+    }
+
+    /// Holds each sync of the file `name` until the sender is dropped, and says by the receiver that it is about to begin.
+    /// Then it is answered by `answer`.
+    pub(crate) fn hold_sync(&self, name: &str, answer: Answer) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
+        let (arrived, arrivals) = mpsc::channel();
+        let (go, goes) = mpsc::channel();
+        let (name, goes) = (name.to_owned(), Mutex::new(goes));
+        self.set(move |event| {
+            if !event.is(Op::Sync, &name) {
+                return Answer::Go;
+            }
+            arrived.send(()).unwrap();
+            // An error is the end of the channel, which lets it pass.
+            let _ = goes.lock().unwrap().recv();
+            answer
+        });
+        (arrivals, go)
     }
 
     /// The operations that succeeded since the last call.

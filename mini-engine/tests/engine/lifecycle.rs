@@ -237,9 +237,8 @@ fn the_last_handle_may_be_dropped_while_a_log_is_kept() {
     for op in [Op::Truncate, Op::Rename] {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
-        let mut batch = WriteBatch::new();
-        batch.insert("a", "1").unwrap();
-        db.write(batch, Durability::Synced).unwrap();
+        db.insert("a", "1").unwrap();
+        db.persist(Durability::Synced).unwrap();
         let (sender, dropped) = mpsc::channel();
         let last = Arc::new(Mutex::new(None::<Db>));
         let (held, armed) = (last.clone(), mpsc::channel::<()>());

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::{Mutex, mpsc};
 
 use mini_engine::{Db, Durability, Error, MemtableKind, WriteBatch};
 use tempfile::TempDir;
@@ -188,18 +187,7 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
     db.insert("before", "").unwrap();
     db.persist(Durability::Synced).unwrap();
     let old = files(dir.path(), ".log").remove(0);
-    let (arrived, arrivals) = mpsc::channel();
-    let (go, goes) = mpsc::channel::<()>();
-    let goes = Mutex::new(goes);
-    let name = old.clone();
-    fs.set(move |event| {
-        if event.is(Op::Sync, &name) {
-            arrived.send(()).unwrap();
-            // The end of the channel lets it pass.
-            let _ = goes.lock().unwrap().recv();
-        }
-        Answer::Go
-    });
+    let (arrivals, go) = fs.hold_sync(&old, Answer::Go);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| put(&db, &mut Map::new(), 1, 100, Durability::Synced));
         arrivals.recv().unwrap();
