@@ -128,11 +128,13 @@ fn inputs(chosen: &[Chosen<'_>]) -> Vec<Input> {
     chosen.iter().map(|chosen| Input { level: chosen.level, tables: numbers(&chosen.tables) }).collect()
 }
 
-/// What tables that are older than the output hold within its span. Tables of its own run are disjoint with it.
+/// What tables that are older than the output hold within its span. Tables of its own run are disjoint with it. Those that
+/// are quarantined count, whatever their age: a key that was removed since shall go on to read as removed.
 fn below(version: &Version, chosen: &[Chosen<'_>], output: Place, span: &Span) -> KeySet {
     let taken: std::collections::HashSet<u64> = all_tables(chosen).map(|table| table.number).collect();
     let is_older = |level: usize, run: &Run| level > output.level || level == output.level && run.id() < output.run;
     let older = version.all_runs().filter(|(level, run)| is_older(*level, run)).flat_map(|(_, run)| run.tables());
+    let older = older.chain(version.quarantined());
     KeySet::covering(older.filter(|table| span.overlaps_table(table) && !taken.contains(&table.number)))
 }
 

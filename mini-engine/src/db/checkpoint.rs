@@ -80,12 +80,13 @@ fn fill(core: &Core, dir: &Path, state: ManifestState, tables: &[Arc<Table>]) ->
     Ok(())
 }
 
-/// Removes what was made, the pointer first: from then on nothing there opens as a database.
+/// Removes what was made, the pointer first, and durably: from then on nothing there opens as a database.
 fn remove_all(fs: &dyn FileSystem, dir: &Path) {
     let mut names: Vec<OsString> = fs.read_dir(dir).unwrap_or_default();
     names.sort_by_key(|name| name != CURRENT);
-    for path in names.iter().map(|name| dir.join(name)) {
-        if let Err(error) = fs.remove(&path) {
+    for (name, path) in names.iter().map(|name| (name, dir.join(name))) {
+        let removed = fs.remove(&path).and_then(|()| if name == CURRENT { fs.sync_dir(dir) } else { Ok(()) });
+        if let Err(error) = removed {
             tracing::warn!(file = %path.display(), %error, "could not remove a file of a checkpoint that failed");
         }
     }

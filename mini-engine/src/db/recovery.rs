@@ -32,7 +32,7 @@ use crate::compaction::{OpenTable, TableStore};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{
-    self, ASIDE, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, Place, VersionEdit, manifest_name,
+    self, ASIDE, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, Place, Version, VersionEdit, manifest_name,
 };
 use crate::memtables::LoggedMemtable;
 use crate::metrics::Counters;
@@ -173,7 +173,8 @@ fn logs_to_replay(
         let missing = Error::corruption(&path, 0, "expected the log that the manifest names, found no such file");
         // Where the manifest may have lost its end, that is what the log is missing for: it was replaced by a table that
         // the manifest does not know any more. Nothing could be said of the keys in such a table.
-        let manifest_is_whole = !report.manifest_tail_dropped && !names.iter().any(|kind| is_unnamed(state, *kind));
+        let manifest_is_whole =
+            !report.manifest_tail_dropped && !names.iter().any(|kind| is_unnamed(&state.version, *kind));
         if store.options.recovery_mode != RecoveryMode::Quarantine || !manifest_is_whole {
             return Err(missing);
         }
@@ -183,11 +184,11 @@ fn logs_to_replay(
     Ok(logs)
 }
 
-/// Whether this is a table that the manifest does not know.
-fn is_unnamed(state: &ManifestState, kind: FileKind) -> bool {
+/// Whether this is a table that `version` does not know, not even as one that is quarantined.
+fn is_unnamed(version: &Version, kind: FileKind) -> bool {
     let FileKind::Table(number) = kind else { return false };
-    let is_quarantined = state.version.quarantined().iter().any(|table| table.number == number);
-    !state.version.contains(number) && !is_quarantined
+    let is_quarantined = version.quarantined().iter().any(|table| table.number == number);
+    !version.contains(number) && !is_quarantined
 }
 
 /// The tables that a torn manifest does not name could be what its lost record named, so they are suspects: renamed, not
@@ -204,7 +205,7 @@ fn set_unnamed_aside(
     let before = report.set_aside.len();
     for kind in names {
         let FileKind::Table(number) = *kind else { continue };
-        if !is_unnamed(state, *kind) {
+        if !is_unnamed(&state.version, *kind) {
             continue;
         }
         let name = crate::table::file_name(number);
@@ -277,7 +278,7 @@ fn remove_orphans(opened: &state::Opened, report: &mut RecoveryReport) -> Result
     let store = &opened.store;
     for kind in list(&*store.fs, &store.dir)? {
         let name = match kind {
-            FileKind::Table(number) if !opened.view.version.contains(number) => crate::table::file_name(number),
+            FileKind::Table(number) if is_unnamed(&opened.view.version, kind) => crate::table::file_name(number),
             FileKind::Log(number) if number < opened.view.active.log => wal::file_name(number),
             FileKind::Manifest(number) if number != opened.manifest.number() => manifest_name(number),
             FileKind::CurrentTmp => manifest::CURRENT_TMP.to_owned(),

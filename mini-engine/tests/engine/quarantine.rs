@@ -121,11 +121,13 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         check_reads(&db, &aside);
         assert_eq!(db.verify().unwrap().problems.len(), 1);
         drop(db);
-        // It is remembered, whatever the mode, and not found again.
+        // It is remembered, whatever the mode, and not found again; a file that somebody brought back is left alone.
+        fs::write(&tables[1], "from a copy").unwrap();
         for mode in [RecoveryMode::Strict, RecoveryMode::Quarantine] {
             let db = open_in(dir.path(), mode).unwrap();
             assert_eq!((db.recovery().damage.len(), db.recovery().quarantined.len()), (0, 1));
             check_reads(&db, &aside);
+            assert!(tables[1].exists());
         }
         let db = open_in(dir.path(), RecoveryMode::Strict).unwrap();
         // A value written now is newer than what the table held.
@@ -252,6 +254,24 @@ fn a_checkpoint_of_a_database_with_a_quarantined_table_refuses_what_that_refuses
     let copied = open_in(&dir.path().join("copy"), RecoveryMode::Strict).unwrap();
     assert!(matches!(copied.get("m1"), Err(Error::Corruption { .. })));
     assert_eq!(copied.get("a").unwrap().as_deref(), Some(&b"old"[..]));
+}
+
+#[test]
+fn a_key_removed_since_a_table_was_quarantined_reads_as_removed_after_a_merge_to_the_bottom() {
+    // Catches a tombstone that is dropped because no other table has its key.
+    let dir = TempDir::new().unwrap();
+    let tables = three_tables(dir.path());
+    flip(&tables[1], 3);
+    let db = quarantining(dir.path());
+    db.remove("m1").unwrap();
+    db.compact_range::<&str, _>(..).unwrap();
+    assert_eq!(db.get("m1").unwrap(), None);
+    db.get("m2").unwrap_err();
+    db.drop_quarantined(db.quarantined()[0].number).unwrap();
+    db.compact_range::<&str, _>(..).unwrap();
+    // Now it is obsolete, and the other removed key, of which only the dropped table knew, is back.
+    assert_eq!(db.verify().unwrap().entries, 5);
+    assert_eq!(db.get("m2").unwrap().as_deref(), Some(&b"old"[..]));
 }
 
 #[test]
