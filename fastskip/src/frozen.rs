@@ -80,3 +80,20 @@ impl fmt::Debug for SealError {
         f.debug_struct("SealError").field("source", &self.source).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches an error that hides its cause, or loses or closes the list that it brings back.
+    #[test]
+    fn a_seal_that_failed_says_why_and_gives_the_list_back() {
+        let list = ConcurrentSkipList::with_shards(1);
+        assert!(list.insert(b"a", b"1"));
+        let error = SealError { list: list.into(), source: io::ErrorKind::OutOfMemory.into() };
+        assert_eq!(format!("{error:?}"), "SealError { source: Kind(OutOfMemory), .. }");
+        let list = error.into_list();
+        assert!(!list.is_sealed() && list.insert(b"b", b"2"));
+        assert_eq!(list.len(), 2);
+    }
+}

@@ -53,7 +53,24 @@ pub(crate) const fn mix(x: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+
+    /// Catches a finaliser that is not the published one: outputs of splitmix64 for the seeds 0 and 1234567.
+    #[test]
+    fn mixing_is_that_of_splitmix64() {
+        assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(mix(1_234_567), 6_457_827_717_110_365_317);
+    }
+
+    /// Catches tickets that lead to the same coins, as they would if the seed hid some of their bits.
+    #[test]
+    fn every_ticket_has_coins_of_its_own() {
+        for seed in [0, u64::MAX, 0x5555_5555_5555_5555] {
+            assert_eq!((0..1000).map(|ticket| coins(seed, ticket)).collect::<HashSet<_>>().len(), 1000);
+        }
+    }
 
     /// Catches a coin that is biased, or one that follows another.
     #[test]

@@ -76,6 +76,20 @@ fn could_hold_is_what_an_empty_table_holds() {
     }
 }
 
+/// Catches a range that ends before the limit, or behind what offsets can name.
+#[test]
+fn the_range_holds_what_the_limit_allows() {
+    let range = |max_memory_bytes, chunk_bytes| {
+        let layout = Layout { shards: 1, chunk_bytes, max_memory_bytes, huge_pages: false, head_words: 1 };
+        Arena::range_bytes(&layout)
+    };
+    let most = MAX_WORDS as usize * WORD;
+    assert_eq!((range(0, 0), range(0, UNLIMITED_BYTES + 8)), (UNLIMITED_BYTES, UNLIMITED_BYTES + 8));
+    assert_eq!((range(usize::MAX, 0), range(0, usize::MAX), range(most, 0)), (most, most, most));
+    let more = if cfg!(windows) { 0 } else { (1 << 28) + (1 << 20) };
+    assert_eq!(range(1 << 30, 0), (1 << 30) + more);
+}
+
 /// Catches words that are given back and lost, or given back from the middle.
 #[test]
 fn the_last_piece_can_be_given_back() {
@@ -99,4 +113,7 @@ fn shares_grow_with_the_table_up_to_a_bound() {
     assert_eq!(arena.chunk_words(), MAX_CHUNK);
     let limited = Layout { shards: 1, chunk_bytes: 800, max_memory_bytes: 0, huge_pages: false, head_words: 1 };
     assert_eq!(Arena::new(limited).unwrap().chunk_words(), 100);
+    // What the caller laid out in front is no share of the table.
+    let behind = Layout { chunk_bytes: 0, head_words: 100_000, ..limited };
+    assert_eq!(Arena::new(behind).unwrap().chunk_words(), MIN_CHUNK);
 }

@@ -23,6 +23,8 @@ mod place;
 mod search;
 mod splice;
 mod stretch;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::marker::PhantomData;

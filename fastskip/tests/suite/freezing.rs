@@ -46,6 +46,7 @@ fn frozen_table_holds_exactly_what_was_acknowledged() {
             all
         });
         let (frozen, fresh) = list.seal().unwrap();
+        assert!(frozen.is_sealed() && !fresh.is_sealed());
         assert!(frozen.iter().map(|entry| number(entry.key)).eq(acknowledged));
         assert!(fresh.is_empty() && fresh.insert(b"open", b""));
         frozen.validate();
