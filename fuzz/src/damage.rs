@@ -2,11 +2,12 @@
 //! panics, and what fails is a typed error; without right checksums nothing wrong is read.
 
 use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use mini_engine::fs::{Disk, FileSystem, MemFs};
-use mini_engine::{Compression, Db, Durability, Error, WriteBatch};
+use mini_engine::{Compression, Db, Durability, Error, WriteBatch, dump};
 
 use crate::Met;
 use crate::input::Input;
@@ -19,8 +20,32 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A sound database and every state that it went through.
 struct Base {
+    compression: Compression,
     disk: Disk,
     states: Vec<Map>,
+    /// One for each of [`Part::ALL`].
+    targets: Vec<Target>,
+}
+
+/// A sound file, of which a part is to be damaged.
+struct Target {
+    path: PathBuf,
+    number: u64,
+    bytes: Vec<u8>,
+    places: Vec<Range<usize>>,
+    /// What a dump tells of it.
+    lines: Vec<String>,
+}
+
+/// A database with a damaged file.
+struct Damage {
+    base: &'static Base,
+    target: &'static Target,
+    mem: MemFs,
+    /// Whether checksums are right nevertheless.
+    sealed: bool,
+    is_changed: bool,
+    met: Met,
 }
 
 /// Replay of a damaged log.
@@ -90,22 +115,17 @@ fn base(compression: Compression) -> Base {
         }
     }
     drop(db);
-    let disk = mem.disk();
-    let log = disk.read(&file_of(Part::Log, &mem).0).expect("there");
-    assert_eq!(log[8], 3, "the log has a file of its own");
-    Base { disk, states }
+    let targets: Vec<Target> = Part::ALL.map(|part| target(part, &mem)).into();
+    assert_eq!(targets[Part::Log as usize].bytes[8], 3, "the log has a file of its own");
+    Base { compression, disk: mem.disk(), states, targets }
 }
 
-fn bases() -> &'static [(Compression, Base)] {
-    static BASES: OnceLock<Vec<(Compression, Base)>> = OnceLock::new();
-    BASES.get_or_init(|| {
-        let kinds = [Compression::None, Compression::Lz4, Compression::Zstd { level: 3 }];
-        kinds.map(|compression| (compression, base(compression))).into()
-    })
+fn bases() -> &'static [Base] {
+    static BASES: OnceLock<Vec<Base>> = OnceLock::new();
+    BASES.get_or_init(|| [Compression::None, Compression::Lz4, Compression::Zstd { level: 3 }].map(base).into())
 }
 
-/// The file of `part`, and its number.
-fn file_of(part: Part, mem: &MemFs) -> (PathBuf, u64) {
+fn target(part: Part, mem: &MemFs) -> Target {
     let names = mem.read_dir(Path::new(DIR)).expect("a directory");
     let wanted = |name: &&std::ffi::OsString| {
         let name = name.to_string_lossy();
@@ -117,32 +137,85 @@ fn file_of(part: Part, mem: &MemFs) -> (PathBuf, u64) {
     };
     let name = names.iter().rfind(wanted).expect("each kind is there").to_string_lossy().into_owned();
     let digits: String = name.chars().filter(char::is_ascii_digit).collect();
-    (PathBuf::from(DIR).join(name), digits.parse().expect("a number"))
+    let path = PathBuf::from(DIR).join(name);
+    let bytes = mem.disk().read(&path).expect("there").to_vec();
+    let mut lines = Vec::new();
+    dump_file(part, mem, &path, |line| lines.push(line.to_string())).expect("a sound file");
+    Target { number: digits.parse().expect("a number"), places: places(part, &bytes), path, bytes, lines }
 }
 
-/// Damages `part` of a database as `input` says, and reads all of it.
-fn damaged(part: Part, input: &[u8]) -> Met {
+fn dump_file(part: Part, mem: &MemFs, path: &Path, mut line: impl FnMut(std::fmt::Arguments<'_>)) -> Result<(), Error> {
+    let lines = &mut |told: std::fmt::Arguments<'_>| {
+        line(told);
+        ControlFlow::Continue(())
+    };
+    match part {
+        Part::Log => dump::log(mem, path, lines),
+        Part::Manifest => dump::manifest(mem, path, lines),
+        Part::Block | Part::Filter | Part::Index | Part::Properties | Part::Footer => dump::table(mem, path, lines),
+    }
+}
+
+/// Damages `part` of a database as `input` says.
+fn damage(part: Part, input: &[u8]) -> Damage {
     let mut input = Input::new(input);
     let sealed = !input.byte().is_multiple_of(4);
-    let (compression, base) = &bases()[usize::from(input.byte()) % bases().len()];
-    let mem = MemFs::on(base.disk.clone());
-    let (path, number) = file_of(part, &mem);
-    let mut bytes = base.disk.read(&path).expect("there").to_vec();
-    let places = places(part, &bytes);
-    let place = places[usize::from(input.byte()) % places.len()].clone();
+    let base = &bases()[usize::from(input.byte()) % bases().len()];
+    let target = &base.targets[part as usize];
+    let mut bytes = target.bytes.clone();
+    let place = target.places[usize::from(input.byte()) % target.places.len()].clone();
     let mut met = Met::new();
     while !input.is_empty() && met.len() < 40 {
         let at = place.start + (usize::from(input.byte()) << 8 | usize::from(input.byte())) % place.len();
         met.insert(change(&mut bytes[..place.end], at, &mut input).to_owned());
     }
+    let is_changed = bytes != target.bytes;
     if sealed {
-        seal(part, &mut bytes, place, number);
+        seal(part, &mut bytes, place, target.number);
     }
-    let file = mem.open_write(&path).expect("there");
+    let mem = MemFs::on(base.disk.clone());
+    let file = mem.open_write(&target.path).expect("there");
     file.write_all_at(&bytes, 0).expect("room");
-    let outcome = read_all(&mem, *compression, base, (!sealed).then_some(part));
+    Damage { base, target, mem, sealed, is_changed, met }
+}
+
+/// Damages `part` of a database as `input` says, and reads all of it.
+fn damaged(part: Part, input: &[u8]) -> Met {
+    let Damage { base, mem, sealed, mut met, .. } = damage(part, input);
+    let outcome = read_all(&mem, base, (!sealed).then_some(part));
     met.insert(format!("{}: {outcome}", if sealed { "sealed" } else { "not sealed" }));
     met
+}
+
+/// A damaged file of any kind, decoded by itself. There is no database around it, so that many more can be tried.
+pub fn file_dump(input: &[u8]) -> Met {
+    let (part, rest) = input.split_first().unwrap_or((&0, &[]));
+    let part = Part::ALL[usize::from(*part) % Part::ALL.len()];
+    let Damage { target, mem, sealed, is_changed, mut met, .. } = damage(part, rest);
+    let (mut count, mut lines) = (0, Vec::new());
+    let told = dump_file(part, &mem, &target.path, |line| {
+        count += 1;
+        if !sealed {
+            lines.push(line.to_string());
+        }
+    });
+    assert!(count <= target.bytes.len(), "{count} lines of {} bytes", target.bytes.len());
+    if !sealed && is_changed {
+        assert!(is_found_out(part, &told, &lines, &target.lines), "{part:?} says after damage: {lines:#?}");
+    }
+    let outcome = told.as_ref().map_or_else(refusal, |()| "told");
+    met.insert(format!("{part:?}, {}: {outcome}", if sealed { "sealed" } else { "not sealed" }));
+    met
+}
+
+/// Whether a dump of a file with wrong checksums says so, and tells of a log's or manifest's frames only what was written.
+fn is_found_out(part: Part, told: &Result<(), Error>, lines: &[String], sound: &[String]) -> bool {
+    let is_end = |line: &String| ["torn", "end", "whole frame"].iter().any(|end| line.starts_with(end));
+    let frames = lines.iter().take_while(|line| !is_end(line)).count();
+    match part {
+        Part::Log | Part::Manifest => frames + 1 < sound.len() && sound.starts_with(&lines[..frames]),
+        Part::Block | Part::Filter | Part::Index | Part::Properties | Part::Footer => told.is_err(),
+    }
 }
 
 /// Makes one change at `at`.
@@ -175,8 +248,8 @@ fn change(bytes: &mut [u8], at: usize, input: &mut Input<'_>) -> &'static str {
 }
 
 /// How it ended. `unsealed` is the part that has wrong checksums.
-fn read_all(mem: &MemFs, compression: Compression, base: &Base, unsealed: Option<Part>) -> &'static str {
-    let db = match open(mem, compression) {
+fn read_all(mem: &MemFs, base: &Base, unsealed: Option<Part>) -> &'static str {
+    let db = match open(mem, base.compression) {
         Ok(db) => db,
         Err(error) => return refusal(&error),
     };

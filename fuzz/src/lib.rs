@@ -15,7 +15,7 @@ mod skiplist;
 
 use std::collections::BTreeSet;
 
-pub use damage::{log_replay, manifest, table_block, table_filter, table_footer, table_index};
+pub use damage::{file_dump, log_replay, manifest, table_block, table_filter, table_footer, table_index};
 pub use engine::{EngineOp, engine_ops};
 pub use memtable::{MemtableOp, memtable_ops};
 pub use skiplist::{SkipListOp, skiplist_ops};
@@ -27,7 +27,7 @@ pub type Met = BTreeSet<String>;
 pub type Body = fn(&[u8]) -> Met;
 
 /// Every target: its name and its body.
-pub const TARGETS: [(&str, Body); 9] = [
+pub const TARGETS: [(&str, Body); 10] = [
     ("skiplist_ops", skiplist_ops),
     ("memtable_ops", memtable_ops),
     ("engine_ops", engine_ops),
@@ -37,4 +37,5 @@ pub const TARGETS: [(&str, Body); 9] = [
     ("table_index", table_index),
     ("table_footer", table_footer),
     ("manifest", manifest),
+    ("file_dump", file_dump),
 ];

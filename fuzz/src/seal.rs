@@ -17,6 +17,12 @@ pub(crate) enum Part {
     Manifest,
 }
 
+impl Part {
+    /// In the order of their numbers.
+    pub(crate) const ALL: [Part; 7] =
+        [Part::Log, Part::Block, Part::Filter, Part::Index, Part::Properties, Part::Footer, Part::Manifest];
+}
+
 const FOOTER_LEN: usize = 80;
 const LOG_HEADER_LEN: usize = 40;
 /// From version 3 on, whose files were other logs before.

@@ -8,48 +8,48 @@ use std::sync::Arc;
 
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
-use crate::fs::StdFs;
+use crate::fs::FileSystem;
 use crate::manifest::{self, ASIDE, FileKind, TAIL_ASIDE};
 use crate::metrics::Counters;
 use crate::table::Table;
 use crate::types::Lines;
 use crate::wal;
 
-/// Says what the log at `path` holds: each frame with its offset, sequence numbers and operations, and how the log ends. A
+/// Says what the log at `path` in `fs` holds: each frame with its offset, sequence numbers and operations, and how the log ends. A
 /// torn end is told, with the whole frames behind it; it is no error, since a crash leaves one.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] if the name is not a log's; [`Error::Corruption`] with the offset of the damage, after the
 /// lines of what comes before it; [`Error::UnsupportedVersion`]; [`Error::Io`].
-pub fn log(path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
+pub fn log(fs: &dyn FileSystem, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     match kind(path) {
-        Some(FileKind::Log(number)) => wal::dump(&StdFs, path, number, lines),
+        Some(FileKind::Log(number)) => wal::dump(fs, path, number, lines),
         _ => Err(wrong_name(path, "000012.log")),
     }
 }
 
-/// Says what the table at `path` holds: its counts and bounds, each data block with its offset and fence, each entry.
+/// Says what the table at `path` in `fs` holds: its counts and bounds, each data block with its offset and fence, each entry.
 ///
 /// # Errors
 /// As of [`log`]; a damaged block is told in its place, and the first is the error that comes after all lines.
-pub fn table(path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
+pub fn table(fs: &dyn FileSystem, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     let Some(FileKind::Table(number)) = kind(path) else { return Err(wrong_name(path, "000012.sst")) };
     let counters = Arc::new(Counters::default());
     // Each block is read once.
     let cache = Arc::new(BlockCache::new(0, 1, counters.clone()));
-    Table::open_file(&StdFs, path, number, cache, counters)?.dump(lines)
+    Table::open_file(fs, path, number, cache, counters)?.dump(lines)
 }
 
-/// Says what the manifest at `path` holds: each edit with its offset and its fields.
+/// Says what the manifest at `path` in `fs` holds: each edit with its offset and its fields.
 ///
 /// # Errors
 /// As of [`log`].
-pub fn manifest(path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
+pub fn manifest(fs: &dyn FileSystem, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     match kind(path) {
-        Some(FileKind::Manifest(number)) => manifest::dump(&StdFs, path, number, lines),
+        Some(FileKind::Manifest(number)) => manifest::dump(fs, path, number, lines),
         _ => Err(wrong_name(path, "MANIFEST-000012")),
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use mini_engine::dump;
+use mini_engine::fs::StdFs;
 
 use super::Exit;
 use super::failure::Failure;
@@ -50,9 +51,9 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let dumped = match args.kind {
-        FileKind::Wal => dump::log(&args.file, &mut lines),
-        FileKind::Table => dump::table(&args.file, &mut lines),
-        FileKind::Manifest => dump::manifest(&args.file, &mut lines),
+        FileKind::Wal => dump::log(&StdFs, &args.file, &mut lines),
+        FileKind::Table => dump::table(&StdFs, &args.file, &mut lines),
+        FileKind::Manifest => dump::manifest(&StdFs, &args.file, &mut lines),
     };
     written?;
     // What was read comes first, whatever was wrong with the rest.
