@@ -52,11 +52,15 @@ fn open(path: &Path) -> Result<Db, Error> {
     builder.compression(Compression::None).open()
 }
 
+fn value(n: u64) -> Vec<u8> {
+    vec![(n % 251) as u8; 200]
+}
+
 /// Write `n`: three keys of its own and one that all share.
 fn batch(n: u64) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for part in 0..3 {
-        batch.insert(format!("{n:05}.{part}"), vec![(n % 251) as u8; 200]).unwrap();
+        batch.insert(format!("{n:05}.{part}"), value(n)).unwrap();
     }
     batch.insert("last", n.to_le_bytes()).unwrap();
     batch
@@ -79,9 +83,9 @@ fn check(path: &Path, acknowledged: u64, context: &str) {
     let last = db.get("last").unwrap().map(|value| u64::from_le_bytes(value[..].try_into().unwrap()));
     let found = last.map_or(0, |last| last + 1);
     assert!((acknowledged..=acknowledged + 1).contains(&found), "{context}: {found} of {acknowledged} are there");
-    let keys: Vec<Vec<u8>> = db.iter().map(|entry| entry.unwrap().0.to_vec()).filter(|key| key != b"last").collect();
-    let expected = (0..found).flat_map(|n| (0..3).map(move |part| format!("{n:05}.{part}").into_bytes()));
-    assert!(keys.into_iter().eq(expected), "{context}: a part of a batch");
+    let entries = db.iter().map(|entry| entry.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec()));
+    let expected = (0..found).flat_map(|n| (0..3).map(move |part| (format!("{n:05}.{part}").into_bytes(), value(n))));
+    assert!(entries.filter(|(key, _)| key != b"last").eq(expected), "{context}: a part of a batch");
     assert!(db.verify().unwrap().problems.is_empty(), "{context}");
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 }

@@ -70,5 +70,7 @@ fn every_level_may_be_in_use() {
     assert!(list.top() < MAX_HEIGHT);
     let (node, found) = list.lower_bound(target(b"b"));
     assert!(found && list.node(node).key() == b"b");
-    list.lower_bounds(&[target(b"c")], |_, (node, found)| assert!(found && list.node(node).key() == b"c"));
+    let mut places = Vec::new();
+    list.lower_bounds(&[target(b"c"), target(b"d")], |index, place| places.push((index, place)));
+    assert_eq!(places, [(0, list.lower_bound(target(b"c"))), (1, (NIL, false))]);
 }

@@ -216,7 +216,10 @@ fn stats_are_consistent_at_any_moment() {
                 writers.fetch_sub(1, Ordering::Relaxed);
             });
         }
-        while writers.load(Ordering::Relaxed) > 0 {
+        let mut is_done = false;
+        while !is_done {
+            // Looked at before the figures, so that they are at least once.
+            is_done = writers.load(Ordering::Relaxed) == 0;
             let stats = list.stats();
             assert_eq!(stats.memory_usage + stats.memory_idle, stats.memory_reserved);
             // Counted after they were stored and read before the memory is: 8 + 16 + 2 + 8 + 40 bytes each, or more.

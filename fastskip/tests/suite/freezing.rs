@@ -17,6 +17,7 @@ fn number(key: &[u8]) -> u64 {
 /// Catches a frozen table that lacks an acknowledged insert, or has one that was refused.
 #[test]
 fn frozen_table_holds_exactly_what_was_acknowledged() {
+    let mut seen = 0;
     for round in 0..60 {
         let (list, barrier) = (ConcurrentSkipList::with_shards(1 + round % 3), Barrier::new(4));
         let acknowledged: Vec<u64> = thread::scope(|scope| {
@@ -46,11 +47,13 @@ fn frozen_table_holds_exactly_what_was_acknowledged() {
             all
         });
         let (frozen, fresh) = list.seal().unwrap();
+        seen += acknowledged.len();
         assert!(frozen.is_sealed() && !fresh.is_sealed());
         assert!(frozen.iter().map(|entry| number(entry.key)).eq(acknowledged));
         assert!(fresh.is_empty() && fresh.insert(b"open", b""));
         frozen.validate();
     }
+    assert!(seen > 0, "each table was frozen before anything was stored");
 }
 
 /// Catches a batch that a freeze cuts in two, and a freeze that does not wait for a reservation, or waits for ever for one

@@ -74,7 +74,10 @@ fn long_walks_beside_writers_keep_order_and_miss_nothing() {
             }
             done.store(true, Ordering::Release);
         });
-        while !done.load(Ordering::Acquire) {
+        let mut is_done = false;
+        while !is_done {
+            // Looked at before the walks, so that there is one at least.
+            is_done = done.load(Ordering::Acquire);
             let all: Vec<_> = memtable.all_versions().map(|version| (version.key.to_vec(), version.seqno)).collect();
             assert!(all.is_sorted_by(|a, b| a.0 < b.0));
             assert!(memtable.iter(1).map(|version| version.key).eq(&old));

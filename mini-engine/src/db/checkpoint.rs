@@ -11,6 +11,7 @@
 //! After an error what was made is removed, `CURRENT` first. Hard links as in the checkpoints of RocksDB.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
@@ -80,16 +81,29 @@ fn fill(core: &Core, dir: &Path, state: ManifestState, tables: &[Arc<Table>]) ->
     Ok(())
 }
 
-/// Removes what was made, the pointer first, and durably: from then on nothing there opens as a database.
+/// Removes what was made, once nothing there opens as a database any more. Where that cannot be had all is left, so that what
+/// opens is whole.
 fn remove_all(fs: &dyn FileSystem, dir: &Path) {
-    let mut names: Vec<OsString> = fs.read_dir(dir).unwrap_or_default();
-    names.sort_by_key(|name| name != CURRENT);
-    for (name, path) in names.iter().map(|name| (name, dir.join(name))) {
-        let removed = fs.remove(&path).and_then(|()| if name == CURRENT { fs.sync_dir(dir) } else { Ok(()) });
-        if let Err(error) = removed {
+    if let Err(error) = remove_pointer(fs, dir) {
+        tracing::warn!(dir = %dir.display(), %error, "could not undo a checkpoint that failed");
+        return;
+    }
+    let names: Vec<OsString> = fs.read_dir(dir).unwrap_or_default();
+    for path in names.iter().map(|name| dir.join(name)) {
+        if let Err(error) = fs.remove(&path) {
             tracing::warn!(file = %path.display(), %error, "could not remove a file of a checkpoint that failed");
         }
     }
+}
+
+/// Removes the pointer of the database in `dir`, if there is one, durably.
+fn remove_pointer(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
+    let pointer = dir.join(CURRENT);
+    if fs.exists(&pointer)? {
+        fs.remove(&pointer)?;
+        fs.sync_dir(dir)?;
+    }
+    Ok(())
 }
 
 /// Removes the directory, if it is empty: one that holds anything is somebody else's, or cannot be emptied.

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::report::RecoveryReport;
-use super::state::Core;
+use super::state::{Core, fail_on_unwind};
 use super::view::View;
 use crate::compaction::{Bounds, OpenTable, TableStore, overlaps_bounds};
 use crate::error::{Error, Result};
@@ -70,7 +70,8 @@ pub(super) fn drop_table(core: &Core, number: u64) -> Result<()> {
         false => Err(Error::InvalidArgument(format!("table {number} is not quarantined"))),
     };
     // Asked where no other edit can come between: a second caller is refused, and not taken for a broken manifest.
-    core.install_if(is_quarantined, VersionEdit { dropped: vec![number], ..VersionEdit::default() }, &[], |_| {})
+    let edit = VersionEdit { dropped: vec![number], ..VersionEdit::default() };
+    fail_on_unwind(core, || core.install_if(is_quarantined, edit, &[], |_| {}))
 }
 
 /// What opening the tables of a version led to.

@@ -288,7 +288,13 @@ impl Core {
         // After a failed sync of any log nothing is acknowledged as synced, even where a sync would succeed: it would
         // tell of pages that the kernel has given up (rule 7).
         self.check_usable()?;
-        log.sync().inspect_err(|error| self.fail(error))
+        self.sync_whole(log)
+    }
+
+    /// Makes the log and all earlier ones durable. A failure ends writing, and so does a sync that unwinds: it is not known
+    /// what it has done, and the next one would not tell (rule 7).
+    pub(super) fn sync_whole(&self, log: &wal::Segment) -> Result<()> {
+        fail_on_unwind(self, || log.sync()).inspect_err(|error| self.fail(error))
     }
 
     /// Records an edit, publishes the view after it, and wakes whoever waits for it. `count` is called once readers can

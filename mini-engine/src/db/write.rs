@@ -66,7 +66,7 @@ pub(super) fn sync_logs(core: &Core) -> Result<()> {
 /// cut of [`Core::sync_log`], which asks for a frame's end.
 fn sync_whole(core: &Core, log: &wal::Segment) -> Result<()> {
     core.check_usable()?;
-    log.sync().inspect_err(|error| core.fail(error))
+    core.sync_whole(log)
 }
 
 /// Freezes the active memtable, unless it is empty, so that it gets flushed. The log before which everything then is in

@@ -15,6 +15,8 @@ pub(crate) enum Lie {
     AllFiles,
     Manifest,
     Directories,
+    /// Files of checkpoints.
+    Copies,
 }
 
 #[derive(Clone, Debug)]
@@ -36,7 +38,12 @@ impl Bent {
 
     fn wrap(&self, file: Arc<dyn File>, path: &Path) -> Arc<dyn File> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let deaf = self.lie == Lie::AllFiles || self.lie == Lie::Manifest && name.starts_with("MANIFEST");
+        let deaf = match self.lie {
+            Lie::None | Lie::Directories => false,
+            Lie::AllFiles => true,
+            Lie::Manifest => name.starts_with("MANIFEST"),
+            Lie::Copies => path.starts_with("/copies"),
+        };
         Arc::new(BentFile { file, deaf })
     }
 }

@@ -269,6 +269,32 @@ fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged
 }
 
 #[test]
+fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
+    // Catches writers that wait for ever for one that is gone, and a number that is acknowledged behind a gap.
+    for op in [Op::Write, Op::Sync] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let db = open(&dir, &fs);
+        put(&db, "before", Durability::Synced).unwrap();
+        fs.set(move |event| if event.is(op, ".log") { panic!("planted") } else { Answer::Go });
+        std::thread::scope(|scope| {
+            let writers = ["a", "b", "c"].map(|key| (key, db.clone()));
+            let writers = writers.map(|(key, db)| scope.spawn(move || put(&db, key, Durability::Synced)));
+            let ends = writers.map(|writer| writer.join());
+            assert!(ends.iter().any(Result::is_err), "{op:?}: nobody met the panic");
+            assert!(ends.iter().flatten().all(|end| matches!(end, Err(Error::ReadOnly { .. }))), "{op:?}: {ends:?}");
+        });
+        fs.clear();
+        assert!(matches!(put(&db, "after", Durability::Buffered), Err(Error::ReadOnly { .. })), "{op:?}");
+        assert!(db.contains_key("before").unwrap());
+        drop(db);
+        let db = open(&dir, &fs);
+        assert!(db.contains_key("before").unwrap() && !db.contains_key("after").unwrap(), "{op:?}");
+        put(&db, "after", Durability::Synced).unwrap();
+        assert!(db.verify().unwrap().problems.is_empty());
+    }
+}
+
+#[test]
 fn close_syncs_the_logs_when_its_flush_failed() {
     // Catches a close that leaves buffered writes to a power cut, though the logs could have kept them.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());

@@ -151,7 +151,7 @@ fn one_sync_serves_the_writers_that_wait_for_it() {
     let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(64 << 10).open().unwrap();
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
-    let held = AtomicUsize::new(0);
+    let (held, returned) = (AtomicUsize::new(0), AtomicUsize::new(0));
     fs.set(move |event| {
         // The first sync waits until all others have appended.
         if event.is(Op::Sync, ".log") && held.fetch_add(1, Ordering::SeqCst) == 0 {
@@ -163,12 +163,17 @@ fn one_sync_serves_the_writers_that_wait_for_it() {
     std::thread::scope(|scope| {
         for n in 0..WRITERS {
             let db = db.clone();
-            scope.spawn(move || db.write(batch(n), Durability::Synced).unwrap());
+            let returned = &returned;
+            scope.spawn(move || {
+                db.write(batch(n), Durability::Synced).unwrap();
+                returned.fetch_add(1, Ordering::SeqCst);
+            });
         }
         // Several of them may share one write to the log.
         while db.snapshot().seqno() < 2 * WRITERS as u64 {
             std::thread::yield_now();
         }
+        assert_eq!(returned.load(Ordering::SeqCst), 0, "acknowledged while the first sync is under way");
         release.send(()).unwrap();
     });
     // The first, and one more for all those who came during it.
