@@ -39,3 +39,14 @@ impl Config {
         RandomState::new().hash_one(0_u8)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches tables whose towers somebody could foresee who has seen those of another.
+    #[test]
+    fn each_table_has_a_seed_of_its_own() {
+        assert_ne!(Config::default().seed, Config::default().seed);
+    }
+}

@@ -115,5 +115,8 @@ fn shares_grow_with_the_table_up_to_a_bound() {
     assert_eq!(Arena::new(limited).unwrap().chunk_words(), 100);
     // What the caller laid out in front is no share of the table.
     let behind = Layout { chunk_bytes: 0, head_words: 100_000, ..limited };
-    assert_eq!(Arena::new(behind).unwrap().chunk_words(), MIN_CHUNK);
+    let behind = Arena::new(behind).unwrap();
+    assert_eq!(behind.chunk_words(), MIN_CHUNK);
+    behind.alloc(0, 16_000, 0).unwrap();
+    assert_eq!(behind.chunk_words(), 2000);
 }
