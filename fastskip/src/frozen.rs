@@ -85,6 +85,16 @@ impl fmt::Debug for SealError {
 mod tests {
     use super::*;
 
+    /// Catches a list whose towers can be foreseen from those of the list before it, or of another that a builder has made.
+    #[test]
+    fn the_next_list_has_a_seed_of_its_own() {
+        let builder = ConcurrentSkipList::builder();
+        let (list, other) = (builder.clone().build(), builder.build());
+        let seed = list.config().seed;
+        assert_ne!(seed, other.config().seed);
+        assert_ne!(seed, list.seal().unwrap().1.config().seed);
+    }
+
     /// Catches an error that hides its cause, or loses or closes the list that it brings back.
     #[test]
     fn a_seal_that_failed_says_why_and_gives_the_list_back() {

@@ -310,6 +310,8 @@ fn memory_figures_have_one_meaning() {
         (list.memory_usage(), list.memory_idle(), list.memory_reserved()),
         (stats.memory_usage, stats.memory_idle, stats.memory_reserved)
     );
+    let used = stats.memory_usage as f64 / stats.memory_reserved as f64;
+    assert_eq!((list.memory_utilization(), stats.memory_utilization()), (used, used));
     assert_eq!((list.avg_key_size(), list.avg_value_size()), (8.0, 24.0));
     assert_eq!((stats.total_inserts, list.total_inserts()), (1000, 1000));
     let overhead = stats.memory_usage as f64 / 1000.0 - 32.0;
