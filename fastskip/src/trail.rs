@@ -53,3 +53,25 @@ impl Trail {
         self.steps[level].store(u64::from(footprint.node) << 8 | u64::from(footprint.moves), Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches a trail that forgets, or mixes up, what the next writer needs to follow it.
+    #[test]
+    fn a_trail_says_what_was_remembered() {
+        let trail = Trail::default();
+        assert!(!trail.is_followed());
+        trail.set_last(7, true);
+        trail.set(2, Footprint { node: u32::MAX, moves: 255 });
+        trail.set(3, Footprint { node: 5, moves: 1 });
+        assert!(trail.last() == 7 && trail.is_followed());
+        for (level, node, moves) in [(2, u32::MAX, 255), (3, 5, 1), (4, 0, 0)] {
+            let footprint = trail.at(level);
+            assert_eq!((footprint.node, footprint.moves), (node, moves));
+        }
+        trail.set_last(9, false);
+        assert!(trail.last() == 9 && !trail.is_followed());
+    }
+}

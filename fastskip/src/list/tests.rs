@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::*;
 use crate::node::{Draft, Kind};
 use crate::search::{NodeRef, Target};
+use crate::tuning::LARGE_WORDS;
 
 /// Entries that are keys and no more.
 struct Plain;
@@ -71,6 +72,9 @@ fn every_level_may_be_in_use() {
     let (node, found) = list.lower_bound(target(b"b"));
     assert!(found && list.node(node).key() == b"b");
     let mut places = Vec::new();
+    // In a large table they are searched for at once.
+    list.arena.alloc(0, LARGE_WORDS as u32, 0).unwrap();
+    assert!(list.is_large());
     list.lower_bounds(&[target(b"c"), target(b"d")], |index, place| places.push((index, place)));
     assert_eq!(places, [(0, list.lower_bound(target(b"c"))), (1, (NIL, false))]);
 }
