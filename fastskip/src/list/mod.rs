@@ -23,8 +23,6 @@ mod place;
 mod search;
 mod splice;
 mod stretch;
-#[cfg(test)]
-mod tests;
 
 use std::io;
 use std::marker::PhantomData;
@@ -142,3 +140,6 @@ impl<S: Schema> List<S> {
         self.arena.shards().all(|shard| shard.gate.is_frozen())
     }
 }
+
+#[cfg(test)]
+mod tests;
