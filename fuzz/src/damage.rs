@@ -11,7 +11,7 @@ use mini_engine::{Compression, Db, Durability, Error, WriteBatch, dump};
 
 use crate::Met;
 use crate::input::Input;
-use crate::seal::{Part, places, seal};
+use crate::seal::{FileKind, Part, places, seal};
 
 const DIR: &str = "/db";
 const KEYS: usize = 9;
@@ -132,10 +132,10 @@ fn target(part: Part, mem: &MemFs) -> Target {
     let names = mem.read_dir(Path::new(DIR)).expect("a directory");
     let wanted = |name: &&std::ffi::OsString| {
         let name = name.to_string_lossy();
-        match part {
-            Part::Log => name.ends_with(".log"),
-            Part::Manifest => name.starts_with("MANIFEST"),
-            Part::Block | Part::Filter | Part::Index | Part::Properties | Part::Footer => name.ends_with(".sst"),
+        match part.file() {
+            FileKind::Log => name.ends_with(".log"),
+            FileKind::Manifest => name.starts_with("MANIFEST"),
+            FileKind::Table => name.ends_with(".sst"),
         }
     };
     let name = names.iter().rfind(wanted).expect("each kind is there").to_string_lossy().into_owned();
@@ -152,10 +152,10 @@ fn dump_file(part: Part, mem: &MemFs, path: &Path, mut line: impl FnMut(std::fmt
         line(told);
         ControlFlow::Continue(())
     };
-    match part {
-        Part::Log => dump::log(mem, path, lines),
-        Part::Manifest => dump::manifest(mem, path, lines),
-        Part::Block | Part::Filter | Part::Index | Part::Properties | Part::Footer => dump::table(mem, path, lines),
+    match part.file() {
+        FileKind::Log => dump::log(mem, path, lines),
+        FileKind::Manifest => dump::manifest(mem, path, lines),
+        FileKind::Table => dump::table(mem, path, lines),
     }
 }
 
@@ -223,10 +223,10 @@ fn is_found_out(part: Part, told: &Result<(), Error>, damaged: &[u8], lines: &[S
     let frames = lines.iter().take_while(|line| !is_end(line)).count();
     let is_prefix = frames + 1 < sound.len() && sound.starts_with(&lines[..frames]);
     let is_torn = || lines.get(frames).is_some_and(|line| line.starts_with("torn"));
-    match part {
-        Part::Log => is_prefix && (told.is_err() || is_torn() || damaged.iter().all(|&byte| byte == 0)),
-        Part::Manifest => is_prefix && (told.is_err() || is_torn()),
-        Part::Block | Part::Filter | Part::Index | Part::Properties | Part::Footer => told.is_err(),
+    match part.file() {
+        FileKind::Log => is_prefix && (told.is_err() || is_torn() || damaged.iter().all(|&byte| byte == 0)),
+        FileKind::Manifest => is_prefix && (told.is_err() || is_torn()),
+        FileKind::Table => told.is_err(),
     }
 }
 

@@ -17,7 +17,23 @@ pub(crate) enum Part {
     Manifest,
 }
 
+/// What kind of file a part is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Log,
+    Table,
+    Manifest,
+}
+
 impl Part {
+    pub(crate) fn file(self) -> FileKind {
+        match self {
+            Part::Log => FileKind::Log,
+            Part::Manifest => FileKind::Manifest,
+            Part::Block | Part::Filter | Part::Index | Part::Properties | Part::Footer => FileKind::Table,
+        }
+    }
+
     /// In the order of their numbers.
     pub(crate) const ALL: [Part; 7] =
         [Part::Log, Part::Block, Part::Filter, Part::Index, Part::Properties, Part::Footer, Part::Manifest];

@@ -80,6 +80,9 @@ fn engine_corpus_replays_and_meets_every_operation_and_ending() {
     assert_eq!(replay("engine_ops", fuzz::engine_ops), met(operations, &endings));
 }
 
+/// What is done to the bytes of files.
+const CHANGES: [&str; 5] = ["copy", "flip", "set", "set to an end", "zeros"];
+
 /// Damaged files: what each target's inputs lead to, with right checksums over the damage and without.
 const DAMAGED: [(&str, Body, &[&str]); 6] = [
     ("log_replay", fuzz::log_replay, &["not sealed: other contents", "sealed: corruption", "sealed: other contents"]),
@@ -137,7 +140,7 @@ const DAMAGED: [(&str, Body, &[&str]); 6] = [
 /// Catches a decoder that panics, a wrong value that nothing tells of, and a corpus that does not get past the checksums.
 #[test]
 fn damage_corpora_replay_and_meet_every_outcome() {
-    let changes = ["copy", "flip", "set", "set to an end", "zeros"].map(str::to_owned);
+    let changes = CHANGES.map(str::to_owned);
     for (target, body, outcomes) in DAMAGED {
         assert_eq!(replay(target, body), met(changes.iter().cloned(), outcomes), "{target}");
     }
@@ -147,7 +150,7 @@ fn damage_corpora_replay_and_meet_every_outcome() {
 /// each of them.
 #[test]
 fn dump_corpus_replays_and_meets_every_outcome() {
-    let changes = ["copy", "flip", "set", "set to an end", "zeros"].map(str::to_owned);
+    let changes = CHANGES.map(str::to_owned);
     let outcomes = [
         "Block, not sealed: corruption",
         "Block, sealed: corruption",

@@ -15,8 +15,8 @@ use crate::table::Table;
 use crate::types::Lines;
 use crate::wal;
 
-/// Says what the log at `path` in `fs` holds: each frame with its offset, sequence numbers and operations, and how the log ends. A
-/// torn end is told, with the whole frames behind it; it is no error, since a crash leaves one.
+/// Says what the log at `path` in `fs` holds: each frame with its offset, sequence numbers and operations, and how the log
+/// ends. A torn end is told, with the whole frames behind it; it is no error, since a crash leaves one.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] if the name is not a log's; [`Error::Corruption`] with the offset of the damage, after the
@@ -29,7 +29,8 @@ pub fn log(fs: &dyn FileSystem, path: impl AsRef<Path>, lines: &mut Lines<'_>) -
     }
 }
 
-/// Says what the table at `path` in `fs` holds: its counts and bounds, each data block with its offset and fence, each entry.
+/// Says what the table at `path` in `fs` holds: its counts and bounds, each data block with its offset and fence, each
+/// entry.
 ///
 /// # Errors
 /// As of [`log`]; a damaged block is told in its place, and the first is the error that comes after all lines.

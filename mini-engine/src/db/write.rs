@@ -27,7 +27,6 @@ use crate::error::Result;
 use crate::memtables::LoggedMemtable;
 use crate::options::Options;
 use crate::types::{Durability, SeqNo, WriteBatch};
-use crate::wal;
 
 /// Writes `batch`; the sequence number of its last operation.
 pub(super) fn write(core: &Core, batch: WriteBatch, durability: Durability) -> Result<SeqNo> {
@@ -52,21 +51,14 @@ pub(super) fn persist(core: &Core, durability: Durability) -> Result<()> {
     drop(state);
     match durability {
         Durability::Buffered => Ok(()),
-        Durability::Synced => sync_whole(core, &log),
+        Durability::Synced => core.sync_whole(&log),
     }
 }
 
 /// Makes the logs durable whatever the phase: the last step of a close whose flush failed.
 pub(super) fn sync_logs(core: &Core) -> Result<()> {
     let log = core.lock().log.segment().clone();
-    sync_whole(core, &log)
-}
-
-/// A log without frames is as good as synced, and yet the logs before it may not be: so this does not take the short
-/// cut of [`Core::sync_log`], which asks for a frame's end.
-fn sync_whole(core: &Core, log: &wal::Segment) -> Result<()> {
-    core.check_usable()?;
-    core.sync_whole(log)
+    core.sync_whole(&log)
 }
 
 /// Freezes the active memtable, unless it is empty, so that it gets flushed. The log before which everything then is in

@@ -83,17 +83,7 @@ fn rule_5_a_log_is_needed_until_the_edit_that_replaces_it_is_durable() {
         let db = open(&dir, &fs);
         db.insert("a", "1").unwrap();
         let old = files(dir.path(), ".log").pop().unwrap();
-        let (arrived, arrivals) = mpsc::channel();
-        let (go, goes) = mpsc::channel::<()>();
-        let goes = Mutex::new(goes);
-        fs.set(move |event| {
-            if event.is(step, "MANIFEST") {
-                arrived.send(()).unwrap();
-                // The end of the channel lets every later one pass.
-                let _ = goes.lock().unwrap().recv();
-            }
-            Answer::Go
-        });
+        let (arrivals, go) = fs.hold(step, "MANIFEST", Answer::Go);
         std::thread::scope(|scope| {
             let flush = scope.spawn(|| db.flush());
             arrivals.recv().unwrap();
@@ -247,7 +237,7 @@ fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = open(&dir, &fs);
     let old = files(dir.path(), ".log").pop().unwrap();
-    let (arrivals, go) = fs.hold_sync(&old, Answer::Fail(ErrorKind::Other));
+    let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Fail(ErrorKind::Other));
     std::thread::scope(|scope| {
         let first = scope.spawn(|| put(&db, "a", Durability::Synced));
         arrivals.recv().unwrap();

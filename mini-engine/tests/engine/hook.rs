@@ -99,14 +99,14 @@ impl HookFs {
         self.set(|_| Answer::Go);
     }
 
-    /// Holds each sync of the file `name` until the sender is dropped, and says by the receiver that it is about to begin.
-    /// Then it is answered by `answer`.
-    pub(crate) fn hold_sync(&self, name: &str, answer: Answer) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
+    /// Holds each `op` on a file whose name contains `part` until the sender is dropped, and says by the receiver that it is
+    /// about to begin. Then it is answered by `answer`.
+    pub(crate) fn hold(&self, op: Op, part: &str, answer: Answer) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
         let (arrived, arrivals) = mpsc::channel();
         let (go, goes) = mpsc::channel();
-        let (name, goes) = (name.to_owned(), Mutex::new(goes));
+        let (part, goes) = (part.to_owned(), Mutex::new(goes));
         self.set(move |event| {
-            if !event.is(Op::Sync, &name) {
+            if !event.is(op, &part) {
                 return Answer::Go;
             }
             arrived.send(()).unwrap();

@@ -193,17 +193,7 @@ fn a_flush_under_way_when_the_last_handle_goes_loses_nothing() {
     // Catches a drop that leaves half a table in the version, or takes its log away.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096).open().unwrap();
-    let (started, starts) = mpsc::channel();
-    let (go, goes) = mpsc::channel::<()>();
-    let goes = Mutex::new(goes);
-    fs.set(move |event| {
-        if event.is(Op::Create, ".sst") {
-            started.send(()).unwrap();
-            // The end of the channel lets every later one pass.
-            let _ = goes.lock().unwrap().recv();
-        }
-        Answer::Go
-    });
+    let (starts, go) = fs.hold(Op::Create, ".sst", Answer::Go);
     for n in 0..18u8 {
         db.insert([n], [n; 250]).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::Arc;
 
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, RecoveryMode, WriteBatch};
@@ -285,16 +285,7 @@ fn two_callers_that_drop_one_quarantined_table_do_not_end_the_engine() {
     let builder = Db::builder(dir.path()).file_system(fs.arc());
     let db = builder.recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     let number = db.quarantined()[0].number;
-    let (arrived, arrivals) = mpsc::channel();
-    let (go, goes) = mpsc::channel::<()>();
-    let goes = Mutex::new(goes);
-    fs.set(move |event| {
-        if event.is(Op::Sync, "MANIFEST") {
-            arrived.send(()).unwrap();
-            let _ = goes.lock().unwrap().recv();
-        }
-        Answer::Go
-    });
+    let (arrivals, go) = fs.hold(Op::Sync, "MANIFEST", Answer::Go);
     let (first, second) = std::thread::scope(|scope| {
         let first = scope.spawn(|| db.drop_quarantined(number));
         arrivals.recv().unwrap();

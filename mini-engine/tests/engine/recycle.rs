@@ -187,7 +187,7 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
     db.insert("before", "").unwrap();
     db.persist(Durability::Synced).unwrap();
     let old = files(dir.path(), ".log").remove(0);
-    let (arrivals, go) = fs.hold_sync(&old, Answer::Go);
+    let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Go);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| put(&db, &mut Map::new(), 1, 100, Durability::Synced));
         arrivals.recv().unwrap();
