@@ -1,21 +1,22 @@
-//! How keys compare, and the piece of a key that a link carries so that most comparisons touch no node.
+//! How keys compare, and the partial key of a key that a link carries so that most comparisons touch no node.
 //!
-//! A link from node P to its successor S holds a *piece*: the length `q` of the prefix that P and S share, and the next
+//! A link from node P to its successor S holds a *partial key* (Bohannon, McIlroy and Rastogi, "Main-memory index
+//! structures with fixed-size partial keys", 2001): the length `q` of the prefix that P and S share, and the next
 //! three bytes of S. A search for T stands at P < T and knows the length `r` of the prefix that P and T share. Then
 //!
 //! * q > r: S goes on with P where T is already greater, so S < T;
 //! * q < r: S is already greater where T still goes with P, so S > T;
 //! * q = r: the next bytes of S and T decide, and only if they are equal must S itself be looked at.
 //!
-//! A piece is stored as `(255 - q) << 24 | bytes`, so all three rules are one integer comparison with the like-made
-//! piece of T. A node that overshoots, half of all comparisons, is then never touched.
+//! A partial key is stored as `(255 - q) << 24 | bytes`, so all three rules are one integer comparison with the like-made
+//! partial key of T. A node that overshoots, half of all comparisons, is then never touched.
 //!
 //! Keys are compared for this as if followed by zeros for ever. That order never contradicts the byte order, it only
 //! has more ties (`a` and `a\0`), and ties look at the keys. Lengths stop at 255: two keys that share more are told
 //! apart by their bytes 255..258 or else by themselves. The head stands for the empty key, which precedes every key in
 //! both orders.
 //!
-//! I9 piece: what a link says is what [`Piece::between`] computes from the two keys. Checked by `validate`.
+//! I9 partial key: what a link says is what [`PartialKey::between`] computes from the two keys. Checked by `validate`.
 
 use core::cmp::Ordering;
 
@@ -24,31 +25,31 @@ pub(crate) const MAX_SHARED: u32 = 255;
 
 /// What a link tells of its successor, relative to the node the link stands in. Smaller means nearer to the front.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Piece(pub(crate) u32);
+pub(crate) struct PartialKey(pub(crate) u32);
 
-impl Piece {
-    /// The piece of a link that ends its level: greater than or equal to that of any key.
+impl PartialKey {
+    /// The partial key of a link that ends its level: greater than or equal to that of any key.
     pub(crate) const END: Self = Self(u32::MAX);
 
-    /// The piece of `key`, relative to a node that shares `shared` bytes with it.
+    /// The partial key of `key`, relative to a node that shares `shared` bytes with it.
     #[inline(always)]
     pub(crate) fn of(key: &[u8], shared: u32) -> Self {
         Self((MAX_SHARED - shared) << 24 | next_bytes(key, shared as usize))
     }
 
-    /// The piece of a link from a node with key `from` to one with key `to`.
+    /// The partial key of a link from a node with key `from` to one with key `to`.
     pub(crate) fn between(from: &[u8], to: &[u8]) -> Self {
         Self::of(to, compare(from, to, 0).1)
     }
 
-    /// The length of the shared prefix that the piece was made with.
+    /// The length of the shared prefix that the partial key was made with.
     #[inline(always)]
     pub(crate) fn shared(self) -> u32 {
         MAX_SHARED - (self.0 >> 24)
     }
 
-    /// How many more bytes the keys of two pieces with the same `shared` have in common for certain: 0, 1 or 2, and more
-    /// than 2 if the pieces are equal.
+    /// How many more bytes the keys of two partial keys with the same `shared` have in common for certain: 0, 1 or 2, and more
+    /// than 2 if the partial keys are equal.
     #[inline(always)]
     pub(crate) fn more_shared(self, other: Self) -> u32 {
         ((self.0 ^ other.0) << 8).leading_zeros() / 8
@@ -123,8 +124,8 @@ mod tests {
         long
     }
 
-    /// Short keys over few byte values, so that shared prefixes, zeros and equal pieces are common, and a few keys
-    /// past the 255 bytes that a piece can count.
+    /// Short keys over few byte values, so that shared prefixes, zeros and equal partial keys are common, and a few keys
+    /// past the 255 bytes that a partial key can count.
     fn keys() -> impl Strategy<Value = Vec<u8>> {
         let bytes = prop::collection::vec(prop_oneof![Just(0_u8), Just(1), Just(255)], 0..6);
         (prop_oneof![4 => Just(0_usize), 1 => 250..260_usize], bytes).prop_map(|(fill, tail)| {
@@ -134,13 +135,13 @@ mod tests {
         })
     }
 
-    /// Catches a piece that says too little: searches would still be right, and look at every node they pass.
+    /// Catches a partial key that says too little: searches would still be right, and look at every node they pass.
     #[test]
-    fn pieces_tell_keys_apart_by_their_next_three_bytes() {
+    fn partial_keys_tell_keys_apart_by_their_next_three_bytes() {
         for (shared, less, greater) in
             [(0, "abcx", "abda"), (0, "", "a"), (0, "ab", "abb"), (2, "xxb", "xxc"), (3, "abcdefgh", "abcdegaa")]
         {
-            let (less, greater) = (Piece::of(less.as_bytes(), shared), Piece::of(greater.as_bytes(), shared));
+            let (less, greater) = (PartialKey::of(less.as_bytes(), shared), PartialKey::of(greater.as_bytes(), shared));
             assert!(less < greater);
             assert_eq!((less.shared(), greater.shared()), (shared, shared));
         }
@@ -156,15 +157,15 @@ mod tests {
             }
         }
 
-        /// Catches a piece that sends a search past its target: whenever two pieces differ, their order is that of the keys.
+        /// Catches a partial key that sends a search past its target: whenever two partial keys differ, their order is that of the keys.
         #[test]
-        fn pieces_never_contradict_keys(mut three in prop::collection::vec(keys(), 3..=3)) {
+        fn partial_keys_never_contradict_keys(mut three in prop::collection::vec(keys(), 3..=3)) {
             three.sort();
             let (from, rest) = three.split_first().unwrap();
             for (s, t) in [(&rest[0], &rest[1]), (&rest[1], &rest[0])] {
-                let link = Piece::between(from, s);
-                let target = Piece::between(from, t);
-                prop_assert!(link <= Piece::END);
+                let link = PartialKey::between(from, s);
+                let target = PartialKey::between(from, t);
+                prop_assert!(link <= PartialKey::END);
                 if link != target {
                     prop_assert_eq!(link < target, s < t);
                 }

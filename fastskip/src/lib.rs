@@ -33,7 +33,7 @@
 //!
 //! # Cost
 //!
-//! A link holds, beside its successor's offset, a piece of the successor's key, so that about half of a search's
+//! A link holds, beside its successor's offset, a partial key of the successor's key, so that about half of a search's
 //! comparisons touch no node; threads are spread over shards, and those on different shards share no cache line but the
 //! links they write and, in a list, its clock.
 //! Beyond key and value an entry takes two links of 8 bytes in the mean, 8 (memtable) or 16 bytes (list) of version or
@@ -44,45 +44,25 @@
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("fastskip reserves address ranges of many gigabytes and needs a 64-bit target");
 
-mod arena;
 mod bounds;
-mod budget;
 mod builder;
-mod config;
-mod cursor;
 mod error;
-mod frozen;
-mod gate;
-mod height;
 mod key;
 mod list;
+mod mem;
 mod memtable;
-mod memtable_cursor;
 mod node;
-mod poison;
-mod search;
 mod skiplist;
-mod snapshot;
-mod stamp;
-mod stats;
-mod storage;
 mod sync;
-mod thread;
-mod trail;
 mod tuning;
-mod validate;
-mod versions;
-mod walk;
 
 pub use bounds::{KeyBounds, OwnedBounds};
 pub use builder::{Builder, MAX_SHARDS, Table};
-pub use cursor::{Cursor, Entry, Iter};
 pub use error::{BatchError, InsertError};
-pub use frozen::{FrozenMemtable, SealError};
-pub use memtable::{FrozenVersions, Lookup, Memtable, Op, Reservation};
-pub use memtable_cursor::{Hold, MemtableCursor, OwnedCursor};
+pub use list::stats::Stats;
+pub use memtable::{
+    AllVersions, FrozenVersions, Hold, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, Reservation, Version,
+    Versions,
+};
 pub use node::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
-pub use skiplist::ConcurrentSkipList;
-pub use snapshot::Snapshot;
-pub use stats::Stats;
-pub use versions::{AllVersions, Version, Versions};
+pub use skiplist::{ConcurrentSkipList, Cursor, Entry, FrozenMemtable, Iter, SealError, Snapshot};

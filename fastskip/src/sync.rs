@@ -1,5 +1,7 @@
-//! The only door to atomics and blocking primitives, `thread` apart, which no table's state depends on. The models in
-//! `loom-tests` compile the files of this crate beside a `sync` of their own.
+//! The only door to atomics, blocking primitives and the threads' numbers. The models in `loom-tests` compile the files of
+//! this crate beside a `sync` of their own.
+
+use core::sync::atomic::AtomicUsize;
 
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -9,4 +11,17 @@ pub(crate) use std::sync::{Arc, Condvar, Mutex, PoisonError};
 #[inline(always)]
 pub(crate) const fn ord(_site: &'static str, ordering: Ordering) -> Ordering {
     ordering
+}
+
+static NEXT_THREAD: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static THREAD_INDEX: usize = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
+}
+
+/// This thread's number, which decides the shard that it writes to. It says nothing about any table, so it cannot be wrong
+/// for one; two threads with the same shard are merely slower. A thread that is past its thread-locals' end counts as 0.
+#[inline]
+pub(crate) fn thread_index() -> usize {
+    THREAD_INDEX.try_with(|index| *index).unwrap_or(0)
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::thread;
+use crate::sync::set_thread_index;
 
 /// A concurrent program. It is made anew for each execution, by the main thread before it spawns the others.
 pub trait Program: 'static {
@@ -115,7 +115,7 @@ fn execute<P: Program>(order: &[usize]) -> String {
     let spawn = |&number: &usize| {
         let program = Arc::clone(&program);
         let body = move || {
-            thread::set_index(number);
+            set_thread_index(number);
             program.thread(number)
         };
         (number, loom::thread::spawn(body))

@@ -1,4 +1,4 @@
-//! The arena's bytes in a model: the interface of `fastskip/src/storage.rs`, with its rules checked.
+//! The arena's bytes in a model: the interface of `fastskip/src/mem/storage.rs`, with its rules checked.
 //!
 //! The bytes lie in one arena as in the shipped storage, so offsets mean the same. Each word has a shadow, made when
 //! the word is first used: a model's atomic, or a cell beside the bytes that watches who reads. It panics when a word is used both ways,
@@ -24,8 +24,8 @@ pub(crate) const MAX_WORDS: u64 = 1 << 32;
 /// for as little as it can do with. No model fills it, and each execution pays for its shadows.
 const GRANTED: usize = 4 << 10;
 
-/// As in the shipped storage: nodes need no gaps between them.
-pub(crate) const GAP_WORDS: usize = 0;
+/// As in the shipped storage: no redzones between nodes.
+pub(crate) const REDZONE_WORDS: usize = 0;
 
 /// What a word is used as.
 enum Shadow {
@@ -89,10 +89,10 @@ impl Storage {
     pub(crate) fn prefetch(&self, _: u32) {}
 
     /// Does nothing: what a word is used for is watched without being told.
-    pub(crate) fn close(&self, _: u32, _: u32) {}
+    pub(crate) fn poison(&self, _: u32, _: u32) {}
 
     /// Does nothing, likewise.
-    pub(crate) fn open(&self, _: u32, _: usize) {}
+    pub(crate) fn unpoison(&self, _: u32, _: usize) {}
 
     /// Copies `bytes` to `at` bytes past word `off`.
     ///

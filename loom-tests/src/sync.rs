@@ -1,7 +1,9 @@
-//! The models' door to atomics and blocking primitives: the same names as `fastskip/src/sync.rs`, from loom.
+//! The models' door to atomics, blocking primitives and the threads' numbers: the same names as `fastskip/src/sync.rs`, from loom.
 //!
 //! `Arc` is the standard one: its counting is not what is modelled, and every handle is dropped after the threads of a
 //! model are joined.
+
+use std::cell::Cell;
 
 pub(crate) use core::sync::atomic::Ordering;
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -12,3 +14,17 @@ pub(crate) use crate::weaken::ord;
 
 /// Watches who reads and who writes what stands beside it.
 pub(crate) type Watch<T> = loom::cell::UnsafeCell<T>;
+
+loom::thread_local! {
+    static THREAD_INDEX: Cell<usize> = Cell::new(0);
+}
+
+/// This thread's number, which decides its shard: the program says it, so that every execution can be repeated.
+pub(crate) fn thread_index() -> usize {
+    THREAD_INDEX.with(Cell::get)
+}
+
+/// Numbers this thread.
+pub(crate) fn set_thread_index(index: usize) {
+    THREAD_INDEX.with(|own| own.set(index));
+}

@@ -27,6 +27,10 @@ pub(crate) const MID: Shape = Shape { level: 1, outer: 2, lanes: 2 };
 /// Three stretches, on a higher level.
 pub(crate) const FAR: Shape = Shape { level: 2, outer: 2, lanes: 3 };
 
+/// Towers are drawn by coins alone, so that each is known before it is built. How gaps are judged decides how fast a search
+/// is and nothing else.
+pub(crate) const RAISES_BY_GAPS: bool = false;
+
 /// Levels that a reservation has room for beyond those of its coins.
 pub(crate) const SPARE_LEVELS: u32 = 2;
 

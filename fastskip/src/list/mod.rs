@@ -13,39 +13,49 @@
 //! I2 ladder: a node reachable at level L > 0 is reachable at L-1. Levels are linked bottom up and never unlinked.
 //! I3 single commit: before the CAS at level 0 no link leads to the node; after it the node is found.
 //! I7 seal: writers pass through a gate, see `gate.rs`.
-//! I9 piece: see `key.rs`.
+//! I9 partial key: see `key.rs`.
 
-mod figures;
-mod group;
-mod link;
-mod pass;
-mod place;
-mod search;
-mod splice;
-mod stretch;
+mod gate;
+pub(crate) mod schema;
+pub(crate) mod stamp;
+pub(crate) mod stats;
+pub(crate) mod towers;
+mod validate;
+mod writer;
 
 use std::io;
 use std::marker::PhantomData;
 
-use crate::arena::{Arena, Layout};
-use crate::budget::Budget;
-use crate::config::Config;
-use crate::height::{MAX_HEIGHT, mix};
-use crate::node::{HEAD, HEAD_WORDS, Link, NIL, Node};
-use crate::search::{NodeRef, Schema};
-use crate::storage::{Storage, WORD};
-use crate::sync::{AtomicBool, AtomicU32, Condvar, Mutex, Ordering, PoisonError};
+use self::gate::Gate;
+use self::schema::{NodeRef, Schema};
+use self::stats::Counts;
+use self::towers::{Trail, mix};
+use crate::builder::Config;
+use crate::mem::arena::{Arena, Layout};
+use crate::mem::quota::{Lease, Quota};
+use crate::mem::storage::Storage;
+use crate::node::{HEAD_WORDS, Node, NodeId};
+use crate::sync::{AtomicBool, AtomicU32, Condvar, Mutex, PoisonError};
 
-pub(crate) use pass::{Fresh, Outcome, Pass, Room};
-pub(crate) use stretch::{Reach, Stretch};
+pub(crate) use towers::{Position, RangeIter, SeekResult};
+pub(crate) use writer::{ArenaAlloc, NodeAlloc, Outcome, Writer};
+
+/// What a shard has beside its chunk of the arena.
+#[derive(Debug, Default)]
+struct Shard {
+    gate: Gate,
+    lease: Lease,
+    counts: Counts,
+    trail: Trail,
+}
 
 /// An arena, and the sorted list of nodes in it.
 #[derive(Debug)]
 pub(crate) struct List<S> {
-    arena: Arena,
+    arena: Arena<Shard>,
     /// Levels in use, a hint where searches begin. Every level is sound, used or not.
     levels: AtomicU32,
-    budget: Budget,
+    quota: Quota,
     /// Set once a limit is near, and never cleared.
     pressed: AtomicBool,
     config: Config,
@@ -71,32 +81,23 @@ impl<S: Schema> List<S> {
         let list = Self {
             arena,
             levels: AtomicU32::new(1),
-            budget: Budget::new(config.max_entries),
+            quota: Quota::new(config.max_entries),
             pressed: AtomicBool::new(false),
             seed: config.seed,
             config,
             drain: (Mutex::new(()), Condvar::new()),
             schema: PhantomData,
         };
-        list.write_head();
+        Node::write_head(list.storage());
         Ok(list)
-    }
-
-    fn write_head(&self) {
-        // The words of its links; the one before them is where NIL points.
-        self.storage().open(NIL + 1, MAX_HEIGHT * WORD);
-        for level in 0..MAX_HEIGHT {
-            // SAFETY: the head has a link at every level.
-            unsafe { self.head().link(level) }.store(Link::END.pack(), Ordering::Relaxed);
-        }
     }
 
     /// Forgets every entry and opens the list again.
     pub(crate) fn reset(&mut self) {
         self.arena.reset();
-        self.write_head();
+        Node::write_head(self.storage());
         self.levels = AtomicU32::new(1);
-        self.budget = Budget::new(self.config.max_entries);
+        self.quota = Quota::new(self.config.max_entries);
         self.pressed = AtomicBool::new(false);
         self.seed = mix(self.seed);
     }
@@ -109,16 +110,11 @@ impl<S: Schema> List<S> {
         &self.arena.storage
     }
 
-    fn head(&self) -> Node<'_> {
-        Node { storage: &self.arena.storage, off: HEAD }
-    }
-
-    /// The node at `off`, which a link of this list led to, or a finger's walk or an earlier insert returned.
+    /// The node, which is one of this list.
     #[inline(always)]
-    pub(crate) fn node(&self, off: u32) -> NodeRef<'_, S> {
-        debug_assert!(off != NIL && off != HEAD);
-        // SAFETY: offsets go round inside this crate only; those that reach here came from links of this list. I8.
-        unsafe { NodeRef::new(&self.arena.storage, off) }
+    pub(crate) fn node(&self, id: NodeId) -> NodeRef<'_, S> {
+        // SAFETY: ids stay with their list: they leave this crate only in cursors and iterators, which hold it.
+        unsafe { NodeRef::new(&self.arena.storage, id) }
     }
 }
 

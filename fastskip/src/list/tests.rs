@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::node::{Draft, Kind};
-use crate::search::{NodeRef, Target};
+use crate::node::{Kind, MAX_HEIGHT, NewNode, Target};
+use crate::sync::Ordering;
 use crate::tuning::LARGE_WORDS;
 
 /// Entries that are keys and no more.
@@ -31,9 +31,9 @@ fn target(key: &[u8]) -> Target<'_> {
 }
 
 fn insert(list: &List<Plain>, key: &[u8]) {
-    let pass = list.enter(0, 1).unwrap();
-    let draft = Draft { key, value: b"", kind: Kind::Value, version: 0 };
-    assert!(matches!(pass.insert(0, &draft, &mut Fresh(&pass)), Ok(Outcome::New(_))));
+    let writer = list.enter(0, 1).unwrap();
+    let new = NewNode { key, value: b"", kind: Kind::Value, version: 0 };
+    assert!(matches!(writer.insert(0, &new, &mut ArenaAlloc(&writer)), Ok(Outcome::New(_))));
 }
 
 /// Catches a coin that is tossed for two nodes: of one stay, of two, or of two shards.
@@ -41,9 +41,9 @@ fn insert(list: &List<Plain>, key: &[u8]) {
 fn each_node_has_coins_of_its_own() {
     let list = list(3);
     let mut seen = HashSet::new();
-    for stay in 0..300 {
-        let pass = list.enter(stay, 8).unwrap();
-        assert!((0..8).all(|index| seen.insert(pass.coins(index))), "stay {stay}");
+    for admission in 0..300 {
+        let writer = list.enter(admission, 8).unwrap();
+        assert!((0..8).all(|index| seen.insert(writer.coins(index))), "admission {admission}");
     }
 }
 
@@ -51,7 +51,7 @@ fn each_node_has_coins_of_its_own() {
 #[test]
 fn what_belongs_behind_the_last_node_is_known_without_a_search() {
     let list = list(1);
-    let is_next = |key: &[u8]| list.enter(0, 0).unwrap().is_next(target(key));
+    let is_next = |key: &[u8]| list.is_next(list.enter(0, 0).unwrap().trail(), target(key));
     assert!(!is_next(b"a"));
     insert(&list, b"d");
     insert(&list, b"b");
@@ -69,12 +69,14 @@ fn every_level_may_be_in_use() {
         insert(&list, key);
     }
     assert!(list.top() < MAX_HEIGHT);
-    let (node, found) = list.lower_bound(target(b"b"));
-    assert!(found && list.node(node).key() == b"b");
+    let found = list.lower_bound(target(b"b")).with_key();
+    assert_eq!(found.map(|id| list.node(id).key()), Some(&b"b"[..]));
     let mut places = Vec::new();
     // In a large table they are searched for at once.
     list.arena.alloc(0, LARGE_WORDS as u32, 0).unwrap();
     assert!(list.is_large());
-    list.lower_bounds(&[target(b"c"), target(b"d")], |index, place| places.push((index, place)));
-    assert_eq!(places, [(0, list.lower_bound(target(b"c"))), (1, (NIL, false))]);
+    list.lower_bounds(&[target(b"c"), target(b"d")], |index, found| places.push((index, found.first, found.has_key)));
+    let first = list.lower_bound(target(b"c")).with_key();
+    assert!(first.is_some());
+    assert_eq!(places, [(0, first, true), (1, None, false)]);
 }

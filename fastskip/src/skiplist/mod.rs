@@ -1,15 +1,21 @@
 //! The simple table: byte keys, the first write of a key wins, a delete leaves a tombstone. Here lists are made, frozen and emptied.
 
-mod figures;
+mod cursor;
+mod frozen;
 mod read;
+mod snapshot;
+mod stats;
 mod write;
 
 use std::io;
 
-use crate::builder::{Builder, Table, sealed};
-use crate::config::Config;
+use crate::builder::{Builder, Config, Table, sealed};
 use crate::list::List;
-use crate::stamp::{Clock, Stamped};
+use crate::list::stamp::{Clock, Stamped};
+
+pub use cursor::{Cursor, Entry, Iter};
+pub use frozen::{FrozenMemtable, SealError};
+pub use snapshot::Snapshot;
 
 /// A sorted map from byte keys to byte values that any number of threads write and read without locks.
 ///

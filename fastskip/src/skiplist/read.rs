@@ -1,11 +1,11 @@
 //! Reading a list: lookups, and what walks over it.
 
 use super::ConcurrentSkipList;
+use super::cursor::{Cursor, Entry, Iter, View};
+use super::snapshot::Snapshot;
 use crate::bounds::KeyBounds;
-use crate::cursor::{Cursor, Entry, Iter, View};
-use crate::search::Target;
-use crate::snapshot::Snapshot;
-use crate::walk::Span;
+use crate::list::RangeIter;
+use crate::node::Target;
 
 /// Reading.
 impl ConcurrentSkipList {
@@ -30,8 +30,8 @@ impl ConcurrentSkipList {
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<&[u8]>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: 0 }).collect();
         let mut values = vec![None; keys.len()];
-        self.list.lower_bounds(&keys, |index, (off, has_key)| {
-            let entry = has_key.then(|| self.live().entry(self.list.node(off))).flatten();
+        self.list.lower_bounds(&keys, |index, found| {
+            let entry = found.with_key().and_then(|id| self.live().entry(self.list.node(id)));
             values[index] = entry.filter(|entry| !entry.is_tombstone).map(|entry| entry.value);
         });
         values
@@ -46,7 +46,7 @@ impl ConcurrentSkipList {
     /// All entries in order, tombstones included.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter::new(self.live(), Span::all())
+        Iter::new(self.live(), RangeIter::all())
     }
 
     /// A cursor on the first entry.
@@ -74,13 +74,13 @@ impl ConcurrentSkipList {
     /// ```
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'_> {
-        Iter::new(self.live(), Span::new(bounds))
+        Iter::new(self.live(), RangeIter::new(bounds))
     }
 
     /// The entries whose keys begin with `prefix`, in order.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
-        Iter::new(self.live(), Span::prefix(prefix))
+        Iter::new(self.live(), RangeIter::prefix(prefix))
     }
 
     /// The list as it is now.

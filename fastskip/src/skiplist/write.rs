@@ -2,11 +2,11 @@
 
 use super::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
-use crate::list::{Fresh, Outcome, Pass};
-use crate::node::{Draft, Kind};
-use crate::search::{NodeRef, Target};
-use crate::stamp::Stamped;
-use crate::thread;
+use crate::list::schema::NodeRef;
+use crate::list::stamp::Stamped;
+use crate::list::{ArenaAlloc, Outcome, Writer};
+use crate::node::{Kind, NewNode, Target};
+use crate::sync::thread_index;
 
 /// What an insert came to.
 enum Stored<'a> {
@@ -43,17 +43,17 @@ impl ConcurrentSkipList {
         K: AsRef<[u8]>,
         V: AsRef<[u8]>,
     {
-        let drafts: Vec<_> = entries
+        let new_nodes: Vec<_> = entries
             .iter()
-            .map(|(key, value)| Draft { key: key.as_ref(), value: value.as_ref(), kind: Kind::Value, version: 0 })
-            .filter(Draft::is_encodable)
+            .map(|(key, value)| NewNode { key: key.as_ref(), value: value.as_ref(), kind: Kind::Value, version: 0 })
+            .filter(NewNode::is_encodable)
             .collect();
-        let succeeded = self.list.enter(thread::index(), entries.len() as u64).map_or(0, |pass| {
+        let succeeded = self.list.enter(thread_index(), entries.len() as u64).map_or(0, |writer| {
             let mut stored = 0;
-            pass.insert_all(
-                drafts.len(),
-                |index| drafts[index],
-                &mut Fresh(&pass),
+            writer.insert_all(
+                new_nodes.len(),
+                |index| new_nodes[index],
+                &mut ArenaAlloc(&writer),
                 |_, outcome| {
                     let outcome = outcome.map(|outcome| self.settled(outcome));
                     stored += usize::from(matches!(outcome, Ok(Stored::New(_))));
@@ -98,14 +98,12 @@ impl ConcurrentSkipList {
     /// # Errors
     /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full): a list past its limits takes no write at all.
     pub fn try_delete(&self, key: &[u8]) -> Result<bool, InsertError> {
-        let pass = self.list.enter(thread::index(), 0)?;
+        let writer = self.list.enter(thread_index(), 0)?;
         if self.list.is_full() {
             return Err(InsertError::Full);
         }
-        match self.list.lower_bound(Target { key, version: 0 }) {
-            (off, true) => Ok(self.mark_deleted(&pass, self.list.node(off))),
-            (_, false) => Ok(false),
-        }
+        let found = self.list.lower_bound(Target { key, version: 0 }).with_key();
+        Ok(found.is_some_and(|id| self.mark_deleted(&writer, self.list.node(id))))
     }
 
     /// Makes `key` a tombstone, stored or not: in an engine the key may live in a lower level.
@@ -118,16 +116,16 @@ impl ConcurrentSkipList {
             if self.live().entry(node).is_some_and(|entry| entry.is_tombstone) {
                 return Ok(());
             }
-            let pass = self.list.enter(thread::index(), 0)?;
+            let writer = self.list.enter(thread_index(), 0)?;
             if self.list.is_full() {
                 return Err(InsertError::Full);
             }
-            self.mark_deleted(&pass, node);
+            self.mark_deleted(&writer, node);
         }
         Ok(())
     }
 
-    fn mark_deleted(&self, pass: &Pass<'_, Stamped>, node: NodeRef<'_, Stamped>) -> bool {
+    fn mark_deleted(&self, writer: &Writer<'_, Stamped>, node: NodeRef<'_, Stamped>) -> bool {
         // Born a tombstone: there is nothing to delete.
         if node.entry().2 == Kind::Tombstone {
             self.clock.inserted(node);
@@ -135,31 +133,31 @@ impl ConcurrentSkipList {
         }
         let deleted = self.clock.delete(node);
         if deleted {
-            pass.count_deleted();
+            writer.count_deleted();
         }
         deleted
     }
 
     /// Links a node for `key` unless there is one. The node's stamps are settled when this returns.
     fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<Stored<'_>, InsertError> {
-        let pass = self.list.enter(thread::index(), 1)?;
-        let draft = Draft { key, value, kind, version: 0 };
-        if !draft.is_encodable() {
+        let writer = self.list.enter(thread_index(), 1)?;
+        let new = NewNode { key, value, kind, version: 0 };
+        if !new.is_encodable() {
             return Err(InsertError::TooLarge);
         }
-        let outcome = pass.insert(0, &draft, &mut Fresh(&pass))?;
+        let outcome = writer.insert(0, &new, &mut ArenaAlloc(&writer))?;
         Ok(self.settled(outcome))
     }
 
     fn settled(&self, outcome: Outcome) -> Stored<'_> {
         match outcome {
-            Outcome::New(off) => {
-                let node = self.list.node(off);
+            Outcome::New(id) => {
+                let node = self.list.node(id);
                 self.clock.inserted(node);
                 Stored::New(node)
             }
-            Outcome::Present(off) => {
-                let node = self.list.node(off);
+            Outcome::Present(id) => {
+                let node = self.list.node(id);
                 self.clock.inserted(node);
                 self.clock.deleted(node);
                 Stored::Present(node)

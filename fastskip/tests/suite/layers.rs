@@ -3,66 +3,83 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each file may use those before it, and none behind it.
-const ORDER: [&str; 29] = [
-    "sync",
-    "poison",
-    "storage",
-    "tuning",
-    "thread",
-    "config",
-    "height",
-    "error",
-    "bounds",
-    "key",
-    "gate",
-    "budget",
-    "stats",
-    "trail",
-    "arena",
-    "node",
-    "search",
-    "list",
-    "validate",
-    "walk",
-    "stamp",
-    "versions",
-    "builder",
-    "cursor",
-    "snapshot",
-    "skiplist",
-    "frozen",
-    "memtable",
-    "memtable_cursor",
+/// The layers, lowest first. A file may use the layers below its own and, of its own layer, nothing but its folder.
+const LAYERS: [&[&str]; 6] = [
+    &["sync", "error", "tuning", "bounds", "builder"],
+    &["mem"],
+    &["key"],
+    &["node"],
+    &["list"],
+    &["memtable", "skiplist"],
 ];
 
-/// The crate's modules that `source` names, outside comments, documentation imports and tests.
-fn used(source: &str) -> Vec<String> {
+/// The files of each folder, lowest first: a file may use those before it. `mod` is the folder's face: it may use all of
+/// them, and they may use the type that it defines, which is named without a path below it.
+const FOLDERS: [(&str, &[&str]); 6] = [
+    ("mem", &["poison", "storage", "quota", "arena"]),
+    ("node", &["id", "link", "read", "write"]),
+    ("list", &["gate", "schema", "stats", "stamp", "towers", "validate", "writer"]),
+    ("list/towers", &["height", "finger", "splice", "search", "group", "trail", "locate", "link", "stretch", "walk"]),
+    ("memtable", &["versions", "cursor", "write", "frozen"]),
+    ("skiplist", &["cursor", "snapshot", "read", "write", "stats", "frozen"]),
+];
+
+/// The crate's paths that `source` names, from the root on, outside comments, documentation imports and tests. `own` is the
+/// path of the module that it is in.
+fn used(source: &str, own: &[String]) -> Vec<Vec<String>> {
     let source = source.split("#[cfg(test)]").next().unwrap();
     let source = source.split("#[cfg(all(test").next().unwrap();
-    let mut names = Vec::new();
+    let mut paths = Vec::new();
     let mut for_docs = false;
     for line in source.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
         if !for_docs {
-            let rest = line.split("crate::").skip(1);
-            names.extend(rest.map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()));
+            for (root, up) in [("crate::", own.len()), ("super::", 1), ("self::", 0)] {
+                let rests = line.split(root).skip(1).filter(|_| !line.contains("super::super"));
+                paths.extend(rests.map(|rest| own[..own.len() - up].iter().cloned().chain(names(rest)).collect()));
+            }
         }
         for_docs = line == "#[cfg(doc)]";
     }
-    names
+    paths
 }
 
-/// A file by itself, or the files of a folder: those are one concept and may use each other.
-fn files(path: &Path) -> Vec<PathBuf> {
-    if path.is_file() {
-        return vec![path.to_path_buf()];
-    }
-    fs::read_dir(path).unwrap().map(|file| file.unwrap().path()).collect()
+/// The names that `path` begins with.
+fn names(path: &str) -> Vec<String> {
+    let end = path.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').unwrap_or(path.len());
+    path[..end].split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The longest beginning of `path` that is a module.
+fn module(src: &Path, path: &[String]) -> Vec<String> {
+    let is_module = |len: &usize| {
+        let file = src.join(path[..*len].join("/"));
+        file.is_dir() || file.with_extension("rs").is_file()
+    };
+    let len = (1..=path.len()).rev().find(is_module);
+    path[..len.unwrap_or_else(|| panic!("{path:?} names no module"))].to_vec()
+}
+
+/// Whether the module `own` lies above the module `other`; a folder's face lies above all that is in it.
+fn is_above(own: &[String], other: &[String]) -> bool {
+    let common = own.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let (Some(mine), Some(its)) = (own.get(common), other.get(common)) else { return true };
+    let place = |name: &String| match common {
+        0 => LAYERS.iter().position(|layer| layer.contains(&name.as_str())),
+        _ => {
+            let folder = own[..common].join("/");
+            let (_, files) = FOLDERS.iter().find(|(name, _)| *name == folder).expect("a folder with an order");
+            files.iter().position(|file| file == name)
+        }
+    };
+    let known =
+        |name| place(name).unwrap_or_else(|| panic!("{name} of {own:?} or {other:?} has no place in the order"));
+    known(mine) > known(its)
 }
 
 /// Every file below `folder`.
 fn below(folder: &Path) -> Vec<PathBuf> {
-    let (folders, mut all): (Vec<_>, Vec<_>) = files(folder).into_iter().partition(|path| path.is_dir());
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, mut all): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     all.extend(folders.iter().flat_map(|folder| below(folder)));
     all
 }
@@ -87,17 +104,16 @@ fn tests_with_threads_validate_in_the_end() {
 fn files_use_only_what_lies_below_them() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut seen = 0;
-    for path in fs::read_dir(src).unwrap().map(|file| file.unwrap().path()) {
-        let name = path.file_stem().unwrap().to_str().unwrap();
-        if name == "lib" {
-            continue;
-        }
-        let place = |name: &str| ORDER.iter().position(|module| *module == name);
-        let own = place(name).unwrap_or_else(|| panic!("{name}.rs has no place in the order"));
-        for module in files(&path).iter().flat_map(|file| used(&fs::read_to_string(file).unwrap())) {
-            assert!(place(&module).is_some_and(|place| place < own), "{name} uses {module}");
+    for path in below(&src).iter().filter(|path| !path.ends_with("tests.rs") && !path.ends_with("lib.rs")) {
+        let inside = path.strip_prefix(&src).unwrap().with_extension("");
+        let mut own: Vec<_> = inside.iter().map(|name| name.to_str().unwrap().to_owned()).collect();
+        own.pop_if(|name| name == "mod");
+        for named in used(&fs::read_to_string(path).unwrap(), &own) {
+            let other = module(&src, &named);
+            assert!(is_above(&own, &other), "{} uses {}", own.join("/"), other.join("/"));
         }
         seen += 1;
     }
-    assert_eq!(seen, ORDER.len());
+    let files = LAYERS.iter().map(|layer| layer.len()).chain(FOLDERS.iter().map(|(_, files)| files.len()));
+    assert_eq!(seen, files.sum::<usize>(), "files, and places in the order");
 }

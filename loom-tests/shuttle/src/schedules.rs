@@ -5,7 +5,7 @@ use std::sync::Arc;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 
-use crate::thread;
+use crate::sync::set_thread_index;
 
 /// A concurrent program of four threads. It is made anew for each schedule.
 pub trait Program: Send + Sync + 'static {
@@ -53,7 +53,7 @@ fn execute<P: Program>() {
     let spawn = |number| {
         let program = Arc::clone(&program);
         shuttle::thread::spawn(move || {
-            thread::set_index(number);
+            set_thread_index(number);
             program.thread(number)
         })
     };

@@ -1,7 +1,8 @@
-//! The schedules' door to atomics and blocking primitives: the same names as `fastskip/src/sync.rs`, from shuttle. Every
+//! The schedules' door to atomics, blocking primitives and the threads' numbers: the same names as `fastskip/src/sync.rs`, from shuttle. Every
 //! ordering means sequential consistency here.
 
 use core::marker::PhantomData;
+use std::cell::Cell;
 
 pub(crate) use core::sync::atomic::Ordering;
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -24,4 +25,18 @@ impl<T> Watch<T> {
     pub(crate) fn with(&self, _: impl FnOnce(*const T)) {}
 
     pub(crate) fn with_mut(&self, _: impl FnOnce(*mut T)) {}
+}
+
+shuttle::thread_local! {
+    static THREAD_INDEX: Cell<usize> = Cell::new(0);
+}
+
+/// This thread's number, which decides its shard: the program says it, so that every execution can be repeated.
+pub(crate) fn thread_index() -> usize {
+    THREAD_INDEX.with(Cell::get)
+}
+
+/// Numbers this thread.
+pub(crate) fn set_thread_index(index: usize) {
+    THREAD_INDEX.with(|own| own.set(index));
 }

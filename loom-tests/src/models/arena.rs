@@ -1,9 +1,9 @@
 //! I6: the arena hands out no word twice and loses none, limits hold, and figures do not contradict each other while
 //! chunks are fetched. That pieces do not overlap is watched by the storage.
 
-use crate::arena::{Arena, Layout, Usage};
+use crate::builder::Config;
 use crate::check::Program;
-use crate::config::Config;
+use crate::mem::arena::{Arena, Layout, Usage};
 use crate::models::table::{table, through, towers};
 use crate::{ConcurrentSkipList, InsertError, Memtable};
 
@@ -36,7 +36,7 @@ fn said(result: Result<(), InsertError>) -> String {
 const ONE_SHARD: Layout = Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, huge_pages: false, head_words: 1 };
 
 /// An arena whose every piece is written to, so that the storage sees an overlap.
-struct Pieces(Arena);
+struct Pieces(Arena<()>);
 
 impl Pieces {
     fn of(layout: Layout) -> Self {

@@ -1,7 +1,7 @@
 //! I1, I3, I4: batches and lookups whose searches are interleaved, beside other writers.
 
+use crate::builder::Config;
 use crate::check::Program;
-use crate::config::Config;
 use crate::models::table::{table, through, towers};
 use crate::sync::{AtomicU64, Ordering};
 use crate::tuning::LARGE_WORDS;

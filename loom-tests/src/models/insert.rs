@@ -2,7 +2,7 @@
 
 use crate::check::Program;
 use crate::models::table::{table, through, towers};
-use crate::node::{HEAD, NIL, Node};
+use crate::node::{Node, Predecessor};
 use crate::{InsertError, Lookup, Memtable};
 
 /// Threads 0 and 1 store neighbours, then each looks for the other's. Whose CAS came second has met the first.
@@ -109,15 +109,12 @@ impl<const WRITERS: usize> Ladder<WRITERS> {
     fn level(&self, level: usize) -> String {
         let list = self.memtable.list();
         let mut keys = String::new();
-        let mut at = HEAD;
+        let mut at = Predecessor::HEAD;
         loop {
             // SAFETY: the head, or a node that a link of this level led to.
-            let next = unsafe { Node { storage: list.storage(), off: at }.next(level) }.to;
-            if next == NIL {
-                return keys;
-            }
+            let Some(next) = unsafe { Node::new(list.storage(), at).next(level) }.to else { return keys };
             keys.extend(list.node(next).key().iter().copied().map(char::from));
-            at = next;
+            at = next.into();
         }
     }
 }

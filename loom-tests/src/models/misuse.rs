@@ -1,7 +1,7 @@
 //! Programs that break a rule of the storage. Each must panic; if one does not, the models above it see nothing.
 
 use crate::check::{Depth, Program, observe};
-use crate::storage::Storage;
+use crate::mem::storage::Storage;
 use crate::sync::Ordering;
 
 /// Thread 0 does `first`, then raises a flag, which thread 1 waits for without acquiring what led to it; then it does

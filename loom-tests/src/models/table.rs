@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use crate::builder::Config;
 use crate::builder::sealed::{FromConfig, Settings};
-use crate::config::Config;
-use crate::height::{coins, height};
-use crate::thread;
+use crate::list::towers::coins;
+use crate::sync::set_thread_index;
 
 /// Settings for a shard of each list in `heights`: the `n`-th insert that is attempted through shard `s` makes a tower
 /// of `heights[s][n]` levels. A thread writes through the shard of its own number.
@@ -41,6 +41,11 @@ fn first_seed(heights: &[&[usize]]) -> u64 {
     (0..).find(|&seed| draws(seed)).expect("low towers come up soon")
 }
 
+/// The height of a node that coins alone decide.
+fn height(coins: u64) -> usize {
+    (coins >> 1).trailing_ones() as usize + 1
+}
+
 /// The table with these settings.
 pub(super) fn table<T: FromConfig>(config: Config) -> T {
     T::from_config(Settings(config)).expect("the model's storage refuses nothing")
@@ -48,6 +53,6 @@ pub(super) fn table<T: FromConfig>(config: Config) -> T {
 
 /// Runs `write` as a thread of number `shard` would.
 pub(super) fn through<R>(shard: usize, write: impl FnOnce() -> R) -> R {
-    thread::set_index(shard);
+    set_thread_index(shard);
     write()
 }

@@ -1,7 +1,7 @@
 //! I6: limits hold whoever writes, and what is refused leaves nothing behind.
 
 use super::{config, table};
-use crate::config::Config;
+use crate::builder::Config;
 use crate::schedules::{Program, THREADS};
 use crate::{InsertError, Memtable, Op};
 

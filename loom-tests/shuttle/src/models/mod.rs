@@ -8,8 +8,8 @@ mod walk;
 
 use shuttle::rand::{Rng, thread_rng};
 
+use crate::builder::Config;
 use crate::builder::sealed::{FromConfig, Settings};
-use crate::config::Config;
 use crate::schedules::{Draw, run};
 use crate::tuning::LARGE_WORDS;
 

@@ -1,0 +1,149 @@
+//! Lets writers into a shard until the table is frozen.
+//!
+//! One word a shard holds {frozen, writers inside, attempts}. A writer enters by adding itself and learns from the same
+//! step whether it came too late; freezing sets the bit in every shard and waits until no writer is inside. Entering,
+//! leaving and freezing are read-modify-writes of one word, so each writer is either counted before the bit or sees it.
+//! Who finds the gate frozen at first sight does not count itself: else writers that keep trying would keep the freezer
+//! waiting.
+//!
+//! A writer that enters an empty gate is alone until it leaves: whoever enters meanwhile sees it and knows that it is not.
+//! So what only lone writers touch (`trail.rs`, half of each counter) needs no further lock; the next one acquires with
+//! its `enter` what the one before released with its `leave`, through every read-modify-write between.
+//!
+//! I7 seal: an insert that returned success is in the frozen table. Its links happen before its `leave` (Release),
+//! which the freezing thread acquires. An insert that entered later is turned away before it writes.
+
+use crate::sync::{AtomicU64, Ordering, ord};
+
+const FROZEN: u64 = 1;
+const WRITER: u64 = 1 << 1;
+const WRITERS: u64 = ((1 << 20) - 1) << 1;
+const ATTEMPT_SHIFT: u32 = 21;
+
+/// One shard's gate.
+#[derive(Debug, Default)]
+pub(crate) struct Gate(AtomicU64);
+
+/// A writer's stay in the shard.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Admission {
+    /// The first of as many numbers as it has attempts, which this gate gives out only once (in 2^43).
+    pub(crate) ticket: u64,
+    /// Whether nobody else was inside.
+    pub(crate) alone: bool,
+}
+
+/// Why a writer was turned away.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Frozen,
+    /// Half a million writers are inside: one more could make the count run into its neighbour.
+    Crowded,
+}
+
+/// What [`Gate::leave`] saw.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LeaveState {
+    Open,
+    /// The last writer out of a frozen gate: whoever freezes may be waiting for it.
+    Drained,
+}
+
+impl Gate {
+    /// Enters for `attempts` inserts. Every success needs its [`leave`](Self::leave).
+    #[inline]
+    pub(crate) fn enter(&self, attempts: u64) -> Result<Admission, (Refusal, LeaveState)> {
+        // ORDERING(gate.look, gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss
+        // what the freezing thread did before, such as publishing the next table. `gate.enter` pairs with `leave` too:
+        // weaker, a lone writer could miss the trail and the counts of the one before (loom `trail`).
+        if self.0.load(ord("gate.look", Ordering::Acquire)) & FROZEN != 0 {
+            self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
+            return Err((Refusal::Frozen, LeaveState::Open));
+        }
+        let seen = self.0.fetch_add(WRITER | attempts << ATTEMPT_SHIFT, ord("gate.enter", Ordering::Acquire));
+        if seen & FROZEN != 0 {
+            return Err((Refusal::Frozen, self.leave()));
+        }
+        if seen & WRITERS > WRITERS / 2 {
+            return Err((Refusal::Crowded, self.leave()));
+        }
+        Ok(Admission { ticket: seen >> ATTEMPT_SHIFT, alone: seen & WRITERS == 0 })
+    }
+
+    /// Leaves after an `enter`.
+    #[inline]
+    pub(crate) fn leave(&self) -> LeaveState {
+        // ORDERING(gate.leave): Release; pairs with `is_drained` and `enter`. Weaker: the frozen table could miss this
+        // writer's links, and the next lone writer its trail and counts.
+        let seen = self.0.fetch_sub(WRITER, ord("gate.leave", Ordering::Release));
+        if seen & (FROZEN | WRITERS) == FROZEN | WRITER { LeaveState::Drained } else { LeaveState::Open }
+    }
+
+    /// Turns away every later `enter`.
+    pub(crate) fn freeze(&self) {
+        // ORDERING(gate.freeze): Release; pairs with `enter`, see there.
+        self.0.fetch_or(FROZEN, ord("gate.freeze", Ordering::Release));
+    }
+
+    /// Whether nobody is inside.
+    pub(crate) fn is_drained(&self) -> bool {
+        // ORDERING(gate.drained): Acquire; pairs with `leave`, see there.
+        self.0.load(ord("gate.drained", Ordering::Acquire)) & WRITERS == 0
+    }
+
+    /// Whether `freeze` was called.
+    pub(crate) fn is_frozen(&self) -> bool {
+        // ORDERING(gate.frozen): Acquire; pairs with `freeze`: who sees the table sealed sees what led to it.
+        self.0.load(ord("gate.frozen", Ordering::Acquire)) & FROZEN != 0
+    }
+
+    /// Inserts attempted through this gate, modulo 2^43.
+    pub(crate) fn attempts(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) >> ATTEMPT_SHIFT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches a late writer that is let in, or a drain that is never reported.
+    #[test]
+    fn frozen_gate_turns_writers_away_and_reports_the_last_one_out() {
+        let gate = Gate::default();
+        assert_eq!(gate.enter(3), Ok(Admission { ticket: 0, alone: true }));
+        assert_eq!(gate.enter(1), Ok(Admission { ticket: 3, alone: false }));
+        gate.freeze();
+        assert_eq!(gate.enter(1), Err((Refusal::Frozen, LeaveState::Open)));
+        assert_eq!(gate.leave(), LeaveState::Open);
+        assert!(!gate.is_drained());
+        assert_eq!(gate.leave(), LeaveState::Drained);
+        assert!(gate.is_drained() && gate.is_frozen());
+        assert_eq!(gate.attempts(), 5);
+    }
+
+    /// Catches two writers that both think they are alone.
+    #[test]
+    fn only_who_enters_an_empty_gate_is_alone() {
+        let gate = Gate::default();
+        let alone = || gate.enter(1).unwrap().alone;
+        assert!(alone() && !alone());
+        gate.leave();
+        assert!(!alone(), "one is still inside");
+        gate.leave();
+        gate.leave();
+        assert!(alone());
+    }
+
+    /// Catches a writer count that runs over into the attempts when a million reservations are held at once.
+    #[test]
+    fn crowded_gate_refuses_instead_of_overflowing() {
+        let gate = Gate::default();
+        let mut inside = 0_u64;
+        while gate.enter(1).is_ok() {
+            inside += 1;
+        }
+        assert_eq!(inside, (1 << 19));
+        assert_eq!(gate.attempts(), inside + 1);
+    }
+}

@@ -1,0 +1,69 @@
+//! What tells the two types of table apart below their API, and nodes read by it.
+
+use core::marker::PhantomData;
+
+use crate::mem::storage::Storage;
+use crate::node::{Kind, Node, NodeId};
+use crate::sync::AtomicU64;
+
+/// What a node holds beside its entry, and how equal keys are ordered.
+pub(crate) trait Schema: Send + Sync + 'static {
+    /// Words between a node's links and its bytes.
+    const META_WORDS: usize;
+
+    /// What those words are at first.
+    fn meta(version: u64) -> impl AsRef<[u64]>;
+
+    /// The version of a node: among equal keys, greater ones come first.
+    fn version(node: NodeRef<'_, Self>) -> u64
+    where
+        Self: Sized;
+}
+
+/// A node with its storage and its schema, so that reading it is safe.
+pub(crate) struct NodeRef<'a, S> {
+    node: Node<'a>,
+    schema: PhantomData<S>,
+}
+
+impl<S> Clone for NodeRef<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for NodeRef<'_, S> {}
+
+impl<'a, S: Schema> NodeRef<'a, S> {
+    /// # Safety
+    /// `id` is of the table in `storage`, which has schema `S`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(storage: &'a Storage, id: NodeId) -> Self {
+        Self { node: Node::new(storage, id), schema: PhantomData }
+    }
+
+    /// Meta word `index`, which must be less than `S::META_WORDS`.
+    #[inline(always)]
+    pub(crate) fn meta(self, index: usize) -> &'a AtomicU64 {
+        assert!(index < S::META_WORDS);
+        // SAFETY: a node of schema `S` (`new`), and `index` was just checked.
+        unsafe { self.node.meta(index) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(self) -> &'a [u8] {
+        // SAFETY: a node of schema `S` (`new`).
+        unsafe { self.node.key(S::META_WORDS) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn entry(self) -> (&'a [u8], &'a [u8], Kind) {
+        // SAFETY: a node of schema `S` (`new`).
+        unsafe { self.node.entry(S::META_WORDS) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn version(self) -> u64 {
+        S::version(self)
+    }
+}

@@ -1,0 +1,122 @@
+//! Chunks and limits to the word, where one too many or too few would stay unseen in a table.
+
+use super::*;
+
+/// Less than what a shard's first chunk and any refill is.
+const SMALL: u32 = MIN_CHUNK as u32 / 8;
+
+fn arena(shards: usize, limit_words: u64) -> Arena<()> {
+    let max_memory_bytes = limit_words as usize * WORD;
+    Arena::new(Layout { shards, chunk_bytes: 0, max_memory_bytes, huge_pages: false, head_words: 1 }).unwrap()
+}
+
+/// Catches a chunk whose last words are left over, or given out twice.
+#[test]
+fn a_chunk_is_used_to_its_last_word() {
+    let arena = arena(1, 0);
+    for index in 0..8 {
+        assert_eq!(arena.alloc(0, SMALL, 0), Some(1 + index * SMALL));
+        assert_eq!(arena.handed_out(), MIN_CHUNK);
+    }
+    assert_eq!(arena.usage().idle, 0);
+    assert_eq!(arena.alloc(0, SMALL, 0), Some(1 + 8 * SMALL), "the next chunk goes on where the first ended");
+    assert_eq!((arena.handed_out(), arena.usage().wasted), (2 * MIN_CHUNK, 0));
+}
+
+/// Catches the rest of a chunk that is neither used nor counted, and large pieces that take a shard's chunk from it.
+#[test]
+fn large_pieces_lie_apart_and_rests_are_waste() {
+    let arena = arena(2, 0);
+    assert_eq!(arena.alloc(0, SMALL, 0), Some(1));
+    assert_eq!(arena.alloc(0, 100, 0), Some(1 + MIN_CHUNK as u32));
+    assert_eq!(arena.alloc(0, SMALL, 0), Some(1 + SMALL), "the chunk is still the shard's");
+    assert_eq!(arena.usage().idle, MIN_CHUNK - 2 * u64::from(SMALL));
+    for _ in 0..6 {
+        assert!(arena.alloc(0, SMALL - 1, 0).is_some());
+    }
+    assert_eq!(arena.usage().wasted, 0);
+    assert!(arena.alloc(0, SMALL + 3, 0).is_some());
+    let Usage { reserved, idle, wasted } = arena.usage();
+    assert_eq!(wasted, 6, "the words behind six pieces that were one short each");
+    assert_eq!(reserved, MIN_CHUNK + 100 + MIN_CHUNK);
+    assert_eq!(idle, MIN_CHUNK - u64::from(SMALL) - 3);
+}
+
+/// Catches a limit that is a word off, in what is given out and in what is said of it.
+#[test]
+fn the_limit_is_met_to_the_word() {
+    let arena = arena(1, 100);
+    assert_eq!(arena.alloc(0, 99, 0), Some(1));
+    assert!(!arena.is_spent() && !arena.is_handed_out() && arena.uses_part(0.99) && !arena.uses_part(1.0));
+    assert_eq!(arena.alloc(0, 2, 0), None);
+    assert_eq!(arena.alloc(0, 1, 0), Some(100));
+    assert!(arena.is_spent() && arena.is_handed_out() && !arena.is_marked_full());
+    assert_eq!(arena.alloc(0, 1, 1), None, "it would lie past the limit whole");
+}
+
+/// Catches an entry that passes the limit though it begins behind it, and a table that goes on after one did.
+#[test]
+fn one_tail_may_pass_the_limit_and_is_the_last() {
+    let arena = arena(1, 100);
+    assert_eq!(arena.alloc(0, 90, 0), Some(1));
+    assert_eq!(arena.alloc(0, 20, 9), None, "all but the tail must lie within the limit");
+    assert_eq!(arena.alloc(0, 20, 11), Some(91));
+    assert!(arena.is_marked_full() && arena.is_spent());
+    assert_eq!(arena.handed_out(), 110);
+    assert!(!arena.give_back(0, 91, 111), "only one may lie there");
+}
+
+/// Catches requests that no table could fill counted as possible, and the other way round.
+#[test]
+fn could_hold_is_what_an_empty_table_holds() {
+    let empty = arena(1, 1000);
+    for (words, tail) in [(999, 0), (1000, 1), (1001, 1), (1001, 2), (1100, 1100), (1_000_000, 1_000_000)] {
+        let holds = arena(1, 1000).alloc(0, words, tail).is_some();
+        assert_eq!(empty.could_hold(words.into(), tail.into()), holds, "{words} with a tail of {tail}");
+    }
+}
+
+/// Catches a range that ends before the limit, or behind what offsets can name.
+#[test]
+fn the_range_holds_what_the_limit_allows() {
+    let range = |max_memory_bytes, chunk_bytes| {
+        let layout = Layout { shards: 1, chunk_bytes, max_memory_bytes, huge_pages: false, head_words: 1 };
+        Arena::<()>::range_bytes(&layout)
+    };
+    let most = MAX_WORDS as usize * WORD;
+    assert_eq!((range(0, 0), range(0, UNLIMITED_BYTES + 8)), (UNLIMITED_BYTES, UNLIMITED_BYTES + 8));
+    assert_eq!((range(usize::MAX, 0), range(0, usize::MAX), range(most, 0)), (most, most, most));
+    let more = if cfg!(windows) { 0 } else { (1 << 28) + (1 << 20) };
+    assert_eq!(range(1 << 30, 0), (1 << 30) + more);
+}
+
+/// Catches words that are given back and lost, or given back from the middle.
+#[test]
+fn the_last_piece_can_be_given_back() {
+    let arena = arena(1, 0);
+    let first = arena.alloc(0, 2, 0).unwrap();
+    let second = arena.alloc(0, 2, 0).unwrap();
+    assert!(!arena.give_back(0, first, first + 2));
+    assert!(arena.give_back(0, second + 1, second + 2));
+    assert_eq!(arena.usage().used(), 3);
+    assert_eq!(arena.alloc(0, 1, 0), Some(second + 1));
+}
+
+/// Catches shares that stay small in a large table, which would make refills frequent, or grow past what may lie idle.
+#[test]
+fn shares_grow_with_the_table_up_to_a_bound() {
+    let arena = arena(2, 0);
+    assert_eq!(arena.chunk_words(), MIN_CHUNK);
+    arena.alloc(0, 16_000, 0).unwrap();
+    assert_eq!(arena.chunk_words(), 1000);
+    arena.alloc(0, 16 * MAX_CHUNK as u32 + 1000, 0).unwrap();
+    assert_eq!(arena.chunk_words(), MAX_CHUNK);
+    let limited = Layout { shards: 1, chunk_bytes: 800, max_memory_bytes: 0, huge_pages: false, head_words: 1 };
+    assert_eq!(Arena::<()>::new(limited).unwrap().chunk_words(), 100);
+    // What the caller laid out in front is no share of the table.
+    let behind = Layout { chunk_bytes: 0, head_words: 100_000, ..limited };
+    let behind = Arena::<()>::new(behind).unwrap();
+    assert_eq!(behind.chunk_words(), MIN_CHUNK);
+    behind.alloc(0, 16_000, 0).unwrap();
+    assert_eq!(behind.chunk_words(), 2000);
+}

@@ -1,0 +1,8 @@
+//! Memory: an address range, its division among shards, and the limit on entries.
+//!
+//! The models in `loom-tests` declare these modules themselves, with a `storage` of their own.
+
+pub(crate) mod arena;
+mod poison;
+pub(crate) mod quota;
+pub(crate) mod storage;

@@ -1,0 +1,171 @@
+//! Writing a memtable: single writes, and batches that reserve first and then cannot fail.
+
+use core::fmt;
+
+use super::Memtable;
+use super::versions::Versioned;
+use crate::error::InsertError;
+use crate::list::schema::Schema;
+use crate::list::{ArenaAlloc, NodeAlloc, Outcome, Writer};
+use crate::node::{Kind, MAX_HEIGHT, NewNode};
+use crate::sync::thread_index;
+use crate::tuning::SPARE_LEVELS;
+
+/// One write of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op<'a> {
+    /// Gives `key` a value.
+    Put {
+        /// The key.
+        key: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+    },
+    /// Deletes `key`, whether it is in this table or not.
+    Delete {
+        /// The key.
+        key: &'a [u8],
+    },
+}
+
+impl<'a> Op<'a> {
+    fn new_node(self, version: u64) -> NewNode<'a> {
+        match self {
+            Self::Put { key, value } => NewNode { key, value, kind: Kind::Value, version },
+            Self::Delete { key } => NewNode { key, value: &[], kind: Kind::Tombstone, version },
+        }
+    }
+}
+
+/// Writing.
+impl Memtable {
+    /// Stores `value` as the version `seqno` of `key`. Expected O(log n).
+    ///
+    /// # Errors
+    /// [`DuplicateKey`](InsertError::DuplicateKey) if the key has a version `seqno`: the first stays;
+    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full), [`TooLarge`](InsertError::TooLarge).
+    pub fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<(), InsertError> {
+        self.write(Op::Put { key, value }, seqno)
+    }
+
+    /// Stores a tombstone as the version `seqno` of `key`, whether the key is in this table or not.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn delete(&self, key: &[u8], seqno: u64) -> Result<(), InsertError> {
+        self.write(Op::Delete { key }, seqno)
+    }
+
+    fn write(&self, op: Op<'_>, seqno: u64) -> Result<(), InsertError> {
+        let writer = self.list.enter(thread_index(), 1)?;
+        let new = op.new_node(seqno);
+        if !new.is_encodable() {
+            return Err(InsertError::TooLarge);
+        }
+        match writer.insert(0, &new, &mut ArenaAlloc(&writer))? {
+            Outcome::New(_) => Ok(()),
+            Outcome::Present(_) => Err(InsertError::DuplicateKey),
+        }
+    }
+
+    /// Takes all that `ops` will need, so that applying them cannot fail (the protocol of Pebble's `arenaskl`). Until the
+    /// reservation is applied or dropped, [`freeze`](Self::freeze) waits for it; so never wait for anything while
+    /// holding one.
+    ///
+    /// ```
+    /// # use fastskip::{Memtable, Op};
+    /// let memtable = Memtable::new();
+    /// let ops = [Op::Put { key: b"a", value: b"1" }, Op::Put { key: b"b", value: b"2" }];
+    /// let reservation = memtable.reserve(&ops)?;
+    /// // ... now write the log; if that fails, drop the reservation, and nothing was stored ...
+    /// assert_eq!(reservation.apply(10), 2);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Sealed`](InsertError::Sealed) after `freeze`; [`Full`](InsertError::Full) if the batch does not fit what is left of
+    /// a limit (its last entry may pass the one on memory); [`TooLarge`](InsertError::TooLarge) if it would not fit an
+    /// empty table of these limits either. Nothing is stored then.
+    pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
+        let writer = self.list.enter(thread_index(), ops.len() as u64)?;
+        let (mut words, mut last, mut spare) = (0, 0, SPARE_LEVELS);
+        for (index, op) in ops.iter().enumerate() {
+            let new = op.new_node(0);
+            if !new.is_encodable() {
+                return Err(InsertError::TooLarge);
+            }
+            last = u64::from(new.words(1, Versioned::META_WORDS));
+            words += last;
+            spare += writer.coins(index).trailing_ones();
+        }
+        let spare = if ops.is_empty() { 0 } else { spare };
+        let start = writer.reserve(ops.len() as u64, words + u64::from(spare), last + u64::from(spare))?;
+        let alloc = ReservedAlloc { start, words: words as u32 + spare, spare, entries: ops.len() as u64 };
+        Ok(Reservation { writer, ops, alloc })
+    }
+}
+
+/// Allocates from what a reservation has left.
+#[derive(Debug)]
+struct ReservedAlloc {
+    start: u32,
+    words: u32,
+    /// Of the words, those for towers, beyond one for each entry.
+    spare: u32,
+    entries: u64,
+}
+
+impl NodeAlloc for ReservedAlloc {
+    fn most_levels(&self) -> usize {
+        (self.spare as usize + 1).min(MAX_HEIGHT)
+    }
+
+    fn take(&mut self, words: u32, levels: usize) -> Result<u32, InsertError> {
+        let start = self.start;
+        self.start += words;
+        self.words -= words;
+        self.spare -= levels as u32 - 1;
+        self.entries -= 1;
+        Ok(start)
+    }
+}
+
+/// Room in a memtable for a batch. Dropping it gives the room back, or, if the shard has handed out more since, leaves it
+/// unused for good.
+#[must_use = "a reservation that is dropped stores nothing"]
+pub struct Reservation<'a> {
+    writer: Writer<'a, Versioned>,
+    ops: &'a [Op<'a>],
+    alloc: ReservedAlloc,
+}
+
+impl Reservation<'_> {
+    /// Stores the batch, the first write at `first_seqno` and each further one at the next number (numbers end at
+    /// `u64::MAX`). Returns how many it stored: a key that has a version of that number keeps it.
+    ///
+    /// Each write is committed by itself; the batch appears at once to readers that learn its sequence numbers only
+    /// after this returns.
+    pub fn apply(mut self, first_seqno: u64) -> usize {
+        let Self { writer, ops, alloc } = &mut self;
+        let mut stored = 0;
+        let new_node = |index: usize| ops[index].new_node(first_seqno.saturating_add(index as u64));
+        writer.insert_all(ops.len(), new_node, alloc, |_, outcome| {
+            stored += usize::from(matches!(outcome, Ok(Outcome::New(_))))
+        });
+        stored
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if self.alloc.words != 0 {
+            self.writer.give_back(self.alloc.entries, self.alloc.start, self.alloc.words);
+        }
+    }
+}
+
+impl fmt::Debug for Reservation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation").field("ops", &self.ops.len()).finish_non_exhaustive()
+    }
+}

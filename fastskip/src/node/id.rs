@@ -1,0 +1,99 @@
+//! Names nodes by their offsets, which only what wrote or read a node can come by.
+
+use core::num::NonZeroU32;
+
+use super::MAX_HEIGHT;
+
+/// The head's offset. Its links are the words 1 to `HEAD`; word 0 is unused.
+const HEAD: u32 = MAX_HEIGHT as u32;
+/// The words before the first node.
+pub(crate) const HEAD_WORDS: u32 = HEAD + 1;
+
+/// A node of one table: its offset in the arena.
+///
+/// Whoever holds an id may read the node: its bytes and meta words are written, that writing happens before, and they stay as
+/// long as the arena (I4, I8). Only this folder makes ids, in three ways:
+///
+/// * [`NewNode::write`](super::NewNode::write) returns the id of the node that it wrote;
+/// * [`Node::next`](super::Node::next) reads it from a link, with Acquire;
+/// * [`NodeId::from_stored`] reads it back from a word that it was stored in; its caller proves the same.
+///
+/// An id means nothing in another table. Ids leave the crate only inside cursors and iterators, which hold their table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeId(NonZeroU32);
+
+impl NodeId {
+    /// The id of the node at `off`.
+    ///
+    /// # Safety
+    /// The caller has written a node there, which does not lie at 0.
+    #[inline(always)]
+    pub(super) unsafe fn of_written(off: u32) -> Self {
+        debug_assert!(off > HEAD);
+        // SAFETY: not 0, says the caller.
+        Self(unsafe { NonZeroU32::new_unchecked(off) })
+    }
+
+    /// The number to store where an id cannot be: in a word of the arena or a shard. Never 0, which is free to say "none".
+    #[inline(always)]
+    pub(crate) fn to_stored(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The id that was stored, or `None` for 0.
+    ///
+    /// # Safety
+    /// `stored` is 0, or was returned by [`to_stored`](Self::to_stored) of an id of the table that the result is used with, since
+    /// that table was made or reset. What the storing thread did before happens before this call: by an Acquire load that pairs
+    /// with a Release store or CAS of the word, by a lock, or in one thread. A relaxed load proves nothing.
+    #[inline(always)]
+    pub(crate) unsafe fn from_stored(stored: u32) -> Option<Self> {
+        NonZeroU32::new(stored).map(Self)
+    }
+}
+
+/// What a link can start from: the head or a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Predecessor(u32);
+
+impl Predecessor {
+    /// The head, which precedes every key and is linked at every level.
+    pub(crate) const HEAD: Self = Self(HEAD);
+
+    /// The offset of its link at level 0; that at level `l` lies `l` words before.
+    #[inline(always)]
+    pub(super) fn offset(self) -> u32 {
+        self.0
+    }
+
+    /// The node; `None` for the head.
+    #[inline(always)]
+    pub(crate) fn node(self) -> Option<NodeId> {
+        if self.0 == HEAD { None } else { NonZeroU32::new(self.0).map(NodeId) }
+    }
+}
+
+impl From<NodeId> for Predecessor {
+    #[inline(always)]
+    fn from(node: NodeId) -> Self {
+        Self(node.0.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches an id that comes back from a word as another, and a head that is taken for a node.
+    #[test]
+    fn ids_come_back_as_stored_and_the_head_is_no_node() {
+        // SAFETY: no node is read.
+        let restored = |stored| unsafe { NodeId::from_stored(stored) };
+        assert_eq!(restored(0), None);
+        for stored in [1, HEAD + 1, u32::MAX] {
+            let id = restored(stored).unwrap();
+            assert_eq!((id.to_stored(), Predecessor::from(id).node()), (stored, Some(id)));
+        }
+        assert_eq!(Predecessor::HEAD.node(), None);
+    }
+}

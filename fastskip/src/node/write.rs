@@ -1,0 +1,94 @@
+//! Lays a node out and writes it.
+
+use super::id::NodeId;
+use super::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN, Target};
+use crate::mem::storage::{REDZONE_WORDS, Storage, WORD};
+use crate::sync::Ordering;
+
+/// The parts of a node that are known before it is allocated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewNode<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    pub(crate) kind: Kind,
+    pub(crate) version: u64,
+}
+
+impl<'k> NewNode<'k> {
+    /// Where it belongs.
+    #[inline]
+    pub(crate) fn target(&self) -> Target<'k> {
+        Target { key: self.key, version: self.version }
+    }
+
+    /// Whether key and value keep to the limits.
+    #[inline]
+    pub(crate) fn is_encodable(&self) -> bool {
+        self.key.len() <= MAX_KEY_LEN && self.value.len() <= MAX_VALUE_LEN
+    }
+
+    fn value_head(&self) -> u32 {
+        // Cannot overflow: `is_encodable`.
+        (self.value.len() as u32) << 1 | u32::from(self.kind == Kind::Tombstone)
+    }
+
+    /// Words of the node with a tower of `height`, and with `meta` words between links and bytes.
+    #[inline]
+    pub(crate) fn words(&self, height: usize, meta: usize) -> u32 {
+        (height + meta + self.bytes().div_ceil(WORD) + REDZONE_WORDS) as u32
+    }
+
+    /// Bytes behind links and meta words.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        let lengths = varint_len(self.key.len() as u32) + varint_len(self.value_head());
+        lengths + self.key.len() + self.value.len()
+    }
+
+    /// Writes the node into the words from `start` on, of which the first `height` are its tower, with these meta words. The
+    /// tower's links are left as they are.
+    ///
+    /// # Safety
+    /// [`words`](Self::words) words of this node, tower and meta words were allocated to the caller from `start` on, behind the head,
+    /// and used for nothing else.
+    #[inline]
+    pub(crate) unsafe fn write(&self, storage: &Storage, start: u32, height: usize, meta: &[u64]) -> NodeId {
+        let off = start + height as u32 - 1;
+        storage.unpoison(start, (height + meta.len()) * WORD + self.bytes());
+        for (index, word) in (off + 1..).zip(meta) {
+            // SAFETY: allocated to the caller; meta words follow the tower and are atomics from the start.
+            unsafe { storage.word(index) }.store(*word, Ordering::Relaxed);
+        }
+        let mut at = WORD * (1 + meta.len());
+        let mut put = |bytes: &[u8]| {
+            // SAFETY: `words` counts these bytes, and they are the caller's alone until it links the node.
+            unsafe { storage.write(off, at, bytes) };
+            at += bytes.len();
+        };
+        let (head, len) = varint(self.key.len() as u32);
+        put(&head[..len]);
+        put(self.key);
+        let (head, len) = varint(self.value_head());
+        put(&head[..len]);
+        put(self.value);
+        // SAFETY: just written, by this thread, and it lies behind the head.
+        unsafe { NodeId::of_written(off) }
+    }
+}
+
+/// LEB128: seven bits a byte, the lowest first.
+fn varint(mut number: u32) -> ([u8; 5], usize) {
+    let mut bytes = [0; 5];
+    let mut len = 0;
+    while number >= 0x80 {
+        bytes[len] = number as u8 | 0x80;
+        number >>= 7;
+        len += 1;
+    }
+    bytes[len] = number as u8;
+    (bytes, len + 1)
+}
+
+pub(super) fn varint_len(number: u32) -> usize {
+    (number | 1).ilog2() as usize / 7 + 1
+}
