@@ -1,6 +1,6 @@
 //! A lock-free skip list in an arena, made to be the memtable of an LSM storage engine.
 //!
-//! * [`ConcurrentSkipList`]: byte keys, the first write of a key wins, tombstones, snapshots, cursors, seal.
+//! * [`ConcurrentSkipList`]: byte keys, the first write of a key wins, tombstones, snapshots, cursors, freezing.
 //! * [`Memtable`]: versions by sequence number, overwrite, delete of absent keys, reserve-then-apply, live freeze.
 //!
 //! Both stand on one core. Keys are ordered bytewise; other orders are order-preserving encodings, such as big-endian
@@ -28,7 +28,7 @@
 //! * **One commit.** One successful compare-and-swap on a level-0 link makes an entry part of the table. Bytes never change
 //!   afterwards.
 //! * **Lifetimes.** Every slice borrows from its table. Nothing is freed before the whole table is.
-//! * **Errors, not panics.** A full, sealed or exceeded table says so and stays usable. Limits: keys up to [`MAX_KEY_LEN`],
+//! * **Errors, not panics.** A table that is full or frozen says so and stays usable. Limits: keys up to [`MAX_KEY_LEN`],
 //!   values up to [`MAX_VALUE_LEN`], 32 GiB a table.
 //!
 //! # Cost

@@ -19,6 +19,7 @@ mod list;
 #[path = "../../fastskip/src/mem"]
 mod mem {
     pub(crate) mod arena;
+    mod chunk;
     pub(crate) mod quota;
     #[path = "../../../loom-tests/src/storage.rs"]
     pub(crate) mod storage;

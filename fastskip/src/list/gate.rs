@@ -3,14 +3,14 @@
 //! One word a shard holds {frozen, writers inside, attempts}. A writer enters by adding itself and learns from the same
 //! step whether it came too late; freezing sets the bit in every shard and waits until no writer is inside. Entering,
 //! leaving and freezing are read-modify-writes of one word, so each writer is either counted before the bit or sees it.
-//! Who finds the gate frozen at first sight does not count itself: else writers that keep trying would keep the freezer
-//! waiting.
+//! A writer first looks at the word, and does not add itself when the bit is set: otherwise writers that keep trying
+//! would keep the freezing thread waiting.
 //!
-//! A writer that enters an empty gate is alone until it leaves: whoever enters meanwhile sees it and knows that it is not.
-//! So what only lone writers touch (`trail.rs`, half of each counter) needs no further lock; the next one acquires with
-//! its `enter` what the one before released with its `leave`, through every read-modify-write between.
+//! A writer that enters an empty gate is alone until it leaves: a writer that enters meanwhile sees that it is not the
+//! only one. So data that only lone writers touch (`towers/trail.rs`, half of each counter) needs no further lock. A lone
+//! writer's `enter` acquires what the previous one released by `leave`, through every read-modify-write between.
 //!
-//! I7 seal: an insert that returned success is in the frozen table. Its links happen before its `leave` (Release),
+//! I7 freeze: an insert that returned success is in the frozen table. Its links happen before its `leave` (Release),
 //! which the freezing thread acquires. An insert that entered later is turned away before it writes.
 
 use crate::sync::{AtomicU64, Ordering, ord};
@@ -24,12 +24,12 @@ const ATTEMPT_SHIFT: u32 = 21;
 #[derive(Debug, Default)]
 pub(crate) struct Gate(AtomicU64);
 
-/// A writer's stay in the shard.
+/// What a writer is told when it enters.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Admission {
     /// The first of as many numbers as it has attempts, which this gate gives out only once (in 2^43).
     pub(crate) ticket: u64,
-    /// Whether nobody else was inside.
+    /// Whether no other writer was inside.
     pub(crate) alone: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum Refusal {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LeaveState {
     Open,
-    /// The last writer out of a frozen gate: whoever freezes may be waiting for it.
+    /// The last writer has left a frozen gate: the freezing thread may be waiting for it.
     Drained,
 }
 
@@ -85,7 +85,7 @@ impl Gate {
         self.0.fetch_or(FROZEN, ord("gate.freeze", Ordering::Release));
     }
 
-    /// Whether nobody is inside.
+    /// Whether no writer is inside.
     pub(crate) fn is_drained(&self) -> bool {
         // ORDERING(gate.drained): Acquire; pairs with `leave`, see there.
         self.0.load(ord("gate.drained", Ordering::Acquire)) & WRITERS == 0
@@ -93,7 +93,7 @@ impl Gate {
 
     /// Whether `freeze` was called.
     pub(crate) fn is_frozen(&self) -> bool {
-        // ORDERING(gate.frozen): Acquire; pairs with `freeze`: who sees the table sealed sees what led to it.
+        // ORDERING(gate.frozen): Acquire; pairs with `freeze`: a thread that sees the table frozen sees what led to it.
         self.0.load(ord("gate.frozen", Ordering::Acquire)) & FROZEN != 0
     }
 
@@ -124,7 +124,7 @@ mod tests {
 
     /// Catches two writers that both think they are alone.
     #[test]
-    fn only_who_enters_an_empty_gate_is_alone() {
+    fn a_writer_is_alone_only_if_it_enters_an_empty_gate() {
         let gate = Gate::default();
         let alone = || gate.enter(1).unwrap().alone;
         assert!(alone() && !alone());

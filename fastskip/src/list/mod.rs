@@ -1,4 +1,7 @@
-//! The core of both tables: links nodes into the list, and is the only writer of links.
+//! The core of both tables: a sorted list of nodes in an arena.
+//!
+//! `writer` admits a thread through the `gate` of its shard, allocates and writes nodes, and counts them in `stats`;
+//! `towers` searches, links and iterates; `schema` and `stamp` say what a node holds; `validate` checks the invariants.
 //!
 //! To insert N between A and B at a level: store N's own link to B, then swing A's link from B to N by CAS. The CAS at
 //! level 0 is the commit; the levels above, linked bottom up afterwards, only speed searches up.
@@ -12,7 +15,7 @@
 //!    link whose two ends were compared with N.
 //! I2 ladder: a node reachable at level L > 0 is reachable at L-1. Levels are linked bottom up and never unlinked.
 //! I3 single commit: before the CAS at level 0 no link leads to the node; after it the node is found.
-//! I7 seal: writers pass through a gate, see `gate.rs`.
+//! I7 freeze: writers pass through a gate, see `gate.rs`.
 //! I9 partial key: see `key.rs`.
 
 mod gate;
@@ -113,7 +116,7 @@ impl<S: Schema> List<S> {
     /// The node, which is one of this list.
     #[inline(always)]
     pub(crate) fn node(&self, id: NodeId) -> NodeRef<'_, S> {
-        // SAFETY: ids stay with their list: they leave this crate only in cursors and iterators, which hold it.
+        // SAFETY: callers keep ids with their list: none leaves the crate but in a cursor or iterator, which holds its list.
         unsafe { NodeRef::new(&self.arena.storage, id) }
     }
 }

@@ -1,12 +1,12 @@
 //! Hands out the words of one reserved range to any number of threads.
 //!
-//! Shards take chunks from the range and nodes are bumped off a shard's chunk, so threads on different shards share no
-//! line. Any number of threads may use one shard: the chunk is one word {next free, end} moved by CAS. Who finds it too
-//! short claims the refill by swapping in a mark; whoever meets the mark allocates past the shard, so nobody waits and
-//! nobody's chunk is lost.
+//! A shard takes a chunk from the range, and its threads bump nodes off the chunk; so threads on different shards share no
+//! cache line. Any number of threads may use one shard: the chunk is one word {next free, end}, which they move by CAS. A
+//! thread that finds the chunk too small installs a REFILLING mark and fetches the next chunk; threads that see the mark
+//! allocate directly from the range. So no thread waits, and no chunk is lost.
 //!
-//! The limit on memory is kept by the chunks: they shrink towards it. Where no chunk has room for an allocation and the limit
-//! has not enough left, that one may pass it, and is the last: it closes the arena, whatever little room the chunks have left.
+//! Chunks shrink towards the limit on memory. When no chunk has room for an allocation and too little is left below the
+//! limit, that allocation may pass the limit. It is the last: it marks the arena as full.
 //!
 //! I6 accounting: reserved = used + idle, and used = sizes of linked nodes + waste. Checked by `validate`.
 //! I8 lifetime: nothing is given back before the arena is dropped or, through `&mut`, reset.
@@ -19,7 +19,8 @@ use std::io;
 
 use crossbeam_utils::CachePadded;
 
-use crate::mem::storage::{MAX_WORDS, Storage, WORD};
+use super::chunk::Chunk;
+use super::storage::{MAX_WORDS, Storage, WORD};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, ord};
 use crate::tuning::{MAX_CHUNK, MIN_CHUNK};
 
@@ -49,30 +50,6 @@ struct Shard<T> {
     wasted: AtomicU64,
     /// What the list above keeps for the shard.
     upper: T,
-}
-
-/// A shard's current chunk: the words `next..end` are free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Chunk {
-    next: u32,
-    end: u32,
-}
-
-impl Chunk {
-    /// Stands in the shard while a thread fetches the next chunk. No real chunk ends before it begins.
-    const REFILLING: Self = Self { next: 1, end: 0 };
-
-    fn unpack(word: u64) -> Self {
-        Self { next: (word >> 32) as u32, end: word as u32 }
-    }
-
-    fn pack(self) -> u64 {
-        u64::from(self.next) << 32 | u64::from(self.end)
-    }
-
-    fn room(self) -> u32 {
-        self.end.saturating_sub(self.next)
-    }
 }
 
 /// What a moment's look at the arena's words found, in words.
@@ -157,29 +134,12 @@ impl<T: Default> Arena<T> {
     /// Hands out `words` in one piece, all but the last `tail` of them within the limit. `None` when that cannot be.
     #[inline]
     pub(crate) fn alloc(&self, shard: usize, words: u32, tail: u32) -> Option<u32> {
-        let off = match Self::bump(&self.shards[shard].chunk, words) {
+        let off = match Chunk::bump(&self.shards[shard].chunk, words) {
             Ok(off) => off,
             Err(short) => self.alloc_past(shard, short, words, tail)?,
         };
         self.storage.poison(off, words);
         Some(off)
-    }
-
-    /// Takes `words` from a chunk, or says what stands there instead.
-    #[inline]
-    fn bump(word: &AtomicU64, words: u32) -> Result<u32, Chunk> {
-        let mut seen = word.load(Ordering::Relaxed);
-        loop {
-            let chunk = Chunk::unpack(seen);
-            if chunk.room() < words {
-                return Err(chunk);
-            }
-            let rest = Chunk { next: chunk.next + words, ..chunk }.pack();
-            match word.compare_exchange_weak(seen, rest, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok(chunk.next),
-                Err(now) => seen = now,
-            }
-        }
     }
 
     #[cold]
@@ -191,7 +151,7 @@ impl<T: Default> Arena<T> {
             self.refill(shard, short, words, size)
         };
         found
-            .or_else(|| self.shards.iter().find_map(|other| Self::bump(&other.chunk, words).ok()))
+            .or_else(|| self.shards.iter().find_map(|other| Chunk::bump(&other.chunk, words).ok()))
             .or_else(|| self.pass_limit(words, tail))
     }
 
@@ -202,7 +162,7 @@ impl<T: Default> Arena<T> {
         let claim = shard.chunk.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed);
         if claim.is_err() {
             // The shard changed meanwhile: it may have room, or be refilling in other hands.
-            return match Self::bump(&shard.chunk, words) {
+            return match Chunk::bump(&shard.chunk, words) {
                 Ok(off) => Some(off),
                 Err(_) => self.extend(words, words.into()).map(|piece| piece.next),
             };

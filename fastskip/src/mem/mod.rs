@@ -3,6 +3,7 @@
 //! The models in `loom-tests` declare these modules themselves, with a `storage` of their own.
 
 pub(crate) mod arena;
+mod chunk;
 mod poison;
 pub(crate) mod quota;
 pub(crate) mod storage;

@@ -1,8 +1,8 @@
 //! A limit on the number of entries, leased to shards so that most inserts touch no shared line.
 //!
-//! A shard takes a share of what is left, smaller and smaller towards the limit. When too little is left, whoever needs an
-//! entry moves what other shards hold unused back to where everybody takes from, one lease after the other, so the limit is
-//! reached exactly and nobody hides more than one lease at a time.
+//! A shard leases a share of what is left, smaller and smaller towards the limit. When too little is left, a writer that
+//! needs an entry returns the unused leases of other shards to the common rest, one after the other. So the limit is
+//! reached exactly.
 
 use crossbeam_utils::CachePadded;
 
@@ -27,7 +27,7 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    /// A budget of `limit` entries; 0 means no limit.
+    /// A quota of `limit` entries; 0 means no limit.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit: limit as u64, left: CachePadded::new(AtomicU64::new(limit as u64)) }
     }

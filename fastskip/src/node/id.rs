@@ -1,4 +1,4 @@
-//! Names nodes by their offsets, which only what wrote or read a node can come by.
+//! The names of nodes: offsets that prove that a node was written there.
 
 use core::num::NonZeroU32;
 
@@ -11,14 +11,16 @@ pub(crate) const HEAD_WORDS: u32 = HEAD + 1;
 
 /// A node of one table: its offset in the arena.
 ///
-/// Whoever holds an id may read the node: its bytes and meta words are written, that writing happens before, and they stay as
-/// long as the arena (I4, I8). Only this folder makes ids, in three ways:
+/// A thread that holds an id may read the node: its bytes and meta words were written before, and stay as long as the arena
+/// (I4, I8). Only this folder makes ids, in three ways:
 ///
 /// * [`NewNode::write`](super::NewNode::write) returns the id of the node that it wrote;
-/// * [`Node::next`](super::Node::next) reads it from a link, with Acquire;
-/// * [`NodeId::from_stored`] reads it back from a word that it was stored in; its caller proves the same.
+/// * [`Node::next`](super::Node::next) reads the id from a link, with Acquire;
+/// * [`NodeId::from_stored`] restores the id from a word that it was stored in, such as a hint. It is unsafe: its caller
+///   proves what the other two know.
 ///
-/// An id means nothing in another table. Ids leave the crate only inside cursors and iterators, which hold their table.
+/// An id is valid in its own table only, until that is reset. Ids leave the crate only inside cursors and iterators, which
+/// borrow or own their table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeId(NonZeroU32);
 
@@ -26,7 +28,7 @@ impl NodeId {
     /// The id of the node at `off`.
     ///
     /// # Safety
-    /// The caller has written a node there, which does not lie at 0.
+    /// The caller has written a node at `off`, which is not 0.
     #[inline(always)]
     pub(super) unsafe fn of_written(off: u32) -> Self {
         debug_assert!(off > HEAD);
@@ -34,18 +36,20 @@ impl NodeId {
         Self(unsafe { NonZeroU32::new_unchecked(off) })
     }
 
-    /// The number to store where an id cannot be: in a word of the arena or a shard. Never 0, which is free to say "none".
+    /// The id as bits, to be stored in a word of the arena or of a shard, alone or beside other bits. Never 0, which can
+    /// say "none".
     #[inline(always)]
     pub(crate) fn to_stored(self) -> u32 {
         self.0.get()
     }
 
-    /// The id that was stored, or `None` for 0.
+    /// The id whose bits were stored, or `None` for 0.
     ///
     /// # Safety
-    /// `stored` is 0, or was returned by [`to_stored`](Self::to_stored) of an id of the table that the result is used with, since
-    /// that table was made or reset. What the storing thread did before happens before this call: by an Acquire load that pairs
-    /// with a Release store or CAS of the word, by a lock, or in one thread. A relaxed load proves nothing.
+    /// * `stored` is 0, or [`to_stored`](Self::to_stored) of an id of the table that the result is used with, and the table was
+    ///   not reset since.
+    /// * What the storing thread did before it stored the id happens before this call: the word was stored with Release and
+    ///   loaded with Acquire, or a lock or the same thread orders both. After a relaxed load the node's bytes may be missing.
     #[inline(always)]
     pub(crate) unsafe fn from_stored(stored: u32) -> Option<Self> {
         NonZeroU32::new(stored).map(Self)

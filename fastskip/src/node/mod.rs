@@ -1,4 +1,4 @@
-//! How a node lies in the arena, and how a link is packed.
+//! Nodes: how they lie in the arena, and the ids that name them.
 //!
 //! ```text
 //!            link h-1 | ... | link 1 | link 0 | meta ... | klen key vlen+kind value | padding
@@ -9,7 +9,7 @@
 //! the height is stored nowhere. The last bit of the value's length tells a tombstone.
 //!
 //! I4 frozen bytes: everything right of the links is written before the node is linked and never again, except the meta
-//! words of a list, which are its documented atomics (`stamp.rs`).
+//! words of a list, which are its documented atomics (`list/stamp.rs`).
 
 mod id;
 mod link;

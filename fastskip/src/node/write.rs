@@ -45,12 +45,12 @@ impl<'k> NewNode<'k> {
         lengths + self.key.len() + self.value.len()
     }
 
-    /// Writes the node into the words from `start` on, of which the first `height` are its tower, with these meta words. The
-    /// tower's links are left as they are.
+    /// Writes the node with these meta words. The first `height` words from `start` on are its tower, whose links are left
+    /// as they are.
     ///
     /// # Safety
-    /// [`words`](Self::words) words of this node, tower and meta words were allocated to the caller from `start` on, behind the head,
-    /// and used for nothing else.
+    /// As many [`words`](Self::words) as the node takes were allocated to the caller from `start` on, behind the head, and are
+    /// used for nothing else.
     #[inline]
     pub(crate) unsafe fn write(&self, storage: &Storage, start: u32, height: usize, meta: &[u64]) -> NodeId {
         let off = start + height as u32 - 1;

@@ -1,4 +1,4 @@
-//! Sealing: a list becomes a frozen table, and an empty list takes its place.
+//! Freezing a list for good: it becomes a frozen table, and an empty list takes its place.
 
 use core::fmt;
 use core::ops::Deref;
@@ -30,7 +30,7 @@ impl ConcurrentSkipList {
     }
 }
 
-/// A sealed list. It reads as the list it was ([`Deref`]); its writes all say [`Sealed`](InsertError::Sealed).
+/// A frozen list. It reads as the list it was ([`Deref`]); its writes all say [`Sealed`](InsertError::Sealed).
 pub struct FrozenMemtable {
     list: ConcurrentSkipList,
 }
@@ -58,7 +58,7 @@ impl fmt::Debug for FrozenMemtable {
     }
 }
 
-/// A successor table could not be made, so nothing was sealed: [`into_list`](Self::into_list) gives the list back.
+/// The next table could not be made, so nothing was frozen: [`into_list`](Self::into_list) gives the list back.
 #[derive(Error)]
 #[error("cannot reserve the arena of the next table")]
 pub struct SealError {

@@ -82,7 +82,7 @@ impl ConcurrentSkipList {
         match self.store(key, value, Kind::Value) {
             Ok(Stored::New(node)) => Ok((node.entry().1, true)),
             Ok(Stored::Present(node)) => Ok((node.entry().1, false)),
-            // A sealed list still has what it has.
+            // A frozen list still has what it has.
             Err(refusal) => self.get(key).map(|(present, _)| (present, false)).ok_or(refusal),
         }
     }

@@ -14,9 +14,9 @@ const LAYERS: [&[&str]; 6] = [
 ];
 
 /// The files of each folder, lowest first: a file may use those before it. `mod` is the folder's face: it may use all of
-/// them, and they may use the type that it defines, which is named without a path below it.
+/// them, and they may use what it defines itself.
 const FOLDERS: [(&str, &[&str]); 6] = [
-    ("mem", &["poison", "storage", "quota", "arena"]),
+    ("mem", &["poison", "storage", "quota", "chunk", "arena"]),
     ("node", &["id", "link", "read", "write"]),
     ("list", &["gate", "schema", "stats", "stamp", "towers", "validate", "writer"]),
     ("list/towers", &["height", "finger", "splice", "search", "group", "trail", "locate", "link", "stretch", "walk"]),
@@ -31,11 +31,14 @@ fn used(source: &str, own: &[String]) -> Vec<Vec<String>> {
     let source = source.split("#[cfg(all(test").next().unwrap();
     let mut paths = Vec::new();
     let mut for_docs = false;
+    // Visibility names no use.
+    let source = source.replace("(in crate::", "(in ");
     for line in source.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
         if !for_docs {
             for (root, up) in [("crate::", own.len()), ("super::", 1), ("self::", 0)] {
-                let rests = line.split(root).skip(1).filter(|_| !line.contains("super::super"));
-                paths.extend(rests.map(|rest| own[..own.len() - up].iter().cloned().chain(names(rest)).collect()));
+                assert!(!line.contains("super::super"), "{line} names no path from the root");
+                let from = own[..own.len() - up].to_vec();
+                paths.extend(line.split(root).skip(1).flat_map(names).map(|names| [from.clone(), names].concat()));
             }
         }
         for_docs = line == "#[cfg(doc)]";
@@ -43,10 +46,26 @@ fn used(source: &str, own: &[String]) -> Vec<Vec<String>> {
     paths
 }
 
-/// The names that `path` begins with.
-fn names(path: &str) -> Vec<String> {
-    let end = path.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').unwrap_or(path.len());
-    path[..end].split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+/// The paths that `text` begins with: one, or one for each name in braces.
+fn names(text: &str) -> Vec<Vec<String>> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let (path, rest) = text.split_at(text.find(|c| !is_name(c) && c != ':').unwrap_or(text.len()));
+    let path: Vec<_> = path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    match rest.strip_prefix('{') {
+        Some(listed) => {
+            let names = listed.split(',').map(|name| name.trim().chars().take_while(|c| is_name(*c)).collect());
+            names.map(|name: String| [path.clone(), vec![name]].concat()).collect()
+        }
+        None => vec![path],
+    }
+}
+
+/// Whether `source` defines `name` itself, and does not only pass it on.
+fn defines(source: &str, name: &str) -> bool {
+    ["struct", "enum", "const", "fn", "trait", "type"].iter().any(|kind| {
+        let item = format!("{kind} {name}");
+        source.split(&item).skip(1).any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    })
 }
 
 /// The longest beginning of `path` that is a module.
@@ -111,6 +130,11 @@ fn files_use_only_what_lies_below_them() {
         for named in used(&fs::read_to_string(path).unwrap(), &own) {
             let other = module(&src, &named);
             assert!(is_above(&own, &other), "{} uses {}", own.join("/"), other.join("/"));
+            if own.starts_with(&other) && other.len() < own.len() {
+                let face = fs::read_to_string(src.join(other.join("/")).join("mod.rs")).unwrap();
+                let item = &named[other.len()];
+                assert!(defines(&face, item), "{} uses {item} by way of its folder", own.join("/"));
+            }
         }
         seen += 1;
     }
