@@ -20,7 +20,7 @@ impl<'a> Input<'a> {
     }
 
     /// Mostly short keys over few bytes, zeros among them, so that keys share prefixes and are prefixes of each other;
-    /// now and then one longer than the 255 bytes that a link's piece can count.
+    /// now and then one longer than the 255 bytes that a link's partial key can count.
     pub(crate) fn key(&mut self) -> Vec<u8> {
         let shape = self.byte();
         let mut key = if shape >= 240 { vec![b'p'; 250 + usize::from(shape - 240)] } else { Vec::new() };

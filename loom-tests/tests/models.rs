@@ -40,10 +40,10 @@ models! {
     tower_stands_on_the_level_below_i2
     two_towers_stand_on_the_level_below_i2
     two_writers_and_a_reader_scan_in_order_i1
-    link_pieces_that_share_nothing_i9
-    link_pieces_that_share_much_i9
-    link_pieces_of_zeros_i9
-    link_pieces_of_prefixes_i9
+    partial_keys_that_share_nothing_i9
+    partial_keys_that_share_much_i9
+    partial_keys_of_zeros_i9
+    partial_keys_of_prefixes_i9
     snapshot_shows_an_insertion_always_or_never_i5
     snapshot_shows_a_helped_insertion_always_or_never_i5
     snapshot_shows_a_deletion_always_or_never_i5

@@ -36,14 +36,14 @@ fn insert(list: &List<Plain>, key: &[u8]) {
     assert!(matches!(writer.insert(0, &new, &mut ArenaAlloc(&writer)), Ok(Outcome::New(_))));
 }
 
-/// Catches a coin that is tossed for two nodes: of one stay, of two, or of two shards.
+/// Catches a coin that is tossed for two nodes: of one writer, of two, or of two shards.
 #[test]
 fn each_node_has_coins_of_its_own() {
     let list = list(3);
     let mut seen = HashSet::new();
-    for admission in 0..300 {
-        let writer = list.enter(admission, 8).unwrap();
-        assert!((0..8).all(|index| seen.insert(writer.coins(index))), "admission {admission}");
+    for number in 0..300 {
+        let writer = list.enter(number, 8).unwrap();
+        assert!((0..8).all(|index| seen.insert(writer.coins(index))), "writer {number}");
     }
 }
 

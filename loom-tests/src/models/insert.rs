@@ -165,7 +165,7 @@ pub(super) const SCANS: &[&str] =
     &["abcz abcz", "abz abcz", "abz abz", "acz abcz", "acz acz", "az abcz", "az abz", "az acz", "az az"];
 
 /// Two threads store a pair of keys between two others, all of which share more or less of their beginning.
-pub(super) struct Pieces<const SET: usize> {
+pub(super) struct PartialKeys<const SET: usize> {
     memtable: Memtable,
 }
 
@@ -181,7 +181,7 @@ const SETS: [(Keys, Keys); 4] = [
     ([b"", b"ab\xff"], [b"a", b"ab"]),
 ];
 
-impl<const SET: usize> Program for Pieces<SET> {
+impl<const SET: usize> Program for PartialKeys<SET> {
     const THREADS: usize = 2;
 
     fn new() -> Self {

@@ -58,10 +58,10 @@ models! {
     tower_stands_on_the_level_below_i2: insert::Ladder<1>, insert::LADDER;
     two_towers_stand_on_the_level_below_i2: insert::Ladder<2>, insert::LADDERS;
     two_writers_and_a_reader_scan_in_order_i1: insert::Scans, insert::SCANS;
-    link_pieces_that_share_nothing_i9: insert::Pieces<0>, &[""];
-    link_pieces_that_share_much_i9: insert::Pieces<1>, &[""];
-    link_pieces_of_zeros_i9: insert::Pieces<2>, &[""];
-    link_pieces_of_prefixes_i9: insert::Pieces<3>, &[""];
+    partial_keys_that_share_nothing_i9: insert::PartialKeys<0>, &[""];
+    partial_keys_that_share_much_i9: insert::PartialKeys<1>, &[""];
+    partial_keys_of_zeros_i9: insert::PartialKeys<2>, &[""];
+    partial_keys_of_prefixes_i9: insert::PartialKeys<3>, &[""];
     snapshot_shows_an_insertion_always_or_never_i5: snapshot::Insertion<false>, snapshot::INSERTION;
     snapshot_shows_a_helped_insertion_always_or_never_i5: snapshot::Insertion<true>, snapshot::INSERTION;
     snapshot_shows_a_deletion_always_or_never_i5: snapshot::Deletion<false>, snapshot::DELETION;
