@@ -1,10 +1,14 @@
-//! A lock-free skip list in an arena, made to be the memtable of an LSM storage engine.
+//! A lock-free skip list in an arena, designed as the memtable of an LSM storage engine.
 //!
 //! * [`ConcurrentSkipList`]: byte keys, the first write of a key wins, tombstones, snapshots, cursors, freezing.
 //! * [`Memtable`]: versions by sequence number, overwrite, delete of absent keys, reserve-then-apply, live freeze.
 //!
-//! Both stand on one core. Keys are ordered bytewise; other orders are order-preserving encodings, such as big-endian
-//! integers with the sign bit flipped:
+//! Use them for sorted data that many threads write and read, and that is dropped or written out as a whole: a memtable, an
+//! index that is built once, a sorted buffer. Do not use them if single entries must free their memory: memory is freed only
+//! with the whole table. For small data in one thread `BTreeMap` is the better choice, and for lookups without order a hash map.
+//!
+//! Keys are ordered bytewise. Other orders need an order-preserving encoding, such as big-endian integers with the sign bit
+//! flipped:
 //!
 //! ```
 //! use fastskip::ConcurrentSkipList;
@@ -21,22 +25,23 @@
 //! # Ok::<(), std::array::TryFromSliceError>(())
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! * **Any threads.** Both types are `Send + Sync`. Any number of threads may read and write at once, and come and go. No
-//!   read or write waits for another thread; only `freeze` waits, for the writers inside.
-//! * **One commit.** One successful compare-and-swap on a level-0 link makes an entry part of the table. Bytes never change
-//!   afterwards.
+//! * **Threads.** Both types are `Send + Sync`. Any number of threads may read and write at the same time, and threads may
+//!   come and go. No read or write waits for another thread; only `freeze` waits, for the writers inside.
+//! * **Atomicity.** One successful compare-and-swap on a level-0 link makes an entry part of the table. Its bytes never
+//!   change afterwards.
 //! * **Lifetimes.** Every slice borrows from its table. Nothing is freed before the whole table is.
-//! * **Errors, not panics.** A table that is full or frozen says so and stays usable. Limits: keys up to [`MAX_KEY_LEN`],
-//!   values up to [`MAX_VALUE_LEN`], 32 GiB a table.
+//! * **Errors, not panics.** A write to a full or frozen table, or beyond a limit, returns an error, and the table stays
+//!   usable. Limits: keys up to [`MAX_KEY_LEN`], values up to [`MAX_VALUE_LEN`], 32 GiB per table.
 //!
 //! # Cost
 //!
-//! A link holds, beside its successor's offset, a partial key of the successor's key, so that about half of a search's
-//! comparisons touch no node; threads are spread over shards, and those on different shards share no cache line but the
-//! links they write and, in a list, its clock.
-//! Beyond key and value an entry takes two links of 8 bytes in the mean, 8 (memtable) or 16 bytes (list) of version or
+//! Beside its successor's offset, a link holds a partial key of the successor, so about half of a search's comparisons touch
+//! no node. Threads are spread over shards. Threads on different shards share no cache lines except the links that they
+//! write and, in a list, its clock.
+//!
+//! Beyond key and value, an entry takes two links of 8 bytes on average, 8 (memtable) or 16 bytes (list) for its version or
 //! stamps, its lengths, and padding to 8 bytes.
 
 #![doc(test(attr(deny(warnings))))]

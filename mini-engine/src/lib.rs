@@ -1,4 +1,14 @@
-//! A thin, durable LSM key-value engine over the `fastskip` memtable.
+//! A small, durable, embedded key-value store: an LSM tree over the `fastskip` memtable.
+//!
+//! Keys and values are bytes, and keys are sorted bytewise. [`Db`] offers atomic batches, snapshots, iteration in both
+//! directions, bulk loads and checkpoints. [`Builder`] and [`Options`] choose among four compaction policies.
+//!
+//! Use it for sorted data that outgrows memory or must survive crashes, in one process, where a small engine that can be read
+//! and checked matters. A synced write survives a power failure, a buffered one a killed process ([`Durability`]), and every
+//! byte read from disk is verified.
+//!
+//! Do not use it if several processes must open the database at once, if readers have no permission to write to the
+//! directory, or if you need transactions that detect conflicts. It is developed and tested on Linux only.
 
 #![forbid(unsafe_code)]
 
