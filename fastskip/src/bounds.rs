@@ -1,11 +1,12 @@
-//! What can be given as the bounds of a range of keys.
+//! The types that can be passed as the bounds of a range of keys.
 
 use core::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// A lower and an upper bound that own their keys.
 pub type OwnedBounds = (Bound<Box<[u8]>>, Bound<Box<[u8]>>);
 
-/// Bounds of keys: any of Rust's ranges, or a pair of [`Bound`]s, over anything that is bytes. Both ends have one type.
+/// Bounds of a range of keys: any of Rust's range types, or a pair of [`Bound`]s, over any type that is `AsRef<[u8]>`. Both
+/// ends must have the same type.
 ///
 /// ```
 /// # let list = fastskip::ConcurrentSkipList::new();
@@ -15,10 +16,10 @@ pub type OwnedBounds = (Bound<Box<[u8]>>, Bound<Box<[u8]>>);
 /// assert_eq!(list.range(..).count(), 1);
 /// ```
 ///
-/// `std::ops::RangeBounds` is not enough: of a range of `&[u8; 1]` it cannot tell whether the keys are the arrays or the
-/// references, and over `..` it leaves the type open.
+/// `std::ops::RangeBounds` cannot be used instead: for a range of `&[u8; 1]` the compiler cannot tell whether the keys are
+/// the arrays or the references, and for `..` it cannot infer the type of the keys.
 pub trait KeyBounds {
-    /// The lower and the upper bound, copied.
+    /// Copies the lower and the upper bound.
     fn into_bounds(self) -> OwnedBounds;
 }
 

@@ -1,14 +1,14 @@
-//! The settings of a table, and the builder that sets them by name.
+//! The settings of a table, and the builder that sets them.
 
 use core::fmt;
 use core::marker::PhantomData;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 
-/// The most shards of a table.
+/// The maximum number of shards of a table.
 pub const MAX_SHARDS: usize = 1024;
 
-/// A table that a [`Builder`] can make.
+/// A table that a [`Builder`] can create. This trait is sealed.
 pub trait Table: sealed::FromConfig {}
 
 pub(crate) mod sealed {
@@ -26,7 +26,7 @@ pub(crate) mod sealed {
     pub struct Settings(pub(crate) Config);
 }
 
-/// Settings of a new table, by name.
+/// Sets the options of a new table and creates it.
 ///
 /// ```
 /// use fastskip::Memtable;
@@ -45,57 +45,59 @@ impl<T: Table> Builder<T> {
         Self { config: Config::default(), table: PhantomData }
     }
 
-    /// How many shards threads are spread over, in the order of their first write to any table; from 1 to
-    /// [`MAX_SHARDS`], a number outside counts as the nearer end. Default: the available parallelism. Any number of threads
-    /// may write whatever the number of shards; threads that share one are slower.
+    /// The number of shards, from 1 to [`MAX_SHARDS`]; a number outside this range is clamped to it. Default: the available
+    /// parallelism.
+    ///
+    /// Threads are assigned to shards in turn, in the order of their first write to any table. There may be more threads
+    /// than shards; threads that share a shard write more slowly.
     pub fn shards(mut self, shards: usize) -> Self {
         self.config.shards = shards.clamp(1, MAX_SHARDS);
         self
     }
 
-    /// The size of the first piece of memory that a shard takes, in bytes. Default: 64 KiB; the least is 256 bytes.
+    /// The size of the first chunk of memory that each shard allocates, in bytes. Default: 64 KiB; minimum: 256 bytes.
     pub fn arena_bytes_per_shard(mut self, bytes: usize) -> Self {
         self.config.chunk_bytes = bytes;
         self
     }
 
-    /// The memory past which no further write is accepted, in bytes; 0, the default, for none. One entry may pass it, and is
-    /// the last: what room there is left elsewhere stays unused then.
+    /// The limit on memory, in bytes; 0, the default, means no limit. A table that has reached its limit accepts no further
+    /// write. One entry may exceed the limit; it is the last one, even if other shards have unused memory left.
     ///
-    /// The address range is sized by this: about a quarter more, at most 32 GiB, and 16 GiB without a limit; half as much
-    /// where the system refuses (on Windows, which counts reserved memory as used: the limit itself, and 1 GiB without
-    /// one). A table whose range is smaller than its limit is limited by the range. Memory is committed when it is used.
+    /// The table reserves an address range that is about a quarter larger than this limit, at most 32 GiB; without a limit
+    /// it reserves 16 GiB. While the system refuses, the size is halved. Windows counts reserved memory as used, so
+    /// there the range is as large as the limit, or 1 GiB without a limit. If the range is smaller than the limit, the table
+    /// is full when the range is. Memory is committed only when it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.max_memory_bytes = bytes;
         self
     }
 
-    /// The number of stored entries past which no further write is accepted; 0, the default, for none. Deleted entries
-    /// count.
+    /// The limit on stored entries; 0, the default, means no limit. A table that has reached its limit accepts no further
+    /// write. Deleted entries count.
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.config.max_entries = entries;
         self
     }
 
-    /// The part of either limit from which the table is under back-pressure, from 0.0 to 1.0; a number outside counts as
-    /// the nearer end. Default: 0.9.
+    /// The fraction of either limit at which the table is under backpressure, from 0.0 to 1.0; a number outside this range
+    /// is clamped to it. Default: 0.9.
     pub fn backpressure_at(mut self, part: f64) -> Self {
         self.config.backpressure_at = if part.is_nan() { 1.0 } else { part.clamp(0.0, 1.0) };
         self
     }
 
-    /// Whether to ask the system for huge pages (from the second 2 MiB of a table on), which makes large tables faster.
-    /// Default: yes. Linux only; elsewhere, and where refused, nothing changes.
+    /// Whether to ask the system for huge pages, from the second 2 MiB of a table on. Huge pages make large tables faster.
+    /// Default: yes. This affects Linux only. On other systems, and if the system refuses, nothing changes.
     pub fn huge_pages(mut self, wanted: bool) -> Self {
         self.config.huge_pages = wanted;
         self
     }
 
-    /// Makes the table.
+    /// Creates the table.
     ///
     /// # Panics
-    /// If the system refuses even the smallest address range, as `Vec` does without memory; see
-    /// [`try_build`](Self::try_build).
+    /// Panics if the system refuses even the smallest address range. [`try_build`](Self::try_build) returns an error instead.
     #[must_use]
     pub fn build(self) -> T {
         match self.try_build() {
@@ -104,16 +106,16 @@ impl<T: Table> Builder<T> {
         }
     }
 
-    /// Makes the table.
+    /// Creates the table.
     ///
     /// # Errors
-    /// The system refuses even the smallest address range.
+    /// Returns the system's error if the system refuses even the smallest address range.
     pub fn try_build(self) -> io::Result<T> {
         T::from_config(sealed::Settings(Config { seed: Config::random_seed(), ..self.config }))
     }
 }
 
-// Not derived: that would ask of the table what only the settings need.
+// Not derived, because a derived impl would require `T: Clone`.
 impl<T> Clone for Builder<T> {
     fn clone(&self) -> Self {
         Self { config: self.config.clone(), table: PhantomData }
@@ -126,7 +128,7 @@ impl<T> fmt::Debug for Builder<T> {
     }
 }
 
-/// A first chunk for each shard that suits tables of any size: 64 KiB.
+/// The default size of a shard's first chunk, 64 KiB. It suits tables of any size.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The settings behind a builder. Sizes are in bytes; 0 means no limit.
@@ -136,10 +138,10 @@ pub(crate) struct Config {
     pub(crate) chunk_bytes: usize,
     pub(crate) max_memory_bytes: usize,
     pub(crate) max_entries: usize,
-    /// The part of a limit from which the table says that it is under pressure.
+    /// The fraction of a limit at which the table is under backpressure.
     pub(crate) backpressure_at: f64,
     pub(crate) huge_pages: bool,
-    /// Makes heights unpredictable.
+    /// Makes the heights of nodes unpredictable.
     pub(crate) seed: u64,
 }
 
@@ -158,7 +160,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A number that nobody can guess.
+    /// A seed that cannot be guessed.
     pub(crate) fn random_seed() -> u64 {
         RandomState::new().hash_one(0_u8)
     }
@@ -168,7 +170,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    /// Catches tables whose towers somebody could foresee who has seen those of another.
+    /// Catches tables whose tower heights can be predicted from those of another table.
     #[test]
     fn each_table_has_a_seed_of_its_own() {
         assert_ne!(Config::default().seed, Config::default().seed);

@@ -1,22 +1,24 @@
-//! Why a write was refused.
+//! The errors of writes.
 
 use thiserror::Error;
 
-/// Why one write was refused. The table is as usable after any of these as before.
+/// The reason why a write was rejected. The table remains usable after each of these errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// The key (for [`Memtable`](crate::Memtable): the key at this sequence number) is already stored; the first stays.
+    /// The key is already stored, for a [`Memtable`](crate::Memtable) with the same sequence number. The stored entry is
+    /// unchanged.
     #[error("key is already stored")]
     DuplicateKey,
-    /// A configured limit is reached, or the arena's address range has no room for the entry.
+    /// A configured limit is reached, or the arena's address range has no space for the entry.
     #[error("table is full")]
     Full,
-    /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN), the value longer than
-    /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN), or the entry or batch would not fit an empty table with the same limits.
+    /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN), the value is longer than
+    /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN), or the entry or batch would not fit even in an empty table with the same
+    /// limits.
     #[error("key or value is too large for this table")]
     TooLarge,
-    /// The table is frozen and takes no further write.
+    /// The table is frozen and accepts no further writes.
     #[error("table is sealed")]
     Sealed,
 }
@@ -24,12 +26,12 @@ pub enum InsertError {
 /// Some entries of a batch were not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BatchError {
-    /// `failed` entries were refused, each for one of the reasons of [`InsertError`]; the others are stored.
+    /// `failed` entries were rejected, each for one of the reasons in [`InsertError`]. The other entries are stored.
     #[error("{failed} of {} entries were not stored", succeeded + failed)]
     PartialFailure {
-        /// Entries that this call stored.
+        /// The number of entries that this call stored.
         succeeded: usize,
-        /// Entries that it did not.
+        /// The number of entries that this call did not store.
         failed: usize,
     },
 }

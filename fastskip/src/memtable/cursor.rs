@@ -1,4 +1,4 @@
-//! The lending cursor over a memtable, borrowing it or keeping it alive.
+//! The lending cursor over a memtable. It borrows the memtable or keeps it alive.
 
 use core::fmt;
 
@@ -9,24 +9,24 @@ use crate::list::{List, Position};
 use crate::node::{Kind, Target};
 
 impl Memtable {
-    /// A cursor over every version, on none at first.
+    /// Returns a cursor over all versions that is not yet on any.
     #[must_use]
     pub fn cursor(&self) -> MemtableCursor<&Self> {
         MemtableCursor::new(self)
     }
 
-    /// A cursor over every version that keeps the table alive by itself, on none at first.
+    /// Returns a cursor over all versions that is not yet on any. It keeps the table alive.
     #[must_use]
     pub fn owned_cursor(&self) -> OwnedCursor {
         MemtableCursor::new(self.clone())
     }
 }
 
-/// A position among all versions of a memtable, keys ascending and of a key the newest first.
+/// A cursor over all versions of a memtable: keys ascending, and the versions of a key from newest to oldest.
 ///
-/// It is on a version or, at first and past either end, on none; from there only a seek or a move to an end leads back.
-/// What it lends lives as long as the borrow of the cursor. `H` is how it holds the table: [`OwnedCursor`] keeps it
-/// alive, `MemtableCursor<&Memtable>` borrows it.
+/// A new cursor, and a cursor that has moved past either end, is on no version. From there, only the `seek` methods move it
+/// back to a version. The slices that it returns borrow from the cursor. `H` says how the cursor holds the table:
+/// [`OwnedCursor`] keeps the table alive, and `MemtableCursor<&Memtable>` borrows it.
 ///
 /// ```
 /// use fastskip::{Kind, Memtable};
@@ -49,11 +49,11 @@ pub struct MemtableCursor<H> {
     position: Position,
 }
 
-/// A cursor that keeps its memtable alive: `'static` and [`Send`].
+/// A cursor that keeps its memtable alive. It is `'static` and [`Send`].
 pub type OwnedCursor = MemtableCursor<Memtable>;
 
-/// How a [`MemtableCursor`] can hold its table. Sealed: a cursor's position is an offset in one table, so what it holds must
-/// be that table at every call.
+/// The ways in which a [`MemtableCursor`] can hold its table. This trait is sealed, because the position of a cursor is an
+/// offset in one table, so `H` must return the same table at every call.
 pub trait Hold: hold::SameTable {}
 
 impl Hold for Memtable {}
@@ -98,65 +98,76 @@ impl<H: Hold> MemtableCursor<H> {
         self.position.node(self.list()).expect("the cursor is on no version: ask `valid` first")
     }
 
-    /// Whether the cursor is on a version. The methods that move it return the same.
+    /// Whether the cursor is on a version. The methods that move the cursor return the same.
     #[must_use]
     pub fn valid(&self) -> bool {
         self.position.node(self.list()).is_some()
     }
 
-    /// Goes to the first version. O(1).
+    /// Moves to the first version. O(1).
     pub fn seek_to_first(&mut self) -> bool {
         self.move_by(Position::seek_to_first)
     }
 
-    /// Goes to the last version. Expected O(log n).
+    /// Moves to the last version. Expected O(log n).
     pub fn seek_to_last(&mut self) -> bool {
         self.move_by(Position::seek_to_last)
     }
 
-    /// Goes to the newest version of `key` not newer than `seqno`, or else the first version behind it. Expected O(log n).
+    /// Moves to the newest version of `key` that is not newer than `seqno`, or to the first version after this position if
+    /// there is none. Expected O(log n).
     pub fn seek(&mut self, key: &[u8], seqno: u64) -> bool {
         self.move_by(|position, list| position.seek(list, Target { key, version: seqno }))
     }
 
-    /// Goes to the version `seqno` of `key`, or else the last version before it. Expected O(log n).
+    /// Moves to the version `seqno` of `key`, or to the last version before this position if there is none. Expected
+    /// O(log n).
     pub fn seek_for_prev(&mut self, key: &[u8], seqno: u64) -> bool {
         self.move_by(|position, list| position.seek_for_prev(list, Target { key, version: seqno }))
     }
 
-    /// Goes one version on. O(1).
+    /// Moves to the next version. O(1).
     #[expect(clippy::should_implement_trait, reason = "a lending cursor: what it lends cannot outlive the next step")]
     pub fn next(&mut self) -> bool {
         self.move_by(Position::next)
     }
 
-    /// Goes one version back. Amortised O(1).
+    /// Moves to the previous version. Amortised O(1).
     pub fn prev(&mut self) -> bool {
         self.move_by(Position::prev)
     }
 
-    /// The key.
+    /// The key of the current version.
     ///
     /// # Panics
-    /// If the cursor is not [`valid`](Self::valid), as all that follow.
+    /// Panics if the cursor is not [`valid`](Self::valid).
     #[must_use]
     pub fn key(&self) -> &[u8] {
         self.node().key()
     }
 
-    /// The sequence number.
+    /// The sequence number of the current version.
+    ///
+    /// # Panics
+    /// Panics if the cursor is not [`valid`](Self::valid).
     #[must_use]
     pub fn seqno(&self) -> u64 {
         self.node().version()
     }
 
-    /// Whether it is a put or a delete.
+    /// Whether the current version is a put or a delete.
+    ///
+    /// # Panics
+    /// Panics if the cursor is not [`valid`](Self::valid).
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.node().entry().2
     }
 
-    /// The value; empty for a tombstone.
+    /// The value of the current version; empty for a tombstone.
+    ///
+    /// # Panics
+    /// Panics if the cursor is not [`valid`](Self::valid).
     #[must_use]
     pub fn value(&self) -> &[u8] {
         self.node().entry().1

@@ -9,17 +9,20 @@ use super::Memtable;
 use crate::InsertError;
 
 impl Memtable {
-    /// Refuses every later reservation with [`Sealed`](InsertError::Sealed), waits until the open ones are applied or
-    /// dropped (by unwinding too), and returns the table as it then is for good. A thread that calls this while it holds
-    /// a reservation of the same table waits for itself, for ever; so does any for a reservation that was leaked.
+    /// Freezes the table and returns it; its contents no longer change. Every later write and reservation is rejected with
+    /// [`Sealed`](InsertError::Sealed).
+    ///
+    /// Waits until the writes in progress are finished and the open reservations are applied or dropped, also by
+    /// unwinding. A thread that holds a reservation of this table must not call `freeze`: it would wait for itself forever.
+    /// If a reservation was leaked, `freeze` never returns.
     pub fn freeze(&self) -> FrozenVersions {
         self.list.freeze();
         FrozenVersions { memtable: self.clone() }
     }
 }
 
-/// A frozen memtable. It reads as the [`Memtable`] it was ([`Deref`]); its writes all say
-/// [`Sealed`](InsertError::Sealed). A handle, like it.
+/// A frozen memtable. It dereferences to [`Memtable`], so it is read in the same way; every write is rejected with
+/// [`Sealed`](InsertError::Sealed). Like a [`Memtable`], it is a handle.
 #[derive(Clone)]
 pub struct FrozenVersions {
     memtable: Memtable,

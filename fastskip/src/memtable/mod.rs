@@ -1,4 +1,5 @@
-//! The table a storage engine writes to: versions of keys by sequence number.
+//! The multi-version table of a storage engine: versions of keys, ordered by sequence number. This file creates tables and
+//! reads them; `write` writes them.
 
 mod cursor;
 mod frozen;
@@ -21,24 +22,24 @@ pub use frozen::FrozenVersions;
 pub use versions::{AllVersions, Version, Versions};
 pub use write::{Op, Reservation};
 
-/// What a memtable knows of a key at a sequence number.
+/// The result of looking up a key in a memtable at a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup<'a> {
-    /// It has this value.
+    /// The key has this value.
     Value(&'a [u8]),
-    /// It is deleted: lower levels need not be asked.
+    /// The key is deleted. Lower levels need not be searched.
     Tombstone,
-    /// Nothing: ask the lower levels.
+    /// The memtable has no visible version of the key. Lower levels must be searched.
     Absent,
 }
 
-/// A sorted multi-version map from byte keys to byte values, written and read by any number of threads without locks.
+/// A sorted multi-version map from byte keys to byte values that any number of threads can read and write without locks.
 ///
-/// A write carries a sequence number; a read at number `s` sees, of each key, the newest version not newer than `s`. Such
-/// a read is stable once every write up to `s` has returned; the caller publishes `s`.
+/// Each write has a sequence number. A read at sequence number `s` sees the newest version of each key that is not newer
+/// than `s`. The result of such a read no longer changes once every write up to `s` has returned. The caller publishes `s`.
 ///
-/// This is a handle: a clone is the same table, which lives as long as the last of its handles, cursors and frozen
-/// handles.
+/// This type is a handle: a clone refers to the same table. The table lives until its last handle, owned cursor and frozen
+/// handle are dropped.
 ///
 /// ```
 /// use fastskip::{Lookup, Memtable, Op};
@@ -59,16 +60,16 @@ pub struct Memtable {
 }
 
 impl Memtable {
-    /// A memtable without limits, with as many shards as the available parallelism.
+    /// Creates a memtable without limits. The number of shards is the available parallelism.
     ///
     /// # Panics
-    /// If the system has no address range left; [`Builder::try_build`] returns that as an error.
+    /// Panics if the system has no address range left. [`Builder::try_build`] returns an error instead.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Settings by name.
+    /// Returns a builder, which sets the options of a new memtable.
     pub fn builder() -> Builder<Self> {
         Builder::new()
     }
@@ -94,7 +95,7 @@ impl Default for Memtable {
 
 /// Reading.
 impl Memtable {
-    /// The newest version of `key` not newer than `seqno`. Expected O(log n).
+    /// Returns the newest version of `key` that is not newer than `seqno`. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8], seqno: u64) -> Lookup<'_> {
         self.lookup(self.list.lower_bound(Target { key, version: seqno }))
@@ -108,7 +109,7 @@ impl Memtable {
         }
     }
 
-    /// [`get`](Self::get) of each key, in their order.
+    /// Looks up each key as [`get`](Self::get) does, and returns the results in the order of `keys`.
     #[must_use]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Lookup<'_>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: seqno }).collect();
@@ -117,41 +118,42 @@ impl Memtable {
         lookups
     }
 
-    /// The keys within `bounds`, each with its newest version not newer than `seqno`, tombstones included. None if the
-    /// bounds are inverted.
+    /// Iterates over the keys within `bounds`. Yields the newest version of each key that is not newer than `seqno`,
+    /// including tombstones. Yields nothing if the bounds are inverted.
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds, seqno: u64) -> Versions<'_> {
         Versions::new(&self.list, RangeIter::new(bounds), seqno)
     }
 
-    /// All keys, as by [`range`](Self::range).
+    /// Iterates over all keys, as [`range`](Self::range) does over some.
     #[must_use]
     pub fn iter(&self, seqno: u64) -> Versions<'_> {
         Versions::new(&self.list, RangeIter::all(), seqno)
     }
 
-    /// Every version of every key: keys ascending, and of a key the newest first. What a flush writes.
+    /// Iterates over every version of every key, as a flush needs them: keys ascending, and the versions of a key from newest
+    /// to oldest.
     #[must_use]
     pub fn all_versions(&self) -> AllVersions<'_> {
         AllVersions::new(&self.list, RangeIter::all())
     }
 }
 
-/// Figures.
+/// Statistics.
 impl Memtable {
-    /// Versions stored, tombstones included. Exact when no writer is active.
+    /// The number of versions stored, including tombstones. Exact when no writer is active.
     #[must_use]
     pub fn len(&self) -> usize {
         self.list.entries()
     }
 
-    /// Whether nothing is stored.
+    /// Whether the memtable stores no version at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of the arena that hold nodes, are reserved for them or were lost between them.
+    /// The bytes of the arena that hold nodes, are reserved for nodes, or were lost between nodes.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.list.memory_usage()
@@ -163,23 +165,24 @@ impl Memtable {
         self.list.is_frozen()
     }
 
-    /// Whether 90 % of a limit (see [`Builder::backpressure_at`]) is used up. Once true, always true.
+    /// Whether the fraction [`Builder::backpressure_at`] of a limit, by default 90 %, is used up. Once true, it remains
+    /// true.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
         self.list.is_under_backpressure()
     }
 
-    /// All figures, consistent with each other.
+    /// Returns all statistics, consistent with each other.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let stats = self.list.stats();
         Stats { len: stats.entries, ..stats }
     }
 
-    /// Checks the structure's invariants by walking every level; for tests. Call it while nothing writes. O(n log n).
+    /// Checks the invariants of the list by walking every level. For tests. Call it only while no thread writes. O(n log n).
     ///
     /// # Panics
-    /// If one does not hold; the message begins with its number.
+    /// Panics if an invariant does not hold. The message begins with the number of the invariant.
     #[doc(hidden)]
     pub fn validate(&self) {
         self.list.validate();

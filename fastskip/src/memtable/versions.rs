@@ -1,4 +1,4 @@
-//! Versions of keys, and reading them in order.
+//! Versions of keys, and the iterators over them.
 
 use core::fmt;
 
@@ -10,7 +10,8 @@ use crate::sync::Ordering;
 #[cfg(doc)]
 use crate::Memtable;
 
-/// Nodes of a memtable: any number to a key, told apart by sequence number, the newest first.
+/// The schema of a memtable's nodes: a key may have any number of versions, which differ in their sequence numbers and are
+/// ordered from newest to oldest.
 #[derive(Debug)]
 pub(crate) struct Versioned;
 
@@ -24,12 +25,12 @@ impl Schema for Versioned {
 
     #[inline(always)]
     fn version(node: NodeRef<'_, Self>) -> u64 {
-        // Relaxed: written once, before the link that led here was published.
+        // Relaxed: the word is written once, before the link to this node is published.
         node.meta(0).load(Ordering::Relaxed)
     }
 }
 
-/// One version of a key, borrowed from the arena.
+/// A version of a key, borrowed from the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version<'a> {
     /// The key.
@@ -49,14 +50,14 @@ impl<'a> Version<'a> {
     }
 }
 
-/// The visible version of each key, from both ends; see [`Memtable::range`]. Each key appears at most once.
+/// A double-ended iterator over the visible version of each key; see [`Memtable::range`]. Each key appears at most once.
 #[derive(Clone)]
 pub struct Versions<'a> {
     list: &'a List<Versioned>,
     range: RangeIter,
     seqno: u64,
-    /// What the front yielded last. Older versions of its key may stand behind it: they are passed over when it is moved
-    /// again, so that a look at one key touches no node of the next.
+    /// The version that the front yielded last. Older versions of its key may follow it. They are skipped only when the front
+    /// moves again, so that reading one key touches no node of the next.
     yielded: Option<NodeRef<'a, Versioned>>,
 }
 
@@ -65,12 +66,12 @@ impl<'a> Versions<'a> {
         Self { list, range, seqno, yielded: None }
     }
 
-    /// Whether `node` is of the key that the front yielded last.
+    /// Whether `node` has the key that the front yielded last.
     fn is_yielded(&self, node: NodeRef<'a, Versioned>) -> bool {
         self.yielded.is_some_and(|yielded| yielded.key() == node.key())
     }
 
-    /// Takes what is left of the key that the front yielded last, which the back must not meet.
+    /// Skips the remaining versions of the key that the front yielded last, so that the back does not yield this key again.
     fn take_yielded_key(&mut self) {
         while self.range.front(self.list).is_some_and(|first| self.is_yielded(first)) {
             self.range.pop_front(self.list);
@@ -78,12 +79,12 @@ impl<'a> Versions<'a> {
         self.yielded = None;
     }
 
-    /// Takes every version of the key of `last`, the last node left; returns the visible one.
+    /// Skips every version of the key of `last`, the last remaining node, and returns the visible version.
     fn take_last_key(&mut self, last: NodeRef<'a, Versioned>) -> Option<NodeRef<'a, Versioned>> {
         let mut visible = None;
         let mut left = Some(last);
         while let Some(node) = left.filter(|node| node.key() == last.key()) {
-            // Oldest first: the last one that is not too new.
+            // From the back, versions appear from oldest to newest: the last one that is not too new is visible.
             if node.version() <= self.seqno {
                 visible = Some(node);
             }
@@ -101,7 +102,7 @@ impl<'a> Iterator for Versions<'a> {
         loop {
             let first = self.range.front(self.list)?;
             self.range.pop_front(self.list);
-            // Newest first: of each key the first one that is not too new.
+            // From the front, versions appear from newest to oldest: the first one that is not too new is visible.
             if first.version() <= self.seqno && !self.is_yielded(first) {
                 self.yielded = Some(first);
                 return Some(Version::of(first));
@@ -132,7 +133,7 @@ impl fmt::Debug for Versions<'_> {
     }
 }
 
-/// Every version, from both ends; see [`Memtable::all_versions`].
+/// A double-ended iterator over all versions; see [`Memtable::all_versions`].
 #[derive(Clone)]
 pub struct AllVersions<'a> {
     list: &'a List<Versioned>,

@@ -1,4 +1,4 @@
-//! Writing a memtable: single writes, and batches that reserve first and then cannot fail.
+//! Writes to a memtable: single writes, and batches, which first reserve memory and then cannot fail.
 
 use core::fmt;
 
@@ -11,17 +11,17 @@ use crate::node::{Kind, MAX_HEIGHT, NewNode};
 use crate::sync::thread_index;
 use crate::tuning::SPARE_LEVELS;
 
-/// One write of a batch.
+/// A write in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op<'a> {
-    /// Gives `key` a value.
+    /// Stores a value for `key`.
     Put {
         /// The key.
         key: &'a [u8],
-        /// Its value.
+        /// The value.
         value: &'a [u8],
     },
-    /// Deletes `key`, whether it is in this table or not.
+    /// Stores a tombstone for `key`, whether or not the key is in this table.
     Delete {
         /// The key.
         key: &'a [u8],
@@ -42,16 +42,16 @@ impl Memtable {
     /// Stores `value` as the version `seqno` of `key`. Expected O(log n).
     ///
     /// # Errors
-    /// [`DuplicateKey`](InsertError::DuplicateKey) if the key has a version `seqno`: the first stays;
-    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full), [`TooLarge`](InsertError::TooLarge).
+    /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key already has a version `seqno`, which is unchanged.
+    /// * [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<(), InsertError> {
         self.write(Op::Put { key, value }, seqno)
     }
 
-    /// Stores a tombstone as the version `seqno` of `key`, whether the key is in this table or not.
+    /// Stores a tombstone as the version `seqno` of `key`, whether or not the key is in this table. Expected O(log n).
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// The same as for [`put`](Self::put).
     pub fn delete(&self, key: &[u8], seqno: u64) -> Result<(), InsertError> {
         self.write(Op::Delete { key }, seqno)
     }
@@ -68,24 +68,29 @@ impl Memtable {
         }
     }
 
-    /// Takes all that `ops` will need, so that applying them cannot fail (the protocol of Pebble's `arenaskl`). Until the
-    /// reservation is applied or dropped, [`freeze`](Self::freeze) waits for it; so never wait for anything while
-    /// holding one.
+    /// Reserves everything that `ops` need, so that applying them cannot fail. Pebble's `arenaskl` has the same protocol.
+    ///
+    /// [`freeze`](Self::freeze) waits until the reservation is applied or dropped. Therefore, do not block while you hold a
+    /// reservation.
     ///
     /// ```
     /// # use fastskip::{Memtable, Op};
     /// let memtable = Memtable::new();
     /// let ops = [Op::Put { key: b"a", value: b"1" }, Op::Put { key: b"b", value: b"2" }];
     /// let reservation = memtable.reserve(&ops)?;
-    /// // ... now write the log; if that fails, drop the reservation, and nothing was stored ...
+    /// // ... now write the log; if that fails, drop the reservation, and nothing is stored ...
     /// assert_eq!(reservation.apply(10), 2);
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Sealed`](InsertError::Sealed) after `freeze`; [`Full`](InsertError::Full) if the batch does not fit what is left of
-    /// a limit (its last entry may pass the one on memory); [`TooLarge`](InsertError::TooLarge) if it would not fit an
-    /// empty table of these limits either. Nothing is stored then.
+    /// * [`Sealed`](InsertError::Sealed) after `freeze`.
+    /// * [`Full`](InsertError::Full) if the batch does not fit within the remaining limits. Its last entry may exceed the
+    ///   limit on memory.
+    /// * [`TooLarge`](InsertError::TooLarge) if a key or value is too long, or if the batch would not fit even in an empty
+    ///   table with the same limits.
+    ///
+    /// In each case nothing is stored.
     pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
         let writer = self.list.enter(thread_index(), ops.len() as u64)?;
         let (mut words, mut last, mut spare) = (0, 0, SPARE_LEVELS);
@@ -105,12 +110,12 @@ impl Memtable {
     }
 }
 
-/// Allocates from what a reservation has left.
+/// Allocates nodes from the memory of a reservation.
 #[derive(Debug)]
 struct ReservedAlloc {
     start: u32,
     words: u32,
-    /// Of the words, those for towers, beyond one for each entry.
+    /// The number of `words` that are left for upper levels: each entry has one link besides these.
     spare: u32,
     entries: u64,
 }
@@ -130,8 +135,8 @@ impl NodeAlloc for ReservedAlloc {
     }
 }
 
-/// Room in a memtable for a batch. Dropping it gives the room back, or, if the shard has handed out more since, leaves it
-/// unused for good.
+/// Memory in a memtable, reserved for a batch. Dropping the reservation returns the memory to its shard. If the shard has
+/// allocated other memory since, the reserved memory stays unused and counts as waste.
 #[must_use = "a reservation that is dropped stores nothing"]
 pub struct Reservation<'a> {
     writer: Writer<'a, Versioned>,
@@ -140,11 +145,12 @@ pub struct Reservation<'a> {
 }
 
 impl Reservation<'_> {
-    /// Stores the batch, the first write at `first_seqno` and each further one at the next number (numbers end at
-    /// `u64::MAX`). Returns how many it stored: a key that has a version of that number keeps it.
+    /// Stores the batch. The first write gets the sequence number `first_seqno`, and each further write the next number;
+    /// numbers do not exceed `u64::MAX`. Returns the number of writes stored. A write is not stored if its key already has a
+    /// version with its number.
     ///
-    /// Each write is committed by itself; the batch appears at once to readers that learn its sequence numbers only
-    /// after this returns.
+    /// Each write commits separately. The batch is atomic for readers that learn its sequence numbers only after `apply` has
+    /// returned.
     pub fn apply(mut self, first_seqno: u64) -> usize {
         let Self { writer, ops, alloc } = &mut self;
         let mut stored = 0;

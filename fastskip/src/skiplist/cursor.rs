@@ -1,4 +1,4 @@
-//! Reading a [`ConcurrentSkipList`] in order: entries, iterators and the cursor.
+//! Ordered reads of a [`ConcurrentSkipList`]: entries, the iterator and the cursor.
 
 use core::fmt;
 
@@ -10,31 +10,31 @@ use crate::node::{Kind, Target};
 #[cfg(doc)]
 use crate::ConcurrentSkipList;
 
-/// One key of a list, borrowed from its arena.
+/// An entry of a list, borrowed from its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The key.
     pub key: &'a [u8],
-    /// The value; a tombstone keeps the one it had.
+    /// The value. A tombstone keeps its old value.
     pub value: &'a [u8],
     /// Whether the key is deleted.
     pub is_tombstone: bool,
 }
 
-/// A list as it is, or as it was when a snapshot was taken.
+/// The current contents of a list, or its contents when a snapshot was taken.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) list: &'a List<Stamped>,
     pub(crate) clock: &'a Clock,
-    /// Entries stamped later are hidden. The live view has the last stamp there will ever be.
+    /// Entries with a later stamp are hidden. The live view uses the greatest possible stamp.
     pub(crate) until: u64,
 }
 
 impl<'a> View<'a> {
     pub(crate) const LIVE: u64 = u64::MAX;
 
-    /// What the view shows of `node`. Settles its stamps even where they are not asked for: otherwise an entry seen here
-    /// could be missing from a snapshot taken afterwards.
+    /// The entry of `node`, if it is visible in this view. Sets missing stamps of the node even if the view does not need them:
+    /// otherwise an entry seen here could be missing from a later snapshot.
     #[inline]
     pub(crate) fn entry(&self, node: NodeRef<'a, Stamped>) -> Option<Entry<'a>> {
         if self.clock.inserted(node) > self.until {
@@ -53,10 +53,10 @@ impl<'a> View<'a> {
     }
 }
 
-/// Entries in order of their keys, from both ends. Tombstones are included.
+/// A double-ended iterator over entries in key order, including tombstones.
 ///
-/// Never misses a key that was stored before the iterator was made, and never yields one twice. Keys stored meanwhile
-/// may appear. A step forward is O(1), a step back amortised O(1), apart from entries that a snapshot hides.
+/// It never misses a key that was stored before the iterator was created, and never yields a key twice. Keys that are stored
+/// later may appear. A step forward is O(1) and a step back amortised O(1), not counting entries that a snapshot hides.
 #[derive(Clone)]
 pub struct Iter<'a> {
     view: View<'a>,
@@ -105,22 +105,22 @@ impl fmt::Debug for Iter<'_> {
     }
 }
 
-/// Which step yields the entry that a cursor was just put on.
+/// Which step yields the entry that a cursor was just moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pending {
-    /// `next_entry`: the cursor stands right before its entry.
+    /// `next_entry`: the cursor is logically just before its entry.
     Next,
-    /// `prev_entry`: the cursor stands right behind its entry.
+    /// `prev_entry`: the cursor is logically just after its entry.
     Prev,
-    /// Neither: the entry was yielded.
+    /// Neither: the entry has been yielded.
     Nothing,
 }
 
-/// A position in a list that moves both ways and can be put anywhere.
+/// A cursor over a list that moves in both directions and can seek to any key.
 ///
-/// A cursor is on an entry or, past either end, on none; from there only a seek leads back. After
-/// [`seek`](Self::seek) and at the start, the first [`next_entry`](Self::next_entry) yields the entry the cursor is on;
-/// after [`seek_for_prev`](Self::seek_for_prev) the first [`prev_entry`](Self::prev_entry) does.
+/// A cursor that has moved past either end is on no entry; from there, only a seek moves it back to an entry. On a new cursor
+/// and after [`seek`](Self::seek), the first [`next_entry`](Self::next_entry) yields the entry that the cursor is on. After
+/// [`seek_for_prev`](Self::seek_for_prev), the first [`prev_entry`](Self::prev_entry) does.
 ///
 /// ```
 /// use fastskip::ConcurrentSkipList;
@@ -146,7 +146,7 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor on the first entry of `view`.
+    /// Creates a cursor on the first entry of `view`.
     pub(crate) fn new(view: View<'a>) -> Self {
         let mut cursor = Self { view, position: Position::new(), pending: Pending::Next };
         cursor.position.seek_to_first(view.list);
@@ -154,7 +154,7 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// The entry the cursor is on.
+    /// The entry that the cursor is on.
     #[must_use]
     pub fn entry(&self) -> Option<Entry<'a>> {
         self.view.entry(self.position.node(self.view.list)?)
@@ -166,21 +166,21 @@ impl<'a> Cursor<'a> {
         self.position.node(self.view.list).is_some()
     }
 
-    /// Goes to the first entry whose key is not less than `key`; false if there is none. Expected O(log n).
+    /// Moves to the first entry whose key is not less than `key`. Returns false if there is none. Expected O(log n).
     pub fn seek(&mut self, key: &[u8]) -> bool {
         self.position.seek(self.view.list, Target { key, version: 0 });
         self.pending = Pending::Next;
         self.skip_hidden_forward()
     }
 
-    /// Goes to the last entry whose key is not greater than `key`; false if there is none. Expected O(log n).
+    /// Moves to the last entry whose key is not greater than `key`. Returns false if there is none. Expected O(log n).
     pub fn seek_for_prev(&mut self, key: &[u8]) -> bool {
         self.position.seek_for_prev(self.view.list, Target { key, version: 0 });
         self.pending = Pending::Prev;
         self.skip_hidden_backward()
     }
 
-    /// The next entry; `None` past the last one, and from then on. O(1).
+    /// Moves to the next entry and returns it. Returns `None` after the last entry, and from then on. O(1).
     pub fn next_entry(&mut self) -> Option<Entry<'a>> {
         if self.pending != Pending::Next {
             self.position.next(self.view.list);
@@ -190,7 +190,7 @@ impl<'a> Cursor<'a> {
         self.entry()
     }
 
-    /// The previous entry; `None` before the first one, and from then on. Amortised O(1).
+    /// Moves to the previous entry and returns it. Returns `None` before the first entry, and from then on. Amortised O(1).
     pub fn prev_entry(&mut self) -> Option<Entry<'a>> {
         if self.pending != Pending::Prev {
             self.position.prev(self.view.list);

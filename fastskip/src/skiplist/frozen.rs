@@ -1,4 +1,4 @@
-//! Freezing a list for good: it becomes a frozen table, and an empty list takes its place.
+//! Sealing a list: it becomes a frozen table, and an empty list replaces it.
 
 use core::fmt;
 use core::ops::Deref;
@@ -14,10 +14,11 @@ use crate::builder::Config;
 use crate::InsertError;
 
 impl ConcurrentSkipList {
-    /// Freezes the list and makes an empty one with the same settings.
+    /// Freezes the list and creates an empty list with the same settings.
     ///
     /// # Errors
-    /// The system refuses the new list's address range. Nothing was frozen; [`SealError::into_list`] gives the list back.
+    /// [`SealError`] if the system refuses the address range of the new list. The list is then not frozen, and
+    /// [`SealError::into_list`] returns it.
     pub fn seal(self) -> Result<(FrozenMemtable, Self), SealError> {
         let config = Config { seed: Config::random_seed(), ..self.config().clone() };
         match Self::from_settings(config) {
@@ -30,7 +31,8 @@ impl ConcurrentSkipList {
     }
 }
 
-/// A frozen list. It reads as the list it was ([`Deref`]); its writes all say [`Sealed`](InsertError::Sealed).
+/// A frozen list. It dereferences to [`ConcurrentSkipList`], so it is read in the same way; every write is rejected with
+/// [`Sealed`](InsertError::Sealed).
 pub struct FrozenMemtable {
     list: ConcurrentSkipList,
 }
@@ -58,7 +60,7 @@ impl fmt::Debug for FrozenMemtable {
     }
 }
 
-/// The next table could not be made, so nothing was frozen: [`into_list`](Self::into_list) gives the list back.
+/// The new list could not be created, so nothing was frozen. [`into_list`](Self::into_list) returns the list.
 #[derive(Error)]
 #[error("cannot reserve the arena of the next table")]
 pub struct SealError {
@@ -68,7 +70,7 @@ pub struct SealError {
 }
 
 impl SealError {
-    /// The list, still open for writes.
+    /// Returns the list, which still accepts writes.
     #[must_use]
     pub fn into_list(self) -> ConcurrentSkipList {
         *self.list
@@ -85,7 +87,8 @@ impl fmt::Debug for SealError {
 mod tests {
     use super::*;
 
-    /// Catches a list whose towers can be foreseen from those of the list before it, or of another that a builder has made.
+    /// Catches a list whose tower heights can be predicted from those of the previous list, or of another list from the same
+    /// builder.
     #[test]
     fn the_next_list_has_a_seed_of_its_own() {
         let builder = ConcurrentSkipList::builder();
@@ -95,7 +98,7 @@ mod tests {
         assert_ne!(seed, list.seal().unwrap().1.config().seed);
     }
 
-    /// Catches an error that hides its cause, or loses or closes the list that it brings back.
+    /// Catches an error that hides its cause, or that loses or freezes the list that it returns.
     #[test]
     fn a_seal_that_failed_says_why_and_gives_the_list_back() {
         let list = ConcurrentSkipList::with_shards(1);

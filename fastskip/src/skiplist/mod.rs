@@ -1,4 +1,5 @@
-//! The simple table: byte keys, the first write of a key wins, a delete leaves a tombstone. Here lists are made, frozen and emptied.
+//! The single-version table: byte keys, the first write of a key wins, and a delete leaves a tombstone. This file creates,
+//! freezes and resets lists.
 
 mod cursor;
 mod frozen;
@@ -17,11 +18,11 @@ pub use cursor::{Cursor, Entry, Iter};
 pub use frozen::{FrozenMemtable, SealError};
 pub use snapshot::Snapshot;
 
-/// A sorted map from byte keys to byte values that any number of threads write and read without locks.
+/// A sorted map from byte keys to byte values that any number of threads can read and write without locks.
 ///
-/// A key is stored once: later inserts of it are refused, also after [`delete`](Self::delete), which marks it as a
-/// tombstone. [`Memtable`](crate::Memtable) is the type that overwrites. Slices that are returned live as long as the
-/// borrow of the list; nothing moves and nothing is freed before the list is dropped or reset.
+/// A key is stored only once. Later inserts of the same key are rejected, even after [`delete`](Self::delete), which marks
+/// the key as a tombstone. Use [`Memtable`](crate::Memtable) to overwrite keys. Returned slices borrow from the list. No entry
+/// is moved or freed before the list is dropped or reset.
 ///
 /// ```
 /// use fastskip::ConcurrentSkipList;
@@ -37,47 +38,48 @@ pub use snapshot::Snapshot;
 /// assert_eq!(list.get_live(&[2]), Some(&b"value"[..]));
 /// ```
 ///
-/// An insert costs expected O(log n); its commit is one CAS. Writers that meet retry from where they met. All methods
-/// can be called from any thread; none panics whatever the number of threads.
+/// An insert takes expected O(log n) and commits with one compare-and-swap (CAS). If the CAS fails because of another writer,
+/// the insert continues from the same position. All methods can be called from any thread. None of them panics because of
+/// the number of threads.
 pub struct ConcurrentSkipList {
     list: List<Stamped>,
     clock: Clock,
 }
 
-/// Making a list.
+/// Creating a list.
 impl ConcurrentSkipList {
-    /// A list without limits, with as many shards as the available parallelism.
+    /// Creates a list without limits. The number of shards is the available parallelism.
     ///
     /// # Panics
-    /// If the system has no address range left; [`Builder::try_build`] returns that as an error.
+    /// Panics if the system has no address range left. [`Builder::try_build`] returns an error instead.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// A list without limits and with this many shards, from 1 to [`MAX_SHARDS`](crate::MAX_SHARDS).
+    /// Creates a list without limits that has `shards` shards, from 1 to [`MAX_SHARDS`](crate::MAX_SHARDS).
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// Panics under the same condition as [`new`](Self::new).
     #[must_use]
     pub fn with_shards(shards: usize) -> Self {
         Self::builder().shards(shards).build()
     }
 
-    /// A list without limits whose shards first take `bytes` together.
+    /// Creates a list without limits. The first chunks of its shards have `bytes` bytes in total.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// Panics under the same condition as [`new`](Self::new).
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
         let shards = Config::default().shards;
         Self::builder().arena_bytes_per_shard(bytes / shards).build()
     }
 
-    /// A list with limits; 0 means none. See [`Builder`] for each.
+    /// Creates a list with limits; 0 means no limit. See [`Builder`] for each parameter.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// Panics under the same condition as [`new`](Self::new).
     #[must_use]
     pub fn with_capacity_and_shards(
         arena_bytes_per_shard: usize,
@@ -93,7 +95,7 @@ impl ConcurrentSkipList {
             .build()
     }
 
-    /// Settings by name.
+    /// Returns a builder, which sets the options of a new list.
     pub fn builder() -> Builder<Self> {
         Builder::new()
     }
@@ -121,16 +123,16 @@ impl Default for ConcurrentSkipList {
     }
 }
 
-/// Freezing and starting anew.
+/// Freezing and resetting.
 impl ConcurrentSkipList {
-    /// Refuses every later write with [`Sealed`](crate::InsertError::Sealed), and returns when the writes inside are done: what
-    /// they stored is in the list for good. Blocks only while writers are inside.
+    /// Freezes the list: every later write is rejected with [`Sealed`](crate::InsertError::Sealed). Waits for the writes in
+    /// progress; their entries are in the frozen list.
     pub fn freeze(&self) {
         self.list.freeze();
     }
 
-    /// Empties the list and opens it again. Its memory stays with it. That nothing borrowed from it is left is what
-    /// `&mut` proves.
+    /// Removes all entries and accepts writes again, also after [`freeze`](Self::freeze). The list keeps its memory. The
+    /// `&mut` borrow guarantees that no slice, cursor or snapshot of the list is left.
     pub fn reset(&mut self) {
         self.list.reset();
         self.clock = Clock::new();

@@ -1,4 +1,4 @@
-//! Reading a list: lookups, and what walks over it.
+//! Reads of a list: lookups, iterators, cursors and snapshots.
 
 use super::ConcurrentSkipList;
 use super::cursor::{Cursor, Entry, Iter, View};
@@ -13,19 +13,19 @@ impl ConcurrentSkipList {
         View { list: &self.list, clock: &self.clock, until: View::LIVE }
     }
 
-    /// The value of `key` and whether it is a tombstone, which keeps its old value. Expected O(log n).
+    /// Returns the value of `key` and whether `key` is a tombstone. A tombstone keeps its old value. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<(&[u8], bool)> {
         self.live().get(key).map(|entry| (entry.value, entry.is_tombstone))
     }
 
-    /// The value of `key` unless it is a tombstone.
+    /// Returns the value of `key`, or `None` if `key` is absent or a tombstone. Expected O(log n).
     #[must_use]
     pub fn get_live(&self, key: &[u8]) -> Option<&[u8]> {
         self.get(key).filter(|(_, is_tombstone)| !is_tombstone).map(|(value, _)| value)
     }
 
-    /// [`get_live`](Self::get_live) of each key, in their order.
+    /// Looks up each key as [`get_live`](Self::get_live) does, and returns the values in the order of `keys`.
     #[must_use]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<&[u8]>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: 0 }).collect();
@@ -37,32 +37,33 @@ impl ConcurrentSkipList {
         values
     }
 
-    /// Whether `key` is stored and not a tombstone.
+    /// Whether `key` is stored and is not a tombstone. Expected O(log n).
     #[must_use]
     pub fn contains_key(&self, key: &[u8]) -> bool {
         self.get_live(key).is_some()
     }
 
-    /// All entries in order, tombstones included.
+    /// Iterates over all entries in key order, including tombstones.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(self.live(), RangeIter::all())
     }
 
-    /// A cursor on the first entry.
+    /// Returns a cursor on the first entry.
     #[must_use]
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor::new(self.live())
     }
 
-    /// A cursor on the first entry whose key is not less than `key`, if there is one.
+    /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
     #[must_use]
     pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'_>> {
         let mut cursor = self.cursor();
         cursor.seek(key).then_some(cursor)
     }
 
-    /// The entries within `bounds` in order; none if the bounds are inverted. The bounds are copied.
+    /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted. The bounds are
+    /// copied.
     ///
     /// ```
     /// # let list = fastskip::ConcurrentSkipList::new();
@@ -77,13 +78,13 @@ impl ConcurrentSkipList {
         Iter::new(self.live(), RangeIter::new(bounds))
     }
 
-    /// The entries whose keys begin with `prefix`, in order.
+    /// Iterates over the entries whose keys begin with `prefix`, in key order.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
         Iter::new(self.live(), RangeIter::prefix(prefix))
     }
 
-    /// The list as it is now.
+    /// Takes a snapshot of the current contents.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<'_> {
         Snapshot::new(View { until: self.clock.snapshot(), ..self.live() })

@@ -1,4 +1,4 @@
-//! A list as it was at one moment.
+//! Snapshots: the contents of a list at one moment.
 
 use core::fmt;
 
@@ -9,9 +9,9 @@ use crate::list::RangeIter;
 #[cfg(doc)]
 use crate::ConcurrentSkipList;
 
-/// What a list held when [`ConcurrentSkipList::snapshot`] was called. It never changes: inserts that were in flight are
-/// in it for good or not at all, and deletions that came later do not show. Taking one costs one atomic step; it holds
-/// nothing but a borrow of the list.
+/// The contents of a list when [`ConcurrentSkipList::snapshot`] was called. A snapshot never changes: an insert that was in
+/// progress is either always or never part of it, and later deletions are not visible. Taking a snapshot costs one atomic
+/// operation. A snapshot holds no resources except a borrow of the list.
 ///
 /// ```
 /// use fastskip::ConcurrentSkipList;
@@ -35,26 +35,26 @@ impl<'a> Snapshot<'a> {
         Self { view }
     }
 
-    /// The value of `key` and whether it was a tombstone, as [`ConcurrentSkipList::get`] would have said. Expected
-    /// O(log n).
+    /// Returns the value of `key` and whether `key` was a tombstone, as [`ConcurrentSkipList::get`] would have at the moment of
+    /// the snapshot. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<(&'a [u8], bool)> {
         self.view.get(key).map(|entry| (entry.value, entry.is_tombstone))
     }
 
-    /// All entries in order, tombstones included.
+    /// Iterates over all entries in key order, including tombstones.
     #[must_use]
     pub fn iter(&self) -> Iter<'a> {
         Iter::new(self.view, RangeIter::all())
     }
 
-    /// The entries within `bounds` in order; none if the bounds are inverted.
+    /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted.
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'a> {
         Iter::new(self.view, RangeIter::new(bounds))
     }
 
-    /// A cursor on the first entry whose key is not less than `key`, if there is one.
+    /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
     #[must_use]
     pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'a>> {
         let mut cursor = Cursor::new(self.view);

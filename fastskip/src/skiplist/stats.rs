@@ -1,73 +1,75 @@
-//! What a list says of itself.
+//! Statistics of a list.
 
 use core::fmt;
 
 use super::ConcurrentSkipList;
 use crate::list::stats::Stats;
 
-/// Figures. Each costs a pass over the shards; [`stats`](ConcurrentSkipList::stats) costs one for all.
+/// Statistics. Each method that counts visits every shard; [`stats`](ConcurrentSkipList::stats) returns all statistics at
+/// once.
 impl ConcurrentSkipList {
-    /// Live keys. Exact when no writer is active.
+    /// The number of live keys. Exact when no writer is active.
     #[must_use]
     pub fn len(&self) -> usize {
         self.list.live_entries()
     }
 
-    /// Whether no key is live.
+    /// Whether the list has no live key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Inserts attempted, refused ones included.
+    /// The number of attempted inserts, including rejected ones.
     #[must_use]
     pub fn total_inserts(&self) -> usize {
         self.stats().total_inserts
     }
 
-    /// Bytes of the arena that hold nodes or were lost between them.
+    /// The bytes of the arena that hold nodes or were lost between nodes.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.list.memory_usage()
     }
 
-    /// Bytes of the arena handed out to shards.
+    /// The bytes of the arena that were handed out to shards.
     #[must_use]
     pub fn memory_reserved(&self) -> usize {
         self.stats().memory_reserved
     }
 
-    /// Bytes handed out to shards and not used yet.
+    /// The bytes that were handed out to shards and are not yet used.
     #[must_use]
     pub fn memory_idle(&self) -> usize {
         self.stats().memory_idle
     }
 
-    /// The used part of what is handed out, from 0.0 to 1.0.
+    /// [`memory_usage`](Self::memory_usage) as a fraction of [`memory_reserved`](Self::memory_reserved), from 0.0 to 1.0; 0.0
+    /// for an empty list.
     #[must_use]
     pub fn memory_utilization(&self) -> f64 {
         self.stats().memory_utilization()
     }
 
-    /// Mean length of the stored keys, in bytes; 0.0 for an empty list.
+    /// The mean length of the stored keys, in bytes; 0.0 for an empty list.
     #[must_use]
     pub fn avg_key_size(&self) -> f64 {
         self.stats().avg_key_size
     }
 
-    /// Mean length of the stored values, in bytes; 0.0 for an empty list.
+    /// The mean length of the stored values, in bytes; 0.0 for an empty list.
     #[must_use]
     pub fn avg_value_size(&self) -> f64 {
         self.stats().avg_value_size
     }
 
-    /// The limit on memory in bytes; 0 means none.
+    /// The limit on memory, in bytes; 0 means no limit.
     #[must_use]
     pub fn max_memory_bytes(&self) -> usize {
         self.list.config().max_memory_bytes
     }
 
-    /// The limit on stored entries; 0 means none.
+    /// The limit on stored entries; 0 means no limit.
     #[must_use]
     pub fn max_entries(&self) -> usize {
         self.list.config().max_entries
@@ -79,22 +81,23 @@ impl ConcurrentSkipList {
         self.list.is_frozen()
     }
 
-    /// Whether 90 % of a limit (see [`Builder::backpressure_at`](crate::Builder::backpressure_at)) is used up. Once true, always true.
+    /// Whether the fraction [`Builder::backpressure_at`](crate::Builder::backpressure_at) of a limit, by default 90 %, is used
+    /// up. Once true, it remains true until the list is reset.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
         self.list.is_under_backpressure()
     }
 
-    /// All figures, consistent with each other.
+    /// Returns all statistics, consistent with each other.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.list.stats()
     }
 
-    /// Checks the structure's invariants by walking every level; for tests. Call it while nothing writes. O(n log n).
+    /// Checks the invariants of the list by walking every level. For tests. Call it only while no thread writes. O(n log n).
     ///
     /// # Panics
-    /// If one does not hold; the message begins with its number.
+    /// Panics if an invariant does not hold. The message begins with the number of the invariant.
     #[doc(hidden)]
     pub fn validate(&self) {
         self.list.validate();

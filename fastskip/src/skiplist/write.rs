@@ -1,4 +1,4 @@
-//! Writing a list: inserts one by one and in batches, deletes, tombstones.
+//! Writes to a list: single inserts, batches, deletes and tombstones.
 
 use super::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
@@ -8,7 +8,7 @@ use crate::list::{ArenaAlloc, Outcome, Writer};
 use crate::node::{Kind, NewNode, Target};
 use crate::sync::thread_index;
 
-/// What an insert came to.
+/// The result of an insert: a new node, or the node that already has the key.
 enum Stored<'a> {
     New(NodeRef<'a, Stamped>),
     Present(NodeRef<'a, Stamped>),
@@ -16,16 +16,17 @@ enum Stored<'a> {
 
 /// Writing.
 impl ConcurrentSkipList {
-    /// Stores `key`; true if this call did. False for every error of [`try_insert`](Self::try_insert).
+    /// Stores `key` and returns true. Returns false for every error of [`try_insert`](Self::try_insert).
     pub fn insert(&self, key: &[u8], value: &[u8]) -> bool {
         self.try_insert(key, value).is_ok()
     }
 
-    /// Stores `key`. What [`get`](Self::get) finds afterwards in any thread that learns of the return includes it.
+    /// Stores `key`. After this call has returned, [`get`](Self::get) finds the key in every thread that knows of the return.
+    /// Expected O(log n).
     ///
     /// # Errors
-    /// [`DuplicateKey`](InsertError::DuplicateKey) if the key is stored, tombstoned or not;
-    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full), [`TooLarge`](InsertError::TooLarge).
+    /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key is already stored, even as a tombstone.
+    /// * [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn try_insert(&self, key: &[u8], value: &[u8]) -> Result<(), InsertError> {
         match self.store(key, value, Kind::Value)? {
             Stored::New(_) => Ok(()),
@@ -33,11 +34,11 @@ impl ConcurrentSkipList {
         }
     }
 
-    /// Stores every entry whose key is not stored; returns how many if that is all of them. Each entry is committed by
-    /// itself, in order. The caller's `as_ref` runs once for each key and value, before anything else.
+    /// Stores every entry whose key is not yet stored. Returns the number of entries if all of them were stored. Entries
+    /// commit separately, in order. `as_ref` is called once for each key and value, before anything else happens.
     ///
     /// # Errors
-    /// [`BatchError::PartialFailure`] if any entry was refused. The others are stored.
+    /// [`BatchError::PartialFailure`] if any entry was rejected. The others are stored.
     pub fn insert_batch<K, V>(&self, entries: &[(K, V)]) -> Result<usize, BatchError>
     where
         K: AsRef<[u8]>,
@@ -67,36 +68,39 @@ impl ConcurrentSkipList {
         }
     }
 
-    /// The value stored under `key`, and whether this call stored it. If it did not, the value is the one that was there
-    /// (also a tombstone's), or, where the key is absent and cannot be stored, `value` itself.
+    /// Stores `value` for `key` if the key is absent. Returns the value of `key`, and whether this call stored it. A tombstone
+    /// gives `(old value, false)`. If the key is absent and cannot be stored, returns `(value, false)`.
     pub fn get_or_insert<'a>(&'a self, key: &[u8], value: &'a [u8]) -> (&'a [u8], bool) {
         self.try_get_or_insert(key, value).unwrap_or((value, false))
     }
 
-    /// The value stored under `key`, and whether this call stored it. A tombstone gives `(old value, false)`.
+    /// Stores `value` for `key` if the key is absent. Returns the value of `key`, and whether this call stored it. A tombstone
+    /// gives `(old value, false)`.
     ///
     /// # Errors
-    /// Only if the key is absent: [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full),
+    /// Only if the key is absent: [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or
     /// [`TooLarge`](InsertError::TooLarge).
     pub fn try_get_or_insert(&self, key: &[u8], value: &[u8]) -> Result<(&[u8], bool), InsertError> {
         match self.store(key, value, Kind::Value) {
             Ok(Stored::New(node)) => Ok((node.entry().1, true)),
             Ok(Stored::Present(node)) => Ok((node.entry().1, false)),
-            // A frozen list still has what it has.
+            // A list that rejects the insert may already hold the key.
             Err(refusal) => self.get(key).map(|(present, _)| (present, false)).ok_or(refusal),
         }
     }
 
-    /// Marks `key` as deleted; true if it was live and this call did it. An absent key is left absent: see
-    /// [`insert_tombstone`](Self::insert_tombstone). False for every error of [`try_delete`](Self::try_delete).
+    /// Marks `key` as deleted. Returns true if the key was live and this call deleted it, and false for every error of
+    /// [`try_delete`](Self::try_delete). An absent key stays absent; see [`insert_tombstone`](Self::insert_tombstone).
     pub fn delete(&self, key: &[u8]) -> bool {
         self.try_delete(key).unwrap_or(false)
     }
 
-    /// Marks `key` as deleted; `Ok(true)` if it was live and this call did it, `Ok(false)` if it was absent or deleted.
+    /// Marks `key` as deleted. Returns `Ok(true)` if the key was live and this call deleted it, and `Ok(false)` if the key was
+    /// absent or already deleted. Expected O(log n).
     ///
     /// # Errors
-    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full): a list past its limits takes no write at all.
+    /// [`Sealed`](InsertError::Sealed) or [`Full`](InsertError::Full). A list that has reached a limit accepts no writes, not
+    /// even deletes.
     pub fn try_delete(&self, key: &[u8]) -> Result<bool, InsertError> {
         let writer = self.list.enter(thread_index(), 0)?;
         if self.list.is_full() {
@@ -106,11 +110,11 @@ impl ConcurrentSkipList {
         Ok(found.is_some_and(|id| self.mark_deleted(&writer, self.list.node(id))))
     }
 
-    /// Makes `key` a tombstone, stored or not: in an engine the key may live in a lower level.
+    /// Makes `key` a tombstone, even if it is absent. A storage engine needs this, because the key may exist in a lower level.
+    /// Succeeds if `key` is already a tombstone.
     ///
     /// # Errors
-    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full), [`TooLarge`](InsertError::TooLarge). A key that is a
-    /// tombstone already is no error.
+    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn insert_tombstone(&self, key: &[u8]) -> Result<(), InsertError> {
         if let Stored::Present(node) = self.store(key, &[], Kind::Tombstone)? {
             if self.live().entry(node).is_some_and(|entry| entry.is_tombstone) {
@@ -126,7 +130,7 @@ impl ConcurrentSkipList {
     }
 
     fn mark_deleted(&self, writer: &Writer<'_, Stamped>, node: NodeRef<'_, Stamped>) -> bool {
-        // Born a tombstone: there is nothing to delete.
+        // The key was inserted as a tombstone, so there is nothing to delete.
         if node.entry().2 == Kind::Tombstone {
             self.clock.inserted(node);
             return false;
@@ -138,7 +142,7 @@ impl ConcurrentSkipList {
         deleted
     }
 
-    /// Links a node for `key` unless there is one. The node's stamps are settled when this returns.
+    /// Links a node for `key` unless one exists. When this returns, the stamps of the node are set.
     fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<Stored<'_>, InsertError> {
         let writer = self.list.enter(thread_index(), 1)?;
         let new = NewNode { key, value, kind, version: 0 };
