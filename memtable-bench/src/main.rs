@@ -1,27 +1,31 @@
 //! The program `memtable-bench`: measures fastskip's tables beside their peers.
 //!
-//! Round by round, every subject runs in a process of its own: the published fastskip 0.1.1 can corrupt the one it runs in,
-//! and no subject inherits another's heap. Only ratios of one run are a claim; absolute times are context.
+//! Every round of a subject runs in a process of its own: the published fastskip 0.1.1 can corrupt the one it runs in, and no
+//! subject inherits another's heap. Only ratios within one run are a result; absolute times are context.
+//!
+//! `plan` (arguments, `presets`, `goals`) -> `measure`: for each cell of the plan and each round a process (`ipc`) that does a
+//! `round` on one of the `tables` -> `results`, printed and written -> `report`. Files only use those below them.
 #![forbid(unsafe_code)]
 
-mod failure;
+mod error;
 mod goals;
-mod host;
+mod ipc;
 mod keys;
-mod memtable;
-mod numbers;
-mod origin;
-mod output;
+mod machine;
+mod measure;
+mod plan;
+mod presets;
 mod process;
-mod progress;
 mod random;
 mod report;
-mod resident;
-mod rounds;
+mod results;
+mod round;
 mod scaling;
-mod statistics;
-mod warm;
-mod zipf;
+mod sharing;
+mod sheet;
+mod spec;
+mod tables;
+mod text;
 
 use std::process::ExitCode;
 
@@ -36,30 +40,34 @@ struct Arguments {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 a subject failed (fastskip-published apart: it is known to) or I/O, 2 wrong use";
+Exit codes: 0 done, 1 a subject failed (except fastskip-published, which is known to) or I/O, 2 wrong use";
 
 #[derive(Subcommand)]
 enum Command {
-    Memtable(memtable::MemtableArgs),
+    Memtable(plan::MemtableArgs),
     Scaling(scaling::ScalingArgs),
     Report(report::ReportArgs),
-    #[command(hide = true, name = memtable::ROUND)]
-    MemtableRound(memtable::RoundArgs),
+    #[command(hide = true, name = ipc::ROUND)]
+    MemtableRound {
+        request: String,
+    },
 }
 
 fn main() -> ExitCode {
-    // Ends the process by itself for what clap refuses (code 2), for help and for the version (code 0).
+    // Ends the process itself when clap refuses the arguments (code 2), and for help and version (code 0).
     let outcome = match Arguments::parse().command {
-        Command::Memtable(args) => memtable::run(&args),
+        Command::Memtable(args) => measure::memtable(&args),
         Command::Scaling(args) => scaling::run(&args),
         Command::Report(args) => report::run(&args),
-        Command::MemtableRound(args) => memtable::run_round(&args),
+        Command::MemtableRound { request } => {
+            ipc::answer(&request).map_err(error::Error::Subject).and_then(|answer| text::print(&(answer + "\n")))
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("memtable-bench: {failure}");
-            ExitCode::from(failure.exit_code())
+        Err(error) => {
+            eprintln!("memtable-bench: {error}");
+            ExitCode::from(error.exit_code())
         }
     }
 }

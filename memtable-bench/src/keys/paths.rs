@@ -1,10 +1,12 @@
-//! Paths as a file system has them: a tree of directories, about a dozen files in each, names from few words. Neighbours in
-//! order share most of their bytes, and differ in a few near the end.
+//! Paths as a file system has them: a tree of directories with about a dozen files in each, and names from few words.
+//! Neighbours in order share most of their bytes, and differ in a few near the end.
 //!
-//! Directory `d` below the eight roots is one of the eight children of directory `d / 8 - 1`, as in a heap; siblings get
+//! Directory `d` below the eight roots is one of the eight children of directory `d / 8 - 1`, as in a heap. Siblings get
 //! different words, so all directories differ. A file's name ends in its number, so all files of a directory differ.
 
-use crate::random::{SEED, mix, number};
+use rand::{Rng, RngExt};
+
+use crate::random::rng;
 
 /// The longest path of trees up to 200 million files, in bytes.
 pub(super) const LONGEST: usize = 128;
@@ -48,25 +50,22 @@ impl Tree {
     /// Appends the path of file number `file`.
     pub(super) fn push_path(&self, file: u64, out: &mut Vec<u8>) {
         let start = out.len();
-        let random = number(SEED, file);
-        let directory = random % self.directories;
+        let mut random = rng(file);
+        let directory = random.random_range(0..self.directories);
         push_directory(directory, out);
         out.push(b'/');
+        let mut in_directory = rng(!directory);
         // Four stems a directory: siblings share their first word.
-        push_word(mix(directory ^ SEED).wrapping_add(random >> 62), out);
+        push_word(in_directory.next_u64().wrapping_add(random.random_range(0..4)), out);
         out.push(b'-');
-        push_word(random >> 32, out);
+        push_word(random.next_u64(), out);
         out.push(b'-');
-        let ending = ENDINGS[(mix(directory) % 8) as usize];
-        let mut word = random >> 40;
+        let ending = ENDINGS[in_directory.random_range(0..ENDINGS.len())];
         while out.len() - start + ending.len() + 2 < SHORTEST {
-            push_word(word, out);
+            push_word(random.next_u64(), out);
             out.push(b'-');
-            word += 1;
         }
-        push_base36(file, out);
-        out.push(b'.');
-        out.extend_from_slice(ending.as_bytes());
+        out.extend_from_slice(format!("{file:x}.{ending}").as_bytes());
     }
 }
 
@@ -77,21 +76,14 @@ fn push_directory(directory: u64, out: &mut Vec<u8>) {
     };
     push_directory(parent, out);
     out.push(b'/');
-    let random = number(!SEED, parent);
+    let mut random = rng(!parent);
     // An odd step through 64 words gives eight siblings eight words.
-    let step = (random >> 32) | 1;
-    push_word(random.wrapping_add((directory % FANOUT).wrapping_mul(step)), out);
+    let (first, step) = (random.next_u64(), random.next_u64() | 1);
+    push_word(first.wrapping_add((directory % FANOUT).wrapping_mul(step)), out);
 }
 
 fn push_word(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(WORDS[(number % 64) as usize].as_bytes());
-}
-
-fn push_base36(number: u64, out: &mut Vec<u8>) {
-    if number >= 36 {
-        push_base36(number / 36, out);
-    }
-    out.push(b"0123456789abcdefghijklmnopqrstuvwxyz"[(number % 36) as usize]);
 }
 
 #[cfg(test)]
@@ -99,6 +91,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::random::SEED;
 
     fn path(tree: &Tree, file: u64) -> Vec<u8> {
         let mut out = Vec::new();
@@ -110,13 +103,12 @@ mod tests {
     fn words_and_directories_are_distinct() {
         // Catches siblings of one name: two files could get one path.
         assert_eq!(HashSet::from(WORDS).len(), 64);
-        let directories: HashSet<Vec<u8>> = (0..50_000)
-            .map(|directory| {
-                let mut out = Vec::new();
-                push_directory(directory, &mut out);
-                out
-            })
-            .collect();
+        let path_of = |directory| {
+            let mut out = Vec::new();
+            push_directory(directory, &mut out);
+            out
+        };
+        let directories: HashSet<Vec<u8>> = (0..50_000).map(path_of).collect();
         assert_eq!(directories.len(), 50_000);
     }
 

@@ -1,25 +1,23 @@
 //! The command `report`: draws the files that `--json` wrote as SVG plots and one HTML page, or prints the README's table.
 //!
-//! `book` finds what was measured -> `lines` and `bars` draw with `svg` -> `page` puts them together; `readme` is text alone.
+//! `results` finds what was measured -> `sections` chooses the `plots` -> `page` puts them together; `readme` is text alone.
 
-mod bars;
-mod book;
-mod lines;
 mod page;
+mod plots;
 mod readme;
+mod results;
 mod sections;
-mod svg;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use book::Book;
+use results::Results;
 
-use crate::failure::Failure;
-use crate::memtable::Document;
-use crate::output::print;
+use crate::error::Error;
+use crate::results::Run;
+use crate::text::print;
 
 /// Draw results: SVG plots and one HTML page, or the README's table
 #[derive(Debug, Args)]
@@ -37,37 +35,34 @@ pub(crate) struct ReportArgs {
 }
 
 /// Draws what `args` ask for.
-pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
-    let documents = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
-    let book = Book::new(documents)?;
+pub(crate) fn run(args: &ReportArgs) -> Result<(), Error> {
+    let runs = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let results = Results::new(runs)?;
     match &args.out {
-        Some(directory) => write(&book, directory),
-        None => print(&readme::table(&book)?),
+        Some(directory) => write(&results, directory),
+        None => print(&readme::table(&results)?),
     }
 }
 
 /// # Errors
-/// A file that cannot be read, or is not one of ours, is wrong use: nothing has been written.
-fn read(file: &Path) -> Result<Document, String> {
+/// A file that cannot be read or is not one of ours is wrong use: nothing has been written.
+fn read(file: &Path) -> Result<Run, String> {
     let text = fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    Document::parse(&text).map_err(|error| format!("{} is no result of memtable --json: {error}", file.display()))
+    Run::parse(&text).map_err(|error| format!("{} is no result of memtable --json: {error}", file.display()))
 }
 
-fn write(book: &Book, directory: &Path) -> Result<(), Failure> {
+fn write(results: &Results, directory: &Path) -> Result<(), Error> {
     if directory.exists() && !directory.is_dir() {
-        return Err(Failure::Usage(format!("cannot write to {}: it is not a directory", directory.display())));
+        return Err(Error::Usage(format!("cannot write to {}: it is not a directory", directory.display())));
     }
-    let io = |action, path: &Path| {
-        let place = path.display().to_string();
-        move |source| Failure::Io { action, place, source }
-    };
-    fs::create_dir_all(directory).map_err(io("make", directory))?;
-    let sections = sections::all(book);
+    fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
+    let sections = sections::all(results);
     for plot in sections.iter().flat_map(|section| &section.plots) {
         let path = directory.join(format!("{}.svg", plot.name));
-        fs::write(&path, plot.standalone()).map_err(io("write", &path))?;
+        fs::write(&path, &plot.svg).map_err(Error::io("write", &path))?;
     }
     let path = directory.join("index.html");
-    fs::write(&path, page::html(book, &sections)).map_err(io("write", &path))?;
+    let page = page::html(results, &sections).map_err(std::io::Error::other);
+    page.and_then(|page| fs::write(&path, page)).map_err(Error::io("write", &path))?;
     print(&format!("{}\n", path.display()))
 }

@@ -1,12 +1,12 @@
 //! Which plots there are, in their order on the page.
 
-use super::bars::{self, Bar};
-use super::book::{Book, median};
-use super::lines::{self, Axes, Series, Up};
-use super::svg::Plot;
+use super::plots::{self, Bar, Plot, Series, Up};
+use super::results::Results;
 use crate::keys::KeySet;
-use crate::memtable::{Access, Figure, Overhead, Role, Shape, Subject, Workload};
-use crate::numbers::{grouped, nanos, short};
+use crate::results::{Figure, Overhead};
+use crate::spec::Workload::{self, Delete, FrozenScan, Get, Insert, Miss, Mixed, Mixed95, Scan, Seek};
+use crate::spec::{Role, Shape, Subject};
+use crate::text::{grouped, name, nanos, short};
 
 /// Plots under one heading.
 #[derive(Debug)]
@@ -16,192 +16,138 @@ pub(super) struct Section {
     pub(super) plots: Vec<Plot>,
 }
 
-/// Those that have plots.
-pub(super) fn all(book: &Book) -> Vec<Section> {
-    let sections = [side_by_side(book), growth(book), threads(book), memory(book)];
+/// The sections that have plots.
+pub(super) fn all(results: &Results) -> Vec<Section> {
+    let sections = [side_by_side(results), growth(results), threads(results), memory(results)];
     sections.into_iter().filter(|section| !section.plots.is_empty()).collect()
 }
 
-/// What a workload is called in a title.
-fn spoken(workload: Workload) -> &'static str {
-    match workload {
-        Workload::Insert => "Insert",
-        Workload::Sort => "Sort",
-        Workload::Get | Workload::GetMany => "Get",
-        Workload::Miss => "Get of absent keys",
-        Workload::Scan | Workload::FrozenScan => "Scan, an entry",
-        Workload::Reverse => "Scan from the end, an entry",
-        Workload::Seek => "Seek and read 100",
-        Workload::SeekOne => "Seek and read one",
-        Workload::Mixed => "Half reads, half writes",
-        Workload::Mixed95 => "95 % reads, 5 % writes",
-        Workload::Delete => "Delete",
-    }
-}
-
-fn of_keys(keys: KeySet) -> &'static str {
-    match keys {
-        KeySet::Random => "random keys",
-        KeySet::Sequential => "keys in order",
-        KeySet::Paths => "paths",
-    }
-}
-
-/// A workload, and what ours does of the same kind.
-fn family(workload: Workload) -> impl Iterator<Item = Workload> {
-    Workload::ALL.into_iter().filter(move |other| other.of_peers() == workload)
-}
-
 fn label(figure: &Figure) -> String {
-    match figure.workload {
-        Workload::FrozenScan => format!("{}, frozen", figure.subject.name()),
-        _ => figure.subject.name().into(),
-    }
+    name(figure.subject) + if figure.workload == FrozenScan { ", frozen" } else { "" }
 }
 
-/// The figures of a family at a shape, the fastest first.
-fn figures(book: &Book, shape: &Shape, workload: Workload) -> Vec<Figure> {
-    let mut figures: Vec<Figure> =
-        family(workload).flat_map(|workload| book.figures(shape, workload)).cloned().collect();
-    figures.sort_by(|a, b| median(a).total_cmp(&median(b)));
-    figures
-}
-
-fn side_by_side(book: &Book) -> Section {
-    let shape = book.headline();
-    let workloads = Workload::ALL.into_iter().filter(|workload| workload.of_peers() == *workload);
-    let plot = |workload| shape.and_then(|shape| compared(book, &shape, workload));
+fn side_by_side(results: &Results) -> Section {
+    let shape = results.headline();
+    let workloads = Workload::all().iter().copied().filter(|workload| workload.of_peers() == *workload);
     Section {
         title: "Side by side",
-        says: shape.map_or_else(String::new, |shape| {
-            format!(
-                "{shape}. Bars are medians, whiskers the fastest and the slowest round. Batch subjects get and insert 256 keys \
-                 at a time; peers have no such call and are shown at one by one."
-            )
-        }),
-        plots: workloads.filter_map(plot).collect(),
+        says: format!(
+            "{}. Bars are medians, whiskers the fastest and the slowest round. Batch subjects get and insert 256 keys at a time; \
+             peers have no such call and are shown at one by one.",
+            shape.map_or_else(String::new, |shape| shape.to_string())
+        ),
+        plots: workloads.filter_map(|workload| compared(results, &shape?, workload)).collect(),
     }
 }
 
-fn compared(book: &Book, shape: &Shape, workload: Workload) -> Option<Plot> {
-    let figures = figures(book, shape, workload);
-    let best = figures.iter().filter(|figure| figure.subject.role() == Role::Own).map(median).next()?;
-    let bar = |figure: &Figure| {
-        let (median, times) = (median(figure), median(figure) / best);
-        Bar {
-            subject: figure.subject,
-            label: label(figure),
-            value: median,
-            spread: figure.ns_per_operation.map(|nanos| (nanos.min, nanos.max)),
-            note: format!("{} ns · {times:.2}x", nanos(median)),
-        }
+fn compared(results: &Results, shape: &Shape, workload: Workload) -> Option<Plot> {
+    let mut figures: Vec<_> = workload.family().flat_map(|workload| results.figures(shape, workload)).collect();
+    figures.sort_by(|a, b| a.median().total_cmp(&b.median()));
+    let best = figures.iter().find(|figure| figure.subject.role() == Role::Own)?.median();
+    let bar = |figure: &&Figure| Bar {
+        subject: figure.subject,
+        label: label(figure),
+        value: figure.median(),
+        spread: figure.ns_per_operation.map(|nanos| (nanos.min, nanos.max)),
+        note: format!("{} ns · {:.2}x", nanos(figure.median()), figure.median() / best),
     };
-    let bars: Vec<_> = figures.iter().map(bar).collect();
-    let title = format!("{}: {} {}", spoken(workload), short(shape.entries), of_keys(shape.keys));
-    bars::plot(
-        &format!("compared-{}", workload.name()),
-        &title,
+    let keys = match shape.keys {
+        KeySet::Paths => "paths".into(),
+        keys => format!("{} keys", name(keys)),
+    };
+    plots::bars(
+        &format!("compared-{}", name(workload)),
+        &format!("{}: {} {keys}", workload.title(), short(shape.entries)),
         "ns per operation, lower is better; 1.00x is the best of ours",
-        &bars,
+        &figures.iter().map(bar).collect::<Vec<_>>(),
     )
 }
 
-fn growth(book: &Book) -> Section {
-    let workloads = [Workload::Insert, Workload::Get, Workload::Miss, Workload::Scan, Workload::Seek];
-    let keys = [KeySet::Random, KeySet::Sequential, KeySet::Paths];
-    let plots = keys.into_iter().flat_map(|keys| workloads.map(|workload| by_size(book, keys, workload)));
+fn growth(results: &Results) -> Section {
+    let keys = [(KeySet::Random, "random keys"), (KeySet::Sequential, "keys in order"), (KeySet::Paths, "paths")];
+    let of_keys = |(keys, spoken)| {
+        [Insert, Get, Miss, Scan, Seek].map(|workload| {
+            let title = format!("{}, {spoken}", workload.title());
+            let file = format!("growth-{}-{}", name(keys), name(workload));
+            // A cell without peers would make a tick without most of the lines.
+            let has_peers =
+                |shape: &Shape| results.figures(shape, workload).iter().any(|of| of.subject.role() != Role::Own);
+            let shapes: Vec<_> = results.sizes(keys).into_iter().filter(has_peers).collect();
+            let ticks: Vec<_> = shapes.iter().map(|shape| (shape.entries as f64, short(shape.entries))).collect();
+            let series = series(results, &shapes, workload, |shape| shape.entries as f64, Figure::median);
+            plots::lines(&file, &title, "entries in the table", Up::Nanos, &ticks, &series)
+        })
+    };
     Section {
         title: "Cost as the table grows",
         says: "One thread. Both axes are logarithmic: a straight line upwards is a power of the size.".into(),
-        plots: plots.flatten().collect(),
+        plots: keys.into_iter().flat_map(of_keys).flatten().collect(),
     }
 }
 
-fn by_size(book: &Book, keys: KeySet, workload: Workload) -> Option<Plot> {
-    let shapes = book.sizes(keys);
-    let shapes: Vec<_> = shapes.iter().filter(|shape| has_peers(book, shape, workload)).collect();
-    let series = series(book, &shapes, workload, |shape| shape.entries as f64, median);
-    let ticks = shapes.iter().map(|shape| (shape.entries as f64, short(shape.entries))).collect();
-    let title = format!("{}, {}", spoken(workload), of_keys(keys));
-    let axes = Axes { title: &title, across: "entries in the table", up: Up::LogNanos, ticks };
-    lines::plot(&format!("growth-{}-{}", keys.name(), workload.name()), &axes, &series)
-}
-
-/// A cell of ours alone would make a tick without most of the lines.
-fn has_peers(book: &Book, shape: &Shape, workload: Workload) -> bool {
-    book.figures(shape, workload).iter().any(|figure| figure.subject.role() != Role::Own)
+fn threads(results: &Results) -> Section {
+    let shapes = results.threads();
+    let cores = results.runs.first().map_or(1, |run| run.machine.cores);
+    let entries = shapes.first().map_or(0, |shape| shape.entries);
+    let plot = |workload: Workload| {
+        let measured = |shape: &&Shape| !results.figures(shape, workload).is_empty();
+        let shapes: Vec<_> = shapes.iter().filter(measured).copied().collect();
+        let ticks: Vec<_> = shapes.iter().map(|shape| (shape.threads as f64, shape.threads.to_string())).collect();
+        let rate = |figure: &Figure| 1000.0 / figure.median();
+        let series = series(results, &shapes, workload, |shape| shape.threads as f64, rate);
+        let title = format!("{}, all threads together", workload.title());
+        plots::lines(&format!("threads-{}", name(workload)), &title, "threads", Up::Millions, &ticks, &series)
+    };
+    Section {
+        title: "Threads",
+        says: format!(
+            "{} random keys. This machine has {cores} cores: with more than {cores} threads nothing can get faster; what is lost to \
+             contention shows.",
+            grouped(entries)
+        ),
+        plots: [Insert, Get, Mixed, Mixed95, Delete, Scan].into_iter().filter_map(plot).collect(),
+    }
 }
 
 /// A line for each subject, and for each way it does the workload.
 fn series(
-    book: &Book,
-    shapes: &[&Shape],
+    results: &Results,
+    shapes: &[Shape],
     workload: Workload,
     across: fn(&Shape) -> f64,
     up: fn(&Figure) -> f64,
 ) -> Vec<Series> {
-    let mut all = Vec::new();
-    for subject in Subject::ALL {
-        for way in family(workload) {
-            let figure =
-                |shape: &Shape| book.find(shape, way)?.figure(subject, way).filter(|figure| median(figure).is_finite());
-            let known: Vec<_> = shapes.iter().filter_map(|shape| Some((*shape, figure(shape)?))).collect();
-            let points: Vec<_> = known.iter().map(|(shape, figure)| (across(shape), up(figure))).collect();
-            // One point is no line; a frozen table is drawn among the bars.
-            if points.len() > 1 && way != Workload::FrozenScan {
-                all.push(Series {
-                    subject,
-                    label: known.first().map(|(_, figure)| label(figure)).unwrap_or_default(),
-                    points,
-                });
-            }
-        }
-    }
-    all
+    let line = |subject: Subject, way: Workload| {
+        let figure =
+            |shape: &Shape| results.find(shape, way)?.figure(subject, way).filter(|of| of.median().is_finite());
+        let points = shapes.iter().filter_map(|shape| Some((across(shape), up(figure(shape)?)))).collect();
+        Series { subject, label: name(subject), points }
+    };
+    // A frozen table is drawn among the bars.
+    let ways = || workload.family().filter(|way| *way != FrozenScan);
+    let all = Subject::all().iter().flat_map(|&subject| ways().map(move |way| (subject, way)));
+    // One point is no line.
+    all.map(|(subject, way)| line(subject, way)).filter(|series| series.points.len() > 1).collect()
 }
 
-fn threads(book: &Book) -> Section {
-    let workloads =
-        [Workload::Insert, Workload::Get, Workload::Mixed, Workload::Mixed95, Workload::Delete, Workload::Scan];
-    let shapes = book.threads(Access::Uniform);
-    let cores = book.documents.first().map_or(1, |document| document.machine.cores);
-    let entries = shapes.first().map_or(0, |shape| shape.entries);
-    Section {
-        title: "Threads",
-        says: format!(
-            "{} random keys. This machine has {cores} cores: beyond {cores} threads nothing can get faster, and only what it \
-             loses to contention shows.",
-            grouped(entries)
-        ),
-        plots: workloads.into_iter().filter_map(|workload| by_threads(book, &shapes, workload)).collect(),
-    }
-}
-
-fn by_threads(book: &Book, shapes: &[Shape], workload: Workload) -> Option<Plot> {
-    let shapes: Vec<_> = shapes.iter().filter(|shape| !book.figures(shape, workload).is_empty()).collect();
-    let series = series(book, &shapes, workload, |shape| shape.threads as f64, |figure| 1000.0 / median(figure));
-    let ticks = shapes.iter().map(|shape| (shape.threads as f64, shape.threads.to_string())).collect();
-    let title = format!("{}, all threads together", spoken(workload));
-    let axes = Axes { title: &title, across: "threads", up: Up::LinearMillions, ticks };
-    lines::plot(&format!("threads-{}", workload.name()), &axes, &series)
-}
-
-fn memory(book: &Book) -> Section {
-    let cell = book.headline().and_then(|shape| book.find(&shape, Workload::Insert));
-    let says = "What an entry takes beyond the bytes of its key and value. Bars: growth of the process's resident memory while the \
-                table is filled, so what allocators and half-used chunks lose counts. Beside them what the table itself says."
-        .into();
-    let plot = cell.and_then(|cell| {
+fn memory(results: &Results) -> Section {
+    let plot = |shape: Shape| {
+        let cell = results.find(&shape, Insert)?;
         let bar = |overhead: &Overhead| {
-            let resident = overhead.resident?;
+            let (subject, value) = (overhead.subject, overhead.resident?);
             let own = overhead.own_account.map_or_else(String::new, |own| format!(" · own {own:.1} B"));
-            let (subject, label) = (overhead.subject, overhead.subject.name().into());
-            Some(Bar { subject, label, value: resident, spread: None, note: format!("{resident:.0} B{own}") })
+            Some(Bar { subject, label: name(subject), value, spread: None, note: format!("{value:.0} B{own}") })
         };
         let mut bars: Vec<_> = cell.memory.iter().filter_map(bar).collect();
         bars.sort_by(|a, b| a.value.total_cmp(&b.value));
-        let title = format!("Memory beyond key and value: {} random keys", short(cell.shape.entries));
-        bars::plot("memory", &title, "bytes an entry, lower is better; own: the table's own account", &bars)
-    });
-    Section { title: "Memory", says, plots: plot.into_iter().collect() }
+        let title = format!("Memory beyond key and value: {} random keys", short(shape.entries));
+        plots::bars("memory", &title, "bytes an entry, lower is better; own: the table's own account", &bars)
+    };
+    Section {
+        title: "Memory",
+        says: "What an entry takes beyond the bytes of its key and value. Bars: growth of the process's resident memory while the \
+               table is filled, including what allocators and half-used chunks lose. Beside them what the table itself says."
+            .into(),
+        plots: results.headline().and_then(plot).into_iter().collect(),
+    }
 }

@@ -1,0 +1,131 @@
+//! The machine and the build that a result names, and the memory that is there to measure in.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use memmap2::{MmapMut, MmapOptions};
+use serde::{Deserialize, Serialize};
+
+/// Whether this build's figures mean anything.
+pub(crate) const OPTIMISED: bool = !cfg!(debug_assertions);
+
+/// The smallest page size.
+const PAGE: usize = 4096;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    pub(crate) cores: usize,
+    /// The processor's name, where the system tells (Linux on most architectures).
+    pub(crate) model: Option<String>,
+    pub(crate) os: String,
+    pub(crate) architecture: String,
+}
+
+impl Machine {
+    pub(crate) fn this() -> Self {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+        Self {
+            cores: thread::available_parallelism().map_or(1, usize::from),
+            model: model.map(|(_, name)| name.trim().to_owned()),
+            os: std::env::consts::OS.into(),
+            architecture: std::env::consts::ARCH.into(),
+        }
+    }
+}
+
+/// The commit that is checked out where this program was built, followed by `-changed` if files differ from it. `None`
+/// without that directory, git or a repository.
+pub(crate) fn commit() -> Option<String> {
+    let commit = git(&["rev-parse", "HEAD"])?;
+    let changed = git(&["status", "--porcelain"])?;
+    Some(if changed.is_empty() { commit } else { commit + "-changed" })
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    // Not in the current directory, which may be another repository.
+    let mut git = Command::new("git");
+    git.args(["-C", env!("CARGO_MANIFEST_DIR")]).args(arguments).stdin(Stdio::null());
+    let output = git.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}
+
+/// The bytes that can be used without swapping or being killed, where the system tells (Linux).
+pub(crate) fn memory_available() -> Option<u64> {
+    let system = bytes_of("/proc/meminfo", "MemAvailable:")?;
+    // A container's own limit does not show there. Without one the file says "max", which is not a number.
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|max| max.trim().parse().ok());
+    Some(group.map_or(system, |group: u64| group.min(system)))
+}
+
+/// Resets the peak of resident memory (Linux). Returns what is resident now, in bytes.
+pub(crate) fn reset_peak() -> Option<u64> {
+    // 5 resets the peak; see proc(5).
+    fs::write("/proc/self/clear_refs", "5").ok()?;
+    bytes_of("/proc/self/status", "VmRSS:")
+}
+
+/// The most that was resident since [`reset_peak`], in bytes.
+pub(crate) fn peak() -> Option<u64> {
+    bytes_of("/proc/self/status", "VmHWM:")
+}
+
+fn bytes_of(file: &str, field: &str) -> Option<u64> {
+    bytes_in(&fs::read_to_string(file).ok()?, field)
+}
+
+fn bytes_in(text: &str, field: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Touches `bytes` of memory and gives them back, so that the machine has them before a clock runs. Does nothing where the
+/// system refuses.
+///
+/// The host of a virtual machine may back memory only when a page is first touched, and take it away when the page is
+/// free. Without this, a table that grows measures the host, differently in each round.
+pub(crate) fn prefault(bytes: usize) {
+    drop(touched(bytes));
+}
+
+fn touched(bytes: usize) -> Option<MmapMut> {
+    let mut memory = MmapOptions::new().len(bytes.max(1)).map_anon().ok()?;
+    // Fewer faults. A system without huge pages works as well.
+    #[cfg(target_os = "linux")]
+    drop(memory.advise(memmap2::Advice::HugePage));
+    memory.chunks_mut(PAGE).for_each(|page| page[0] = 1);
+    Some(memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_whole_name_and_read_in_bytes() {
+        // Catches kibibytes taken for bytes, free memory taken for available, and the address space's peak for memory's.
+        let text =
+            "MemTotal: 24000 kB\nMemAvailable:   20000000 kB\nVmPeak:\t  9000 kB\nVmHWM:\t  1234 kB\nBad: 7 MB\n";
+        let read = ["MemAvailable:", "VmHWM:", "VmSwap:", "Bad:"].map(|field| bytes_in(text, field));
+        assert_eq!(read, [Some(20_480_000_000), Some(1_263_616), None, None]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn touched_memory_is_resident_and_raises_the_peak() {
+        // Catches pages that are mapped but never touched, and an old peak, which would hide the table. Other tests run in
+        // this process, so only a lower bound holds.
+        let before = reset_peak().expect("this system tells");
+        let memory = touched(64 << 20).expect("64 MiB are there");
+        assert!(peak() >= Some(before + memory.len() as u64 / 2), "{before}, {:?}", peak());
+        assert!(reset_peak() >= Some(memory.len() as u64));
+    }
+
+    #[test]
+    fn touching_nothing_or_far_too_much_is_harmless() {
+        // Catches a mapping of no bytes, or one that no system has, taken for granted.
+        prefault(0);
+        prefault(usize::MAX / 2);
+    }
+}

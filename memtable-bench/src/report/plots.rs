@@ -1,0 +1,276 @@
+//! Plots as SVG: bars for subjects side by side, lines for cost and throughput as something grows.
+
+use std::error::Error;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::spec::{Role, Subject};
+use crate::text::nanos;
+
+const WIDTH: u32 = 680;
+const LINES_HEIGHT: u32 = 400;
+const BAR_STEP: u32 = 28;
+const LEGEND_WIDTH: i32 = 190;
+const LEGEND_STEP: i32 = 20;
+/// The place for labels beside the plotting area.
+const LABELS: u32 = 150;
+const INK: RGBColor = RGBColor(27, 31, 36);
+const SOFT: RGBColor = RGBColor(89, 99, 110);
+const GRID: RGBColor = RGBColor(223, 227, 232);
+
+/// A plot that is finished.
+#[derive(Debug)]
+pub(super) struct Plot {
+    /// Of its file, without extension.
+    pub(super) name: String,
+    pub(super) svg: String,
+}
+
+/// One bar.
+#[derive(Debug)]
+pub(super) struct Bar {
+    pub(super) subject: Subject,
+    pub(super) label: String,
+    pub(super) value: f64,
+    /// From the least to the most, if it was measured more than once.
+    pub(super) spread: Option<(f64, f64)>,
+    /// Beside it.
+    pub(super) note: String,
+}
+
+/// One line.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) subject: Subject,
+    pub(super) label: String,
+    /// Where it is known.
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+/// What is drawn upwards. The axis across is logarithmic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Up {
+    /// ns per operation, logarithmic.
+    Nanos,
+    /// Millions of operations a second, from zero.
+    Millions,
+}
+
+/// Ours are blue and green, skip lists warm, trees olive and amber, floors grey.
+pub(super) fn colour(subject: Subject) -> RGBColor {
+    match subject {
+        Subject::Memtable => RGBColor(23, 105, 224),
+        Subject::MemtableBatch => RGBColor(11, 63, 156),
+        Subject::Fastskip => RGBColor(12, 148, 132),
+        Subject::FastskipBatch => RGBColor(7, 96, 79),
+        Subject::FastskipPublished => RGBColor(217, 72, 15),
+        Subject::CrossbeamSkiplist => RGBColor(194, 37, 92),
+        Subject::Skl => RGBColor(156, 54, 181),
+        Subject::Treeindex => RGBColor(199, 119, 0),
+        Subject::Btreemap => RGBColor(92, 138, 13),
+        Subject::ShardedBtreemap => RGBColor(138, 122, 28),
+        Subject::Hashmap => RGBColor(134, 142, 150),
+        Subject::Vec => RGBColor(73, 80, 87),
+    }
+}
+
+type Area<'s> = DrawingArea<SVGBackend<'s>, Shift>;
+
+fn text(size: i32, colour: RGBColor) -> TextStyle<'static> {
+    ("sans-serif", size).into_font().color(&colour)
+}
+
+/// Draws into a picture with a title and a line of explanation; `None` if that fails, which a test shows does not happen.
+fn draw(
+    name: &str,
+    title: &str,
+    unit: &str,
+    height: u32,
+    draw: impl FnOnce(Area<'_>) -> Result<(), Box<dyn Error>>,
+) -> Option<Plot> {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        root.fill(&WHITE).ok()?;
+        root.draw_text(title, &text(18, INK), (12, 10)).ok()?;
+        root.draw_text(unit, &text(14, SOFT), (12, 33)).ok()?;
+        draw(root.margin(54, 6, 8, 8)).ok()?;
+        root.present().ok()?;
+    }
+    let label = title.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    let head = format!("<svg class=\"plot\" role=\"img\" aria-label=\"{label}\" ");
+    Some(Plot { name: name.into(), svg: svg.replacen("<svg ", &head, 1) })
+}
+
+/// Draws bars; `None` if there are none.
+pub(super) fn bars(name: &str, title: &str, unit: &str, bars: &[Bar]) -> Option<Plot> {
+    // The notes stand behind the bars. Whiskers may end where the picture does: one slow round must not make all bars short.
+    let longest = bars.iter().map(|bar| bar.value).max_by(f64::total_cmp).filter(|longest| *longest > 0.0)?;
+    let (end, notes) = (longest * 1.7, longest * 1.15);
+    draw(name, title, unit, 64 + BAR_STEP * bars.len() as u32, |area| {
+        let rows = bars.len() as f64;
+        let mut chart = ChartBuilder::on(&area).margin_left(LABELS).build_cartesian_2d(0.0..end, rows..0.0)?;
+        for (row, bar) in bars.iter().enumerate() {
+            let (top, middle, bottom) = (row as f64 + 0.18, row as f64 + 0.5, row as f64 + 0.82);
+            let colour = colour(bar.subject);
+            let fill = if bar.subject.role() == Role::Own { colour.to_rgba() } else { colour.mix(0.6) };
+            let at = |x: f64, text: &str, side, gap: i32| {
+                EmptyElement::at((x, middle))
+                    + Text::new(text.to_owned(), (gap, 0), style(bar.subject).pos(Pos::new(side, VPos::Center)))
+            };
+            let bar_area = Rectangle::new([(0.0, top), (bar.value, bottom)], fill.filled());
+            chart.draw_series([bar_area])?;
+            chart.draw_series([at(0.0, &bar.label, HPos::Right, -8)])?;
+            chart.draw_series([at(notes, &bar.note, HPos::Left, 0)])?;
+            if let Some((least, most)) = bar.spread {
+                let (least, most) = (least.min(longest * 1.1), most.min(longest * 1.1));
+                let tick = |x| PathElement::new([(x, middle - 0.16), (x, middle + 0.16)], INK.mix(0.7));
+                let line = PathElement::new([(least, middle), (most, middle)], INK.mix(0.7));
+                chart.draw_series([line, tick(least), tick(most)])?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Our names stand out.
+fn style(subject: Subject) -> TextStyle<'static> {
+    let font = ("sans-serif", 14).into_font();
+    let font = if subject.role() == Role::Own { font.style(FontStyle::Bold) } else { font };
+    font.color(&INK)
+}
+
+/// Draws lines over `ticks`, the values across and their names; `None` unless there is a line to draw.
+pub(super) fn lines(
+    name: &str,
+    title: &str,
+    across: &str,
+    up: Up,
+    ticks: &[(f64, String)],
+    series: &[Series],
+) -> Option<Plot> {
+    let values = || series.iter().flat_map(|series| series.points.iter().map(|point| point.1));
+    let (least, most) = (values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?);
+    let (first, last) = (ticks.first()?.0, ticks.last()?.0);
+    if first >= last {
+        return None;
+    }
+    let unit = match up {
+        Up::Nanos => "ns per operation, lower is better",
+        Up::Millions => "million operations a second, higher is better",
+    };
+    // Plotters only takes marks of our own on logarithmic axes: a linear axis is one of exponents.
+    let draws = |y: f64| if up == Up::Nanos { y } else { (y / most).exp() };
+    let (from, to, marks) = match up {
+        Up::Nanos => {
+            let digits = (-1..7).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(power)));
+            (least / 1.15, most * 1.15, digits.collect::<Vec<_>>())
+        }
+        Up::Millions => {
+            let steps = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0];
+            let step = steps.into_iter().find(|step| most / step <= 6.0).unwrap_or(most);
+            (0.0, most * 1.08, (0..=6).map(|mark| f64::from(mark) * step).collect())
+        }
+    };
+    let marks = marks.into_iter().filter(|mark| (from..to).contains(mark)).map(draws).collect();
+    let name_of = |x: &f64| {
+        let tick = ticks.iter().find(|(tick, _)| tick == x);
+        tick.map_or_else(String::new, |(_, name)| name.clone())
+    };
+    let mark = |y: &f64| if up == Up::Nanos { nanos(*y) } else { format!("{:.1}", y.ln() * most) };
+    draw(name, title, unit, LINES_HEIGHT, |area| {
+        let (left, legend) = area.split_horizontally(WIDTH as i32 - LEGEND_WIDTH);
+        let x = (first..last).log_scale().with_key_points(ticks.iter().map(|tick| tick.0).collect());
+        let y = (draws(from)..draws(to)).log_scale().with_key_points(marks);
+        let mut on = ChartBuilder::on(&left);
+        let on = on.margin_right(14).x_label_area_size(44).y_label_area_size(56);
+        let mut chart = on.build_cartesian_2d(x, y)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.disable_x_mesh().light_line_style(TRANSPARENT).bold_line_style(GRID).axis_style(SOFT);
+        mesh.x_labels(ticks.len()).x_label_formatter(&name_of).y_label_formatter(&mark);
+        mesh.label_style(text(14, SOFT)).x_desc(across).draw()?;
+        for Series { subject, points, .. } in series {
+            let (width, radius) = if subject.role() == Role::Own { (3, 4) } else { (2, 3) };
+            let points = points.iter().map(|(x, y)| (*x, draws(*y)));
+            let line = LineSeries::new(points, colour(*subject).stroke_width(width)).point_size(radius);
+            chart.draw_series(line)?;
+        }
+        draw_legend(&legend, series)
+    })
+}
+
+/// The names, in the order in which the lines end.
+fn draw_legend(area: &Area<'_>, series: &[Series]) -> Result<(), Box<dyn Error>> {
+    let mut ends: Vec<_> = series.iter().filter_map(|series| Some((series.points.last()?.1, series))).collect();
+    ends.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    for (index, (_, series)) in ends.into_iter().enumerate() {
+        let y = 12 + index as i32 * LEGEND_STEP;
+        let swatch = Rectangle::new([(0, y - 2), (14, y + 2)], colour(series.subject).filled());
+        area.draw(&swatch)?;
+        let style = style(series.subject).pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw_text(&series.label, &style, (20, y))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers behind `attribute` in the elements that begin with `element`.
+    fn numbers(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
+        let elements = svg.split(element).skip(1).map(|rest| rest.split('>').next().unwrap_or_default());
+        let value = |element: &str| element.split(attribute).nth(1)?.split('"').nth(1)?.parse().ok();
+        elements.filter_map(value).collect()
+    }
+
+    fn series(points: Vec<(f64, f64)>) -> Series {
+        Series { subject: Subject::Memtable, label: "<m>".into(), points }
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_values_say() {
+        // Catches bars that do not begin at zero: ratios could not be seen.
+        let bar = |value| Bar {
+            subject: Subject::Memtable,
+            label: "m".into(),
+            value,
+            spread: Some((value / 2.0, value * 100.0)),
+            note: "</text><script>".into(),
+        };
+        let svg = bars("x", "a \"title\"", "u", &[bar(10.0), bar(20.0)]).expect("bars").svg;
+        let widths = &numbers(&svg, "<rect", " width=")[1..];
+        assert!(widths.len() == 2 && (widths[1] / widths[0] - 2.0).abs() < 0.02, "{widths:?}");
+        assert!(!svg.contains("<script>") && svg.contains("aria-label=\"a &quot;title&quot;\""), "{svg}");
+        assert!(bars("x", "t", "u", &[]).is_none());
+    }
+
+    #[test]
+    fn faster_lies_lower_and_larger_lies_to_the_right_on_logarithmic_axes() {
+        // Catches an axis upside down, and a scale that is not the one named.
+        let points = vec![(10.0, 10.0), (100.0, 100.0), (1000.0, 1000.0)];
+        let ticks: Vec<_> = points.iter().map(|(x, _)| (*x, x.to_string())).collect();
+        let svg = lines("x", "t", "a", Up::Nanos, &ticks, &[series(points)]).expect("lines").svg;
+        let (x, y) = (numbers(&svg, "<circle", " cx="), numbers(&svg, "<circle", " cy="));
+        assert!(x.is_sorted() && y.iter().rev().is_sorted() && x.len() == 3, "{x:?} {y:?}");
+        assert!((x[1] - (x[0] + x[2]) / 2.0).abs() <= 1.0 && (y[1] - (y[0] + y[2]) / 2.0).abs() <= 1.0, "{x:?} {y:?}");
+        assert!(svg.contains("&lt;m&gt;"), "{svg}");
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_one_size() {
+        // Catches an axis without length, and a picture that shows nothing.
+        let ticks = [(10.0, "10".into())];
+        assert!(lines("x", "t", "a", Up::Nanos, &ticks, &[series(vec![(10.0, 5.0)])]).is_none());
+        assert!(lines("x", "t", "a", Up::Nanos, &ticks, &[]).is_none());
+    }
+
+    #[test]
+    fn subjects_have_colours_of_their_own() {
+        // Catches two lines that nobody can tell apart.
+        let colours: std::collections::HashSet<_> = Subject::all().iter().map(|of| colour(*of).rgb()).collect();
+        assert_eq!(colours.len(), Subject::all().len());
+    }
+}

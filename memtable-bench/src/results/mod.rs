@@ -1,0 +1,13 @@
+//! What runs have measured: the file of a run, the figures in it, and how they are printed.
+
+mod figures;
+mod run;
+mod text;
+
+#[cfg(test)]
+pub(crate) use figures::TurnResult;
+pub(crate) use figures::{Figure, Overhead, Turn};
+#[cfg(test)]
+pub(crate) use run::testing::measured;
+pub(crate) use run::{CellResults, Run};
+pub(crate) use text::{by_threads, cell_text, heading};

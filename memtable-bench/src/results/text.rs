@@ -1,0 +1,75 @@
+//! Results as text for people.
+
+use super::figures::{Figure, Overhead};
+use super::run::{CellResults, Run};
+use crate::sheet::Sheet;
+use crate::spec::Subject;
+use crate::text::{name, or_dash};
+
+/// Where a run comes from, and how its tables are read.
+pub(crate) fn heading(run: &Run) -> String {
+    let Run { machine, date, commit, .. } = run;
+    let (model, commit) = (machine.model.as_deref(), commit.as_deref().unwrap_or("unknown"));
+    let model = model.unwrap_or("processor unknown");
+    let warning = match run.optimised {
+        true => "",
+        false => "NOT OPTIMISED: this build's times mean nothing; build with --release\n",
+    };
+    format!(
+        "{} cores, {model}; {date}; commit {commit}\n{warning}Medians. Time by the operations of all threads; 2.00x is twice as \
+         fast as that peer.\nget-many is compared with get, frozen-scan with scan: peers have nothing of the kind.\n",
+        machine.cores
+    )
+}
+
+/// The results of a cell: times and ratios by workload, memory, and rounds that failed.
+pub(crate) fn cell_text(cell: &CellResults) -> String {
+    let mut text = format!("\n{}\n", cell.shape);
+    for of_workload in cell.figures.chunk_by(|a, b| a.workload == b.workload) {
+        let mut sheet =
+            Sheet::new([&*name(of_workload[0].workload), "ns/op", "min - max", "skip list peer", "best peer"]);
+        sheet.rows = of_workload.iter().map(row).collect();
+        text += &format!("\n{sheet}");
+    }
+    let mut memory = Sheet::new(["bytes an entry beyond key and value", "peak of process", "own account"]);
+    let bytes = |bytes| or_dash(bytes, "-", |bytes: f64| format!("{bytes:.1}"));
+    let row = |of: &Overhead| vec![name(of.subject), bytes(of.resident), bytes(of.own_account)];
+    memory.rows = cell.memory.iter().map(row).collect();
+    text += &format!("\n{memory}");
+    for &subject in &cell.subjects {
+        if let Some((failed, reason)) = cell.failures(subject) {
+            let (name, all) = (name(subject), cell.rounds_of(subject));
+            text += &format!("\n{name}: {failed} of {all} rounds failed: {reason}\n");
+        }
+    }
+    text
+}
+
+fn row(figure: &Figure) -> Vec<String> {
+    let times = |times| or_dash(times, "-", |times: f64| format!("{times:.2}x"));
+    let (median, range) = figure.ns_per_operation.map_or(("failed".into(), String::new()), |nanos| {
+        (format!("{:.1}", nanos.median), format!("{:.1} - {:.1}", nanos.min, nanos.max))
+    });
+    let (skip_list, peer) = (times(figure.times_best_skip_list_peer), times(figure.times_best_peer));
+    vec![name(figure.subject), median, range, skip_list, peer]
+}
+
+/// A row for each subject of which `figure` is known in any of the cells, which differ in their threads.
+pub(crate) fn by_threads<'c>(
+    cells: impl IntoIterator<Item = &'c CellResults>,
+    title: &str,
+    figure: impl Fn(&CellResults, Subject) -> Option<f64>,
+    digits: usize,
+) -> Sheet {
+    let cells: Vec<_> = cells.into_iter().collect();
+    let threads = cells.iter().map(|cell| format!("{} thr.", cell.shape.threads));
+    let mut sheet = Sheet::new([title.to_owned()].into_iter().chain(threads));
+    for &subject in Subject::all() {
+        let figures: Vec<_> = cells.iter().map(|cell| figure(cell, subject)).collect();
+        if figures.iter().any(Option::is_some) {
+            let shown = figures.into_iter().map(|figure| or_dash(figure, "–", |figure| format!("{figure:.digits$}")));
+            sheet.rows.push([name(subject)].into_iter().chain(shown).collect());
+        }
+    }
+    sheet
+}

@@ -1,0 +1,267 @@
+//! One round: a fresh table of one subject, every workload once, and a check of everything that the table gave back. Runs in
+//! a process of its own; see `ipc`.
+//!
+//! No clock runs while inputs are made and results compared. The contents are compared record by record with the sorted
+//! input, whether or not scans are measured: so every round shows that its table is complete and sorted.
+
+mod clock;
+mod digest;
+mod input;
+mod outcome;
+
+use std::iter::once;
+use std::mem::forget;
+use std::ops::Range;
+use std::time::Duration;
+
+use clock::{share, timed};
+use digest::Digest;
+use input::{Input, Lookups, Mix};
+pub(crate) use outcome::{Memory, Outcome, Sample};
+
+use crate::machine;
+use crate::spec::{Shape, Subject, Workload};
+use crate::tables::{
+    CrossbeamList, Fastskip, LockedHashMap, LockedTree, LockedVec, PublishedList, ShardedTree, Table, Tree,
+    VersionedTable,
+};
+use crate::text::name;
+
+/// Entries that a seek reads.
+const SEEK_READS: usize = 100;
+/// Keys to a seek: each of them reads a hundred entries.
+const KEYS_PER_SEEK: usize = 10;
+
+/// Runs a round of `subject`.
+///
+/// # Errors
+/// What the table did wrong.
+pub(crate) fn run(subject: Subject, shape: Shape, workloads: &[Workload]) -> Result<Outcome, String> {
+    let round = Round::new(subject, shape, workloads);
+    match subject {
+        Subject::Fastskip => round.run::<Fastskip<false>>(),
+        Subject::FastskipBatch => round.run::<Fastskip<true>>(),
+        Subject::Memtable => round.run::<VersionedTable<false>>(),
+        Subject::MemtableBatch => round.run::<VersionedTable<true>>(),
+        Subject::FastskipPublished => round.run::<PublishedList>(),
+        Subject::CrossbeamSkiplist => round.run::<CrossbeamList>(),
+        #[cfg(feature = "skl")]
+        Subject::Skl => round.run::<crate::tables::SklList>(),
+        #[cfg(not(feature = "skl"))]
+        Subject::Skl => Err("skl was not built".into()),
+        Subject::Treeindex => round.run::<Tree>(),
+        Subject::Btreemap => round.run::<LockedTree>(),
+        Subject::ShardedBtreemap => round.run::<ShardedTree>(),
+        Subject::Hashmap => round.run::<LockedHashMap>(),
+        Subject::Vec => round.run::<LockedVec>(),
+    }
+}
+
+struct Round<'a> {
+    subject: Subject,
+    shape: Shape,
+    workloads: &'a [Workload],
+    input: Input,
+    outcome: Outcome,
+}
+
+impl<'a> Round<'a> {
+    fn new(subject: Subject, shape: Shape, workloads: &'a [Workload]) -> Self {
+        let outcome = Outcome { samples: Vec::new(), memory: Memory::default(), cas_failures: None };
+        Self { subject, shape, workloads, input: Input::new(&shape), outcome }
+    }
+
+    fn run<T: Table>(mut self) -> Result<Outcome, String> {
+        let table = self.fill::<T>()?;
+        // What the table holds at the end.
+        let mut left = 0;
+        for &workload in Workload::all() {
+            // What is not sorted cannot be checked.
+            let wanted = self.workloads.contains(&workload) || workload == Workload::Sort;
+            if wanted && self.subject.can(workload) {
+                self.measure(&table, workload)?;
+                left = if workload == Workload::Delete { self.shape.entries } else { left };
+            }
+        }
+        self.check(&table, left..self.input.all().end)?;
+        // The process ends soon; taking millions of nodes apart first would only make the run longer.
+        forget(table);
+        Ok(self.outcome)
+    }
+
+    fn measure<T: Table>(&mut self, table: &T, workload: Workload) -> Result<(), String> {
+        let (entries, threads) = (self.shape.entries, self.shape.threads);
+        match workload {
+            // Part of `fill`.
+            Workload::Insert => Ok(()),
+            Workload::Sort => {
+                let (time, _) = timed(1, |_| table.sort());
+                self.record(workload, entries, time);
+                Ok(())
+            }
+            Workload::Get => self.find(table, workload, self.input.lookups()),
+            Workload::Miss => self.find(table, workload, self.input.misses()),
+            Workload::GetMany => {
+                let Lookups { keys, expected } = self.input.lookups();
+                self.divide(workload, keys.len(), expected, |_, part| {
+                    let mut sum = Digest::default();
+                    table.get_many(part.map(|index| keys.get(index)), |value| sum = sum + Digest::of_value(value));
+                    sum
+                })
+            }
+            Workload::Scan => self.read_all(workload, threads, |sum| table.scan(sum.adder())),
+            Workload::Reverse => self.read_all(workload, threads, |sum| table.scan_back(sum.adder())),
+            Workload::Seek => self.seek(table, workload, (entries / KEYS_PER_SEEK).max(1), SEEK_READS),
+            Workload::SeekOne => self.seek(table, workload, entries, 1),
+            Workload::Mixed => self.mixed(table, workload, 50),
+            Workload::Mixed95 => self.mixed(table, workload, 95),
+            Workload::Delete => self.delete(table),
+            Workload::FrozenScan => {
+                // Fills another table, since a frozen one takes no writes. One thread freezes and reads it, as a flush would.
+                let table = T::new(&self.shape);
+                self.insert(&table, false)?;
+                self.read_all(workload, 1, |sum| table.freeze_and_scan(sum.adder()))?;
+                self.check(&table, self.input.stored())?;
+                forget(table);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes and fills a table.
+    fn fill<T: Table>(&mut self) -> Result<T, String> {
+        machine::prefault(self.shape.table_memory().try_into().unwrap_or(usize::MAX));
+        let before = machine::reset_peak();
+        let table = T::new(&self.shape);
+        self.insert(&table, true)?;
+        let resident = before.and_then(|before| Some(machine::peak()?.saturating_sub(before)));
+        self.outcome.memory = Memory { payload: self.input.payload(), resident, used: table.memory_used() };
+        self.outcome.cas_failures = table.cas_failures();
+        Ok(table)
+    }
+
+    /// Stores every record. Keys in order go to as many ranges as there are threads.
+    fn insert<T: Table>(&mut self, table: &T, is_sample: bool) -> Result<(), String> {
+        let entries = self.shape.entries;
+        let samples = self.outcome.samples.len();
+        self.divide(Workload::Insert, entries, Digest::of_count(entries), |input, part| {
+            Digest::of_count(table.insert(input.records(part)))
+        })?;
+        self.outcome.samples.truncate(if is_sample { usize::MAX } else { samples });
+        Ok(())
+    }
+
+    fn find<T: Table>(&mut self, table: &T, workload: Workload, of: Lookups) -> Result<(), String> {
+        let find = |key| table.get(key, Digest::of_value).unwrap_or_default();
+        let Lookups { keys, expected } = of;
+        self.divide(workload, keys.len(), expected, |_, part| part.map(|index| find(keys.get(index))).sum())
+    }
+
+    /// Goes to some keys, and reads `most` entries from each.
+    fn seek<T: Table>(&mut self, table: &T, workload: Workload, seeks: usize, most: usize) -> Result<(), String> {
+        let Lookups { keys, expected } = self.input.seeks(seeks, most);
+        self.divide(workload, keys.len(), expected, |_, part| {
+            let mut sum = Digest::default();
+            part.for_each(|index| table.seek(keys.get(index), most, sum.adder()));
+            sum
+        })
+    }
+
+    /// Reads and writes by turns, `reads` of a hundred operations being reads.
+    fn mixed<T: Table>(&mut self, table: &T, workload: Workload, reads: u32) -> Result<(), String> {
+        let Mix { keys, records, first_write, expected } = self.input.mix(reads);
+        self.divide(workload, records.len(), expected, |input, part| {
+            let (mut found, mut stored) = (Digest::default(), 0);
+            for operation in part {
+                let (key, record) = (keys.get(operation), records[operation]);
+                if record < first_write {
+                    found = found + table.get(key, Digest::of_value).unwrap_or_default();
+                } else {
+                    stored += table.insert(once(input.record(record, key)));
+                }
+            }
+            found + Digest::of_count(stored)
+        })
+    }
+
+    /// Checks the table, then deletes every key of the first insert.
+    fn delete<T: Table>(&mut self, table: &T) -> Result<(), String> {
+        self.check(table, self.input.all())?;
+        let (keys, first_seqno) = (self.input.deletes(), self.input.all().end);
+        let delete = |index: &usize| table.delete(keys.get(*index), (first_seqno + index) as u64);
+        self.divide(Workload::Delete, keys.len(), Digest::of_count(keys.len()), |_, part| {
+            Digest::of_count(part.filter(delete).count())
+        })
+    }
+
+    /// Divides `len` operations between the threads, which return what they found or stored.
+    fn divide(
+        &mut self,
+        workload: Workload,
+        len: usize,
+        expected: Digest,
+        work: impl Fn(&Input, Range<usize>) -> Digest + Sync,
+    ) -> Result<(), String> {
+        let threads = self.shape.threads;
+        let (time, found) = timed(threads, |thread| work(&self.input, share(len, threads, thread)));
+        compare(workload, found.into_iter().sum(), expected)?;
+        self.record(workload, len, time);
+        Ok(())
+    }
+
+    /// Lets each of the threads read all entries.
+    fn read_all(
+        &mut self,
+        workload: Workload,
+        threads: usize,
+        read: impl Fn(&mut Digest) + Sync,
+    ) -> Result<(), String> {
+        let (time, sums) = timed(threads, |_| {
+            let mut sum = Digest::default();
+            read(&mut sum);
+            sum
+        });
+        let expected = self.input.entries_digest();
+        sums.iter().try_for_each(|&sum| compare(workload, sum, expected))?;
+        self.record(workload, self.shape.entries * threads, time);
+        Ok(())
+    }
+
+    /// Compares everything in the table with the sorted records at `range`.
+    fn check<T: Table>(&self, table: &T, range: Range<usize>) -> Result<(), String> {
+        let order = self.input.sorted(range);
+        let mut sorted = order.iter().map(|&index| self.input.entry(index));
+        let (mut right, mut yielded) = (0, 0);
+        table.scan(|key, value| {
+            yielded += 1;
+            right += usize::from(sorted.next() == Some((key, value)));
+        });
+        let expected = order.len();
+        if (right, yielded) != (expected, expected) {
+            return Err(format!(
+                "expected {expected} entries in order, found {yielded}, of which {right} are where they must be"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Keeps a sample, if the workload was asked for.
+    fn record(&mut self, workload: Workload, operations: usize, time: Duration) {
+        if self.workloads.contains(&workload) {
+            // No round lasts 584 years.
+            let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            self.outcome.samples.push(Sample { workload, operations: operations as u64, ns });
+        }
+    }
+}
+
+fn compare(workload: Workload, found: Digest, expected: Digest) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
+    let (workload, expected, found) = (name(workload), expected.count, found.count);
+    Err(format!("{workload}: expected {expected} right values, found {found}, not all of them right"))
+}
+
+#[cfg(test)]
+mod tests;

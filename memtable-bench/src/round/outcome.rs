@@ -1,0 +1,41 @@
+//! What one round comes to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Workload;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) memory: Memory,
+    /// Compare-and-swaps that failed while the table was filled, if the table counts them.
+    pub(crate) cas_failures: Option<u64>,
+}
+
+/// What the clock says of one workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    pub(crate) workload: Workload,
+    /// Operations of all threads together: records stored, sorted or deleted, keys searched or gone to, entries read.
+    pub(crate) operations: u64,
+    /// The time until the last thread was done, in nanoseconds.
+    pub(crate) ns: u64,
+}
+
+impl Sample {
+    /// Nanoseconds of the wall clock for each operation of all threads together.
+    pub(crate) fn nanos_per_operation(&self) -> f64 {
+        self.ns as f64 / self.operations as f64
+    }
+}
+
+/// What the filled table takes, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    /// Keys and values alone.
+    pub(crate) payload: u64,
+    /// By how much the peak of resident memory grew while the table was filled, where the system tells.
+    pub(crate) resident: Option<u64>,
+    /// What the table says it uses, if it does.
+    pub(crate) used: Option<u64>,
+}

@@ -1,0 +1,88 @@
+//! What every round of a cell has in common: the keys, how many, and how they are used.
+
+use std::fmt;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::keys::{KeySet, Source};
+use crate::text::{grouped, name};
+
+/// The length of keys and values unless arguments say otherwise, in bytes.
+pub(crate) const KEY_LEN: usize = 16;
+pub(crate) const VALUE_LEN: usize = 100;
+
+/// The most that a table takes beyond an entry's key and value, in bytes: two boxes, links, and what allocators round up.
+const TABLE_OVERHEAD: u128 = 160;
+
+/// How often each key is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Access {
+    /// Every key once
+    Uniform,
+    /// A few keys most of the time: Zipf's distribution, theta 0.99
+    Zipfian,
+}
+
+/// See the file's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shape {
+    pub(crate) keys: KeySet,
+    pub(crate) access: Access,
+    pub(crate) entries: usize,
+    pub(crate) threads: usize,
+    /// In bytes. Without effect on paths, which have lengths of their own.
+    pub(crate) key_len: usize,
+    /// In bytes.
+    pub(crate) value_len: usize,
+}
+
+impl Shape {
+    /// One thread, uniform access, keys and values of the usual lengths.
+    pub(crate) const fn new(keys: KeySet, entries: usize) -> Self {
+        Self { keys, access: Access::Uniform, entries, threads: 1, key_len: KEY_LEN, value_len: VALUE_LEN }
+    }
+
+    pub(crate) const fn threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        Source { set: self.keys, len: self.key_len, entries: self.entries }
+    }
+
+    /// An upper estimate of what the filled table takes, in bytes.
+    pub(crate) fn table_memory(&self) -> u128 {
+        (self.source().longest() as u128 + self.value_len as u128 + TABLE_OVERHEAD) * self.entries as u128
+    }
+
+    /// An upper estimate of what a round needs, in bytes.
+    pub(crate) fn memory(&self) -> u128 {
+        let key = self.source().longest() as u128;
+        // The keys to store and to look up, each with its end; the sorted order; and what ordered reads have to yield.
+        let input = 2 * (key + 8) + 40;
+        // Mixed workloads store half as many entries again, and have keys of their own.
+        3 * self.table_memory() / 2 + (input + key) * self.entries as u128
+    }
+
+    /// When a round counts as hung: far more than the slowest subject needs.
+    pub(crate) fn time_limit(&self) -> Duration {
+        let each = Duration::from_micros(200).saturating_mul(self.entries.try_into().unwrap_or(u32::MAX));
+        Duration::from_secs(60) + each
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { keys, access, entries, threads, key_len, value_len } = self;
+        write!(f, "{} entries, {}", grouped(*entries), name(*keys))?;
+        if keys.has_one_length() {
+            write!(f, " keys of {key_len} bytes")?;
+        }
+        let plural = if *threads == 1 { "" } else { "s" };
+        write!(f, ", values of {value_len} bytes, {threads} thread{plural}")?;
+        f.write_str(if *access == Access::Uniform { "" } else { ", zipfian access" })
+    }
+}
