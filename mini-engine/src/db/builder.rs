@@ -1,9 +1,10 @@
 //! Opening a database with options of the caller's.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use super::Db;
+use super::background::Workers;
+use super::{Db, Handle, recovery};
 use crate::error::Result;
 use crate::fs::{FileSystem, StdFs};
 use crate::options::{Compaction, Compression, MemtableKind, Options, RecoveryMode};
@@ -25,6 +26,19 @@ pub struct Builder {
     path: PathBuf,
     options: Options,
     fs: Arc<dyn FileSystem>,
+}
+
+impl Db {
+    /// Opens the database in directory `path` with the default options, creating it if there is none. See
+    /// [`Builder::open`] for what it does and how it fails.
+    pub fn open(path: impl AsRef<Path>) -> Result<Db> {
+        Db::builder(path).open()
+    }
+
+    /// Starts to open the database in directory `path` with options of the caller's.
+    pub fn builder(path: impl AsRef<Path>) -> Builder {
+        Builder::new(path.as_ref())
+    }
 }
 
 impl Builder {
@@ -156,7 +170,10 @@ impl Builder {
     /// [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion); [`Error::Corruption`](crate::Error::Corruption)
     /// if what was durable is damaged or missing; nothing is changed then; [`Error::Io`](crate::Error::Io).
     pub fn open(self) -> Result<Db> {
-        Db::open_with(self.fs, &self.path, self.options)
+        let (core, report) = recovery::open(self.fs, &self.path, self.options)?;
+        let core = Arc::new(core);
+        let workers = Mutex::new(Some(Workers::start(&core)?));
+        Ok(Db { handle: Arc::new(Handle { core, workers, report }) })
     }
 
     fn with(mut self, set: impl FnOnce(Options) -> Options) -> Builder {

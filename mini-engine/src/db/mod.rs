@@ -4,54 +4,29 @@
 //! handle. So the end of the last handle is noticed by whoever drops it, who stops and joins the workers. The
 //! directory's lock belongs to the core and stays until the last snapshot and iterator are gone too (rule 13).
 
+mod admin;
+mod background;
 mod builder;
-mod checkpoint;
-mod commit;
-mod compact;
-mod cursor;
-mod directory;
-mod figures;
-mod files;
-mod flush;
-mod ingest;
-mod pace;
-mod quarantine;
+mod core;
 mod read;
-mod read_many;
 mod recovery;
-mod recycle;
-mod registry;
-mod replay;
-mod report;
-mod scan;
-mod snapshot;
-mod state;
-mod verify;
-mod view;
-mod worker;
 mod write;
 
 use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use self::cursor::KeyRange;
-use self::read::Pinned;
-use self::state::{Core, Phase};
-use self::worker::Workers;
+use self::background::{Workers, flush_all, wait_flushed, wait_idle};
+use self::core::{Core, Phase, remove_spare};
+use self::read::{KeyRange, Pinned};
 use crate::error::{Error, Result};
-use crate::fs::FileSystem;
 use crate::metrics::Metrics;
-use crate::options::Options;
 use crate::types::{Durability, SeqNo, Slice, WriteBatch};
 
+pub use self::admin::VerifyReport;
 pub use self::builder::Builder;
-pub use self::cursor::Cursor;
-pub use self::quarantine::QuarantinedTable;
-pub use self::report::{RecoveryReport, TornTail};
-pub use self::scan::Iter;
-pub use self::snapshot::Snapshot;
-pub use self::verify::VerifyReport;
+pub use self::read::{Cursor, Iter, QuarantinedTable, Snapshot};
+pub use self::recovery::{RecoveryReport, TornTail};
 
 /// An open database. A cheap handle: clone it freely, use it from any number of threads.
 ///
@@ -102,7 +77,7 @@ impl Handle {
         if let Some(workers) = workers {
             workers.join();
         }
-        recycle::remove_spare(&self.core);
+        remove_spare(&self.core);
     }
 }
 
@@ -113,24 +88,6 @@ impl Drop for Handle {
 }
 
 impl Db {
-    /// Opens the database in directory `path` with the default options, creating it if there is none. See
-    /// [`Builder::open`] for what it does and how it fails.
-    pub fn open(path: impl AsRef<Path>) -> Result<Db> {
-        Db::builder(path).open()
-    }
-
-    /// Starts to open the database in directory `path` with options of the caller's.
-    pub fn builder(path: impl AsRef<Path>) -> Builder {
-        Builder::new(path.as_ref())
-    }
-
-    fn open_with(fs: Arc<dyn FileSystem>, path: &Path, options: Options) -> Result<Db> {
-        let (core, report) = recovery::open(fs, path, options)?;
-        let core = Arc::new(core);
-        let workers = Mutex::new(Some(Workers::start(&core)?));
-        Ok(Db { handle: Arc::new(Handle { core, workers, report }) })
-    }
-
     /// The newest value of `key`: O(log n) in memtables, and at most one block read in each table that its key range
     /// and filter do not rule out. A value from a table is a view of its cached block.
     ///
@@ -215,7 +172,7 @@ impl Db {
     /// # }
     /// ```
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>) -> Result<SeqNo> {
-        ingest::ingest(self.core(), entries)
+        admin::ingest(self.core(), entries)
     }
 
     /// Makes everything written so far as durable as asked. [`Durability::Buffered`] is what every write is anyway.
@@ -258,14 +215,13 @@ impl Db {
     /// [`Error::Io`] if there was no space: the flush goes on being tried, and nothing is lost. [`Error::ReadOnly`]
     /// after any other failure; [`Error::Closed`].
     pub fn flush(&self) -> Result<()> {
-        let log = write::freeze_active(self.core(), Core::check_writable)?;
-        flush::wait_flushed(self.core(), log)
+        flush_all(self.core())
     }
 
     /// The tables that were found damaged or missing in [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine), in
     /// this open or an earlier one, and that nobody has dropped since. Reads of their keys are [`Error::Corruption`].
     pub fn quarantined(&self) -> Vec<QuarantinedTable> {
-        quarantine::list(self.core())
+        admin::quarantined(self.core())
     }
 
     /// Gives up the quarantined table `number` for good: reads in the range of its keys show from then on what other tables
@@ -276,7 +232,7 @@ impl Db {
     /// [`Error::InvalidArgument`] if no such table is quarantined; [`Error::Io`] if the manifest cannot be written,
     /// [`Error::ReadOnly`] ever after; [`Error::Closed`].
     pub fn drop_quarantined(&self, number: u64) -> Result<()> {
-        quarantine::drop_table(self.core(), number)
+        admin::drop_quarantined(self.core(), number)
     }
 
     /// Makes `dir`, which must not exist, a database of its own that holds what this one holds now: every write
@@ -302,7 +258,7 @@ impl Db {
     /// # }
     /// ```
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
-        checkpoint::checkpoint(self.core(), dir.as_ref())
+        admin::checkpoint(self.core(), dir.as_ref())
     }
 
     /// Merges all that was written to keys within `bounds` before the call into one run: overwritten values and removed keys
@@ -327,7 +283,7 @@ impl Db {
     /// # }
     /// ```
     pub fn compact_range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Result<()> {
-        compact::compact_range(self.core(), KeyRange::of(&bounds).into_bounds())
+        admin::compact_range(self.core(), KeyRange::of(&bounds).into_bounds())
     }
 
     /// Waits until no merge is due and none is under way: until the tables are as the policy wants them. Writes go on, so
@@ -337,7 +293,7 @@ impl Db {
     /// That of a merge that failed, though it will be tried again; [`Error::ReadOnly`] after a failure to write or sync;
     /// [`Error::Closed`].
     pub fn wait_for_compactions(&self) -> Result<()> {
-        compact::wait_idle(self.core())
+        wait_idle(self.core())
     }
 
     /// Reads the manifest and every block of every table, and checks them and what they say about each other. Takes
@@ -346,7 +302,7 @@ impl Db {
     /// # Errors
     /// [`Error::Closed`]. What is wrong with the files is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        verify::verify(self.core())
+        admin::verify(self.core())
     }
 
     /// Flushes everything to tables, syncs it, ends the workers. Every other handle gets [`Error::Closed`] from then
@@ -361,7 +317,7 @@ impl Db {
             return Err(Error::Closed);
         }
         let frozen = write::freeze_active(core, |core, _| core.check_usable());
-        let flushed = frozen.and_then(|log| flush::wait_flushed(core, log));
+        let flushed = frozen.and_then(|log| wait_flushed(core, log));
         if flushed.is_err()
             && let Err(error) = write::sync_logs(core)
         {
@@ -384,7 +340,7 @@ impl Db {
 
     /// What the database has done since it was opened, and the size of its levels now.
     pub fn metrics(&self) -> Metrics {
-        figures::metrics(self.core())
+        admin::metrics(self.core())
     }
 
     fn core(&self) -> &Arc<Core> {

@@ -7,6 +7,7 @@
 //! [`File::write_all_at`] are the only places that deal with that.
 
 mod fault;
+mod link_or_copy;
 mod mem;
 mod std_fs;
 
@@ -17,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use fault::{Fault, FaultFs, Repeat};
+pub(crate) use link_or_copy::link_or_copy;
 pub use mem::{Disk, Losses, MemFs, Operation, Step};
 pub use std_fs::StdFs;
 

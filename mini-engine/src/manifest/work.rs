@@ -2,7 +2,7 @@
 //!
 //! Each edit carries the work that was done for it, and the manifest adds it up, so that the sums outlive the process.
 
-use crate::manifest::MAX_LEVELS;
+use crate::metrics::MAX_LEVELS;
 
 /// The largest sum; the format has no room for more.
 const MAX_SUM: u64 = u64::MAX >> 1;

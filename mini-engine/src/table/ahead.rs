@@ -7,7 +7,6 @@
 
 use super::format::Handle;
 use super::frame::Block;
-use super::iter::CacheUse;
 use super::reader::Table;
 use crate::error::Result;
 
@@ -17,6 +16,15 @@ const BLOCKS_BEFORE: u32 = 2;
 const WINDOW: u64 = 256 << 10;
 /// The first window of a scan that has just shown itself.
 const FIRST_WINDOW: u64 = 16 << 10;
+
+/// What a read does with the block cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CacheUse {
+    /// Looks there first and leaves there what it read.
+    Fill,
+    /// Reads from the file and leaves the cache as it is.
+    Bypass,
+}
 
 /// Where the scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,12 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::TableMeta;
 use super::block::{BlockBuilder, entry_len_bound};
 use super::filter::Filter;
 use super::format::{Footer, Handle, file_name};
 use super::frame::{self, MAX_CONTENTS_LEN};
 use super::index::IndexBuilder;
-use super::properties::Properties;
+use super::properties::{Properties, TableMeta};
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};

@@ -6,11 +6,17 @@ use super::reader::Table;
 use crate::error::{Error, Result};
 use crate::types::{Kind, Lines, Shown};
 
-/// Writes a line for the table, each data block and each entry.
-///
-/// # Errors
-/// The first damage, after all that could be read.
-pub(super) fn dump(table: &Table, lines: &mut Lines<'_>) -> Result<()> {
+impl Table {
+    /// Writes a line for the table, each data block and each entry.
+    ///
+    /// # Errors
+    /// The first damage, after the lines of all that could be read.
+    pub(crate) fn dump(&self, lines: &mut Lines<'_>) -> Result<()> {
+        dump(self, lines)
+    }
+}
+
+fn dump(table: &Table, lines: &mut Lines<'_>) -> Result<()> {
     let meta = table.meta();
     let told = lines(format_args!(
         "table {}: {} bytes, {} data blocks, {} entries of {} keys, {} of them tombstones, seqnos {} to {}, keys {} to {}",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ahead::ReadAhead;
+use super::ahead::{CacheUse, ReadAhead};
 use super::block::Cursor;
 use super::format::Handle;
 use super::reader::Table;
@@ -10,15 +10,6 @@ use crate::codec::Malformed;
 use crate::error::Result;
 use crate::iter::EntryIter;
 use crate::types::{Kind, SeqNo, Slice};
-
-/// What a read does with the block cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CacheUse {
-    /// Looks there first and leaves there what it read.
-    Fill,
-    /// Reads from the file and leaves the cache as it is.
-    Bypass,
-}
 
 /// Iterates over a table, which it keeps open. Holds one block, and in a scan those that were read ahead.
 #[derive(Debug)]
@@ -29,6 +20,18 @@ pub(crate) struct TableIter {
     index: usize,
     /// Absent, or invalid, when the iterator is invalid.
     cursor: Option<Cursor>,
+}
+
+impl Table {
+    /// Iterates over all entries, through the cache.
+    pub(crate) fn iter(self: &Arc<Self>) -> TableIter {
+        TableIter::new(Arc::clone(self), CacheUse::Fill)
+    }
+
+    /// Iterates over all entries without putting blocks into the cache: for merges, which read each block once.
+    pub(crate) fn iter_uncached(self: &Arc<Self>) -> TableIter {
+        TableIter::new(Arc::clone(self), CacheUse::Bypass)
+    }
 }
 
 impl TableIter {

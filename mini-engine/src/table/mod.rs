@@ -25,32 +25,12 @@ mod run;
 mod theory;
 mod verify;
 
-use crate::types::{SeqNo, Slice};
-
 pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use format::{file_name, parse_file_name};
+pub(crate) use properties::TableMeta;
 pub(crate) use rates::{MOST_BITS, false_positive_rate};
 pub(crate) use reader::Table;
 pub(crate) use run::OpenRun;
-pub(crate) use verify::TableReport;
-
-/// What is known of a table without reading its data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TableMeta {
-    /// The number in its file name.
-    pub(crate) number: u64,
-    /// Bytes of the file.
-    pub(crate) size: u64,
-    /// Entries, tombstones included.
-    pub(crate) entries: u64,
-    pub(crate) tombstones: u64,
-    /// The first key.
-    pub(crate) smallest: Slice,
-    /// The last key.
-    pub(crate) largest: Slice,
-    pub(crate) min_seqno: SeqNo,
-    pub(crate) max_seqno: SeqNo,
-}
 
 #[cfg(test)]
 mod tests;

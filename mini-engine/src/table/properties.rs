@@ -1,4 +1,4 @@
-//! The properties of a table: counts and bounds, from which [`TableMeta`](super::TableMeta) is made on opening.
+//! The properties of a table: counts and bounds, from which [`TableMeta`] is made on opening.
 //!
 //! ```text
 //! properties   varints: entries, tombstones, distinct keys, smallest seqno, largest seqno;
@@ -6,7 +6,7 @@
 //! ```
 
 use crate::codec::{self, Malformed, Reader};
-use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, SeqNo};
+use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, SeqNo, Slice};
 
 /// What a table holds, gathered while it is written and again when it is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,6 +71,24 @@ impl Properties {
         }
         Ok(properties)
     }
+}
+
+/// What is known of a table without reading its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableMeta {
+    /// The number in its file name.
+    pub(crate) number: u64,
+    /// Bytes of the file.
+    pub(crate) size: u64,
+    /// Entries, tombstones included.
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
+    /// The first key.
+    pub(crate) smallest: Slice,
+    /// The last key.
+    pub(crate) largest: Slice,
+    pub(crate) min_seqno: SeqNo,
+    pub(crate) max_seqno: SeqNo,
 }
 
 #[cfg(test)]

@@ -11,16 +11,14 @@ use super::filter::Filter;
 use super::format::{FOOTER_LEN, Footer, Handle, file_name};
 use super::frame::{Block, Place};
 use super::index::Index;
-use super::iter::{CacheUse, TableIter};
 use super::lookup::{Found, lookup};
-use super::properties::Properties;
-use super::{TableMeta, TableReport, dump, verify};
+use super::properties::{Properties, TableMeta};
 use crate::cache::BlockCache;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::metrics::Counters;
-use crate::types::{Kind, Lines, SeqNo, Slice};
+use crate::types::{Kind, SeqNo, Slice};
 
 /// An open table file.
 #[derive(Debug)]
@@ -179,32 +177,6 @@ impl Table {
     /// Bytes of memory that the filter and the index take, which stay as long as the table is open.
     pub(crate) fn memory_len(&self) -> u64 {
         (self.index.memory_len() + self.filter.as_ref().map_or(0, Filter::memory_len)) as u64
-    }
-
-    /// Iterates over all entries, through the cache.
-    pub(crate) fn iter(self: &Arc<Self>) -> TableIter {
-        TableIter::new(Arc::clone(self), CacheUse::Fill)
-    }
-
-    /// Iterates over all entries without putting blocks into the cache: for merges, which read each block once.
-    pub(crate) fn iter_uncached(self: &Arc<Self>) -> TableIter {
-        TableIter::new(Arc::clone(self), CacheUse::Bypass)
-    }
-
-    /// Reads the whole table past the cache and checks checksums, order, fences, filter and counts.
-    ///
-    /// # Errors
-    /// The first thing found wrong, as [`Error::Corruption`]; [`Error::Io`].
-    pub(crate) fn verify(&self) -> Result<TableReport> {
-        verify::verify(self)
-    }
-
-    /// Says what the table holds, block by block.
-    ///
-    /// # Errors
-    /// The first damage, after the lines of all that could be read.
-    pub(crate) fn dump(&self, lines: &mut Lines<'_>) -> Result<()> {
-        dump::dump(self, lines)
     }
 
     pub(super) fn index(&self) -> &Index {

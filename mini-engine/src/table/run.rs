@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::iter::{CacheUse, TableIter};
+use super::ahead::CacheUse;
+use super::iter::TableIter;
 use super::reader::Table;
 use crate::error::Result;
 use crate::iter::EntryIter;

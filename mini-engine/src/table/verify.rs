@@ -21,20 +21,26 @@ pub(crate) struct TableReport {
     pub(crate) bytes: u64,
 }
 
-/// Checks every block: its checksum, the order of entries within and across blocks, its restarts, each fence against the entries on
-/// both sides of it, each key against the filter; then the counts and bounds against the properties.
-pub(super) fn verify(table: &Table) -> Result<TableReport> {
-    let mut seen = Seen { properties: Properties::default(), last_seqno: 0 };
-    let blocks = table.index().len();
-    for index in 0..blocks {
-        verify_block(table, index, &mut seen)?;
+impl Table {
+    /// Checks every block: its checksum, the order of entries within and across blocks, its restarts, each fence against the entries on
+    /// both sides of it, each key against the filter; then the counts and bounds against the properties.
+    /// Nothing is read from the cache or left there.
+    ///
+    /// # Errors
+    /// The first thing found wrong, as [`Error::Corruption`]; [`Error::Io`].
+    pub(crate) fn verify(&self) -> Result<TableReport> {
+        let mut seen = Seen { properties: Properties::default(), last_seqno: 0 };
+        let blocks = self.index().len();
+        for index in 0..blocks {
+            verify_block(self, index, &mut seen)?;
+        }
+        if seen.properties != *self.properties() {
+            let what =
+                format!("properties: expected {:?} from the entries, found {:?}", seen.properties, self.properties());
+            return Err(Error::corruption(self.path(), self.meta().size, what));
+        }
+        Ok(TableReport { blocks: blocks as u64, entries: seen.properties.entries, bytes: self.meta().size })
     }
-    if seen.properties != *table.properties() {
-        let what =
-            format!("properties: expected {:?} from the entries, found {:?}", seen.properties, table.properties());
-        return Err(Error::corruption(table.path(), table.meta().size, what));
-    }
-    Ok(TableReport { blocks: blocks as u64, entries: seen.properties.entries, bytes: table.meta().size })
 }
 
 /// What the entries so far say.

@@ -15,7 +15,6 @@
 
 use std::path::Path;
 
-use super::Position;
 use super::payload::Payload;
 use crate::codec::{self, Reader};
 use crate::error::{Error, Result};
@@ -40,6 +39,15 @@ pub(super) const ALIGN: u64 = 8;
 const KIND_BATCH: u32 = 1;
 /// The kind of frame whose payload is a compressed batch.
 const KIND_COMPRESSED: u32 = 2;
+
+/// A place in the sequence of logs. Ordered: logs by number, then by offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    /// The log's number.
+    pub(crate) log: u64,
+    /// Bytes from its start.
+    pub(crate) offset: u64,
+}
 
 /// The name of log `number`'s file.
 pub(crate) fn file_name(number: u64) -> String {

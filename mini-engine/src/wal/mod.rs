@@ -16,20 +16,11 @@ mod window;
 mod writer;
 
 pub(crate) use dump::dump;
-pub(crate) use format::{file_name, parse_file_name};
+pub(crate) use format::{Position, file_name, parse_file_name};
 pub(crate) use payload::{Payload, compress};
 pub(crate) use recycle::{SPARE, Spare};
 pub(crate) use replay::{Frame, Tail, keep_torn, newest_sync_record, replay, truncate_torn};
 pub(crate) use writer::{Append, Segment, Writer};
-
-/// A place in the sequence of logs. Ordered: logs by number, then by offset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Position {
-    /// The log's number.
-    pub(crate) log: u64,
-    /// Bytes from its start.
-    pub(crate) offset: u64,
-}
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::format::{Identity, SegmentHeader, file_name};
-use super::writer::remove_unused;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 
@@ -123,5 +122,12 @@ impl Remains {
         self.cleared = self.starts.get(next).copied().unwrap_or(self.end).max(end);
         // At most `MAX_APART`.
         (self.cleared - end) as usize
+    }
+}
+
+/// Removes a log that nobody will write to: each try to open a database on a full disk would leave one more.
+pub(super) fn remove_unused(fs: &dyn FileSystem, path: &Path) {
+    if let Err(error) = fs.remove(path) {
+        tracing::warn!(file = %path.display(), %error, "could not remove a log that was not completed");
     }
 }

@@ -14,9 +14,8 @@
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
-use super::Position;
 use super::format::{
-    ALIGN, FRAME_HEADER_LEN, FrameHeader, Identity, RECYCLED_HEADER_LEN, SEGMENT_HEADER_LEN, SegmentHeader,
+    ALIGN, FRAME_HEADER_LEN, FrameHeader, Identity, Position, RECYCLED_HEADER_LEN, SEGMENT_HEADER_LEN, SegmentHeader,
 };
 use super::payload::decompress;
 use super::window::Window;

@@ -17,10 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use super::Position;
-use super::format::{FrameHeader, Identity, SegmentHeader, file_name};
+use super::format::{FrameHeader, Identity, Position, SegmentHeader, file_name};
 use super::payload::Payload;
-use super::recycle::{Begun, Remains, STARTS_APART, Spare};
+use super::recycle::{Begun, Remains, STARTS_APART, Spare, remove_unused};
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::metrics::Counters;
@@ -311,13 +310,6 @@ fn start(fs: &dyn FileSystem, dir: &Path, file: &dyn File, path: &Path, header: 
     // Synced before the first frame: so a header that is missing or torn means a log without frames, always.
     file.sync().map_err(Error::io("sync", path))?;
     fs.sync_dir(dir).map_err(Error::io("sync", dir))
-}
-
-/// Removes a log that nobody will write to: each try to open a database on a full disk would leave one more.
-pub(super) fn remove_unused(fs: &dyn FileSystem, path: &Path) {
-    if let Err(error) = fs.remove(path) {
-        tracing::warn!(file = %path.display(), %error, "could not remove a log that was not completed");
-    }
 }
 
 /// A number that no other log has: from the operating system's entropy and the clock.

@@ -1,6 +1,7 @@
 //! Which merge a version needs most: a pure function of the version, the options and the merges under way, so that each
 //! policy is a page and can be tried without a file.
 
+mod context;
 mod lazy_leveled;
 mod leveled;
 mod partial;
@@ -9,66 +10,10 @@ mod targets;
 mod tests;
 mod tiered;
 
-use crate::compaction::plan::{self, Chosen, Plan};
-use crate::compaction::running::Running;
-use crate::manifest::{MAX_LEVELS, Place, Version};
-use crate::options::{Compaction, Options};
-use crate::table::TableMeta;
+use crate::compaction::plan::Plan;
+use crate::options::Compaction;
 
-/// The deepest level.
-pub(crate) const BOTTOM: usize = MAX_LEVELS - 1;
-
-/// All that a policy may look at.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Context<'a> {
-    pub(crate) version: &'a Version,
-    pub(crate) options: &'a Options,
-    pub(crate) running: &'a Running,
-}
-
-impl<'a> Context<'a> {
-    /// The plan that puts `chosen` at `output`.
-    pub(crate) fn plan(&self, chosen: Vec<Chosen<'a>>, output: Place) -> Option<Plan> {
-        plan::plan(self.version, self.options, chosen, output, |table| !self.running.is_busy(table))
-    }
-
-    /// All tables of levels `from` to `to - 1`, and what they span of level `to`.
-    fn closed(&self, from: usize, to: usize) -> Vec<Chosen<'a>> {
-        plan::closed(self.version, from, to, |level, _| level < to)
-    }
-
-    fn level_0_is_due(&self) -> bool {
-        self.version.runs(0).len() > self.options.l0_trigger
-    }
-
-    /// All runs of `level` become one, where the oldest is.
-    fn join_runs(&self, level: usize) -> Option<Plan> {
-        let all = plan::closed(self.version, level, level, |_, _| true);
-        self.plan(all, plan::oldest_run(self.version, level))
-    }
-
-    /// All tables of `level` become a new run of the next.
-    fn push_as_run(&self, level: usize) -> Option<Plan> {
-        let all = plan::closed(self.version, level, level, |_, _| true);
-        self.plan(all, plan::new_run(self.version, level + 1))
-    }
-
-    /// All above the deepest level goes into its oldest run.
-    fn push_all(&self) -> Option<Plan> {
-        self.plan(self.closed(0, BOTTOM), plan::oldest_run(self.version, BOTTOM))
-    }
-
-    /// Bytes of all levels above the deepest.
-    fn bytes_above_bottom(&self) -> u64 {
-        (0..BOTTOM).map(|level| self.version.level_bytes(level)).sum()
-    }
-
-    /// Bytes of the tables of `level` that no merge has taken.
-    fn free_bytes(&self, level: usize) -> u64 {
-        let is_free = |table: &&TableMeta| !self.running.is_busy(table.number);
-        self.version.level(level).filter(is_free).map(|table| table.size).sum()
-    }
-}
+pub(crate) use self::context::{BOTTOM, Context};
 
 /// The merge that is needed most among those that do not get into the way of the running ones; `None` if there is none.
 pub(crate) fn pick(context: &Context<'_>) -> Option<Plan> {

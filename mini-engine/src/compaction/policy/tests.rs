@@ -8,7 +8,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::compaction::plan::Action;
 use crate::compaction::retention::{Retention, Shadowing, Tombstones};
-use crate::manifest::VersionEdit;
+use crate::compaction::running::Running;
+use crate::manifest::{Place, Version, VersionEdit};
+use crate::options::Options;
+use crate::table::TableMeta;
 use crate::types::{Kind, SeqNo};
 
 const POLICIES: [Compaction; 4] =

@@ -25,7 +25,7 @@ use crate::iter::EntryIter;
 use crate::iter::model::{Entry, SortedVec, assert_same, entries, moves};
 use crate::metrics::Counters;
 use crate::options::{Compression, Options};
-use crate::types::{Kind, MAX_SEQNO};
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
 fn dir() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")

@@ -1,0 +1,16 @@
+//! What an owner asks of a whole database: bulk loads, checkpoints, merges on demand, verification, metrics.
+
+mod checkpoint;
+mod compact_range;
+mod ingest;
+mod metrics;
+mod quarantine;
+mod verify;
+
+pub(crate) use self::checkpoint::checkpoint;
+pub(crate) use self::compact_range::compact_range;
+pub(crate) use self::ingest::ingest;
+pub(crate) use self::metrics::metrics;
+pub(crate) use self::quarantine::{drop_quarantined, quarantined};
+pub use self::verify::VerifyReport;
+pub(crate) use self::verify::verify;

@@ -1,0 +1,110 @@
+//! Runs the merges that the version needs, and puts their outputs in the place of their inputs.
+//!
+//! Order (rule 6): outputs synced, directory synced, edit synced, view installed, inputs unlinked. Readers that pinned an
+//! older view have the inputs open and keep them (rule 14). After an error the inputs are untouched (rules 8, 9): an input
+//! that could not be read is never dropped.
+//!
+//! Several merges may run at once: a plan is made and noted as running in one step under the write lock, and no plan is
+//! made that gets into the way of one that is noted. So the inputs of a merge stay in the version until it installs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::compaction::{Context, Plan, filter_bits_of_merge, pick, run};
+use crate::db::core::{Core, Phase, State, View};
+use crate::error::{Error, Result};
+
+/// A merge that is noted as running.
+pub(crate) struct Job {
+    id: u64,
+    pub(crate) plan: Plan,
+    /// The view that it was planned on: it holds the inputs.
+    view: Arc<View>,
+}
+
+impl Job {
+    /// Notes `plan`, made on `view`, as running. The holder of the lock ends it by [`end`].
+    pub(crate) fn begin(state: &mut State, plan: Plan, view: Arc<View>) -> Job {
+        let id = state.running.begin(&plan);
+        Job { id, plan, view }
+    }
+}
+
+/// Begins the merge that is needed most, if one is. The holder of the lock ends it by [`end`].
+pub(crate) fn begin(core: &Core, state: &mut State) -> Option<Job> {
+    if state.ranges_waiting > 0 {
+        return None;
+    }
+    let view = core.view.load_full();
+    let plan = due(core, state, &view)?;
+    Some(Job::begin(state, plan, view))
+}
+
+/// The merge that `view` needs most beside those under way.
+fn due(core: &Core, state: &State, view: &View) -> Option<Plan> {
+    pick(&Context { version: &view.version, options: &core.store.options, running: &state.running })
+}
+
+/// How many merges are under way, and whether another is due.
+pub(crate) fn progress(core: &Core) -> (u64, bool) {
+    let state = core.lock();
+    (state.running.len() as u64, due(core, &state, &core.view.load()).is_some())
+}
+
+/// Notes the end of a merge, installed or not. Wakes those who wait for merges, and those for whom it was in the way.
+pub(crate) fn end(core: &Core, state: &mut State, job: &Job) {
+    state.running.end(job.id);
+    core.wake_all();
+}
+
+/// Runs a merge to its end, unless the engine shuts down meanwhile.
+pub(crate) fn run_job(core: &Core, job: &Job) -> Result<()> {
+    let begun = Instant::now();
+    // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
+    let snapshots = core.snapshots.live();
+    let filter_bits = filter_bits_of_merge(&core.store.options, &job.view.version, &job.plan);
+    let tables = job.view.tables();
+    let Some(done) = run(&core.store, &job.plan, filter_bits, tables, &snapshots, &core.cancel)? else { return Ok(()) };
+    let (read, written) = (done.read_bytes(), done.written_bytes());
+    let from_level_0 = done.edit.work.levels[0].read;
+    let Plan { action, output, .. } = &job.plan;
+    tracing::debug!(?action, level = output.level, inputs = job.plan.tables().count(), read, written, "merged tables");
+    core.install(done.edit, &done.outputs, |counters| {
+        counters.compactions.add(1);
+        counters.compaction_bytes_read.add(read);
+        counters.compaction_bytes_written.add(written);
+    })?;
+    for number in done.obsolete {
+        core.store.remove(number);
+    }
+    if from_level_0 > 0 {
+        core.lock().controller.merged(from_level_0, begun.elapsed());
+    }
+    Ok(())
+}
+
+/// A sync that failed for good leaves it unknown what is on the device: the engine is read-only from then on. After any
+/// other failure of a merge all is as before.
+pub(crate) fn fail_if_unsafe(core: &Core, state: &State, error: &Error) {
+    if matches!(error, Error::Io { op: "sync", .. }) && !error.is_transient() {
+        core.fail_locked(state, error);
+    }
+}
+
+/// Waits until no merge is due or under way.
+pub(crate) fn wait_idle(core: &Core) -> Result<()> {
+    let mut state = core.lock();
+    loop {
+        core.check_usable()?;
+        if state.phase != Phase::Open {
+            return Err(Error::Closed);
+        }
+        if let Some(error) = &state.compaction_error {
+            return Err(error.clone());
+        }
+        if state.running.len() == 0 && due(core, &state, &core.view.load()).is_none() {
+            return Ok(());
+        }
+        state = core.wait(&core.room, state);
+    }
+}

@@ -1,0 +1,79 @@
+//! Writes the oldest frozen memtable into a table; and waits for that.
+//!
+//! Order (rule 6): table synced, directory synced, edit synced, view installed, the log unlinked or kept for its space (see
+//! `recycle`). A crash before the edit
+//! leaves an orphan table and the log, and replay does the flush again. A crash after it leaves an obsolete log, which
+//! the next open removes. The view comes before the unlinking so that what follows a failure is decided by one
+//! question, whether the edit is durable, and not by how many of the files are left.
+//!
+//! The edit's log number is that of the next newer memtable. It stays right however much is written meanwhile:
+//! memtables are flushed oldest first, so all older ones are in tables, and a rotation only adds newer ones. The edit's
+//! sequence number is the last one before that log's first frame: so replay knows which number must come first, and a
+//! log whose beginning is lost is noticed.
+
+use crate::compaction::{Retention, Target, Tombstones, filter_bits_of_flush};
+use crate::db::core::{Core, Phase, retire_log};
+use crate::db::write::freeze_active;
+use crate::error::{Error, Result};
+use crate::manifest::{Place, VersionEdit, Work};
+
+/// Flushes the oldest frozen memtable, if there is one and the engine does not shut down meanwhile.
+pub(crate) fn flush_oldest(core: &Core) -> Result<()> {
+    let view = core.view.load_full();
+    let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
+    // What a merge may drop a flush may drop: it is a merge of one input. Tombstones stay, for the tables below.
+    let snapshots = core.snapshots.live();
+    let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
+    let inputs = vec![oldest.memtable.iter()];
+    let target = Target::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
+    let Some(written) = core.store.write(inputs, retention, target, &core.cancel)? else { return Ok(()) };
+    let bytes = written.table_bytes();
+    let edit = VersionEdit {
+        added: written.tables.iter().map(|output| (Place::LEVEL_0, output.meta.clone())).collect(),
+        work: Work::of_flush(written.entry_bytes, bytes),
+        log_number: Some(next_log),
+        last_seqno: Some(oldest.last_seqno),
+        ..VersionEdit::default()
+    };
+    let number = oldest.memtable.log;
+    let log = core.lock().frozen_logs.iter().find(|log| log.number() == number).cloned();
+    core.install(edit, &written.tables, |counters| {
+        counters.flushes.add(1);
+        counters.flush_bytes.add(bytes);
+    })?;
+    tracing::debug!(log = number, bytes, "flushed a memtable");
+    retire_log(core, number, log.as_deref());
+    Ok(())
+}
+
+/// Writes all that is in memory to tables, and waits for it.
+///
+/// # Errors
+/// As of [`wait_flushed`]; [`Error::Closed`].
+pub(crate) fn flush_all(core: &Core) -> Result<()> {
+    let log = freeze_active(core, Core::check_writable)?;
+    wait_flushed(core, log)
+}
+
+/// Waits until no memtable of a log before `log` is left to flush.
+///
+/// # Errors
+/// The error of a flush that failed meanwhile for want of space, though it will be tried again; `ReadOnly` after any
+/// other failure.
+pub(crate) fn wait_flushed(core: &Core, log: u64) -> Result<()> {
+    let mut state = core.lock();
+    let failures = state.flush_failures;
+    loop {
+        if core.view.load().frozen.iter().all(|frozen| frozen.memtable.log >= log) {
+            return Ok(());
+        }
+        core.check_usable()?;
+        if let Some(error) = state.flush_error.as_ref().filter(|_| state.flush_failures != failures) {
+            return Err(error.clone());
+        }
+        if state.phase == Phase::Stopped {
+            return Err(Error::Closed);
+        }
+        state = core.wait(&core.room, state);
+    }
+}

@@ -1,0 +1,9 @@
+//! Flushes and merges, and the threads that run them. No other folder starts a thread.
+
+mod compaction;
+mod flush;
+mod worker;
+
+pub(crate) use self::compaction::{Job, end, fail_if_unsafe, progress, run_job, wait_idle};
+pub(crate) use self::flush::{flush_all, wait_flushed};
+pub(crate) use self::worker::Workers;

@@ -1,0 +1,162 @@
+//! The threads of an open database: one flushes memtables, others merge tables. Only this file starts threads.
+//!
+//! All wait on a condition variable of the write lock and look for work under it, so that no wake-up is lost. They
+//! hold the core and never a handle; so a handle's end is never theirs to notice, and they end when they are told to.
+//!
+//! Failures (rules 7, 8, 9): want of space, or of file handles, is waited out, with a growing delay between tries; the inputs are untouched
+//! and writers wait in the meantime, so all goes on by itself once there is room. A flush that fails otherwise makes
+//! the engine read-only, since its memtable can go nowhere else. A merge that fails to read is tried again, ever more
+//! rarely, and stays noted as running until then, so that no other thread takes it up: nothing depends on it but speed. A failed sync makes the engine read-only wherever it happens.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::{compaction, flush};
+use crate::db::core::{Core, Phase, State, fail_on_unwind};
+use crate::error::{Error, Result};
+
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+/// A flush is waited for by writers.
+const FLUSH_MAX_DELAY: Duration = Duration::from_secs(1);
+/// A merge that fails reads its inputs each time.
+const COMPACTION_MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// The running threads.
+#[derive(Debug)]
+pub(crate) struct Workers(Vec<JoinHandle<()>>);
+
+impl Workers {
+    /// Starts them. If one does not start, none runs.
+    pub(crate) fn start(core: &Arc<Core>) -> Result<Workers> {
+        let mut workers = Workers(Vec::new());
+        let flush = ("mini-engine-flush", flush_loop as fn(&Core));
+        let merges =
+            (0..core.store.options.compaction_threads).map(|_| ("mini-engine-merge", compaction_loop as fn(&Core)));
+        for (name, run) in std::iter::once(flush).chain(merges) {
+            let shared = core.clone();
+            let spawned =
+                thread::Builder::new().name(name.to_owned()).spawn(move || fail_on_unwind(&shared, || run(&shared)));
+            match spawned {
+                Ok(handle) => workers.0.push(handle),
+                Err(error) => {
+                    core.enter(Phase::Stopped);
+                    workers.join();
+                    return Err(Error::io("start a thread for", core.dir())(error));
+                }
+            }
+        }
+        Ok(workers)
+    }
+
+    /// Waits for their end. The core is in [`Phase::Stopped`], or this would wait for ever.
+    pub(crate) fn join(self) {
+        for worker in self.0 {
+            // A file system of the caller's may drop the last handle from within a call of ours: then this is the
+            // worker itself, which ends after that call. Waiting for it here would be waiting for ever.
+            if worker.thread().id() == thread::current().id() {
+                continue;
+            }
+            if worker.join().is_err() {
+                tracing::error!("a worker panicked");
+            }
+        }
+    }
+}
+
+fn flush_loop(core: &Core) {
+    let mut delay = Delay::up_to(FLUSH_MAX_DELAY);
+    while wait_for_work(core, || !core.view.load().frozen.is_empty()) {
+        match flush::flush_oldest(core) {
+            Ok(()) => delay.reset(),
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%error, "no space or no file handle for a flush; writes wait");
+                let mut state = core.lock();
+                state.flush_failures += 1;
+                state.flush_error = Some(error);
+                // Those who asked for this flush get the error.
+                core.room.notify_all();
+                drop(delay.wait(core, state));
+            }
+            Err(error) => core.fail(&error),
+        }
+    }
+}
+
+fn compaction_loop(core: &Core) {
+    let mut delay = Delay::up_to(COMPACTION_MAX_DELAY);
+    while let Some(job) = wait_for_merge(core) {
+        let result = compaction::run_job(core, &job);
+        let mut state = core.lock();
+        if job.plan.relieves_level_0() {
+            state.level_0_fails = result.is_err();
+        }
+        state.compaction_error = result.err();
+        let Some(error) = &state.compaction_error else {
+            delay.reset();
+            compaction::end(core, &mut state, &job);
+            continue;
+        };
+        tracing::warn!(%error, "a merge failed; its inputs stay");
+        compaction::fail_if_unsafe(core, &state, error);
+        core.room.notify_all();
+        let mut state = delay.wait(core, state);
+        compaction::end(core, &mut state, &job);
+    }
+}
+
+/// Waits until a merge is due, and begins it; `None` when the worker is to end instead.
+fn wait_for_merge(core: &Core) -> Option<compaction::Job> {
+    let mut state = core.lock();
+    while state.phase != Phase::Stopped {
+        if core.check_usable().is_ok()
+            && let Some(job) = compaction::begin(core, &mut state)
+        {
+            return Some(job);
+        }
+        state = core.wait(&core.work, state);
+    }
+    None
+}
+
+/// Waits until `is_needed`; false when the worker is to end instead. After a failure there is nothing to do, but the
+/// thread stays: its end is the shutdown's to decide.
+fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
+    let mut state = core.lock();
+    while state.phase != Phase::Stopped {
+        if core.check_usable().is_ok() && is_needed() {
+            return true;
+        }
+        state = core.wait(&core.work, state);
+    }
+    false
+}
+
+/// A delay between tries that doubles with each.
+struct Delay {
+    next: Duration,
+    max: Duration,
+}
+
+impl Delay {
+    fn up_to(max: Duration) -> Delay {
+        Delay { next: FIRST_DELAY, max }
+    }
+
+    fn reset(&mut self) {
+        self.next = FIRST_DELAY;
+    }
+
+    /// Waits, unless the engine fails or stops.
+    fn wait<'a>(&mut self, core: &Core, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let until = Instant::now() + self.next;
+        self.next = self.max.min(self.next * 2);
+        while state.phase != Phase::Stopped && core.check_usable().is_ok() {
+            let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
+                break;
+            };
+            state = core.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state
+    }
+}

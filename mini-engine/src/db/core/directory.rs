@@ -1,0 +1,123 @@
+//! The directory itself: whether it may become a database, its creation, its lock.
+//!
+//! A database is of no use in a directory whose own name a power cut takes away. So as long as there is no `CURRENT`,
+//! which is before anything can be acknowledged, each open syncs the name of the directory again: an earlier open may
+//! have ended between creating it and that sync, or somebody else may have created it. Missing directories above it are
+//! created one at a time, each synced by name before the next: a directory that holds one of ours has a durable name.
+
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::manifest::{CURRENT, FileKind, LOCK};
+use crate::options::Options;
+
+/// What making a file system leaves in its topmost directory, which may well be a database's.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// The lock on a database's directory, held until dropped.
+pub(crate) struct DirectoryLock {
+    _held: Box<dyn Send + Sync>,
+}
+
+impl DirectoryLock {
+    fn new(held: Box<dyn Send + Sync>) -> DirectoryLock {
+        DirectoryLock { _held: held }
+    }
+}
+
+/// Takes the directory's lock. A directory that is not ours is left exactly as it was: no lock file appears in it.
+pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options) -> Result<DirectoryLock> {
+    let not_a_database = |what: &str| Error::NotADatabase { path: dir.to_path_buf(), what: what.to_owned() };
+    if !fs.exists(dir).map_err(Error::io("look for", dir))? {
+        if !options.create_if_missing {
+            return Err(not_a_database("expected a directory, found nothing"));
+        }
+        create(fs, dir)?;
+    }
+    let names = match fs.read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            return Err(not_a_database("expected a directory, found a file"));
+        }
+        names => names.map_err(Error::io("list", dir))?,
+    };
+    if !names.iter().any(|name| FileKind::of(name) == FileKind::Current) {
+        let is_foreign = |name: &&OsString| FileKind::of(name) == FileKind::Foreign && **name != LOST_AND_FOUND;
+        if let Some(name) = names.iter().find(is_foreign) {
+            return Err(not_a_database(&format!("expected {CURRENT} or an empty directory, found {name:?}")));
+        }
+        if !options.create_if_missing {
+            return Err(not_a_database(&format!("expected {CURRENT}, found no such file")));
+        }
+        sync_name(fs, dir)?;
+    }
+    let path = dir.join(LOCK);
+    match fs.lock(&path) {
+        Ok(lock) => Ok(DirectoryLock::new(lock)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Locked { path }),
+        Err(error) => Err(Error::io("lock", &path)(error)),
+    }
+}
+
+/// Creates `dir` and what is missing above it, the topmost first. The name of `dir` is not durable yet on return, those
+/// above it are.
+fn create(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let mut missing = Vec::new();
+    for path in dir.ancestors().filter(|path| !path.as_os_str().is_empty()) {
+        if fs.exists(path).map_err(Error::io("look for", path))? {
+            // Perhaps made by an open that ended before its name was durable.
+            sync_name(fs, path)?;
+            break;
+        }
+        missing.push(path);
+    }
+    while let Some(path) = missing.pop() {
+        fs.create_dir_all(path).map_err(Error::io("create", path))?;
+        if !missing.is_empty() {
+            sync_name(fs, path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the name of directory `dir` durable.
+fn sync_name(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let parent = parent(dir);
+    match fs.sync_dir(&parent) {
+        // Who may not read the parent cannot sync it, ever. Refusing the directory would help nobody: whoever can make
+        // it durable is the one who put it there.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            tracing::warn!(dir = %parent.display(), %error, "could not sync the directory above");
+            Ok(())
+        }
+        synced => synced.map_err(Error::io("sync", &parent)),
+    }
+}
+
+/// The directory that holds the name of `dir`.
+fn parent(dir: &Path) -> PathBuf {
+    match (dir.parent(), dir.file_name()) {
+        // The parent of a relative name is the current directory.
+        (Some(parent), Some(_)) if parent.as_os_str() == OsStr::new("") => PathBuf::from("."),
+        (Some(parent), Some(_)) => parent.to_path_buf(),
+        // `.`, `..` and `/` are not names that their textual parent holds.
+        _ => dir.join(".."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_of_any_spelling_is_the_directory_that_holds_the_name() {
+        // Catches an empty path that no system can open, and `.` taken for its own parent.
+        for (dir, expected) in
+            [("db", "."), ("a/db", "a"), ("/db", "/"), (".", "./.."), ("/", "/.."), ("a/..", "a/../..")]
+        {
+            assert_eq!(parent(Path::new(dir)), Path::new(expected), "{dir}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Installs version edits: the one way by which the set of tables changes (rule 6).
+
+use std::sync::{Arc, PoisonError};
+
+use super::state::Core;
+use crate::compaction::OpenTable;
+use crate::error::Result;
+use crate::manifest::{Version, VersionEdit};
+use crate::metrics::Counters;
+
+impl Core {
+    /// Records an edit, publishes the view after it, and wakes whoever waits for it. `count` is called once readers can
+    /// see the view, and before anybody is woken: so what it counts is never ahead of what can be seen, nor behind for
+    /// those who were woken.
+    ///
+    /// The tables of the edit are durable already; the edit becomes so here; only then readers get the new view, and only
+    /// after this returns may the caller unlink what the edit made obsolete (rule 6). In any other order a crash in
+    /// between leaves a manifest that names what is gone. The manifest's lock is held over both steps, so that views
+    /// follow each other as their edits do.
+    ///
+    /// A load's edit brings numbers that no writer had: they are published with its view. Any later, and a merge that sees
+    /// the load could drop what readers at the old number are still to see (rule 16).
+    pub(crate) fn install(
+        &self,
+        edit: VersionEdit,
+        outputs: &[OpenTable],
+        count: impl FnOnce(&Counters),
+    ) -> Result<()> {
+        self.install_if(|_| Ok(()), edit, outputs, count)
+    }
+
+    /// As [`install`](Self::install), if `check` agrees to what all edits before have led to.
+    pub(crate) fn install_if(
+        &self,
+        check: impl FnOnce(&Version) -> Result<()>,
+        edit: VersionEdit,
+        outputs: &[OpenTable],
+        count: impl FnOnce(&Counters),
+    ) -> Result<()> {
+        let flushed_before = edit.log_number;
+        let loaded = edit.last_seqno;
+        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        check(&manifest.state().version)?;
+        // An edit that failed may be on disk nevertheless. So no file of either outcome is removed then.
+        let version = manifest.append(edit).inspect_err(|error| self.fail(error))?;
+        let mut state = self.lock();
+        let mut next = self.view.load().with_version(version, manifest.state().work, outputs);
+        if let Some(log) = flushed_before {
+            next = next.without_memtables_before(log);
+            // Later logs need not wait for the sync of what tables hold now.
+            while let Some(flushed) = state.frozen_logs.pop_front_if(|segment| segment.number() < log) {
+                flushed.release();
+            }
+        }
+        self.view.store(Arc::new(next));
+        if let Some(last) = loaded.filter(|last| *last > state.last_seqno) {
+            state.last_seqno = last;
+            self.publish(last);
+        }
+        count(&self.store.counters);
+        drop(state);
+        drop(manifest);
+        self.wake_all();
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! What handles, snapshots, iterators and workers share: the [`Core`] and its parts. Nothing here waits for a worker, reads
+//! a key or writes one.
+
+mod commit_queue;
+mod directory;
+mod install;
+mod recycle;
+mod snapshots;
+mod state;
+mod view;
+mod write_controller;
+
+pub(crate) use self::commit_queue::{Logged, Pending};
+pub(crate) use self::directory::{DirectoryLock, lock_directory};
+pub(crate) use self::recycle::{create_log, remove_spare, retire_log};
+pub(crate) use self::state::{Core, Opened, Phase, State, fail_on_unwind};
+pub(crate) use self::view::{View, open_runs};

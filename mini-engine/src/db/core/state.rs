@@ -1,0 +1,303 @@
+//! The core of an open database: everything that handles, snapshots, iterators and workers share.
+//!
+//! Locks, in the order in which they may be taken: `manifest` before `state` before `spare`; the snapshot registry and a log's
+//! own locks last. `state` is the write lock: it guards the log writer, the sequence numbers and the publishing of views.
+//! Nobody syncs or waits for the device while holding it, except a rotation, which creates a log. Both condition
+//! variables belong to it: `work` wakes the workers, `room` whoever waits for what workers do.
+//!
+//! Failure (rule 7) is a state that is never left: the first error is kept, every later write gets `ReadOnly` with it.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use super::commit_queue::CommitQueue;
+use super::directory::DirectoryLock;
+use super::snapshots::SnapshotRegistry;
+use super::view::View;
+use super::write_controller::WriteController;
+use crate::compaction::{Running, TableStore};
+use crate::error::{Error, Result};
+use crate::manifest::Manifest;
+use crate::types::SeqNo;
+use crate::wal;
+
+/// How far the life of a database has come. Only ever moves on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    Open,
+    /// No handle may write or read any more; workers still flush.
+    Closing,
+    /// Workers end.
+    Stopped,
+}
+
+/// What the write lock guards.
+pub(crate) struct State {
+    pub(crate) log: wal::Writer,
+    /// The logs of the frozen memtables, oldest first.
+    pub(crate) frozen_logs: VecDeque<Arc<wal::Segment>>,
+    /// The last sequence number given out, which is also the last that is visible whenever the lock is free.
+    pub(crate) last_seqno: SeqNo,
+    /// The active memtable takes no further write: it holds a batch that has it for itself.
+    pub(crate) active_is_full: bool,
+    pub(crate) phase: Phase,
+    /// A bulk load is under way: nobody writes.
+    pub(crate) is_ingesting: bool,
+    /// Flushes that failed for want of space, and the last such error.
+    pub(crate) flush_failures: u64,
+    pub(crate) flush_error: Option<Error>,
+    /// The merges under way.
+    pub(crate) running: Running,
+    /// Callers that wait for merges to get out of the way of theirs.
+    pub(crate) ranges_waiting: usize,
+    /// How fast writers may be.
+    pub(crate) controller: WriteController,
+    /// Why the last merge failed, if it did.
+    pub(crate) compaction_error: Option<Error>,
+    /// The last merge of level 0 failed: waiting for the next one could be waiting for ever.
+    pub(crate) level_0_fails: bool,
+}
+
+/// What everything of one open database shares.
+pub(crate) struct Core {
+    pub(crate) store: TableStore,
+    pub(crate) view: ArcSwap<View>,
+    /// The newest sequence number that readers may see.
+    visible: AtomicU64,
+    pub(crate) snapshots: SnapshotRegistry,
+    pub(crate) manifest: Mutex<Manifest>,
+    state: Mutex<State>,
+    /// The file that the next log will have, if there is one. `recycle` alone locks it.
+    pub(crate) spare: Mutex<Option<wal::Spare>>,
+    /// Who waits for the write lock, with what. Locked last, under the write lock or without it.
+    pub(crate) commits: CommitQueue,
+    pub(crate) room: Condvar,
+    pub(crate) work: Condvar,
+    /// Whoever syncs a log holds it: those who wait here find that it was done for them too (group commit).
+    sync_turn: Mutex<()>,
+    failure: OnceLock<String>,
+    closed: AtomicBool,
+    /// Tells a running copy of tables to end.
+    pub(crate) cancel: AtomicBool,
+    /// The lock on the directory. The last field: everything that reads the files is gone when it goes (rule 13).
+    _lock: DirectoryLock,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not what it holds: that is the database.
+        f.debug_struct("Core").field("dir", &self.store.dir).field("visible", &self.visible).finish_non_exhaustive()
+    }
+}
+
+/// What recovery found, from which the core is made.
+pub(crate) struct Opened {
+    pub(crate) store: TableStore,
+    pub(crate) view: View,
+    pub(crate) log: wal::Writer,
+    pub(crate) last_seqno: SeqNo,
+    pub(crate) manifest: Manifest,
+    pub(crate) lock: DirectoryLock,
+}
+
+impl Core {
+    pub(crate) fn new(opened: Opened) -> Core {
+        let state = State {
+            log: opened.log,
+            frozen_logs: VecDeque::new(),
+            last_seqno: opened.last_seqno,
+            active_is_full: false,
+            phase: Phase::Open,
+            is_ingesting: false,
+            flush_failures: 0,
+            flush_error: None,
+            running: Running::default(),
+            ranges_waiting: 0,
+            controller: WriteController::default(),
+            compaction_error: None,
+            level_0_fails: false,
+        };
+        Core {
+            store: opened.store,
+            view: ArcSwap::from_pointee(opened.view),
+            visible: AtomicU64::new(opened.last_seqno),
+            snapshots: SnapshotRegistry::default(),
+            manifest: Mutex::new(opened.manifest),
+            state: Mutex::new(state),
+            spare: Mutex::default(),
+            commits: CommitQueue::default(),
+            room: Condvar::new(),
+            work: Condvar::new(),
+            sync_turn: Mutex::new(()),
+            failure: OnceLock::new(),
+            closed: AtomicBool::new(false),
+            cancel: AtomicBool::new(false),
+            _lock: opened.lock,
+        }
+    }
+
+    pub(crate) fn dir(&self) -> &PathBuf {
+        &self.store.dir
+    }
+
+    /// Takes the write lock. A panic under it has made the engine read-only ([`fail_on_unwind`]), so poisoning says
+    /// nothing new.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Core::lock`], unless somebody holds it.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Waits for `condvar`, giving the write lock away meanwhile.
+    pub(crate) fn wait<'a>(&self, condvar: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        condvar.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Core::wait`], for `time` at most.
+    pub(crate) fn wait_timeout<'a>(
+        &self,
+        condvar: &Condvar,
+        state: MutexGuard<'a, State>,
+        time: Duration,
+    ) -> MutexGuard<'a, State> {
+        condvar.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// The newest sequence number that readers may see. Pin a view first (rule 16): in the other order a merge could
+    /// drop, between the two, the version that this number sees.
+    pub(crate) fn visible(&self) -> SeqNo {
+        // ORDERING(visible): Acquire; pairs with Release in `publish`. Weaker: a reader could see the number and miss
+        // the memtable's nodes, or the view, that the write went to.
+        self.visible.load(Ordering::Acquire)
+    }
+
+    /// Lets readers see everything up to `seqno`. Called under the write lock, in order (rule 12).
+    pub(crate) fn publish(&self, seqno: SeqNo) {
+        // ORDERING(visible): Release; see `visible`.
+        self.visible.store(seqno, Ordering::Release);
+    }
+
+    /// Fails once the database was closed.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        // Acquire, so that a thread that learnt of the close by other means cannot read past it.
+        if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// Fails after the first failure to write or sync.
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        match self.failure.get() {
+            Some(cause) => Err(Error::ReadOnly { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails unless writes are taken.
+    pub(crate) fn check_writable(&self, state: &State) -> Result<()> {
+        if state.phase != Phase::Open {
+            return Err(Error::Closed);
+        }
+        self.check_usable()
+    }
+
+    /// Turns the engine read-only for ever, unless it is already, and wakes whoever waits so that they learn of it.
+    pub(crate) fn fail(&self, error: &Error) {
+        self.remember(error);
+        // Waiters look at the failure under the lock before they wait. Taking it here once means that each has either
+        // seen the failure or waits already, and so is woken.
+        drop(self.lock());
+        self.wake_all();
+    }
+
+    /// As [`Core::fail`], for the holder of the write lock.
+    pub(crate) fn fail_locked(&self, _held: &State, error: &Error) {
+        self.remember(error);
+        self.wake_all();
+    }
+
+    fn remember(&self, error: &Error) {
+        let cause = match error {
+            Error::ReadOnly { cause } => cause.clone(),
+            other => other.to_string(),
+        };
+        if self.failure.set(cause).is_ok() {
+            tracing::error!(%error, "the database is read-only from now on");
+        }
+    }
+
+    pub(crate) fn wake_all(&self) {
+        self.room.notify_all();
+        self.work.notify_all();
+    }
+
+    /// Moves the life of the database on; the phase that it was in.
+    pub(crate) fn enter(&self, phase: Phase) -> Phase {
+        let mut state = self.lock();
+        let before = state.phase;
+        state.phase = before.max(phase);
+        self.closed.store(true, Ordering::Release);
+        self.cancel.store(state.phase == Phase::Stopped, Ordering::Relaxed);
+        drop(state);
+        self.wake_all();
+        before
+    }
+
+    /// Whether another frozen memtable may wait for its flush.
+    pub(crate) fn queue_has_room(&self) -> bool {
+        self.view.load().frozen.len() < self.store.options.immutable_memtables
+    }
+
+    /// Whether writers may fill another memtable.
+    pub(crate) fn has_room(&self, state: &State) -> bool {
+        let stop = self.store.options.stop_tables();
+        let merges_keep_up = state.level_0_fails || self.view.load().version.runs(0).len() < stop;
+        merges_keep_up && self.queue_has_room()
+    }
+
+    /// Makes the log durable up to `end` and all earlier logs whole (rule 5, which [`wal::Segment::sync`] keeps).
+    pub(crate) fn sync_log(&self, log: &wal::Segment, end: u64) -> Result<()> {
+        if log.synced() >= end {
+            return Ok(());
+        }
+        let _turn = self.sync_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.synced() >= end {
+            return Ok(());
+        }
+        self.sync_whole(log)
+    }
+
+    /// Makes the log and all earlier ones durable. A log without frames is as good as synced, and yet the logs before it may
+    /// not be: so this does not take the short cut of [`sync_log`](Self::sync_log), which asks for a frame's end. A failure
+    /// ends writing, and so does a sync that unwinds: it is not known what it has done, and the next one would not tell (rule 7).
+    pub(crate) fn sync_whole(&self, log: &wal::Segment) -> Result<()> {
+        // After a failed sync of any log nothing is acknowledged as synced, even where a sync would succeed: it would
+        // tell of pages that the kernel has given up (rule 7).
+        self.check_usable()?;
+        fail_on_unwind(self, || log.sync()).inspect_err(|error| self.fail(error))
+    }
+}
+
+/// Runs `step`, and makes the engine read-only if it unwinds: what the panic left undone is unknown.
+pub(crate) fn fail_on_unwind<T>(core: &Core, step: impl FnOnce() -> T) -> T {
+    struct Unwinding<'a>(&'a Core);
+    impl Drop for Unwinding<'_> {
+        fn drop(&mut self) {
+            self.0.fail(&Error::ReadOnly { cause: "a thread panicked while it wrote".to_owned() });
+        }
+    }
+    let unwinding = Unwinding(core);
+    let done = step();
+    std::mem::forget(unwinding);
+    done
+}

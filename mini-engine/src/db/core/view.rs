@@ -1,0 +1,93 @@
+//! A view: the memtables and tables that make up the database at one moment.
+//!
+//! Views never change; a rotation, a flush or a merge publishes the next one. A reader pins one and needs no lock. Only
+//! the holder of the write lock publishes, so that no step is lost between reading the old view and storing the new.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::compaction::OpenTable;
+use crate::iter::EntryIter;
+use crate::manifest::{Version, Work};
+use crate::memtables::LoggedMemtable;
+use crate::table::{OpenRun, Table, TableMeta};
+use crate::types::SeqNo;
+
+/// A memtable that takes no more writes and waits for its flush.
+#[derive(Clone)]
+pub(crate) struct FrozenMemtable {
+    pub(crate) memtable: LoggedMemtable,
+    /// The last sequence number before the next memtable's first.
+    pub(crate) last_seqno: SeqNo,
+}
+
+/// One state of the database. Everything in it is shared, so that a copy is cheap.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub(crate) active: LoggedMemtable,
+    /// Newest first. Each holds older writes than the one before it, and newer ones than every table.
+    pub(crate) frozen: Vec<FrozenMemtable>,
+    pub(crate) version: Arc<Version>,
+    /// The version's runs, opened, in its order: newest first.
+    pub(crate) runs: Arc<[OpenRun]>,
+    /// What has been read and written to get here.
+    pub(crate) work: Work,
+}
+
+impl View {
+    /// The view after the active memtable was frozen and `fresh` took its place.
+    pub(crate) fn rotated(&self, fresh: LoggedMemtable, last_seqno: SeqNo) -> View {
+        let mut next = self.clone();
+        let memtable = std::mem::replace(&mut next.active, fresh);
+        next.frozen.insert(0, FrozenMemtable { memtable, last_seqno });
+        next
+    }
+
+    /// The view with an empty active memtable exchanged for another of the same log.
+    pub(crate) fn with_active(&self, active: LoggedMemtable) -> View {
+        View { active, ..self.clone() }
+    }
+
+    /// The view of `version`, whose tables are those of this view and `outputs`.
+    pub(crate) fn with_version(&self, version: Arc<Version>, work: Work, outputs: &[OpenTable]) -> View {
+        let known = self.tables().chain(outputs.iter().map(|output| &output.table));
+        let runs = open_runs(&version, known);
+        View { version, runs, work, ..self.clone() }
+    }
+
+    /// All tables, newest run first.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.runs.iter().flat_map(OpenRun::tables)
+    }
+
+    /// The view without the frozen memtables of logs before `log`: tables hold what they held.
+    pub(crate) fn without_memtables_before(mut self, log: u64) -> View {
+        self.frozen.retain(|frozen| frozen.memtable.log >= log);
+        self
+    }
+
+    /// The oldest frozen memtable, the next to be flushed, and the log that replay starts from after its flush.
+    pub(crate) fn oldest_frozen(&self) -> Option<(&FrozenMemtable, u64)> {
+        let (oldest, newer) = self.frozen.split_last()?;
+        let next = newer.last().map_or(&self.active, |frozen| &frozen.memtable);
+        Some((oldest, next.log))
+    }
+
+    /// Iterators over everything, newest source first.
+    pub(crate) fn entries(&self) -> Vec<Box<dyn EntryIter>> {
+        let memtables = std::iter::once(&self.active).chain(self.frozen.iter().map(|frozen| &frozen.memtable));
+        let memtables = memtables.map(LoggedMemtable::iter);
+        memtables.chain(self.runs.iter().map(|run| Box::new(run.iter()) as Box<dyn EntryIter>)).collect()
+    }
+}
+
+/// The runs of `version`, all of whose tables are among `known`.
+pub(crate) fn open_runs<'a>(version: &Version, known: impl Iterator<Item = &'a Arc<Table>>) -> Arc<[OpenRun]> {
+    let known: HashMap<u64, &Arc<Table>> = known.map(|table| (table.number(), table)).collect();
+    let open = |meta: &TableMeta| {
+        // An edit adds no table but its outputs: the version would name one that nobody can read.
+        let table = known.get(&meta.number).expect("a version names tables that were opened only");
+        Arc::clone(table)
+    };
+    version.all_runs().map(|(_, run)| OpenRun::new(run.tables().iter().map(open))).collect()
+}

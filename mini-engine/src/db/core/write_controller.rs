@@ -1,0 +1,109 @@
+//! Slows writers down where merges fall behind, so that they need not stop.
+//!
+//! From `l0_slowdown` tables on level 0 on, writers together get a rate, in the way of RocksDB's delayed writes. It follows
+//! from what merges have been seen to take off level 0: that rate itself at first, and less the nearer level 0 comes to
+//! `l0_stop`. So a writer waits for as long as its own bytes take to be merged, a few times that at most, and one who
+//! writes little hardly waits.
+
+use std::time::{Duration, Instant};
+
+use crate::options::Options;
+
+/// What merges are taken to do, in bytes a second, until one has been seen: RocksDB's default for delayed writes.
+const FIRST_RATE: u64 = 16 << 20;
+/// One write never waits longer than this for the ones before it and itself.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// What is known of how fast merges and writers are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriteController {
+    /// Bytes a second that merges take off level 0, averaged.
+    rate: u64,
+    /// Until when the writes so far take, at the rate that they had.
+    until: Option<Instant>,
+}
+
+impl Default for WriteController {
+    fn default() -> WriteController {
+        WriteController { rate: FIRST_RATE, until: None }
+    }
+}
+
+impl WriteController {
+    /// A merge took `bytes` off level 0 in `time`.
+    pub(crate) fn merged(&mut self, bytes: u64, time: Duration) {
+        let nanos = time.as_nanos().max(1);
+        let seen = u128::from(bytes) * 1_000_000_000 / nanos;
+        // Of the last few merges the latest counts most. Never 0, or a writer would wait for ever.
+        self.rate = u64::try_from((u128::from(self.rate) * 3 + seen) / 4).unwrap_or(u64::MAX).max(1);
+    }
+
+    /// Until when a write of `bytes` that begins `now` has to wait, with `tables` on level 0; `None` if it need not.
+    pub(crate) fn until(&mut self, bytes: usize, tables: usize, options: &Options, now: Instant) -> Option<Instant> {
+        let rate = allowed(self.rate, tables, options)?;
+        let pause =
+            Duration::from_nanos(u64::try_from(bytes as u128 * 1_000_000_000 / u128::from(rate)).unwrap_or(u64::MAX));
+        // Together with those who wait already: several writers get no more than one.
+        let begin = self.until.filter(|until| *until > now).unwrap_or(now);
+        let until = begin.checked_add(pause).unwrap_or(begin).min(now + MAX_PAUSE);
+        self.until = Some(until);
+        Some(until)
+    }
+}
+
+/// Bytes a second that writers get, of the `rate` that merges have; `None` for no limit.
+fn allowed(rate: u64, tables: usize, options: &Options) -> Option<u64> {
+    let (slowdown, stop) = (options.slowdown_tables(), options.stop_tables());
+    if tables < slowdown {
+        return None;
+    }
+    let left = stop.saturating_sub(tables).max(1) as u64;
+    let range = stop.saturating_sub(slowdown).max(1) as u64;
+    Some((u128::from(rate) * u128::from(left) / u128::from(range)).max(1) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> Options {
+        Options::default().l0_trigger(4).l0_slowdown(10).l0_stop(20)
+    }
+
+    #[test]
+    fn the_rate_is_that_of_merges_at_first_and_falls_towards_the_stop() {
+        // Catches writers that are held up before merges fall behind, at a fixed rate, or for ever at the end.
+        let allowed = |tables| allowed(1000, tables, &options());
+        assert_eq!((allowed(0), allowed(9)), (None, None));
+        assert_eq!((allowed(10), allowed(15), allowed(19), allowed(25)), (Some(1000), Some(500), Some(100), Some(100)));
+        let close = options().l0_slowdown(20);
+        assert_eq!(super::allowed(1000, 20, &close), Some(1000));
+        // Below the trigger nothing is merged that could be waited for.
+        assert_eq!(super::allowed(1000, 4, &options().l0_slowdown(1)), None);
+    }
+
+    #[test]
+    fn several_writers_share_the_rate_and_none_waits_for_more_than_a_second() {
+        // Catches a rate for each writer, and a pause that adds up without bound.
+        let (mut controller, now) = (WriteController { rate: 1000, until: None }, Instant::now());
+        let mut wait = |bytes| controller.until(bytes, 10, &options(), now).map(|until| until - now);
+        assert_eq!(wait(100), Some(Duration::from_millis(100)));
+        assert_eq!(wait(200), Some(Duration::from_millis(300)));
+        assert_eq!(wait(1 << 40), Some(MAX_PAUSE));
+        assert_eq!(wait(1), Some(MAX_PAUSE));
+    }
+
+    #[test]
+    fn the_rate_follows_the_merges_that_were_seen() {
+        // Catches a rate that is never adapted, or that one merge decides alone.
+        let mut controller = WriteController { rate: 1000, until: None };
+        controller.merged(5000, Duration::from_secs(1));
+        assert_eq!(controller.rate, 2000);
+        for _ in 0..100 {
+            controller.merged(0, Duration::from_secs(1));
+        }
+        assert_eq!(controller.rate, 1);
+        controller.merged(u64::MAX, Duration::ZERO);
+        assert!(controller.rate > 1 << 40);
+    }
+}

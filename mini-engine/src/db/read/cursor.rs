@@ -1,0 +1,243 @@
+//! Ordered reads that lend keys and values: [`Cursor`], over the keys of a [`KeyRange`].
+//!
+//! A cursor reads one pinned view at one sequence number, whatever is written, flushed or merged meanwhile. It may
+//! outlive every handle; the directory stays locked until it is gone.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use super::pinned::Pinned;
+use super::quarantine::check_range;
+use crate::error::{Error, Result};
+use crate::iter::{MergeIter, VisibleIter};
+use crate::types::Slice;
+
+/// The keys that a scan may show.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyRange {
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+}
+
+impl KeyRange {
+    pub(crate) fn all() -> KeyRange {
+        KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded }
+    }
+
+    pub(crate) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> KeyRange {
+        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        KeyRange { lower: owned(bounds.start_bound()), upper: owned(bounds.end_bound()) }
+    }
+
+    pub(crate) fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        (self.lower, self.upper)
+    }
+
+    /// From the prefix itself to the first key that does not start with it: the prefix with its last byte that can grow
+    /// grown by one, and nothing behind it. A prefix of 0xff bytes has no such key.
+    pub(crate) fn prefix(prefix: &[u8]) -> KeyRange {
+        let mut end = prefix.to_vec();
+        while end.last() == Some(&u8::MAX) {
+            end.pop();
+        }
+        let upper = match end.last_mut() {
+            Some(last) => {
+                *last += 1;
+                Bound::Excluded(end)
+            }
+            None => Bound::Unbounded,
+        };
+        KeyRange { lower: Bound::Included(prefix.to_vec()), upper }
+    }
+}
+
+/// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
+///
+/// A new cursor stands nowhere: seek first. After an error it stands nowhere too, and may seek again.
+///
+/// ```
+/// # fn main() -> mini_engine::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = mini_engine::Db::open(dir.path())?;
+/// db.insert("a", "1")?;
+/// db.insert("b", "2")?;
+/// let mut cursor = db.cursor();
+/// cursor.seek_to_first()?;
+/// while cursor.valid() {
+///     println!("{:?} = {:?}", cursor.key(), cursor.value());
+///     cursor.advance()?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Cursor {
+    /// Made by the first seek. Before `source`, so that the open tables go before the lock on the directory does.
+    entries: Option<Entries>,
+    range: KeyRange,
+    source: Result<Arc<Pinned>>,
+}
+
+impl Cursor {
+    /// A cursor over the part of `source` in `range`. If there is no source every seek returns its error.
+    pub(crate) fn new(source: Result<Arc<Pinned>>, range: KeyRange) -> Cursor {
+        Cursor { entries: None, range, source }
+    }
+
+    /// Whether the cursor stands on an entry.
+    pub fn valid(&self) -> bool {
+        self.entries.as_ref().is_some_and(VisibleIter::valid)
+    }
+
+    /// The key of the entry that the cursor stands on; empty if it stands on none.
+    pub fn key(&self) -> &[u8] {
+        self.entries.as_ref().filter(|entries| entries.valid()).map_or(&[], VisibleIter::key)
+    }
+
+    /// The value of the entry that the cursor stands on; empty if it stands on none.
+    pub fn value(&self) -> &[u8] {
+        self.entries.as_ref().filter(|entries| entries.valid()).map_or(&[], VisibleIter::value)
+    }
+
+    /// Goes to the first entry. O(sources * log n).
+    ///
+    /// # Errors
+    /// What reading tables can fail with: [`Error::Io`], [`Error::Corruption`]; [`Error::Closed`] if the database was
+    /// closed when the cursor was made. The same holds for every other move.
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        self.go(Way::Forward, &Origin::Bound, VisibleIter::seek_to_first)
+    }
+
+    /// Goes to the last entry. O(sources * log n). Errors as of [`Cursor::seek_to_first`].
+    pub fn seek_to_last(&mut self) -> Result<()> {
+        self.go(Way::Backward, &Origin::Bound, VisibleIter::seek_to_last)
+    }
+
+    /// Goes to the first entry whose key is at or after `key`. O(sources * log n). Errors as of
+    /// [`Cursor::seek_to_first`].
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        self.go(Way::Forward, &Origin::Key(key), |entries| entries.seek(key))
+    }
+
+    /// Goes to the last entry whose key is at or before `key`. O(sources * log n). Errors as of
+    /// [`Cursor::seek_to_first`].
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        self.go(Way::Backward, &Origin::Key(key), |entries| entries.seek_for_prev(key))
+    }
+
+    /// Goes to the next entry; from the last one, or from nowhere, to nowhere. Errors as of [`Cursor::seek_to_first`].
+    pub fn advance(&mut self) -> Result<()> {
+        self.go(Way::Forward, &Origin::Here, VisibleIter::next)
+    }
+
+    /// Goes to the entry before; from the first one, or from nowhere, to nowhere. Errors as of
+    /// [`Cursor::seek_to_first`].
+    pub fn retreat(&mut self) -> Result<()> {
+        self.go(Way::Backward, &Origin::Here, VisibleIter::prev)
+    }
+
+    /// The value of the current entry, shared with the cached block it is in where that is possible.
+    pub(crate) fn value_slice(&self) -> Slice {
+        self.entries.as_ref().map_or_else(|| Slice::from(&[][..]), VisibleIter::value_slice)
+    }
+
+    /// Makes a move.
+    fn go(&mut self, way: Way, origin: &Origin<'_>, step: impl FnOnce(&mut Entries) -> Result<()>) -> Result<()> {
+        let is_sound = |pinned: &Arc<Pinned>| pinned.view.version.quarantined().is_empty();
+        if self.source.as_ref().map_or(true, is_sound) {
+            return step(self.entries()?);
+        }
+        self.go_guarded(way, origin, step)
+    }
+
+    /// Makes a move, which fails if it passes over keys that a quarantined table may hold.
+    #[cold]
+    fn go_guarded(
+        &mut self,
+        way: Way,
+        origin: &Origin<'_>,
+        step: impl FnOnce(&mut Entries) -> Result<()>,
+    ) -> Result<()> {
+        let start = match (origin, way) {
+            (Origin::Here, _) if !self.valid() => return step(self.entries()?),
+            (Origin::Here, _) => Bound::Excluded(self.key().to_vec()),
+            (Origin::Key(key), _) => Bound::Included(key.to_vec()),
+            (Origin::Bound, Way::Forward) => self.range.lower.clone(),
+            (Origin::Bound, Way::Backward) => self.range.upper.clone(),
+        };
+        let moved = step(self.entries()?).and_then(|()| self.check_passed(way, &start));
+        if moved.is_err() {
+            self.entries = None;
+        }
+        moved
+    }
+
+    /// Fails if a quarantined table may hold a key of the range from `start` to where the cursor stands.
+    fn check_passed(&self, way: Way, start: &Bound<Vec<u8>>) -> Result<()> {
+        let pinned = self.source.as_ref().map_err(Error::clone)?;
+        let KeyRange { lower, upper } = &self.range;
+        let end = match (self.valid(), way) {
+            (true, _) => Bound::Included(self.key().to_vec()),
+            (false, Way::Forward) => upper.clone(),
+            (false, Way::Backward) => lower.clone(),
+        };
+        let (from, to) = match way {
+            Way::Forward => (start, &end),
+            Way::Backward => (&end, start),
+        };
+        let ranges = [(slice(from), slice(to)), (slice(lower), slice(upper))];
+        check_range(&pinned.core, &pinned.view, ranges, pinned.seqno)
+    }
+
+    fn entries(&mut self) -> Result<&mut Entries> {
+        let pinned = self.source.as_ref().map_err(Error::clone)?;
+        let KeyRange { lower, upper } = &self.range;
+        let make =
+            || VisibleIter::new(MergeIter::new(pinned.view.entries()), pinned.seqno, lower.clone(), upper.clone());
+        Ok(self.entries.get_or_insert_with(make))
+    }
+}
+
+type Entries = VisibleIter<MergeIter>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Forward,
+    Backward,
+}
+
+/// Where a move begins.
+#[derive(Debug)]
+enum Origin<'a> {
+    /// At the end of the range that the move comes from.
+    Bound,
+    Key(&'a [u8]),
+    /// Where the cursor stands.
+    Here,
+}
+
+fn slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
+
+impl std::fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cursor").field("source", &self.source).field("range", &self.range).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_where_the_next_one_starts() {
+        // Catches a prefix of 0xff bytes, whose successor is shorter, or none at all.
+        let upper = |prefix: &[u8]| KeyRange::prefix(prefix).upper;
+        assert_eq!(upper(b"ab"), Bound::Excluded(b"ac".to_vec()));
+        assert_eq!(upper(b"a\xff\xff"), Bound::Excluded(b"b".to_vec()));
+        assert_eq!(upper(b"\xff\xff"), Bound::Unbounded);
+        assert_eq!(upper(b""), Bound::Unbounded);
+    }
+}

@@ -1,0 +1,158 @@
+//! Ordered reads that own what they yield: [`Iter`], two cursors that walk towards each other.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::cursor::{Cursor, KeyRange};
+use super::pinned::Pinned;
+use crate::error::{Error, Result};
+use crate::types::Slice;
+
+/// The entries of a range in key order, from both ends: yields `Result<(key, value)>`.
+///
+/// The two ends never cross: an entry is yielded once. After an error, which is yielded, the iterator is at its end.
+///
+/// ```
+/// # fn main() -> mini_engine::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = mini_engine::Db::open(dir.path())?;
+/// for key in ["a", "b", "c"] {
+///     db.insert(key, "")?;
+/// }
+/// let mut iter = db.range("a"..="c");
+/// assert_eq!(&*iter.next_back().unwrap()?.0, b"c");
+/// iter.seek("b");
+/// assert_eq!(&*iter.next().unwrap()?.0, b"b");
+/// assert!(iter.next().is_none());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Iter {
+    front: End,
+    back: End,
+    /// What the front has come to: the back yields nothing below.
+    floor: Bound<Slice>,
+    /// The last key from the back: the front yields nothing at or above.
+    ceiling: Option<Slice>,
+    /// An error that is still to be yielded.
+    error: Option<Error>,
+    done: bool,
+}
+
+/// What one step yields: a key and its value, or the end.
+type Stepped = Result<Option<(Slice, Slice)>>;
+
+/// One end of an iterator.
+#[derive(Debug)]
+struct End {
+    cursor: Cursor,
+    at: Place,
+}
+
+/// Where an end's cursor stands.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    /// Nowhere yet.
+    Start,
+    /// On the entry to yield next.
+    Next,
+    /// On the entry that was yielded last.
+    Yielded,
+}
+
+impl End {
+    fn new(source: &Result<Arc<Pinned>>, range: &KeyRange) -> End {
+        End { cursor: Cursor::new(source.clone(), range.clone()), at: Place::Start }
+    }
+
+    fn entry(&self) -> (Slice, Slice) {
+        (Slice::from(self.cursor.key()), self.cursor.value_slice())
+    }
+}
+
+impl Iter {
+    /// The entries of `source` in `range`. Without a source its error is all that is yielded.
+    pub(crate) fn new(source: &Result<Arc<Pinned>>, range: &KeyRange) -> Iter {
+        let (front, back) = (End::new(source, range), End::new(source, range));
+        Iter { front, back, floor: Bound::Unbounded, ceiling: None, error: None, done: false }
+    }
+
+    /// Moves the front to the first entry of the range whose key is at or after `key`, forwards or backwards: `next`
+    /// yields it, unless the back has already. The back end stays where it is, and stops there. An error of the move is
+    /// what `next` or `next_back` yields next.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        let key = key.as_ref();
+        self.floor = Bound::Included(Slice::from(key));
+        self.front.at = Place::Next;
+        self.done = false;
+        self.error = self.front.cursor.seek(key).err();
+    }
+
+    fn step_front(&mut self) -> Stepped {
+        let cursor = &mut self.front.cursor;
+        match self.front.at {
+            Place::Start => cursor.seek_to_first()?,
+            Place::Next => {}
+            Place::Yielded => cursor.advance()?,
+        }
+        self.front.at = Place::Yielded;
+        if !cursor.valid() || self.ceiling.as_ref().is_some_and(|ceiling| *cursor.key() >= **ceiling) {
+            return Ok(None);
+        }
+        let (key, value) = self.front.entry();
+        self.floor = Bound::Excluded(key.clone());
+        Ok(Some((key, value)))
+    }
+
+    fn step_back(&mut self) -> Stepped {
+        let cursor = &mut self.back.cursor;
+        match self.back.at {
+            Place::Start => cursor.seek_to_last()?,
+            Place::Next => {}
+            Place::Yielded => cursor.retreat()?,
+        }
+        self.back.at = Place::Yielded;
+        let above_floor = match &self.floor {
+            Bound::Unbounded => true,
+            Bound::Included(floor) => *cursor.key() >= **floor,
+            Bound::Excluded(floor) => *cursor.key() > **floor,
+        };
+        if !cursor.valid() || !above_floor {
+            // A later seek to before this may make the entry here the next one.
+            self.back.at = if cursor.valid() { Place::Next } else { Place::Yielded };
+            return Ok(None);
+        }
+        let (key, value) = self.back.entry();
+        self.ceiling = Some(key.clone());
+        Ok(Some((key, value)))
+    }
+
+    /// Yields what `step` returns, and ends after an error and at the end.
+    fn yield_from(&mut self, step: fn(&mut Iter) -> Stepped) -> Option<Result<(Slice, Slice)>> {
+        if let Some(error) = self.error.take() {
+            self.done = true;
+            return Some(Err(error));
+        }
+        if self.done {
+            return None;
+        }
+        let entry = step(self).transpose();
+        self.done = !matches!(entry, Some(Ok(_)));
+        entry
+    }
+}
+
+impl Iterator for Iter {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.yield_from(Iter::step_front)
+    }
+}
+
+impl DoubleEndedIterator for Iter {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.yield_from(Iter::step_back)
+    }
+}

@@ -1,0 +1,19 @@
+//! Reads: of single keys, of many, and in order. No read takes a lock of ours.
+
+mod cursor;
+mod get;
+mod get_many;
+mod iter;
+mod pinned;
+mod quarantine;
+mod snapshot;
+
+pub use self::cursor::Cursor;
+pub(crate) use self::cursor::KeyRange;
+pub(crate) use self::get::{contains_now, get_now};
+pub(crate) use self::get_many::get_many_now;
+pub use self::iter::Iter;
+pub(crate) use self::pinned::Pinned;
+pub use self::quarantine::QuarantinedTable;
+pub(crate) use self::quarantine::refusal;
+pub use self::snapshot::Snapshot;

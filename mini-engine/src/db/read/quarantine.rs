@@ -1,0 +1,82 @@
+//! Tables that recovery could not read and was told to go on without (rule 10, [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine)).
+//!
+//! Such a table is on no level any more, but the version remembers it: what it held is unknown, so older versions of its
+//! keys must not be shown, nor keys that it may have removed. Sequence numbers tell: a version newer than the newest of
+//! the table is right whatever the table held, wherever it is by now. All other reads of keys in the table's range fail,
+//! and so do scans that pass over a part of it, until somebody drops the table and thereby says that its writes are gone.
+
+use std::path::{Path, PathBuf};
+
+use crate::compaction::{Bounds, overlaps_bounds};
+use crate::db::core::{Core, View};
+use crate::error::{Error, Result};
+use crate::manifest::ASIDE;
+use crate::table::{self, TableMeta};
+use crate::types::{SeqNo, Shown, Slice};
+
+/// A table that recovery gave up for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QuarantinedTable {
+    /// Its number, by which [`Db::drop_quarantined`](crate::Db::drop_quarantined) drops it.
+    pub number: u64,
+    /// Where its file is kept, unless it was missing.
+    pub file: PathBuf,
+    /// The first key that it held.
+    pub smallest: Slice,
+    /// The last key that it held.
+    pub largest: Slice,
+}
+
+impl QuarantinedTable {
+    pub(crate) fn new(dir: &Path, meta: &TableMeta) -> QuarantinedTable {
+        QuarantinedTable {
+            number: meta.number,
+            file: dir.join(table::file_name(meta.number) + ASIDE),
+            smallest: meta.smallest.clone(),
+            largest: meta.largest.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for QuarantinedTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let QuarantinedTable { number, file, smallest, largest } = self;
+        write!(
+            f,
+            "{}: table {number} is quarantined: reads of keys {} to {} fail, unless they were written anew; restore the \
+             database from a copy, or give the table up with the command quarantine --drop {number}: older values of \
+             its keys, and removed keys, may then be back",
+            file.display(),
+            Shown(smallest),
+            Shown(largest)
+        )
+    }
+}
+
+/// Fails if a quarantined table may hold a version of `key` that is newer than the one `found`, and that `seqno` sees.
+pub(crate) fn check_key(core: &Core, view: &View, key: &[u8], found: Option<SeqNo>, seqno: SeqNo) -> Result<()> {
+    let hides = |table: &&TableMeta| {
+        let within = *table.smallest <= *key && *key <= *table.largest;
+        within && table.min_seqno <= seqno && found.is_none_or(|found| found <= table.max_seqno)
+    };
+    view.version.quarantined().iter().find(hides).map_or(Ok(()), |table| Err(refusal(core, table)))
+}
+
+/// Fails if a quarantined table may hold a key in both ranges that `seqno` sees.
+pub(crate) fn check_range(core: &Core, view: &View, ranges: [Bounds<'_>; 2], seqno: SeqNo) -> Result<()> {
+    let hides =
+        |table: &&TableMeta| table.min_seqno <= seqno && ranges.into_iter().all(|range| overlaps_bounds(table, range));
+    view.version.quarantined().iter().find(hides).map_or(Ok(()), |table| Err(refusal(core, table)))
+}
+
+/// What reads of keys of a quarantined table get.
+pub(crate) fn refusal(core: &Core, meta: &TableMeta) -> Error {
+    let QuarantinedTable { file, smallest, largest, number } = QuarantinedTable::new(core.dir(), meta);
+    let what = format!(
+        "keys {} to {}: expected what table {number} held, which is quarantined; found no newer version",
+        Shown(&smallest),
+        Shown(&largest)
+    );
+    Error::corruption(&file, 0, what)
+}

@@ -1,0 +1,78 @@
+//! A snapshot: the database at one moment, for as long as it is kept.
+
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use super::cursor::{Cursor, KeyRange};
+use super::iter::Iter;
+use super::pinned::Pinned;
+use crate::error::{Error, Result};
+use crate::types::{SeqNo, Slice};
+
+/// The database as it was when the snapshot was taken. Owned and cheap to clone; may be sent to other threads.
+///
+/// It pins the memtables and tables that it reads: while it lives their memory is not given back, their files keep
+/// their space even after a merge has replaced them, and the directory stays locked. It goes on reading after the last
+/// handle was dropped or closed. A snapshot taken from a handle that is closed returns [`Error::Closed`] from every
+/// read.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    source: Result<Arc<Pinned>>,
+    seqno: SeqNo,
+}
+
+impl Snapshot {
+    /// A snapshot of `source`; `seqno` is for one that could not be taken.
+    pub(crate) fn new(source: Result<Arc<Pinned>>, seqno: SeqNo) -> Snapshot {
+        let seqno = source.as_ref().map_or(seqno, |pinned| pinned.seqno);
+        Snapshot { source, seqno }
+    }
+
+    /// The sequence number of the last write that the snapshot sees; it sees every write up to it.
+    pub fn seqno(&self) -> SeqNo {
+        self.seqno
+    }
+
+    /// The value of `key`. O(log n) in memtables and a block read in each table whose filter does not rule the key out.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; never an older value instead.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.source()?.get(key.as_ref())
+    }
+
+    /// The values of `keys`, in their order: cheaper than one after the other, see [`Db::get_many`](crate::Db::get_many).
+    /// Errors as of [`Snapshot::get`], if any key has one.
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
+        self.source()?.get_many(&keys.into_iter().collect::<Vec<K>>())
+    }
+
+    /// Whether `key` has a value, which is not copied. Errors as of [`Snapshot::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.source()?.contains(key.as_ref())
+    }
+
+    /// All entries in key order.
+    pub fn iter(&self) -> Iter {
+        Iter::new(&self.source, &KeyRange::all())
+    }
+
+    /// The entries whose keys lie in `bounds`. Inverted bounds are empty.
+    pub fn range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Iter {
+        Iter::new(&self.source, &KeyRange::of(&bounds))
+    }
+
+    /// The entries whose keys start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        Iter::new(&self.source, &KeyRange::prefix(prefix.as_ref()))
+    }
+
+    /// A cursor over all entries.
+    pub fn cursor(&self) -> Cursor {
+        Cursor::new(self.source.clone(), KeyRange::all())
+    }
+
+    fn source(&self) -> Result<&Arc<Pinned>> {
+        self.source.as_ref().map_err(Error::clone)
+    }
+}

@@ -1,0 +1,308 @@
+//! Replays the logs that no table holds yet into tables of their own.
+//!
+//! The logs from the manifest's log number on are one history: frame follows frame with contiguous sequence numbers,
+//! across logs too (rule 11). Replay takes frames until the first place where the history stops, and then decides what
+//! the stop is (rule 2):
+//! * a later frame, in this log or in a later one, records that a sync had gone past the stop: bytes that were durable
+//!   are gone. Corruption.
+//! * no such record: a tail that was never synced. It is copied aside, cut off, and the cut is synced (rule 3); the logs
+//!   behind it are set aside too. Nothing is deleted: frames behind the stop may be whole, and only their place in the
+//!   history is lost.
+//!
+//! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the
+//! stop is the end of the log before.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use fastskip::{InsertError, Op};
+
+use super::report::{RecoveryReport, TornTail};
+use crate::compaction::{OpenTable, Retention, TableStore, Target, Tombstones};
+use crate::error::{Error, Result};
+use crate::fs::link_or_copy;
+use crate::manifest::{ASIDE, ManifestState, TAIL_ASIDE, Work};
+use crate::memtables::{LoggedMemtable, memory_for, op};
+use crate::options::RecoveryMode;
+use crate::types::{BatchOps, SeqNo};
+use crate::wal::{self, Frame, Position, Tail};
+
+/// How much more memory a frame is given that did not fit where the estimate said it would.
+const SECOND_TRY_FACTOR: usize = 4;
+
+/// What replay has made so far.
+pub(crate) struct Replay<'a> {
+    store: &'a TableStore,
+    report: &'a mut RecoveryReport,
+    /// The log being read.
+    log: PathBuf,
+    number: u64,
+    last_seqno: SeqNo,
+    memtable: Option<LoggedMemtable>,
+    tables: Vec<OpenTable>,
+    work: Work,
+    /// The first frame of a log whose number does not follow: the history stopped before this log.
+    gap: Option<(u64, SeqNo)>,
+    frames_in_log: u64,
+    /// The log that the manifest names: its header was durable before (rule 4).
+    oldest: u64,
+}
+
+/// What the logs held, as durable tables that no manifest names yet.
+pub(crate) struct Replayed {
+    pub(crate) tables: Vec<OpenTable>,
+    /// What it took to write them.
+    pub(crate) work: Work,
+    pub(crate) last_seqno: SeqNo,
+}
+
+impl Replayed {
+    /// Removes the tables, as long as no manifest can name them.
+    pub(crate) fn remove_tables(&self, store: &TableStore) {
+        for open in &self.tables {
+            store.remove(open.meta.number);
+        }
+    }
+}
+
+/// Replays the logs of numbers `logs` (ascending, none obsolete), which continue `state`.
+pub(crate) fn replay(
+    store: &TableStore,
+    state: &ManifestState,
+    logs: &[u64],
+    report: &mut RecoveryReport,
+) -> Result<Replayed> {
+    let mut replay = Replay {
+        store,
+        report,
+        log: PathBuf::new(),
+        number: 0,
+        last_seqno: state.last_seqno,
+        memtable: None,
+        tables: Vec::new(),
+        work: Work::default(),
+        gap: None,
+        frames_in_log: 0,
+        oldest: state.log_number,
+    };
+    let read = match replay.read_all(logs) {
+        Err(error @ Error::Corruption { .. }) if store.options.recovery_mode == RecoveryMode::Quarantine => {
+            replay.give_up(logs, &error)
+        }
+        read => read,
+    };
+    let result = read.and_then(|()| replay.spill());
+    let replayed = Replayed { tables: replay.tables, work: replay.work, last_seqno: replay.last_seqno };
+    if let Err(error) = result {
+        // Nothing names them. Left behind, each try to open a database on a full disk would take more of it.
+        replayed.remove_tables(store);
+        return Err(error);
+    }
+    Ok(replayed)
+}
+
+impl Replay<'_> {
+    fn read_all(&mut self, logs: &[u64]) -> Result<()> {
+        let mut clean: Vec<(u64, u64)> = Vec::new();
+        for (at, &number) in logs.iter().enumerate() {
+            let rest = logs.get(at..).unwrap_or_default();
+            let later = logs.get(at + 1..).unwrap_or_default();
+            let tail = self.read(number)?;
+            match (self.gap, tail) {
+                (None, Tail::Clean { end }) => clean.push((number, end)),
+                (None, Tail::Torn { offset, dropped_bytes }) => {
+                    return self.stop(&clean, (number, offset, dropped_bytes), later);
+                }
+                (Some((offset, found)), _) => {
+                    let Some((stopped, end)) = clean.pop() else {
+                        // The manifest says with which number this log begins, so its beginning is lost.
+                        let expected = self.last_seqno + 1;
+                        let what = format!(
+                            "first frame of the oldest log: expected sequence number {expected}, found {found}"
+                        );
+                        return Err(Error::corruption(&self.log, offset, what));
+                    };
+                    return self.stop(&clean, (stopped, end, 0), rest);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, number: u64) -> Result<Tail> {
+        let path = self.path(number);
+        (self.log, self.number, self.frames_in_log) = (path.clone(), number, 0);
+        let fs = self.store.fs.clone();
+        let tail = wal::replay(&*fs, &path, number, |frame| self.take(frame))?;
+        if self.gap.is_none() && self.frames_in_log > 0 {
+            self.report.logs_replayed += 1;
+        }
+        if number == self.oldest && matches!(tail, Tail::Torn { offset: 0, .. }) {
+            let what = "log header: expected one, since the manifest names this log; found none";
+            return Err(Error::corruption(&path, 0, what));
+        }
+        Ok(match tail {
+            // A header is synced before the first frame follows it. Without one the log was being created, so it lost
+            // nothing; if that is not so after all, the next log's first frame does not follow.
+            Tail::Torn { offset: 0, .. } => Tail::Clean { end: 0 },
+            tail => tail,
+        })
+    }
+
+    /// The history stops: in which log, where, and before how many bytes. `clean` are the logs before it, with their
+    /// ends; `later` are those behind it.
+    fn stop(&mut self, clean: &[(u64, u64)], stop: (u64, u64, u64), later: &[u64]) -> Result<()> {
+        let (number, offset, dropped_bytes) = stop;
+        let path = self.path(number);
+        for &log in later {
+            if let Some(synced) = wal::newest_sync_record(&*self.store.fs, &self.path(log), log)? {
+                self.check_record(clean, (number, Tail::Torn { offset, dropped_bytes }), synced)?;
+            }
+        }
+        if dropped_bytes > 0 {
+            self.keep_tail(number, offset..offset + dropped_bytes)?;
+        }
+        // Before another log is created (rule 3): else a crash could leave the tear in front of a newer log, whose
+        // synced writes would then make it look like corruption, or be set aside with the tail.
+        wal::truncate_torn(&*self.store.fs, &path, offset)?;
+        self.report.torn = Some(TornTail { log: path, offset, dropped_bytes });
+        self.set_aside(later)
+    }
+
+    /// Goes on without the log that is being read, from its damage on, and without those behind it (quarantine mode). What
+    /// was before the damage has been taken. They keep their names until a manifest has made them obsolete: a crash before
+    /// that must find again what was taken from them. So each gets a second name, under which it stays.
+    fn give_up(&mut self, logs: &[u64], error: &Error) -> Result<()> {
+        let fs = self.store.fs.clone();
+        for &log in logs.iter().filter(|&&log| log >= self.number) {
+            let (from, to) = (self.path(log), self.store.dir.join(wal::file_name(log) + ASIDE));
+            if fs.exists(&to).map_err(Error::io("look for", &to))? {
+                // Left by an open that did not come to its end: the file is the same, or a part of a copy.
+                fs.remove(&to).map_err(Error::io("remove", &to))?;
+            }
+            link_or_copy(&*fs, None, &from, &to)?;
+            self.report.set_aside.push(to);
+        }
+        self.report.damage.push(error.to_string());
+        self.report.logs_end_at = Some(self.last_seqno);
+        fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))
+    }
+
+    /// Fails if a sync that a later frame records covered what is missing. Which log lost the frames that are missing
+    /// before a gap is not certain, where the last one before it is empty: so each clean end must agree, not the stop only.
+    fn check_record(&self, clean: &[(u64, u64)], stop: (u64, Tail), synced: Position) -> Result<()> {
+        let ends = clean.iter().map(|&(number, end)| (number, Tail::Clean { end }));
+        let mut contradictions =
+            ends.chain([stop]).filter_map(|(number, tail)| tail.contradicted_by(&self.path(number), number, synced));
+        contradictions.next().map_or(Ok(()), Err)
+    }
+
+    /// Copies what is about to be cut off log `number`. Durable before the cut can be.
+    fn keep_tail(&mut self, number: u64, tail: Range<u64>) -> Result<()> {
+        let Replay { store, report, .. } = self;
+        let aside = store.dir.join(wal::file_name(number) + TAIL_ASIDE);
+        wal::keep_torn(&*store.fs, &store.dir.join(wal::file_name(number)), number, tail, &aside)?;
+        report.set_aside.push(aside);
+        store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
+    }
+
+    /// Renames logs so that no later recovery takes them for logs, nor for orphans to delete. Durable before the edit
+    /// that makes all present logs obsolete: else that edit would sentence them to be deleted.
+    fn set_aside(&mut self, logs: &[u64]) -> Result<()> {
+        let fs = &self.store.fs;
+        for &log in logs {
+            let (from, to) = (self.path(log), self.store.dir.join(wal::file_name(log) + ASIDE));
+            fs.rename(&from, &to).map_err(Error::io("rename", &from))?;
+            self.report.set_aside.push(to);
+        }
+        if logs.is_empty() {
+            return Ok(());
+        }
+        fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))
+    }
+
+    fn take(&mut self, frame: Frame<'_>) -> Result<()> {
+        if self.gap.is_some() {
+            return Ok(());
+        }
+        let expected = self.last_seqno + 1;
+        if frame.first_seqno > expected && self.frames_in_log == 0 {
+            self.gap = Some((frame.offset, frame.first_seqno));
+            return Ok(());
+        }
+        if frame.first_seqno != expected {
+            let what = format!("frame: expected sequence number {expected}, found {}", frame.first_seqno);
+            return Err(Error::corruption(&self.log, frame.offset, what));
+        }
+        let ops = BatchOps::new(frame.payload)
+            .map(|decoded| decoded.map(op).map_err(|bad| bad.in_file(&self.log, frame.offset)));
+        let ops = ops.collect::<Result<Vec<_>>>()?;
+        if ops.len() != frame.count as usize {
+            let what = format!("frame: expected {} operations, found {}", frame.count, ops.len());
+            return Err(Error::corruption(&self.log, frame.offset, what));
+        }
+        self.apply(&ops, frame)?;
+        self.last_seqno += u64::from(frame.count);
+        self.frames_in_log += 1;
+        self.report.batches_replayed += 1;
+        self.report.operations_replayed += u64::from(frame.count);
+        Ok(())
+    }
+
+    fn apply(&mut self, ops: &[Op<'_>], frame: Frame<'_>) -> Result<()> {
+        let memory = memory_for(ops.len(), frame.payload.len());
+        for factor in [1, SECOND_TRY_FACTOR] {
+            let memtable = self.memtable_for(memory.saturating_mul(factor))?;
+            match memtable.table.reserve(ops) {
+                Ok(reservation) => {
+                    reservation.apply(frame.first_seqno);
+                    return Ok(());
+                }
+                Err(InsertError::Full) => self.spill()?,
+                Err(error) => return Err(Error::corruption(&self.log, frame.offset, format!("frame: {error}"))),
+            }
+        }
+        Err(Error::Full(format!(
+            "a frame of {} bytes of {} does not fit into a memtable",
+            frame.payload.len(),
+            self.log.display()
+        )))
+    }
+
+    /// A memtable that takes `memory` bytes more; what it held so far goes to a table if it has grown enough.
+    fn memtable_for(&mut self, memory: usize) -> Result<LoggedMemtable> {
+        let bytes = self.store.options.memtable_bytes;
+        let full = |memtable: &LoggedMemtable| memory > bytes / 2 || memtable.table.memory_usage() >= bytes;
+        if self.memtable.as_ref().is_some_and(full) {
+            self.spill()?;
+        }
+        if let Some(memtable) = &self.memtable {
+            return Ok(memtable.clone());
+        }
+        let memtable = LoggedMemtable::new(self.store.options.memtable_kind, self.number, bytes.max(memory))?;
+        self.memtable = Some(memtable.clone());
+        Ok(memtable)
+    }
+
+    /// Writes what was replayed so far to a table. Written anew and synced, whatever the log's state: if a sync had
+    /// failed, the log is right in the page cache and wrong on the device (rule 7).
+    fn spill(&mut self) -> Result<()> {
+        let Some(memtable) = self.memtable.take() else { return Ok(()) };
+        // No snapshot is older than this open.
+        let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
+        let never = AtomicBool::new(false);
+        let inputs = vec![memtable.iter()];
+        // As many bits as all levels have on the whole: it is a flush or two, soon merged.
+        let target = Target::flush(f64::from(self.store.options.filter_bits_per_key));
+        if let Some(written) = self.store.write(inputs, retention, target, &never)? {
+            self.work = self.work.plus(&Work::of_flush(written.entry_bytes, written.table_bytes()));
+            self.tables.extend(written.tables);
+        }
+        Ok(())
+    }
+
+    fn path(&self, log: u64) -> PathBuf {
+        self.store.dir.join(wal::file_name(log))
+    }
+}

@@ -1,0 +1,172 @@
+//! What opening a database found and did, and the words for it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::db::read::QuarantinedTable;
+use crate::types::SeqNo;
+
+/// What recovery replayed, dropped and set aside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// The database's directory.
+    pub directory: PathBuf,
+    /// Whether there was no database before.
+    pub created: bool,
+    /// Logs that held writes which no table had yet.
+    pub logs_replayed: usize,
+    /// Batches in them.
+    pub batches_replayed: u64,
+    /// Inserts and removes in those batches.
+    pub operations_replayed: u64,
+    /// The sequence number of the last write that was recovered.
+    pub last_seqno: SeqNo,
+    /// The end of the replayed history, if it was torn: writes that were never synced when the system stopped.
+    pub torn: Option<TornTail>,
+    /// Whether the last record of the manifest was torn and dropped: a flush or merge that was not complete.
+    pub manifest_tail_dropped: bool,
+    /// Bytes of that record.
+    pub manifest_tail_bytes: u64,
+    /// What has no place in the history any more, as it is called now: logs behind a torn tail, the tail itself, tables
+    /// beside a torn manifest. Never read or deleted again.
+    pub set_aside: Vec<PathBuf>,
+    /// In quarantine mode: the damage that was found now, each with its file and offset.
+    pub damage: Vec<String>,
+    /// Tables that are quarantined, since now or since an earlier open: reads of their keys fail.
+    pub quarantined: Vec<QuarantinedTable>,
+    /// The last sequence number before writes that were lost in a damaged log, if any were.
+    pub logs_end_at: Option<SeqNo>,
+    /// Files of interrupted flushes and merges, and obsolete logs, that were removed.
+    pub orphans_removed: usize,
+}
+
+/// Where the history of writes ended before its log did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TornTail {
+    /// The log's file.
+    pub log: PathBuf,
+    /// The end of its last whole frame, in bytes.
+    pub offset: u64,
+    /// Bytes behind that, which were set aside and cut off, with what another log had left in the file. 0 if whole frames are
+    /// missing and the next log showed it.
+    pub dropped_bytes: u64,
+}
+
+impl RecoveryReport {
+    /// What was dropped and what was set aside, a sentence each with the file and what to do about it. Empty if nothing
+    /// was: a replay that lost nothing is nothing to speak of.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// for finding in db.recovery().findings() {
+    ///     eprintln!("{finding}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn findings(&self) -> Vec<String> {
+        let torn = self.torn.iter().map(ToString::to_string);
+        let manifest = self.manifest_tail_dropped.then(|| {
+            format!(
+                "{}: dropped an incomplete record of {} at the end of the manifest, of a flush or merge that a crash cut \
+                 short; its writes are still in the logs and tables before it, check with the command verify",
+                self.directory.display(),
+                counted(self.manifest_tail_bytes, "byte", "bytes")
+            )
+        });
+        let aside = self.set_aside.iter().map(|path| {
+            format!(
+                "{}: set aside, since its place in the history was lost; it is not read any more, keep it until you know \
+                 that nothing is missing, then remove it",
+                path.display()
+            )
+        });
+        let lost = self.logs_end_at.map(|seqno| {
+            format!(
+                "{}: writes after sequence number {seqno} were in logs that are damaged or missing, and are lost, \
+                 acknowledged ones too: repeat them",
+                self.directory.display()
+            )
+        });
+        let quarantined = self.quarantined.iter().map(ToString::to_string);
+        let damage = self.damage.iter().cloned();
+        torn.chain(manifest).chain(damage).chain(lost).chain(quarantined).chain(aside).collect()
+    }
+}
+
+impl fmt::Display for TornTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: the log ended early at offset {}, ", self.log.display(), self.offset)?;
+        match self.dropped_bytes {
+            0 => write!(f, "writes that followed are missing")?,
+            n => write!(f, "dropped {} behind it", counted(n, "byte", "bytes"))?,
+        }
+        write!(
+            f,
+            "; they were never synced, as a crash leaves them: writes acknowledged as synced are all there, repeat the \
+             ones after them"
+        )
+    }
+}
+
+/// What was replayed and removed, and the findings, a line each.
+impl fmt::Display for RecoveryReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = self.directory.display();
+        match self.created {
+            true => write!(f, "{directory}: created")?,
+            false => write!(
+                f,
+                "{directory}: replayed {} with {} from {}, up to sequence number {}; removed {}",
+                counted(self.batches_replayed, "batch", "batches"),
+                counted(self.operations_replayed, "operation", "operations"),
+                counted(self.logs_replayed as u64, "log", "logs"),
+                self.last_seqno,
+                counted(self.orphans_removed as u64, "leftover file", "leftover files")
+            )?,
+        }
+        self.findings().iter().try_for_each(|finding| write!(f, "\n{finding}"))
+    }
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_says_what_was_replayed_dropped_and_set_aside_and_what_to_do() {
+        // Catches a loss that is counted and not told, and words that leave a person alone with it.
+        let quiet = RecoveryReport { directory: PathBuf::from("db"), batches_replayed: 1, ..RecoveryReport::default() };
+        assert!(quiet.findings().is_empty());
+        let words =
+            "db: replayed 1 batch with 0 operations from 0 logs, up to sequence number 0; removed 0 leftover files";
+        assert_eq!(quiet.to_string(), words);
+        let torn = TornTail { log: PathBuf::from("db/000003.log"), offset: 96, dropped_bytes: 1 };
+        let aside = vec![PathBuf::from("db/000003.log.tail.aside")];
+        let loud = RecoveryReport {
+            torn: Some(torn),
+            manifest_tail_dropped: true,
+            manifest_tail_bytes: 7,
+            set_aside: aside,
+            ..quiet
+        };
+        let findings = loud.findings();
+        assert_eq!(findings.len(), 3);
+        for (finding, parts) in findings.iter().zip([
+            ["db/000003.log: ", "offset 96", "dropped 1 byte behind it", "repeat"],
+            ["db: ", "manifest", "7 bytes", "check with"],
+            ["db/000003.log.tail.aside: ", "set aside", "not read", "keep it until"],
+        ]) {
+            assert!(parts.iter().all(|part| finding.contains(part)), "{finding}");
+        }
+        assert_eq!(loud.to_string().lines().count(), 4);
+    }
+}

@@ -1,0 +1,105 @@
+//! Opens the tables of the version that the manifest names, and puts aside the files of those that it must do without.
+
+use crate::compaction::{OpenTable, TableStore};
+use crate::db::read::QuarantinedTable;
+use crate::error::{Error, Result};
+use crate::manifest::{ASIDE, CURRENT, FileKind, ManifestState, Version, VersionEdit};
+use crate::options::RecoveryMode;
+use crate::table;
+
+use super::report::RecoveryReport;
+
+/// What opening the tables of a version led to.
+pub(crate) struct OpenedTables {
+    /// Without the tables that were given up.
+    pub(crate) state: ManifestState,
+    pub(crate) tables: Vec<OpenTable>,
+    /// The tables given up now, whose files are still where they were.
+    pub(crate) suspects: Vec<u64>,
+}
+
+/// Opens the tables of `state`. In quarantine mode each is read whole, and given up if it is damaged or missing; a table
+/// that cannot be read for another reason is still an error.
+pub(crate) fn open_tables(
+    store: &TableStore,
+    state: ManifestState,
+    report: &mut RecoveryReport,
+) -> Result<OpenedTables> {
+    let quarantine = store.options.recovery_mode == RecoveryMode::Quarantine;
+    let (mut tables, mut edit) = (Vec::new(), VersionEdit::default());
+    for (level, run) in state.version.all_runs() {
+        for meta in run.tables() {
+            let opened = store.open(meta).and_then(|open| {
+                let checked = if quarantine { open.table.verify().map(drop) } else { Ok(()) };
+                checked.map(|()| open)
+            });
+            match opened {
+                Ok(open) => tables.push(open),
+                Err(error @ Error::Corruption { .. }) if quarantine => {
+                    report.damage.push(error.to_string());
+                    edit.removed.push((level, meta.number));
+                    edit.quarantined.push(meta.clone());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let suspects = edit.quarantined.iter().map(|meta| meta.number).collect();
+    let version = state.version.apply(&edit);
+    let version = version.map_err(|what| Error::corruption(&store.dir.join(CURRENT), 0, what))?;
+    report.quarantined = version.quarantined().iter().map(|meta| QuarantinedTable::new(&store.dir, meta)).collect();
+    Ok(OpenedTables { state: ManifestState { version: version.into(), ..state }, tables, suspects })
+}
+
+/// Renames the files of `suspects`, those that are there, and makes that durable. A crash before a manifest says that they
+/// are quarantined leaves tables that are missing, which the next open finds as it found these.
+pub(crate) fn set_suspects_aside(store: &TableStore, suspects: &[u64], report: &mut RecoveryReport) -> Result<()> {
+    let before = report.set_aside.len();
+    for &number in suspects {
+        let name = table::file_name(number);
+        let (path, aside) = (store.dir.join(&name), store.dir.join(name + ASIDE));
+        if store.fs.exists(&path).map_err(Error::io("look for", &path))? {
+            store.fs.rename(&path, &aside).map_err(Error::io("rename", &path))?;
+            report.set_aside.push(aside);
+        }
+    }
+    if report.set_aside.len() == before {
+        return Ok(());
+    }
+    store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
+}
+
+/// Whether this is a table that `version` does not know, not even as one that is quarantined.
+pub(crate) fn is_unnamed(version: &Version, kind: FileKind) -> bool {
+    let FileKind::Table(number) = kind else { return false };
+    let is_quarantined = version.quarantined().iter().any(|table| table.number == number);
+    !version.contains(number) && !is_quarantined
+}
+
+/// The tables that a torn manifest does not name could be what its lost record named, so they are suspects: renamed, not
+/// removed. Durable before the new manifest, which has no tear any more, sentences them as orphans.
+pub(crate) fn set_unnamed_aside(
+    store: &TableStore,
+    state: &ManifestState,
+    names: &[FileKind],
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    if !report.manifest_tail_dropped {
+        return Ok(());
+    }
+    let before = report.set_aside.len();
+    for kind in names {
+        let FileKind::Table(number) = *kind else { continue };
+        if !is_unnamed(&state.version, *kind) {
+            continue;
+        }
+        let name = table::file_name(number);
+        let (path, aside) = (store.dir.join(&name), store.dir.join(name + ASIDE));
+        store.fs.rename(&path, &aside).map_err(Error::io("rename", &path))?;
+        report.set_aside.push(aside);
+    }
+    if report.set_aside.len() == before {
+        return Ok(());
+    }
+    store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
+}

@@ -1,0 +1,147 @@
+//! Makes room for a write: slows it down, rotates the memtable and its log, or waits for the workers.
+//!
+//! Each wait gives the write lock away, and each caller asks everything again after it.
+
+use std::sync::{Arc, MutexGuard};
+use std::time::Instant;
+
+use crate::db::core::{Core, State, create_log};
+use crate::error::Result;
+use crate::memtables::LoggedMemtable;
+use crate::options::Options;
+
+/// Freezes the active memtable, unless it is empty, so that it gets flushed. The log before which everything then is in
+/// frozen memtables or tables. For callers that wait for the flush; returns the error of a flush that fails for want of
+/// space while this waits for room.
+pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result<()>) -> Result<u64> {
+    let mut state = core.lock();
+    let failures = state.flush_failures;
+    loop {
+        check(core, &state)?;
+        let view = core.view.load();
+        if view.active.table.is_empty() {
+            return Ok(view.active.log);
+        }
+        drop(view);
+        if core.queue_has_room() {
+            break;
+        }
+        if let Some(error) = state.flush_error.as_ref().filter(|_| state.flush_failures != failures) {
+            return Err(error.clone());
+        }
+        state = core.wait(&core.room, state);
+    }
+    rotate(core, &mut state, core.store.options.memtable_bytes)?;
+    Ok(core.view.load().active.log)
+}
+
+pub(crate) fn is_large(core: &Core, memory: usize) -> bool {
+    memory > core.store.options.memtable_bytes / 2
+}
+
+/// Step 1: on return the active memtable may take a write of `memory` bytes.
+pub(crate) fn make_room<'a>(
+    core: &'a Core,
+    mut state: MutexGuard<'a, State>,
+    memory: usize,
+) -> Result<MutexGuard<'a, State>> {
+    core.check_writable(&state)?;
+    state = wait_for_loads(core, state)?;
+    // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
+    while needs_rotation(core, &state, memory) {
+        if core.has_room(&state) {
+            rotate(core, &mut state, core.store.options.memtable_bytes)?;
+        } else {
+            state = wait_for_loads(core, stall(core, state)?)?;
+        }
+    }
+    let view = core.view.load_full();
+    if is_large(core, memory) {
+        // It is empty: nobody can have read anything in it. It keeps its log, which is empty too.
+        let Options { memtable_kind, memtable_bytes, .. } = core.store.options;
+        let larger = LoggedMemtable::new(memtable_kind, view.active.log, memory.max(memtable_bytes))?;
+        core.view.store(Arc::new(view.with_active(larger)));
+    }
+    Ok(state)
+}
+
+fn needs_rotation(core: &Core, state: &State, memory: usize) -> bool {
+    let view = core.view.load();
+    let active = &view.active.table;
+    let full = state.active_is_full || active.memory_usage() >= core.store.options.memtable_bytes;
+    !active.is_empty() && (full || is_large(core, memory))
+}
+
+/// Waits for a worker. By condition variable: the writer goes on as soon as there is room, or a failure to report.
+#[cold]
+fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
+    let since = Instant::now();
+    core.store.counters.stalls.add(1);
+    tracing::debug!("a write waits for a flush or a merge");
+    while core.check_writable(&state).is_ok() && !core.has_room(&state) {
+        state = core.wait(&core.room, state);
+    }
+    core.store.counters.stall_nanos.add(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    core.check_writable(&state)?;
+    Ok(state)
+}
+
+/// Begins a new log and memtable and freezes the old ones.
+///
+/// The new log is created, synced and named in the directory before the first write into it, and before any manifest
+/// edit can name it as the start of replay (rule 4). Its creation comes first of all: if it fails, the old pair is as
+/// it was. It fails for good then, since what is left of the new log could stand between two logs with writes. Where
+/// the file of an older log is to be had, the new log has its space from here on (rule 8); else a full disk shows at an append.
+pub(crate) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> Result<()> {
+    let number = core.store.numbers.allocate()?;
+    let memtable = LoggedMemtable::new(core.store.options.memtable_kind, number, memtable_bytes)?;
+    let previous = state.log.segment().clone();
+    let created = create_log(core, number, previous.clone());
+    state.log = created.inspect_err(|error| core.fail_locked(state, error))?;
+    state.frozen_logs.push_back(previous);
+    let view = core.view.load_full();
+    // Nobody writes but the holder of the lock, so this waits for nobody; it makes a write that went astray an error.
+    view.active.table.freeze();
+    core.view.store(Arc::new(view.rotated(memtable, state.last_seqno)));
+    state.active_is_full = false;
+    core.work.notify_all();
+    Ok(())
+}
+
+/// Waits as long as a write of `bytes` has to, or until merges have caught up.
+pub(crate) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
+    let begun = Instant::now();
+    let tables = || core.view.load().version.runs(0).len();
+    let options = &core.store.options;
+    let until = match state.level_0_fails {
+        // Nothing would come of it.
+        true => None,
+        false => state.controller.until(bytes, tables(), options, begun),
+    };
+    let Some(until) = until else { return state };
+    core.store.counters.slowdowns.add(1);
+    tracing::trace!(tables = tables(), "a write is slowed down");
+    while core.check_writable(&state).is_ok() && tables() >= options.slowdown_tables() {
+        let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else { break };
+        state = core.wait_timeout(&core.room, state, left);
+    }
+    core.store.counters.slowdown_nanos.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    state
+}
+
+/// Counts `bytes` that were written without a wait of their own, so that the next writers wait for them.
+pub(crate) fn charge(core: &Core, state: &mut State, bytes: usize) {
+    if bytes > 0 && !state.level_0_fails {
+        let tables = core.view.load().version.runs(0).len();
+        state.controller.until(bytes, tables, &core.store.options, Instant::now());
+    }
+}
+
+/// Waits until no load is under way.
+pub(crate) fn wait_for_loads<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
+    while state.is_ingesting {
+        state = core.wait(&core.room, state);
+        core.check_writable(&state)?;
+    }
+    Ok(state)
+}

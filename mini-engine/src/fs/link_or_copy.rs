@@ -1,0 +1,37 @@
+//! Second names for files that must not be lost.
+
+use std::path::Path;
+
+use super::{File, FileSystem};
+use crate::error::{Error, Result};
+
+/// Bytes of a file that are copied in one step.
+const COPIED_AT_ONCE: usize = 1 << 20;
+
+/// Gives the file called `from`, which never changes any more, the name `to` as well: as a further name of the same file,
+/// or as a synced copy where there are no links. `source` is the open file, if `from` may be gone. The new name is not
+/// synced.
+pub(crate) fn link_or_copy(fs: &dyn FileSystem, source: Option<&dyn File>, from: &Path, to: &Path) -> Result<()> {
+    let Err(error) = fs.link(from, to) else { return Ok(()) };
+    tracing::debug!(file = %from.display(), %error, "no link, so a copy");
+    match source {
+        Some(source) => copy(fs, source, from, to),
+        None => copy(fs, &*fs.open(from).map_err(Error::io("open", from))?, from, to),
+    }
+}
+
+/// Copies the open file `source`, which was once called `from`, and syncs the copy.
+fn copy(fs: &dyn FileSystem, source: &dyn File, from: &Path, to: &Path) -> Result<()> {
+    let target = fs.create_new(to).map_err(Error::io("create", to))?;
+    let len = source.len().map_err(Error::io("read the length of", from))?;
+    let mut buffer = vec![0; COPIED_AT_ONCE.min(usize::try_from(len).unwrap_or(COPIED_AT_ONCE))];
+    let mut at = 0;
+    while at < len {
+        let part = usize::try_from(len - at).unwrap_or(COPIED_AT_ONCE).min(buffer.len());
+        let part = buffer.split_at_mut(part).0;
+        source.read_exact_at(part, at).map_err(Error::io("read", from))?;
+        target.write_all_at(part, at).map_err(Error::io("write", to))?;
+        at += part.len() as u64;
+    }
+    target.sync().map_err(Error::io("sync", to))
+}
