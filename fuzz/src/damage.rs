@@ -90,7 +90,7 @@ fn key(n: usize) -> Vec<u8> {
     format!("key{n}").into_bytes()
 }
 
-/// Two tables, a manifest with an edit for each, a log behind them in the file of a former one.
+/// Two tables, a manifest with an edit for each, a log behind them in the file of a previous one.
 fn base(compression: Compression) -> Base {
     let mem = MemFs::default();
     let db = open(&mem, compression).expect("a sound disk");

@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicBool;
 
 use crate::compaction::plan::{Action, Input, Plan};
 use crate::compaction::retention::{Retention, Tombstones};
-use crate::compaction::store::{OpenTable, TableStore, Target};
+use crate::compaction::store::{OpenTable, OutputSpec, TableStore};
 use crate::error::Result;
 use crate::iter::EntryIter;
-use crate::manifest::{VersionEdit, Work};
+use crate::manifest::{CompactionStats, VersionEdit};
 use crate::table::{OpenRun, Table};
 use crate::types::SeqNo;
 
@@ -29,12 +29,12 @@ pub(crate) struct Done {
 impl Done {
     /// Bytes of the tables that were read.
     pub(crate) fn read_bytes(&self) -> u64 {
-        self.edit.work.levels.iter().map(|level| level.read).sum()
+        self.edit.stats.levels.iter().map(|level| level.read).sum()
     }
 
     /// Bytes of the tables that were written.
     pub(crate) fn written_bytes(&self) -> u64 {
-        self.edit.work.levels.iter().map(|level| level.written).sum()
+        self.edit.stats.levels.iter().map(|level| level.written).sum()
     }
 }
 
@@ -70,14 +70,14 @@ fn merge(
     cancel: &AtomicBool,
 ) -> Result<Option<Done>> {
     let retention = Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) };
-    let target = Target { level: plan.output.level, table_bytes: store.options.table_file_bytes, filter_bits };
+    let spec = OutputSpec { level: plan.output.level, table_bytes: store.options.table_file_bytes, filter_bits };
     let iters = inputs.iter().map(|run| Box::new(run.iter_uncached()) as Box<dyn EntryIter>).collect();
-    let Some(written) = store.write(iters, retention, target, cancel)? else { return Ok(None) };
-    let work = work(plan, inputs, written.table_bytes());
+    let Some(written) = store.write(iters, retention, spec, cancel)? else { return Ok(None) };
+    let stats = stats(plan, inputs, written.table_bytes());
     let edit = VersionEdit {
         removed: removed(plan),
         added: written.tables.iter().map(|output| (plan.output, output.meta.clone())).collect(),
-        work,
+        stats,
         ..VersionEdit::default()
     };
     Ok(Some(Done { edit, outputs: written.tables, obsolete: plan.tables().collect() }))
@@ -86,9 +86,9 @@ fn merge(
 /// The same tables at another place.
 fn moved(plan: &Plan, inputs: &[OpenRun]) -> Done {
     let added = inputs.iter().flat_map(OpenRun::tables).map(|table| (plan.output, table.meta().clone())).collect();
-    let mut work = work(plan, inputs, 0);
-    work.levels.iter_mut().for_each(|level| level.read = 0);
-    let edit = VersionEdit { removed: removed(plan), added, work, ..VersionEdit::default() };
+    let mut stats = stats(plan, inputs, 0);
+    stats.levels.iter_mut().for_each(|level| level.read = 0);
+    let edit = VersionEdit { removed: removed(plan), added, stats, ..VersionEdit::default() };
     Done { edit, outputs: Vec::new(), obsolete: Vec::new() }
 }
 
@@ -101,19 +101,19 @@ fn removed(plan: &Plan) -> Vec<(usize, u64)> {
 }
 
 /// What it takes to put the inputs where the plan says, when that writes `written` bytes.
-fn work(plan: &Plan, inputs: &[OpenRun], written: u64) -> Work {
-    let mut work = Work::default();
+fn stats(plan: &Plan, inputs: &[OpenRun], written: u64) -> CompactionStats {
+    let mut stats = CompactionStats::default();
     let mut arrived = 0;
     for (input, run) in plan.inputs.iter().zip(inputs) {
         let bytes: u64 = run.tables().iter().map(|table| table.meta().size).sum();
-        if let Some(level) = work.levels.get_mut(input.level) {
+        if let Some(level) = stats.levels.get_mut(input.level) {
             level.read += bytes;
         }
         arrived += if input.level < plan.output.level { bytes } else { 0 };
     }
-    if let Some(level) = work.levels.get_mut(plan.output.level) {
+    if let Some(level) = stats.levels.get_mut(plan.output.level) {
         level.arrived = arrived;
         level.written = written;
     }
-    work
+    stats
 }

@@ -2,11 +2,11 @@
 //!
 //! The rule that every plan keeps (V4 of the version): whatever lies, in the order of reading, between an input and the
 //! output's place and shares keys with the input is an input too. Then the versions of a key leave as one piece of its
-//! history and arrive as one piece, and no read meets an older version first. [`closed`] sees to that: it goes from the
-//! newest run down and takes what the tables chosen above it span.
+//! history and arrive as one piece, and no read meets an older version first. [`expand_inputs`] sees to that: it goes from the
+//! newest run down and takes what the tables chosen above it overlap.
 
-use crate::compaction::ranges::{KeySet, Span};
-use crate::manifest::{Place, Run, Version};
+use crate::compaction::key_range::{KeyRange, KeySet};
+use crate::manifest::{Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
 
@@ -37,9 +37,9 @@ pub(crate) struct Plan {
     pub(crate) action: Action,
     /// Newest run first.
     pub(crate) inputs: Vec<Input>,
-    pub(crate) output: Place,
+    pub(crate) output: RunId,
     /// From the smallest key of the inputs to the largest.
-    pub(crate) span: Span,
+    pub(crate) key_range: KeyRange,
     /// Keys that tables older than the output may hold: a tombstone of another key has nothing left to hide.
     pub(crate) below: KeySet,
 }
@@ -64,36 +64,36 @@ pub(crate) struct Chosen<'a> {
     tables: Vec<&'a TableMeta>,
 }
 
-/// The tables of levels `from` to `to` that `is_wanted`, and those that tables chosen above them span. O(tables).
-pub(crate) fn closed<'a>(
+/// The tables of levels `from` to `to` that `is_wanted`, and those that tables chosen above them overlap. O(tables).
+pub(crate) fn expand_inputs<'a>(
     version: &'a Version,
     from: usize,
     to: usize,
     is_wanted: impl Fn(usize, &TableMeta) -> bool,
 ) -> Vec<Chosen<'a>> {
-    let mut span: Option<Span> = None;
+    let mut key_range: Option<KeyRange> = None;
     let mut all = Vec::new();
     for (level, run) in version.all_runs().filter(|(level, _)| (from..=to).contains(level)) {
-        let spanned = |table: &TableMeta| span.as_ref().is_some_and(|span| span.overlaps_table(table));
+        let spanned = |table: &TableMeta| key_range.as_ref().is_some_and(|key_range| key_range.overlaps_table(table));
         let is_chosen = |table: &&TableMeta| is_wanted(level, table) || spanned(table);
         let tables: Vec<&TableMeta> = run.tables().iter().filter(is_chosen).collect();
         if tables.is_empty() {
             continue;
         }
-        span = tables.iter().fold(span, |span, table| Some(Span::grown(span, table)));
+        key_range = tables.iter().fold(key_range, |key_range, table| Some(KeyRange::grown(key_range, table)));
         all.push(Chosen { level, run, tables });
     }
     all
 }
 
 /// Where what goes down to `level` as a part of what is there belongs: its oldest run.
-pub(crate) fn oldest_run(version: &Version, level: usize) -> Place {
-    Place { level, run: version.runs(level).last().map_or(1, Run::id) }
+pub(crate) fn oldest_run(version: &Version, level: usize) -> RunId {
+    RunId { level, run: version.runs(level).last().map_or(1, Run::id) }
 }
 
 /// Where what goes down to `level` as a run of its own belongs: before its newest run.
-pub(crate) fn new_run(version: &Version, level: usize) -> Place {
-    Place { level, run: version.runs(level).first().map_or(1, |newest| newest.id().saturating_add(1)) }
+pub(crate) fn new_run(version: &Version, level: usize) -> RunId {
+    RunId { level, run: version.runs(level).first().map_or(1, |newest| newest.id().saturating_add(1)) }
 }
 
 /// The plan that puts `chosen` at `output`; `None` if nothing was chosen.
@@ -101,26 +101,26 @@ pub(crate) fn plan<'a>(
     version: &'a Version,
     options: &Options,
     mut chosen: Vec<Chosen<'a>>,
-    output: Place,
+    output: RunId,
     is_free: impl Fn(u64) -> bool,
 ) -> Option<Plan> {
-    let span = span_of(&chosen)?;
-    let below = below(version, &chosen, output, &span);
+    let key_range = span_of(&chosen)?;
+    let below = below(version, &chosen, output, &key_range);
     if is_movable(&chosen, output, options, &below) {
-        return Some(Plan { action: Action::Move, inputs: inputs(&chosen), output, span, below });
+        return Some(Plan { action: Action::Move, inputs: inputs(&chosen), output, key_range, below });
     }
     take_crumbs(version, options, &mut chosen, output, is_free);
-    let span = span_of(&chosen)?;
-    let below = self::below(version, &chosen, output, &span);
-    Some(Plan { action: Action::Merge, inputs: inputs(&chosen), output, span, below })
+    let key_range = span_of(&chosen)?;
+    let below = self::below(version, &chosen, output, &key_range);
+    Some(Plan { action: Action::Merge, inputs: inputs(&chosen), output, key_range, below })
 }
 
 fn all_tables<'a, 'b>(chosen: &'b [Chosen<'a>]) -> impl Iterator<Item = &'a TableMeta> + use<'a, 'b> {
     chosen.iter().flat_map(|chosen| chosen.tables.iter().copied())
 }
 
-fn span_of(chosen: &[Chosen<'_>]) -> Option<Span> {
-    Span::around(all_tables(chosen))
+fn span_of(chosen: &[Chosen<'_>]) -> Option<KeyRange> {
+    KeyRange::around(all_tables(chosen))
 }
 
 fn inputs(chosen: &[Chosen<'_>]) -> Vec<Input> {
@@ -128,19 +128,19 @@ fn inputs(chosen: &[Chosen<'_>]) -> Vec<Input> {
     chosen.iter().map(|chosen| Input { level: chosen.level, tables: numbers(&chosen.tables) }).collect()
 }
 
-/// What tables that are older than the output hold within its span. Tables of its own run are disjoint with it. Those that
+/// What tables that are older than the output hold within its key range. Tables of its own run are disjoint with it. Those that
 /// are quarantined count, whatever their age: a key that was removed since shall go on to read as removed.
-fn below(version: &Version, chosen: &[Chosen<'_>], output: Place, span: &Span) -> KeySet {
+fn below(version: &Version, chosen: &[Chosen<'_>], output: RunId, key_range: &KeyRange) -> KeySet {
     let taken: std::collections::HashSet<u64> = all_tables(chosen).map(|table| table.number).collect();
     let is_older = |level: usize, run: &Run| level > output.level || level == output.level && run.id() < output.run;
     let older = version.all_runs().filter(|(level, run)| is_older(*level, run)).flat_map(|(_, run)| run.tables());
     let older = older.chain(version.quarantined());
-    KeySet::covering(older.filter(|table| span.overlaps_table(table) && !taken.contains(&table.number)))
+    KeySet::covering(older.filter(|table| key_range.overlaps_table(table) && !taken.contains(&table.number)))
 }
 
 /// Whether the tables can be put there as they are. Not where a merge would do good: where tombstones could go, or where
 /// crumbs would pile up.
-fn is_movable(chosen: &[Chosen<'_>], output: Place, options: &Options, below: &KeySet) -> bool {
+fn is_movable(chosen: &[Chosen<'_>], output: RunId, options: &Options, below: &KeySet) -> bool {
     let is_there = |chosen: &Chosen<'_>| chosen.level == output.level && chosen.run.id() == output.run;
     if chosen.iter().any(is_there) {
         return false;
@@ -164,10 +164,10 @@ fn take_crumbs<'a>(
     version: &'a Version,
     options: &Options,
     chosen: &mut Vec<Chosen<'a>>,
-    output: Place,
+    output: RunId,
     is_free: impl Fn(u64) -> bool,
 ) {
-    let Some(span) = span_of(chosen) else { return };
+    let Some(key_range) = span_of(chosen) else { return };
     let Some(run) = version.runs(output.level).iter().find(|run| run.id() == output.run) else { return };
     let mut bytes: u64 = all_tables(chosen).map(|table| table.size).sum();
     let mut takes = |table: &&TableMeta| {
@@ -176,8 +176,8 @@ fn take_crumbs<'a>(
         small
     };
     let tables = run.tables();
-    let before = tables.get(..tables.partition_point(|table| table.largest < span.smallest)).unwrap_or_default();
-    let after = tables.get(tables.partition_point(|table| table.smallest <= span.largest)..).unwrap_or_default();
+    let before = tables.get(..tables.partition_point(|table| table.largest < key_range.smallest)).unwrap_or_default();
+    let after = tables.get(tables.partition_point(|table| table.smallest <= key_range.largest)..).unwrap_or_default();
     let mut taken: Vec<&TableMeta> = before.iter().rev().take_while(&mut takes).collect();
     taken.reverse();
     let right: Vec<&TableMeta> = after.iter().take_while(&mut takes).collect();

@@ -5,7 +5,7 @@
 //! reader to come. A reader that comes later reads at or above the newest version, since inputs of a merge hold nothing
 //! newer than what was visible when it began, and a reader pins its view before it loads the visible number (rule 16).
 
-use crate::compaction::ranges::KeySet;
+use crate::compaction::key_range::KeySet;
 use crate::types::{Kind, SeqNo};
 
 /// What must be kept: the same for all keys of one merge.

@@ -27,7 +27,7 @@ pub(crate) struct OpenTable {
 
 /// Where an output goes, and how it is cut.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Target {
+pub(crate) struct OutputSpec {
     pub(crate) level: usize,
     /// A table ends with the last version of the key with which it reaches this size.
     pub(crate) table_bytes: u64,
@@ -35,10 +35,10 @@ pub(crate) struct Target {
     pub(crate) filter_bits: f64,
 }
 
-impl Target {
+impl OutputSpec {
     /// One table of level 0, whatever its size: there each table is a run.
-    pub(crate) fn flush(filter_bits: f64) -> Target {
-        Target { level: 0, table_bytes: u64::MAX, filter_bits }
+    pub(crate) fn flush(filter_bits: f64) -> OutputSpec {
+        OutputSpec { level: 0, table_bytes: u64::MAX, filter_bits }
     }
 }
 
@@ -92,14 +92,14 @@ impl TableStore {
         &self,
         inputs: Vec<Box<dyn EntryIter>>,
         retention: Retention<'_>,
-        target: Target,
+        spec: OutputSpec,
         cancel: &AtomicBool,
     ) -> Result<Option<Written>> {
-        let mut output = Output { store: self, target, current: None, finished: Vec::new() };
+        let mut output = Output { store: self, spec, current: None, finished: Vec::new() };
         let Some((entries, entry_bytes)) = copy(inputs, retention, cancel, &mut output)? else { return Ok(None) };
         let written = Written { tables: output.finish()?, entries, entry_bytes };
         let (tables, bytes) = (written.tables.len(), written.table_bytes());
-        tracing::debug!(level = target.level, tables, bytes, "wrote tables");
+        tracing::debug!(level = spec.level, tables, bytes, "wrote tables");
         Ok(Some(written))
     }
 
@@ -113,9 +113,9 @@ impl TableStore {
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
         first: SeqNo,
-        target: Target,
+        spec: OutputSpec,
     ) -> Result<Written> {
-        let mut output = Output { store: self, target, current: None, finished: Vec::new() };
+        let mut output = Output { store: self, spec, current: None, finished: Vec::new() };
         let (mut last, mut count, mut entry_bytes) = (None::<Vec<u8>>, 0, 0);
         for (key, value) in entries {
             let (key, value) = (key.as_ref(), value.as_ref());
@@ -147,8 +147,8 @@ impl TableStore {
         }
     }
 
-    fn builder(&self, target: &Target) -> Result<table::Builder> {
-        let options = TableOptions::at_level(&self.options, target.level, target.filter_bits);
+    fn builder(&self, spec: &OutputSpec) -> Result<table::Builder> {
+        let options = TableOptions::at_level(&self.options, spec.level, spec.filter_bits);
         table::Builder::new(&self.fs, &self.dir, self.numbers.allocate()?, options)
     }
 
@@ -160,7 +160,7 @@ impl TableStore {
 /// The tables that a copy makes. Dropped before its end it leaves none of them.
 struct Output<'a> {
     store: &'a TableStore,
-    target: Target,
+    spec: OutputSpec,
     current: Option<table::Builder>,
     /// Synced, and not yet sure to be found under their names.
     finished: Vec<TableMeta>,
@@ -169,7 +169,7 @@ struct Output<'a> {
 impl Output<'_> {
     /// Ends the current table if it is full and `key` is not its last.
     fn cut(&mut self, key: &[u8]) -> Result<()> {
-        let reached = self.target.table_bytes;
+        let reached = self.spec.table_bytes;
         // Never between two versions of a key: a read asks one table of a run (V3).
         let ends = |builder: &mut table::Builder| builder.bytes() >= reached && builder.last_key() != key;
         if let Some(full) = self.current.take_if(ends) {
@@ -181,7 +181,7 @@ impl Output<'_> {
     fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Result<()> {
         let builder = match &mut self.current {
             Some(builder) => builder,
-            none => none.insert(self.store.builder(&self.target)?),
+            none => none.insert(self.store.builder(&self.spec)?),
         };
         builder.add(key, seqno, kind, value)
     }

@@ -10,7 +10,7 @@ use crate::cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use crate::iter::EntryIter;
-use crate::manifest::{FileNumbers, Place, Version, VersionEdit};
+use crate::manifest::{FileNumbers, RunId, Version, VersionEdit};
 use crate::memtables::LoggedMemtable;
 use crate::metrics::Counters;
 use crate::options::{Compression, MemtableKind, Options};
@@ -41,20 +41,20 @@ fn table(store: &TableStore, entries: &[(&str, SeqNo)]) -> OpenTable {
 fn write(store: &TableStore, inputs: Vec<Box<dyn EntryIter>>) -> Result<OpenTable> {
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
     let mut written =
-        store.write(inputs, retention, Target::flush(10.0), &AtomicBool::new(false))?.expect("not cancelled");
+        store.write(inputs, retention, OutputSpec::flush(10.0), &AtomicBool::new(false))?.expect("not cancelled");
     assert_eq!(written.tables.len(), 1);
     Ok(written.tables.remove(0))
 }
 
 fn version(tables: &[OpenTable]) -> Version {
-    let added = tables.iter().map(|open| (Place::LEVEL_0, open.meta.clone())).collect();
+    let added = tables.iter().map(|open| (RunId::LEVEL_0, open.meta.clone())).collect();
     Version::default().apply(&VersionEdit { added, ..VersionEdit::default() }).unwrap()
 }
 
 /// The plan that merges all of level 0, newest first in `tables`, down to the deepest level.
 fn merge_of(store: &TableStore, tables: &[OpenTable]) -> Plan {
-    let (version, running) = (version(tables), Running::default());
-    pick(&Context { version: &version, options: &store.options, running: &running }).expect("a plan")
+    let (version, in_progress) = (version(tables), InProgress::default());
+    pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }).expect("a plan")
 }
 
 fn run_on(store: &TableStore, plan: &Plan, tables: &[OpenTable], cancel: bool) -> Result<Option<job::Done>> {
@@ -84,7 +84,7 @@ fn a_merge_names_its_inputs_and_its_outputs_and_touches_nothing_else() {
     assert_eq!(after.level(7).count(), 1);
     let read: u64 = tables.iter().map(|open| open.meta.size).sum();
     assert_eq!((done.read_bytes(), done.written_bytes()), (read, output.size));
-    assert_eq!((done.edit.work.levels[0].read, done.edit.work.levels[7].arrived), (read, read));
+    assert_eq!((done.edit.stats.levels[0].read, done.edit.stats.levels[7].arrived), (read, read));
     assert_eq!(done.obsolete, tables.iter().map(|open| open.meta.number).collect::<Vec<_>>());
     assert_eq!(files(&dir), 4);
 }
@@ -121,11 +121,11 @@ fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
     let every: Vec<SeqNo> = (0..600).collect();
     let retention = Retention { snapshots: &every, tombstones: Tombstones::KeepAll };
     let inputs = vec![memtable.iter()];
-    let target = Target { level: 7, table_bytes: 2048, filter_bits: 10.0 };
-    let written = store.write(inputs, retention, target, &AtomicBool::new(false)).unwrap().expect("not cancelled");
+    let spec = OutputSpec { level: 7, table_bytes: 2048, filter_bits: 10.0 };
+    let written = store.write(inputs, retention, spec, &AtomicBool::new(false)).unwrap().expect("not cancelled");
     assert!(written.tables.len() > 5, "{} tables", written.tables.len());
     assert_eq!(written.entry_bytes, entries.len() as u64 * 105);
-    let added = written.tables.iter().map(|open| (Place { level: 7, run: 1 }, open.meta.clone())).collect();
+    let added = written.tables.iter().map(|open| (RunId { level: 7, run: 1 }, open.meta.clone())).collect();
     let version = Version::default().apply(&VersionEdit { added, ..VersionEdit::default() }).unwrap();
     assert_eq!(version.tables().map(|meta| meta.entries).sum::<u64>(), entries.len() as u64);
 }

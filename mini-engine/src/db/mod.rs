@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::background::{Workers, flush_all, wait_flushed, wait_idle};
 use self::core::{Core, Phase, remove_spare};
-use self::read::{KeyRange, Pinned};
+use self::read::{Pinned, ScanBounds};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::types::{Durability, SeqNo, Slice, WriteBatch};
@@ -206,7 +206,7 @@ impl Db {
 
     /// A cursor over all entries as they are now.
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(Pinned::now(self.core()), KeyRange::all())
+        Cursor::new(Pinned::now(self.core()), ScanBounds::all())
     }
 
     /// Writes all that is in memory to tables, and waits for it. It is durable then.
@@ -283,7 +283,7 @@ impl Db {
     /// # }
     /// ```
     pub fn compact_range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Result<()> {
-        admin::compact_range(self.core(), KeyRange::of(&bounds).into_bounds())
+        admin::compact_range(self.core(), ScanBounds::of(&bounds).into_bounds())
     }
 
     /// Waits until no merge is due and none is under way: until the tables are as the policy wants them. Writes go on, so

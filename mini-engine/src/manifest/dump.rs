@@ -67,9 +67,9 @@ fn dump_edit(at: usize, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlo
     for number in dropped {
         lines(format_args!("  given up: table {number}"))?;
     }
-    for (place, table) in added {
-        let run = if place.run == 0 { String::new() } else { format!(", run {}", place.run) };
-        lines(format_args!("  added to level {}{run}: {}", place.level, Described(table)))?;
+    for (run_id, table) in added {
+        let run = if run_id.run == 0 { String::new() } else { format!(", run {}", run_id.run) };
+        lines(format_args!("  added to level {}{run}: {}", run_id.level, Described(table)))?;
     }
     for table in quarantined {
         lines(format_args!("  quarantined: {}", Described(table)))?;

@@ -5,9 +5,9 @@
 
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::error::Error;
+use crate::manifest::compaction_stats::{CompactionStats, LevelStats};
 use crate::manifest::names::MAX_FILE_NUMBER;
-use crate::manifest::version::{MAX_LEVELS, Place, VersionEdit};
-use crate::manifest::work::{LevelWork, Work};
+use crate::manifest::version::{MAX_LEVELS, RunId, VersionEdit};
 use crate::table::TableMeta;
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO, Slice};
 
@@ -19,7 +19,7 @@ const REMOVED: u8 = 5;
 const ADDED_TO_RUN: u8 = 6;
 const POLICY: u8 = 7;
 const USER_BYTES: u8 = 8;
-const LEVEL_WORK: u8 = 9;
+const LEVEL_STATS: u8 = 9;
 const QUARANTINED: u8 = 32;
 const DROPPED: u8 = 33;
 
@@ -36,7 +36,7 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         (NEXT_FILE_NUMBER, edit.next_file_number),
         (LAST_SEQNO, edit.last_seqno),
         (POLICY, edit.policy),
-        (USER_BYTES, Some(edit.work.user_bytes).filter(|&bytes| bytes > 0)),
+        (USER_BYTES, Some(edit.stats.user_bytes).filter(|&bytes| bytes > 0)),
     ];
     for (tag, number) in numbers {
         if let Some(number) = number {
@@ -49,13 +49,13 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         put_varint(&mut out, *level as u64);
         put_varint(&mut out, *number);
     }
-    for (level, work) in edit.work.levels.iter().enumerate().filter(|(_, work)| **work != LevelWork::default()) {
-        out.push(LEVEL_WORK);
-        for number in [level as u64, work.arrived, work.read, work.written] {
+    for (level, stats) in edit.stats.levels.iter().enumerate().filter(|(_, stats)| **stats != LevelStats::default()) {
+        out.push(LEVEL_STATS);
+        for number in [level as u64, stats.arrived, stats.read, stats.written] {
             put_varint(&mut out, number);
         }
     }
-    for (Place { level, run }, table) in &edit.added {
+    for (RunId { level, run }, table) in &edit.added {
         out.push(if *run == 0 { ADDED } else { ADDED_TO_RUN });
         put_varint(&mut out, *level as u64);
         if *run != 0 {
@@ -93,13 +93,13 @@ fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
     }
     check("sequence number", edit.last_seqno.unwrap_or(0), MAX_SEQNO)?;
     check("policy", edit.policy.unwrap_or(0), MAX_FILE_NUMBER)?;
-    let work = edit.work.levels.iter().flat_map(|level| [level.arrived, level.read, level.written]);
-    for bytes in work.chain([edit.work.user_bytes]) {
+    let stats = edit.stats.levels.iter().flat_map(|level| [level.arrived, level.read, level.written]);
+    for bytes in stats.chain([edit.stats.user_bytes]) {
         check("sum of bytes", bytes, MAX_FILE_NUMBER)?;
     }
-    for (place, _) in &edit.added {
-        check("level", place.level as u64, MAX_LEVELS as u64 - 1)?;
-        check("run", place.run, MAX_FILE_NUMBER)?;
+    for (run_id, _) in &edit.added {
+        check("level", run_id.level as u64, MAX_LEVELS as u64 - 1)?;
+        check("run", run_id.run, MAX_FILE_NUMBER)?;
     }
     for table in edit.added.iter().map(|(_, table)| table).chain(&edit.quarantined) {
         check("file number", table.number, MAX_FILE_NUMBER)?;
@@ -121,14 +121,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             LOG_NUMBER => edit.log_number = Some(number(&mut reader)?),
             NEXT_FILE_NUMBER => edit.next_file_number = Some(number(&mut reader)?),
             LAST_SEQNO => edit.last_seqno = Some(seqno(&mut reader)?),
-            ADDED => edit.added.push((Place { level: level(&mut reader)?, run: 0 }, table(&mut reader)?)),
+            ADDED => edit.added.push((RunId { level: level(&mut reader)?, run: 0 }, table(&mut reader)?)),
             ADDED_TO_RUN => {
-                let place = Place { level: level(&mut reader)?, run: number(&mut reader)? };
-                edit.added.push((place, table(&mut reader)?));
+                let run_id = RunId { level: level(&mut reader)?, run: number(&mut reader)? };
+                edit.added.push((run_id, table(&mut reader)?));
             }
             POLICY => edit.policy = Some(number(&mut reader)?),
-            USER_BYTES => edit.work.user_bytes = number(&mut reader)?,
-            LEVEL_WORK => level_work(&mut reader, &mut edit.work)?,
+            USER_BYTES => edit.stats.user_bytes = number(&mut reader)?,
+            LEVEL_STATS => level_stats(&mut reader, &mut edit.stats)?,
             REMOVED => edit.removed.push((level(&mut reader)?, number(&mut reader)?)),
             QUARANTINED => edit.quarantined.push(table(&mut reader)?),
             DROPPED => edit.dropped.push(number(&mut reader)?),
@@ -151,10 +151,10 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta, Malformed> {
     })
 }
 
-fn level_work(reader: &mut Reader<'_>, work: &mut Work) -> Result<(), Malformed> {
+fn level_stats(reader: &mut Reader<'_>, stats: &mut CompactionStats) -> Result<(), Malformed> {
     let level = level(reader)?;
-    let read = LevelWork { arrived: number(reader)?, read: number(reader)?, written: number(reader)? };
-    *work.levels.get_mut(level).ok_or(reader.malformed("a level"))? = read;
+    let read = LevelStats { arrived: number(reader)?, read: number(reader)?, written: number(reader)? };
+    *stats.levels.get_mut(level).ok_or(reader.malformed("a level"))? = read;
     Ok(())
 }
 
@@ -184,14 +184,14 @@ mod tests {
     use crate::manifest::test_tables::table as test_table;
 
     fn edit() -> VersionEdit {
-        let mut work = Work { user_bytes: 17, ..Work::default() };
-        work.levels[0] = LevelWork { arrived: 1, read: 2, written: 300 };
-        work.levels[MAX_LEVELS - 1].read = 1 << 50;
-        let deep = Place { level: 6, run: 1 << 33 };
+        let mut stats = CompactionStats { user_bytes: 17, ..CompactionStats::default() };
+        stats.levels[0] = LevelStats { arrived: 1, read: 2, written: 300 };
+        stats.levels[MAX_LEVELS - 1].read = 1 << 50;
+        let deep = RunId { level: 6, run: 1 << 33 };
         VersionEdit {
-            added: vec![(Place::LEVEL_0, test_table(3, 5, 9)), (deep, test_table(300, 1, 4))],
+            added: vec![(RunId::LEVEL_0, test_table(3, 5, 9)), (deep, test_table(300, 1, 4))],
             policy: Some(3),
-            work,
+            stats,
             removed: vec![(0, 1), (0, 2)],
             quarantined: vec![test_table(2, 1, 3)],
             dropped: vec![7],
@@ -213,7 +213,7 @@ mod tests {
     fn what_decode_refuses_encode_refuses() {
         // Catches an edit that is written, acknowledged, and ends the database at its next open.
         let past = MAX_FILE_NUMBER + 1;
-        let added = |table: TableMeta| VersionEdit { added: vec![(Place::LEVEL_0, table)], ..VersionEdit::default() };
+        let added = |table: TableMeta| VersionEdit { added: vec![(RunId::LEVEL_0, table)], ..VersionEdit::default() };
         let long = Slice::from(vec![b'k'; MAX_KEY_LEN + 1]);
         let good = test_table(3, 5, 9);
         let refused = [
@@ -222,8 +222,8 @@ mod tests {
             VersionEdit { last_seqno: Some(MAX_SEQNO + 1), ..edit() },
             VersionEdit { removed: vec![(0, past)], ..edit() },
             VersionEdit { policy: Some(past), ..edit() },
-            VersionEdit { work: Work { user_bytes: past, ..Work::default() }, ..edit() },
-            VersionEdit { added: vec![(Place { level: 1, run: past }, good.clone())], ..edit() },
+            VersionEdit { stats: CompactionStats { user_bytes: past, ..CompactionStats::default() }, ..edit() },
+            VersionEdit { added: vec![(RunId { level: 1, run: past }, good.clone())], ..edit() },
             added(TableMeta { number: past, ..good.clone() }),
             added(TableMeta { size: past, ..good.clone() }),
             added(TableMeta { entries: past, ..good.clone() }),

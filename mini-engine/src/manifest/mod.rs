@@ -12,6 +12,7 @@
 //!   whose sync failed and which only the page cache still has. The same path bounds its growth while the engine runs.
 //! * A new manifest is complete, synced, and named in the directory, before `CURRENT` names it.
 
+mod compaction_stats;
 mod current;
 mod dump;
 mod edit;
@@ -22,7 +23,6 @@ pub(crate) mod test_tables;
 #[cfg(test)]
 mod tests;
 mod version;
-mod work;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -33,10 +33,10 @@ use crate::fs::{File, FileSystem};
 use crate::options::Compaction;
 use crate::types::SeqNo;
 
+pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use dump::dump;
 pub(crate) use names::{ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, LOCK, TAIL_ASIDE, manifest_name};
-pub(crate) use version::{MAX_LEVELS, Place, Run, Version, VersionEdit};
-pub(crate) use work::Work;
+pub(crate) use version::{MAX_LEVELS, Run, RunId, Version, VersionEdit};
 
 /// A manifest grows to this many bytes, or to [`GROWTH`] times its first record, before a new one is begun.
 const ROLLOVER_BYTES: u64 = 1 << 20;
@@ -55,7 +55,7 @@ pub(crate) struct ManifestState {
     /// The policy that the database was opened with last, by its number.
     pub(crate) policy: Option<u64>,
     /// What has been read and written so far.
-    pub(crate) work: Work,
+    pub(crate) stats: CompactionStats,
 }
 
 impl ManifestState {
@@ -74,7 +74,7 @@ impl ManifestState {
             next_file_number: edit.next_file_number.unwrap_or(0).max(self.next_file_number),
             last_seqno,
             policy: edit.policy.or(self.policy),
-            work: self.work.plus(&edit.work),
+            stats: self.stats.plus(&edit.stats),
         })
     }
 
@@ -84,7 +84,7 @@ impl ManifestState {
             next_file_number: Some(self.next_file_number),
             last_seqno: Some(self.last_seqno),
             policy: self.policy,
-            work: self.work,
+            stats: self.stats,
             ..self.version.as_edit()
         }
     }

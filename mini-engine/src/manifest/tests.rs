@@ -8,7 +8,7 @@ use crate::fs::{Fault, FaultFs, Repeat, StdFs};
 
 fn adding(number: u64, min: SeqNo, max: SeqNo) -> VersionEdit {
     VersionEdit {
-        added: vec![(Place::LEVEL_0, table(number, min, max))],
+        added: vec![(RunId::LEVEL_0, table(number, min, max))],
         last_seqno: Some(max),
         ..VersionEdit::default()
     }
@@ -42,7 +42,7 @@ fn edits_add_up_after_a_reload() {
     manifest.append(VersionEdit { log_number: Some(4), ..adding(11, 6, 9) }).unwrap();
     let merge = VersionEdit {
         removed: vec![(0, 10), (0, 11)],
-        added: vec![(Place::LEVEL_0, table(12, 1, 9))],
+        added: vec![(RunId::LEVEL_0, table(12, 1, 9))],
         ..VersionEdit::default()
     };
     manifest.append(merge).unwrap();
@@ -233,9 +233,9 @@ fn a_manifest_of_format_version_1_is_read() {
     current::store(&StdFs, dir.path(), 7).unwrap();
     let state = reload(dir.path()).state;
     let version = Version::default().apply(&adding(11, 6, 9)).unwrap();
-    let (work, policy) = (Work::default(), None);
+    let (stats, policy) = (CompactionStats::default(), None);
     let expected =
-        ManifestState { version: Arc::new(version), log_number: 4, next_file_number: 12, last_seqno: 9, policy, work };
+        ManifestState { version: Arc::new(version), log_number: 4, next_file_number: 12, last_seqno: 9, policy, stats };
     assert_eq!(state, expected);
 }
 
@@ -257,10 +257,10 @@ fn work_and_policy_add_up_over_edits_and_rollovers() {
     let mut manifest = Manifest::create(Arc::new(StdFs), dir.path(), numbers(), first).unwrap();
     manifest.rollover_at = 200;
     for step in 1..=6 {
-        let work = Work::of_flush(100, 70);
-        manifest.append(VersionEdit { work, ..adding(100 + step, step * 10, step * 10 + 9) }).unwrap();
+        let stats = CompactionStats::of_flush(100, 70);
+        manifest.append(VersionEdit { stats, ..adding(100 + step, step * 10, step * 10 + 9) }).unwrap();
     }
     let state = reload(dir.path()).state;
     assert_eq!(&state, manifest.state());
-    assert_eq!((state.policy, state.work.user_bytes, state.work.levels[0].written), (Some(2), 600, 420));
+    assert_eq!((state.policy, state.stats.user_bytes, state.stats.levels[0].written), (Some(2), 600, 420));
 }

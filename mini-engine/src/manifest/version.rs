@@ -15,7 +15,7 @@
 
 use std::collections::HashSet;
 
-use crate::manifest::work::Work;
+use crate::manifest::compaction_stats::CompactionStats;
 use crate::table::TableMeta;
 use crate::types::SeqNo;
 
@@ -24,15 +24,15 @@ pub(crate) const MAX_LEVELS: usize = crate::metrics::MAX_LEVELS;
 
 /// Where a table stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct RunId {
     pub(crate) level: usize,
     /// The number of its run on that level; a higher one is newer. 0 on level 0, where each table is a run.
     pub(crate) run: u64,
 }
 
-impl Place {
+impl RunId {
     /// Where memtables are flushed to.
-    pub(crate) const LEVEL_0: Place = Place { level: 0, run: 0 };
+    pub(crate) const LEVEL_0: RunId = RunId { level: 0, run: 0 };
 }
 
 /// A sorted sequence of entries, cut into tables.
@@ -70,7 +70,7 @@ pub(crate) struct Version {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct VersionEdit {
     /// Tables that come in, each with its place.
-    pub(crate) added: Vec<(Place, TableMeta)>,
+    pub(crate) added: Vec<(RunId, TableMeta)>,
     /// Tables that go, each as level and number.
     pub(crate) removed: Vec<(usize, u64)>,
     /// Tables that are given up for now; each is removed from its level by the same edit or was by an earlier one.
@@ -86,7 +86,7 @@ pub(crate) struct VersionEdit {
     /// The policy that merges tables from now on, by its number.
     pub(crate) policy: Option<u64>,
     /// What was read and written for this step.
-    pub(crate) work: Work,
+    pub(crate) stats: CompactionStats,
 }
 
 impl Version {
@@ -138,11 +138,11 @@ impl Version {
             next.take(*level, *number)?;
         }
         let mut numbers: HashSet<u64> = next.tables().map(|table| table.number).collect();
-        for (place, table) in &edit.added {
+        for (run_id, table) in &edit.added {
             if !numbers.insert(table.number) {
                 return Err(format!("edit adds table {}, which is there already", table.number));
             }
-            next.put(*place, table)?;
+            next.put(*run_id, table)?;
         }
         for table in &edit.quarantined {
             if next.quarantined.iter().any(|known| known.number == table.number) || next.contains(table.number) {
@@ -165,8 +165,8 @@ impl Version {
     /// An edit that makes this version out of an empty one: the first record of a manifest.
     pub(crate) fn as_edit(&self) -> VersionEdit {
         let tables = |(level, run): (usize, &Run)| {
-            let place = Place { level, run: if level == 0 { 0 } else { run.id } };
-            run.tables.iter().map(move |table| (place, table.clone())).collect::<Vec<_>>()
+            let run_id = RunId { level, run: if level == 0 { 0 } else { run.id } };
+            run.tables.iter().map(move |table| (run_id, table.clone())).collect::<Vec<_>>()
         };
         VersionEdit {
             added: self.all_runs().flat_map(tables).collect(),
@@ -192,8 +192,8 @@ impl Version {
         Ok(())
     }
 
-    fn put(&mut self, place: Place, table: &TableMeta) -> Result<(), String> {
-        let Place { level, run } = place;
+    fn put(&mut self, run_id: RunId, table: &TableMeta) -> Result<(), String> {
+        let RunId { level, run } = run_id;
         if level >= MAX_LEVELS {
             return Err(format!("edit adds table {} to level {level}, expected below {MAX_LEVELS}", table.number));
         }
@@ -259,14 +259,14 @@ mod tests {
     use crate::manifest::test_tables::{table, table_of_keys};
 
     fn adding(tables: &[(u64, SeqNo, SeqNo)]) -> VersionEdit {
-        let added = tables.iter().map(|&(number, min, max)| (Place::LEVEL_0, table(number, min, max))).collect();
+        let added = tables.iter().map(|&(number, min, max)| (RunId::LEVEL_0, table(number, min, max))).collect();
         VersionEdit { added, ..VersionEdit::default() }
     }
 
     /// Tables by level, run, number and keys.
     fn placing(tables: &[(usize, u64, u64, &str, &str)]) -> VersionEdit {
         let placed = |&(level, run, number, from, to): &(usize, u64, u64, &str, &str)| {
-            (Place { level, run }, table_of_keys(number, from, to))
+            (RunId { level, run }, table_of_keys(number, from, to))
         };
         VersionEdit { added: tables.iter().map(placed).collect(), ..VersionEdit::default() }
     }

@@ -81,13 +81,13 @@ fn compressed(contents: &[u8], compression: Compression) -> Option<(u8, Vec<u8>)
 
 /// Where a block is, for reading it and for naming it in errors.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct BlockLocation<'a> {
     pub(super) path: &'a Path,
     pub(super) number: u64,
     pub(super) handle: Handle,
 }
 
-impl Place<'_> {
+impl BlockLocation<'_> {
     pub(super) fn corrupt(&self, what: impl Into<String>) -> Error {
         Error::corruption(self.path, self.handle.offset, what)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::block::Cursor;
 use super::filter::Filter;
 use super::format::{FOOTER_LEN, Footer, Handle, file_name};
-use super::frame::{Block, Place};
+use super::frame::{Block, BlockLocation};
 use super::index::Index;
 use super::lookup::{Found, lookup};
 use super::properties::{Properties, TableMeta};
@@ -59,7 +59,7 @@ impl Table {
         let path = path.to_path_buf();
         let file = fs.open(&path).map_err(Error::io("open", &path))?;
         let (footer, size) = read_footer(&*file, &path, number)?;
-        let place = |handle| Place { path: &path, number, handle };
+        let location = |handle| BlockLocation { path: &path, number, handle };
         let malformed = |handle: Handle| {
             let path = &path;
             move |error: Malformed| error.in_file(path, handle.offset)
@@ -67,16 +67,16 @@ impl Table {
         let filter = match footer.filter.len {
             0 => None,
             _ => {
-                let block = place(footer.filter).read(&*file)?;
+                let block = location(footer.filter).read(&*file)?;
                 let contents = block.contents();
                 let decoded = Filter::decode(contents);
                 let decoded = decoded.map_err(|expected| Malformed { offset: contents.len(), expected });
                 Some(decoded.map_err(malformed(footer.filter))?)
             }
         };
-        let block = place(footer.index).read(&*file)?;
+        let block = location(footer.index).read(&*file)?;
         let index = Index::decode(block, footer.filter.offset).map_err(malformed(footer.index))?;
-        let block = place(footer.properties).read(&*file)?;
+        let block = location(footer.properties).read(&*file)?;
         let properties = Properties::decode(block.contents()).map_err(malformed(footer.properties))?;
         let meta = TableMeta {
             number,
@@ -237,13 +237,13 @@ impl Table {
     /// Reads the data block at `handle` from the file.
     pub(super) fn read_block(&self, handle: Handle) -> Result<Block> {
         self.counters.block_reads.add(1);
-        self.place(handle).read(&*self.file)
+        self.location(handle).read(&*self.file)
     }
 
     /// The data block at `handle`, whose bytes were read from the file.
     pub(super) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
         self.counters.block_reads.add(1);
-        self.place(handle).decode(bytes)
+        self.location(handle).decode(bytes)
     }
 
     /// Fills `buf` from `offset` of the file.
@@ -251,8 +251,8 @@ impl Table {
         self.file.read_exact_at(buf, offset).map_err(Error::io("read", &self.path))
     }
 
-    fn place(&self, handle: Handle) -> Place<'_> {
-        Place { path: &self.path, number: self.number(), handle }
+    fn location(&self, handle: Handle) -> BlockLocation<'_> {
+        BlockLocation { path: &self.path, number: self.number(), handle }
     }
 }
 

@@ -5,11 +5,11 @@
 //!    its segment is released, no sync of it is under way and none will be ([`super::Segment::retire`]). Logs of earlier
 //!    opens, to which a quarantine may have given a second name, are removed and never used again.
 //! C2 what is kept of the file are whole frames of one log, all of them synced; the file is cut behind them (durably with the
-//!    sync of C3). So there are frames of one former life at most, and the sync of the new header has little else to write. A
+//!    sync of C3). So there are frames of one previous generation at most, and the sync of the new header has little else to write. A
 //!    log that was never synced is not kept: writing its dead bytes to the device would cost more than their space is worth.
-//! C3 the new header names the former life, and is synced before the file gets the new log's name. So a file with a log's
+//! C3 the new header names the previous generation, and is synced before the file gets the new log's name. So a file with a log's
 //!    name has no other log's header, nor a part of one.
-//! C4 behind each write there are zeros up to a frame of the former life, or to the end of what was kept. Without them the rest
+//! C4 behind each write there are zeros up to a frame of the previous generation, or to the end of what was kept. Without them the rest
 //!    of a frame that was written over in part could not be told from a new frame that was damaged (`replay`, R3).
 
 use std::path::Path;
@@ -30,7 +30,7 @@ const MAX_APART: u64 = 1 << 20;
 /// What is known of the file [`SPARE`].
 #[derive(Debug)]
 pub(crate) struct Spare {
-    former: Identity,
+    previous: Identity,
     /// Where frames start, some of them, the first among them. Ascending, below `end`.
     starts: Vec<u64>,
     /// The end of the last frame that is kept.
@@ -38,9 +38,9 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    /// What is worth keeping of log `former`, synced up to `synced`, in which frames start at `starts`: at most `max_len`
+    /// What is worth keeping of log `previous`, synced up to `synced`, in which frames start at `starts`: at most `max_len`
     /// bytes. `None` if not one frame is.
-    pub(super) fn of(former: Identity, mut starts: Vec<u64>, synced: u64, max_len: u64) -> Option<Spare> {
+    pub(super) fn of(previous: Identity, mut starts: Vec<u64>, synced: u64, max_len: u64) -> Option<Spare> {
         starts.retain(|&start| start < synced);
         let first = *starts.first()?;
         let mut end = first;
@@ -51,7 +51,7 @@ impl Spare {
             end = next;
         }
         starts.retain(|&start| start < end);
-        (end > first).then_some(Spare { former, starts, end })
+        (end > first).then_some(Spare { previous, starts, end })
     }
 
     /// Bytes that are kept.
@@ -64,7 +64,7 @@ impl Spare {
     ///
     /// # Errors
     /// [`Error::Io`]; the file is removed then, if it can be.
-    pub(super) fn begin(self, fs: &dyn FileSystem, dir: &Path, log: Identity) -> Result<Option<Begun>> {
+    pub(super) fn begin(self, fs: &dyn FileSystem, dir: &Path, log: Identity) -> Result<Option<RecycledFile>> {
         let (spare, path) = (dir.join(SPARE), dir.join(file_name(log.number)));
         let file = match fs.open_write(&spare) {
             Ok(file) => file,
@@ -73,10 +73,10 @@ impl Spare {
                 return Ok(None);
             }
         };
-        let header = SegmentHeader { log, former: Some(self.former) };
-        let mut remains = Remains { starts: self.starts, end: self.end, cleared: 0 };
+        let header = SegmentHeader { log, previous: Some(self.previous) };
+        let mut previous_generation = PreviousGeneration { starts: self.starts, end: self.end, cleared: 0 };
         let mut bytes = header.encode();
-        bytes.resize(bytes.len() + remains.zeros_behind(header.len()), 0);
+        bytes.resize(bytes.len() + previous_generation.zeros_behind(header.len()), 0);
         let begin = || {
             file.write_all_at(&bytes, 0).map_err(Error::io("write", &spare))?;
             file.sync().map_err(Error::io("sync", &spare))?;
@@ -89,30 +89,30 @@ impl Spare {
             fs.open_write(&path).map_err(Error::io("open", &path))
         };
         let file = name().inspect_err(|_| remove_unused(fs, &path))?;
-        Ok(Some(Begun { file, header_len: header.len(), written: bytes.len() as u64, remains }))
+        Ok(Some(RecycledFile { file, header_len: header.len(), written: bytes.len() as u64, previous_generation }))
     }
 }
 
 /// A log in a file that was used before.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct RecycledFile {
     pub(super) file: Arc<dyn File>,
     pub(super) header_len: u64,
     /// Bytes that were written for it.
     pub(super) written: u64,
-    pub(super) remains: Remains,
+    pub(super) previous_generation: PreviousGeneration,
 }
 
-/// What a file still holds of its former life.
+/// What a file still holds of its previous generation.
 #[derive(Debug)]
-pub(super) struct Remains {
+pub(super) struct PreviousGeneration {
     starts: Vec<u64>,
     end: u64,
     /// There are zeros up to here, from the end of the last write on.
     cleared: u64,
 }
 
-impl Remains {
+impl PreviousGeneration {
     /// How many zeros must follow the bytes of a write that ends at `end` (C4).
     pub(super) fn zeros_behind(&mut self, end: u64) -> usize {
         if end <= self.cleared {

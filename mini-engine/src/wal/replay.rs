@@ -8,7 +8,7 @@
 //! R3 a rest of zeros is not a tear but space that was not used. In a file that was another log before (see
 //!    [`super::recycle`]) so is a rest of zeros up to a valid frame of that log: a writer leaves no other bytes between the
 //!    end of its own frames and one of those. What follows that frame is not looked at, but for own frames (R2).
-//! R4 of a torn tail the part from the first valid frame of the former log on, behind all own frames, is not kept: nothing of
+//! R4 of a torn tail the part from the first valid frame of the previous log on, behind all own frames, is not kept: nothing of
 //!    it was written by this log, or not so that a frame is left.
 
 use std::ops::{ControlFlow, Range};
@@ -232,8 +232,8 @@ impl<'a> LogReader<'a> {
         }
         let (record, own_end) = self.frames_from(segment.log, stop)?;
         let mut rest = len;
-        if let Some(former) = segment.former {
-            self.scan(former, own_end, |offset, _| {
+        if let Some(previous) = segment.previous {
+            self.scan(previous, own_end, |offset, _| {
                 rest = offset;
                 ControlFlow::Break(())
             })?;

@@ -19,7 +19,7 @@ use std::time::SystemTime;
 
 use super::format::{FrameHeader, Identity, Position, SegmentHeader, file_name};
 use super::payload::Payload;
-use super::recycle::{Begun, Remains, STARTS_APART, Spare, remove_unused};
+use super::recycle::{PreviousGeneration, RecycledFile, STARTS_APART, Spare, remove_unused};
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::metrics::Counters;
@@ -34,7 +34,7 @@ pub(crate) struct Segment {
     counters: Arc<Counters>,
     written: AtomicU64,
     synced: AtomicU64,
-    /// Where frames start, some of them, for the file's next life.
+    /// Where frames start, some of them, for the file's next generation.
     starts: Mutex<Vec<u64>>,
     /// The contents are durable elsewhere, and those of all earlier logs.
     released: AtomicBool,
@@ -186,8 +186,8 @@ pub(crate) struct Writer {
     frames: Vec<u8>,
     /// The next frame that starts here or later has its start remembered.
     next_start: u64,
-    /// What is left of the file's former life, if it had one.
-    remains: Option<Remains>,
+    /// What is left of the file's previous generation, if it had one.
+    previous_generation: Option<PreviousGeneration>,
 }
 
 /// A batch to append: `count` operations, the first with sequence number `first_seqno`.
@@ -219,7 +219,7 @@ impl Writer {
         let path = dir.join(file_name(number));
         let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
         let identity = Identity { number, salt: random_salt(number) };
-        let header = SegmentHeader { log: identity, former: None };
+        let header = SegmentHeader { log: identity, previous: None };
         let started = start(fs, dir, &*file, &path, header);
         started.inspect_err(|_| remove_unused(fs, &path))?;
         counters.wal_bytes.add(header.len());
@@ -239,18 +239,21 @@ impl Writer {
         counters: Arc<Counters>,
     ) -> Result<Self> {
         let identity = Identity { number, salt: random_salt(number) };
-        let Some(begun) = spare.begin(fs, dir, identity)? else {
+        let Some(recycled) = spare.begin(fs, dir, identity)? else {
             return Self::create(fs, dir, number, previous, counters);
         };
-        let Begun { file, header_len, written, remains } = begun;
+        let RecycledFile { file, header_len, written, previous_generation } = recycled;
         counters.wal_bytes.add(written);
         counters.wal_recycled.add(1);
         let path = dir.join(file_name(number));
-        Ok(Self::at_start(Segment::new(file, path, identity, header_len, previous, counters), Some(remains)))
+        Ok(Self::at_start(
+            Segment::new(file, path, identity, header_len, previous, counters),
+            Some(previous_generation),
+        ))
     }
 
-    fn at_start(segment: Segment, remains: Option<Remains>) -> Self {
-        Self { segment: Arc::new(segment), frames: Vec::new(), next_start: 0, remains }
+    fn at_start(segment: Segment, previous_generation: Option<PreviousGeneration>) -> Self {
+        Self { segment: Arc::new(segment), frames: Vec::new(), next_start: 0, previous_generation }
     }
 
     /// The shared half, for syncing without this writer.
@@ -284,7 +287,8 @@ impl Writer {
             FrameHeader::encode_frame(&mut self.frames, segment.identity, at, range, synced, payload);
         }
         let end = offset + self.frames.len() as u64;
-        let zeros = self.remains.as_mut().map_or(0, |remains| remains.zeros_behind(end));
+        let zeros =
+            self.previous_generation.as_mut().map_or(0, |previous_generation| previous_generation.zeros_behind(end));
         self.frames.resize(self.frames.len() + zeros, 0);
         let written = segment.file.write_all_at(&self.frames, offset);
         written.map_err(|error| segment.fail(Error::io("append to", &segment.path)(error)))?;

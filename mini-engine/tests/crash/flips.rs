@@ -78,21 +78,21 @@ fn database(log: Log) -> (Disk, Vec<Map>) {
     for n in 1..=WRITES {
         let mut map = states[n - 1].clone();
         // The file of a log that was synced is used again.
-        let is_former = log == Log::Recycled && n <= 8;
-        // So long that frames of the former log are left; and no frame of the other begins where 512 zeros do: zeros from the
+        let is_previous = log == Log::Recycled && n <= 8;
+        // So long that frames of the previous log are left; and no frame of the other begins where 512 zeros do: zeros from the
         // end of a frame on are space that was not used.
         let padding = match log {
             Log::Fresh => 0,
-            Log::Recycled if is_former => 300,
+            Log::Recycled if is_previous => 300,
             Log::Recycled => 80,
         };
-        let durability = if n == SYNCED || is_former { Durability::Synced } else { Durability::Buffered };
+        let durability = if n == SYNCED || is_previous { Durability::Synced } else { Durability::Buffered };
         db.write(write(&mut map, n, padding), durability).unwrap();
         states.push(map);
         if n == 8 || n == 16 {
             db.flush().unwrap();
         }
-        while is_former && n == 8 && !mem.exists(&Path::new(DIR).join("SPARE")).unwrap() {
+        while is_previous && n == 8 && !mem.exists(&Path::new(DIR).join("SPARE")).unwrap() {
             std::thread::yield_now();
         }
     }

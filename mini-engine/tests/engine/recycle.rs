@@ -91,7 +91,7 @@ fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
 
 #[test]
 fn rule_2_a_kill_leaves_a_recycled_log_that_ends_cleanly_at_every_write() {
-    // Catches frames of the former life replayed, or called a torn tail.
+    // Catches frames of the previous generation replayed, or called a torn tail.
     let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
     let db = open(dir.path(), &fs);
     for n in 0..30 {
@@ -112,7 +112,7 @@ fn rule_2_a_kill_leaves_a_recycled_log_that_ends_cleanly_at_every_write() {
         assert!(files(left.path(), "SPARE").is_empty());
         within += u64::from(len() == space);
     }
-    assert!(within > 10, "{within} of 30 writes were within the space of the former log");
+    assert!(within > 10, "{within} of 30 writes were within the space of the previous log");
 }
 
 /// Makes the kept file the active log's.

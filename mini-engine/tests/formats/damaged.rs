@@ -43,7 +43,7 @@ struct Agreed {
     damaged: usize,
     /// How often a log was torn.
     torn: usize,
-    /// How often a log had frames of a former one behind its own.
+    /// How often a log had frames of a previous one behind its own.
     recycled: usize,
 }
 
@@ -55,7 +55,7 @@ impl Agreed {
                 assert!(database.state(u64::MAX) == found, "{}: by the page it holds something else", context());
                 self.sound += 1;
                 self.torn += usize::from(database.logs.iter().any(|(_, log)| log.is_torn));
-                self.recycled += usize::from(database.logs.iter().any(|(_, log)| log.has_former));
+                self.recycled += usize::from(database.logs.iter().any(|(_, log)| log.has_previous));
             }
             (Err(_), Err(_)) => self.damaged += 1,
             (Ok(_), Err(error)) => panic!("{}: sound by the page, the engine says {error}", context()),
@@ -91,7 +91,7 @@ fn after_a_kill_or_a_power_cut_at_any_operation_the_page_and_the_engine_find_the
     assert!(agreed.torn > 0 && agreed.recycled > 0, "{agreed:?}");
 }
 
-/// Two tables, a manifest with an edit for each, and a log that records a sync, goes on after it, and has frames of a former
+/// Two tables, a manifest with an edit for each, and a log that records a sync, goes on after it, and has frames of a previous
 /// log behind its own.
 fn small() -> Disk {
     let mem = MemFs::default();

@@ -23,7 +23,7 @@ pub(crate) struct Log {
     /// There are bytes behind the end that are no zeros.
     pub(crate) is_torn: bool,
     /// Behind the end are frames of the log that the file was before.
-    pub(crate) has_former: bool,
+    pub(crate) has_previous: bool,
 }
 
 /// The number and the salt of a log.
@@ -32,7 +32,7 @@ type Identity = (u64, u64);
 struct Header {
     own: Identity,
     /// The log that the file was before.
-    former: Option<Identity>,
+    previous: Option<Identity>,
     /// Where the frames begin.
     len: usize,
 }
@@ -48,11 +48,11 @@ struct Frame<'a> {
 
 /// Reads log `number` up to where it stops.
 pub(crate) fn read(number: u64, file: &[u8]) -> Read<Log> {
-    let mut log = Log { batches: vec![], compressed: 0, end: 0, is_torn: false, has_former: false };
+    let mut log = Log { batches: vec![], compressed: 0, end: 0, is_torn: false, has_previous: false };
     if was_never_begun(file) {
         return Ok(log);
     }
-    let Header { own, former, len } = header(number, file)?;
+    let Header { own, previous, len } = header(number, file)?;
     let mut at = len;
     while let Some(frame) = frame(own, file, at) {
         log.batches.push((frame.first_seqno, operations(&frame)?));
@@ -62,12 +62,13 @@ pub(crate) fn read(number: u64, file: &[u8]) -> Read<Log> {
     log.end = at as u64;
     let synced = newest_sync(own, file, at);
     // Zeros and then a frame of the log that the file was before are no tear, unless frames of this log follow.
-    let former_at = former.and_then(|former| (at..file.len()).step_by(8).find(|&at| frame(former, file, at).is_some()));
-    let rest = match former_at {
-        Some(former_at) if synced.is_none() => &file[at..former_at],
+    let previous_at =
+        previous.and_then(|previous| (at..file.len()).step_by(8).find(|&at| frame(previous, file, at).is_some()));
+    let rest = match previous_at {
+        Some(previous_at) if synced.is_none() => &file[at..previous_at],
         _ => &file[at..],
     };
-    log.has_former = former_at.is_some();
+    log.has_previous = previous_at.is_some();
     log.is_torn = rest.iter().any(|&byte| byte != 0);
     need(!log.is_torn || !log.is_contradicted(number, synced), "bytes that were synced are not there")?;
     Ok(log)
@@ -108,11 +109,11 @@ fn header(number: u64, file: &[u8]) -> Read<Header> {
     need(version <= 3 && zero == 0 && own_number == number, "another version or number")?;
     let own = (number, salt);
     if version < 3 {
-        return Ok(Header { own, former: None, len: HEADER_LEN });
+        return Ok(Header { own, previous: None, len: HEADER_LEN });
     }
-    let former = (bytes.u64()?, bytes.u64()?);
-    need(bytes.u64()? == checksum(&file[..56], 0), "checksum of the former log's name")?;
-    Ok(Header { own, former: Some(former), len: LONG_HEADER_LEN })
+    let previous = (bytes.u64()?, bytes.u64()?);
+    need(bytes.u64()? == checksum(&file[..56], 0), "checksum of the previous log's name")?;
+    Ok(Header { own, previous: Some(previous), len: LONG_HEADER_LEN })
 }
 
 /// The valid frame at `at`.

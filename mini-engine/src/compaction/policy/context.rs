@@ -1,8 +1,8 @@
 //! What every policy looks at, and the plans that several of them make.
 
+use crate::compaction::in_progress::InProgress;
 use crate::compaction::plan::{self, Chosen, Plan};
-use crate::compaction::running::Running;
-use crate::manifest::{MAX_LEVELS, Place, Version};
+use crate::manifest::{MAX_LEVELS, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
 
@@ -14,18 +14,18 @@ pub(crate) const BOTTOM: usize = MAX_LEVELS - 1;
 pub(crate) struct Context<'a> {
     pub(crate) version: &'a Version,
     pub(crate) options: &'a Options,
-    pub(crate) running: &'a Running,
+    pub(crate) in_progress: &'a InProgress,
 }
 
 impl<'a> Context<'a> {
     /// The plan that puts `chosen` at `output`.
-    pub(crate) fn plan(&self, chosen: Vec<Chosen<'a>>, output: Place) -> Option<Plan> {
-        plan::plan(self.version, self.options, chosen, output, |table| !self.running.is_busy(table))
+    pub(crate) fn plan(&self, chosen: Vec<Chosen<'a>>, output: RunId) -> Option<Plan> {
+        plan::plan(self.version, self.options, chosen, output, |table| !self.in_progress.is_busy(table))
     }
 
-    /// All tables of levels `from` to `to - 1`, and what they span of level `to`.
-    pub(super) fn closed(&self, from: usize, to: usize) -> Vec<Chosen<'a>> {
-        plan::closed(self.version, from, to, |level, _| level < to)
+    /// All tables of levels `from` to `to - 1`, and what they overlap of level `to`.
+    pub(super) fn expand_inputs(&self, from: usize, to: usize) -> Vec<Chosen<'a>> {
+        plan::expand_inputs(self.version, from, to, |level, _| level < to)
     }
 
     pub(super) fn level_0_is_due(&self) -> bool {
@@ -34,19 +34,19 @@ impl<'a> Context<'a> {
 
     /// All runs of `level` become one, where the oldest is.
     pub(super) fn join_runs(&self, level: usize) -> Option<Plan> {
-        let all = plan::closed(self.version, level, level, |_, _| true);
+        let all = plan::expand_inputs(self.version, level, level, |_, _| true);
         self.plan(all, plan::oldest_run(self.version, level))
     }
 
     /// All tables of `level` become a new run of the next.
     pub(super) fn push_as_run(&self, level: usize) -> Option<Plan> {
-        let all = plan::closed(self.version, level, level, |_, _| true);
+        let all = plan::expand_inputs(self.version, level, level, |_, _| true);
         self.plan(all, plan::new_run(self.version, level + 1))
     }
 
     /// All above the deepest level goes into its oldest run.
     pub(super) fn push_all(&self) -> Option<Plan> {
-        self.plan(self.closed(0, BOTTOM), plan::oldest_run(self.version, BOTTOM))
+        self.plan(self.expand_inputs(0, BOTTOM), plan::oldest_run(self.version, BOTTOM))
     }
 
     /// Bytes of all levels above the deepest.
@@ -56,7 +56,7 @@ impl<'a> Context<'a> {
 
     /// Bytes of the tables of `level` that no merge has taken.
     pub(super) fn free_bytes(&self, level: usize) -> u64 {
-        let is_free = |table: &&TableMeta| !self.running.is_busy(table.number);
+        let is_free = |table: &&TableMeta| !self.in_progress.is_busy(table.number);
         self.version.level(level).filter(is_free).map(|table| table.size).sum()
     }
 }

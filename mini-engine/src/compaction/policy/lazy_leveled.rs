@@ -21,7 +21,7 @@ pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
     plans.extend(tiered::full_tiers(context, BOTTOM - 1).filter_map(|level| context.push_as_run(level)));
     if context.version.runs(BOTTOM - 1).len() as u64 >= context.options.size_ratio {
         let output = plan::oldest_run(context.version, BOTTOM);
-        plans.extend(context.plan(context.closed(BOTTOM - 1, BOTTOM), output));
+        plans.extend(context.plan(context.expand_inputs(BOTTOM - 1, BOTTOM), output));
     }
     plans
 }

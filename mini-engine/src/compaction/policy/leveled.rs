@@ -56,7 +56,7 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
     let below = targets.below(context, level);
     let output = plan::oldest_run(version, below);
     if level == 0 {
-        return context.plan(plan::closed(version, 0, below, |level, _| level == 0), output);
+        return context.plan(plan::expand_inputs(version, 0, below, |level, _| level == 0), output);
     }
     let excess = context.free_bytes(level).saturating_sub(targets.bytes(level));
     let wanted = match portion {
@@ -68,14 +68,14 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
     let chosen = cheapest(context, tables, below, wanted)?;
     let (first, last) = (&chosen.first()?.smallest, &chosen.last()?.largest);
     let goes = |at: usize, table: &TableMeta| at == level && table.smallest >= *first && table.largest <= *last;
-    context.plan(plan::closed(version, level, below, goes), output)
+    context.plan(plan::expand_inputs(version, level, below, goes), output)
 }
 
 /// The neighbours among `tables` that have `wanted` bytes together, or all up to the end, none of them busy nor what they
 /// overlap of level `below`, for which that is least for each byte that goes down. O(n log n).
 fn cheapest<'a>(context: &Context<'_>, tables: &'a [TableMeta], below: usize, wanted: u64) -> Option<&'a [TableMeta]> {
     let runs: Vec<&[TableMeta]> = context.version.runs(below).iter().map(|run| run.tables()).collect();
-    let is_busy = |table: &TableMeta| context.running.is_busy(table.number);
+    let is_busy = |table: &TableMeta| context.in_progress.is_busy(table.number);
     let mut best: Option<(u128, &[TableMeta])> = None;
     let (mut end, mut bytes) = (0, 0u64);
     for (start, first) in tables.iter().enumerate() {

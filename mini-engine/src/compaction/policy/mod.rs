@@ -23,5 +23,5 @@ pub(crate) fn pick(context: &Context<'_>) -> Option<Plan> {
         Compaction::LazyLeveled => lazy_leveled::plans(context),
         Compaction::Partial => partial::plans(context),
     };
-    plans.into_iter().find(|plan| !context.running.conflicts_with(plan))
+    plans.into_iter().find(|plan| !context.in_progress.conflicts_with(plan))
 }

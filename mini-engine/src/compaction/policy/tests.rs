@@ -6,10 +6,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::compaction::in_progress::InProgress;
 use crate::compaction::plan::Action;
 use crate::compaction::retention::{Retention, Shadowing, Tombstones};
-use crate::compaction::running::Running;
-use crate::manifest::{Place, Version, VersionEdit};
+use crate::manifest::{RunId, Version, VersionEdit};
 use crate::options::Options;
 use crate::table::TableMeta;
 use crate::types::{Kind, SeqNo};
@@ -63,7 +63,7 @@ struct World {
     options: Options,
     version: Version,
     contents: HashMap<u64, Vec<Entry>>,
-    running: Running,
+    in_progress: InProgress,
     jobs: Vec<Job>,
     history: Vec<Entry>,
     snapshots: Vec<SeqNo>,
@@ -80,7 +80,7 @@ impl World {
             options: options.compaction(policy),
             version: Version::default(),
             contents: HashMap::new(),
-            running: Running::default(),
+            in_progress: InProgress::default(),
             jobs: Vec::new(),
             history: Vec::new(),
             snapshots: Vec::new(),
@@ -121,7 +121,7 @@ impl World {
         }
         entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
         let meta = self.table(entries);
-        self.apply(VersionEdit { added: vec![(Place::LEVEL_0, meta)], ..VersionEdit::default() });
+        self.apply(VersionEdit { added: vec![(RunId::LEVEL_0, meta)], ..VersionEdit::default() });
     }
 
     fn apply(&mut self, edit: VersionEdit) {
@@ -129,9 +129,9 @@ impl World {
     }
 
     fn begin(&mut self) -> bool {
-        let context = Context { version: &self.version, options: &self.options, running: &self.running };
+        let context = Context { version: &self.version, options: &self.options, in_progress: &self.in_progress };
         let Some(plan) = pick(&context) else { return false };
-        let id = self.running.begin(&plan);
+        let id = self.in_progress.begin(&plan);
         self.jobs.push(Job { id, plan, snapshots: self.snapshots.clone() });
         true
     }
@@ -151,7 +151,7 @@ impl World {
         };
         let added = metas.into_iter().map(|meta| (plan.output, meta)).collect();
         self.apply(VersionEdit { removed, added, ..VersionEdit::default() });
-        self.running.end(id);
+        self.in_progress.end(id);
     }
 
     fn merge(&mut self, plan: &Plan, snapshots: &[SeqNo]) -> Vec<TableMeta> {
@@ -200,7 +200,7 @@ impl World {
         };
         assert!((1..=BOTTOM).all(|level| version.runs(level).len() <= most(level)), "{version:?}");
         if let Some(Compaction::Leveled | Compaction::Partial) = self.options.compaction {
-            let context = Context { version, options: &self.options, running: &self.running };
+            let context = Context { version, options: &self.options, in_progress: &self.in_progress };
             let targets = targets::Targets::of(&context);
             // Up to one part in a thousand above the target is not worth a merge.
             let fits = |level: usize| version.level_bytes(level) / 1001 <= targets.bytes(level) / 1000;
@@ -386,5 +386,5 @@ fn two_merges_run_at_once_where_they_do_not_meet() {
 }
 
 fn context_is_due(world: &World) -> bool {
-    Context { version: &world.version, options: &world.options, running: &world.running }.level_0_is_due()
+    Context { version: &world.version, options: &world.options, in_progress: &world.in_progress }.level_0_is_due()
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::compaction::{Context, Range, pick_within};
+use crate::compaction::{Context, ManualCompaction, pick_manual};
 use crate::db::background::{Job, end, fail_if_unsafe, flush_all, run_job};
 use crate::db::core::{Core, fail_on_unwind};
 use crate::error::Result;
@@ -10,7 +10,7 @@ use crate::error::Result;
 /// Merges all that lies within `bounds` now down to one run, on the lowest level that holds any of it.
 pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<()> {
     flush_all(core)?;
-    let range = Range { bounds, upto: core.visible(), made_from: core.store.numbers.next() };
+    let range = ManualCompaction { bounds, upto: core.visible(), made_from: core.store.numbers.next() };
     while let Some(job) = begin_within(core, &range)? {
         let result = fail_on_unwind(core, || run_job(core, &job));
         let mut state = core.lock();
@@ -21,7 +21,7 @@ pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>
 }
 
 /// Begins the next merge of `range`, once none under way is in its way; `None` if there is nothing left to do.
-fn begin_within(core: &Core, range: &Range) -> Result<Option<Job>> {
+fn begin_within(core: &Core, range: &ManualCompaction) -> Result<Option<Job>> {
     let mut state = core.lock();
     // Workers begin nothing meanwhile, or there might always be another merge in the way.
     state.ranges_waiting += 1;
@@ -30,9 +30,9 @@ fn begin_within(core: &Core, range: &Range) -> Result<Option<Job>> {
             break Err(error);
         }
         let view = core.view.load_full();
-        let context = Context { version: &view.version, options: &core.store.options, running: &state.running };
-        let Some(plan) = pick_within(&context, range) else { break Ok(None) };
-        if !state.running.conflicts_with(&plan) {
+        let context = Context { version: &view.version, options: &core.store.options, in_progress: &state.in_progress };
+        let Some(plan) = pick_manual(&context, range) else { break Ok(None) };
+        if !state.in_progress.conflicts_with(&plan) {
             break Ok(Some(Job::begin(&mut state, plan, view)));
         }
         state = core.wait(&core.room, state);

@@ -10,11 +10,11 @@
 //!
 //! A crash before the edit is durable leaves orphans, after it the whole load.
 
-use crate::compaction::{self, Span, Target, Written};
+use crate::compaction::{self, KeyRange, OutputSpec, Written};
 use crate::db::background::{fail_if_unsafe, flush_all};
 use crate::db::core::{Core, fail_on_unwind};
 use crate::error::{Error, Result};
-use crate::manifest::{Place, VersionEdit, Work};
+use crate::manifest::{CompactionStats, RunId, VersionEdit};
 use crate::types::{MAX_SEQNO, SeqNo};
 
 /// Loads `entries`; the sequence number after which all of them are visible.
@@ -28,19 +28,21 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     // At the lowest level, where most loads go. How many entries there will be nobody knows, so the filters are of the mean.
     let options = &core.store.options;
     let filter_bits = f64::from(options.filter_bits_per_key);
-    let target = Target { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };
-    let written = core.store.write_new(entries, last_seqno + 1, target);
+    let spec = OutputSpec { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };
+    let written = core.store.write_new(entries, last_seqno + 1, spec);
     let written = written.inspect_err(|error| fail_if_unsafe(core, &core.lock(), error))?;
-    let Some(span) = Span::around(written.tables.iter().map(|table| &table.meta)) else { return Ok(last_seqno) };
+    let Some(key_range) = KeyRange::around(written.tables.iter().map(|table| &table.meta)) else {
+        return Ok(last_seqno);
+    };
     let last = last_seqno + written.tables.len() as u64;
-    fail_on_unwind(core, || install(core, &written, span, last))?;
+    fail_on_unwind(core, || install(core, &written, key_range, last))?;
     core.store.counters.writes.add(written.entries);
     core.store.counters.user_bytes.add(written.entry_bytes);
     Ok(last)
 }
 
 /// Step 3. The place is kept free of merges meanwhile.
-fn install(core: &Core, written: &Written, span: Span, last: SeqNo) -> Result<()> {
+fn install(core: &Core, written: &Written, key_range: KeyRange, last: SeqNo) -> Result<()> {
     let mut state = core.lock();
     let usable = match last > MAX_SEQNO {
         true => Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed"))),
@@ -51,29 +53,29 @@ fn install(core: &Core, written: &Written, span: Span, last: SeqNo) -> Result<()
         written.tables.iter().for_each(|table| core.store.remove(table.meta.number));
         return Err(error);
     }
-    let place = compaction::place(&core.view.load().version, &state.running, &span);
-    let reserved = state.running.reserve(place, span);
+    let run_id = compaction::pick_for_ingest(&core.view.load().version, &state.in_progress, &key_range);
+    let reserved = state.in_progress.reserve(run_id, key_range);
     drop(state);
     let edit = VersionEdit {
-        added: written.tables.iter().map(|table| (place, table.meta.clone())).collect(),
-        work: work(place, written),
+        added: written.tables.iter().map(|table| (run_id, table.meta.clone())).collect(),
+        stats: stats(run_id, written),
         last_seqno: Some(last),
         ..VersionEdit::default()
     };
-    tracing::debug!(level = place.level, tables = written.tables.len(), "ingested tables");
+    tracing::debug!(level = run_id.level, tables = written.tables.len(), "ingested tables");
     let installed = core.install(edit, &written.tables, |_| {});
-    core.lock().running.end(reserved);
+    core.lock().in_progress.end(reserved);
     core.wake_all();
     installed
 }
 
-fn work(place: Place, written: &Written) -> Work {
+fn stats(run_id: RunId, written: &Written) -> CompactionStats {
     let bytes = written.table_bytes();
-    let mut work = Work { user_bytes: written.entry_bytes, ..Work::default() };
-    if let Some(level) = work.levels.get_mut(place.level) {
+    let mut stats = CompactionStats { user_bytes: written.entry_bytes, ..CompactionStats::default() };
+    if let Some(level) = stats.levels.get_mut(run_id.level) {
         (level.arrived, level.written) = (bytes, bytes);
     }
-    work
+    stats
 }
 
 /// Keeps writers waiting, and other loads, until dropped.

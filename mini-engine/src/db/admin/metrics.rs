@@ -9,17 +9,17 @@ use crate::metrics::{LevelMetrics, Metrics};
 pub(crate) fn metrics(core: &Core) -> Metrics {
     let view = core.view.load_full();
     // Down to the deepest level that holds or has cost anything.
-    let costs = view.work.levels.iter().rposition(|level| *level != Default::default()).map_or(0, |last| last + 1);
+    let costs = view.stats.levels.iter().rposition(|level| *level != Default::default()).map_or(0, |last| last + 1);
     let deepest = view.version.levels().len().max(costs);
     let level = |level: usize| {
-        let (runs, work) = (view.version.runs(level), view.work.levels.get(level).copied().unwrap_or_default());
+        let (runs, stats) = (view.version.runs(level), view.stats.levels.get(level).copied().unwrap_or_default());
         LevelMetrics {
             tables: view.version.level(level).count() as u64,
             runs: runs.len() as u64,
             bytes: runs.iter().map(Run::bytes).sum(),
-            arrived: work.arrived,
-            read: work.read,
-            written: work.written,
+            arrived: stats.arrived,
+            read: stats.read,
+            written: stats.written,
         }
     };
     let (compactions_running, compaction_due) = progress(core);
@@ -28,7 +28,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         cache_bytes: core.store.cache.bytes(),
         table_memory_bytes: view.tables().map(|table| table.memory_len()).sum(),
         compaction: core.store.options.compaction.unwrap_or_default(),
-        flushed_user_bytes: view.work.user_bytes,
+        flushed_user_bytes: view.stats.user_bytes,
         oldest_run_bytes: view.version.all_runs().next_back().map_or(0, |(_, run)| run.bytes()),
         compactions_running,
         compaction_due,

@@ -4,7 +4,7 @@
 //! older view have the inputs open and keep them (rule 14). After an error the inputs are untouched (rules 8, 9): an input
 //! that could not be read is never dropped.
 //!
-//! Several merges may run at once: a plan is made and noted as running in one step under the write lock, and no plan is
+//! Several merges may run at once: a plan is made and noted as in progress in one step under the write lock, and no plan is
 //! made that gets into the way of one that is noted. So the inputs of a merge stay in the version until it installs.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::compaction::{Context, Plan, filter_bits_of_merge, pick, run};
 use crate::db::core::{Core, Phase, State, View};
 use crate::error::{Error, Result};
 
-/// A merge that is noted as running.
+/// A merge that is noted as in progress.
 pub(crate) struct Job {
     id: u64,
     pub(crate) plan: Plan,
@@ -25,7 +25,7 @@ pub(crate) struct Job {
 impl Job {
     /// Notes `plan`, made on `view`, as running. The holder of the lock ends it by [`end`].
     pub(crate) fn begin(state: &mut State, plan: Plan, view: Arc<View>) -> Job {
-        let id = state.running.begin(&plan);
+        let id = state.in_progress.begin(&plan);
         Job { id, plan, view }
     }
 }
@@ -42,18 +42,18 @@ pub(crate) fn begin(core: &Core, state: &mut State) -> Option<Job> {
 
 /// The merge that `view` needs most beside those under way.
 fn due(core: &Core, state: &State, view: &View) -> Option<Plan> {
-    pick(&Context { version: &view.version, options: &core.store.options, running: &state.running })
+    pick(&Context { version: &view.version, options: &core.store.options, in_progress: &state.in_progress })
 }
 
 /// How many merges are under way, and whether another is due.
 pub(crate) fn progress(core: &Core) -> (u64, bool) {
     let state = core.lock();
-    (state.running.len() as u64, due(core, &state, &core.view.load()).is_some())
+    (state.in_progress.len() as u64, due(core, &state, &core.view.load()).is_some())
 }
 
 /// Notes the end of a merge, installed or not. Wakes those who wait for merges, and those for whom it was in the way.
 pub(crate) fn end(core: &Core, state: &mut State, job: &Job) {
-    state.running.end(job.id);
+    state.in_progress.end(job.id);
     core.wake_all();
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn run_job(core: &Core, job: &Job) -> Result<()> {
     let tables = job.view.tables();
     let Some(done) = run(&core.store, &job.plan, filter_bits, tables, &snapshots, &core.cancel)? else { return Ok(()) };
     let (read, written) = (done.read_bytes(), done.written_bytes());
-    let from_level_0 = done.edit.work.levels[0].read;
+    let from_level_0 = done.edit.stats.levels[0].read;
     let Plan { action, output, .. } = &job.plan;
     tracing::debug!(?action, level = output.level, inputs = job.plan.tables().count(), read, written, "merged tables");
     core.install(done.edit, &done.outputs, |counters| {
@@ -102,7 +102,7 @@ pub(crate) fn wait_idle(core: &Core) -> Result<()> {
         if let Some(error) = &state.compaction_error {
             return Err(error.clone());
         }
-        if state.running.len() == 0 && due(core, &state, &core.view.load()).is_none() {
+        if state.in_progress.len() == 0 && due(core, &state, &core.view.load()).is_none() {
             return Ok(());
         }
         state = core.wait(&core.room, state);

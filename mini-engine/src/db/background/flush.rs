@@ -11,11 +11,11 @@
 //! sequence number is the last one before that log's first frame: so replay knows which number must come first, and a
 //! log whose beginning is lost is noticed.
 
-use crate::compaction::{Retention, Target, Tombstones, filter_bits_of_flush};
+use crate::compaction::{OutputSpec, Retention, Tombstones, filter_bits_of_flush};
 use crate::db::core::{Core, Phase, retire_log};
 use crate::db::write::freeze_active;
 use crate::error::{Error, Result};
-use crate::manifest::{Place, VersionEdit, Work};
+use crate::manifest::{CompactionStats, RunId, VersionEdit};
 
 /// Flushes the oldest frozen memtable, if there is one and the engine does not shut down meanwhile.
 pub(crate) fn flush_oldest(core: &Core) -> Result<()> {
@@ -25,12 +25,12 @@ pub(crate) fn flush_oldest(core: &Core) -> Result<()> {
     let snapshots = core.snapshots.live();
     let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
     let inputs = vec![oldest.memtable.iter()];
-    let target = Target::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
-    let Some(written) = core.store.write(inputs, retention, target, &core.cancel)? else { return Ok(()) };
+    let spec = OutputSpec::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
+    let Some(written) = core.store.write(inputs, retention, spec, &core.cancel)? else { return Ok(()) };
     let bytes = written.table_bytes();
     let edit = VersionEdit {
-        added: written.tables.iter().map(|output| (Place::LEVEL_0, output.meta.clone())).collect(),
-        work: Work::of_flush(written.entry_bytes, bytes),
+        added: written.tables.iter().map(|output| (RunId::LEVEL_0, output.meta.clone())).collect(),
+        stats: CompactionStats::of_flush(written.entry_bytes, bytes),
         log_number: Some(next_log),
         last_seqno: Some(oldest.last_seqno),
         ..VersionEdit::default()

@@ -6,7 +6,7 @@
 //! Failures (rules 7, 8, 9): want of space, or of file handles, is waited out, with a growing delay between tries; the inputs are untouched
 //! and writers wait in the meantime, so all goes on by itself once there is room. A flush that fails otherwise makes
 //! the engine read-only, since its memtable can go nowhere else. A merge that fails to read is tried again, ever more
-//! rarely, and stays noted as running until then, so that no other thread takes it up: nothing depends on it but speed. A failed sync makes the engine read-only wherever it happens.
+//! rarely, and stays noted as in progress until then, so that no other thread takes it up: nothing depends on it but speed. A failed sync makes the engine read-only wherever it happens.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};

@@ -44,7 +44,7 @@ impl Core {
         // An edit that failed may be on disk nevertheless. So no file of either outcome is removed then.
         let version = manifest.append(edit).inspect_err(|error| self.fail(error))?;
         let mut state = self.lock();
-        let mut next = self.view.load().with_version(version, manifest.state().work, outputs);
+        let mut next = self.view.load().with_version(version, manifest.state().stats, outputs);
         if let Some(log) = flushed_before {
             next = next.without_memtables_before(log);
             // Later logs need not wait for the sync of what tables hold now.

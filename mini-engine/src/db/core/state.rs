@@ -20,7 +20,7 @@ use super::directory::DirectoryLock;
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;
-use crate::compaction::{Running, TableStore};
+use crate::compaction::{InProgress, TableStore};
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
 use crate::types::SeqNo;
@@ -52,7 +52,7 @@ pub(crate) struct State {
     pub(crate) flush_failures: u64,
     pub(crate) flush_error: Option<Error>,
     /// The merges under way.
-    pub(crate) running: Running,
+    pub(crate) in_progress: InProgress,
     /// Callers that wait for merges to get out of the way of theirs.
     pub(crate) ranges_waiting: usize,
     /// How fast writers may be.
@@ -116,7 +116,7 @@ impl Core {
             is_ingesting: false,
             flush_failures: 0,
             flush_error: None,
-            running: Running::default(),
+            in_progress: InProgress::default(),
             ranges_waiting: 0,
             controller: WriteController::default(),
             compaction_error: None,

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use crate::compaction::OpenTable;
 use crate::iter::EntryIter;
-use crate::manifest::{Version, Work};
+use crate::manifest::{CompactionStats, Version};
 use crate::memtables::LoggedMemtable;
 use crate::table::{OpenRun, Table, TableMeta};
 use crate::types::SeqNo;
 
 /// A memtable that takes no more writes and waits for its flush.
 #[derive(Clone)]
-pub(crate) struct FrozenMemtable {
+pub(crate) struct FlushableMemtable {
     pub(crate) memtable: LoggedMemtable,
     /// The last sequence number before the next memtable's first.
     pub(crate) last_seqno: SeqNo,
@@ -26,12 +26,12 @@ pub(crate) struct FrozenMemtable {
 pub(crate) struct View {
     pub(crate) active: LoggedMemtable,
     /// Newest first. Each holds older writes than the one before it, and newer ones than every table.
-    pub(crate) frozen: Vec<FrozenMemtable>,
+    pub(crate) frozen: Vec<FlushableMemtable>,
     pub(crate) version: Arc<Version>,
     /// The version's runs, opened, in its order: newest first.
     pub(crate) runs: Arc<[OpenRun]>,
     /// What has been read and written to get here.
-    pub(crate) work: Work,
+    pub(crate) stats: CompactionStats,
 }
 
 impl View {
@@ -39,7 +39,7 @@ impl View {
     pub(crate) fn rotated(&self, fresh: LoggedMemtable, last_seqno: SeqNo) -> View {
         let mut next = self.clone();
         let memtable = std::mem::replace(&mut next.active, fresh);
-        next.frozen.insert(0, FrozenMemtable { memtable, last_seqno });
+        next.frozen.insert(0, FlushableMemtable { memtable, last_seqno });
         next
     }
 
@@ -49,10 +49,10 @@ impl View {
     }
 
     /// The view of `version`, whose tables are those of this view and `outputs`.
-    pub(crate) fn with_version(&self, version: Arc<Version>, work: Work, outputs: &[OpenTable]) -> View {
+    pub(crate) fn with_version(&self, version: Arc<Version>, stats: CompactionStats, outputs: &[OpenTable]) -> View {
         let known = self.tables().chain(outputs.iter().map(|output| &output.table));
         let runs = open_runs(&version, known);
-        View { version, runs, work, ..self.clone() }
+        View { version, runs, stats, ..self.clone() }
     }
 
     /// All tables, newest run first.
@@ -67,7 +67,7 @@ impl View {
     }
 
     /// The oldest frozen memtable, the next to be flushed, and the log that replay starts from after its flush.
-    pub(crate) fn oldest_frozen(&self) -> Option<(&FrozenMemtable, u64)> {
+    pub(crate) fn oldest_frozen(&self) -> Option<(&FlushableMemtable, u64)> {
         let (oldest, newer) = self.frozen.split_last()?;
         let next = newer.last().map_or(&self.active, |frozen| &frozen.memtable);
         Some((oldest, next.log))

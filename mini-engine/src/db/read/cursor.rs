@@ -1,4 +1,4 @@
-//! Ordered reads that lend keys and values: [`Cursor`], over the keys of a [`KeyRange`].
+//! Ordered reads that lend keys and values: [`Cursor`], over the keys within [`ScanBounds`].
 //!
 //! A cursor reads one pinned view at one sequence number, whatever is written, flushed or merged meanwhile. It may
 //! outlive every handle; the directory stays locked until it is gone.
@@ -14,19 +14,19 @@ use crate::types::Slice;
 
 /// The keys that a scan may show.
 #[derive(Debug, Clone)]
-pub(crate) struct KeyRange {
+pub(crate) struct ScanBounds {
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
 }
 
-impl KeyRange {
-    pub(crate) fn all() -> KeyRange {
-        KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded }
+impl ScanBounds {
+    pub(crate) fn all() -> ScanBounds {
+        ScanBounds { lower: Bound::Unbounded, upper: Bound::Unbounded }
     }
 
-    pub(crate) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> KeyRange {
+    pub(crate) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> ScanBounds {
         let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-        KeyRange { lower: owned(bounds.start_bound()), upper: owned(bounds.end_bound()) }
+        ScanBounds { lower: owned(bounds.start_bound()), upper: owned(bounds.end_bound()) }
     }
 
     pub(crate) fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
@@ -35,7 +35,7 @@ impl KeyRange {
 
     /// From the prefix itself to the first key that does not start with it: the prefix with its last byte that can grow
     /// grown by one, and nothing behind it. A prefix of 0xff bytes has no such key.
-    pub(crate) fn prefix(prefix: &[u8]) -> KeyRange {
+    pub(crate) fn prefix(prefix: &[u8]) -> ScanBounds {
         let mut end = prefix.to_vec();
         while end.last() == Some(&u8::MAX) {
             end.pop();
@@ -47,7 +47,7 @@ impl KeyRange {
             }
             None => Bound::Unbounded,
         };
-        KeyRange { lower: Bound::Included(prefix.to_vec()), upper }
+        ScanBounds { lower: Bound::Included(prefix.to_vec()), upper }
     }
 }
 
@@ -73,13 +73,13 @@ impl KeyRange {
 pub struct Cursor {
     /// Made by the first seek. Before `source`, so that the open tables go before the lock on the directory does.
     entries: Option<Entries>,
-    range: KeyRange,
+    range: ScanBounds,
     source: Result<Arc<Pinned>>,
 }
 
 impl Cursor {
     /// A cursor over the part of `source` in `range`. If there is no source every seek returns its error.
-    pub(crate) fn new(source: Result<Arc<Pinned>>, range: KeyRange) -> Cursor {
+    pub(crate) fn new(source: Result<Arc<Pinned>>, range: ScanBounds) -> Cursor {
         Cursor { entries: None, range, source }
     }
 
@@ -176,7 +176,7 @@ impl Cursor {
     /// Fails if a quarantined table may hold a key of the range from `start` to where the cursor stands.
     fn check_passed(&self, way: Way, start: &Bound<Vec<u8>>) -> Result<()> {
         let pinned = self.source.as_ref().map_err(Error::clone)?;
-        let KeyRange { lower, upper } = &self.range;
+        let ScanBounds { lower, upper } = &self.range;
         let end = match (self.valid(), way) {
             (true, _) => Bound::Included(self.key().to_vec()),
             (false, Way::Forward) => upper.clone(),
@@ -192,7 +192,7 @@ impl Cursor {
 
     fn entries(&mut self) -> Result<&mut Entries> {
         let pinned = self.source.as_ref().map_err(Error::clone)?;
-        let KeyRange { lower, upper } = &self.range;
+        let ScanBounds { lower, upper } = &self.range;
         let make =
             || VisibleIter::new(MergeIter::new(pinned.view.entries()), pinned.seqno, lower.clone(), upper.clone());
         Ok(self.entries.get_or_insert_with(make))
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_prefix_ends_where_the_next_one_starts() {
         // Catches a prefix of 0xff bytes, whose successor is shorter, or none at all.
-        let upper = |prefix: &[u8]| KeyRange::prefix(prefix).upper;
+        let upper = |prefix: &[u8]| ScanBounds::prefix(prefix).upper;
         assert_eq!(upper(b"ab"), Bound::Excluded(b"ac".to_vec()));
         assert_eq!(upper(b"a\xff\xff"), Bound::Excluded(b"b".to_vec()));
         assert_eq!(upper(b"\xff\xff"), Bound::Unbounded);

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::cursor::{Cursor, KeyRange};
+use super::cursor::{Cursor, ScanBounds};
 use super::pinned::Pinned;
 use crate::error::{Error, Result};
 use crate::types::Slice;
@@ -47,12 +47,12 @@ type Stepped = Result<Option<(Slice, Slice)>>;
 #[derive(Debug)]
 struct End {
     cursor: Cursor,
-    at: Place,
+    state: EndState,
 }
 
-/// Where an end's cursor stands.
+/// What the cursor of an end is on.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum EndState {
     /// Nowhere yet.
     Start,
     /// On the entry to yield next.
@@ -62,8 +62,8 @@ enum Place {
 }
 
 impl End {
-    fn new(source: &Result<Arc<Pinned>>, range: &KeyRange) -> End {
-        End { cursor: Cursor::new(source.clone(), range.clone()), at: Place::Start }
+    fn new(source: &Result<Arc<Pinned>>, range: &ScanBounds) -> End {
+        End { cursor: Cursor::new(source.clone(), range.clone()), state: EndState::Start }
     }
 
     fn entry(&self) -> (Slice, Slice) {
@@ -73,7 +73,7 @@ impl End {
 
 impl Iter {
     /// The entries of `source` in `range`. Without a source its error is all that is yielded.
-    pub(crate) fn new(source: &Result<Arc<Pinned>>, range: &KeyRange) -> Iter {
+    pub(crate) fn new(source: &Result<Arc<Pinned>>, range: &ScanBounds) -> Iter {
         let (front, back) = (End::new(source, range), End::new(source, range));
         Iter { front, back, floor: Bound::Unbounded, ceiling: None, error: None, done: false }
     }
@@ -84,19 +84,19 @@ impl Iter {
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
         self.floor = Bound::Included(Slice::from(key));
-        self.front.at = Place::Next;
+        self.front.state = EndState::Next;
         self.done = false;
         self.error = self.front.cursor.seek(key).err();
     }
 
     fn step_front(&mut self) -> Stepped {
         let cursor = &mut self.front.cursor;
-        match self.front.at {
-            Place::Start => cursor.seek_to_first()?,
-            Place::Next => {}
-            Place::Yielded => cursor.advance()?,
+        match self.front.state {
+            EndState::Start => cursor.seek_to_first()?,
+            EndState::Next => {}
+            EndState::Yielded => cursor.advance()?,
         }
-        self.front.at = Place::Yielded;
+        self.front.state = EndState::Yielded;
         if !cursor.valid() || self.ceiling.as_ref().is_some_and(|ceiling| *cursor.key() >= **ceiling) {
             return Ok(None);
         }
@@ -107,12 +107,12 @@ impl Iter {
 
     fn step_back(&mut self) -> Stepped {
         let cursor = &mut self.back.cursor;
-        match self.back.at {
-            Place::Start => cursor.seek_to_last()?,
-            Place::Next => {}
-            Place::Yielded => cursor.retreat()?,
+        match self.back.state {
+            EndState::Start => cursor.seek_to_last()?,
+            EndState::Next => {}
+            EndState::Yielded => cursor.retreat()?,
         }
-        self.back.at = Place::Yielded;
+        self.back.state = EndState::Yielded;
         let above_floor = match &self.floor {
             Bound::Unbounded => true,
             Bound::Included(floor) => *cursor.key() >= **floor,
@@ -120,7 +120,7 @@ impl Iter {
         };
         if !cursor.valid() || !above_floor {
             // A later seek to before this may make the entry here the next one.
-            self.back.at = if cursor.valid() { Place::Next } else { Place::Yielded };
+            self.back.state = if cursor.valid() { EndState::Next } else { EndState::Yielded };
             return Ok(None);
         }
         let (key, value) = self.back.entry();

@@ -9,7 +9,7 @@ mod quarantine;
 mod snapshot;
 
 pub use self::cursor::Cursor;
-pub(crate) use self::cursor::KeyRange;
+pub(crate) use self::cursor::ScanBounds;
 pub(crate) use self::get::{contains_now, get_now};
 pub(crate) use self::get_many::get_many_now;
 pub use self::iter::Iter;

@@ -3,7 +3,7 @@
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use super::cursor::{Cursor, KeyRange};
+use super::cursor::{Cursor, ScanBounds};
 use super::iter::Iter;
 use super::pinned::Pinned;
 use crate::error::{Error, Result};
@@ -54,22 +54,22 @@ impl Snapshot {
 
     /// All entries in key order.
     pub fn iter(&self) -> Iter {
-        Iter::new(&self.source, &KeyRange::all())
+        Iter::new(&self.source, &ScanBounds::all())
     }
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty.
     pub fn range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Iter {
-        Iter::new(&self.source, &KeyRange::of(&bounds))
+        Iter::new(&self.source, &ScanBounds::of(&bounds))
     }
 
     /// The entries whose keys start with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        Iter::new(&self.source, &KeyRange::prefix(prefix.as_ref()))
+        Iter::new(&self.source, &ScanBounds::prefix(prefix.as_ref()))
     }
 
     /// A cursor over all entries.
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(self.source.clone(), KeyRange::all())
+        Cursor::new(self.source.clone(), ScanBounds::all())
     }
 
     fn source(&self) -> Result<&Arc<Pinned>> {

@@ -30,7 +30,7 @@ use crate::db::core::{Core, DirectoryLock, Opened, View, lock_directory, open_ru
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{
-    self, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, Place, VersionEdit, manifest_name,
+    self, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, RunId, VersionEdit, manifest_name,
 };
 use crate::memtables::LoggedMemtable;
 use crate::metrics::Counters;
@@ -216,7 +216,7 @@ fn make_current(
     replayed: Replayed,
 ) -> Result<(Manifest, View)> {
     let edit = VersionEdit {
-        added: replayed.tables.iter().map(|open| (Place::LEVEL_0, open.meta.clone())).collect(),
+        added: replayed.tables.iter().map(|open| (RunId::LEVEL_0, open.meta.clone())).collect(),
         ..VersionEdit::default()
     };
     let version = state.version.apply(&edit);
@@ -226,12 +226,12 @@ fn make_current(
     let version = Arc::new(version.map_err(inconsistent)?);
     tables.extend(replayed.tables);
     let runs = open_runs(&version, tables.iter().map(|open| &open.table));
-    let work = state.work.plus(&replayed.work);
+    let stats = state.stats.plus(&replayed.stats);
     // The last of what can fail without a trace, so before what leaves one.
     let active = LoggedMemtable::new(store.options.memtable_kind, log, store.options.memtable_bytes)?;
-    let view = View { active, frozen: Vec::new(), runs, work, version: version.clone() };
+    let view = View { active, frozen: Vec::new(), runs, stats, version: version.clone() };
     let policy = store.options.compaction.map(Compaction::id);
-    let state = ManifestState { version, log_number: log, last_seqno: replayed.last_seqno, policy, work, ..state };
+    let state = ManifestState { version, log_number: log, last_seqno: replayed.last_seqno, policy, stats, ..state };
     let manifest = Manifest::create(store.fs.clone(), &store.dir, store.numbers.clone(), state)?;
     Ok((manifest, view))
 }

@@ -19,10 +19,10 @@ use std::sync::atomic::AtomicBool;
 use fastskip::{InsertError, Op};
 
 use super::report::{RecoveryReport, TornTail};
-use crate::compaction::{OpenTable, Retention, TableStore, Target, Tombstones};
+use crate::compaction::{OpenTable, OutputSpec, Retention, TableStore, Tombstones};
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
-use crate::manifest::{ASIDE, ManifestState, TAIL_ASIDE, Work};
+use crate::manifest::{ASIDE, CompactionStats, ManifestState, TAIL_ASIDE};
 use crate::memtables::{LoggedMemtable, memory_for, op};
 use crate::options::RecoveryMode;
 use crate::types::{BatchOps, SeqNo};
@@ -41,7 +41,7 @@ pub(crate) struct Replay<'a> {
     last_seqno: SeqNo,
     memtable: Option<LoggedMemtable>,
     tables: Vec<OpenTable>,
-    work: Work,
+    stats: CompactionStats,
     /// The first frame of a log whose number does not follow: the history stopped before this log.
     gap: Option<(u64, SeqNo)>,
     frames_in_log: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Replay<'a> {
 pub(crate) struct Replayed {
     pub(crate) tables: Vec<OpenTable>,
     /// What it took to write them.
-    pub(crate) work: Work,
+    pub(crate) stats: CompactionStats,
     pub(crate) last_seqno: SeqNo,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn replay(
         last_seqno: state.last_seqno,
         memtable: None,
         tables: Vec::new(),
-        work: Work::default(),
+        stats: CompactionStats::default(),
         gap: None,
         frames_in_log: 0,
         oldest: state.log_number,
@@ -93,7 +93,7 @@ pub(crate) fn replay(
         read => read,
     };
     let result = read.and_then(|()| replay.spill());
-    let replayed = Replayed { tables: replay.tables, work: replay.work, last_seqno: replay.last_seqno };
+    let replayed = Replayed { tables: replay.tables, stats: replay.stats, last_seqno: replay.last_seqno };
     if let Err(error) = result {
         // Nothing names them. Left behind, each try to open a database on a full disk would take more of it.
         replayed.remove_tables(store);
@@ -294,9 +294,9 @@ impl Replay<'_> {
         let never = AtomicBool::new(false);
         let inputs = vec![memtable.iter()];
         // As many bits as all levels have on the whole: it is a flush or two, soon merged.
-        let target = Target::flush(f64::from(self.store.options.filter_bits_per_key));
-        if let Some(written) = self.store.write(inputs, retention, target, &never)? {
-            self.work = self.work.plus(&Work::of_flush(written.entry_bytes, written.table_bytes()));
+        let spec = OutputSpec::flush(f64::from(self.store.options.filter_bits_per_key));
+        if let Some(written) = self.store.write(inputs, retention, spec, &never)? {
+            self.stats = self.stats.plus(&CompactionStats::of_flush(written.entry_bytes, written.table_bytes()));
             self.tables.extend(written.tables);
         }
         Ok(())

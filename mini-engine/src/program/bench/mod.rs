@@ -2,8 +2,8 @@
 //!
 //! What is read is checked, within the time: a wrong answer is an error and no figure.
 
+mod bench_dir;
 mod data;
-mod place;
 mod workload;
 
 use std::io::IsTerminal;
@@ -17,8 +17,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::Exit;
 use super::failure::Failure;
 use super::output::Output;
+use bench_dir::BenchDir;
 use data::Data;
-use place::Place;
 use workload::{Done, Workload};
 
 /// Time reads and writes, and print what an operation took
@@ -73,15 +73,15 @@ pub(crate) struct BenchArgs {
 }
 
 pub(crate) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
-    let place = Place::new(args.db.as_deref())?;
-    let db = place.open(args.memtable_bytes)?;
+    let dir = BenchDir::new(args.db.as_deref())?;
+    let db = dir.open(args.memtable_bytes)?;
     let data = Data::new(args.num.get(), args.value_size as usize);
     let mut output = Output::new();
     output.write(|out| writeln!(out, "{}", heading(args)))?;
     for name in &args.names {
         let bar = progress(*name, args.num.get());
         let begun = Instant::now();
-        let done = name.run(&workload::Run { db: &db, data: &data, args, bar: &bar, path: place.path() });
+        let done = name.run(&workload::Run { db: &db, data: &data, args, bar: &bar, path: dir.path() });
         let time = begun.elapsed();
         bar.finish_and_clear();
         let line = figures(*name, &done?, time);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::table::format::{FOOTER_LEN, Handle};
-use crate::table::frame::Place;
+use crate::table::frame::BlockLocation;
 
 proptest! {
     #[test]
@@ -30,8 +30,8 @@ proptest! {
         let checksum = codec::checksum(&bytes, codec::seed([number, 0]));
         codec::put_u64(&mut bytes, checksum);
         let handle = Handle { offset: 0, len: bytes.len() as u64 };
-        let place = Place { path: Path::new("forged"), number, handle };
-        match place.decode(&bytes) {
+        let location = BlockLocation { path: Path::new("forged"), number, handle };
+        match location.decode(&bytes) {
             Ok(block) => {
                 prop_assert_eq!(block.contents().len(), len as usize);
                 prop_assert!(u64::from(len) <= (body.len() as u64 + 1) << 15);
@@ -53,17 +53,17 @@ fn a_length_that_the_stored_bytes_cannot_have_is_refused_before_memory_is_taken(
         let checksum = codec::checksum(&bytes, codec::seed([1, 0]));
         codec::put_u64(&mut bytes, checksum);
         let handle = Handle { offset: 0, len: bytes.len() as u64 };
-        let error = Place { path: Path::new("forged"), number: 1, handle }.decode(&bytes).expect_err("forged");
+        let error = BlockLocation { path: Path::new("forged"), number: 1, handle }.decode(&bytes).expect_err("forged");
         assert!(error.to_string().contains("decompressed length: expected at most"), "{error}");
     }
 }
 
-fn assert_corruption(result: Result<Vec<Entry>>, path: &Path, size: u64, place: &str) {
+fn assert_corruption(result: Result<Vec<Entry>>, path: &Path, size: u64, location: &str) {
     match result {
         Err(Error::Corruption { file, offset, .. }) => {
-            assert!(file == path && offset <= size, "{place}: {} at {offset}", file.display());
+            assert!(file == path && offset <= size, "{location}: {} at {offset}", file.display());
         }
-        other => panic!("{place}: {:?}", other.map(|all| all.len())),
+        other => panic!("{location}: {:?}", other.map(|all| all.len())),
     }
 }
 
@@ -173,7 +173,7 @@ fn a_compression_that_only_a_newer_version_knows_is_told_apart_from_damage() {
     let checksum = codec::checksum(&bytes, codec::seed([1, 0]));
     codec::put_u64(&mut bytes, checksum);
     let handle = Handle { offset: 0, len: bytes.len() as u64 };
-    let error = Place { path: Path::new("000001.sst"), number: 1, handle }.decode(&bytes).expect_err("unknown");
+    let error = BlockLocation { path: Path::new("000001.sst"), number: 1, handle }.decode(&bytes).expect_err("unknown");
     assert!(matches!(&error, Error::Unsupported { file, found: 3, supported: 2, .. } if file.ends_with("000001.sst")));
     assert_eq!(error.to_string(), "000001.sst uses block compression 3, this build knows up to 2");
 }

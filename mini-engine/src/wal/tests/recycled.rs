@@ -11,7 +11,7 @@ use crate::wal::replay::frames_behind;
 
 const START: u64 = RECYCLED_HEADER_LEN as u64;
 
-/// Ends the life of `old` and begins that of log `number` in its file.
+/// Ends log `old` and begins log `number` in its file.
 fn recycle(dir: &TempDir, old: Writer, number: u64) -> Writer {
     let spare = retire(dir, old);
     Writer::create_on(spare, &StdFs, dir.path(), number, None, Arc::default()).expect("a log")
@@ -27,7 +27,7 @@ fn retire(dir: &TempDir, old: Writer) -> Spare {
 }
 
 /// A log in a file that was a log of `batches` before, which was recycled itself: frames of the two start at the same places.
-fn third_life(dir: &TempDir, batches: &[Batch]) -> Writer {
+fn third_generation(dir: &TempDir, batches: &[Batch]) -> Writer {
     let mut log = create(dir, 1, None);
     for number in 2..=3 {
         append_all(&mut log, batches);
@@ -53,10 +53,10 @@ fn put(dir: &TempDir, bytes: &[u8]) {
 }
 
 #[test]
-fn a_former_lifes_frames_are_never_taken_though_they_stand_at_the_same_places_with_the_same_batches() {
+fn a_previous_generations_frames_are_never_taken_though_they_stand_at_the_same_places_with_the_same_batches() {
     // Catches a salt that is kept, and an old frame behind the last new one replayed as a write.
     let (dir, batches) = (dir(), batches());
-    let mut log = third_life(&dir, &batches);
+    let mut log = third_generation(&dir, &batches);
     let full = std_fs::metadata(path(&dir, 3)).expect("the log").len();
     for (done, (seqno, count, payload)) in batches.iter().enumerate() {
         let (found, tail) = read(&dir, 3).expect("sound");
@@ -65,16 +65,16 @@ fn a_former_lifes_frames_are_never_taken_though_they_stand_at_the_same_places_wi
         assert_eq!(std_fs::metadata(path(&dir, 3)).expect("the log").len(), full, "its space was there before");
     }
     let last = newest_sync_record(&StdFs, &path(&dir, 3), 3).expect("sound").expect("frames");
-    assert_eq!(last, Position { log: 3, offset: START }, "a sync of the former life is none of this one");
+    assert_eq!(last, Position { log: 3, offset: START }, "a sync of the previous generation is none of this one");
 }
 
 #[test]
-fn an_end_within_a_former_frame_is_clean_wherever_it_is() {
+fn an_end_within_a_previous_frame_is_clean_wherever_it_is() {
     // Catches the rest of a frame that was written over in part reported as a loss, on each start after a kill.
     let dir = dir();
     let long: Vec<Batch> = (0..40).map(|n| (1 + n, 1, vec![n as u8 | 1; 300 + 97 * n as usize])).collect();
     let short: Vec<Batch> = (0..400).map(|n| (1 + n, 1, vec![n as u8 | 1; (n * 37 % 450) as usize])).collect();
-    let mut log = third_life(&dir, &long);
+    let mut log = third_generation(&dir, &long);
     let (stages, ends) = stages(&dir, &mut log, &short);
     let kept = stages[0].len();
     let (mut over, mut beyond) = (0, 0);
@@ -86,15 +86,15 @@ fn an_end_within_a_former_frame_is_clean_wherever_it_is() {
         over += usize::from(rest.first() == Some(&0) && rest.iter().any(|&byte| byte != 0));
         beyond += usize::from(bytes.len() > kept);
     }
-    assert!(over > 100 && beyond > 10, "{over} ends within a former frame, {beyond} behind the former life");
+    assert!(over > 100 && beyond > 10, "{over} ends within a previous frame, {beyond} behind the previous generation");
 }
 
 #[test]
-fn a_flipped_bit_over_a_former_life_is_never_a_clean_end() {
-    // Catches a damaged frame taken for the rest of a former one, and synced frames lost without a word.
+fn a_flipped_bit_over_a_previous_generation_is_never_a_clean_end() {
+    // Catches a damaged frame taken for the rest of a previous one, and synced frames lost without a word.
     let dir = dir();
     let batches: Vec<Batch> = (0..24).map(|n| (1 + n, 1, vec![7; 40 + 11 * n as usize])).collect();
-    let mut log = third_life(&dir, &batches);
+    let mut log = third_generation(&dir, &batches);
     for (seqno, count, payload) in &batches[..6] {
         log.append(*seqno, *count, payload).expect("appended");
         if *seqno == 3 {
@@ -116,7 +116,7 @@ fn a_flipped_bit_over_a_former_life_is_never_a_clean_end() {
             Ok((found, Tail::Torn { offset, dropped_bytes })) => {
                 assert!(at as u64 >= synced && offset <= at as u64, "byte {at}: {offset}");
                 assert_eq!(found, batches[..found.len()], "byte {at}");
-                // What is kept ends at a frame of the former life, or before the zeros that lead to one.
+                // What is kept ends at a frame of the previous generation, or before the zeros that lead to one.
                 assert!(offset + dropped_bytes >= end && offset + dropped_bytes < whole.len() as u64, "byte {at}");
                 torn += 1;
             }
@@ -124,7 +124,7 @@ fn a_flipped_bit_over_a_former_life_is_never_a_clean_end() {
         }
     }
     assert!(corrupt > 100 && torn > 100, "{corrupt} corrupt, {torn} torn");
-    // In what is left of the former life it harms nothing.
+    // In what is left of the previous generation it harms nothing.
     for at in (end as usize..whole.len()).step_by(7) {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
@@ -134,12 +134,12 @@ fn a_flipped_bit_over_a_former_life_is_never_a_clean_end() {
 }
 
 #[test]
-fn own_frames_behind_a_hole_with_former_frames_count_and_are_kept() {
-    // Catches frames of the former life in a hole taken for the end, though a synced frame of this life is behind it.
+fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
+    // Catches frames of the previous generation in a hole taken for the end, though a synced frame of this generation is behind it.
     let batches: Vec<Batch> = (0..60).map(|n| (1 + n, 1, vec![n as u8; 200])).collect();
     for sync in [false, true] {
         let dir = dir();
-        let mut log = third_life(&dir, &batches);
+        let mut log = third_generation(&dir, &batches);
         let before = std_fs::read(path(&dir, 3)).expect("the log");
         let mut ends = append_all(&mut log, &batches[..20]);
         if sync {
@@ -177,7 +177,7 @@ fn own_frames_behind_a_hole_with_former_frames_count_and_are_kept() {
 fn a_damaged_header_of_a_recycled_log_is_corruption() {
     // Catches a byte of the longer header that no checksum covers, and a header cut short taken for a log without frames.
     let dir = dir();
-    let mut log = third_life(&dir, &batches());
+    let mut log = third_generation(&dir, &batches());
     log.append(1, 1, b"batch").expect("appended");
     let whole = std_fs::read(path(&dir, 3)).expect("the log");
     for at in 0..START as usize {

@@ -1,6 +1,6 @@
-//! What has been read and written so far to keep the tables in order: the figures behind write amplification.
+//! Statistics of flushes and compactions: the bytes read and written so far, from which write amplification follows.
 //!
-//! Each edit carries the work that was done for it, and the manifest adds it up, so that the sums outlive the process.
+//! Each edit carries the statistics of its own flush or compaction, and the manifest adds them up, so that the sums outlive the process.
 
 use crate::metrics::MAX_LEVELS;
 
@@ -9,7 +9,7 @@ const MAX_SUM: u64 = u64::MAX >> 1;
 
 /// Bytes moved on behalf of one level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct LevelWork {
+pub(crate) struct LevelStats {
     /// Came from above: what was flushed to level 0, and the tables of upper levels that went into merges or moved.
     pub(crate) arrived: u64,
     /// Read from tables of the level by merges.
@@ -18,17 +18,17 @@ pub(crate) struct LevelWork {
     pub(crate) written: u64,
 }
 
-/// Work on all levels.
+/// Statistics of all levels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Work {
+pub(crate) struct CompactionStats {
     /// Bytes of keys and values that flushes took from memtables: what the user has written.
     pub(crate) user_bytes: u64,
-    pub(crate) levels: [LevelWork; MAX_LEVELS],
+    pub(crate) levels: [LevelStats; MAX_LEVELS],
 }
 
-impl Work {
+impl CompactionStats {
     /// The sum of both; at the largest number it stays.
-    pub(crate) fn plus(mut self, other: &Work) -> Work {
+    pub(crate) fn plus(mut self, other: &CompactionStats) -> CompactionStats {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more).min(MAX_SUM);
         add(&mut self.user_bytes, other.user_bytes);
         for (sum, more) in self.levels.iter_mut().zip(&other.levels) {
@@ -40,9 +40,9 @@ impl Work {
     }
 
     /// A flush of `user_bytes` of keys and values into tables of `table_bytes`.
-    pub(crate) fn of_flush(user_bytes: u64, table_bytes: u64) -> Work {
-        let mut work = Work { user_bytes, ..Work::default() };
-        work.levels[0] = LevelWork { arrived: table_bytes, read: 0, written: table_bytes };
-        work
+    pub(crate) fn of_flush(user_bytes: u64, table_bytes: u64) -> CompactionStats {
+        let mut stats = CompactionStats { user_bytes, ..CompactionStats::default() };
+        stats.levels[0] = LevelStats { arrived: table_bytes, read: 0, written: table_bytes };
+        stats
     }
 }

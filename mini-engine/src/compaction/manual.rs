@@ -6,16 +6,16 @@
 
 use std::ops::Bound;
 
+use crate::compaction::key_range::overlaps_bounds;
 use crate::compaction::plan::{self, Plan};
 use crate::compaction::policy::{BOTTOM, Context};
-use crate::compaction::ranges::overlaps_bounds;
-use crate::manifest::{MAX_LEVELS, Place, Run};
+use crate::manifest::{MAX_LEVELS, Run, RunId};
 use crate::table::TableMeta;
 use crate::types::SeqNo;
 
 /// What is to be merged.
 #[derive(Debug, Clone)]
-pub(crate) struct Range {
+pub(crate) struct ManualCompaction {
     pub(crate) bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
     /// Versions up to this number; there is no end to later ones.
     pub(crate) upto: SeqNo,
@@ -24,7 +24,7 @@ pub(crate) struct Range {
 }
 
 /// The next step; `None` if there is no more to do. It may get into the way of a merge under way.
-pub(crate) fn pick_within(context: &Context<'_>, range: &Range) -> Option<Plan> {
+pub(crate) fn pick_manual(context: &Context<'_>, range: &ManualCompaction) -> Option<Plan> {
     let version = context.version;
     let (lower, upper) = &range.bounds;
     let bounds = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
@@ -42,19 +42,24 @@ pub(crate) fn pick_within(context: &Context<'_>, range: &Range) -> Option<Plan> 
     let goes = |level: usize, table: &TableMeta| {
         level == top && if single { Some(table.number) == first } else { concerns(table) }
     };
-    context.plan(plan::closed(version, top, below, goes), plan::oldest_run(version, below))
+    context.plan(plan::expand_inputs(version, top, below, goes), plan::oldest_run(version, below))
 }
 
 /// The lowest level of the range becomes one run, and then each of its tables is written anew.
-fn rewrite(context: &Context<'_>, range: &Range, level: usize, concerns: impl Fn(&TableMeta) -> bool) -> Option<Plan> {
+fn rewrite(
+    context: &Context<'_>,
+    range: &ManualCompaction,
+    level: usize,
+    concerns: impl Fn(&TableMeta) -> bool,
+) -> Option<Plan> {
     let version = context.version;
     let output = plan::oldest_run(version, level);
     let has_any = |run: &&Run| run.tables().iter().any(&concerns);
     if version.runs(level).iter().filter(has_any).count() > 1 {
-        return context.plan(plan::closed(version, level, level, |_, table| concerns(table)), output);
+        return context.plan(plan::expand_inputs(version, level, level, |_, table| concerns(table)), output);
     }
     let run = version.runs(level).iter().find(|run| has_any(run))?;
     let old = run.tables().iter().find(|table| concerns(table) && table.number < range.made_from)?;
-    let place = Place { level, run: run.id() };
-    context.plan(plan::closed(version, level, level, |_, table| table.number == old.number), place)
+    let run_id = RunId { level, run: run.id() };
+    context.plan(plan::expand_inputs(version, level, level, |_, table| table.number == old.number), run_id)
 }

@@ -6,13 +6,13 @@
 
 use std::collections::HashSet;
 
+use crate::compaction::key_range::KeyRange;
 use crate::compaction::plan::Plan;
-use crate::compaction::ranges::Span;
-use crate::manifest::Place;
+use crate::manifest::RunId;
 
 /// The merges that were begun and not ended.
 #[derive(Debug, Default)]
-pub(crate) struct Running {
+pub(crate) struct InProgress {
     jobs: Vec<Job>,
     busy: HashSet<u64>,
     begun: u64,
@@ -22,31 +22,31 @@ pub(crate) struct Running {
 struct Job {
     id: u64,
     inputs: Vec<u64>,
-    output: Place,
-    span: Span,
+    output: RunId,
+    key_range: KeyRange,
 }
 
-impl Running {
+impl InProgress {
     /// Notes that `plan` is under way; the number by which it is to be ended.
     pub(crate) fn begin(&mut self, plan: &Plan) -> u64 {
         self.begun += 1;
         let inputs: Vec<u64> = plan.tables().collect();
         self.busy.extend(&inputs);
-        self.jobs.push(Job { id: self.begun, inputs, output: plan.output, span: plan.span.clone() });
+        self.jobs.push(Job { id: self.begun, inputs, output: plan.output, key_range: plan.key_range.clone() });
         self.begun
     }
 
-    /// Keeps `span` of `place` free of the outputs of further merges, for tables that come from outside; the number by which
+    /// Keeps `key_range` of `run_id` free of the outputs of further merges, for tables that come from outside; the number by which
     /// that is to be ended.
-    pub(crate) fn reserve(&mut self, place: Place, span: Span) -> u64 {
+    pub(crate) fn reserve(&mut self, run_id: RunId, key_range: KeyRange) -> u64 {
         self.begun += 1;
-        self.jobs.push(Job { id: self.begun, inputs: Vec::new(), output: place, span });
+        self.jobs.push(Job { id: self.begun, inputs: Vec::new(), output: run_id, key_range });
         self.begun
     }
 
-    /// Whether a merge under way may put a table into `span` of `place`.
-    pub(crate) fn writes_into(&self, place: Place, span: &Span) -> bool {
-        self.jobs.iter().any(|job| job.output == place && job.span.overlaps(span))
+    /// Whether a merge under way may put a table into `key_range` of `run_id`.
+    pub(crate) fn writes_into(&self, run_id: RunId, key_range: &KeyRange) -> bool {
+        self.jobs.iter().any(|job| job.output == run_id && job.key_range.overlaps(key_range))
     }
 
     /// Notes the end of merge `id`, installed or not.
@@ -69,7 +69,7 @@ impl Running {
 
     /// Whether `plan` has to wait for a merge under way.
     pub(crate) fn conflicts_with(&self, plan: &Plan) -> bool {
-        let meets = |job: &Job| job.output == plan.output && job.span.overlaps(&plan.span);
+        let meets = |job: &Job| job.output == plan.output && job.key_range.overlaps(&plan.key_range);
         plan.tables().any(|table| self.is_busy(table)) || self.jobs.iter().any(meets)
     }
 }

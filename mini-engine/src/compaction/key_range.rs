@@ -1,4 +1,4 @@
-//! Key ranges of tables: whether they overlap, what they span together, what they cover.
+//! Key ranges of tables: whether they overlap, and what they cover together.
 
 use std::ops::Bound;
 
@@ -7,33 +7,33 @@ use crate::types::Slice;
 
 /// The keys from the first to the last, both included.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct KeyRange {
     pub(crate) smallest: Slice,
     pub(crate) largest: Slice,
 }
 
-impl Span {
-    pub(crate) fn of(table: &TableMeta) -> Span {
-        Span { smallest: table.smallest.clone(), largest: table.largest.clone() }
+impl KeyRange {
+    pub(crate) fn of(table: &TableMeta) -> KeyRange {
+        KeyRange { smallest: table.smallest.clone(), largest: table.largest.clone() }
     }
 
-    /// What `tables` span together, gaps between them included; `None` without a table.
-    pub(crate) fn around<'a>(tables: impl IntoIterator<Item = &'a TableMeta>) -> Option<Span> {
-        tables.into_iter().fold(None, |span, table| Some(Span::grown(span, table)))
+    /// What `tables` cover together, gaps between them included; `None` without a table.
+    pub(crate) fn around<'a>(tables: impl IntoIterator<Item = &'a TableMeta>) -> Option<KeyRange> {
+        tables.into_iter().fold(None, |key_range, table| Some(KeyRange::grown(key_range, table)))
     }
 
-    /// `span` and `table` together.
-    pub(crate) fn grown(span: Option<Span>, table: &TableMeta) -> Span {
-        match span {
-            None => Span::of(table),
-            Some(span) => Span {
-                smallest: span.smallest.min(table.smallest.clone()),
-                largest: span.largest.max(table.largest.clone()),
+    /// The smallest range that holds `key_range` and `table`.
+    pub(crate) fn grown(key_range: Option<KeyRange>, table: &TableMeta) -> KeyRange {
+        match key_range {
+            None => KeyRange::of(table),
+            Some(key_range) => KeyRange {
+                smallest: key_range.smallest.min(table.smallest.clone()),
+                largest: key_range.largest.max(table.largest.clone()),
             },
         }
     }
 
-    pub(crate) fn overlaps(&self, other: &Span) -> bool {
+    pub(crate) fn overlaps(&self, other: &KeyRange) -> bool {
         self.smallest <= other.largest && other.smallest <= self.largest
     }
 
@@ -60,36 +60,36 @@ pub(crate) fn overlaps_bounds(table: &TableMeta, (lower, upper): Bounds<'_>) -> 
     reaches && begins
 }
 
-/// A set of keys: the union of spans.
+/// A set of keys: the union of ranges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeySet {
     /// Disjoint and ascending.
-    spans: Vec<Span>,
+    ranges: Vec<KeyRange>,
 }
 
 impl KeySet {
-    /// The union of the spans of `tables`. O(n log n).
+    /// The union of the ranges of `tables`. O(n log n).
     pub(crate) fn covering<'a>(tables: impl IntoIterator<Item = &'a TableMeta>) -> KeySet {
-        let mut all: Vec<Span> = tables.into_iter().map(Span::of).collect();
+        let mut all: Vec<KeyRange> = tables.into_iter().map(KeyRange::of).collect();
         all.sort_by(|a, b| a.smallest.cmp(&b.smallest));
-        let mut spans: Vec<Span> = Vec::new();
-        for span in all {
-            match spans.last_mut().filter(|last| last.largest >= span.smallest) {
-                Some(last) => last.largest = last.largest.clone().max(span.largest),
-                None => spans.push(span),
+        let mut ranges: Vec<KeyRange> = Vec::new();
+        for key_range in all {
+            match ranges.last_mut().filter(|last| last.largest >= key_range.smallest) {
+                Some(last) => last.largest = last.largest.clone().max(key_range.largest),
+                None => ranges.push(key_range),
             }
         }
-        KeySet { spans }
+        KeySet { ranges }
     }
 
-    /// Whether `key` is in it. O(log spans).
+    /// Whether `key` is in it. O(log ranges).
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
-        let at = self.spans.partition_point(|span| *span.largest < *key);
-        self.spans.get(at).is_some_and(|span| *span.smallest <= *key)
+        let at = self.ranges.partition_point(|key_range| *key_range.largest < *key);
+        self.ranges.get(at).is_some_and(|key_range| *key_range.smallest <= *key)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.ranges.is_empty()
     }
 }
 
@@ -100,16 +100,16 @@ mod tests {
     use super::*;
     use crate::manifest::test_tables::table_of_keys;
 
-    fn tables(spans: &[(u8, u8)]) -> Vec<TableMeta> {
+    fn tables(ranges: &[(u8, u8)]) -> Vec<TableMeta> {
         let key = |n: u8| format!("{n:03}");
-        spans.iter().map(|&(a, b)| table_of_keys(1, &key(a.min(b)), &key(a.max(b)))).collect()
+        ranges.iter().map(|&(a, b)| table_of_keys(1, &key(a.min(b)), &key(a.max(b)))).collect()
     }
 
     proptest! {
         #[test]
-        fn a_key_set_holds_what_some_table_spans(spans in prop::collection::vec((0u8..40, 0u8..40), 0..12)) {
-            // Catches spans that swallow each other or a gap when they are joined.
-            let tables = tables(&spans);
+        fn a_key_set_holds_what_some_table_spans(ranges in prop::collection::vec((0u8..40, 0u8..40), 0..12)) {
+            // Catches ranges that swallow each other or a gap when they are joined.
+            let tables = tables(&ranges);
             let set = KeySet::covering(&tables);
             prop_assert_eq!(set.is_empty(), tables.is_empty());
             for n in 0..41u8 {
@@ -118,7 +118,7 @@ mod tests {
                 prop_assert_eq!(set.contains(key.as_bytes()), held, "{}", key);
                 // Between two keys, so in a table only where it spans both.
                 let between = format!("{n:03}x");
-                let held = spans.iter().any(|&(a, b)| a.min(b) <= n && n < a.max(b));
+                let held = ranges.iter().any(|&(a, b)| a.min(b) <= n && n < a.max(b));
                 prop_assert_eq!(set.contains(between.as_bytes()), held, "{}", between);
             }
         }
@@ -141,10 +141,10 @@ mod tests {
     fn spans_that_touch_overlap() {
         // Catches two tables of one run that share a key.
         let [a, b] = [("a", "c"), ("c", "e")].map(|(from, to)| table_of_keys(1, from, to));
-        assert!(Span::of(&a).overlaps(&Span::of(&b)) && Span::of(&a).overlaps_table(&b));
+        assert!(KeyRange::of(&a).overlaps(&KeyRange::of(&b)) && KeyRange::of(&a).overlaps_table(&b));
         let apart = table_of_keys(1, "d", "e");
-        assert!(!Span::of(&a).overlaps(&Span::of(&apart)) && !Span::of(&apart).overlaps_table(&a));
-        let around = Span::around([&apart, &a]).unwrap();
+        assert!(!KeyRange::of(&a).overlaps(&KeyRange::of(&apart)) && !KeyRange::of(&apart).overlaps_table(&a));
+        let around = KeyRange::around([&apart, &a]).unwrap();
         assert_eq!((&*around.smallest, &*around.largest), (&b"a"[..], &b"e"[..]));
     }
 }

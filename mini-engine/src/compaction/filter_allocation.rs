@@ -11,7 +11,7 @@
 use std::collections::HashSet;
 
 use crate::compaction::plan::Plan;
-use crate::manifest::{Place, Version};
+use crate::manifest::{RunId, Version};
 use crate::options::Options;
 use crate::table::{MOST_BITS, false_positive_rate};
 
@@ -48,17 +48,17 @@ pub(crate) fn filter_bits_of_merge(options: &Options, version: &Version, plan: &
 
 /// The bits per key for the filter of a memtable that is flushed with `entries` entries. O(tables).
 pub(crate) fn filter_bits_of_flush(options: &Options, version: &Version, entries: u64) -> f64 {
-    filter_bits(options, version, &HashSet::new(), Place::LEVEL_0, entries)
+    filter_bits(options, version, &HashSet::new(), RunId::LEVEL_0, entries)
 }
 
-fn filter_bits(options: &Options, version: &Version, taken: &HashSet<u64>, output: Place, entries: u64) -> f64 {
+fn filter_bits(options: &Options, version: &Version, taken: &HashSet<u64>, output: RunId, entries: u64) -> f64 {
     let shapes = shapes(version, taken, output, entries);
     let bits = bits_per_level(&shapes, f64::from(options.filter_bits_per_key));
     bits.get(output.level).copied().unwrap_or_default()
 }
 
 /// What the levels will hold once `taken` are gone and `entries` entries are at `output`.
-fn shapes(version: &Version, taken: &HashSet<u64>, output: Place, entries: u64) -> Vec<LevelShape> {
+fn shapes(version: &Version, taken: &HashSet<u64>, output: RunId, entries: u64) -> Vec<LevelShape> {
     let mut shapes = vec![LevelShape::default(); version.levels().len().max(output.level + 1)];
     // On level 0 each table is a run of its own.
     let mut is_new_run = true;
@@ -121,7 +121,7 @@ mod tests {
     fn version(tables: &[(usize, u64, u64)]) -> Version {
         let table = |(number, &(level, run, entries)): (u64, &(usize, u64, u64))| {
             let key = |letter: char| format!("{letter}{number:03}");
-            (Place { level, run }, TableMeta { entries, ..table_of_keys(number, &key('a'), &key('a')) })
+            (RunId { level, run }, TableMeta { entries, ..table_of_keys(number, &key('a'), &key('a')) })
         };
         let added = (1..).zip(tables).map(table).collect();
         Version::default().apply(&VersionEdit { added, ..VersionEdit::default() }).unwrap()
@@ -136,10 +136,10 @@ mod tests {
         let flush = filter_bits_of_flush(&options, &three, 1000);
         assert!(flush > 16.0, "{flush}");
         let taken = HashSet::from([2, 3]);
-        let last = filter_bits(&options, &three, &taken, Place { level: 2, run: 1 }, 110_000);
+        let last = filter_bits(&options, &three, &taken, RunId { level: 2, run: 1 }, 110_000);
         assert!((9.0..10.0).contains(&last), "{last}");
         // All in one run: nothing is left to spread.
-        let all = filter_bits(&options, &three, &HashSet::from([1, 2, 3]), Place { level: 2, run: 1 }, 111_000);
+        let all = filter_bits(&options, &three, &HashSet::from([1, 2, 3]), RunId { level: 2, run: 1 }, 111_000);
         assert!((all - 10.0).abs() < 1e-9, "{all}");
         assert_eq!(filter_bits_of_flush(&options.filter_bits_per_key(0), &three, 1000), 0.0);
     }
@@ -150,13 +150,13 @@ mod tests {
         let before = version(&[(0, 0, 5), (0, 0, 6), (1, 1, 50), (1, 1, 60), (2, 2, 7), (2, 1, 8)]);
         let shape = |entries, runs| LevelShape { entries, runs };
         let none = HashSet::new();
-        let flushed = shapes(&before, &none, Place::LEVEL_0, 9);
+        let flushed = shapes(&before, &none, RunId::LEVEL_0, 9);
         assert_eq!(flushed, [shape(20, 3), shape(110, 1), shape(15, 2)]);
-        let joined = shapes(&before, &HashSet::from([1, 2, 3]), Place { level: 1, run: 1 }, 61);
+        let joined = shapes(&before, &HashSet::from([1, 2, 3]), RunId { level: 1, run: 1 }, 61);
         assert_eq!(joined, [shape(0, 0), shape(121, 1), shape(15, 2)]);
-        let new_run = shapes(&before, &HashSet::from([3, 4]), Place { level: 2, run: 3 }, 110);
+        let new_run = shapes(&before, &HashSet::from([3, 4]), RunId { level: 2, run: 3 }, 110);
         assert_eq!(new_run, [shape(11, 2), shape(0, 0), shape(125, 3)]);
-        let deeper = shapes(&before, &HashSet::from([5, 6]), Place { level: 3, run: 1 }, 15);
+        let deeper = shapes(&before, &HashSet::from([5, 6]), RunId { level: 3, run: 1 }, 15);
         assert_eq!(deeper[2..], [shape(0, 0), shape(15, 1)]);
     }
 

@@ -9,12 +9,12 @@ use crate::program::failure::Failure;
 use crate::program::output;
 
 /// The directory of the database.
-pub(crate) struct Place {
+pub(crate) struct BenchDir {
     path: PathBuf,
     is_ours: bool,
 }
 
-impl Place {
+impl BenchDir {
     /// `kept`, or a new directory among the temporary ones.
     pub(crate) fn new(kept: Option<&Path>) -> Result<Self, Failure> {
         if let Some(path) = kept {
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for BenchDir {
     fn drop(&mut self) {
         if self.is_ours
             && let Err(error) = std::fs::remove_dir_all(&self.path)
