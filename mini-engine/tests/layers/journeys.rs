@@ -1,1 +1,194 @@
+//! Two journeys, an insert down to the compare-and-swap and a read down to the block, are as short as the book draws them.
+//!
+//! The lists in `docs/src/design.md` are what is checked: each numbered item is a file and the functions that call one another
+//! there, the last of which calls the first of the next item; a bullet below is another file that the item's functions ask.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::imports::{Graph, Sources, leads_to, shipped_code};
+use crate::library;
+
+const MOST_FILES_OF_INSERT: usize = 9;
+const MOST_FILES_OF_GET: usize = 12;
+
+/// A file that a journey comes through.
+#[derive(Debug, PartialEq, Eq)]
+struct Stop {
+    file: String,
+    functions: Vec<String>,
+    /// Only asked: the journey goes on from the stop above.
+    is_aside: bool,
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+/// The stops of the list below the paragraph that begins with `opening`.
+fn stops(book: &str, opening: &str) -> Vec<Stop> {
+    let (_, section) = book.split_once("## Two journeys").expect("the section");
+    let (_, list) = section.split_once(opening).unwrap_or_else(|| panic!("no paragraph begins with {opening:?}"));
+    let lines = list.lines().skip_while(|line| !line.starts_with("1."));
+    lines.take_while(|line| !line.is_empty() && !line.starts_with('#')).filter_map(stop).collect()
+}
+
+/// The stop of a line, unless it only goes on with the text of the line before: `` 1. `file`: `function`, `function`: why``.
+fn stop(line: &str) -> Option<Stop> {
+    let item = line.trim_start();
+    let is_aside = item.starts_with("- ");
+    let is_numbered = item.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    if !is_aside && !is_numbered {
+        return None;
+    }
+    let mut quoted = item.split('`').skip(1).step_by(2).map(str::to_owned);
+    let file = quoted.next().unwrap_or_else(|| panic!("{line}: no file"));
+    let names = item.split('`').nth(2).is_some_and(|between| between.starts_with(':'));
+    assert!(names, "{line}: expected `file`: `function`");
+    let functions = quoted.take_while(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_')).collect();
+    Some(Stop { file, functions, is_aside })
+}
+
+/// The bodies of the functions called `name` in `code`.
+fn bodies(code: &str, name: &str) -> Vec<String> {
+    let declaration = format!("fn {name}");
+    let starts = code.match_indices(&declaration).map(|(at, _)| at);
+    let whole = |at: &usize| code[at + 3 + name.len()..].starts_with(['(', '<']);
+    starts.filter(whole).map(|at| body(&code[at..])).collect()
+}
+
+/// From the first brace to its partner.
+fn body(code: &str) -> String {
+    let mut depth = 0;
+    let end = code.char_indices().find(|(_, c)| {
+        depth += i32::from(*c == '{') - i32::from(*c == '}');
+        *c == '}' && depth == 0
+    });
+    let (from, to) = (code.find('{').unwrap_or(0), end.map_or(code.len(), |(at, _)| at));
+    code[from..to].to_owned()
+}
+
+/// Whether one of the functions `caller` in `code` calls `callee`.
+fn calls(code: &str, caller: &str, callee: &str) -> bool {
+    let called = format!("{callee}(");
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    bodies(code, caller).iter().any(|body| body.match_indices(&called).any(|(at, _)| !body[..at].ends_with(is_name)))
+}
+
+/// Whether one of `functions` in `code` calls `callee`, itself or by further functions of the file.
+fn asks(code: &str, functions: &[String], callee: &str) -> bool {
+    let declared: BTreeSet<&str> = code.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next()).collect();
+    let mut reached: Vec<&str> = functions.iter().map(String::as_str).collect();
+    let mut at = 0;
+    while let Some(&caller) = reached.get(at) {
+        if calls(code, caller, callee) {
+            return true;
+        }
+        let further: Vec<&str> =
+            declared.iter().filter(|name| !reached.contains(name) && calls(code, caller, name)).copied().collect();
+        reached.extend(further);
+        at += 1;
+    }
+    false
+}
+
+/// What is wrong with a journey whose last function calls `end`. `code` gives the code of a file.
+fn faults(stops: &[Stop], end: &str, code: impl Fn(&str) -> String) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut check = |file: &str, caller: &str, callee: &str| {
+        if !calls(&code(file), caller, callee) {
+            faults.push(format!("{file}: {caller} does not call {callee}"));
+        }
+    };
+    let (asides, way): (Vec<_>, Vec<_>) = stops.iter().enumerate().partition(|(_, stop)| stop.is_aside);
+    for (index, (_, stop)) in way.iter().enumerate() {
+        let next = way.get(index + 1).map_or(end, |(_, next)| &next.functions[0]);
+        let mut callees = stop.functions[1..].iter().map(String::as_str).chain([next]);
+        stop.functions.iter().for_each(|caller| check(&stop.file, caller, callees.next().unwrap()));
+    }
+    for (at, aside) in asides {
+        let (_, above) = way.iter().rfind(|(way_at, _)| *way_at < at).expect("an item above");
+        let asked = &aside.functions[0];
+        let between = stops[..at].iter().rev().take_while(|stop| stop.is_aside);
+        if !between.chain([*above]).any(|asker| asks(&code(&asker.file), &asker.functions, asked)) {
+            faults.push(format!("{}: nothing on the way calls {asked}", above.file));
+        }
+        if bodies(&code(&aside.file), asked).is_empty() {
+            faults.push(format!("{} has no function {asked}", aside.file));
+        }
+    }
+    faults
+}
+
+/// The module of a file below `root`.
+fn module(file: &str, root: &str) -> Option<String> {
+    let path = file.strip_prefix(root)?.strip_suffix(".rs")?;
+    Some(path.strip_suffix("/mod").unwrap_or(path).replace('/', "::"))
+}
+
+/// Ways back up: a later stop whose imports lead to an earlier one.
+fn ways_back(stops: &[Stop], root: &str, graph: &Graph) -> Vec<(String, String)> {
+    let modules: Vec<String> = stops.iter().filter_map(|stop| module(&stop.file, root)).collect();
+    let pairs =
+        modules.iter().enumerate().flat_map(|(at, later)| modules[..at].iter().map(move |earlier| (later, earlier)));
+    let backs = pairs.filter(|(later, earlier)| later == earlier || leads_to(graph, later, earlier));
+    backs.map(|(later, earlier)| (later.clone(), earlier.clone())).collect()
+}
+
+fn check(opening: &str, end: &str, most_files: usize) {
+    let book = std::fs::read_to_string(workspace().join("docs/src/design.md")).unwrap();
+    let stops = stops(&book, opening);
+    let code = |file: &str| {
+        let text = std::fs::read_to_string(workspace().join(file));
+        shipped_code(&text.unwrap_or_else(|error| panic!("{file}: {error}")))
+    };
+    assert_eq!(faults(&stops, end, code), Vec::<String>::new());
+    let files: BTreeSet<&str> = stops.iter().map(|stop| &*stop.file).collect();
+    println!("{opening}: {} files", files.len());
+    assert!(files.len() > 4 && files.len() <= most_files, "{files:?}");
+    let way: Vec<Stop> = stops.into_iter().filter(|stop| !stop.is_aside).collect();
+    let graph = library().graph();
+    assert_eq!(ways_back(&way, "mini-engine/src/", &graph), [], "ways back up");
+    let on_the_way: BTreeSet<&str> = way.iter().map(|stop| &*stop.file).collect();
+    assert_eq!(on_the_way.len(), way.len(), "a file is left and entered again");
+}
+
+/// Catches a detour of writes, and a book that draws another way than the sources go.
+#[test]
+fn an_insert_reaches_the_compare_and_swap_in_nine_files() {
+    check("An insert", "compare_exchange", MOST_FILES_OF_INSERT);
+}
+
+/// Catches a detour of reads, and a book that draws another way than the sources go.
+#[test]
+fn a_read_reaches_the_block_in_twelve_files() {
+    check("A read", "read_exact_at", MOST_FILES_OF_GET);
+}
+
+/// Catches a check that passes whatever the book says.
+#[test]
+fn a_wrong_drawing_is_noticed() {
+    let book = "## Two journeys\n\nA way:\n\n1. `a.rs`: `f`, `g`: first.\n   Text `x`.\n   - `c.rs`: `ask`: aside.\n2. `b.rs`: `h`: last.\n\nEnd";
+    let stops = stops(book, "A way");
+    let shape: Vec<_> = stops.iter().map(|stop| (&*stop.file, stop.functions.len(), stop.is_aside)).collect();
+    assert_eq!(shape, [("a.rs", 2, false), ("c.rs", 1, true), ("b.rs", 1, false)]);
+    let right = [
+        ("a.rs", "fn f() { g() } fn g() { ask(); if x { c.h() } }"),
+        ("b.rs", "fn h<T>() { cas() }"),
+        ("c.rs", "fn ask() {}"),
+    ];
+    let found = |file: &str, code: &str| {
+        let of =
+            |name: &str| if name == file { code } else { right.iter().find(|(right, _)| *right == name).unwrap().1 };
+        faults(&stops, "cas", |name| of(name).to_owned()).len()
+    };
+    assert_eq!(found("", ""), 0);
+    assert_eq!(found("a.rs", "fn f() { ask(); gg() } fn g() { h() }"), 1);
+    assert_eq!(found("a.rs", "fn f() { g() } fn g() { h() }"), 1);
+    assert_eq!(found("b.rs", "fn h() {} fn other() { cas() }"), 1);
+    assert_eq!(found("c.rs", "fn asks() {}"), 1);
+    let graph = Sources::of(&[("a", "use crate::b;"), ("b", "")]).graph();
+    assert_eq!(ways_back(&stops, "", &graph), []);
+    let graph = Sources::of(&[("a", ""), ("b", "use crate::a;")]).graph();
+    assert_eq!(ways_back(&stops, "", &graph).len(), 1);
+}
