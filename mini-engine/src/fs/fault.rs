@@ -1,15 +1,18 @@
-//! [`FaultFs`]: a file system that fails chosen operations of the one it wraps.
+//! [`FaultFs`]: a file system that fails chosen operations of the one it wraps, or only pretends to do them.
 //!
 //! Mutating operations (create, write, sync, truncate, rename, remove, link, directory sync) are counted from 0 in the order
 //! they are called, reads (open, `read_at`, length, directory listing) apart from them; one fault of each class
 //! can be armed. So a test can run a workload once to count its operations, and then once for each of them.
 //! An operation that fails does not reach the wrapped file system, except the part of a short write.
+//!
+//! Beside these faults it can have lasting defects: syncs that do nothing, no room for files of some kind, no links.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{File, FileSystem};
 
@@ -42,12 +45,12 @@ struct Class {
 
 impl Class {
     fn arm(&self, fault: Option<(u64, Fault, Repeat)>) {
-        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+        *lock(&self.armed) = fault;
     }
 
     /// Counts one operation; the fault it is to fail with, if it is the one.
     fn step(&self) -> Option<Fault> {
-        let armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
+        let armed = lock(&self.armed);
         let index = self.count.fetch_add(1, Ordering::Relaxed);
         let (at, fault, repeat) = (*armed)?;
         let hit = index == at || (repeat == Repeat::FromThenOn && index > at);
@@ -68,10 +71,42 @@ impl Fault {
     }
 }
 
-#[derive(Debug, Default)]
+/// What is synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synced<'a> {
+    /// A file, by the name under which it was opened.
+    File(&'a Path),
+    /// The names in a directory.
+    Directory(&'a Path),
+}
+
+type Ignored = dyn Fn(Synced<'_>) -> bool + Send + Sync;
+
+#[derive(Default)]
 struct State {
     mutations: Class,
     reads: Class,
+    ignored: Mutex<Option<Arc<Ignored>>>,
+    refused: Mutex<Option<&'static str>>,
+    has_no_links: AtomicBool,
+}
+
+impl State {
+    fn ignores(&self, synced: Synced<'_>) -> bool {
+        let ignored = lock(&self.ignored).clone();
+        ignored.is_some_and(|ignored| ignored(synced))
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("mutations", &self.mutations).field("reads", &self.reads).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each is set in one step, so a panic of another holder does no harm.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Wraps a file system and fails chosen operations. Clones share their counts and faults.
@@ -113,25 +148,45 @@ impl FaultFs {
         self.state.reads.arm(None);
     }
 
-    fn wrap(&self, file: Arc<dyn File>) -> Arc<dyn File> {
-        Arc::new(FaultFile { inner: file, state: Arc::clone(&self.state) })
+    /// From now on syncs that `ignored` chooses do nothing and say that they have: a disk that lies. Of files, those opened
+    /// from now on.
+    pub fn ignore_syncs(&self, ignored: impl Fn(Synced<'_>) -> bool + Send + Sync + 'static) {
+        *lock(&self.state.ignored) = Some(Arc::new(ignored));
+    }
+
+    /// Refuses to create files with this extension for want of space, until told otherwise.
+    pub fn refuse_files(&self, extension: Option<&'static str>) {
+        *lock(&self.state.refused) = extension;
+    }
+
+    /// Refuses links from now on, as a file system that has none.
+    pub fn refuse_links(&self) {
+        self.state.has_no_links.store(true, Ordering::Relaxed);
+    }
+
+    fn wrap(&self, file: Arc<dyn File>, path: &Path) -> Arc<dyn File> {
+        let ignores_syncs = self.state.ignores(Synced::File(path));
+        Arc::new(FaultFile { inner: file, state: Arc::clone(&self.state), ignores_syncs })
     }
 }
 
 impl FileSystem for FaultFs {
     fn create_new(&self, path: &Path) -> Result<Arc<dyn File>> {
         self.state.mutations.check()?;
-        Ok(self.wrap(self.inner.create_new(path)?))
+        if lock(&self.state.refused).is_some_and(|refused| path.extension().is_some_and(|found| found == refused)) {
+            return Err(Fault::StorageFull.error());
+        }
+        Ok(self.wrap(self.inner.create_new(path)?, path))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
         self.state.reads.check()?;
-        Ok(self.wrap(self.inner.open(path)?))
+        Ok(self.wrap(self.inner.open(path)?, path))
     }
 
     fn open_write(&self, path: &Path) -> Result<Arc<dyn File>> {
         self.state.reads.check()?;
-        Ok(self.wrap(self.inner.open_write(path)?))
+        Ok(self.wrap(self.inner.open_write(path)?, path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -146,6 +201,9 @@ impl FileSystem for FaultFs {
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         self.state.mutations.check()?;
+        if self.state.has_no_links.load(Ordering::Relaxed) {
+            return Err(ErrorKind::Unsupported.into());
+        }
         self.inner.link(from, to)
     }
 
@@ -166,7 +224,7 @@ impl FileSystem for FaultFs {
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         self.state.mutations.check()?;
-        self.inner.sync_dir(dir)
+        if self.state.ignores(Synced::Directory(dir)) { Ok(()) } else { self.inner.sync_dir(dir) }
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
@@ -183,6 +241,7 @@ impl FileSystem for FaultFs {
 struct FaultFile {
     inner: Arc<dyn File>,
     state: Arc<State>,
+    ignores_syncs: bool,
 }
 
 impl File for FaultFile {
@@ -203,7 +262,7 @@ impl File for FaultFile {
 
     fn sync(&self) -> Result<()> {
         self.state.mutations.check()?;
-        self.inner.sync()
+        if self.ignores_syncs { Ok(()) } else { self.inner.sync() }
     }
 
     fn truncate(&self, len: u64) -> Result<()> {

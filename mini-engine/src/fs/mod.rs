@@ -1,13 +1,16 @@
 //! The file system as the engine sees it: every access to a file goes through [`FileSystem`] and [`File`].
 //!
-//! Three implementations: [`StdFs`], the real one; [`FaultFs`], which wraps another and fails chosen operations; and
-//! [`MemFs`], in memory, which knows what a power cut leaves.
+//! [`StdFs`] is the real one. With the feature `simulation` there are two for tests: `FaultFs`, which wraps another and fails
+//! chosen operations, and `MemFs`, in memory, which knows what a power cut leaves.
+//!
 //! Files are read and written at explicit offsets, by any number of threads; nothing here has a position.
 //! A call of the traits may be short or interrupted, as the system's own is; [`File::read_exact_at`] and
 //! [`File::write_all_at`] are the only places that deal with that.
 
+#[cfg(any(test, feature = "simulation"))]
 mod fault;
 mod link_or_copy;
+#[cfg(any(test, feature = "simulation"))]
 mod mem;
 mod std_fs;
 
@@ -17,8 +20,10 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-pub use fault::{Fault, FaultFs, Repeat};
+#[cfg(any(test, feature = "simulation"))]
+pub use fault::{Fault, FaultFs, Repeat, Synced};
 pub(crate) use link_or_copy::link_or_copy;
+#[cfg(any(test, feature = "simulation"))]
 pub use mem::{Disk, Losses, MemFs, Operation, Step};
 pub use std_fs::StdFs;
 

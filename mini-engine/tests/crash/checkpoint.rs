@@ -3,15 +3,13 @@
 //! The database that is copied must come through as from any crash. Its copy must be whole, a database that is the state
 //! after some number of batches, or no database at all; whole once the call had returned.
 
-use std::ffi::OsString;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use mini_engine::fs::{Disk, Fault, FaultFs, File, FileSystem, MemFs, Repeat, Step};
+use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Repeat, Step};
 use mini_engine::{Db, Error};
 
-use crate::bent::Lie;
+use crate::lie::Lie;
 use crate::oracle::{Batch, Progress, judge};
 use crate::points::seed;
 use crate::run::{Note, Run};
@@ -40,8 +38,11 @@ fn recorded(seed: u64, links: bool, lie: Lie) -> Recorded {
     // Where the writes end and the copy begins shall not depend on what was drawn.
     script.acts.push(Act::Flush);
     let mem = MemFs::default();
-    let fs: Arc<dyn FileSystem> = if links { Arc::new(mem.clone()) } else { Arc::new(Linkless(mem.clone())) };
-    let mut run = Run::open(&script, mem.clone(), fs, lie).unwrap();
+    let fs = FaultFs::new(Arc::new(mem.clone()));
+    if !links {
+        fs.refuse_links();
+    }
+    let mut run = Run::open(&script, mem.clone(), Arc::new(fs), lie).unwrap();
     for act in &script.acts {
         run.act(act).unwrap();
     }
@@ -61,52 +62,6 @@ fn recorded(seed: u64, links: bool, lie: Lie) -> Recorded {
     run.settle(|| false);
     run.db.take();
     Recorded { disk, record: mem.take_record(), batches: run.batches.clone(), before, script }
-}
-
-/// A disk that knows no links.
-#[derive(Debug)]
-struct Linkless(MemFs);
-
-impl FileSystem for Linkless {
-    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.0.create_new(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.0.open(path)
-    }
-
-    fn open_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.0.open_write(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.0.remove(path)
-    }
-
-    fn read_dir(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.0.read_dir(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.0.create_dir_all(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.0.sync_dir(dir)
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.0.exists(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.0.lock(path)
-    }
 }
 
 fn open_copy(mem: &MemFs) -> Result<Db, Error> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use mini_engine::Error;
 use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, Step};
 
-use crate::bent::Lie;
 use crate::explore::{Effort, Explorer};
+use crate::lie::Lie;
 use crate::oracle::judge;
 use crate::run::Run;
 use crate::script::{Act, Random, Script, Shape};

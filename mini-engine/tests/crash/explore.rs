@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use mini_engine::fs::{Disk, FileSystem, Losses, MemFs, Operation, Step};
 
-use crate::bent::Lie;
+use crate::lie::Lie;
 use crate::oracle::{Batch, Progress, judge};
 use crate::run::{DIR, Note, Run};
 use crate::script::{POLICIES, Random, Script, Shape, batch};

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mini_engine::fs::{Disk, MemFs, Step};
 use mini_engine::{Db, Durability, WriteBatch};
 
-use crate::bent::{Bent, Lie};
+use crate::lie::Lie;
 use crate::run::DIR;
 use crate::script::Random;
 
@@ -48,7 +48,7 @@ fn key(n: u64) -> Vec<u8> {
 
 fn open(mem: &MemFs, lie: Lie) -> Result<Db, String> {
     let builder = Db::builder(DIR).memtable_bytes(16 << 10).l0_trigger(1).immutable_memtables(2);
-    let fs = Bent::over(Arc::new(mem.clone()), lie);
+    let fs = lie.over(Arc::new(mem.clone()));
     builder.file_system(Arc::new(fs)).open().map_err(|error| format!("it does not open: {error}"))
 }
 

@@ -4,12 +4,12 @@
 //! `CRASH_SEED=n` repeats a run, `CRASH_POINTS=n` makes the exploration longer than it is at every commit, and flips all
 //! bits of each byte; `CRASH_ROUNDS=n` is the same for rounds with threads.
 
-mod bent;
 mod checkpoint;
 mod errors;
 mod explore;
 mod flips;
 mod history;
+mod lie;
 mod oracle;
 mod points;
 mod run;

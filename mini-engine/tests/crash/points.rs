@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::bent::Lie;
 use crate::explore::{Counts, Effort, explore};
+use crate::lie::Lie;
 use crate::number;
 use crate::script::SHAPES;
 

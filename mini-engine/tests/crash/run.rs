@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use mini_engine::fs::{FileSystem, MemFs};
+use mini_engine::fs::{FaultFs, FileSystem, MemFs};
 use mini_engine::{Compaction, Db, Durability, Error, WriteBatch};
 
-use crate::bent::{Bent, Lie};
+use crate::lie::Lie;
 use crate::oracle::{Batch, Progress};
 use crate::script::{Act, POLICIES, Script};
 
@@ -46,7 +46,7 @@ impl Note {
 /// A database being written to, on a disk in memory.
 pub(crate) struct Run {
     pub(crate) mem: MemFs,
-    bent: Bent,
+    fs: FaultFs,
     memtable_bytes: usize,
     l0_trigger: usize,
     policy: Compaction,
@@ -68,7 +68,7 @@ impl Run {
     pub(crate) fn closed(script: &Script, mem: MemFs, fs: Arc<dyn FileSystem>, lie: Lie) -> Run {
         Run {
             mem,
-            bent: Bent::over(fs, lie),
+            fs: lie.over(fs),
             memtable_bytes: script.memtable_bytes,
             l0_trigger: script.l0_trigger,
             policy: POLICIES[script.policy],
@@ -91,7 +91,7 @@ impl Run {
             builder.compaction(self.policy).size_ratio(ratio).level1_bytes(level1_bytes).table_file_bytes(2048);
         // One merge at a time, so that a seed repeats.
         let builder = builder.compaction_threads(1).block_bytes(512).immutable_memtables(4).cache_bytes(64 << 10);
-        self.db = Some(builder.file_system(Arc::new(self.bent.clone())).open()?);
+        self.db = Some(builder.file_system(Arc::new(self.fs.clone())).open()?);
         // What an open has found is durable.
         self.note_all_synced();
         Ok(())
@@ -149,7 +149,7 @@ impl Run {
             }
             Act::RefuseTables(refused) => {
                 self.tables_refused = *refused;
-                self.bent.refuse_tables(*refused);
+                self.fs.refuse_files(refused.then_some("sst"));
             }
         }
         Ok(())

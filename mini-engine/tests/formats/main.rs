@@ -5,7 +5,6 @@
 mod bytes;
 mod damaged;
 mod database;
-mod full;
 mod log;
 mod manifest;
 mod table;

@@ -1,0 +1,35 @@
+//! Disks that lie: syncs that do nothing and say that they have.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mini_engine::fs::{FaultFs, FileSystem, Synced};
+
+/// Which syncs do nothing and say that they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    None,
+    AllFiles,
+    Manifest,
+    Directories,
+    /// Files of checkpoints.
+    Copies,
+}
+
+impl Lie {
+    /// A disk over `inner` that tells this lie.
+    pub(crate) fn over(self, inner: Arc<dyn FileSystem>) -> FaultFs {
+        let fs = FaultFs::new(inner);
+        fs.ignore_syncs(move |synced| match (self, synced) {
+            (Lie::AllFiles, Synced::File(_)) | (Lie::Directories, Synced::Directory(_)) => true,
+            (Lie::Manifest, Synced::File(path)) => is_manifest(path),
+            (Lie::Copies, Synced::File(path)) => path.starts_with("/copies"),
+            _ => false,
+        });
+        fs
+    }
+}
+
+fn is_manifest(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("MANIFEST"))
+}
