@@ -7,7 +7,7 @@ use super::background::Workers;
 use super::{Db, Handle, recovery};
 use crate::error::Result;
 use crate::fs::{FileSystem, StdFs};
-use crate::options::{Compaction, Compression, MemtableKind, Options, RecoveryMode};
+use crate::options::{Compaction, Compression, MemtableKind, Options, RecoveryMode, option_setters};
 use crate::types::Durability;
 
 /// How a database is to be opened: made by [`Db::builder`], ends with [`Builder::open`].
@@ -41,6 +41,8 @@ impl Db {
     }
 }
 
+option_setters!(Builder, options);
+
 impl Builder {
     pub(super) fn new(path: &Path) -> Builder {
         Builder { path: path.to_path_buf(), options: Options::default(), fs: Arc::new(StdFs) }
@@ -50,106 +52,6 @@ impl Builder {
     pub fn options(mut self, options: Options) -> Builder {
         self.options = options;
         self
-    }
-
-    /// See [`Options::memtable_bytes`].
-    pub fn memtable_bytes(self, bytes: usize) -> Builder {
-        self.with(|options| options.memtable_bytes(bytes))
-    }
-
-    /// See [`Options::memtable_kind`].
-    pub fn memtable_kind(self, kind: MemtableKind) -> Builder {
-        self.with(|options| options.memtable_kind(kind))
-    }
-
-    /// See [`Options::immutable_memtables`].
-    pub fn immutable_memtables(self, count: usize) -> Builder {
-        self.with(|options| options.immutable_memtables(count))
-    }
-
-    /// See [`Options::compaction`].
-    pub fn compaction(self, policy: Compaction) -> Builder {
-        self.with(|options| options.compaction(policy))
-    }
-
-    /// See [`Options::size_ratio`].
-    pub fn size_ratio(self, ratio: u64) -> Builder {
-        self.with(|options| options.size_ratio(ratio))
-    }
-
-    /// See [`Options::l0_trigger`].
-    pub fn l0_trigger(self, tables: usize) -> Builder {
-        self.with(|options| options.l0_trigger(tables))
-    }
-
-    /// See [`Options::l0_slowdown`].
-    pub fn l0_slowdown(self, tables: usize) -> Builder {
-        self.with(|options| options.l0_slowdown(tables))
-    }
-
-    /// See [`Options::l0_stop`].
-    pub fn l0_stop(self, tables: usize) -> Builder {
-        self.with(|options| options.l0_stop(tables))
-    }
-
-    /// See [`Options::level1_bytes`].
-    pub fn level1_bytes(self, bytes: u64) -> Builder {
-        self.with(|options| options.level1_bytes(bytes))
-    }
-
-    /// See [`Options::table_file_bytes`].
-    pub fn table_file_bytes(self, bytes: u64) -> Builder {
-        self.with(|options| options.table_file_bytes(bytes))
-    }
-
-    /// See [`Options::compaction_threads`].
-    pub fn compaction_threads(self, threads: usize) -> Builder {
-        self.with(|options| options.compaction_threads(threads))
-    }
-
-    /// See [`Options::block_bytes`].
-    pub fn block_bytes(self, bytes: usize) -> Builder {
-        self.with(|options| options.block_bytes(bytes))
-    }
-
-    /// See [`Options::filter_bits_per_key`].
-    pub fn filter_bits_per_key(self, bits: u32) -> Builder {
-        self.with(|options| options.filter_bits_per_key(bits))
-    }
-
-    /// See [`Options::compression`].
-    pub fn compression(self, compression: Compression) -> Builder {
-        self.with(|options| options.compression(compression))
-    }
-
-    /// See [`Options::compression_per_level`].
-    pub fn compression_per_level(self, levels: impl Into<Vec<Compression>>) -> Builder {
-        self.with(|options| options.compression_per_level(levels))
-    }
-
-    /// See [`Options::cache_bytes`].
-    pub fn cache_bytes(self, bytes: u64) -> Builder {
-        self.with(|options| options.cache_bytes(bytes))
-    }
-
-    /// See [`Options::durability`].
-    pub fn durability(self, durability: Durability) -> Builder {
-        self.with(|options| options.durability(durability))
-    }
-
-    /// See [`Options::log_compression`].
-    pub fn log_compression(self, compress: bool) -> Builder {
-        self.with(|options| options.log_compression(compress))
-    }
-
-    /// See [`Options::recovery_mode`].
-    pub fn recovery_mode(self, mode: RecoveryMode) -> Builder {
-        self.with(|options| options.recovery_mode(mode))
-    }
-
-    /// See [`Options::create_if_missing`].
-    pub fn create_if_missing(self, create: bool) -> Builder {
-        self.with(|options| options.create_if_missing(create))
     }
 
     /// The file system that the database lives in; the machine's own by default. Fault doubles go in here.
@@ -174,10 +76,5 @@ impl Builder {
         let core = Arc::new(core);
         let workers = Mutex::new(Some(Workers::start(&core)?));
         Ok(Db { handle: Arc::new(Handle { core, workers, report }) })
-    }
-
-    fn with(mut self, set: impl FnOnce(Options) -> Options) -> Builder {
-        self.options = set(self.options);
-        self
     }
 }

@@ -40,45 +40,6 @@ pub(crate) trait EntryIter: Send {
     fn prev(&mut self) -> Result<()>;
 }
 
-impl<T: EntryIter + ?Sized> EntryIter for Box<T> {
-    fn valid(&self) -> bool {
-        (**self).valid()
-    }
-    fn key(&self) -> &[u8] {
-        (**self).key()
-    }
-    fn seqno(&self) -> SeqNo {
-        (**self).seqno()
-    }
-    fn kind(&self) -> Kind {
-        (**self).kind()
-    }
-    fn value(&self) -> &[u8] {
-        (**self).value()
-    }
-    fn value_slice(&self) -> Slice {
-        (**self).value_slice()
-    }
-    fn seek_to_first(&mut self) -> Result<()> {
-        (**self).seek_to_first()
-    }
-    fn seek_to_last(&mut self) -> Result<()> {
-        (**self).seek_to_last()
-    }
-    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        (**self).seek(key, seqno)
-    }
-    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        (**self).seek_for_prev(key, seqno)
-    }
-    fn next(&mut self) -> Result<()> {
-        (**self).next()
-    }
-    fn prev(&mut self) -> Result<()> {
-        (**self).prev()
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod model;
 #[cfg(test)]

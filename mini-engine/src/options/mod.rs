@@ -1,8 +1,11 @@
 //! [`Options`]: what a database can be tuned by, with defaults, units and ranges; [`Options::validate`] checks them.
 
 mod choices;
+mod setters;
 
 use std::ops::RangeInclusive;
+
+pub(crate) use setters::option_setters;
 
 pub use choices::{Compaction, Compression, MemtableKind, RecoveryMode};
 
@@ -81,142 +84,13 @@ const CACHE_BYTES: RangeInclusive<u64> = 0..=1 << 50;
 const COMPRESSION_LEVELS: RangeInclusive<u64> = 1..=8;
 const ZSTD_LEVEL: RangeInclusive<i32> = 1..=22;
 
+option_setters!(Options);
+
 impl Options {
-    /// Bytes of memory at which a memtable is frozen and written to a table. Default 64 MiB; 4 KiB to 16 GiB.
-    pub fn memtable_bytes(mut self, bytes: usize) -> Self {
-        self.memtable_bytes = bytes;
-        self
-    }
-
-    /// How memtables keep what is written. Default [`MemtableKind::SkipList`]. Nothing on disk depends on it.
-    pub fn memtable_kind(mut self, kind: MemtableKind) -> Self {
-        self.memtable_kind = kind;
-        self
-    }
-
-    /// How many frozen memtables may wait for their flush before writes stall. Default 1; 1 to 64.
-    pub fn immutable_memtables(mut self, count: usize) -> Self {
-        self.immutable_memtables = count;
-        self
-    }
-
-    /// How tables are merged. Default: as when the database was opened last; [`Compaction::Leveled`] for a new one.
-    pub fn compaction(mut self, policy: Compaction) -> Self {
-        self.compaction = Some(policy);
-        self
-    }
-
-    /// How many times larger each level is than the one above, or how many runs a level holds: see [`Compaction`].
-    /// Larger ratios rewrite more and hold less obsolete data with levels of one run, the other way round with several.
-    /// Default 10; 2 to 32.
-    pub fn size_ratio(mut self, ratio: u64) -> Self {
-        self.size_ratio = ratio;
-        self
-    }
-
-    /// How many tables level 0 may hold before some are merged. Default 4; 1 to 1000.
-    pub fn l0_trigger(mut self, tables: usize) -> Self {
-        self.l0_trigger = tables;
-        self
-    }
-
-    /// The number of tables on level 0 from which on writers are slowed down, ever more, so that merges catch up.
-    /// Default 20; 1 to 1000. Counts as `l0_trigger` + 1 where that is more: below it no merge is due that could help.
-    pub fn l0_slowdown(mut self, tables: usize) -> Self {
-        self.l0_slowdown = tables;
-        self
-    }
-
-    /// The number of tables on level 0 at which writers wait for a merge. Default 36; 1 to 1000. Counts as `l0_trigger` + 1
-    /// where that is more: a wait for a merge that is not due would have no end.
-    pub fn l0_stop(mut self, tables: usize) -> Self {
-        self.l0_stop = tables;
-        self
-    }
-
-    /// Bytes up to which one level below level 0 is enough, with leveled and partial compaction. Above that levels come
-    /// between, each `size_ratio` times smaller than the one below it, up to the first that is not larger than this, or that
-    /// would be smaller than what level 0 brings down at once. Default 64 MiB; 1 KiB to 1 PiB.
-    pub fn level1_bytes(mut self, bytes: u64) -> Self {
-        self.level1_bytes = bytes;
-        self
-    }
-
-    /// Bytes at which a merge ends a table and begins the next; a table is longer by what the versions of one key and its
-    /// index take. Default 64 MiB; 1 KiB to 16 GiB.
-    pub fn table_file_bytes(mut self, bytes: u64) -> Self {
-        self.table_file_bytes = bytes;
-        self
-    }
-
-    /// How many merges may run at once, beside flushes, each on a thread of its own. Default 2; 1 to 64.
-    pub fn compaction_threads(mut self, threads: usize) -> Self {
-        self.compaction_threads = threads;
-        self
-    }
-
-    /// Bytes of a data block before compression; an entry larger than that gets a block of its own.
-    /// Default 4096; 512 to 65536.
-    pub fn block_bytes(mut self, bytes: usize) -> Self {
-        self.block_bytes = bytes;
-        self
-    }
-
-    /// Bits of filter for each key of a table; more bits make fewer useless reads of absent keys.
-    /// Default 10 (about 1 % of absent keys are read in vain); 0 (no filter) to 32.
-    pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
-        self.filter_bits_per_key = bits;
-        self
-    }
-
-    /// How data blocks are compressed, on every level alike. See [`Options::compression_per_level`].
-    pub fn compression(self, compression: Compression) -> Self {
-        self.compression_per_level([compression])
-    }
-
-    /// How data blocks are compressed on each level: the first for level 0, the last for its level and all below.
-    /// Tables that are there already keep theirs until a merge rewrites them. Default none on levels 0 and 1, which are
-    /// small and soon rewritten, and [`Compression::Lz4`] below; 1 to 8 levels.
-    pub fn compression_per_level(mut self, levels: impl Into<Vec<Compression>>) -> Self {
-        self.compression = levels.into();
-        self
-    }
-
     /// How data blocks of `level` are compressed.
     pub(crate) fn compression_at(&self, level: usize) -> Compression {
         let own = self.compression.get(level).or(self.compression.last());
         own.copied().unwrap_or_default()
-    }
-
-    /// Bytes of data blocks kept in memory, decompressed. Default 32 MiB; 0 to 1 PiB.
-    pub fn cache_bytes(mut self, bytes: u64) -> Self {
-        self.cache_bytes = bytes;
-        self
-    }
-
-    /// The durability of a single insert or remove. Default [`Durability::Buffered`].
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
-    }
-
-    /// Whether batches of 512 bytes and more are compressed in the log (Zstandard, where that saves 12 %). The writer of the
-    /// batch spends the time. Default false; true or false.
-    pub fn log_compression(mut self, compress: bool) -> Self {
-        self.log_compression = compress;
-        self
-    }
-
-    /// What opening does about damage. Default [`RecoveryMode::Strict`].
-    pub fn recovery_mode(mut self, mode: RecoveryMode) -> Self {
-        self.recovery_mode = mode;
-        self
-    }
-
-    /// Whether opening a directory without a database makes one. Default true.
-    pub fn create_if_missing(mut self, create: bool) -> Self {
-        self.create_if_missing = create;
-        self
     }
 
     /// Tables on level 0 from which on writers are slowed down.
