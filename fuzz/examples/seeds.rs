@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 
 use fuzz::{Body, Met, TARGETS};
+use mini_engine::random::Random;
 
 /// Inputs tried for each target.
 const TRIED: usize = 4000;
@@ -17,22 +18,10 @@ const LEAST: usize = 12;
 /// Runs in which an input has to meet what it is kept for.
 const RUNS: usize = 50;
 
-/// The generator splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-
-    /// 16 to 271 bytes.
-    fn input(&mut self) -> Vec<u8> {
-        let len = 16 + self.next() % 256;
-        (0..len).map(|_| self.next() as u8).collect()
-    }
+/// 16 to 271 bytes.
+fn draw(random: &mut Random) -> Vec<u8> {
+    let len = 16 + random.below(256);
+    (0..len).map(|_| random.next() as u8).collect()
 }
 
 /// What `input` meets whatever the heights.
@@ -53,7 +42,7 @@ fn main() -> io::Result<()> {
         let mut random = Random(2026);
         let (mut met, mut kept) = (Met::new(), 0);
         for tried in 0..TRIED {
-            let input = random.input();
+            let input = draw(&mut random);
             let new = !body(&input).is_subset(&met) && !reliably(body, &input).is_subset(&met);
             if new || (kept < LEAST && tried % 64 == 63) {
                 met.extend(reliably(body, &input));

@@ -9,6 +9,7 @@
 //! * read: data blocks looked at, in the cache or not, for each get of a random key that is there.
 //! * space: bytes of all tables, for each byte that they have after all was merged into one run.
 
+use mini_engine::random::Random;
 use mini_engine::{Compaction, Compression, Db, Metrics};
 
 /// Bytes of level 1 and of a memtable: small, so that levels are many and the run is short.
@@ -42,18 +43,6 @@ const SUBJECTS: [Subject; 4] = [
     },
     Subject { name: "partial", policy: Compaction::Partial, size_ratio: 4, l0_trigger: 4, goal: [10.0, 3.0, 1.6] },
 ];
-
-/// The generator splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-}
 
 fn key(n: u64) -> String {
     format!("{n:0KEY_LEN$}")

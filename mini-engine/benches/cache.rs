@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use mini_engine::random::hash;
 use mini_engine::{Compression, Db};
 
 const ENTRIES: u64 = 400_000;
@@ -14,14 +15,6 @@ const BLOCK_BYTES: usize = 4096;
 const WARM_UP: u64 = 300_000;
 const READS: u64 = 300_000;
 const THETA: f64 = 0.99;
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-fn hash(n: u64) -> u64 {
-    let mut z = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 fn unit(n: u64) -> f64 {
     (hash(n) >> 11) as f64 / (1u64 << 53) as f64

@@ -10,17 +10,10 @@ use std::time::Instant;
 mod eytzinger;
 
 use eytzinger::Heads;
+use mini_engine::random::hash;
 
 const ROUNDS: usize = 5;
 const SEARCHES: usize = 200_000;
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-fn hash(n: u64) -> u64 {
-    let mut z = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// Keys as an index has them: one behind the other, found by offset.
 struct Fences {

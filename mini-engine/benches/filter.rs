@@ -15,20 +15,13 @@ mod filter;
 mod theory;
 
 use filter::Filter;
+use mini_engine::random::hash;
 
 const ROUNDS: usize = 7;
 /// Keys that are asked for in one round.
 const ASKED: usize = 1 << 20;
 /// Keys of one batch, about a block of a large `get_many`.
 const BATCH: usize = 256;
-
-/// SplitMix64 (Steele, Lea and Flood, 2014): the hash of key `n`, as good as one of a key's bytes.
-fn hash(n: u64) -> u64 {
-    let mut z = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 fn hashes(from: u64, count: usize) -> Vec<u64> {
     (from..).take(count).map(hash).collect()

@@ -24,6 +24,8 @@ mod manifest;
 mod memtables;
 mod metrics;
 mod options;
+#[cfg(any(test, feature = "simulation"))]
+pub mod random;
 mod table;
 mod types;
 mod wal;

@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mini_engine::Db;
+use mini_engine::random::Random;
 
 const ROUNDS: usize = 50;
 const LINES: usize = 30_000;
@@ -30,22 +31,6 @@ const LEAST_PACE: Duration = Duration::from_micros(100);
 const SIGKILL: i32 = 9;
 
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// SplitMix64: any seed is as good as any other.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
 
 /// A number from the environment.
 fn number(name: &str) -> Option<u64> {
@@ -71,7 +56,7 @@ impl Size {
 /// The input: key, and a value that begins with the number of its line.
 fn input(random: &mut Random, size: Size) -> Vec<(String, String)> {
     (0..size.lines)
-        .map(|n| (format!("key {:05}", random.below(size.lines)), format!("{n} {}", "v".repeat(random.below(120)))))
+        .map(|n| (format!("key {:05}", random.index(size.lines)), format!("{n} {}", "v".repeat(random.index(120)))))
         .collect()
 }
 
@@ -199,8 +184,8 @@ fn every_acknowledged_line_survives_a_kill_and_the_rest_can_follow() {
     for round in 0..rounds {
         let lines = input(&mut random, size);
         let (offered, _) = lines.split_at(size.lines - size.batch());
-        let batches = random.below(offered.len() / size.batch());
-        let part = random.below(2000) as f64 / 1000.0;
+        let batches = random.index(offered.len() / size.batch());
+        let part = random.index(2000) as f64 / 1000.0;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let database = directory.path().join("db");
 

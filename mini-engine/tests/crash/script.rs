@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mini_engine::Compaction;
+pub(crate) use mini_engine::random::Random;
 
 use crate::oracle::{Batch, COUNT};
 
@@ -11,32 +12,6 @@ pub(crate) const KEYS: u64 = 8;
 
 pub(crate) fn key(n: u64) -> Vec<u8> {
     format!("key{n}").into_bytes()
-}
-
-/// The generator splitmix64.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-
-    /// A generator for the `n`-th of what this one draws for.
-    pub(crate) fn at(&self, n: usize) -> Random {
-        Random(Random(self.0 ^ (n as u64) << 32).next())
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    pub(crate) fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
 }
 
 /// The shapes of workloads.

@@ -71,7 +71,7 @@ impl Sources {
             _ => return None,
         }
         segments.next_if(|first| ["crate", "self"].contains(first));
-        while let Some(name) = segments.next() {
+        for name in segments {
             let child = join(&at, name);
             if self.0.contains_key(&child) {
                 at = child;

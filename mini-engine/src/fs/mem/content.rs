@@ -8,7 +8,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::cut::{Losses, Random};
+use super::cut::{Losses, reach};
+use crate::random::Random;
 
 /// Bytes that a system writes back together.
 const BLOCK: usize = 4096;
@@ -137,7 +138,7 @@ impl Content {
         let changes: Vec<&Change> = self.given_up.iter().chain(&self.changes).collect();
         let mut bytes = vec![0; self.draw_len(&changes, random, losses)];
         let mood = random.below(4);
-        let whole = random.below(changes.len() + 1);
+        let whole = random.index(changes.len() + 1);
         let mut blocks = Blocks::default();
         for start in (0..bytes.len()).step_by(BLOCK) {
             let end = bytes.len().min(start + BLOCK);
@@ -151,7 +152,7 @@ impl Content {
                 // The file as it was at one moment; everything; each block for itself.
                 0 => whole,
                 1 => changes.len(),
-                _ => random.reach(changes.len()),
+                _ => reach(random, changes.len()),
             };
             if mood == 3 && random.below(2) == 0 {
                 self.tear(out, start, &changes, random);
@@ -165,10 +166,10 @@ impl Content {
     }
 
     fn draw_len(&self, changes: &[&Change], random: &mut Random, losses: &mut Losses) -> usize {
-        let reach = random.reach(changes.len());
+        let reach = reach(random, changes.len());
         let len = self.len_after(self.durable.len(), changes.iter().take(reach).copied());
         let before = self.durable.len();
-        let drawn = if len > before && random.below(3) == 0 { before + random.below(len - before) } else { len };
+        let drawn = if len > before && random.below(3) == 0 { before + random.index(len - before) } else { len };
         losses.cut_lengths += u64::from(drawn < self.now.len());
         drawn
     }
@@ -176,7 +177,7 @@ impl Content {
     /// A block of which each sector is of another moment.
     fn tear(&self, out: &mut [u8], start: usize, changes: &[&Change], random: &mut Random) {
         for (sector, at) in out.chunks_mut(SECTOR).zip((start..).step_by(SECTOR)) {
-            let reach = random.reach(changes.len());
+            let reach = reach(random, changes.len());
             self.fill(sector, at, changes.iter().take(reach).copied());
         }
     }

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::cut::{Losses, Random};
+use super::cut::{Losses, reach};
+use crate::random::Random;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ impl Directory {
     /// What is there after a power cut, by the draws of `random`.
     pub(super) fn after_power_cut(&self, random: &mut Random, losses: &mut Losses) -> Entries {
         let mut entries = self.durable.clone();
-        let reach = random.reach(self.changes.len());
+        let reach = reach(random, self.changes.len());
         let in_order = random.below(2) == 0;
         let mut lost = 0;
         for (at, change) in self.changes.iter().enumerate() {

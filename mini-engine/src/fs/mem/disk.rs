@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::content::Content;
-use super::cut::{Losses, Random};
+use super::cut::Losses;
 use super::directory::{Change, Directory, Entry};
+use crate::random::Random;
 
 /// No file is longer: an offset beyond is a mistake, and would take all memory.
 const MAX_LEN: u64 = 1 << 32;
@@ -89,7 +90,7 @@ impl Default for Disk {
 impl Disk {
     /// What a power cut leaves: all that was synced and, drawn from `seed`, parts of what was not.
     pub fn after_power_cut(&self, seed: u64) -> (Disk, Losses) {
-        let (mut random, mut losses) = (Random::new(seed), Losses::default());
+        let (mut random, mut losses) = (Random(seed), Losses::default());
         let mut left = Disk { files: BTreeMap::new(), directories: BTreeMap::new(), next_file: self.next_file };
         // From the top: what stands in a directory whose own name is lost is lost too.
         let mut reached = BTreeSet::from([PathBuf::from("/")]);

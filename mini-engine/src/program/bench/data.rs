@@ -1,22 +1,25 @@
 //! The keys and values of a benchmark: the number of a key determines both, so that every value read can be checked.
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 /// Bytes of a key: a number in 16 digits, which sort as the numbers do.
 pub(crate) const KEY_LEN: usize = 16;
 
-/// The generator splitmix64.
+/// A sequence of numbers that look random and that a seed determines: hashes of 1, 2, 3 and so on.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random {
+    seed: u64,
+    drawn: u64,
+}
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self { seed, drawn: 0 }
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
+        self.drawn += 1;
+        xxh3_64_with_seed(&self.drawn.to_le_bytes(), self.seed)
     }
 
     /// A number below `limit`, which is not 0.
