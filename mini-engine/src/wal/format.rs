@@ -23,7 +23,7 @@ use crate::types::{MAX_BATCH_LEN, MAX_SEQNO, SeqNo};
 const MAGIC: &[u8; 8] = b"mini-wal";
 /// The newest format version of logs.
 pub(super) const VERSION: u32 = RECYCLED;
-/// The version of a log in a file of its own. Version 1 had no compressed frames.
+/// The version of a log in a file of its own.
 const FRESH: u32 = 2;
 /// The version of a log in a file that was another log before.
 const RECYCLED: u32 = 3;
@@ -119,14 +119,14 @@ impl SegmentHeader {
         if stored != actual {
             return Err(corrupt(32, format!("log header checksum: expected {actual:016x}, found {stored:016x}")));
         }
-        if version > VERSION {
+        if ![FRESH, RECYCLED].contains(&version) {
             return Err(Error::UnsupportedVersion { file: path.into(), found: version, supported: VERSION });
         }
         if zero != 0 || number != expected {
             return Err(corrupt(16, format!("log number: expected {expected}, found {number}")));
         }
         let log = Identity { number, salt };
-        if version < RECYCLED {
+        if version == FRESH {
             return Ok(Self { log, previous: None });
         }
         let fields = (|| Some((reader.u64()?, reader.u64()?, reader.u64()?)))();

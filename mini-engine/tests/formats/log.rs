@@ -106,7 +106,7 @@ fn header(number: u64, file: &[u8]) -> Read<Header> {
     need(bytes.take(8)? == b"mini-wal", "another magic")?;
     let (version, zero, own_number, salt) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
     need(bytes.u64()? == checksum(&file[..32], 0), "checksum of the header")?;
-    need(version <= 3 && zero == 0 && own_number == number, "another version or number")?;
+    need((2..=3).contains(&version) && zero == 0 && own_number == number, "another version or number")?;
     let own = (number, salt);
     if version < 3 {
         return Ok(Header { own, previous: None, len: HEADER_LEN });

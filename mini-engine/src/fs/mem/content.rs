@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::cut::{Losses, reach};
+use super::losses::{Losses, reach};
 use crate::random::Random;
 
 /// Bytes that a system writes back together.

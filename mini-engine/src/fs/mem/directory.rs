@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::cut::{Losses, reach};
+use super::losses::{Losses, reach};
 use crate::random::Random;
 
 /// What a name stands for.

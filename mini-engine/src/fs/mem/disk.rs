@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::content::Content;
-use super::cut::Losses;
+use super::losses::Losses;
 use super::directory::{Change, Directory, Entry};
 use crate::random::Random;
 

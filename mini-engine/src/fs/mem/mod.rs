@@ -9,7 +9,7 @@
 //! every state that the disk went through can be made again, and cut: see `tests/crash`.
 
 mod content;
-mod cut;
+mod losses;
 mod directory;
 mod disk;
 #[cfg(test)]
@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use self::disk::Kind;
 use super::{File, FileSystem};
 
-pub use self::cut::Losses;
+pub use self::losses::Losses;
 pub use self::disk::{Disk, Operation};
 
 /// A part of a record.

@@ -272,6 +272,9 @@ fn a_newer_format_and_another_number_are_told_apart_from_damage() {
     assert!(matches!(read(&dir, 1), Err(Error::Corruption { offset: 16, .. })), "a field that must be zero");
     reseal_with(8, 4);
     assert!(matches!(read(&dir, 1), Err(Error::UnsupportedVersion { found: 4, supported: 3, .. })));
+    // Never released.
+    reseal_with(8, 1);
+    assert!(matches!(read(&dir, 1), Err(Error::UnsupportedVersion { found: 1, supported: 3, .. })));
 }
 
 #[test]

@@ -191,17 +191,3 @@ fn a_group_of_frames_is_one_write_and_each_comes_back_by_itself_compressed_or_no
     let expected = [(1, 2, b"short".to_vec()), (3, 1, long.clone()), (4, 1, long)];
     assert_eq!((found, tail), (expected.to_vec(), Tail::Clean { end }));
 }
-
-#[test]
-fn a_log_of_the_first_version_is_read() {
-    // Catches an upgrade that takes the logs of before for newer ones, or for damaged ones.
-    let dir = dir();
-    let mut writer = create(&dir, 1, None);
-    writer.append(1, 1, b"batch").expect("appended");
-    let mut bytes = std_fs::read(path(&dir, 1)).expect("the log");
-    bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
-    let checksum = crate::codec::checksum(&bytes[..32], 0);
-    bytes[32..40].copy_from_slice(&checksum.to_le_bytes());
-    std_fs::write(path(&dir, 1), &bytes).expect("written");
-    assert_eq!(read(&dir, 1).expect("sound").0, [(1, 1, b"batch".to_vec())]);
-}
