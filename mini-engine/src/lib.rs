@@ -9,6 +9,9 @@
 //!
 //! Do not use it if several processes must open the database at once, if readers have no permission to write to the
 //! directory, or if you need transactions that detect conflicts. It is developed and tested on Linux only.
+//!
+//! Features: `cli` (on by default) builds the program `mini-engine` and adds nothing to the library; `simulation` adds file
+//! systems for tests to [`fs`].
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! The merges under way, so that further ones do not get into their way.
+//! The merges in progress, so that later ones do not conflict with them.
 //!
-//! Inputs stay in the version until their merge is installed. A plan that would pass over data in flight has to take, by
-//! the rule of `plan`, the tables that it is still in, and so shares an input. What is left to keep apart are two outputs
-//! in one run: each may fill gaps that the other's tables span.
+//! Inputs stay in the version until their merge is installed. A plan that would pass over data in flight must, by the rule of
+//! `plan.rs`, take the tables that hold it, and so shares an input with the merge. One more case is kept apart here: two outputs in
+//! one run, each of which may fill gaps that the other's tables span.
 
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
-//! Merging what a range of keys has into one run, a step at a time.
+//! Manual compaction: merges all that a range of keys holds into one run, one step at a time.
 //!
-//! Steps go from the top down: what the uppermost level has in the range goes to the next level that has any. On the lowest
-//! one, tables that nothing was merged into are written anew, for they may hold tombstones and versions that were kept for
-//! snapshots which have gone. A step takes one table where it can, so that little space is needed beside what is there.
+//! Steps go from the top down: the tables of the uppermost level that has any in the range go to the next level that has some. On
+//! the lowest level, tables that nothing was merged into are rewritten, since they may hold tombstones and versions that were kept
+//! for snapshots which are gone. A step takes one table where it can, so that it needs little space.
 
 use std::ops::Bound;
 

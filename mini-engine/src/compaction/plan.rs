@@ -1,9 +1,8 @@
-//! What one merge does: which tables go in, where what they hold goes, and what may be left out on the way.
+//! What one merge does: which tables go in, where their entries go, and what may be left out on the way.
 //!
-//! The rule that every plan keeps (V4 of the version): whatever lies, in the order of reading, between an input and the
-//! output's place and shares keys with the input is an input too. Then the versions of a key leave as one piece of its
-//! history and arrive as one piece, and no read meets an older version first. [`expand_inputs`] sees to that: it goes from the
-//! newest run down and takes what the tables chosen above it overlap.
+//! Every plan keeps one rule (V4 of the version): whatever lies, in the order of reading, between an input and the output's run and
+//! shares keys with the input is an input too. Then the versions of a key move together, and no read finds an older version first.
+//! [`expand_inputs`] sees to that: it goes from the newest run down and takes what the tables chosen above overlap.
 
 use crate::compaction::key_range::{KeyRange, KeySet};
 use crate::manifest::{Run, RunId, Version};
@@ -40,7 +39,7 @@ pub(crate) struct Plan {
     pub(crate) output: RunId,
     /// From the smallest key of the inputs to the largest.
     pub(crate) key_range: KeyRange,
-    /// Keys that tables older than the output may hold: a tombstone of another key has nothing left to hide.
+    /// Keys that tables older than the output may hold. Tombstones of other keys can be dropped.
     pub(crate) below: KeySet,
 }
 

@@ -1,8 +1,11 @@
-//! The database handle: what a caller holds, and when an open database ends.
+//! The database handle, [`Db`].
 //!
-//! [`Db`] is a cheap handle on one [`Handle`]; workers, snapshots and iterators hold the [`Core`] below it and never a
-//! handle. So the end of the last handle is noticed by whoever drops it, who stops and joins the workers. The
-//! directory's lock belongs to the core and stays until the last snapshot and iterator are gone too (rule 13).
+//! The folders, lowest first: `core` is what everything shares; `write` and `read` are the two journeys; `background` has the
+//! threads; `recovery` opens a database; `admin` is what an owner does to a whole database.
+//!
+//! [`Db`] is a cheap clone of one [`Handle`]. Workers, snapshots and iterators hold the [`Core`] and never a handle, so dropping the
+//! last handle is noticed: it stops and joins the workers. The lock on the directory belongs to the core. It is held until the last
+//! snapshot and iterator are gone too (rule 13).
 
 mod admin;
 mod background;

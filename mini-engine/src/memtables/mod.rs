@@ -1,8 +1,8 @@
-//! The memtables of a database: one that takes writes, and the frozen ones that wait for their flush.
+//! The memtables of a database: one takes writes, the frozen ones wait for their flush.
 //!
-//! A memtable and a log belong together: log `n` holds exactly the writes of the memtable bound to `n`. Both get a
-//! write in one step under the write lock, and both end together when the memtable is frozen. So a log is obsolete
-//! exactly when its memtable is in a table, and the oldest log that replay needs is that of the oldest memtable.
+//! A memtable and a log belong together: log `n` holds exactly the writes of the memtable bound to `n`. A write goes to both in one
+//! step under the write lock, and both end together when the memtable is frozen. So a log is obsolete exactly when its memtable is
+//! in a table, and the oldest log that replay needs is that of the oldest memtable.
 
 mod vector;
 

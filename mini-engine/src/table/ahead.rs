@@ -1,9 +1,9 @@
-//! Reads blocks ahead of a scan: many neighbours by one call of the file system.
+//! Readahead: a scan reads many neighbouring blocks in one call of the file system.
 //!
-//! A scan shows itself by entering blocks one after the other, in either direction. After a few of them the next read takes in as
-//! many bytes as were read so far, up to a window of 256 KiB; a jump begins anew. So a scan reads at most twice what
-//! it needs, and a short one reads nothing in vain. Blocks read ahead stay here, as they were read: each is checked,
-//! decompressed and given to the cache only when the scan enters it, so damage of one does not stop those before it.
+//! A scan shows itself by entering blocks one after the other, in either direction. Then the next read takes as many bytes as were
+//! read so far, up to a window of 256 KiB; a jump starts again. So a scan reads at most twice what it needs, and a short one reads
+//! nothing in vain. Blocks that were read ahead stay here unchecked. Each is checked, decompressed and put into the cache when the
+//! scan enters it, so a damaged block does not stop those before it.
 
 use super::format::Handle;
 use super::frame::Block;

@@ -1,8 +1,8 @@
-//! Finds one entry in a data block, for point reads: no key is put together and nothing is allocated.
+//! Finds one entry in a data block, for point reads: builds no key and allocates nothing.
 //!
-//! At a restart a key stands whole. From there on it is enough to know how many bytes the target shares with the key that
-//! was passed last, since that one is less than the target: an entry that shares more with it than the target does is
-//! less in the same place, and of any other only the unshared bytes have to be looked at.
+//! A restart stores its key whole. From there on it is enough to know how many bytes the target shares with the last key that was
+//! passed. That key is less than the target. So an entry that shares more with it than the target does is less for the same reason,
+//! and of any other entry only the unshared bytes must be compared.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -1,11 +1,10 @@
-//! The write-ahead log: one file (segment) for each memtable, a frame for each batch, one write for a group of frames.
+//! The write-ahead log: one file (a segment) for each memtable, one frame for each batch, one write for a group of frames.
 //!
-//! [`Writer`] appends frames, [`Segment`] syncs them without the writer's lock, [`replay`] reads them back. A frame's
-//! checksums are seeded with the log's number, its random salt and the frame's own offset, so bytes of another log, of
-//! another place, or inside a value are never taken for a frame. Each frame also records up to which [`Position`] the
-//! logs were synced when it was written: that is what tells a torn tail (never synced) from damage. A log that tables have
-//! replaced may leave its file to a later one ([`Segment::retire`], [`Writer::create_on`], the module [`recycle`]). The layout
-//! is in [`format`]; `docs/src/formats.md` describes it for strangers.
+//! [`Writer`] appends frames, [`Segment`] syncs them without the writer's lock, [`replay()`] reads them back. The checksums of a
+//! frame are seeded with the log's number, its random salt and the frame's offset. So bytes of another log, of another offset or
+//! inside a value never pass for a frame. Each frame also records the [`Position`] up to which the logs were synced when it was
+//! written. That record tells a torn tail, which was never synced, from damage. The file of an obsolete log can become a later log
+//! ([`Segment::retire`], [`Writer::create_on`], `recycle.rs`). The layout is in `format.rs` and in `docs/src/formats.md`.
 
 mod dump;
 mod format;

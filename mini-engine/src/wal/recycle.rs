@@ -1,16 +1,15 @@
-//! Files of logs, used again: a log that tables have replaced leaves its file to a later one, which so has its space
-//! before its first frame.
+//! Recycles log files: a later log overwrites the file of an obsolete one, so its space is already allocated.
 //!
-//! C1 only a file that this process created as a log is used again, and only once nobody uses it any more: its writer is gone,
-//!    its segment is released, no sync of it is under way and none will be ([`super::Segment::retire`]). Logs of earlier
-//!    opens, to which a quarantine may have given a second name, are removed and never used again.
-//! C2 what is kept of the file are whole frames of one log, all of them synced; the file is cut behind them (durably with the
-//!    sync of C3). So there are frames of one previous generation at most, and the sync of the new header has little else to write. A
-//!    log that was never synced is not kept: writing its dead bytes to the device would cost more than their space is worth.
-//! C3 the new header names the previous generation, and is synced before the file gets the new log's name. So a file with a log's
-//!    name has no other log's header, nor a part of one.
-//! C4 behind each write there are zeros up to a frame of the previous generation, or to the end of what was kept. Without them the rest
-//!    of a frame that was written over in part could not be told from a new frame that was damaged (`replay`, R3).
+//! C1 Only a file that this process created as a log is recycled, and only when nothing uses it any more: its writer is gone, its
+//!    segment is released, no sync of it runs and none will ([`super::Segment::retire`]). Logs of earlier opens may have a second
+//!    name, given by a quarantine; they are removed.
+//! C2 What is kept of the file is whole, synced frames of one log; the file is cut behind them (the sync of C3 makes the cut
+//!    durable). So the file holds frames of one previous generation at most, and the sync of the new header has little else to
+//!    write. A log that was never synced is not kept: writing its dead bytes to the device would cost more than it saves.
+//! C3 The new header names the previous generation, and is synced before the file gets the new log's name. So a file with a log's
+//!    name never has the header of another log, nor a part of one.
+//! C4 Each write is followed by zeros, up to the next frame of the previous generation or to the end of what was kept. Without
+//!    them, the rest of a frame that was partly overwritten would look like a new frame that was damaged (`replay.rs`, R3).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,8 +20,8 @@ use crate::fs::{File, FileSystem};
 
 /// The name of the file that waits to become a log. Never the name of a log: no recovery reads it.
 pub(crate) const SPARE: &str = "SPARE";
-/// Of the starts of frames in so many bytes of a log one is remembered: 8 bytes of memory for each 512 of a log. A write
-/// clears about as much beyond its end, now and then; a sector is rarely more work than a part of one.
+/// About one frame start per so many bytes of a log is remembered, which takes 8 bytes of memory. A write then zeroes at most
+/// about that much behind its end; writing a whole sector rarely costs more than a part of one.
 pub(super) const STARTS_APART: u64 = 512;
 /// What is kept of a file ends where two remembered starts are further apart, so that no write has more to clear.
 const MAX_APART: u64 = 1 << 20;

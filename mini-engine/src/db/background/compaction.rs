@@ -1,11 +1,11 @@
-//! Runs the merges that the version needs, and puts their outputs in the place of their inputs.
+//! Runs the merges that the version needs, and replaces their inputs by their outputs.
 //!
-//! Order (rule 6): outputs synced, directory synced, edit synced, view installed, inputs unlinked. Readers that pinned an
-//! older view have the inputs open and keep them (rule 14). After an error the inputs are untouched (rules 8, 9): an input
-//! that could not be read is never dropped.
+//! Order (rule 6): outputs are synced, then the directory, then the edit; the view is installed; the inputs are unlinked. Readers
+//! that pinned an older view keep the inputs open (rule 14). An error leaves the inputs untouched, so an input that could not be
+//! read is never dropped (rules 8, 9).
 //!
-//! Several merges may run at once: a plan is made and noted as in progress in one step under the write lock, and no plan is
-//! made that gets into the way of one that is noted. So the inputs of a merge stay in the version until it installs.
+//! Several merges may run at once. A plan is made and noted as in progress in one step under the write lock, and no plan is made
+//! that conflicts with a noted one. So the inputs of a merge stay in the version until it installs.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,15 +1,13 @@
-//! Writes the oldest frozen memtable into a table; and waits for that.
+//! Writes the oldest frozen memtable into a table, and waits for flushes.
 //!
-//! Order (rule 6): table synced, directory synced, edit synced, view installed, the log unlinked or kept for its space (see
-//! `recycle`). A crash before the edit
-//! leaves an orphan table and the log, and replay does the flush again. A crash after it leaves an obsolete log, which
-//! the next open removes. The view comes before the unlinking so that what follows a failure is decided by one
-//! question, whether the edit is durable, and not by how many of the files are left.
+//! Order (rule 6): the table is synced, then the directory, then the edit; the view is installed; the log is unlinked or recycled. A
+//! crash before the edit leaves an orphan table and the log, and replay repeats the flush. A crash after it leaves an obsolete log,
+//! which the next open removes. The view is installed before the log goes, so one question decides what a failure means: is the
+//! edit durable?
 //!
-//! The edit's log number is that of the next newer memtable. It stays right however much is written meanwhile:
-//! memtables are flushed oldest first, so all older ones are in tables, and a rotation only adds newer ones. The edit's
-//! sequence number is the last one before that log's first frame: so replay knows which number must come first, and a
-//! log whose beginning is lost is noticed.
+//! The edit's log number is that of the next newer memtable. It stays right whatever is written meanwhile: memtables are flushed
+//! oldest first, and a rotation only adds newer ones. The edit's sequence number is the last one before the first frame of that log.
+//! So replay knows which number must come first, and notices a log whose beginning is lost.
 
 use crate::compaction::{OutputSpec, Retention, Tombstones, filter_bits_of_flush};
 use crate::db::core::{Core, Phase, retire_log};

@@ -1,12 +1,14 @@
-//! The threads of an open database: one flushes memtables, others merge tables. Only this file starts threads.
+//! The threads of an open database: one flushes memtables, the others merge tables.
 //!
-//! All wait on a condition variable of the write lock and look for work under it, so that no wake-up is lost. They
-//! hold the core and never a handle; so a handle's end is never theirs to notice, and they end when they are told to.
+//! All of them wait on a condition variable of the write lock and look for work under that lock, so no wake-up is lost. They hold
+//! the core and never a handle; they end when they are told to.
 //!
-//! Failures (rules 7, 8, 9): want of space, or of file handles, is waited out, with a growing delay between tries; the inputs are untouched
-//! and writers wait in the meantime, so all goes on by itself once there is room. A flush that fails otherwise makes
-//! the engine read-only, since its memtable can go nowhere else. A merge that fails to read is tried again, ever more
-//! rarely, and stays noted as in progress until then, so that no other thread takes it up: nothing depends on it but speed. A failed sync makes the engine read-only wherever it happens.
+//! Failures (rules 7, 8, 9):
+//! * No space, or no file handles: the worker tries again, with growing delays. The inputs are untouched and writers wait, so
+//!   everything goes on by itself once there is room.
+//! * A flush that fails otherwise makes the engine read-only: its memtable can go nowhere else.
+//! * A merge that fails is tried again, ever more rarely. It stays in progress meanwhile, so that no other thread picks it up.
+//! * A failed sync makes the engine read-only wherever it happens.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};

@@ -1,4 +1,4 @@
-//! Installs version edits: the one way by which the set of tables changes (rule 6).
+//! Installs version edits: the only way in which the set of tables changes (rule 6).
 
 use std::sync::{Arc, PoisonError};
 

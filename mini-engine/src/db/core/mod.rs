@@ -1,5 +1,6 @@
-//! What handles, snapshots, iterators and workers share: the [`Core`] and its parts. Nothing here waits for a worker, reads
-//! a key or writes one.
+//! What handles, snapshots, iterators and workers share: the [`Core`] and its parts.
+//!
+//! Nothing here waits for a worker, and nothing here knows how keys are read or written.
 
 mod commit_queue;
 mod directory;

@@ -1,12 +1,12 @@
-//! What becomes of the file of a log that tables have replaced: it is kept for the next log, or removed.
+//! Keeps the file of an obsolete log for the next log, or removes it.
 //!
-//! One is kept, under a name that no recovery takes for a log's. The edit that made the log obsolete is durable by then
-//! (rule 6), so the renaming needs no sync: whichever of its names a crash leaves the file, the next open removes it. An open
-//! begins without a spare, and only logs of its own get here: those before it may have second names
-//! (`RecoveryMode::Quarantine`), and are removed.
+//! One file is kept, under a name that recovery does not take for a log's. The edit that made the log obsolete is already durable
+//! (rule 6), so the rename needs no sync: whichever name a crash leaves, the next open removes the file. An open starts without a
+//! spare file, and only logs that it created itself are kept: older ones may have second names (`RecoveryMode::Quarantine`) and are
+//! removed.
 //!
-//! The spare's lock is held while the file is taken, but not while one is renamed: only the thread that flushes puts one there,
-//! and only where there is none, so nobody else has a use for the name then.
+//! The spare's lock is held while the file is taken, but not while one is renamed. Only the thread that flushes puts a file there,
+//! and only when there is none, so nothing else uses the name then.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 

@@ -1,11 +1,11 @@
 //! The core of an open database: everything that handles, snapshots, iterators and workers share.
 //!
-//! Locks, in the order in which they may be taken: `manifest` before `state` before `spare`; the snapshot registry and a log's
-//! own locks last. `state` is the write lock: it guards the log writer, the sequence numbers and the publishing of views.
-//! Nobody syncs or waits for the device while holding it, except a rotation, which creates a log. Both condition
-//! variables belong to it: `work` wakes the workers, `room` whoever waits for what workers do.
+//! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry and the locks of a log come last. `state` is the write
+//! lock. It guards the log writer, the sequence numbers and the publishing of views. Nobody waits for the device while holding it,
+//! except a rotation, which creates a log. Both condition variables belong to it: `work` wakes the workers, `room` wakes whatever
+//! waits for the workers.
 //!
-//! Failure (rule 7) is a state that is never left: the first error is kept, every later write gets `ReadOnly` with it.
+//! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -1,9 +1,8 @@
 //! Slows writers down where merges fall behind, so that they need not stop.
 //!
-//! From `l0_slowdown` tables on level 0 on, writers together get a rate, in the way of RocksDB's delayed writes. It follows
-//! from what merges have been seen to take off level 0: that rate itself at first, and less the nearer level 0 comes to
-//! `l0_stop`. So a writer waits for as long as its own bytes take to be merged, a few times that at most, and one who
-//! writes little hardly waits.
+//! From `l0_slowdown` tables on level 0 on, all writers together get a rate, as RocksDB's delayed writes do. The rate starts at what
+//! recent merges took off level 0, and falls as level 0 approaches `l0_stop`. So a writer waits about as long as merging its own
+//! bytes takes, or a few times that, and a writer of little hardly waits.
 
 use std::time::{Duration, Instant};
 

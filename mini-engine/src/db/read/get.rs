@@ -1,4 +1,4 @@
-//! Point reads: from a pinned view, newest source first, no lock.
+//! Point reads: pin a view, then ask its sources from new to old. No lock is taken.
 
 use super::quarantine::check_key;
 use crate::codec::key_hash;

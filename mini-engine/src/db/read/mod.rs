@@ -1,4 +1,4 @@
-//! Reads: of single keys, of many, and in order. No read takes a lock of ours.
+//! Reads: of one key, of many, and in order. No read takes a lock that a writer or a flush holds for long.
 
 mod cursor;
 mod get;

@@ -1,9 +1,10 @@
-//! Tables that recovery could not read and was told to go on without (rule 10, [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine)).
+//! Quarantined tables, and the reads that they make fail (rule 10, [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine)).
 //!
-//! Such a table is on no level any more, but the version remembers it: what it held is unknown, so older versions of its
-//! keys must not be shown, nor keys that it may have removed. Sequence numbers tell: a version newer than the newest of
-//! the table is right whatever the table held, wherever it is by now. All other reads of keys in the table's range fail,
-//! and so do scans that pass over a part of it, until somebody drops the table and thereby says that its writes are gone.
+//! Recovery could not read such a table and was told to go on without it. The table is on no level any more, but the version
+//! remembers it. What it held is unknown, so a read must not show older versions of its keys, nor keys that it may have removed.
+//! Sequence numbers decide: a version newer than everything in the table is right, wherever it is now. All other reads of keys in
+//! the table's range fail, and so do scans that pass over a part of the range, until the owner drops the table and so accepts the
+//! loss of its writes.
 
 use std::path::{Path, PathBuf};
 

@@ -1,16 +1,14 @@
-//! Replays the logs that no table holds yet into tables of their own.
+//! Replays the logs that are in no table yet into tables of their own.
 //!
-//! The logs from the manifest's log number on are one history: frame follows frame with contiguous sequence numbers,
-//! across logs too (rule 11). Replay takes frames until the first place where the history stops, and then decides what
-//! the stop is (rule 2):
-//! * a later frame, in this log or in a later one, records that a sync had gone past the stop: bytes that were durable
-//!   are gone. Corruption.
-//! * no such record: a tail that was never synced. It is copied aside, cut off, and the cut is synced (rule 3); the logs
-//!   behind it are set aside too. Nothing is deleted: frames behind the stop may be whole, and only their place in the
-//!   history is lost.
+//! The logs from the manifest's log number on are one history: frames follow each other with contiguous sequence numbers, across
+//! logs too (rule 11). Replay takes frames up to the first place where the history stops, and then decides what the stop is (rule 2):
+//! * A later frame, in this log or a later one, records a sync beyond the stop. Then durable bytes are gone: corruption.
+//! * There is no such record. Then the rest is a tail that was never synced. It is copied aside and cut off, the cut is synced
+//!   (rule 3), and later logs are set aside. Nothing is deleted: frames behind the stop may be whole, they only have no place in
+//!   the history any more.
 //!
-//! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the
-//! stop is the end of the log before.
+//! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the history stops
+//! at the end of the log before it.
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -1,13 +1,13 @@
-//! Group commit: whoever gets the write lock writes for those who wait for it too.
+//! Group commit: the writer that holds the write lock also writes the batches of those that wait for it.
 //!
-//! A writer that finds the lock taken puts its batch into a queue and waits for the lock. Whoever gets it takes what is in
-//! the queue along: one reservation in the memtable, one write to the log, one publication for all of them. The others find
-//! their outcome when the lock comes to them. So the more writers wait, the fewer writes there are; a lone writer meets an
-//! empty queue. (LevelDB's writer queue, by flat combining: Hendler, Incze, Shavit, Tzafrir 2010.)
+//! A writer that finds the lock taken puts its batch into a queue and waits for the lock. The writer that gets the lock takes the
+//! queued batches along: one reservation in the memtable, one write to the log, one publication for all of them. The others find
+//! their outcome when they get the lock. The more writers wait, the fewer writes there are; a lone writer finds an empty queue.
+//! (LevelDB's writer queue, as flat combining: Hendler, Incze, Shavit, Tzafrir 2010.)
 //!
-//! G1 a batch leaves the queue and gets its outcome while the lock is held without a break. So under the lock a batch has
-//!    an outcome, or is in the queue, or is its own writer's alone.
-//! G2 the frames of a group stand in the log in the order of their sequence numbers, each batch whole in one frame.
+//! G1 A batch leaves the queue and gets its outcome while the lock is held without a break. So under the lock a batch has an
+//!    outcome, or is in the queue, or belongs to its own writer alone.
+//! G2 The frames of a group are in the log in the order of their sequence numbers, each batch whole in one frame.
 
 use std::sync::{Arc, MutexGuard};
 

@@ -1,20 +1,18 @@
 //! A write: from a batch to a frame in the log and entries in the memtable.
 //!
-//! One step under the write lock, in this order, for a group of batches at once where several wait (see `commit`):
-//! 1. make room: wait a little where merges fall behind (see `WriteController`), rotate when the memtable is full, wait while the
-//!    queue of frozen ones is. Nothing is held meanwhile
-//!    but the caller's own batch: a wait with a reservation open would keep the memtable from being frozen, for ever if
-//!    the flush that is waited for is its own.
-//! 2. reserve in the memtable: everything that can fail there fails here, before anything is logged. The other way
-//!    round a write that was refused for want of memory would come back at replay.
-//! 3. append one frame a batch to the log that is bound to this memtable. A failure leaves nothing visible, since nothing is
-//!    applied yet; part of the frame may be on disk, so the engine turns read-only (rule 7) and a reopen tells whether
-//!    the batch is there, whole or not at all.
-//! 4. apply the reservation, which cannot fail; then publish the sequence number. Under one lock, so numbers become
-//!    visible in order and none before its entries and its frame are complete (rule 12).
+//! These steps run under the write lock, once for all batches of a group (`commit.rs`):
+//! 1. Make room (`room.rs`): slow down where merges fall behind, rotate a full memtable, wait while too many memtables are frozen.
+//!    The writer holds nothing but its own batch meanwhile. With an open reservation it would keep the memtable from being
+//!    frozen, and could wait for ever for that memtable's flush.
+//! 2. Reserve space in the memtable. Everything that can fail there fails here, before anything is logged. Otherwise a write that
+//!    was refused for want of memory would come back at replay.
+//! 3. Append one frame for each batch to the memtable's log. A failure leaves nothing visible, since nothing is applied yet. Part
+//!    of the frame may be on disk, so the engine turns read-only (rule 7); a reopen tells whether the batch is there, as a whole.
+//! 4. Apply the reservation, which cannot fail, and publish the sequence number. Both happen under one lock, so numbers become
+//!    visible in order, and none before its entries and its frame are complete (rule 12).
 //!
-//! Then, without the lock, a synced write waits for the log's sync. Others go on meanwhile, and may see the write
-//! before it is durable: visibility does not wait for syncs, or one synced write would stall all others.
+//! A synced write then waits for the log's sync, without the lock. Others may see the write before it is durable: if visibility
+//! waited for syncs, one synced write would stall all others.
 
 mod commit;
 mod room;

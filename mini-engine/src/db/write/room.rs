@@ -1,6 +1,6 @@
 //! Makes room for a write: slows it down, rotates the memtable and its log, or waits for the workers.
 //!
-//! Each wait gives the write lock away, and each caller asks everything again after it.
+//! Every wait releases the write lock, so its caller checks everything again afterwards.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;

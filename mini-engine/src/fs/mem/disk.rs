@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::content::Content;
-use super::losses::Losses;
 use super::directory::{Change, Directory, Entry};
+use super::losses::Losses;
 use crate::random::Random;
 
 /// No file is longer: an offset beyond is a mistake, and would take all memory.

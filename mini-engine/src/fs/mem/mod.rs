@@ -9,9 +9,9 @@
 //! every state that the disk went through can be made again, and cut: see `tests/crash`.
 
 mod content;
-mod losses;
 mod directory;
 mod disk;
+mod losses;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use self::disk::Kind;
 use super::{File, FileSystem};
 
-pub use self::losses::Losses;
 pub use self::disk::{Disk, Operation};
+pub use self::losses::Losses;
 
 /// A part of a record.
 #[derive(Clone, Debug)]
