@@ -1,4 +1,4 @@
-//! Integers and byte strings as they stand in files: little endian, varints in base 128, lengths before bytes.
+//! Integers and byte strings as they are encoded in files: little endian, varints in base 128, lengths before bytes.
 //!
 //! Every reader here takes untrusted bytes: a [`Reader`] returns `None` instead of panicking, checks a length
 //! against what is left before it hands out a slice, and never allocates. Checksums are xxh3, seeded with where

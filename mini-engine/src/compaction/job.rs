@@ -1,6 +1,6 @@
 //! Runs one plan: reads its inputs, writes its output, and says by which edit the output takes their place.
 //!
-//! It changes nothing but the output files. Whoever runs it records the edit, installs the version and then unlinks the
+//! It changes nothing but the output files. The caller records the edit, installs the version and then unlinks the
 //! inputs (rule 6); after an error the inputs are as before and the output is gone, so that it can be tried again.
 
 use std::collections::HashMap;

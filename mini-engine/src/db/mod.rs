@@ -222,7 +222,7 @@ impl Db {
     }
 
     /// The tables that were found damaged or missing in [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine), in
-    /// this open or an earlier one, and that nobody has dropped since. Reads of their keys are [`Error::Corruption`].
+    /// this open or an earlier one, and that were not dropped since. Reads of their keys are [`Error::Corruption`].
     pub fn quarantined(&self) -> Vec<QuarantinedTable> {
         admin::quarantined(self.core())
     }
@@ -336,7 +336,7 @@ impl Db {
         &self.handle.report
     }
 
-    /// How many writers wait for their turn now: whoever is next writes for all of them.
+    /// How many writers wait for the write lock now. The next one writes for all of them.
     pub fn waiting_writers(&self) -> usize {
         self.core().commits.len()
     }

@@ -37,7 +37,7 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     fn open_write(&self, path: &Path) -> Result<Arc<dyn File>>;
     /// Renames a file and replaces the target, atomically. Durable after [`FileSystem::sync_dir`].
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
-    /// Unlinks a file; who has it open keeps it. Durable after [`FileSystem::sync_dir`].
+    /// Unlinks a file; open handles keep it. Durable after [`FileSystem::sync_dir`].
     fn remove(&self, path: &Path) -> Result<()>;
     /// Gives the file `from` the further name `to`: both are then names of one file. [`ErrorKind::AlreadyExists`] if `to` is
     /// taken. Durable after [`FileSystem::sync_dir`]. Any error means that the caller has to copy the file instead, as

@@ -1,7 +1,7 @@
 //! [`MergeIter`]: the sorted union of several entry iterators.
 //!
 //! A binary heap of the children that are positioned on an entry, its top the next entry in the current direction.
-//! Going forward every child stands on its first entry at or after the current one, going backward on its last entry at
+//! Going forward every child is at its first entry at or after the current one, going backward on its last entry at
 //! or before it; a change of direction moves every other child to its place by a seek, which stays right when a
 //! child (a memtable) has grown meanwhile. Entries with equal key and seqno come in the order of the children.
 

@@ -1,6 +1,6 @@
 //! [`VisibleIter`]: what a snapshot sees of a sequence of entries, within bounds, in both directions.
 //!
-//! Going forward the inner iterator stands on the entry that is shown. Going backward the versions of a key come oldest
+//! Going forward the inner iterator is at the entry that is shown. Going backward the versions of a key come oldest
 //! first, so the newest visible one is known only when the inner iterator has left it: the entry that is shown is kept
 //! here, and the inner iterator stands somewhere before it.
 
@@ -15,7 +15,7 @@ const STEPS_BEFORE_SEEK: u32 = 16;
 
 enum State {
     Invalid,
-    /// The inner iterator stands on the shown entry.
+    /// The inner iterator is at the shown entry.
     Forward,
     /// The shown entry is kept; the inner iterator stands before all its visible versions.
     Backward(Slice),
@@ -150,7 +150,7 @@ impl<I: EntryIter> VisibleIter<I> {
         Ok(())
     }
 
-    /// Moves the inner iterator past all versions of the key it stands on.
+    /// Moves the inner iterator past all versions of its current key.
     fn skip_versions(&mut self) -> Result<()> {
         self.copy_key();
         for _ in 0..STEPS_BEFORE_SEEK {

@@ -133,7 +133,7 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
     Ok(Some(Loaded { number, state: state.ok_or_else(missing)?, tail_dropped, tail_bytes: (bytes.len() - at) as u64 }))
 }
 
-/// A policy that this build does not know may stand for a rule about runs that it does not know either.
+/// A policy that this build does not know may imply a rule about runs that it does not know either.
 fn check_policy(path: &Path, state: Option<&ManifestState>) -> Result<()> {
     match state.and_then(|state| state.policy) {
         Some(found) if Compaction::from_id(found).is_none() => {

@@ -21,7 +21,7 @@ pub(crate) const ASIDE: &str = ".aside";
 /// the same log may lose its tail in one recovery and be put aside in the next.
 pub(crate) const TAIL_ASIDE: &str = ".tail.aside";
 
-/// What a name in the database directory stands for.
+/// What a name in the database directory means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Lock,
@@ -95,7 +95,7 @@ impl FileNumbers {
         FileNumbers(AtomicU64::new(next))
     }
 
-    /// A number that nobody else gets.
+    /// A number that is given out only once.
     ///
     /// # Errors
     /// [`Error::Full`] once they are used up: a name or an edit with a higher one could not be read back.

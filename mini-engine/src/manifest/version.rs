@@ -3,13 +3,13 @@
 //! A version is levels of *runs*. A run is a sorted sequence of entries, cut into tables; a level holds its runs newest
 //! first. Policies differ in how many runs they leave on a level, and any version can be worked on by any of them.
 //!
-//! V1 names: a table number stands in a version once.
+//! V1 names: a table number is in a version once.
 //! V2 level 0: each table is a run of its own, and the sequence numbers of two of them never interleave: every number in
 //!    a newer table is above every number in an older one.
 //! V3 runs: the tables of a run below level 0 are disjoint, so that a key is in one of them at most; all versions of a
 //!    key that a run has are in one table. Runs of a level stand by descending number.
-//! V4 age: of two versions of a key the newer one stands in the run that is asked first. No limits of tables can show
-//!    that; those who plan merges keep it, and the properties of `compaction` check it.
+//! V4 age: of two versions of a key the newer one is in the run that is asked first. No limits of tables can show
+//!    that; the planning of merges keeps it, and the properties of `compaction` check it.
 //!
 //! V1 to V3 are checked by `Version::apply`, so that an edit from disk that breaks one is an error and not a wrong answer.
 
@@ -75,7 +75,7 @@ pub(crate) struct VersionEdit {
     pub(crate) removed: Vec<(usize, u64)>,
     /// Tables that are given up for now; each is removed from its level by the same edit or was by an earlier one.
     pub(crate) quarantined: Vec<TableMeta>,
-    /// Quarantined tables that somebody has given up for good, by number.
+    /// Quarantined tables that were given up for good, by number.
     pub(crate) dropped: Vec<u64>,
     /// Logs below this number are obsolete: tables hold what they held.
     pub(crate) log_number: Option<u64>,
@@ -120,7 +120,7 @@ impl Version {
         self.runs(level).iter().map(Run::bytes).sum()
     }
 
-    /// The tables that were given up, and that nobody has dropped yet.
+    /// The tables that were given up and are not dropped yet.
     pub(crate) fn quarantined(&self) -> &[TableMeta] {
         &self.quarantined
     }

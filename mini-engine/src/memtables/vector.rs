@@ -1,6 +1,6 @@
 //! [`VectorTable`]: a memtable that appends, for loads that write and do not read.
 //!
-//! Entries stand in the order of their writes, which is that of their sequence numbers; nothing is searched or linked at a
+//! Entries are in the order of their writes, which is that of their sequence numbers; nothing is searched or linked at a
 //! write. They are sorted once, by the first scan after the freeze: that is the flush. Until then a point read looks at
 //! all entries, the newest first, and a scan sorts a copy of them: right answers, at a price that only few reads may cost.
 //! (RocksDB's `VectorRepFactory`.)
@@ -61,7 +61,7 @@ struct Appended {
 struct Shared {
     limit: usize,
     appended: RwLock<Appended>,
-    /// After the freeze, once somebody scans.
+    /// Made by the first scan after the freeze.
     sorted: OnceLock<Arc<[Entry]>>,
 }
 

@@ -59,7 +59,7 @@ impl Compaction {
     /// The largest number that [`Compaction::from_id`] knows.
     pub(crate) const NEWEST_ID: u64 = 4;
 
-    /// The number that stands for it on disk.
+    /// Its number on disk.
     pub(crate) fn id(self) -> u64 {
         match self {
             Compaction::Leveled => 1,

@@ -43,7 +43,7 @@ impl DatabaseArgs {
             builder = builder.recovery_mode(RecoveryMode::Quarantine);
         }
         let db = builder.open()?;
-        // Nobody asked for that, and exit codes do not tell of it.
+        // The command did not ask for that, and exit codes do not tell of it.
         for finding in db.recovery().findings() {
             output::say(format_args!("{finding}"));
         }

@@ -25,7 +25,7 @@ pub(crate) enum Failure {
         place: String,
         source: io::Error,
     },
-    /// Whoever read stdout has closed it, and wants no more: not an error of anybody.
+    /// The reader of stdout has closed it and wants no more. This is no error.
     ClosedPipe,
 }
 

@@ -107,7 +107,7 @@ pub(crate) fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(request) => {
-            // Help and version come this way too. Nobody is left to tell when their output has gone.
+            // Help and version come this way too. If their output cannot be written, there is no way to say so.
             request.print().ok();
             return ExitCode::from(if request.use_stderr() { failure::WRONG_USE } else { 0 });
         }

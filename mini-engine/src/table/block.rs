@@ -308,7 +308,7 @@ impl Cursor {
     }
 }
 
-/// An entry as it stands in the block.
+/// An entry as it is stored in the block.
 pub(super) struct Entry<'a> {
     /// Bytes of the key before that this one starts with.
     pub(super) shared: usize,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::ahead::{CacheUse, ReadAhead};
 use super::block::Cursor;
 use super::format::Handle;
+use super::readahead::{CacheUse, ReadAhead};
 use super::reader::Table;
 use crate::codec::Malformed;
 use crate::error::Result;

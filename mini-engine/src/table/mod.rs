@@ -6,7 +6,6 @@
 //! own. A table is read-only once built, is never truncated, and its number is never used for another. The layout is in
 //! [`format`], [`frame`] and [`block`]; `docs/src/formats.md` describes it for strangers.
 
-mod ahead;
 mod block;
 mod builder;
 mod dump;
@@ -19,6 +18,7 @@ mod iter;
 mod lookup;
 mod properties;
 mod rates;
+mod readahead;
 mod reader;
 mod run;
 #[cfg(test)]

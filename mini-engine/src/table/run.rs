@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use super::ahead::CacheUse;
 use super::iter::TableIter;
+use super::readahead::CacheUse;
 use super::reader::Table;
 use crate::error::Result;
 use crate::iter::EntryIter;

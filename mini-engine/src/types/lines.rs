@@ -1,4 +1,4 @@
-//! Text about files, line by line, to whoever asked for it.
+//! A sink for text about files: the caller gets it line by line.
 
 use std::fmt;
 use std::ops::ControlFlow;

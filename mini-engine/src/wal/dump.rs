@@ -24,7 +24,7 @@ pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Li
     }
     let stop = match visited? {
         Tail::Clean { end } => {
-            // Nobody is left to tell if this line is one too many.
+            // The last line: it does not matter whether the caller wants more.
             let _ = lines(format_args!("end at {end}: clean"));
             return Ok(());
         }

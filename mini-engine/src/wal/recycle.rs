@@ -58,8 +58,8 @@ impl Spare {
         self.end
     }
 
-    /// Makes the file [`SPARE`] in `dir` that of `log`: header written and synced, renamed, the name synced. `None` if there is
-    /// no such file to be had; nothing is changed then.
+    /// Makes the file [`SPARE`] in `dir` that of `log`: header written and synced, renamed, the name synced. `None` if the
+    /// file cannot be opened; nothing is changed then.
     ///
     /// # Errors
     /// [`Error::Io`]; the file is removed then, if it can be.
@@ -124,7 +124,7 @@ impl PreviousGeneration {
     }
 }
 
-/// Removes a log that nobody will write to: each try to open a database on a full disk would leave one more.
+/// Removes a log that was not completed. Otherwise each attempt to open a database on a full disk would leave one more.
 pub(super) fn remove_unused(fs: &dyn FileSystem, path: &Path) {
     if let Err(error) = fs.remove(path) {
         tracing::warn!(file = %path.display(), %error, "could not remove a log that was not completed");

@@ -1,6 +1,6 @@
 //! Appends frames to a log and syncs it.
 //!
-//! [`Writer`] is owned by whoever holds the engine's write lock; [`Segment`] is the shared half: positions, syncing,
+//! [`Writer`] belongs to the holder of the engine's write lock; [`Segment`] is the shared half: positions, syncing,
 //! and the failure that ends both.
 //!
 //! W1 a group of whole frames is one write at the end of the log; no frame is ever written twice or out of order. In a file
@@ -121,8 +121,8 @@ impl Segment {
     }
 
     /// What is worth keeping of the file for another log, at most `max_len` bytes; the rest is cut off. The writer must be gone.
-    /// From then on nothing here touches the file. `None` if nothing is worth it, or if it is not certain that nobody needs
-    /// the file: as long as the log is not released, while it is being synced, after a failure. Asked once.
+    /// From then on nothing here touches the file. `None` if nothing is worth it, or if the file may still
+    /// be needed: as long as the log is not released, while it is being synced, after a failure. Asked once.
     pub(crate) fn retire(&self, max_len: u64) -> Option<Spare> {
         // A sync that comes later finds the log released.
         let _idle = self.syncing.try_lock().ok()?;

@@ -60,7 +60,7 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
     }
     let excess = context.free_bytes(level).saturating_sub(targets.bytes(level));
     let wanted = match portion {
-        // What stands above the base is to go as a whole.
+        // Levels above the base are to be emptied.
         Portion::Table if targets.bytes(level) > 0 => 1,
         Portion::Table | Portion::Excess => excess,
     };

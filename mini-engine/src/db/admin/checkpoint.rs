@@ -1,8 +1,8 @@
-//! Makes a directory that is a database of its own out of the tables of this one.
+//! Makes a checkpoint: a directory that is a database of its own, out of the tables of this one.
 //!
 //! Order (rules 4 and 6), so that `CURRENT`, by which a directory is a database, is there only with all it leads to:
 //! 1. everything written so far is flushed: the copy needs tables and no log.
-//! 2. the directory is created, its name synced, and its lock taken, so that nobody opens it half made.
+//! 2. the directory is created, its name synced, and its lock taken, so that no open sees it half made.
 //! 3. each table gets a further name there, or is copied and synced; the names are synced. Tables never change (rule 14),
 //!    so both databases can have one file. A merge may unlink a table meanwhile; the open file is still there to be copied.
 //! 4. an empty log, then a manifest that names all of it, then `CURRENT`: each synced before the next.
@@ -38,7 +38,7 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     let lock = lock_directory(&**fs, dir, &options).inspect_err(|_| remove_dir(&**fs, dir))?;
     let names = fs.read_dir(dir).map_err(Error::io("list", dir))?;
     if names.iter().any(|name| name != LOCK) {
-        // Somebody else has made it since.
+        // It was made by another process since.
         return Err(taken(dir));
     }
     let filled = fill(core, dir, state, &tables);
@@ -103,7 +103,7 @@ fn remove_pointer(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the directory, if it is empty: one that holds anything is somebody else's, or cannot be emptied.
+/// Removes the directory, if it is empty: one that holds anything belongs to another process, or could not be emptied.
 fn remove_dir(fs: &dyn FileSystem, dir: &Path) {
     if let Err(error) = fs.remove_dir(dir) {
         tracing::warn!(dir = %dir.display(), %error, "could not remove the directory of a checkpoint that failed");

@@ -20,7 +20,7 @@ pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>
     Ok(())
 }
 
-/// Begins the next merge of `range`, once none under way is in its way; `None` if there is nothing left to do.
+/// Begins the next merge of `range` once no merge in progress conflicts with it; `None` if the range is done.
 fn begin_within(core: &Core, range: &ManualCompaction) -> Result<Option<Job>> {
     let mut state = core.lock();
     // Workers begin nothing meanwhile, or there might always be another merge in the way.

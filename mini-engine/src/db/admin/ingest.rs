@@ -22,10 +22,10 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     core: &Core,
     entries: impl IntoIterator<Item = (K, V)>,
 ) -> Result<SeqNo> {
-    let _alone = Alone::begin(core)?;
+    let _pause = WriterPause::begin(core)?;
     flush_all(core)?;
     let last_seqno = core.lock().last_seqno;
-    // At the lowest level, where most loads go. How many entries there will be nobody knows, so the filters are of the mean.
+    // At the lowest level, where most loads go. The number of entries is unknown, so the filters get the mean.
     let options = &core.store.options;
     let filter_bits = f64::from(options.filter_bits_per_key);
     let spec = OutputSpec { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };
@@ -79,10 +79,10 @@ fn stats(run_id: RunId, written: &Written) -> CompactionStats {
 }
 
 /// Keeps writers waiting, and other loads, until dropped.
-struct Alone<'a>(&'a Core);
+struct WriterPause<'a>(&'a Core);
 
-impl Alone<'_> {
-    fn begin(core: &Core) -> Result<Alone<'_>> {
+impl WriterPause<'_> {
+    fn begin(core: &Core) -> Result<WriterPause<'_>> {
         let mut state = core.lock();
         while state.is_ingesting {
             core.check_writable(&state)?;
@@ -90,11 +90,11 @@ impl Alone<'_> {
         }
         core.check_writable(&state)?;
         state.is_ingesting = true;
-        Ok(Alone(core))
+        Ok(WriterPause(core))
     }
 }
 
-impl Drop for Alone<'_> {
+impl Drop for WriterPause<'_> {
     fn drop(&mut self) {
         self.0.lock().is_ingesting = false;
         self.0.wake_all();

@@ -51,7 +51,7 @@ pub(crate) fn progress(core: &Core) -> (u64, bool) {
     (state.in_progress.len() as u64, due(core, &state, &core.view.load()).is_some())
 }
 
-/// Notes the end of a merge, installed or not. Wakes those who wait for merges, and those for whom it was in the way.
+/// Notes the end of a merge, installed or not. Wakes everything that waits for merges to end or to make way.
 pub(crate) fn end(core: &Core, state: &mut State, job: &Job) {
     state.in_progress.end(job.id);
     core.wake_all();

@@ -4,7 +4,7 @@
 //! the core and never a handle; they end when they are told to.
 //!
 //! Failures (rules 7, 8, 9):
-//! * No space, or no file handles: the worker tries again, with growing delays. The inputs are untouched and writers wait, so
+//! * No space, or no file handles: the worker tries again, with growing backoff. The inputs are untouched and writers wait, so
 //!   everything goes on by itself once there is room.
 //! * A flush that fails otherwise makes the engine read-only: its memtable can go nowhere else.
 //! * A merge that fails is tried again, ever more rarely. It stays in progress meanwhile, so that no other thread picks it up.
@@ -18,11 +18,11 @@ use super::{compaction, flush};
 use crate::db::core::{Core, Phase, State, fail_on_unwind};
 use crate::error::{Error, Result};
 
-const FIRST_DELAY: Duration = Duration::from_millis(20);
+const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 /// A flush is waited for by writers.
-const FLUSH_MAX_DELAY: Duration = Duration::from_secs(1);
+const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// A merge that fails reads its inputs each time.
-const COMPACTION_MAX_DELAY: Duration = Duration::from_secs(60);
+const COMPACTION_MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// The running threads.
 #[derive(Debug)]
@@ -67,10 +67,10 @@ impl Workers {
 }
 
 fn flush_loop(core: &Core) {
-    let mut delay = Delay::up_to(FLUSH_MAX_DELAY);
+    let mut backoff = Backoff::up_to(FLUSH_MAX_BACKOFF);
     while wait_for_work(core, || !core.view.load().frozen.is_empty()) {
         match flush::flush_oldest(core) {
-            Ok(()) => delay.reset(),
+            Ok(()) => backoff.reset(),
             Err(error) if error.is_transient() => {
                 tracing::warn!(%error, "no space or no file handle for a flush; writes wait");
                 let mut state = core.lock();
@@ -78,7 +78,7 @@ fn flush_loop(core: &Core) {
                 state.flush_error = Some(error);
                 // Those who asked for this flush get the error.
                 core.room.notify_all();
-                drop(delay.wait(core, state));
+                drop(backoff.wait(core, state));
             }
             Err(error) => core.fail(&error),
         }
@@ -86,7 +86,7 @@ fn flush_loop(core: &Core) {
 }
 
 fn compaction_loop(core: &Core) {
-    let mut delay = Delay::up_to(COMPACTION_MAX_DELAY);
+    let mut backoff = Backoff::up_to(COMPACTION_MAX_BACKOFF);
     while let Some(job) = wait_for_merge(core) {
         let result = compaction::run_job(core, &job);
         let mut state = core.lock();
@@ -95,14 +95,14 @@ fn compaction_loop(core: &Core) {
         }
         state.compaction_error = result.err();
         let Some(error) = &state.compaction_error else {
-            delay.reset();
+            backoff.reset();
             compaction::end(core, &mut state, &job);
             continue;
         };
         tracing::warn!(%error, "a merge failed; its inputs stay");
         compaction::fail_if_unsafe(core, &state, error);
         core.room.notify_all();
-        let mut state = delay.wait(core, state);
+        let mut state = backoff.wait(core, state);
         compaction::end(core, &mut state, &job);
     }
 }
@@ -134,19 +134,19 @@ fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
     false
 }
 
-/// A delay between tries that doubles with each.
-struct Delay {
+/// A delay between attempts that doubles with each.
+struct Backoff {
     next: Duration,
     max: Duration,
 }
 
-impl Delay {
-    fn up_to(max: Duration) -> Delay {
-        Delay { next: FIRST_DELAY, max }
+impl Backoff {
+    fn up_to(max: Duration) -> Backoff {
+        Backoff { next: FIRST_BACKOFF, max }
     }
 
     fn reset(&mut self) {
-        self.next = FIRST_DELAY;
+        self.next = FIRST_BACKOFF;
     }
 
     /// Waits, unless the engine fails or stops.

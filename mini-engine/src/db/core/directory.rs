@@ -2,7 +2,7 @@
 //!
 //! A database is of no use in a directory whose own name a power cut takes away. So as long as there is no `CURRENT`,
 //! which is before anything can be acknowledged, each open syncs the name of the directory again: an earlier open may
-//! have ended between creating it and that sync, or somebody else may have created it. Missing directories above it are
+//! have ended between creating it and that sync, or another program may have created it. Missing directories above it are
 //! created one at a time, each synced by name before the next: a directory that holds one of ours has a durable name.
 
 use std::ffi::{OsStr, OsString};
@@ -86,8 +86,8 @@ fn create(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 fn sync_name(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let parent = parent(dir);
     match fs.sync_dir(&parent) {
-        // Who may not read the parent cannot sync it, ever. Refusing the directory would help nobody: whoever can make
-        // it durable is the one who put it there.
+        // A user who may not read the parent can never sync it. Refusing the directory would not help: its creator is
+        // the one who can make it durable.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             tracing::warn!(dir = %parent.display(), %error, "could not sync the directory above");
             Ok(())

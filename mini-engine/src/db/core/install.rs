@@ -9,7 +9,7 @@ use crate::manifest::{Version, VersionEdit};
 use crate::metrics::Counters;
 
 impl Core {
-    /// Records an edit, publishes the view after it, and wakes whoever waits for it. `count` is called once readers can
+    /// Records an edit, publishes the view after it, and wakes all that wait for it. `count` is called once readers can
     /// see the view, and before anybody is woken: so what it counts is never ahead of what can be seen, nor behind for
     /// those who were woken.
     ///

@@ -33,7 +33,7 @@ pub(crate) fn retire_log(core: &Core, number: u64, log: Option<&wal::Segment>) {
     // Not held over what the file system does: it may drop the last handle, which asks for the spare file too.
     let is_free = lock(core).is_none();
     let max_len = MAX_MEMTABLES * core.store.options.memtable_bytes as u64;
-    // Nobody else puts one there: there is one thread that flushes.
+    // Only the one thread that flushes puts a file there.
     let kept = if is_free { log.and_then(|log| log.retire(max_len)) } else { None };
     if let Some(kept) = kept {
         match core.store.fs.rename(&path, &core.dir().join(wal::SPARE)) {

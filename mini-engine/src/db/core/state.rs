@@ -46,7 +46,7 @@ pub(crate) struct State {
     /// The active memtable takes no further write: it holds a batch that has it for itself.
     pub(crate) active_is_full: bool,
     pub(crate) phase: Phase,
-    /// A bulk load is under way: nobody writes.
+    /// A bulk load is in progress: all writers wait.
     pub(crate) is_ingesting: bool,
     /// Flushes that failed for want of space, and the last such error.
     pub(crate) flush_failures: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Core {
     pub(crate) commits: CommitQueue,
     pub(crate) room: Condvar,
     pub(crate) work: Condvar,
-    /// Whoever syncs a log holds it: those who wait here find that it was done for them too (group commit).
+    /// Held during a sync. A thread that waits for it usually finds that the sync covered its own writes (group commit).
     sync_turn: Mutex<()>,
     failure: OnceLock<String>,
     closed: AtomicBool,
@@ -151,7 +151,7 @@ impl Core {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`Core::lock`], unless somebody holds it.
+    /// As [`Core::lock`], unless the lock is taken.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
@@ -211,7 +211,7 @@ impl Core {
         self.check_usable()
     }
 
-    /// Turns the engine read-only for ever, unless it is already, and wakes whoever waits so that they learn of it.
+    /// Turns the engine read-only for ever, unless it is already, and wakes all waiters, so that they learn of it.
     pub(crate) fn fail(&self, error: &Error) {
         self.remember(error);
         // Waiters look at the failure under the lock before they wait. Taking it here once means that each has either

@@ -85,7 +85,7 @@ impl View {
 pub(crate) fn open_runs<'a>(version: &Version, known: impl Iterator<Item = &'a Arc<Table>>) -> Arc<[OpenRun]> {
     let known: HashMap<u64, &Arc<Table>> = known.map(|table| (table.number(), table)).collect();
     let open = |meta: &TableMeta| {
-        // An edit adds no table but its outputs: the version would name one that nobody can read.
+        // An edit adds no table but its outputs: the version would name one that is not open.
         let table = known.get(&meta.number).expect("a version names tables that were opened only");
         Arc::clone(table)
     };

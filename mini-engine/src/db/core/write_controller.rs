@@ -42,7 +42,7 @@ impl WriteController {
         let rate = allowed(self.rate, tables, options)?;
         let pause =
             Duration::from_nanos(u64::try_from(bytes as u128 * 1_000_000_000 / u128::from(rate)).unwrap_or(u64::MAX));
-        // Together with those who wait already: several writers get no more than one.
+        // Behind the writers that wait already: several of them share one rate.
         let begin = self.until.filter(|until| *until > now).unwrap_or(now);
         let until = begin.checked_add(pause).unwrap_or(begin).min(now + MAX_PAUSE);
         self.until = Some(until);

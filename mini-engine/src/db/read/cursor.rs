@@ -53,7 +53,7 @@ impl ScanBounds {
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
 ///
-/// A new cursor stands nowhere: seek first. After an error it stands nowhere too, and may seek again.
+/// A new cursor is at no entry: seek first. After an error it is at no entry either, and may seek again.
 ///
 /// ```
 /// # fn main() -> mini_engine::Result<()> {
@@ -83,17 +83,17 @@ impl Cursor {
         Cursor { entries: None, range, source }
     }
 
-    /// Whether the cursor stands on an entry.
+    /// Whether the cursor is at an entry.
     pub fn valid(&self) -> bool {
         self.entries.as_ref().is_some_and(VisibleIter::valid)
     }
 
-    /// The key of the entry that the cursor stands on; empty if it stands on none.
+    /// The key of the current entry; empty if there is none.
     pub fn key(&self) -> &[u8] {
         self.entries.as_ref().filter(|entries| entries.valid()).map_or(&[], VisibleIter::key)
     }
 
-    /// The value of the entry that the cursor stands on; empty if it stands on none.
+    /// The value of the current entry; empty if there is none.
     pub fn value(&self) -> &[u8] {
         self.entries.as_ref().filter(|entries| entries.valid()).map_or(&[], VisibleIter::value)
     }
@@ -104,37 +104,37 @@ impl Cursor {
     /// What reading tables can fail with: [`Error::Io`], [`Error::Corruption`]; [`Error::Closed`] if the database was
     /// closed when the cursor was made. The same holds for every other move.
     pub fn seek_to_first(&mut self) -> Result<()> {
-        self.go(Way::Forward, &Origin::Bound, VisibleIter::seek_to_first)
+        self.go(Direction::Forward, &Start::Bound, VisibleIter::seek_to_first)
     }
 
     /// Goes to the last entry. O(sources * log n). Errors as of [`Cursor::seek_to_first`].
     pub fn seek_to_last(&mut self) -> Result<()> {
-        self.go(Way::Backward, &Origin::Bound, VisibleIter::seek_to_last)
+        self.go(Direction::Backward, &Start::Bound, VisibleIter::seek_to_last)
     }
 
     /// Goes to the first entry whose key is at or after `key`. O(sources * log n). Errors as of
     /// [`Cursor::seek_to_first`].
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
-        self.go(Way::Forward, &Origin::Key(key), |entries| entries.seek(key))
+        self.go(Direction::Forward, &Start::Key(key), |entries| entries.seek(key))
     }
 
     /// Goes to the last entry whose key is at or before `key`. O(sources * log n). Errors as of
     /// [`Cursor::seek_to_first`].
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
-        self.go(Way::Backward, &Origin::Key(key), |entries| entries.seek_for_prev(key))
+        self.go(Direction::Backward, &Start::Key(key), |entries| entries.seek_for_prev(key))
     }
 
-    /// Goes to the next entry; from the last one, or from nowhere, to nowhere. Errors as of [`Cursor::seek_to_first`].
+    /// Goes to the next entry. From the last one, or without one, it leaves all entries. Errors as of [`Cursor::seek_to_first`].
     pub fn advance(&mut self) -> Result<()> {
-        self.go(Way::Forward, &Origin::Here, VisibleIter::next)
+        self.go(Direction::Forward, &Start::Here, VisibleIter::next)
     }
 
-    /// Goes to the entry before; from the first one, or from nowhere, to nowhere. Errors as of
+    /// Goes to the previous entry. From the first one, or without one, it leaves all entries. Errors as of
     /// [`Cursor::seek_to_first`].
     pub fn retreat(&mut self) -> Result<()> {
-        self.go(Way::Backward, &Origin::Here, VisibleIter::prev)
+        self.go(Direction::Backward, &Start::Here, VisibleIter::prev)
     }
 
     /// The value of the current entry, shared with the cached block it is in where that is possible.
@@ -143,30 +143,35 @@ impl Cursor {
     }
 
     /// Makes a move.
-    fn go(&mut self, way: Way, origin: &Origin<'_>, step: impl FnOnce(&mut Entries) -> Result<()>) -> Result<()> {
+    fn go(
+        &mut self,
+        direction: Direction,
+        start_at: &Start<'_>,
+        step: impl FnOnce(&mut Entries) -> Result<()>,
+    ) -> Result<()> {
         let is_sound = |pinned: &Arc<Pinned>| pinned.view.version.quarantined().is_empty();
         if self.source.as_ref().map_or(true, is_sound) {
             return step(self.entries()?);
         }
-        self.go_guarded(way, origin, step)
+        self.go_guarded(direction, start_at, step)
     }
 
     /// Makes a move, which fails if it passes over keys that a quarantined table may hold.
     #[cold]
     fn go_guarded(
         &mut self,
-        way: Way,
-        origin: &Origin<'_>,
+        direction: Direction,
+        start_at: &Start<'_>,
         step: impl FnOnce(&mut Entries) -> Result<()>,
     ) -> Result<()> {
-        let start = match (origin, way) {
-            (Origin::Here, _) if !self.valid() => return step(self.entries()?),
-            (Origin::Here, _) => Bound::Excluded(self.key().to_vec()),
-            (Origin::Key(key), _) => Bound::Included(key.to_vec()),
-            (Origin::Bound, Way::Forward) => self.range.lower.clone(),
-            (Origin::Bound, Way::Backward) => self.range.upper.clone(),
+        let start = match (start_at, direction) {
+            (Start::Here, _) if !self.valid() => return step(self.entries()?),
+            (Start::Here, _) => Bound::Excluded(self.key().to_vec()),
+            (Start::Key(key), _) => Bound::Included(key.to_vec()),
+            (Start::Bound, Direction::Forward) => self.range.lower.clone(),
+            (Start::Bound, Direction::Backward) => self.range.upper.clone(),
         };
-        let moved = step(self.entries()?).and_then(|()| self.check_passed(way, &start));
+        let moved = step(self.entries()?).and_then(|()| self.check_passed(direction, &start));
         if moved.is_err() {
             self.entries = None;
         }
@@ -174,17 +179,17 @@ impl Cursor {
     }
 
     /// Fails if a quarantined table may hold a key of the range from `start` to where the cursor stands.
-    fn check_passed(&self, way: Way, start: &Bound<Vec<u8>>) -> Result<()> {
+    fn check_passed(&self, direction: Direction, start: &Bound<Vec<u8>>) -> Result<()> {
         let pinned = self.source.as_ref().map_err(Error::clone)?;
         let ScanBounds { lower, upper } = &self.range;
-        let end = match (self.valid(), way) {
+        let end = match (self.valid(), direction) {
             (true, _) => Bound::Included(self.key().to_vec()),
-            (false, Way::Forward) => upper.clone(),
-            (false, Way::Backward) => lower.clone(),
+            (false, Direction::Forward) => upper.clone(),
+            (false, Direction::Backward) => lower.clone(),
         };
-        let (from, to) = match way {
-            Way::Forward => (start, &end),
-            Way::Backward => (&end, start),
+        let (from, to) = match direction {
+            Direction::Forward => (start, &end),
+            Direction::Backward => (&end, start),
         };
         let ranges = [(slice(from), slice(to)), (slice(lower), slice(upper))];
         check_range(&pinned.core, &pinned.view, ranges, pinned.seqno)
@@ -202,14 +207,14 @@ impl Cursor {
 type Entries = VisibleIter<MergeIter>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Forward,
     Backward,
 }
 
 /// Where a move begins.
 #[derive(Debug)]
-enum Origin<'a> {
+enum Start<'a> {
     /// At the end of the range that the move comes from.
     Bound,
     Key(&'a [u8]),

@@ -25,7 +25,7 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
     }
     core.store.counters.gets.add(keys.len() as u64);
     let mut values = vec![None; keys.len()];
-    let mut open = Unanswered::new(keys);
+    let mut open = PendingKeys::new(keys);
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
     for memtable in std::iter::once(&view.active).chain(frozen) {
         let found = memtable.get_many(&open.keys, seqno);
@@ -50,7 +50,7 @@ pub(crate) fn get_many_now<K: AsRef<[u8]>>(core: &Core, keys: &[K]) -> Result<Ve
 }
 
 /// What `run` knows of the keys, by their index: from table to table that any of them may be in.
-fn ask_run(run: &OpenRun, open: &Unanswered<'_>, seqno: SeqNo) -> Result<Vec<(usize, Option<Slice>)>> {
+fn ask_run(run: &OpenRun, open: &PendingKeys<'_>, seqno: SeqNo) -> Result<Vec<(usize, Option<Slice>)>> {
     let mut found = Vec::new();
     let mut next = 0;
     while let Some(table) = open.keys.get(next).and_then(|key| run.first_reaching(key)) {
@@ -66,7 +66,7 @@ fn ask_run(run: &OpenRun, open: &Unanswered<'_>, seqno: SeqNo) -> Result<Vec<(us
 }
 
 /// The keys that no source so far knows, ascending: parallel lists, as the filters and memtables take them.
-struct Unanswered<'a> {
+struct PendingKeys<'a> {
     keys: Vec<&'a [u8]>,
     /// Of each key; empty until the tables are asked.
     hashes: Vec<u64>,
@@ -76,7 +76,7 @@ struct Unanswered<'a> {
     answered: Vec<bool>,
 }
 
-impl<'a> Unanswered<'a> {
+impl<'a> PendingKeys<'a> {
     fn new<K: AsRef<[u8]>>(keys: &'a [K]) -> Self {
         let mut positions: Vec<usize> = (0..keys.len()).collect();
         positions.sort_unstable_by_key(|&at| keys[at].as_ref());

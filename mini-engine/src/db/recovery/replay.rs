@@ -176,7 +176,7 @@ impl Replay<'_> {
         for &log in logs.iter().filter(|&&log| log >= self.number) {
             let (from, to) = (self.path(log), self.store.dir.join(wal::file_name(log) + ASIDE));
             if fs.exists(&to).map_err(Error::io("look for", &to))? {
-                // Left by an open that did not come to its end: the file is the same, or a part of a copy.
+                // Left by an open that was interrupted: a link to the same file, or a part of a copy.
                 fs.remove(&to).map_err(Error::io("remove", &to))?;
             }
             link_or_copy(&*fs, None, &from, &to)?;

@@ -22,7 +22,7 @@ use crate::wal::{self, Append};
 
 /// How much more memory a batch is given that did not fit where the estimate said it would.
 const SECOND_TRY_FACTOR: usize = 4;
-/// A group is taken up to this many bytes of memory, so that nobody waits long for others.
+/// A group is taken up to this many bytes of memory, so that no writer waits long for others.
 const GROUP_BYTES: usize = 1 << 20;
 
 /// Logs and applies `batch`, by this thread or by another one that has the lock first.
@@ -44,11 +44,11 @@ pub(crate) fn commit(core: &Core, batch: WriteBatch) -> Result<Logged> {
     own.outcome.get().cloned().unwrap_or_else(|| Err(led.err().unwrap_or_else(|| no_room(&own))))
 }
 
-/// Writes `own` and those who wait, unless another has written it: then `own` has an outcome. Else there is an error, or no
-/// room for it anywhere.
+/// Writes `own` and the waiting batches, unless another writer has written it. Then `own` has an outcome; otherwise there is
+/// an error, or no memtable has room for it.
 fn lead<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, own: &Arc<Pending>) -> Result<()> {
     if own.outcome.get().is_some() {
-        // Who wrote it has waited for the merges that it called for.
+        // Its writer has waited for merges on behalf of the whole group.
         return Ok(());
     }
     state = slow_down(core, state, own.batch.payload().len());
@@ -78,7 +78,7 @@ enum Written {
     NoRoom,
 }
 
-/// Writes `own` and as many of those who wait as there is room for.
+/// Writes `own` and as many of the waiting batches as there is room for.
 fn write_group(core: &Core, state: &mut State, own: &Arc<Pending>) -> Result<Written> {
     let view = core.view.load_full();
     let mut group = core.commits.take(own, companions(core, &view, own));
@@ -114,7 +114,7 @@ fn write_group(core: &Core, state: &mut State, own: &Arc<Pending>) -> Result<Wri
     }
 }
 
-/// Who may come along with `own`: those that the memtable has room for, none of which wants one for itself.
+/// Decides which batches come along with `own`: those that the memtable has room for and that need no memtable of their own.
 fn companions<'a>(core: &'a Core, view: &View, own: &Pending) -> impl FnMut(&Pending) -> bool + use<'a> {
     let free = core.store.options.memtable_bytes.saturating_sub(view.active.table.memory_usage());
     let mut left = free.min(GROUP_BYTES).saturating_sub(own.memory());
@@ -147,7 +147,7 @@ fn append(state: &mut State, group: &[Arc<Pending>], first: SeqNo) -> Result<u64
 /// Publishes what was applied, from `first` on, and tells everybody.
 fn finish(core: &Core, state: &mut State, group: &[Arc<Pending>], (first, end): (SeqNo, u64)) {
     let operations: u64 = group.iter().map(|pending| u64::from(pending.batch.count())).sum();
-    // Who came along has waited for the lock only.
+    // The others have waited for the lock only.
     charge(core, state, group.iter().skip(1).map(|pending| pending.batch.payload().len()).sum());
     state.last_seqno = first + operations - 1;
     core.publish(state.last_seqno);
@@ -156,7 +156,7 @@ fn finish(core: &Core, state: &mut State, group: &[Arc<Pending>], (first, end): 
         let operations = u64::from(pending.batch.count());
         seqno += operations;
         let log = state.log.segment().clone();
-        // Nobody else sets it (G1).
+        // Only this thread sets it (G1).
         pending.outcome.get_or_init(|| Ok(Logged { seqno, log, end, operations, user_bytes: pending.user_bytes() }));
     }
 }

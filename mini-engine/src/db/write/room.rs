@@ -57,7 +57,7 @@ pub(crate) fn make_room<'a>(
     }
     let view = core.view.load_full();
     if is_large(core, memory) {
-        // It is empty: nobody can have read anything in it. It keeps its log, which is empty too.
+        // It is empty, so no reader misses it. The larger one keeps its log, which is empty too.
         let Options { memtable_kind, memtable_bytes, .. } = core.store.options;
         let larger = LoggedMemtable::new(memtable_kind, view.active.log, memory.max(memtable_bytes))?;
         core.view.store(Arc::new(view.with_active(larger)));
@@ -90,8 +90,8 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
 ///
 /// The new log is created, synced and named in the directory before the first write into it, and before any manifest
 /// edit can name it as the start of replay (rule 4). Its creation comes first of all: if it fails, the old pair is as
-/// it was. It fails for good then, since what is left of the new log could stand between two logs with writes. Where
-/// the file of an older log is to be had, the new log has its space from here on (rule 8); else a full disk shows at an append.
+/// it was. It fails for good then, since what is left of the new log could stand between two logs with writes. A
+/// recycled file has its space from here on (rule 8); without one, a full disk shows at an append.
 pub(crate) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> Result<()> {
     let number = core.store.numbers.allocate()?;
     let memtable = LoggedMemtable::new(core.store.options.memtable_kind, number, memtable_bytes)?;
@@ -100,7 +100,7 @@ pub(crate) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> R
     state.log = created.inspect_err(|error| core.fail_locked(state, error))?;
     state.frozen_logs.push_back(previous);
     let view = core.view.load_full();
-    // Nobody writes but the holder of the lock, so this waits for nobody; it makes a write that went astray an error.
+    // Only the holder of the lock writes, so this waits for no writer. A stray write becomes an error.
     view.active.table.freeze();
     core.view.store(Arc::new(view.rotated(memtable, state.last_seqno)));
     state.active_is_full = false;

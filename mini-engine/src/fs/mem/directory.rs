@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use super::losses::{Losses, reach};
 use crate::random::Random;
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// The number of a file.
@@ -36,7 +36,7 @@ impl Change {
                 entries.remove(name);
             }
             Self::Rename { from, to, entry } => {
-                // The old name may stand for a file of before, if the creation under it did not take place.
+                // The old name may refer to an earlier file, if the creation under it did not take place.
                 if entries.get(from) == Some(entry) {
                     entries.remove(from);
                 }

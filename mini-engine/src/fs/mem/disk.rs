@@ -92,7 +92,7 @@ impl Disk {
     pub fn after_power_cut(&self, seed: u64) -> (Disk, Losses) {
         let (mut random, mut losses) = (Random(seed), Losses::default());
         let mut left = Disk { files: BTreeMap::new(), directories: BTreeMap::new(), next_file: self.next_file };
-        // From the top: what stands in a directory whose own name is lost is lost too.
+        // From the top: what is in a directory whose own name is lost is lost too.
         let mut reached = BTreeSet::from([PathBuf::from("/")]);
         for (path, directory) in &self.directories {
             if !reached.contains(path) {

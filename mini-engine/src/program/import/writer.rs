@@ -1,7 +1,7 @@
 //! Writes batches in a thread of its own, so that a write which waits for disk space can be told from one that works.
 //!
 //! On a full disk the engine lets writers wait until there is room again. That is right for a server and wrong here, where
-//! somebody waits for an answer: whoever waits long asks the engine for a flush, which fails where there is no space. The
+//! a caller waits for an answer: a caller that waits long asks the engine for a flush, which fails where there is no space. The
 //! thread then still waits, until the database is closed.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

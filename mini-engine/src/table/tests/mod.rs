@@ -1,11 +1,11 @@
 //! Tables written and read back; `damage` for bad bytes, `forged` for sound parts that do not fit each other, `runs` for
 //! several tables that read as one.
 
-mod ahead;
 mod damage;
 mod eytzinger;
 mod filter;
 mod forged;
+mod readahead;
 mod runs;
 
 use std::collections::BTreeMap;

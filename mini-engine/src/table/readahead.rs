@@ -28,9 +28,9 @@ pub(super) enum CacheUse {
 
 /// Where the scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Course {
-    Up,
-    Down,
+enum Direction {
+    Forward,
+    Backward,
 }
 
 /// The blocks that one iterator reads, and those that it has read ahead.
@@ -39,8 +39,8 @@ pub(super) struct ReadAhead {
     cache: CacheUse,
     /// The block that was asked for last.
     last: Option<usize>,
-    course: Course,
-    /// Neighbours entered on this course.
+    direction: Direction,
+    /// Neighbours entered in this direction.
     streak: u32,
     window: u64,
     /// Bytes of the file from `start` on.
@@ -55,7 +55,7 @@ impl ReadAhead {
             CacheUse::Bypass => (BLOCKS_BEFORE, WINDOW),
             CacheUse::Fill => (0, FIRST_WINDOW),
         };
-        Self { cache, last: None, course: Course::Up, streak, window, span: Vec::new(), start: 0 }
+        Self { cache, last: None, direction: Direction::Forward, streak, window, span: Vec::new(), start: 0 }
     }
 
     /// Block `index` of the table, which is at `handle`.
@@ -81,20 +81,20 @@ impl ReadAhead {
 
     /// Notes that block `index` is entered.
     fn follow(&mut self, index: usize) {
-        let course = match self.last {
-            Some(last) if last + 1 == index => Some(Course::Up),
-            Some(last) if index + 1 == last => Some(Course::Down),
+        let direction = match self.last {
+            Some(last) if last + 1 == index => Some(Direction::Forward),
+            Some(last) if index + 1 == last => Some(Direction::Backward),
             Some(last) if index == last => return,
-            None if self.streak > 0 => Some(Course::Up),
+            None if self.streak > 0 => Some(Direction::Forward),
             Some(_) | None => None,
         };
         self.last = Some(index);
-        if course == Some(self.course) {
+        if direction == Some(self.direction) {
             self.streak = self.streak.saturating_add(1);
             return;
         }
-        self.course = course.unwrap_or(Course::Up);
-        self.streak = u32::from(course.is_some());
+        self.direction = direction.unwrap_or(Direction::Forward);
+        self.streak = u32::from(direction.is_some());
         self.window = FIRST_WINDOW;
         self.span = Vec::new();
     }
@@ -105,16 +105,16 @@ impl ReadAhead {
         self.span.get(from..to)
     }
 
-    /// Reads block `index` and those behind it on the course, as many as fit the window; nothing if only the one does.
+    /// Reads block `index` and the next ones in the direction of the scan, as many as fit the window; nothing if only the one does.
     /// An error is not reported: reading the one block alone will tell whether it is its own.
     #[cold]
     fn read_span(&mut self, table: &Table, index: usize, handle: Handle) {
         let (mut start, mut end) = (handle.offset, handle.offset.saturating_add(handle.len));
         let mut at = index;
         loop {
-            let next = match self.course {
-                Course::Up => at.checked_add(1),
-                Course::Down => at.checked_sub(1),
+            let next = match self.direction {
+                Direction::Forward => at.checked_add(1),
+                Direction::Backward => at.checked_sub(1),
             };
             let Some((next, neighbour)) = next.and_then(|next| Some((next, table.index().handle(next)?))) else {
                 break;
