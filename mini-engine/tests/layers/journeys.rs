@@ -147,8 +147,10 @@ fn check(opening: &str, end: &str, most_files: usize) {
     println!("{opening}: {} files", files.len());
     assert!(files.len() > 4 && files.len() <= most_files, "{files:?}");
     let way: Vec<Stop> = stops.into_iter().filter(|stop| !stop.is_aside).collect();
-    let graph = library().graph();
-    assert_eq!(ways_back(&way, "mini-engine/src/", &graph), [], "ways back up");
+    let memtable = Sources::read(&workspace().join("fastskip/src")).without(&["lib"]);
+    for (root, sources) in [("mini-engine/src/", library()), ("fastskip/src/", memtable)] {
+        assert_eq!(ways_back(&way, root, &sources.graph()), [], "ways back up");
+    }
     let on_the_way: BTreeSet<&str> = way.iter().map(|stop| &*stop.file).collect();
     assert_eq!(on_the_way.len(), way.len(), "a file is left and entered again");
 }
