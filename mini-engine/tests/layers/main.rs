@@ -105,6 +105,20 @@ fn the_program_uses_the_public_library_only() {
     }
 }
 
+/// Catches a dependency of the program alone that a user of the library would have to compile.
+#[test]
+fn the_library_does_without_the_programs_dependencies() {
+    let manifest = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    let optional = |line: &&str| line.contains("optional = true");
+    let names: Vec<&str> = manifest.lines().filter(optional).filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, ["clap", "clap_complete", "indicatif", "serde_json", "tracing-subscriber"]);
+    let library = library();
+    for file in library.modules() {
+        let used = names.iter().find(|name| library.code(file).contains(&format!("{}::", name.replace('-', "_"))));
+        assert_eq!(used, None, "{file}");
+    }
+}
+
 /// Catches threads that nobody joins at the end.
 #[test]
 fn only_the_workers_are_threads() {

@@ -31,7 +31,7 @@ impl Job {
 }
 
 /// Begins the merge that is needed most, if one is. The holder of the lock ends it by [`end`].
-pub(crate) fn begin(core: &Core, state: &mut State) -> Option<Job> {
+pub(super) fn begin(core: &Core, state: &mut State) -> Option<Job> {
     if state.ranges_waiting > 0 {
         return None;
     }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::manifest::{CompactionStats, RunId, VersionEdit};
 
 /// Flushes the oldest frozen memtable, if there is one and the engine does not shut down meanwhile.
-pub(crate) fn flush_oldest(core: &Core) -> Result<()> {
+pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let view = core.view.load_full();
     let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
     // What a merge may drop a flush may drop: it is a merge of one input. Tombstones stay, for the tables below.

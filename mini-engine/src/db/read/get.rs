@@ -12,7 +12,7 @@ pub(crate) fn get(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Result<
 }
 
 /// Whether there is one: as [`get`], and no value is copied.
-pub(crate) fn contains(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Result<bool> {
+pub(super) fn contains(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Result<bool> {
     Ok(newest(core, view, key, seqno, |_| (), |_| ())?.is_some())
 }
 

@@ -56,7 +56,7 @@ impl std::fmt::Display for QuarantinedTable {
 }
 
 /// Fails if a quarantined table may hold a version of `key` that is newer than the one `found`, and that `seqno` sees.
-pub(crate) fn check_key(core: &Core, view: &View, key: &[u8], found: Option<SeqNo>, seqno: SeqNo) -> Result<()> {
+pub(super) fn check_key(core: &Core, view: &View, key: &[u8], found: Option<SeqNo>, seqno: SeqNo) -> Result<()> {
     let hides = |table: &&TableMeta| {
         let within = *table.smallest <= *key && *key <= *table.largest;
         within && table.min_seqno <= seqno && found.is_none_or(|found| found <= table.max_seqno)
@@ -65,7 +65,7 @@ pub(crate) fn check_key(core: &Core, view: &View, key: &[u8], found: Option<SeqN
 }
 
 /// Fails if a quarantined table may hold a key in both ranges that `seqno` sees.
-pub(crate) fn check_range(core: &Core, view: &View, ranges: [Bounds<'_>; 2], seqno: SeqNo) -> Result<()> {
+pub(super) fn check_range(core: &Core, view: &View, ranges: [Bounds<'_>; 2], seqno: SeqNo) -> Result<()> {
     let hides =
         |table: &&TableMeta| table.min_seqno <= seqno && ranges.into_iter().all(|range| overlaps_bounds(table, range));
     view.version.quarantined().iter().find(hides).map_or(Ok(()), |table| Err(refusal(core, table)))

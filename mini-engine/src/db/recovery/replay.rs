@@ -30,7 +30,7 @@ use crate::wal::{self, Frame, Position, Tail};
 const SECOND_TRY_FACTOR: usize = 4;
 
 /// What replay has made so far.
-pub(crate) struct Replay<'a> {
+pub(super) struct Replay<'a> {
     store: &'a TableStore,
     report: &'a mut RecoveryReport,
     /// The log being read.
@@ -48,7 +48,7 @@ pub(crate) struct Replay<'a> {
 }
 
 /// What the logs held, as durable tables that no manifest names yet.
-pub(crate) struct Replayed {
+pub(super) struct Replayed {
     pub(crate) tables: Vec<OpenTable>,
     /// What it took to write them.
     pub(crate) stats: CompactionStats,
@@ -65,7 +65,7 @@ impl Replayed {
 }
 
 /// Replays the logs of numbers `logs` (ascending, none obsolete), which continue `state`.
-pub(crate) fn replay(
+pub(super) fn replay(
     store: &TableStore,
     state: &ManifestState,
     logs: &[u64],

@@ -10,7 +10,7 @@ use crate::table;
 use super::report::RecoveryReport;
 
 /// What opening the tables of a version led to.
-pub(crate) struct OpenedTables {
+pub(super) struct OpenedTables {
     /// Without the tables that were given up.
     pub(crate) state: ManifestState,
     pub(crate) tables: Vec<OpenTable>,
@@ -20,7 +20,7 @@ pub(crate) struct OpenedTables {
 
 /// Opens the tables of `state`. In quarantine mode each is read whole, and given up if it is damaged or missing; a table
 /// that cannot be read for another reason is still an error.
-pub(crate) fn open_tables(
+pub(super) fn open_tables(
     store: &TableStore,
     state: ManifestState,
     report: &mut RecoveryReport,
@@ -53,7 +53,7 @@ pub(crate) fn open_tables(
 
 /// Renames the files of `suspects`, those that are there, and makes that durable. A crash before a manifest says that they
 /// are quarantined leaves tables that are missing, which the next open finds as it found these.
-pub(crate) fn set_suspects_aside(store: &TableStore, suspects: &[u64], report: &mut RecoveryReport) -> Result<()> {
+pub(super) fn set_suspects_aside(store: &TableStore, suspects: &[u64], report: &mut RecoveryReport) -> Result<()> {
     let before = report.set_aside.len();
     for &number in suspects {
         let name = table::file_name(number);
@@ -70,7 +70,7 @@ pub(crate) fn set_suspects_aside(store: &TableStore, suspects: &[u64], report: &
 }
 
 /// Whether this is a table that `version` does not know, not even as one that is quarantined.
-pub(crate) fn is_unnamed(version: &Version, kind: FileKind) -> bool {
+pub(super) fn is_unnamed(version: &Version, kind: FileKind) -> bool {
     let FileKind::Table(number) = kind else { return false };
     let is_quarantined = version.quarantined().iter().any(|table| table.number == number);
     !version.contains(number) && !is_quarantined
@@ -78,7 +78,7 @@ pub(crate) fn is_unnamed(version: &Version, kind: FileKind) -> bool {
 
 /// The tables that a torn manifest does not name could be what its lost record named, so they are suspects: renamed, not
 /// removed. Durable before the new manifest, which has no tear any more, sentences them as orphans.
-pub(crate) fn set_unnamed_aside(
+pub(super) fn set_unnamed_aside(
     store: &TableStore,
     state: &ManifestState,
     names: &[FileKind],

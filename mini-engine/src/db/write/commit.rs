@@ -26,7 +26,7 @@ const SECOND_TRY_FACTOR: usize = 4;
 const GROUP_BYTES: usize = 1 << 20;
 
 /// Logs and applies `batch`, by this thread or by another one that has the lock first.
-pub(crate) fn commit(core: &Core, batch: WriteBatch) -> Result<Logged> {
+pub(super) fn commit(core: &Core, batch: WriteBatch) -> Result<Logged> {
     // Before the lock: it takes more time than all that is done under it.
     let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
     let own = Pending::new(batch, compressed);

@@ -35,12 +35,12 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
     Ok(core.view.load().active.log)
 }
 
-pub(crate) fn is_large(core: &Core, memory: usize) -> bool {
+pub(super) fn is_large(core: &Core, memory: usize) -> bool {
     memory > core.store.options.memtable_bytes / 2
 }
 
 /// Step 1: on return the active memtable may take a write of `memory` bytes.
-pub(crate) fn make_room<'a>(
+pub(super) fn make_room<'a>(
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
     memory: usize,
@@ -92,7 +92,7 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
 /// edit can name it as the start of replay (rule 4). Its creation comes first of all: if it fails, the old pair is as
 /// it was. It fails for good then, since what is left of the new log could stand between two logs with writes. A
 /// recycled file has its space from here on (rule 8); without one, a full disk shows at an append.
-pub(crate) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> Result<()> {
+pub(super) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> Result<()> {
     let number = core.store.numbers.allocate()?;
     let memtable = LoggedMemtable::new(core.store.options.memtable_kind, number, memtable_bytes)?;
     let previous = state.log.segment().clone();
@@ -109,7 +109,7 @@ pub(crate) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> R
 }
 
 /// Waits as long as a write of `bytes` has to, or until merges have caught up.
-pub(crate) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
+pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
     let begun = Instant::now();
     let tables = || core.view.load().version.runs(0).len();
     let options = &core.store.options;
@@ -130,7 +130,7 @@ pub(crate) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, by
 }
 
 /// Counts `bytes` that were written without a wait of their own, so that the next writers wait for them.
-pub(crate) fn charge(core: &Core, state: &mut State, bytes: usize) {
+pub(super) fn charge(core: &Core, state: &mut State, bytes: usize) {
     if bytes > 0 && !state.level_0_fails {
         let tables = core.view.load().version.runs(0).len();
         state.controller.until(bytes, tables, &core.store.options, Instant::now());
@@ -138,7 +138,7 @@ pub(crate) fn charge(core: &Core, state: &mut State, bytes: usize) {
 }
 
 /// Waits until no load is under way.
-pub(crate) fn wait_for_loads<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
+pub(super) fn wait_for_loads<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
     while state.is_ingesting {
         state = core.wait(&core.room, state);
         core.check_writable(&state)?;
