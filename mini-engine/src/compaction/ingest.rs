@@ -1,6 +1,6 @@
-//! Where tables belong that come from outside: a pure function of the version and the merges under way.
+//! Picks the level for ingested tables: a pure function of the version and the merges in progress.
 //!
-//! They are newer than everything there is, so they must go above all tables whose keys they overlap; the lower, the less
+//! They are newer than everything else, so they must go above all tables whose keys they overlap; the lower they go, the less
 //! often they are rewritten. Data in flight is still in the version, as inputs, so it counts too.
 
 use crate::compaction::in_progress::InProgress;

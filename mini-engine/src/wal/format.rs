@@ -79,17 +79,17 @@ impl Identity {
 pub(super) struct SegmentHeader {
     pub(super) log: Identity,
     /// The log that the file was before, whose frames may stand behind those of this one.
-    pub(super) previous: Option<Identity>,
+    pub(super) previous_generation: Option<Identity>,
 }
 
 impl SegmentHeader {
     pub(super) fn encode(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(RECYCLED_HEADER_LEN);
         out.extend_from_slice(MAGIC);
-        codec::put_u32(&mut out, if self.previous.is_some() { RECYCLED } else { FRESH });
+        codec::put_u32(&mut out, if self.previous_generation.is_some() { RECYCLED } else { FRESH });
         codec::put_u32(&mut out, 0);
         put_sealed(&mut out, self.log);
-        if let Some(previous) = self.previous {
+        if let Some(previous) = self.previous_generation {
             put_sealed(&mut out, previous);
         }
         out
@@ -97,7 +97,7 @@ impl SegmentHeader {
 
     /// Bytes of it, which is where the first frame starts.
     pub(super) fn len(self) -> u64 {
-        if self.previous.is_some() { RECYCLED_HEADER_LEN as u64 } else { SEGMENT_HEADER_LEN as u64 }
+        if self.previous_generation.is_some() { RECYCLED_HEADER_LEN as u64 } else { SEGMENT_HEADER_LEN as u64 }
     }
 
     /// Decodes the header in `bytes`, the first of the file, of the log that `path` says to be number `expected`.
@@ -127,7 +127,7 @@ impl SegmentHeader {
         }
         let log = Identity { number, salt };
         if version == FRESH {
-            return Ok(Self { log, previous: None });
+            return Ok(Self { log, previous_generation: None });
         }
         let fields = (|| Some((reader.u64()?, reader.u64()?, reader.u64()?)))();
         let Some((number, salt, stored)) = fields else {
@@ -137,7 +137,7 @@ impl SegmentHeader {
         if stored != actual {
             return Err(corrupt(56, format!("previous log checksum: expected {actual:016x}, found {stored:016x}")));
         }
-        Ok(Self { log, previous: Some(Identity { number, salt }) })
+        Ok(Self { log, previous_generation: Some(Identity { number, salt }) })
     }
 }
 

@@ -29,7 +29,8 @@ const MAX_APART: u64 = 1 << 20;
 /// What is known of the file [`SPARE`].
 #[derive(Debug)]
 pub(crate) struct Spare {
-    previous: Identity,
+    /// The log that it holds frames of.
+    generation: Identity,
     /// Where frames start, some of them, the first among them. Ascending, below `end`.
     starts: Vec<u64>,
     /// The end of the last frame that is kept.
@@ -37,9 +38,9 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    /// What is worth keeping of log `previous`, synced up to `synced`, in which frames start at `starts`: at most `max_len`
+    /// What is worth keeping of log `generation`, synced up to `synced`, in which frames start at `starts`: at most `max_len`
     /// bytes. `None` if not one frame is.
-    pub(super) fn of(previous: Identity, mut starts: Vec<u64>, synced: u64, max_len: u64) -> Option<Spare> {
+    pub(super) fn of(generation: Identity, mut starts: Vec<u64>, synced: u64, max_len: u64) -> Option<Spare> {
         starts.retain(|&start| start < synced);
         let first = *starts.first()?;
         let mut end = first;
@@ -50,7 +51,7 @@ impl Spare {
             end = next;
         }
         starts.retain(|&start| start < end);
-        (end > first).then_some(Spare { previous, starts, end })
+        (end > first).then_some(Spare { generation, starts, end })
     }
 
     /// Bytes that are kept.
@@ -72,7 +73,7 @@ impl Spare {
                 return Ok(None);
             }
         };
-        let header = SegmentHeader { log, previous: Some(self.previous) };
+        let header = SegmentHeader { log, previous_generation: Some(self.generation) };
         let mut previous_generation = PreviousGeneration { starts: self.starts, end: self.end, cleared: 0 };
         let mut bytes = header.encode();
         bytes.resize(bytes.len() + previous_generation.zeros_behind(header.len()), 0);

@@ -232,7 +232,7 @@ impl<'a> LogReader<'a> {
         }
         let (record, own_end) = self.frames_from(segment.log, stop)?;
         let mut rest = len;
-        if let Some(previous) = segment.previous {
+        if let Some(previous) = segment.previous_generation {
             self.scan(previous, own_end, |offset, _| {
                 rest = offset;
                 ControlFlow::Break(())

@@ -219,7 +219,7 @@ impl Writer {
         let path = dir.join(file_name(number));
         let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
         let identity = Identity { number, salt: random_salt(number) };
-        let header = SegmentHeader { log: identity, previous: None };
+        let header = SegmentHeader { log: identity, previous_generation: None };
         let started = start(fs, dir, &*file, &path, header);
         started.inspect_err(|_| remove_unused(fs, &path))?;
         counters.wal_bytes.add(header.len());

@@ -4,7 +4,7 @@
 //! 1. writers wait from here on, and what is in memory is flushed: so the load is newer than all there is, its sequence
 //!    numbers are known before its tables are written, and replay finds the numbers without a gap (rule 11): the active
 //!    log has no frame yet, and its first one will follow the last number of the load, which the edit records.
-//! 2. the entries are written to tables, as low as nothing overlaps them (`compaction::ingest`), synced, named.
+//! 2. the entries are written to tables, as low as nothing overlaps them (`compaction/ingest.rs`), synced, named.
 //! 3. the edit is synced and installed (rule 6), and the last number published in the same step: all of the load is visible
 //!    at once. Writers go on.
 //!

@@ -10,7 +10,7 @@ use crate::types::MAX_SEQNO;
 use crate::wal::format::{FRAME_HEADER_LEN, FrameHeader, Identity, SegmentHeader};
 
 fn header_of(log: Identity) -> Vec<u8> {
-    SegmentHeader { log, previous: None }.encode()
+    SegmentHeader { log, previous_generation: None }.encode()
 }
 
 #[test]
