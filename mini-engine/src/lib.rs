@@ -29,6 +29,9 @@ mod metrics;
 mod options;
 #[cfg(any(test, feature = "simulation"))]
 pub mod random;
+#[cfg(test)]
+#[path = "../tests/scratch/mod.rs"]
+mod scratch;
 mod table;
 mod types;
 mod wal;

@@ -152,6 +152,8 @@ pub struct Metrics {
     pub flushed_user_bytes: u64,
     /// Bytes of the oldest sorted run: what everything above it may make obsolete.
     pub oldest_run_bytes: u64,
+    /// Flushes under way now. One ends when the log that it replaces has been removed or recycled, which `flush` does not wait for.
+    pub flushes_running: u64,
     /// Merges under way now.
     pub compactions_running: u64,
     /// Whether a merge is due now that has not begun.

@@ -2,8 +2,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::scratch::TempDir;
 use fastskip::Op;
-use tempfile::TempDir;
 
 use super::*;
 use crate::cache::BlockCache;

@@ -1,6 +1,6 @@
 use std::fs as std_fs;
 
-use tempfile::TempDir;
+use crate::scratch::TempDir;
 
 use super::test_tables::table;
 use super::*;

@@ -187,7 +187,7 @@ impl Run {
         let count = |end: &str| names.iter().filter(|name| name.to_string_lossy().ends_with(end)).count() as u64;
         let metrics = self.db().metrics();
         let tables = metrics.levels.iter().map(|level| level.tables).sum();
-        let merged = metrics.compactions_running == 0 && !metrics.compaction_due;
-        merged && (count(".log"), count(".sst")) == (1, tables)
+        let is_idle = metrics.flushes_running == 0 && metrics.compactions_running == 0 && !metrics.compaction_due;
+        is_idle && (count(".log"), count(".sst")) == (1, tables)
     }
 }

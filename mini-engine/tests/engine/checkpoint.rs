@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Error};
-use tempfile::TempDir;
 
-use crate::hook::{Answer, HookFs, Op, count, files, position};
+use crate::hook::{Answer, HookFs, Op, count, files, position, wait_for_flush};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -167,16 +167,14 @@ fn a_checkpoint_that_fails_anywhere_leaves_nothing_and_harms_nobody() {
         db
     };
     // The log of a flush is unlinked by the worker, so that its place among the operations is not certain.
-    let quiet = |db: &Db, dir: &Path| {
-        while files(&dir.join("db"), ".log").len() > 1 {
-            std::thread::yield_now();
-        }
+    let quiet = |db: &Db| {
+        wait_for_flush(db);
         db.metrics().levels[0].tables
     };
     let count = {
         let (dir, faults) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
         let db = made(&faults, dir.path());
-        assert_eq!(quiet(&db, dir.path()), 2);
+        assert_eq!(quiet(&db), 2);
         let before = faults.mutations();
         db.checkpoint(dir.path().join("copy")).unwrap();
         faults.mutations() - before
@@ -185,7 +183,7 @@ fn a_checkpoint_that_fails_anywhere_leaves_nothing_and_harms_nobody() {
     for (index, fault) in (0..count).flat_map(|index| [Fault::StorageFull, Fault::Device].map(|fault| (index, fault))) {
         let (dir, faults) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
         let db = made(&faults, dir.path());
-        quiet(&db, dir.path());
+        quiet(&db);
         let copy = dir.path().join("copy");
         faults.fail_mutation(faults.mutations() + index, fault, Repeat::Once);
         match db.checkpoint(&copy) {

@@ -1,13 +1,11 @@
 //! Merges as a caller sees them: ranges compacted on demand, several at once, writers slowed down, policies kept.
 
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
 
+use crate::scratch::TempDir;
 use mini_engine::{Builder, Compaction, Compression, Db, Error, Metrics};
-use tempfile::TempDir;
 
-use crate::hook::{Answer, HookFs, Op, files};
+use crate::hook::{Answer, HookFs, Op, files, on_merge_thread};
 
 pub(crate) const POLICIES: [Compaction; 4] =
     [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];
@@ -63,6 +61,7 @@ fn compacting_everything_leaves_one_run_without_tombstones_and_old_values() {
         assert_eq!(snapshot.iter().map(Result::unwrap).count(), 200);
         drop(snapshot);
         db.compact_range::<&str, _>(..).unwrap();
+        db.wait_for_compactions().unwrap();
         assert_eq!((db.verify().unwrap().entries, files(dir.path(), ".sst").len()), (0, 0), "{policy:?}");
     }
 }
@@ -77,6 +76,7 @@ fn compacting_a_range_touches_what_lies_in_it() {
         assert!(before.len() > 8, "{policy:?}: {before:?}");
         db.remove(key(101)).unwrap();
         db.compact_range(key(100)..key(110)).unwrap();
+        db.wait_for_compactions().unwrap();
         let after = files(dir.path(), ".sst");
         let kept = before.iter().filter(|name| after.contains(name)).count();
         assert!((before.len() / 2..before.len()).contains(&kept), "{policy:?}: {kept} of {}", before.len());
@@ -84,6 +84,7 @@ fn compacting_a_range_touches_what_lies_in_it() {
         // Bounds without a key, and turned round.
         db.compact_range("nothing".."nowhere").unwrap();
         db.compact_range(key(300)..key(200)).unwrap();
+        db.wait_for_compactions().unwrap();
         assert_eq!(files(dir.path(), ".sst"), after, "{policy:?}");
     }
 }
@@ -151,21 +152,9 @@ fn as_many_merges_run_at_once_as_there_are_threads() {
             db.flush().unwrap();
         }
         db.close().unwrap();
-        let (go, goes) = mpsc::channel::<()>();
-        let (goes, merging) = (Mutex::new(goes), Arc::new(AtomicUsize::new(0)));
-        let counter = merging.clone();
-        fs.set(move |event| {
-            if event.is(Op::Create, ".sst") && std::thread::current().name() == Some("mini-engine-merge") {
-                counter.fetch_add(1, Ordering::SeqCst);
-                // The end of the channel lets every one pass.
-                let _ = goes.lock().unwrap().recv();
-            }
-            Answer::Go
-        });
+        let (arrivals, go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_merge_thread());
         let db = tiers(2, 1).compaction_threads(threads).file_system(fs.arc()).open().unwrap();
-        while db.metrics().compactions_running < threads as u64 || merging.load(Ordering::SeqCst) == 0 {
-            std::thread::yield_now();
-        }
+        (0..threads).for_each(|_| arrivals.recv().unwrap());
         assert_eq!((db.metrics().compactions_running, db.metrics().compaction_due), (threads as u64, threads == 1));
         drop(go);
         db.wait_for_compactions().unwrap();
@@ -179,16 +168,7 @@ fn writers_are_slowed_down_before_they_have_to_stop() {
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let builder = Db::builder(dir.path()).l0_trigger(1).l0_slowdown(3).l0_stop(1000).memtable_bytes(4096);
     let db = builder.immutable_memtables(64).file_system(fs.arc()).open().unwrap();
-    let full = Arc::new(AtomicBool::new(true));
-    let (go, goes) = mpsc::channel::<()>();
-    let (goes, gated) = (Mutex::new(goes), full.clone());
-    fs.set(move |event| {
-        let merges = std::thread::current().name() == Some("mini-engine-merge");
-        if event.is(Op::Create, ".sst") && merges && gated.load(Ordering::SeqCst) {
-            let _ = goes.lock().unwrap().recv();
-        }
-        Answer::Go
-    });
+    let (_arrivals, go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_merge_thread());
     let flush = |n: u64| {
         db.insert(n.to_be_bytes(), [7; 100]).unwrap();
         db.flush().unwrap();
@@ -199,7 +179,6 @@ fn writers_are_slowed_down_before_they_have_to_stop() {
     let metrics = db.metrics();
     assert_eq!((metrics.levels[0].tables, metrics.slowdowns, metrics.stalls), (6, 3, 0));
     assert!(metrics.slowdown_time.as_nanos() > 0);
-    full.store(false, Ordering::SeqCst);
     drop(go);
     db.wait_for_compactions().unwrap();
     (6..8).for_each(flush);

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Snapshot, WriteBatch};
-use tempfile::TempDir;
 
 const KEYS: u64 = 200;
 

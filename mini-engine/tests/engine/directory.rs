@@ -4,9 +4,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Error};
-use tempfile::TempDir;
 
 use crate::hook::{Answer, Event, HookFs, Op, files, position};
 

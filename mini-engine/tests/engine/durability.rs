@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
+use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Error, WriteBatch};
-use tempfile::TempDir;
 
 use crate::hook::{Answer, Event, HookFs, Op, count, files, position};
 
@@ -328,6 +328,8 @@ fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
     for n in 0..2000 {
         db.insert(format!("key{:04}", n % 300), format!("value{n}")).unwrap();
     }
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
     db.close().unwrap();
     let events = fs.take();
     assert!(count(&events, Op::Remove, ".sst") > 0, "no merge took place");

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, WriteBatch};
-use tempfile::TempDir;
 
 use crate::hook::{Failure, HookFs, Op, files};
 

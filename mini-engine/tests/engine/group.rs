@@ -1,11 +1,11 @@
 //! Group commit: writers that wait for each other share the log's writes and syncs.
 
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Error, WriteBatch};
-use tempfile::TempDir;
 
 use crate::hook::{Answer, HookFs, Op, count, files};
 
@@ -22,20 +22,7 @@ fn batch(n: usize) -> WriteBatch {
 /// Lets `WRITERS` threads write, of which all wait while the first one's write to the log is held. Then writes to the log
 /// from the second one on are answered by `answer`. What the threads got.
 fn contend(db: &Db, fs: &HookFs, durability: Durability, answer: Answer) -> Vec<Result<u64, Error>> {
-    let (release, released) = mpsc::channel::<()>();
-    let (released, writes) = (Mutex::new(released), AtomicUsize::new(0));
-    let (arrived, arrivals) = mpsc::channel();
-    fs.set(move |event| {
-        if !event.is(Op::Write, ".log") {
-            return Answer::Go;
-        }
-        if writes.fetch_add(1, Ordering::SeqCst) > 0 {
-            return answer;
-        }
-        arrived.send(()).unwrap();
-        released.lock().unwrap().recv().unwrap();
-        Answer::Go
-    });
+    let (arrivals, go) = fs.hold(Op::Write, ".log", Answer::Go);
     fs.take();
     std::thread::scope(|scope| {
         let mut writers = vec![scope.spawn(|| db.write(batch(0), durability))];
@@ -44,7 +31,8 @@ fn contend(db: &Db, fs: &HookFs, durability: Durability, answer: Answer) -> Vec<
         while db.waiting_writers() < WRITERS - 1 {
             std::thread::yield_now();
         }
-        release.send(()).unwrap();
+        fs.set(move |event| if event.is(Op::Write, ".log") { answer } else { Answer::Go });
+        drop(go);
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     })
 }
@@ -149,16 +137,9 @@ fn one_sync_serves_the_writers_that_wait_for_it() {
     // Catches a sync for each writer, and an acknowledgement before the sync that covers it.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(64 << 10).open().unwrap();
-    let (release, released) = mpsc::channel::<()>();
-    let released = Mutex::new(released);
-    let (held, returned) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    fs.set(move |event| {
-        // The first sync waits until all others have appended.
-        if event.is(Op::Sync, ".log") && held.fetch_add(1, Ordering::SeqCst) == 0 {
-            released.lock().unwrap().recv().unwrap();
-        }
-        Answer::Go
-    });
+    let returned = AtomicUsize::new(0);
+    // The first sync waits until all others have appended.
+    let (_arrivals, go) = fs.hold(Op::Sync, ".log", Answer::Go);
     fs.take();
     std::thread::scope(|scope| {
         for n in 0..WRITERS {
@@ -174,58 +155,9 @@ fn one_sync_serves_the_writers_that_wait_for_it() {
             std::thread::yield_now();
         }
         assert_eq!(returned.load(Ordering::SeqCst), 0, "acknowledged while the first sync is under way");
-        release.send(()).unwrap();
+        drop(go);
     });
     // The first, and one more for all those who came during it.
     let syncs = count(&fs.take(), Op::Sync, ".log");
     assert!((1..=2).contains(&syncs), "{syncs} syncs for {WRITERS} writers");
-}
-
-#[test]
-fn who_came_along_with_another_does_not_wait_for_merges_once_more() {
-    // Catches writers that are slowed down a second time, when their write is done.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let builder = Db::builder(dir.path()).file_system(fs.arc()).l0_trigger(1).l0_slowdown(1).l0_stop(1000);
-    let db = builder.open().unwrap();
-    let (release, released) = mpsc::channel::<()>();
-    let (released, writes) = (Mutex::new(released), AtomicUsize::new(0));
-    let (arrived, arrivals) = mpsc::channel();
-    let armed = Arc::new(AtomicBool::new(false));
-    let is_armed = armed.clone();
-    let (end, ends) = mpsc::channel::<()>();
-    let ends = Mutex::new(ends);
-    fs.set(move |event| {
-        let name = std::thread::current().name().map(str::to_owned).unwrap_or_default();
-        if name == "mini-engine-merge" && event.is(Op::Create, ".sst") {
-            let _ = ends.lock().unwrap().recv();
-        }
-        if is_armed.load(Ordering::SeqCst) && event.is(Op::Write, ".log") && writes.fetch_add(1, Ordering::SeqCst) == 0
-        {
-            arrived.send(()).unwrap();
-            released.lock().unwrap().recv().unwrap();
-        }
-        Answer::Go
-    });
-    for n in 0..4 {
-        db.insert("k", format!("{n}")).unwrap();
-        db.flush().unwrap();
-    }
-    let before = db.metrics().slowdowns;
-    armed.store(true, Ordering::SeqCst);
-    std::thread::scope(|scope| {
-        scope.spawn(|| db.insert("w0", "").unwrap());
-        arrivals.recv().unwrap();
-        for n in 1..6 {
-            let db = &db;
-            scope.spawn(move || db.insert(format!("w{n}"), "").unwrap());
-        }
-        while db.waiting_writers() < 5 {
-            std::thread::yield_now();
-        }
-        release.send(()).unwrap();
-    });
-    let slowed = db.metrics().slowdowns - before;
-    let wal_writes = db.metrics().wal_writes;
-    drop(end);
-    assert!(slowed <= 2, "{slowed} waits, {wal_writes} log writes in all");
 }

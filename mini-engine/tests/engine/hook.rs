@@ -6,6 +6,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 
+use mini_engine::Db;
 use mini_engine::fs::{File, FileSystem, StdFs};
 
 /// What is about to happen to a file.
@@ -51,6 +52,9 @@ pub(crate) enum Answer {
     /// A write of at most this many bytes.
     Short(usize),
 }
+
+/// Messages of operations that are held, and what they are held by.
+pub(crate) type Held = (mpsc::Receiver<()>, mpsc::Sender<()>);
 
 type Hook = dyn Fn(&Event) -> Answer + Send + Sync;
 
@@ -99,17 +103,24 @@ impl HookFs {
         self.set(|_| Answer::Go);
     }
 
-    /// Holds each `op` on a file whose name contains `part` until the sender is dropped, and says by the receiver that it is
-    /// about to begin. Then it is answered by `answer`.
-    pub(crate) fn hold(&self, op: Op, part: &str, answer: Answer) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
+    /// Holds each `op` on a file whose name contains `part` until the sender is dropped. The receiver gets a message for each
+    /// that is about to begin. Then it is answered by `answer`.
+    pub(crate) fn hold(&self, op: Op, part: &str, answer: Answer) -> Held {
+        let part = part.to_owned();
+        self.hold_where(answer, move |event| event.is(op, &part))
+    }
+
+    /// As [`hold`](Self::hold), for operations that `is_held` names. It runs on the thread of the operation.
+    pub(crate) fn hold_where(&self, answer: Answer, is_held: impl Fn(&Event) -> bool + Send + Sync + 'static) -> Held {
         let (arrived, arrivals) = mpsc::channel();
         let (go, goes) = mpsc::channel();
-        let (part, goes) = (part.to_owned(), Mutex::new(goes));
+        let goes = Mutex::new(goes);
         self.set(move |event| {
-            if !event.is(op, &part) {
+            if !is_held(event) {
                 return Answer::Go;
             }
-            arrived.send(()).unwrap();
+            // The test may be over.
+            let _ = arrived.send(());
             // An error is the end of the channel, which lets it pass.
             let _ = goes.lock().unwrap().recv();
             answer
@@ -255,6 +266,24 @@ impl File for HookFile {
 
     fn len(&self) -> Result<u64> {
         self.file.len()
+    }
+}
+
+/// Whether this is a thread of the engine that merges tables.
+pub(crate) fn on_merge_thread() -> bool {
+    std::thread::current().name() == Some("mini-engine-merge")
+}
+
+/// Flushes, and waits for what a flush does afterwards: the log is removed, or kept for the next one.
+pub(crate) fn flush_to_the_end(db: &Db) {
+    db.flush().unwrap();
+    wait_for_flush(db);
+}
+
+/// Waits until no flush is under way. The caller knows that none is due.
+pub(crate) fn wait_for_flush(db: &Db) {
+    while db.metrics().flushes_running > 0 {
+        std::thread::yield_now();
     }
 }
 

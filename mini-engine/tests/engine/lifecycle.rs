@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, mpsc};
 
+use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Error, WriteBatch};
-use tempfile::TempDir;
 
 use crate::hook::{Answer, HookFs, Op, files};
 

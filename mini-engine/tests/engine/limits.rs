@@ -1,7 +1,7 @@
 //! Keys, values and batches at and past their limits.
 
+use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Error, MAX_KEY_LEN, MAX_VALUE_LEN, Options, WriteBatch};
-use tempfile::TempDir;
 
 use crate::hook::{HookFs, Op, count};
 

@@ -1,4 +1,5 @@
-//! Tests of the library through its public interface: the rules of durability, a model, merges, threads, faults, bad input.
+//! Tests of the library through its public interface: the rules of durability, a model, merges, threads, faults, bad input;
+//! and of the formats: an independent reader, and databases of every released one.
 
 mod checkpoint;
 mod compaction;
@@ -7,6 +8,8 @@ mod damage;
 mod directory;
 mod durability;
 mod faults;
+mod fixtures;
+mod formats;
 mod group;
 mod hook;
 mod ingest;
@@ -18,5 +21,7 @@ mod quarantine;
 mod reads;
 mod recovery;
 mod recycle;
+#[path = "../scratch/mod.rs"]
+mod scratch;
 mod space;
 mod vector;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use crate::scratch::TempDir;
 use mini_engine::{Compaction, Compression, Db, Durability, Iter, Snapshot, WriteBatch};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tempfile::TempDir;
 
 use crate::compaction::POLICIES;
 

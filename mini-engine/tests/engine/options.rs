@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::Arc;
 
+use crate::scratch::TempDir;
 use mini_engine::fs::{MemFs, StdFs};
 use mini_engine::{
     Builder, Compaction, Compression, Db, Durability, Error, MemtableKind, Options, RecoveryMode, WriteBatch, dump,
 };
-use tempfile::TempDir;
 
 use crate::hook::{Answer, HookFs, Op, count, files};
 
@@ -154,15 +154,7 @@ fn writers_wait_once_as_many_memtables_as_allowed_wait_for_their_flush() {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         let builder = Db::builder(dir.path()).memtable_bytes(4096).immutable_memtables(allowed);
         let db = builder.file_system(fs.arc()).open().unwrap();
-        let (go, goes) = mpsc::channel::<()>();
-        let goes = Mutex::new(goes);
-        fs.set(move |event| {
-            if event.is(Op::Create, ".sst") {
-                // The end of the channel lets every later one pass.
-                let _ = goes.lock().unwrap().recv();
-            }
-            Answer::Go
-        });
+        let (_arrivals, go) = fs.hold(Op::Create, ".sst", Answer::Go);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| (0..200).for_each(|n| db.insert(key(n), [7; 400]).unwrap()));
             while db.metrics().stalls == 0 && !writer.is_finished() {

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, RecoveryMode, WriteBatch};
-use tempfile::TempDir;
 
 use crate::hook::{Answer, HookFs, Op, files};
 use crate::recovery::copy;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Error, MemtableKind, WriteBatch};
-use tempfile::TempDir;
 
-use crate::hook::{Answer, HookFs, Op, count, files, position};
+use crate::hook::{Answer, HookFs, Op, count, files, flush_to_the_end, position, wait_for_flush};
 use crate::recovery::copy;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -26,14 +26,6 @@ fn put(db: &Db, model: &mut Map, n: u64, len: usize, durability: Durability) -> 
     db.write(batch, durability).map(drop)
 }
 
-/// Flushes, and waits until the log that was flushed is gone, one way or the other.
-fn flush(db: &Db, dir: &Path) {
-    db.flush().unwrap();
-    while files(dir, ".log").len() > 1 {
-        std::thread::yield_now();
-    }
-}
-
 fn contents(db: &Db) -> Map {
     db.iter().map(|entry| entry.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
@@ -49,7 +41,7 @@ fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
             for n in 0..20 {
                 put(&db, &mut model, 20 * round + n, 100, Durability::Synced).unwrap();
             }
-            flush(&db, dir.path());
+            flush_to_the_end(&db);
             assert_eq!(files(dir.path(), "SPARE").len(), 1, "round {round}");
         }
         // The first log, and the one that was begun before the first was flushed.
@@ -72,11 +64,11 @@ fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
     for n in 0..2 {
         put(&db, &mut model, n, 100, Durability::Synced).unwrap();
         if n == 0 {
-            flush(&db, dir.path());
+            flush_to_the_end(&db);
         }
     }
     fs.take();
-    flush(&db, dir.path());
+    flush_to_the_end(&db);
     let events = fs.take();
     let written = position(&events, 0, Op::Write, "SPARE");
     let synced = position(&events, written, Op::Sync, "SPARE");
@@ -97,8 +89,8 @@ fn rule_2_a_kill_leaves_a_recycled_log_that_ends_cleanly_at_every_write() {
     for n in 0..30 {
         put(&db, &mut model, n, 50 + 17 * n as usize, Durability::Synced).unwrap();
     }
-    flush(&db, dir.path());
-    flush_one(&db, &mut model, dir.path());
+    flush_to_the_end(&db);
+    flush_one(&db, &mut model);
     let log = dir.path().join(files(dir.path(), ".log").remove(0));
     let len = || std::fs::metadata(&log).unwrap().len();
     let (space, mut within) = (len(), 0);
@@ -116,9 +108,9 @@ fn rule_2_a_kill_leaves_a_recycled_log_that_ends_cleanly_at_every_write() {
 }
 
 /// Makes the kept file the active log's.
-fn flush_one(db: &Db, model: &mut Map, dir: &Path) {
+fn flush_one(db: &Db, model: &mut Map) {
     put(db, model, 99, 10, Durability::Buffered).unwrap();
-    flush(db, dir);
+    flush_to_the_end(db);
     assert_eq!(db.metrics().wal_recycled, 1);
 }
 
@@ -129,7 +121,7 @@ fn a_log_that_was_never_synced_is_removed() {
     let db = open(dir.path(), &fs);
     for n in 0..3 {
         put(&db, &mut model, n, 100, Durability::Buffered).unwrap();
-        flush(&db, dir.path());
+        flush_to_the_end(&db);
     }
     let events = fs.take();
     assert_eq!((db.metrics().wal_recycled, count(&events, Op::RenameTo, "SPARE")), (0, 0));
@@ -144,15 +136,15 @@ fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_neede
     for (n, op) in [(0, Op::Rename), (3, Op::Truncate)] {
         fs.set(move |event| if event.is(op, ".log") { Answer::Fail(ErrorKind::Other) } else { Answer::Go });
         put(&db, &mut model, n, 100, Durability::Synced).unwrap();
-        flush(&db, dir.path());
+        flush_to_the_end(&db);
         assert!(files(dir.path(), "SPARE").is_empty());
     }
     fs.clear();
     put(&db, &mut model, 1, 100, Durability::Synced).unwrap();
-    flush(&db, dir.path());
+    flush_to_the_end(&db);
     std::fs::remove_file(dir.path().join("SPARE")).unwrap();
     put(&db, &mut model, 2, 100, Durability::Synced).unwrap();
-    flush(&db, dir.path());
+    flush_to_the_end(&db);
     assert_eq!((contents(&db), db.metrics().wal_recycled), (model, 0));
     db.close().unwrap();
 }
@@ -164,7 +156,7 @@ fn rule_7_a_failed_step_of_a_rotation_on_a_kept_file_makes_the_engine_read_only(
         let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
         let db = open(dir.path(), &fs);
         put(&db, &mut model, 0, 100, Durability::Synced).unwrap();
-        flush(&db, dir.path());
+        flush_to_the_end(&db);
         put(&db, &mut model, 1, 100, Durability::Synced).unwrap();
         fs.set(move |event| if event.is(op, "SPARE") { Answer::Fail(ErrorKind::Other) } else { Answer::Go });
         let error = db.flush().unwrap_err();
@@ -191,7 +183,7 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| put(&db, &mut Map::new(), 1, 100, Durability::Synced));
         arrivals.recv().unwrap();
-        flush(&db, dir.path());
+        flush_to_the_end(&db);
         drop(go);
         writer.join().unwrap().unwrap();
     });
@@ -213,9 +205,7 @@ fn a_checkpoint_and_a_load_between_rotations_have_logs_of_their_own() {
         let loaded = (0..5u64).map(|n| (format!("load{round}{n}"), "value"));
         db.ingest(loaded.clone()).unwrap();
         model.extend(loaded.map(|(key, value)| (key.into_bytes(), value.as_bytes().to_vec())));
-        while files(&path, ".log").len() > 1 {
-            std::thread::yield_now();
-        }
+        wait_for_flush(&db);
         let copied = dir.path().join(format!("copy{round}"));
         put(&db, &mut model, 500 + round, 3000, Durability::Synced).unwrap();
         db.checkpoint(&copied).unwrap();
@@ -246,7 +236,7 @@ fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
         if n % 10 != 9 {
             continue;
         }
-        flush(&db, dir.path());
+        flush_to_the_end(&db);
         for spare in files(dir.path(), "SPARE") {
             let len = std::fs::metadata(dir.path().join(spare)).unwrap().len();
             assert!(len <= 128 << 10, "{n}: {len} bytes are kept");

@@ -1,13 +1,13 @@
 //! Rule 8: a full disk during flushes and merges is waited out; and how writers wait for workers.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
 
+use crate::scratch::TempDir;
 use mini_engine::{Db, Error};
-use tempfile::TempDir;
 
-use crate::hook::{Answer, Event, HookFs, Op, files};
+use crate::hook::{Answer, Event, HookFs, Op, files, on_merge_thread};
 
 /// A disk without room for tables as long as the flag is set.
 fn full_disk(
@@ -123,10 +123,6 @@ fn rule_8_a_merge_without_space_keeps_its_inputs_and_is_done_later() {
     db.close().unwrap();
 }
 
-fn on_merge_thread() -> bool {
-    std::thread::current().name() == Some("mini-engine-merge")
-}
-
 #[test]
 fn writers_wait_for_merges_that_fall_behind_so_that_reads_stay_bounded() {
     // Catches a level 0 that grows without end while a merge is slow: each read asks each of its tables.
@@ -134,15 +130,7 @@ fn writers_wait_for_merges_that_fall_behind_so_that_reads_stay_bounded() {
     // The queue takes more memtables than are filled here: it is never what a writer waits for.
     let builder = Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(1).l0_stop(4).immutable_memtables(64);
     let db = builder.file_system(fs.arc()).open().unwrap();
-    let (go, goes) = mpsc::channel::<()>();
-    let goes = Mutex::new(goes);
-    fs.set(move |event| {
-        if event.is(Op::Create, ".sst") && on_merge_thread() {
-            // The end of the channel lets every later one pass.
-            let _ = goes.lock().unwrap().recv();
-        }
-        Answer::Go
-    });
+    let (_arrivals, go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_merge_thread());
     // Up to the stop.
     for n in 0..4u64 {
         db.insert(n.to_be_bytes(), "").unwrap();

@@ -8,3 +8,5 @@ mod process;
 mod recovered;
 mod refused;
 mod scan;
+#[path = "../scratch/mod.rs"]
+mod scratch;

@@ -1,12 +1,12 @@
 //! Runs the program, and keeps the directory that a test works in.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::thread;
 
-use tempfile::TempDir;
+use crate::scratch::TempDir;
 
 /// The program, not yet started.
 pub(crate) fn program() -> Command {
@@ -65,7 +65,7 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("a temporary directory") }
+        Self { directory: TempDir::new().expect("a temporary directory") }
     }
 
     /// A room whose database holds the records of `lines`.
@@ -104,6 +104,20 @@ impl Room {
     pub(crate) fn records(&self) -> String {
         self.run::<&str>("scan", &[]).text()
     }
+}
+
+/// An import that has stored `lines` and holds the database open until its input ends. Not in this process: a process that
+/// another test starts at that moment would inherit the lock, and hold it for a moment longer.
+pub(crate) fn importing(room: &Room, lines: &[&str]) -> (Child, ChildStdin) {
+    let mut command = room.command("import", &["-", "--synced", "--batch", "1"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("spawn");
+    let mut stdin = child.stdin.take().expect("piped");
+    let mut acks = BufReader::new(child.stdout.take().expect("piped")).lines();
+    for line in lines {
+        writeln!(stdin, "{line}").expect("write");
+        acks.next().expect("an ack").expect("text");
+    }
+    (child, stdin)
 }
 
 /// The names of what a directory holds, sorted.

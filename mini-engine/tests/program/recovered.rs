@@ -1,30 +1,15 @@
 //! What the program says of a database that was not left in order.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::Child;
 
-use crate::process::{Room, names};
+use crate::process::{Room, importing, names};
 
 /// The newest file of the database whose name contains `part`.
 fn newest(database: &Path, part: &str) -> PathBuf {
     let name = names(database).into_iter().rfind(|name| name.to_string_lossy().contains(part)).expect("a file");
     database.join(name)
-}
-
-/// An import that has stored `lines` and waits for more. In a process of its own: a lock held by this one could pass to
-/// any process that another test starts just then.
-fn importing(room: &Room, lines: &[&str]) -> (Child, ChildStdin) {
-    let mut command = room.command("import", &["-", "--synced", "--batch", "1"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("spawn");
-    let mut stdin = child.stdin.take().expect("piped");
-    let mut acks = BufReader::new(child.stdout.take().expect("piped")).lines();
-    for line in lines {
-        writeln!(stdin, "{line}").expect("write");
-        acks.next().expect("an ack").expect("text");
-    }
-    (child, stdin)
 }
 
 fn kill(mut child: Child) {

@@ -6,9 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use mini_engine::Db;
-
-use crate::process::{Room, names};
+use crate::process::{Room, importing, names};
 
 /// Each command that does not create a database, with arguments that it could work with.
 const READERS: [&[&str]; 9] = [
@@ -109,13 +107,14 @@ fn a_newer_format_is_named_and_left_alone() {
 fn a_database_that_is_open_elsewhere_is_locked() {
     // Catches two processes that write to the same files.
     let room = thousand_records();
-    let open = Db::open(room.database()).expect("open");
+    let (mut holder, stdin) = importing(&room, &["one more\tvalue"]);
     for args in READERS.iter().chain(&[&["put", "k", "v"][..]]) {
         let said = room.run(args[0], &args[1..]).refusal(4);
         assert!(said.contains("locked"), "{said}");
     }
-    open.close().expect("close");
-    assert_eq!(room.run::<&str>("count", &[]).text(), "1000\n");
+    drop(stdin);
+    assert!(holder.wait().expect("wait").success());
+    assert_eq!(room.run::<&str>("count", &[]).text(), "1001\n");
 }
 
 #[test]

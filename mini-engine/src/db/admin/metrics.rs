@@ -22,6 +22,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
             written: stats.written,
         }
     };
+    let flushes_running = core.lock().is_flushing.into();
     let (compactions_running, compaction_due) = progress(core);
     let counted = core.store.counters.snapshot((0..deepest).map(level).collect());
     Metrics {
@@ -30,6 +31,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         compaction: core.store.options.compaction.unwrap_or_default(),
         flushed_user_bytes: view.stats.user_bytes,
         oldest_run_bytes: view.version.all_runs().next_back().map_or(0, |(_, run)| run.bytes()),
+        flushes_running,
         compactions_running,
         compaction_due,
         ..counted

@@ -69,7 +69,10 @@ impl Workers {
 fn flush_loop(core: &Core) {
     let mut backoff = Backoff::up_to(FLUSH_MAX_BACKOFF);
     while wait_for_work(core, || !core.view.load().frozen.is_empty()) {
-        match flush::flush_oldest(core) {
+        core.lock().is_flushing = true;
+        let flushed = flush::flush_oldest(core);
+        core.lock().is_flushing = false;
+        match flushed {
             Ok(()) => backoff.reset(),
             Err(error) if error.is_transient() => {
                 tracing::warn!(%error, "no space or no file handle for a flush; writes wait");

@@ -48,6 +48,8 @@ pub(crate) struct State {
     pub(crate) phase: Phase,
     /// A bulk load is in progress: all writers wait.
     pub(crate) is_ingesting: bool,
+    /// A flush is under way: from before its table is begun until its log is gone.
+    pub(crate) is_flushing: bool,
     /// Flushes that failed for want of space, and the last such error.
     pub(crate) flush_failures: u64,
     pub(crate) flush_error: Option<Error>,
@@ -114,6 +116,7 @@ impl Core {
             active_is_full: false,
             phase: Phase::Open,
             is_ingesting: false,
+            is_flushing: false,
             flush_failures: 0,
             flush_error: None,
             in_progress: InProgress::default(),

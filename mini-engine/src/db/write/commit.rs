@@ -184,3 +184,33 @@ fn finish_large(core: &Core, state: &mut State, own: &Pending) {
         tracing::warn!(%error, "could not freeze the memtable of a large batch");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::fs::MemFs;
+
+    #[test]
+    fn a_write_that_another_has_done_does_not_wait_for_merges_once_more() {
+        // Catches writers that are slowed down a second time, when their write is done.
+        let builder = Db::builder("/db").file_system(Arc::new(MemFs::default()));
+        let db = builder.l0_trigger(1).l0_slowdown(1).l0_stop(1000).open().unwrap();
+        let core = db.core();
+        // As a caller that merges a range: workers begin no merge, so that level 0 stays as it is.
+        core.lock().ranges_waiting += 1;
+        for n in 0..3 {
+            db.insert("k", format!("{n}")).unwrap();
+            db.flush().unwrap();
+        }
+        let mut batch = WriteBatch::new();
+        batch.insert("k", "last").unwrap();
+        let own = Arc::new(Pending { batch, compressed: None, outcome: OnceLock::new() });
+        let before = db.metrics().slowdowns;
+        lead(core, core.lock(), &own).unwrap();
+        assert!(own.outcome.get().is_some_and(Result::is_ok));
+        assert_eq!(db.metrics().slowdowns, before + 1);
+        lead(core, core.lock(), &own).unwrap();
+        assert_eq!((db.metrics().slowdowns, db.snapshot().seqno()), (before + 1, 4));
+    }
+}

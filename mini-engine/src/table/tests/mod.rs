@@ -13,8 +13,8 @@ use std::fs as std_fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::scratch::TempDir;
 use proptest::prelude::*;
-use tempfile::TempDir;
 
 use super::*;
 use crate::cache::BlockCache;
@@ -28,7 +28,7 @@ use crate::options::{Compression, Options};
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
 fn dir() -> TempDir {
-    tempfile::tempdir().expect("a temporary directory")
+    TempDir::new().expect("a temporary directory")
 }
 
 fn real() -> Arc<dyn FileSystem> {

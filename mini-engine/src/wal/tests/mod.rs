@@ -9,7 +9,7 @@ use std::fs as std_fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tempfile::TempDir;
+use crate::scratch::TempDir;
 
 use super::format::SEGMENT_HEADER_LEN;
 use super::*;
@@ -21,7 +21,7 @@ use crate::types::{BatchOp, BatchOps, SeqNo, WriteBatch};
 type Batch = (SeqNo, u32, Vec<u8>);
 
 fn dir() -> TempDir {
-    tempfile::tempdir().expect("a temporary directory")
+    TempDir::new().expect("a temporary directory")
 }
 
 fn create(dir: &TempDir, number: u64, previous: Option<&Writer>) -> Writer {

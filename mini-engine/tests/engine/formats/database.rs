@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bytes::{Entry, Read, need};
-use crate::log::{self, Log};
-use crate::manifest::{self, Manifest, TableLine};
-use crate::table::{self, Table};
+use crate::formats::bytes::{Entry, Read, need};
+use crate::formats::log::{self, Log};
+use crate::formats::manifest::{self, Manifest, TableLine};
+use crate::formats::table::{self, Table};
 
 /// The files of a directory by their names.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::bytes::{Bytes, Entry, Read, checksum, need, seed};
+use crate::formats::bytes::{Bytes, Entry, Read, checksum, need, seed};
 
 const FOOTER_LEN: usize = 80;
 const TRAILER_LEN: usize = 13;

@@ -1,14 +1,14 @@
 //! Databases of every released format, opened for ever: one directory each under `tests/fixtures`.
 //!
-//! `FIXTURE_WRITE=name cargo test -p mini-engine --test fixtures` makes `tests/fixtures/name` in the format of now, to be
+//! `FIXTURE_WRITE=name cargo test -p mini-engine --test engine fixtures` makes `tests/fixtures/name` in the format of now, to be
 //! committed with a release. Those that are there are never made anew.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::scratch::TempDir;
 use mini_engine::{Compression, Db, Durability, WriteBatch};
-use tempfile::TempDir;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use mini_engine::fs::{Disk, FileSystem, MemFs, Step};
 use mini_engine::{Builder, Compression, Db, Durability, Slice, WriteBatch};
 
-use crate::database::{self, Files, Map};
-use crate::workload::write;
+use crate::formats::database::{self, Files, Map};
+use crate::formats::workload::write;
 
 const DIR: &str = "/db";
 

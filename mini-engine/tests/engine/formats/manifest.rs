@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::bytes::{Bytes, Read, checksum, need, seed};
+use crate::formats::bytes::{Bytes, Read, checksum, need, seed};
 
 const HEADER_LEN: usize = 32;
 const FRAME_HEADER_LEN: usize = 16;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use mini_engine::{Db, Durability, WriteBatch};
 
-use crate::database::{Files, Map};
+use crate::formats::database::{Files, Map};
 
 /// Bytes that no compression makes shorter.
 fn noise(len: usize, seed: u64) -> Vec<u8> {

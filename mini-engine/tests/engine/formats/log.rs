@@ -1,6 +1,6 @@
 //! Logs, as the page's "Log" says.
 
-use crate::bytes::{Bytes, Entry, Read, checksum, need, seed};
+use crate::formats::bytes::{Bytes, Entry, Read, checksum, need, seed};
 
 const HEADER_LEN: usize = 40;
 /// Of version 3.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use mini_engine::fs::{FaultFs, StdFs};
 use mini_engine::{Builder, Compaction, Compression, Db, Durability, Error, RecoveryMode, Snapshot};
-use tempfile::TempDir;
 
-use crate::database::{self, Answer, Database, Map};
-use crate::workload::{all, batch, files, write};
+use crate::formats::database::{self, Answer, Database, Map};
+use crate::formats::workload::{all, batch, files, write};
+use crate::scratch::TempDir;
 
 const POLICIES: [Compaction; 4] =
     [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];

@@ -1,0 +1,43 @@
+//! Directories that tests work in: in memory where the system has room for them there.
+//!
+//! The engine syncs all the time, and a device takes longer for that than everything else does. No test depends on it: what a
+//! power cut leaves is shown on `MemFs`, and a killed process leaves the page cache. With `TMPDIR` set, tests use that
+//! directory: `TMPDIR=/var/tmp cargo test -p mini-engine` runs them on a disk.
+
+use std::io::Result;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// A directory that is removed with all that it holds when this is dropped.
+#[derive(Debug)]
+pub(crate) struct TempDir(tempfile::TempDir);
+
+impl TempDir {
+    pub(crate) fn new() -> Result<TempDir> {
+        static PARENT: OnceLock<PathBuf> = OnceLock::new();
+        tempfile::TempDir::new_in(PARENT.get_or_init(parent)).map(TempDir)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+fn parent() -> PathBuf {
+    let in_memory = Path::new("/dev/shm");
+    let is_chosen = std::env::var_os("TMPDIR").is_some();
+    if !is_chosen && has_room(in_memory) { in_memory.to_path_buf() } else { std::env::temp_dir() }
+}
+
+/// Whether many tests at once can work in `dir`. Containers often have 64 MiB there, which is not enough.
+#[cfg(target_os = "linux")]
+fn has_room(dir: &Path) -> bool {
+    const WANTED: u64 = 1 << 30;
+    let has_space = rustix::fs::statvfs(dir).is_ok_and(|found| found.f_bavail * found.f_frsize >= WANTED);
+    has_space && tempfile::TempDir::new_in(dir).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn has_room(_: &Path) -> bool {
+    false
+}
