@@ -42,10 +42,27 @@ pub struct Depth {
 impl Depth {
     /// Every execution.
     pub const ALL: Self = Self { two: None, more: None };
+    /// The least at which every model shows all of its outcomes.
+    pub const QUICK: Self = Self { two: Some(2), more: Some(1) };
     /// What a machine can do for each commit.
     pub const COMMIT: Self = Self { two: Some(3), more: Some(2) };
     /// What takes the better part of an hour.
     pub const CAMPAIGN: Self = Self { two: None, more: Some(3) };
+
+    /// The depth of a test: [`CAMPAIGN`](Self::CAMPAIGN) where tests are optimised (`--release`), [`COMMIT`](Self::COMMIT) with
+    /// `MODEL_DEPTH=commit`, as in `.ci/run`, else [`QUICK`](Self::QUICK).
+    ///
+    /// # Panics
+    /// If `MODEL_DEPTH` is something else.
+    #[must_use]
+    pub fn of_tests() -> Self {
+        match std::env::var("MODEL_DEPTH").as_deref() {
+            _ if !cfg!(debug_assertions) => Self::CAMPAIGN,
+            Ok("commit") => Self::COMMIT,
+            Err(_) => Self::QUICK,
+            Ok(other) => panic!("MODEL_DEPTH: expected \"commit\", found {other:?}"),
+        }
+    }
 }
 
 /// What a run of a model came to.

@@ -1,4 +1,4 @@
-//! Runs every model. Optimised (`--release`) at the depth of a campaign, else at the depth of a commit: see `Depth`.
+//! Runs every model. How deep, `Depth::of_tests` says.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,8 @@ use loom_tests::check::Depth;
 use loom_tests::models::ALL;
 
 fn run(name: &str) {
-    let depth = if cfg!(debug_assertions) { Depth::COMMIT } else { Depth::CAMPAIGN };
     let model = ALL.iter().find(|model| model.name == name).expect("the model of this name");
-    println!("{name}: {}", model.run(depth));
+    println!("{name}: {}", model.run(Depth::of_tests()));
 }
 
 macro_rules! models {

@@ -1,4 +1,4 @@
-//! Single calls, each group of benches answering one question. `cargo bench -p fastskip -- insert` runs one of them.
+//! Single calls, each group of benches answering one question. `cargo bench -p fastskip-benches -- insert` runs one of them.
 
 mod common;
 mod freeze;

@@ -41,7 +41,7 @@ fn explore_all<P: Program>(depth: Depth, outcomes: &[&str]) -> Report {
 macro_rules! models {
     ($($name:ident: $program:ty, $outcomes:expr;)*) => {
         /// Every model.
-        pub const ALL: &[Model] = &[
+        pub static ALL: &[Model] = &[
             Model { name: "seen_entry_is_in_a_later_snapshot_by_the_axioms_i5", run: |_| axioms::seen_entry() },
             $(Model { name: stringify!($name), run: |depth| explore_all::<$program>(depth, $outcomes) },)*
         ];

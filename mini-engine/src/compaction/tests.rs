@@ -2,7 +2,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::scratch::TempDir;
 use fastskip::Op;
 
 use super::*;
@@ -14,6 +13,7 @@ use crate::manifest::{FileNumbers, RunId, Version, VersionEdit};
 use crate::memtables::LoggedMemtable;
 use crate::metrics::Counters;
 use crate::options::{Compression, MemtableKind, Options};
+use crate::scratch::TempDir;
 use crate::types::SeqNo;
 
 fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {

@@ -1,10 +1,9 @@
 use std::fs as std_fs;
 
-use crate::scratch::TempDir;
-
 use super::test_tables::table;
 use super::*;
 use crate::fs::{Fault, FaultFs, Repeat, StdFs};
+use crate::scratch::TempDir;
 
 fn adding(number: u64, min: SeqNo, max: SeqNo) -> VersionEdit {
     VersionEdit {

@@ -206,12 +206,16 @@ struct Met {
     shortened: u64,
 }
 
-/// Rounds of threads on one database, each cut off somewhere. An error if a promised write is lost.
+/// Rounds of threads on one database, each cut off somewhere: so many, and on, up to five times as many, until a buffered write
+/// was missing after one. An error if a promised write is lost.
 fn rounds(seed: u64, rounds: u64, lie: Lie) -> Result<Met, String> {
     let mut random = Random(seed);
     let (mut disk, mut before) = (Disk::default(), BTreeMap::new());
     let mut met = Met { midway: 0, shortened: 0 };
-    for round in 0..rounds {
+    for round in 0..5 * rounds {
+        if round >= rounds && met.shortened > 0 {
+            break;
+        }
         let mem = MemFs::on(disk.clone());
         mem.record();
         let db = open(&mem, lie).map_err(|what| format!("round {round}: {what}"))?;

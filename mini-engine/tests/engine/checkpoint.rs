@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Error};
 
 use crate::hook::{Answer, HookFs, Op, count, files, position, wait_for_flush};
+use crate::scratch::TempDir;
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 

@@ -2,10 +2,10 @@
 
 use std::io::ErrorKind;
 
-use crate::scratch::TempDir;
 use mini_engine::{Builder, Compaction, Compression, Db, Error, Metrics};
 
 use crate::hook::{Answer, HookFs, Op, files, on_merge_thread};
+use crate::scratch::TempDir;
 
 pub(crate) const POLICIES: [Compaction; 4] =
     [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Snapshot, WriteBatch};
+
+use crate::scratch::TempDir;
 
 const KEYS: u64 = 200;
 

@@ -4,12 +4,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error};
 
 use crate::hook::{Answer, HookFs, Op, files, position};
 use crate::recovery::{copy, cut, keys, the_file};
+use crate::scratch::TempDir;
 
 #[test]
 fn rule_9_a_flipped_bit_in_a_table_is_a_typed_error_and_spares_other_reads() {

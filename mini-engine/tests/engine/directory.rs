@@ -4,11 +4,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Error};
 
 use crate::hook::{Answer, Event, HookFs, Op, files, position};
+use crate::scratch::TempDir;
 
 #[test]
 fn a_directory_that_is_not_a_database_is_refused_and_left_alone() {

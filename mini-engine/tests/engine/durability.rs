@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
 use crate::hook::{Answer, Event, HookFs, Op, count, files, position};
+use crate::scratch::TempDir;
 
 fn open(dir: &TempDir, fs: &HookFs) -> Db {
     Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(64 << 10).open().unwrap()

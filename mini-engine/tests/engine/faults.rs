@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
 use crate::hook::{Failure, HookFs, Op, files};
+use crate::scratch::TempDir;
 
 /// Pairs of keys that are only ever written together.
 const PAIRS: u64 = 5;

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::scratch::TempDir;
 use mini_engine::{Compression, Db, Durability, WriteBatch};
+
+use crate::scratch::TempDir;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
 use crate::hook::{Answer, HookFs, Op, count, files};
+use crate::scratch::TempDir;
 
 const WRITERS: usize = 6;
 

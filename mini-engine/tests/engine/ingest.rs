@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, StdFs, Step};
 use mini_engine::{Compaction, Compression, Db, Durability, Error, MAX_KEY_LEN, WriteBatch};
 
 use crate::hook::{Answer, HookFs, Op, count, files};
+use crate::scratch::TempDir;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 

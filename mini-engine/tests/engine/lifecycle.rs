@@ -3,10 +3,10 @@
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, mpsc};
 
-use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
 use crate::hook::{Answer, HookFs, Op, files};
+use crate::scratch::TempDir;
 
 fn synced(db: &Db, key: &str) -> Result<u64, Error> {
     let mut batch = WriteBatch::new();

@@ -1,9 +1,9 @@
 //! Keys, values and batches at and past their limits.
 
-use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Error, MAX_KEY_LEN, MAX_VALUE_LEN, Options, WriteBatch};
 
 use crate::hook::{HookFs, Op, count};
+use crate::scratch::TempDir;
 
 #[test]
 fn rule_15_keys_and_values_past_their_limits_are_invalid_arguments() {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::scratch::TempDir;
 use mini_engine::{Compaction, Compression, Db, Durability, Iter, Snapshot, WriteBatch};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::compaction::POLICIES;
+use crate::scratch::TempDir;
 
 type Key = Vec<u8>;
 type Map = BTreeMap<Key, Vec<u8>>;

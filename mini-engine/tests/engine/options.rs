@@ -10,13 +10,13 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::scratch::TempDir;
 use mini_engine::fs::{MemFs, StdFs};
 use mini_engine::{
     Builder, Compaction, Compression, Db, Durability, Error, MemtableKind, Options, RecoveryMode, WriteBatch, dump,
 };
 
 use crate::hook::{Answer, HookFs, Op, count, files};
+use crate::scratch::TempDir;
 
 fn key(n: u64) -> [u8; 8] {
     n.to_be_bytes()
@@ -218,9 +218,14 @@ fn levels_come_between_by_size_ratio_and_level1_bytes() {
         let db = builder.open().unwrap();
         for n in 0..1500u64 {
             db.insert(key(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55), [7; 200]).unwrap();
+            // A merge at a time, so that its pace decides nothing.
+            if n % 10 == 9 {
+                db.flush().unwrap();
+                db.wait_for_compactions().unwrap();
+            }
         }
-        db.wait_for_compactions().unwrap();
-        db.metrics().levels.iter().skip(1).filter(|level| level.tables > 0).count()
+        // Those that ever held anything: a merge may just have emptied one.
+        db.metrics().levels.iter().skip(1).filter(|level| level.arrived > 0).count()
     };
     assert_eq!(levels(2, 1 << 20), 1);
     let (wide, narrow) = (levels(8, 4096), levels(2, 4096));

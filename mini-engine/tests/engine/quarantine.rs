@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, RecoveryMode, WriteBatch};
 
 use crate::hook::{Answer, HookFs, Op, files};
 use crate::recovery::copy;
+use crate::scratch::TempDir;
 
 fn open_in(dir: &Path, mode: RecoveryMode) -> Result<Db, Error> {
     Db::builder(dir).recovery_mode(mode).block_bytes(512).l0_trigger(100).open()

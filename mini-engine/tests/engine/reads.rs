@@ -1,9 +1,10 @@
 //! Point reads: many at once against one at a time, and what the engine counts about them.
 
-use crate::scratch::TempDir;
 use mini_engine::{Compression, Db, Slice, Snapshot};
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+use crate::scratch::TempDir;
 
 fn small(dir: &TempDir) -> mini_engine::Builder {
     Db::builder(dir.path()).memtable_bytes(64 << 10).block_bytes(512).l0_trigger(1000)

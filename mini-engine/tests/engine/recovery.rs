@@ -5,11 +5,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::scratch::TempDir;
 use mini_engine::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
 use crate::hook::{Answer, HookFs, Op, files, position};
+use crate::scratch::TempDir;
 
 pub(crate) fn keys(db: &Db) -> Vec<String> {
     db.iter().map(|entry| String::from_utf8(entry.unwrap().0.to_vec()).unwrap()).collect()

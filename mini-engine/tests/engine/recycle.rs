@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, Error, MemtableKind, WriteBatch};
 
 use crate::hook::{Answer, HookFs, Op, count, files, flush_to_the_end, position, wait_for_flush};
 use crate::recovery::copy;
+use crate::scratch::TempDir;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 

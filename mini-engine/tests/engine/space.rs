@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::scratch::TempDir;
 use mini_engine::{Db, Error};
 
 use crate::hook::{Answer, Event, HookFs, Op, files, on_merge_thread};
+use crate::scratch::TempDir;
 
 /// A disk without room for tables as long as the flag is set.
 fn full_disk(

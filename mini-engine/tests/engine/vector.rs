@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::scratch::TempDir;
 use mini_engine::{Db, Durability, MemtableKind, WriteBatch};
+
+use crate::scratch::TempDir;
 
 fn open(dir: &TempDir, kind: MemtableKind) -> Db {
     let builder = Db::builder(dir.path()).memtable_kind(kind).memtable_bytes(16 << 10).immutable_memtables(3);

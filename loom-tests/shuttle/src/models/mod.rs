@@ -33,7 +33,7 @@ impl Model {
 macro_rules! models {
     ($($name:ident: $program:ty;)*) => {
         /// Every program.
-        pub const ALL: &[Model] = &[$(Model { name: stringify!($name), run: run::<$program> }),*];
+        pub static ALL: &[Model] = &[$(Model { name: stringify!($name), run: run::<$program> }),*];
     };
 }
 

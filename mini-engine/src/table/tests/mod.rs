@@ -13,7 +13,6 @@ use std::fs as std_fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::scratch::TempDir;
 use proptest::prelude::*;
 
 use super::*;
@@ -25,6 +24,7 @@ use crate::iter::EntryIter;
 use crate::iter::model::{Entry, SortedVec, assert_same, entries, moves};
 use crate::metrics::Counters;
 use crate::options::{Compression, Options};
+use crate::scratch::TempDir;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
 fn dir() -> TempDir {

@@ -9,13 +9,12 @@ use std::fs as std_fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::scratch::TempDir;
-
 use super::format::SEGMENT_HEADER_LEN;
 use super::*;
 use crate::error::Result;
 use crate::fs::StdFs;
 use crate::metrics::Counters;
+use crate::scratch::TempDir;
 use crate::types::{BatchOp, BatchOps, SeqNo, WriteBatch};
 
 type Batch = (SeqNo, u32, Vec<u8>);

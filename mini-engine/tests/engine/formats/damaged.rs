@@ -8,6 +8,7 @@ use mini_engine::{Builder, Compression, Db, Durability, Slice, WriteBatch};
 
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;
+use crate::hook::flush_to_the_end;
 
 const DIR: &str = "/db";
 
@@ -71,7 +72,10 @@ fn after_a_kill_or_a_power_cut_at_any_operation_the_page_and_the_engine_find_the
     mem.record();
     let db = builder(&mem).open().unwrap();
     let mut map = Map::new();
-    write(&db, 0, 60, &mut map);
+    write(&db, 0, 30, &mut map);
+    // So there is a file for the next log, however slow the worker is.
+    flush_to_the_end(&db);
+    write(&db, 30, 60, &mut map);
     db.close().unwrap();
     let mut disk = MemFs::default().disk();
     let mut agreed = Agreed::default();
@@ -109,11 +113,7 @@ fn small() -> Disk {
         // The first log was synced, so that the third takes over its file.
         db.write(batch, if n == 11 || n == 21 { Durability::Synced } else { Durability::Buffered }).unwrap();
         if n == 12 || n == 16 {
-            db.flush().unwrap();
-        }
-        // The worker keeps the file after the flush.
-        while n == 12 && !mem.exists(&Path::new(DIR).join("SPARE")).unwrap() {
-            std::thread::yield_now();
+            flush_to_the_end(&db);
         }
     }
     drop(db);
