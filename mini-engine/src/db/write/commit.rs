@@ -205,7 +205,7 @@ mod tests {
         }
         let mut batch = WriteBatch::new();
         batch.insert("k", "last").unwrap();
-        let own = Arc::new(Pending { batch, compressed: None, outcome: OnceLock::new() });
+        let own = Pending::new(batch, None);
         let before = db.metrics().slowdowns;
         lead(core, core.lock(), &own).unwrap();
         assert!(own.outcome.get().is_some_and(Result::is_ok));
