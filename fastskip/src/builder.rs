@@ -2,7 +2,6 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 
 /// The maximum number of shards of a table.
@@ -111,7 +110,7 @@ impl<T: Table> Builder<T> {
     /// # Errors
     /// Returns the system's error if the system refuses even the smallest address range.
     pub fn try_build(self) -> io::Result<T> {
-        T::from_config(sealed::Settings(Config { seed: Config::random_seed(), ..self.config }))
+        T::from_config(sealed::Settings(self.config))
     }
 }
 
@@ -141,8 +140,6 @@ pub(crate) struct Config {
     /// The fraction of a limit at which the table is under backpressure.
     pub(crate) backpressure_at: f64,
     pub(crate) huge_pages: bool,
-    /// Makes the heights of nodes unpredictable.
-    pub(crate) seed: u64,
 }
 
 impl Default for Config {
@@ -154,25 +151,6 @@ impl Default for Config {
             max_entries: 0,
             backpressure_at: 0.9,
             huge_pages: true,
-            seed: Self::random_seed(),
         }
-    }
-}
-
-impl Config {
-    /// A seed that cannot be guessed.
-    pub(crate) fn random_seed() -> u64 {
-        RandomState::new().hash_one(0_u8)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Catches tables whose tower heights can be predicted from those of another table.
-    #[test]
-    fn each_table_has_a_seed_of_its_own() {
-        assert_ne!(Config::default().seed, Config::default().seed);
     }
 }

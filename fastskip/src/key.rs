@@ -59,16 +59,22 @@ impl PartialKey {
 /// The three bytes of `key` from `at` on, zeros past its end, as a big-endian number.
 #[inline(always)]
 fn next_bytes(key: &[u8], at: usize) -> u32 {
+    four_bytes(key, at) >> 8
+}
+
+/// The four bytes of `key` from `at` on, zeros past its end, as a big-endian number.
+#[inline(always)]
+pub(crate) fn four_bytes(key: &[u8], at: usize) -> u32 {
     match key.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
-        Some(bytes) => u32::from_be_bytes(*bytes) >> 8,
+        Some(bytes) => u32::from_be_bytes(*bytes),
         None => last_bytes(key, at),
     }
 }
 
-/// [`next_bytes`] where fewer than four bytes are left.
+/// [`four_bytes`] where fewer are left.
 fn last_bytes(key: &[u8], at: usize) -> u32 {
     let rest = key.get(at..).unwrap_or_default();
-    (0..3).fold(0, |bytes, i| bytes << 8 | u32::from(rest.get(i).copied().unwrap_or(0)))
+    (0..4).fold(0, |bytes, i| bytes << 8 | u32::from(rest.get(i).copied().unwrap_or(0)))
 }
 
 /// The order of `a` and `b`, and the length of the zero-padded prefix they share, at most [`MAX_SHARED`].

@@ -29,7 +29,7 @@
 //!
 //! * **Threads.** Both types are `Send + Sync`. Any number of threads may read and write at the same time, and threads may
 //!   come and go. No read or write waits for another thread; only `freeze` waits, for the writers inside.
-//! * **Atomicity.** One successful compare-and-swap on a level-0 link makes an entry part of the table. Its bytes never
+//! * **Atomicity.** One successful compare-and-swap on a link makes an entry part of the table. Its bytes never
 //!   change afterwards.
 //! * **Lifetimes.** Every slice borrows from its table. Nothing is freed before the whole table is.
 //! * **Errors, not panics.** A write to a full or frozen table, or beyond a limit, returns an error, and the table stays
@@ -37,12 +37,13 @@
 //!
 //! # Cost
 //!
-//! Beside its successor's offset, a link holds a partial key of the successor, so about half of a search's comparisons touch
-//! no node. Threads are spread over shards. Threads on different shards share no cache lines except the links that they
-//! write and, in a list, its clock.
+//! Entries form one sorted list. Above it stands a tree of blocks, each with thirty hints where an entry lies. In a large
+//! table a search misses the cache on one block and on the entry itself; the blocks above fit into the cache. Hints are
+//! verified before they are used, so a block may be out of date. Threads are spread over shards. Threads on different
+//! shards share no cache lines except the links and blocks that they write and, in a list, its clock.
 //!
-//! Beyond key and value, an entry takes two links of 8 bytes on average, 8 (memtable) or 16 bytes (list) for its version or
-//! stamps, its lengths, and padding to 8 bytes.
+//! Beyond key and value, an entry takes a link of 8 bytes, 8 (memtable) or 16 bytes (list) for its version or stamps, its
+//! lengths, padding to 8 bytes, and about 11 bytes of blocks.
 
 #![doc(test(attr(deny(warnings))))]
 
@@ -64,7 +65,7 @@ mod tuning;
 pub use bounds::{KeyBounds, OwnedBounds};
 pub use builder::{Builder, MAX_SHARDS, Table};
 pub use error::{BatchError, InsertError};
-pub use list::stats::Stats;
+pub use list::stats::{SearchCost, Stats};
 pub use memtable::{
     AllVersions, FrozenVersions, Hold, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, Reservation, Version,
     Versions,

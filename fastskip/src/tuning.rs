@@ -1,44 +1,51 @@
 //! Numbers that decide how fast a table is, and never what it holds: how much is done at once, and from when on that pays.
 //! Measured in `docs/src/results.md`. The models in `loom-tests` put small ones in their place, so that a handful of nodes
-//! reaches every path. A word has 8 bytes.
+//! reaches every path.
 
-/// Searches in flight at once, and the most nodes of a batch that are searched for together: about as many cache misses
-/// as a core can have.
-pub(crate) const LANES: usize = 16;
+/// Slots of a block: with its header, two cache lines of partial keys and two of offsets. 14 and 62 were no better.
+pub(crate) const SLOTS: usize = 30;
 
-/// Words of a table that leaves the second-level cache, so that searches are worth interleaving: 2 MiB.
-pub(crate) const LARGE_WORDS: u64 = (2 << 20) / 8;
+/// Of so many nodes that are linked right behind a hinted one, one gets no hint: a fifth of the blocks' memory, for a step
+/// more in a fifth of the searches.
+pub(crate) const HINTED_OF: u32 = 5;
+
+/// Nodes that lie before this word are hinted more sparsely: while a table is small, steps are cheap and blocks are not. 32 KiB.
+pub(crate) const SPARSE_WORDS: u32 = (32 << 10) / 8;
+
+/// Nodes in a row that are left without hints there.
+pub(crate) const SPARSE_WALK: u32 = 1;
+
+/// Looks at a block while a writer changes it, before a reader is content with what it has seen.
+pub(crate) const STABLE_LOOKS: u32 = 3;
+
+/// Nodes that a search walks over before it tries another way down. A writer that walks further mends the index.
+pub(crate) const WALK_LIMIT: u32 = 24;
+
+/// Nodes that a search walks over from a hint that does not have the prefix left out on the way: the target may still be the
+/// next leaf's first.
+pub(crate) const MISFIT_WALK: u32 = 3;
+
+/// Nodes that a lookup walks over before it mends the index.
+pub(crate) const READ_WALK_LIMIT: u32 = 6;
+
+/// Tries to add a hint while the index changes.
+pub(crate) const HINT_TRIES: u32 = 3;
+
+/// Hints that are added at most by one that mends, and the nodes from one of them to the next at least.
+pub(crate) const MEND_HINTS: u32 = 16;
+pub(crate) const MEND_STEP: u32 = 3;
+
+/// Searches in flight at once: more than a core can have cache misses.
+pub(crate) const GROUP: usize = 32;
 
 /// Steps after which a walk is worth looking ahead for.
 pub(crate) const STEADY_WALK: u32 = 8;
 
-/// Steps after which a walk is a long one.
-pub(crate) const LONG_WALK: u32 = 100;
+/// Nodes that are fetched ahead of a walk.
+pub(crate) const READAHEAD: usize = 16;
 
-/// How the nodes around a walk are cut into stretches that are fetched side by side.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
-    /// The level whose nodes begin a stretch.
-    pub(crate) level: usize,
-    /// The level on which a walk to the first of them begins, if it is sought from behind.
-    pub(crate) outer: usize,
-    /// How many: no more than a core can have cache misses.
-    pub(crate) lanes: usize,
-}
-
-/// About 16 nodes, for a walk that has just begun.
-pub(crate) const NEAR: Shape = Shape { level: 4, outer: 4, lanes: 1 };
-/// About 128 nodes, for a steady walk.
-pub(crate) const MID: Shape = Shape { level: 4, outer: 7, lanes: 8 };
-/// Some hundreds of nodes, for a long walk.
-pub(crate) const FAR: Shape = Shape { level: 5, outer: 9, lanes: 16 };
-
-/// Whether the gaps between nodes decide how tall a tower is (see `list/towers/height.rs`), or coins alone.
-pub(crate) const RAISES_BY_GAPS: bool = true;
-
-/// Levels that a reservation has room for beyond those that coins alone would raise its nodes to: nodes are raised by the
-/// gaps they come to stand in (see `list/towers/height.rs`), which are not known yet.
-pub(crate) const SPARE_LEVELS: u32 = 6;
+/// Steps of a walk that meet no node fetched ahead, after which the way ahead is sought anew.
+pub(crate) const READAHEAD_MISSES: u32 = 32;
 
 /// Words of the smallest chunk: nothing smaller is worth one. 256 bytes.
 pub(crate) const MIN_CHUNK: u64 = 32;

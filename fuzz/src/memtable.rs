@@ -59,6 +59,8 @@ struct Pair {
     model: Model,
     limits: Limits,
     attempts: usize,
+    /// Whether hints were corrupted, so that the index cannot be validated.
+    is_scrambled: bool,
     /// Set once the memtable is frozen: what it was then must be what it is.
     frozen: Option<FrozenVersions>,
     record: Record<MemtableOp>,
@@ -72,7 +74,15 @@ pub fn memtable_ops(input: &[u8]) -> Met {
     let mut input = Input::new(input);
     let limits = Limits::choose(&mut input);
     let memtable = limits.table(Memtable::builder());
-    let mut pair = Pair { memtable, model: Model::new(), limits, attempts: 0, frozen: None, record: Record::new() };
+    let mut pair = Pair {
+        memtable,
+        model: Model::new(),
+        limits,
+        attempts: 0,
+        is_scrambled: false,
+        frozen: None,
+        record: Record::new(),
+    };
     while !input.is_empty() {
         let op = input.choose(&MemtableOp::ALL);
         pair.record.meet(op);
@@ -113,7 +123,14 @@ impl Pair {
             MemtableOp::Seek => self.seek(&input.key(), seqno(input)),
             MemtableOp::SeekForPrev => self.seek_for_prev(&input.key(), seqno(input)),
             MemtableOp::WalkCursor => self.walk_cursor(input),
-            MemtableOp::Compare => self.compare(),
+            MemtableOp::Compare => {
+                self.compare();
+                // Whatever hints say from here on, every answer stays right. Half of the tables keep an index that is whole.
+                if self.attempts % 2 == 1 {
+                    self.memtable.scramble_hints(self.attempts as u64);
+                    self.is_scrambled = true;
+                }
+            }
             MemtableOp::Freeze => self.frozen = Some(self.memtable.freeze()),
             MemtableOp::Replace => self.replace(),
         }
@@ -206,7 +223,7 @@ impl Pair {
         assert!(!valid);
         self.limits.renew();
         self.model.clear();
-        self.attempts = 0;
+        (self.attempts, self.is_scrambled) = (0, false);
     }
 }
 
@@ -300,7 +317,9 @@ impl Pair {
     }
 
     fn compare(&mut self) {
-        self.memtable.validate();
+        if !self.is_scrambled {
+            self.memtable.validate();
+        }
         assert!(self.memtable.all_versions().eq(versions(&self.model)));
         assert!(self.memtable.all_versions().rev().eq(versions(&self.model).rev()));
         if let Some(frozen) = &self.frozen {

@@ -20,6 +20,9 @@ pub trait Program: 'static {
     /// How many threads it has: at most 4, loom's limit.
     const THREADS: usize;
 
+    /// How far it is explored at most, however much a run may do.
+    const MOST: Most = Most::ALL;
+
     /// What the threads share.
     fn new() -> Self;
 
@@ -30,6 +33,25 @@ pub trait Program: 'static {
     fn at_rest(&self) -> String;
 }
 
+/// Bounds of a program that has too many steps to be explored as far as the others.
+#[derive(Debug, Clone, Copy)]
+pub struct Most {
+    /// Preemptions in an execution.
+    pub preemptions: usize,
+    /// Executions for each order in which its threads are spawned: the first ones that loom comes to.
+    pub executions: Option<usize>,
+}
+
+impl Most {
+    /// No bounds.
+    pub const ALL: Self = Self { preemptions: usize::MAX, executions: None };
+
+    fn within(self, depth: Depth) -> Self {
+        let executions = self.executions.or(depth.executions);
+        Self { executions, ..self }
+    }
+}
+
 /// How far a model is explored: how many times an execution may take the processor from a thread that could go on.
 #[derive(Debug, Clone, Copy)]
 pub struct Depth {
@@ -37,20 +59,22 @@ pub struct Depth {
     pub two: Option<usize>,
     /// The bound for more threads, likewise.
     pub more: Option<usize>,
+    /// Executions for each order of spawning, at most: the first ones that loom comes to.
+    pub executions: Option<usize>,
 }
 
 impl Depth {
     /// Every execution.
-    pub const ALL: Self = Self { two: None, more: None };
+    pub const ALL: Self = Self { two: None, more: None, executions: None };
     /// The least at which every model shows all of its outcomes.
-    pub const QUICK: Self = Self { two: Some(2), more: Some(1) };
+    pub const QUICK: Self = Self { two: Some(2), more: Some(1), executions: Some(10_000) };
     /// What a machine can do for each commit.
-    pub const COMMIT: Self = Self { two: Some(3), more: Some(2) };
+    pub const COMMIT: Self = Self { two: Some(3), more: Some(2), executions: Some(30_000) };
     /// What takes the better part of an hour.
-    pub const CAMPAIGN: Self = Self { two: None, more: Some(3) };
+    pub const CAMPAIGN: Self = Self { two: None, more: Some(3), executions: None };
 
     /// The depth of a test: [`CAMPAIGN`](Self::CAMPAIGN) where tests are optimised (`--release`), [`COMMIT`](Self::COMMIT) with
-    /// `MODEL_DEPTH=commit`, as in `.ci/run`, else [`QUICK`](Self::QUICK).
+    /// `MODEL_DEPTH=commit`, else [`QUICK`](Self::QUICK).
     ///
     /// # Panics
     /// If `MODEL_DEPTH` is something else.
@@ -108,7 +132,7 @@ pub fn observe<P: Program>(depth: Depth, judge: impl Fn(&str) + Send + Sync + 's
     let seen = Arc::new((AtomicU64::new(0), Mutex::new(BTreeSet::new()), judge));
     for order in orders(P::THREADS) {
         let seen = Arc::clone(&seen);
-        model(if P::THREADS > 2 { depth.more } else { depth.two }).check(move || {
+        model(if P::THREADS > 2 { depth.more } else { depth.two }, P::MOST.within(depth)).check(move || {
             let outcome = execute::<P>(&order);
             let (executions, outcomes, judge) = &*seen;
             judge(&outcome);
@@ -120,9 +144,11 @@ pub fn observe<P: Program>(depth: Depth, judge: impl Fn(&str) + Send + Sync + 's
     Report { executions: seen.0.load(Ordering::Relaxed), outcomes, elapsed: began.elapsed() }
 }
 
-fn model(preemptions: Option<usize>) -> loom::model::Builder {
+fn model(preemptions: Option<usize>, most: Most) -> loom::model::Builder {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = preemptions;
+    let bound = preemptions.unwrap_or(usize::MAX).min(most.preemptions);
+    model.preemption_bound = Some(bound).filter(|bound| *bound < usize::MAX);
+    model.max_permutations = most.executions;
     model.max_branches = 10_000;
     model
 }

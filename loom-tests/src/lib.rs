@@ -1,8 +1,8 @@
 //! Models of `fastskip`: its production sources, compiled against loom's atomics and a storage that checks its rules.
 //!
 //! The algorithm reaches atomics, locks and threads only through `crate::sync`, and memory only through
-//! `crate::mem::storage`. Those two are this crate's own, and so is `tuning`, which decides how much is done at once and that
-//! towers are drawn by coins alone. Every other module below is the file that ships. `models` holds the concurrent programs, `check` runs them, `weaken` makes one
+//! `crate::mem::storage`. Those two are this crate's own, and so is `tuning`, which decides how much is
+//! done at once. Every other module below is the file that ships. `models` holds the concurrent programs, `check` runs them, `weaken` makes one
 //! ordering weaker, `sources` knows them all, `mutants` says which model notices. How to run all of it, and what was seen:
 //! `docs/src/verification.md`.
 
@@ -20,6 +20,7 @@ mod list;
 mod mem {
     pub(crate) mod arena;
     mod chunk;
+    pub(crate) mod lanes;
     pub(crate) mod quota;
     #[path = "../../../loom-tests/src/storage.rs"]
     pub(crate) mod storage;
@@ -42,7 +43,7 @@ pub mod weaken;
 pub use bounds::{KeyBounds, OwnedBounds};
 pub use builder::{Builder, MAX_SHARDS, Table};
 pub use error::{BatchError, InsertError};
-pub use list::stats::Stats;
+pub use list::stats::{SearchCost, Stats};
 pub use memtable::{
     AllVersions, FrozenVersions, Hold, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, Reservation, Version,
     Versions,

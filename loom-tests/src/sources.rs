@@ -68,7 +68,7 @@ fn files() -> Vec<(String, String)> {
                 continue;
             }
             let source = fs::read_to_string(&path).expect("a source is text");
-            let shipped = source.split("#[cfg(test)]").next().unwrap_or_default();
+            let shipped = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
             let lines: Vec<_> = shipped.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
             let file = path.strip_prefix(SOURCES).expect("below the sources").to_string_lossy().replace('\\', "/");
             files.push((file, lines.join("\n")));

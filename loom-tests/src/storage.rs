@@ -3,7 +3,8 @@
 //! The bytes lie in one arena as in the shipped storage, so offsets mean the same. Each word has a shadow, made when
 //! the word is first used: a model's atomic, or a cell beside the bytes that watches who reads. It panics when a word is used both ways,
 //! when a byte is written twice (two nodes overlap, or a frozen byte changes), and when bytes are read that were never
-//! written. A read that does not happen after the write is found by the cell.
+//! written. A read that does not happen after the write is found by the cell. An atomic that was never written holds a
+//! number that is no node and no block, so that a hint or a block that is followed too early leads outside.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -12,6 +13,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use std::io;
 use std::sync::OnceLock;
 
+use super::lanes;
 use crate::sync::{AtomicU64, Watch};
 
 /// Bytes in a word, the unit of every offset.
@@ -22,7 +24,10 @@ pub(crate) const MAX_WORDS: u64 = 1 << 32;
 
 /// The largest range that is granted: more is refused, as by a system that is short of memory, until the caller asks
 /// for as little as it can do with. No model fills it, and each execution pays for its shadows.
-const GRANTED: usize = 4 << 10;
+const GRANTED: usize = 16 << 10;
+
+/// What an atomic holds that was never written: in either half an offset far outside.
+const UNWRITTEN: u64 = 0xdead_dead_dead_dead;
 
 /// As in the shipped storage: no redzones between nodes.
 pub(crate) const REDZONE_WORDS: usize = 0;
@@ -78,11 +83,34 @@ impl Storage {
     /// # Safety
     /// As in the shipped storage. Here a breach panics.
     pub(crate) unsafe fn word(&self, off: u32) -> &AtomicU64 {
-        let shadow = self.shadows[off as usize].get_or_init(|| Box::new(Shadow::Atomic(AtomicU64::new(0))));
+        let shadow = self.shadows[off as usize].get_or_init(|| Box::new(Shadow::Atomic(AtomicU64::new(UNWRITTEN))));
         match &**shadow {
             Shadow::Atomic(word) => word,
             Shadow::Bytes(..) => panic!("word {off} holds bytes and is used as an atomic"),
         }
+    }
+
+    /// Which of the first `lanes` lanes of the row that begins with word `off` are greater than `bound`.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn lanes_greater(&self, off: u32, bound: i32, lanes: usize) -> u32 {
+        lanes::greater(self.words_of_row(off, lanes), bound)
+    }
+
+    /// Which of the first `lanes` lanes of the row that begins with word `off` are equal to `value`.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn lanes_equal(&self, off: u32, value: u32, lanes: usize) -> u32 {
+        lanes::equal(self.words_of_row(off, lanes), value)
+    }
+
+    fn words_of_row(&self, off: u32, lanes: usize) -> impl Iterator<Item = u64> {
+        (off..off + lanes.div_ceil(2) as u32).map(|off| {
+            // SAFETY: a breach panics.
+            unsafe { self.word(off) }.load(Ordering::Relaxed)
+        })
     }
 
     /// Does nothing: caches are no part of the model.

@@ -1,38 +1,75 @@
 //! The numbers of `fastskip/src/tuning.rs`, so small that a handful of nodes reaches every path.
 
-/// Two searches in flight, so that a third one takes the place of the first that ends.
-pub(crate) const LANES: usize = 2;
+use std::cell::Cell;
+use std::cmp::Ordering;
 
-/// Words of a table whose searches are interleaved: the first chunk of a model that asks for as much.
-pub(crate) const LARGE_WORDS: u64 = 96;
+/// Slots of a block: the head's and three more.
+pub(crate) const SLOTS: usize = 4;
 
-/// Steps after which a walk looks ahead.
-pub(crate) const STEADY_WALK: u32 = 4;
+/// Of so many nodes that are linked right behind a hinted one, one gets no hint: none does. What finds a lock taken goes without.
+pub(crate) const HINTED_OF: u32 = 1 << 31;
 
-/// Steps after which a walk looks further ahead.
-pub(crate) const LONG_WALK: u32 = 6;
+/// Nodes that lie before this word are hinted more sparsely: all of a model that says so, none of the others. What a writer does
+/// to the index takes far more steps than what it does to the list.
+pub(crate) const SPARSE_WORDS: Sparse = Sparse;
 
-/// How stretches are cut.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
-    pub(crate) level: usize,
-    pub(crate) outer: usize,
-    pub(crate) lanes: usize,
+/// Nodes in a row that are left without hints there: more than such a model has.
+pub(crate) const SPARSE_WALK: u32 = 8;
+
+/// Compares as the word does.
+pub(crate) struct Sparse;
+
+thread_local! {
+    static IS_SPARSE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From one node of level 1 to the place.
-pub(crate) const NEAR: Shape = Shape { level: 1, outer: 1, lanes: 1 };
-/// Two stretches side by side.
-pub(crate) const MID: Shape = Shape { level: 1, outer: 2, lanes: 2 };
-/// Three stretches, on a higher level.
-pub(crate) const FAR: Shape = Shape { level: 2, outer: 2, lanes: 3 };
+/// Decides for the nodes to come whether they are hinted sparsely. A model runs on one thread of the system.
+pub(crate) fn hint_sparsely(sparsely: bool) {
+    IS_SPARSE.set(sparsely);
+}
 
-/// Towers are drawn by coins alone, so that each is known before it is built. How gaps are judged decides how fast a search
-/// is and nothing else.
-pub(crate) const RAISES_BY_GAPS: bool = false;
+impl PartialEq<Sparse> for u32 {
+    fn eq(&self, _: &Sparse) -> bool {
+        false
+    }
+}
 
-/// Levels that a reservation has room for beyond those of its coins.
-pub(crate) const SPARE_LEVELS: u32 = 2;
+impl PartialOrd<Sparse> for u32 {
+    fn partial_cmp(&self, _: &Sparse) -> Option<Ordering> {
+        Some(if IS_SPARSE.get() { Ordering::Less } else { Ordering::Greater })
+    }
+}
+
+/// Looks at a block while a writer changes it, before a reader is content with what it has seen.
+pub(crate) const STABLE_LOOKS: u32 = 1;
+
+/// Nodes that a search walks over before it tries another way down. A writer that walks further mends the index.
+pub(crate) const WALK_LIMIT: u32 = 2;
+
+/// Nodes that a search walks over from a hint that does not have the prefix left out on the way.
+pub(crate) const MISFIT_WALK: u32 = 1;
+
+/// Nodes that a lookup walks over before it mends the index.
+pub(crate) const READ_WALK_LIMIT: u32 = 2;
+
+/// Tries to add a hint while the index changes.
+pub(crate) const HINT_TRIES: u32 = 2;
+
+/// Hints that are added at most by one that mends, and the nodes from one of them to the next at least.
+pub(crate) const MEND_HINTS: u32 = 2;
+pub(crate) const MEND_STEP: u32 = 1;
+
+/// Two searches in flight, so that a batch of three is searched for in two groups.
+pub(crate) const GROUP: usize = 2;
+
+/// Steps after which a walk looks ahead.
+pub(crate) const STEADY_WALK: u32 = 2;
+
+/// Nodes that are fetched ahead of a walk.
+pub(crate) const READAHEAD: usize = 2;
+
+/// Steps of a walk that meet no node fetched ahead, after which the way ahead is sought anew.
+pub(crate) const READAHEAD_MISSES: u32 = 2;
 
 /// Words of the smallest chunk.
 pub(crate) const MIN_CHUNK: u64 = 32;

@@ -31,13 +31,8 @@ macro_rules! models {
 models! {
     seen_entry_is_in_a_later_snapshot_by_the_axioms_i5
     publish_shows_whole_entries_i4
-    publish_of_a_tower_shows_whole_entries_i4
     adjacent_inserts_keep_order_i1
-    adjacent_towers_keep_order_i1
     same_key_has_one_winner_i3
-    same_key_of_towers_has_one_winner_i3
-    tower_stands_on_the_level_below_i2
-    two_towers_stand_on_the_level_below_i2
     two_writers_and_a_reader_scan_in_order_i1
     partial_keys_that_share_nothing_i9
     partial_keys_that_share_much_i9
@@ -56,7 +51,7 @@ models! {
     freeze_waits_for_an_open_reservation_i7
     freeze_waits_for_a_dropped_reservation_i7
     two_freezes_wait_for_an_open_reservation_i7
-    freeze_waits_for_a_group_i7
+    freeze_waits_for_a_batch_in_order_i7
     refused_writer_sees_what_led_to_the_freeze_i7
     who_sees_the_freeze_sees_what_led_to_it_i7
     first_chunk_is_fetched_once_i6
@@ -71,20 +66,27 @@ models! {
     entry_is_counted_after_its_memory_i6
     chunk_that_is_put_back_was_reserved_i6
     idle_chunk_is_no_pressure_i6
-    lone_writers_follow_one_trail_i1
-    lone_writers_follow_one_trail_of_towers_i1
-    trail_lacks_what_another_shard_links_i1
-    trail_lacks_towers_that_another_shard_links_i1
+    lone_writers_follow_one_run_i1
+    run_lacks_what_another_shard_links_i1
     lone_writers_lose_no_count_i6
     room_that_is_given_back_is_handed_out_once_i6
     room_that_is_given_back_at_the_end_of_a_chunk_is_handed_out_once_i6
     groups_that_alternate_keep_order_i1
-    groups_of_towers_that_alternate_keep_order_i1
     same_keys_of_two_groups_have_one_winner_each_i3
     interleaved_lookups_see_whole_entries_i4
-    batch_is_seen_whole_or_not_at_all_i5
+    batch_in_order_is_seen_whole_or_not_at_all_i5
     group_is_seen_whole_or_not_at_all_i5
-    walk_over_stretches_misses_nothing_i1
-    walk_back_over_stretches_misses_nothing_i1
+    walk_with_readahead_misses_nothing_i1
+    walk_back_misses_nothing_i1
     walk_from_both_ends_misses_nothing_i1
+    hints_lead_to_written_nodes_i2
+    hints_lead_to_written_blocks_i2
+    readahead_follows_written_leaves_i2
+    hints_of_two_writers_are_all_there_i2
+    splits_exclude_each_other_i2
+    search_beside_a_split_finds_what_stays_i3
+    search_beside_a_split_finds_what_moves_i3
+    block_is_replaced_beside_its_holder_i2
+    block_is_replaced_beside_a_split_i2
+    freeze_waits_for_a_split_i7
 }

@@ -30,7 +30,7 @@ fn writers_of_one_word_are_noticed() {
     misuse::write_beside_unpublished();
 }
 
-/// Catches links that do not publish towers and meta words.
+/// Catches links that do not publish meta words, and hints that do not publish blocks.
 #[test]
 #[should_panic(expected = "Causality violation: Concurrent load and mut accesses")]
 fn atomics_that_are_not_published_are_noticed() {

@@ -7,7 +7,7 @@
 //! would keep the freezing thread waiting.
 //!
 //! A writer that enters an empty gate is alone until it leaves: a writer that enters meanwhile sees that it is not the
-//! only one. So data that only lone writers touch (`towers/trail.rs`, half of each counter) needs no further lock. A lone
+//! only one. So data that only lone writers touch (`run.rs`, half of each counter) needs no further lock. A lone
 //! writer's `enter` acquires what the previous one released by `leave`, through every read-modify-write between.
 //!
 //! I7 freeze: an insert that returned success is in the frozen table. Its links happen before its `leave` (Release),
@@ -27,8 +27,6 @@ pub(crate) struct Gate(AtomicU64);
 /// What a writer is told when it enters.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Admission {
-    /// The first of as many numbers as it has attempts, which this gate gives out only once (in 2^43).
-    pub(crate) ticket: u64,
     /// Whether no other writer was inside.
     pub(crate) alone: bool,
 }
@@ -55,7 +53,7 @@ impl Gate {
     pub(crate) fn enter(&self, attempts: u64) -> Result<Admission, (Refusal, LeaveState)> {
         // ORDERING(gate.look, gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss
         // what the freezing thread did before, such as publishing the next table. `gate.enter` pairs with `leave` too:
-        // weaker, a lone writer could miss the trail and the counts of the one before (loom `trail`).
+        // weaker, a lone writer could miss the run and the counts of the one before (loom `lone`).
         if self.0.load(ord("gate.look", Ordering::Acquire)) & FROZEN != 0 {
             self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
             return Err((Refusal::Frozen, LeaveState::Open));
@@ -67,14 +65,14 @@ impl Gate {
         if seen & WRITERS > WRITERS / 2 {
             return Err((Refusal::Crowded, self.leave()));
         }
-        Ok(Admission { ticket: seen >> ATTEMPT_SHIFT, alone: seen & WRITERS == 0 })
+        Ok(Admission { alone: seen & WRITERS == 0 })
     }
 
     /// Leaves after an `enter`.
     #[inline]
     pub(crate) fn leave(&self) -> LeaveState {
         // ORDERING(gate.leave): Release; pairs with `is_drained` and `enter`. Weaker: the frozen table could miss this
-        // writer's links, and the next lone writer its trail and counts.
+        // writer's links, and the next lone writer its run and counts.
         let seen = self.0.fetch_sub(WRITER, ord("gate.leave", Ordering::Release));
         if seen & (FROZEN | WRITERS) == FROZEN | WRITER { LeaveState::Drained } else { LeaveState::Open }
     }
@@ -111,8 +109,8 @@ mod tests {
     #[test]
     fn frozen_gate_turns_writers_away_and_reports_the_last_one_out() {
         let gate = Gate::default();
-        assert_eq!(gate.enter(3), Ok(Admission { ticket: 0, alone: true }));
-        assert_eq!(gate.enter(1), Ok(Admission { ticket: 3, alone: false }));
+        assert_eq!(gate.enter(3), Ok(Admission { alone: true }));
+        assert_eq!(gate.enter(1), Ok(Admission { alone: false }));
         gate.freeze();
         assert_eq!(gate.enter(1), Err((Refusal::Frozen, LeaveState::Open)));
         assert_eq!(gate.leave(), LeaveState::Open);

@@ -1,28 +1,29 @@
-//! The core of both tables: a sorted list of nodes in an arena.
+//! The core of both tables: one sorted list of nodes, which is the truth, and above it an index of hints.
 //!
-//! `writer` admits a thread through the `gate` of its shard, allocates and writes nodes, and counts them in `stats`;
-//! `towers` searches, links and iterates; `schema` and `stamp` say what a node holds; `validate` checks the invariants.
+//! `search` finds places, `link` puts nodes there, `index/` makes both quick. `run` spares the search where keys come in order,
+//! `group` searches for many targets at once, `position`, `range` and `readahead` iterate.
 //!
-//! To insert N between A and B at a level: store N's own link to B, then swing A's link from B to N by CAS. The CAS at
-//! level 0 is the commit; the levels above, linked bottom up afterwards, only speed searches up.
-//!
-//! ```text
-//!   A --------> B          A ----> N ----> B        A's CAS fails if anyone linked there meanwhile: then walk on from A,
-//!        N ---->                                    which still precedes N, and try again with the same node.
-//! ```
-//!
-//! I1 order: keys, and within a key versions descending, strictly sorted along every level. The CAS replaces exactly the
-//!    link whose two ends were compared with N.
-//! I2 ladder: a node reachable at level L > 0 is reachable at L-1. Levels are linked bottom up and never unlinked.
-//! I3 single commit: before the CAS at level 0 no link leads to the node; after it the node is found.
+//! I1 order: keys, and within a key versions descending, strictly sorted along the list. The CAS replaces exactly the link
+//!    whose two ends were compared with the new node.
+//! I2 hints: what the index stores are nodes of this list, linked before, see `index/block.rs`.
+//! I3 single commit: before the CAS no link leads to the node; after it the node is found, whatever the index says (`search.rs`).
 //! I7 freeze: writers pass through a gate, see `gate.rs`.
 //! I9 partial key: see `key.rs`.
 
+mod backward;
 mod gate;
+mod group;
+mod index;
+mod link;
+mod order;
+mod position;
+mod range;
+mod readahead;
+mod run;
 pub(crate) mod schema;
+mod search;
 pub(crate) mod stamp;
 pub(crate) mod stats;
-pub(crate) mod towers;
 mod validate;
 mod writer;
 
@@ -30,18 +31,23 @@ use std::io;
 use std::marker::PhantomData;
 
 use self::gate::Gate;
+use self::index::{BLOCK_WORDS, FIRST_BLOCK, Index};
+use self::run::Run;
 use self::schema::{NodeRef, Schema};
 use self::stats::Counts;
-use self::towers::{Trail, mix};
 use crate::builder::Config;
 use crate::mem::arena::{Arena, Layout};
 use crate::mem::quota::{Lease, Quota};
 use crate::mem::storage::Storage;
-use crate::node::{HEAD_WORDS, Node, NodeId};
-use crate::sync::{AtomicBool, AtomicU32, Condvar, Mutex, PoisonError};
+use crate::node::{FIRST_NODE, Node, NodeId, Predecessor};
+use crate::sync::{AtomicBool, Condvar, Mutex, PoisonError};
 
-pub(crate) use towers::{Position, RangeIter, SeekResult};
+pub(crate) use position::Position;
+pub(crate) use range::RangeIter;
+pub(crate) use search::LowerBound;
 pub(crate) use writer::{ArenaAlloc, NodeAlloc, Outcome, Writer};
+
+const _: () = assert!(FIRST_BLOCK >= FIRST_NODE, "the first block lies behind the head");
 
 /// What a shard has beside its chunk of the arena.
 #[derive(Debug, Default)]
@@ -49,20 +55,18 @@ struct Shard {
     gate: Gate,
     lease: Lease,
     counts: Counts,
-    trail: Trail,
+    run: Run,
 }
 
 /// An arena, and the sorted list of nodes in it.
 #[derive(Debug)]
 pub(crate) struct List<S> {
     arena: Arena<Shard>,
-    /// Levels in use, a hint where searches begin. Every level is sound, used or not.
-    levels: AtomicU32,
+    index: Index,
     quota: Quota,
     /// Set once a limit is near, and never cleared.
     pressed: AtomicBool,
     config: Config,
-    seed: u64,
     /// Where a freezing thread waits for the last writer.
     drain: (Mutex<()>, Condvar),
     schema: PhantomData<S>,
@@ -79,30 +83,33 @@ impl<S: Schema> List<S> {
             chunk_bytes: config.chunk_bytes,
             max_memory_bytes: config.max_memory_bytes,
             huge_pages: config.huge_pages,
-            head_words: HEAD_WORDS,
+            head_words: FIRST_BLOCK + BLOCK_WORDS,
         })?;
-        let list = Self {
+        let mut list = Self {
             arena,
-            levels: AtomicU32::new(1),
+            index: Index::new(),
             quota: Quota::new(config.max_entries),
             pressed: AtomicBool::new(false),
-            seed: config.seed,
             config,
             drain: (Mutex::new(()), Condvar::new()),
             schema: PhantomData,
         };
-        Node::write_head(list.storage());
+        list.make_empty();
         Ok(list)
     }
 
     /// Forgets every entry and opens the list again.
     pub(crate) fn reset(&mut self) {
         self.arena.reset();
-        Node::write_head(self.storage());
-        self.levels = AtomicU32::new(1);
+        self.make_empty();
         self.quota = Quota::new(self.config.max_entries);
         self.pressed = AtomicBool::new(false);
-        self.seed = mix(self.seed);
+    }
+
+    /// Writes what lies before the first node: the head and the first block.
+    fn make_empty(&mut self) {
+        Node::write_head(self.storage());
+        self.write_first_block();
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -118,6 +125,13 @@ impl<S: Schema> List<S> {
     pub(crate) fn node(&self, id: NodeId) -> NodeRef<'_, S> {
         // SAFETY: callers keep ids with their list: none leaves the crate but in a cursor or iterator, which holds its list.
         unsafe { NodeRef::new(&self.arena.storage, id) }
+    }
+
+    /// The node behind `at` in order.
+    #[inline]
+    pub(crate) fn after(&self, at: impl Into<Predecessor>) -> Option<NodeId> {
+        // SAFETY: the head, or a linked node of this list: only such ones get about.
+        unsafe { Node::new(self.storage(), at).next() }.to
     }
 }
 

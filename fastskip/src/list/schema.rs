@@ -8,8 +8,11 @@ use crate::sync::AtomicU64;
 
 /// What a node holds beside its entry, and how equal keys are ordered.
 pub(crate) trait Schema: Send + Sync + 'static {
-    /// Words between a node's links and its bytes.
+    /// Words between a node's link and its bytes.
     const META_WORDS: usize;
+
+    /// Whether a key can have more than one node.
+    const HAS_VERSIONS: bool;
 
     /// What those words are at first.
     fn meta(version: u64) -> impl AsRef<[u64]>;

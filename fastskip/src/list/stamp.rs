@@ -30,6 +30,7 @@ pub(crate) struct Stamped;
 
 impl Schema for Stamped {
     const META_WORDS: usize = 2;
+    const HAS_VERSIONS: bool = false;
 
     #[inline(always)]
     fn meta(_: u64) -> impl AsRef<[u64]> {

@@ -1,9 +1,11 @@
 //! What a table counts, and how it is shown.
 
 use super::List;
+use super::order::Visits;
 use super::schema::Schema;
 use crate::mem::quota::Lease;
 use crate::mem::storage::WORD;
+use crate::node::Target;
 use crate::sync::{AtomicU64, Ordering, ord};
 
 /// A sum. Who is alone in its shard (see `gate.rs`) adds without a read-modify-write, to a word that others leave alone.
@@ -106,17 +108,20 @@ pub struct Stats {
     pub tombstones: usize,
     /// Inserts attempted, refused ones included, modulo 2^43 a shard.
     pub total_inserts: usize,
-    /// Links that changed between a writer's look and its CAS: how often writers met, each other or, in a batch, an entry of
-    /// their own that was stored since the batch's places were searched for.
+    /// Links that changed between a writer's look and its CAS: how often writers met each other.
     pub cas_failures: usize,
-    /// Bytes of the arena that hold nodes or were lost between them.
+    /// Bytes of the arena that hold nodes or blocks of the index, or were lost between them. A lookup that mends the index may
+    /// add to them, within the limit.
     pub memory_usage: usize,
     /// Bytes of the arena handed out to shards.
     pub memory_reserved: usize,
     /// Bytes handed out to shards and not used yet.
     pub memory_idle: usize,
-    /// Bytes of `memory_usage` that hold no entry: ends of chunks, and nodes whose key another thread stored first.
+    /// Bytes of `memory_usage` that hold no entry: ends of chunks, nodes whose key another thread stored
+    /// first, and blocks that were replaced.
     pub memory_wasted: usize,
+    /// Bytes of `memory_usage` that hold blocks of the index, their unused slots included.
+    pub memory_index: usize,
     /// Mean length of the stored keys.
     pub avg_key_size: f64,
     /// Mean length of the stored values.
@@ -136,6 +141,26 @@ impl Stats {
     #[must_use]
     pub fn memory_utilization(&self) -> f64 {
         ratio(self.memory_usage as u64, self.memory_reserved as u64)
+    }
+}
+
+/// What one lookup looks at: a measure of its cost that no machine changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SearchCost {
+    /// Nodes of the list, each one cache miss in a large table.
+    pub nodes: usize,
+    /// Blocks of the index.
+    pub blocks: usize,
+}
+
+impl Visits for SearchCost {
+    fn node(&mut self) {
+        self.nodes += 1;
+    }
+
+    fn block(&mut self) {
+        self.blocks += 1;
     }
 }
 
@@ -177,7 +202,7 @@ impl<S: Schema> List<S> {
         self.totals().entries as usize
     }
 
-    /// Bytes that hold nodes or were lost between them. A look at a word of each shard: an engine asks after every write.
+    /// Bytes that hold nodes or blocks or were lost between them. A look at a word of each shard: an engine asks after every write.
     pub(crate) fn memory_usage(&self) -> usize {
         bytes(self.arena.usage().used())
     }
@@ -196,6 +221,7 @@ impl<S: Schema> List<S> {
             memory_reserved: bytes(usage.reserved),
             memory_idle: bytes(usage.reserved - usage.used()),
             memory_wasted: bytes(usage.wasted),
+            memory_index: bytes(usage.index),
             avg_key_size: ratio(totals.key_bytes, totals.entries),
             avg_value_size: ratio(totals.value_bytes, totals.entries),
             max_memory_bytes: self.config.max_memory_bytes,
@@ -203,6 +229,13 @@ impl<S: Schema> List<S> {
             is_sealed: self.is_frozen(),
             is_under_backpressure: self.is_under_backpressure(),
         }
+    }
+
+    /// What a lookup of `target` looks at as things are.
+    pub(crate) fn search_cost(&self, target: Target<'_>) -> SearchCost {
+        let mut cost = SearchCost::default();
+        self.seek(target, &mut cost);
+        cost
     }
 
     /// Whether the configured part of a limit is used up, now or ever before.

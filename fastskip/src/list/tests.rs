@@ -1,17 +1,16 @@
-//! What reads of a table do not show: coins, trails, a list in which every level is in use.
+//! What reads of a table do not show: runs of keys in order.
 
-use std::collections::HashSet;
-
+use super::index::{Stopper, counted};
 use super::*;
-use crate::node::{Kind, MAX_HEIGHT, NewNode, Target};
-use crate::sync::Ordering;
-use crate::tuning::LARGE_WORDS;
+use crate::node::{Kind, NewNode, Target};
+use crate::sync::Arc;
 
 /// Entries that are keys and no more.
 struct Plain;
 
 impl Schema for Plain {
     const META_WORDS: usize = 0;
+    const HAS_VERSIONS: bool = false;
 
     fn meta(_: u64) -> impl AsRef<[u64]> {
         [0_u64; 0]
@@ -31,52 +30,77 @@ fn target(key: &[u8]) -> Target<'_> {
 }
 
 fn insert(list: &List<Plain>, key: &[u8]) {
-    let writer = list.enter(0, 1).unwrap();
+    insert_by(0, list, key);
+}
+
+fn insert_by(shard: usize, list: &List<Plain>, key: &[u8]) {
+    let writer = list.enter(shard, 1).unwrap();
     let new = NewNode { key, value: b"", kind: Kind::Value, version: 0 };
-    assert!(matches!(writer.insert(0, &new, &mut ArenaAlloc(&writer)), Ok(Outcome::New(_))));
+    assert!(matches!(writer.insert(&new, &mut ArenaAlloc(&writer)), Ok(Outcome::New(_))));
 }
 
-/// Catches a coin that is tossed for two nodes: of one writer, of two, or of two shards.
-#[test]
-fn each_node_has_coins_of_its_own() {
-    let list = list(3);
-    let mut seen = HashSet::new();
-    for number in 0..300 {
-        let writer = list.enter(number, 8).unwrap();
-        assert!((0..8).all(|index| seen.insert(writer.coins(index))), "writer {number}");
-    }
-}
-
-/// Catches a trail that is not followed where it could be, or where it must not.
+/// Catches a run that is not followed where it could be, or where it must not.
 #[test]
 fn what_belongs_behind_the_last_node_is_known_without_a_search() {
     let list = list(1);
-    let is_next = |key: &[u8]| list.is_next(list.enter(0, 0).unwrap().trail(), target(key));
+    let is_next = |key: &[u8]| list.enter(0, 0).unwrap().run().is_some_and(|run| run.is_next(&list, target(key)));
     assert!(!is_next(b"a"));
     insert(&list, b"d");
     insert(&list, b"b");
-    assert_eq!([b"a", b"b", b"c", b"d", b"e"].map(|key| is_next(key)), [false, false, true, false, false]);
+    assert_eq!([b"a", b"b", b"c", b"d", b"e"].map(|key| is_next(key)), [true, false, true, false, false], "descending");
     insert(&list, b"e");
-    assert_eq!([b"c", b"e", b"f"].map(|key| is_next(key)), [false, false, true]);
+    assert!(![b"a", b"c", b"f"].iter().any(|key| is_next(*key)), "neither");
+    insert(&list, b"f");
+    assert_eq!([b"a", b"e", b"f", b"g"].map(|key| is_next(key)), [false, false, false, true], "ascending");
 }
 
-/// Catches searches that begin above the highest level, where the head has no link.
+/// The finaliser of splitmix64.
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Nodes and blocks that a lookup of any of the keys looks at, at most and in the mean.
+fn cost(list: &List<Plain>, keys: &[[u8; 8]]) -> (usize, f64) {
+    let costs = keys.iter().map(|key| list.search_cost(target(key)));
+    let costs: Vec<_> = costs.map(|cost| cost.nodes + cost.blocks).collect();
+    (*costs.iter().max().unwrap(), costs.iter().sum::<usize>() as f64 / costs.len() as f64)
+}
+
+/// Catches a writer that keeps hints out of a part of the table for as long as it is stopped, at any step of adding a hint and of
+/// splitting blocks up to the root; and one that breaks the index when it goes on.
 #[test]
-fn every_level_may_be_in_use() {
-    let list = list(1);
-    list.levels.store(MAX_HEIGHT as u32, Ordering::Relaxed);
-    for key in [b"b", b"a", b"c"] {
-        insert(&list, key);
+fn lookups_stay_quick_while_a_writer_is_stopped_at_any_step() {
+    let more = 1000;
+    for (name, key) in [("ascending", (|i| i) as fn(u64) -> u64), ("descending", |i| u64::MAX - i), ("random", mix)] {
+        let keys: Vec<_> = (0..6000).map(|i| key(i).to_be_bytes()).collect();
+        let dry = list(2);
+        let steps: Vec<_> = keys.iter().map(|key| counted(|| insert(&dry, key))).collect();
+        // The insert that changes most: it splits blocks up to the root.
+        let first = (1000..keys.len() - more).max_by_key(|&i| steps[i]).unwrap();
+        let (_, alone) = cost(&dry, &keys[..first + more]);
+        for stop_at in 1..=steps[first] {
+            let list = Arc::new(list(2));
+            keys[..first].iter().for_each(|key| insert(&list, key));
+            let (stopper, prepare) = Stopper::at(stop_at);
+            let (other, key) = (Arc::clone(&list), keys[first]);
+            let writer = std::thread::spawn(move || {
+                prepare();
+                insert(&other, &key);
+            });
+            assert!(stopper.wait(), "{name}: no step {stop_at}");
+            keys[first + 1..first + more].iter().for_each(|key| insert_by(1, &list, key));
+            let (most, mean) = cost(&list, &keys[..first + more]);
+            assert!(most <= 150, "{name}, stopped at {stop_at}: {most} nodes and blocks");
+            assert!(mean <= 2.0 * alone, "{name}, stopped at {stop_at}: {mean}, alone {alone}");
+            stopper.go_on();
+            writer.join().unwrap();
+            list.validate(true);
+            keys[..first + more].iter().for_each(|key| assert!(list.lower_bound(target(key)).has_key));
+            let (_, mean) = cost(&list, &keys[..first + more]);
+            assert!(mean <= 1.5 * alone, "{name}, stopped at {stop_at} and gone on: {mean}, alone {alone}");
+        }
     }
-    assert!(list.top() < MAX_HEIGHT);
-    let found = list.lower_bound(target(b"b")).with_key();
-    assert_eq!(found.map(|id| list.node(id).key()), Some(&b"b"[..]));
-    let mut places = Vec::new();
-    // In a large table they are searched for at once.
-    list.arena.alloc(0, LARGE_WORDS as u32, 0).unwrap();
-    assert!(list.is_large());
-    list.lower_bounds(&[target(b"c"), target(b"d")], |index, found| places.push((index, found.first, found.has_key)));
-    let first = list.lower_bound(target(b"c")).with_key();
-    assert!(first.is_some());
-    assert_eq!(places, [(0, first, true), (1, None, false)]);
 }

@@ -1,13 +1,18 @@
 //! Admits a writer to a shard, allocates and writes its nodes, has them linked and counts them.
 
+use core::ops::Range;
+
 use super::List;
 use super::gate::{Admission, LeaveState, Refusal};
+use super::index::{Hinted, Splice, Split};
+use super::run::Run;
 use super::schema::Schema;
+use super::search::Seek;
 use super::stats::{Counts, Totals};
-use super::towers::{GROUP, Group, Splice, Trail, coins};
 use crate::error::InsertError;
-use crate::node::{Kind, MAX_HEIGHT, NewNode, NodeId};
+use crate::node::{Kind, NewNode, NodeId, Target};
 use crate::sync::PoisonError;
+use crate::tuning::{GROUP, WALK_LIMIT};
 
 /// A writer inside a shard's gate; dropping it leaves.
 pub(crate) struct Writer<'a, S: Schema> {
@@ -27,11 +32,8 @@ pub(crate) enum Outcome {
 
 /// Where the words of new nodes come from: the arena, or a reservation.
 pub(crate) trait NodeAlloc {
-    /// The highest tower it can give.
-    fn most_levels(&self) -> usize;
-
-    /// Takes `words`, of which `levels` are a tower's.
-    fn take(&mut self, words: u32, levels: usize) -> Result<u32, InsertError>;
+    /// Takes `words`.
+    fn take(&mut self, words: u32) -> Result<u32, InsertError>;
 }
 
 impl<S: Schema> List<S> {
@@ -90,17 +92,10 @@ impl<S: Schema> Drop for Writer<'_, S> {
 }
 
 impl<'a, S: Schema> Writer<'a, S> {
-    /// The coins of this writer's `index`-th node.
+    /// What the shard remembers of its last node, if nobody else is inside.
     #[inline]
-    pub(crate) fn coins(&self, index: usize) -> u64 {
-        let ticket = self.admission.ticket + index as u64;
-        coins(self.list.seed, ticket * self.list.config.shards as u64 + self.shard as u64)
-    }
-
-    /// The shard's trail, if nobody else is inside.
-    #[inline]
-    pub(super) fn trail(&self) -> Option<&'a Trail> {
-        self.admission.alone.then(|| &self.list.arena.shard(self.shard).trail)
+    pub(super) fn run(&self) -> Option<&'a Run> {
+        self.admission.alone.then(|| &self.list.arena.shard(self.shard).run)
     }
 
     /// Takes `words` in one piece (for none of them, offset 0), and `entries` off the quota. The last `tail` words may lie
@@ -124,22 +119,14 @@ impl<'a, S: Schema> Writer<'a, S> {
         })
     }
 
-    /// Stores `new`, the `index`-th of this writer.
+    /// Stores `new`.
     #[inline]
-    pub(crate) fn insert(
-        &self,
-        index: usize,
-        new: &NewNode<'_>,
-        alloc: &mut impl NodeAlloc,
-    ) -> Result<Outcome, InsertError> {
-        let mut splice = Splice::new();
-        match self.list.locate(self.trail(), new.target(), self.coins(index), alloc.most_levels(), &mut splice) {
-            Ok(height) => self.insert_at(&splice, height, new, alloc),
-            Err(present) => Ok(Outcome::Present(present)),
-        }
+    pub(crate) fn insert(&self, new: &NewNode<'_>, alloc: &mut impl NodeAlloc) -> Result<Outcome, InsertError> {
+        let (seek, direction) = self.list.locate(self.run(), new.target());
+        self.insert_at(seek, direction, new, alloc)
     }
 
-    /// Stores the nodes that `new` returns, the first ones of this writer, and tells `done` the outcome of each, in their order.
+    /// Stores the nodes that `new` returns, and tells `done` the outcome of each, in their order.
     pub(crate) fn insert_all<'d>(
         &self,
         count: usize,
@@ -147,53 +134,77 @@ impl<'a, S: Schema> Writer<'a, S> {
         alloc: &mut impl NodeAlloc,
         mut done: impl FnMut(usize, Result<Outcome, InsertError>),
     ) {
-        // Large, and not needed by batches of one.
-        let mut group = None;
-        let mut from = 0;
-        while from < count {
-            let until = (from + GROUP).min(count);
-            if until - from > 1 && self.list.is_large() && !self.list.is_next(self.trail(), new(from).target()) {
-                let group = group.get_or_insert_with(Group::new);
-                group.locate(self.list, (from..until).map(|index| new(index).target()));
-                for (index, place) in (from..until).zip(group.places()) {
-                    let outcome = match place {
-                        Err(present) => Ok(Outcome::Present(present)),
-                        Ok(splice) => {
-                            let height = splice.height(self.coins(index), alloc.most_levels());
-                            self.insert_at(splice, height, &new(index), alloc)
-                        }
-                    };
-                    done(index, outcome);
-                }
+        for from in (0..count).step_by(GROUP) {
+            let group = from..(from + GROUP).min(count);
+            let follows = || self.run().is_some_and(|run| run.is_next(self.list, new(from).target()));
+            if group.len() == 1 || follows() {
+                group.for_each(|index| done(index, self.insert(&new(index), alloc)));
             } else {
-                (from..until).for_each(|index| done(index, self.insert(index, &new(index), alloc)));
+                self.insert_group(group, &new, alloc, &mut done);
             }
-            from = until;
         }
     }
 
-    /// Writes the node and links it.
-    #[inline]
+    /// Stores at most [`GROUP`] nodes, whose places are searched for together. What one of them changes, those searched with it
+    /// have not seen: each walks on from its place first.
+    fn insert_group<'d>(
+        &self,
+        group: Range<usize>,
+        new: &impl Fn(usize) -> NewNode<'d>,
+        alloc: &mut impl NodeAlloc,
+        done: &mut impl FnMut(usize, Result<Outcome, InsertError>),
+    ) {
+        let targets: [Target<'_>; GROUP] = core::array::from_fn(|index| match group.start + index {
+            index if index < group.end => new(index).target(),
+            _ => Target { key: &[], version: 0 },
+        });
+        let mut seeks: [Option<Seek>; GROUP] = [None; GROUP];
+        self.list.seek_group(&targets[..group.len()], |index, seek| seeks[index] = Some(seek));
+        for (index, seek) in group.zip(seeks.into_iter().flatten()) {
+            let new = new(index);
+            let (seek, direction) = self.follow_or(seek, new.target());
+            done(index, self.insert_at(seek, direction, &new, alloc));
+        }
+    }
+
+    /// Where a target of a group belongs now: next to the node before it in the group, or a walk on from where it was found.
+    fn follow_or(&self, mut seek: Seek, target: Target<'_>) -> (Seek, Split) {
+        if let Some((splice, direction)) = self.run().and_then(|run| run.follow(self.list, target)) {
+            return (Seek { found: None, splice }, direction);
+        }
+        if seek.found.is_none() {
+            let walked = seek.splice.walked;
+            seek.found = self.list.walk_on(target, &mut seek.splice).err();
+            // What the group has linked since has its hints: that it was walked over is no reason to mend.
+            seek.splice.walked = walked + u32::from(seek.splice.walked > walked);
+        }
+        (seek, self.run().map_or(Split::Even, |run| run.direction(&seek.splice)))
+    }
+
+    /// Writes the node and links it, unless the search has found it.
+    #[inline(always)]
     fn insert_at(
         &self,
-        splice: &Splice,
-        height: usize,
+        seek: Seek,
+        direction: Split,
         new: &NewNode<'_>,
         alloc: &mut impl NodeAlloc,
     ) -> Result<Outcome, InsertError> {
-        let words = new.words(height, S::META_WORDS);
-        let start = alloc.take(words, height)?;
+        if let Some(present) = seek.found {
+            return Ok(Outcome::Present(present));
+        }
+        let mut splice = seek.splice;
+        let words = new.words(S::META_WORDS);
+        let start = alloc.take(words)?;
         let list = self.list;
         let meta = S::meta(new.version);
-        // SAFETY: just taken for this node and tower.
-        let id = unsafe { new.write(list.storage(), start, height, meta.as_ref()) };
-        match list.commit(new.target(), splice, id, height, self.counts()) {
+        // SAFETY: just taken for this node.
+        let id = unsafe { new.write(list.storage(), start, meta.as_ref()) };
+        match list.commit(new.target(), &mut splice, id, self.counts()) {
             Ok(()) => {
-                if let Some(trail) = self.trail() {
-                    trail.remember(splice, id, height);
-                }
                 self.counts()
                     .stored(Totals::entry(new.key, new.value, new.kind == Kind::Tombstone), self.admission.alone);
+                self.add_hint(id, new.target(), splice, direction);
                 Ok(Outcome::New(id))
             }
             Err(present) => {
@@ -201,6 +212,35 @@ impl<'a, S: Schema> Writer<'a, S> {
                 Ok(Outcome::Present(present))
             }
         }
+    }
+
+    /// Adds a hint for a node that was just linked at `splice`, or leaves it without, and remembers it as the shard's last one.
+    #[inline(always)]
+    fn add_hint(&self, node: NodeId, target: Target<'_>, mut splice: Splice, direction: Split) {
+        let list = self.list;
+        let hinted =
+            list.wants_hint(node, &splice).then(|| list.add_hint(self.shard, node, target, &mut splice, direction));
+        let blocked = self.run().map_or(0, |run| run.remember(&splice, node, direction, hinted));
+        if let Some(Hinted::Blocked(block)) = hinted
+            && splice.is_misled
+        {
+            list.unblock(self.shard, node, block);
+        }
+        if splice.walked > WALK_LIMIT || blocked > WALK_LIMIT {
+            self.mend(node, &splice, blocked);
+        }
+    }
+
+    /// Adds the hints that nodes around `node` went without. A run that descends leaves them behind the new node, any other
+    /// before it.
+    #[cold]
+    fn mend(&self, node: NodeId, splice: &Splice, blocked: u32) {
+        if splice.walked > WALK_LIMIT {
+            self.list.mend(self.shard, splice.hint, splice.walked);
+        } else {
+            self.list.mend(self.shard, node.into(), blocked);
+        }
+        self.run().into_iter().for_each(Run::forget);
     }
 
     fn counts(&self) -> &'a Counts {
@@ -234,12 +274,7 @@ pub(crate) struct ArenaAlloc<'p, 'a, S: Schema>(pub(crate) &'p Writer<'a, S>);
 
 impl<S: Schema> NodeAlloc for ArenaAlloc<'_, '_, S> {
     #[inline]
-    fn most_levels(&self) -> usize {
-        MAX_HEIGHT
-    }
-
-    #[inline]
-    fn take(&mut self, words: u32, _: usize) -> Result<u32, InsertError> {
+    fn take(&mut self, words: u32) -> Result<u32, InsertError> {
         self.0.reserve(1, words.into(), words.into())
     }
 }

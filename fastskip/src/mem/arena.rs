@@ -8,7 +8,7 @@
 //! Chunks shrink towards the limit on memory. When no chunk has room for an allocation and too little is left below the
 //! limit, that allocation may pass the limit. It is the last: it marks the arena as full.
 //!
-//! I6 accounting: reserved = used + idle, and used = sizes of linked nodes + waste. Checked by `validate`.
+//! I6 accounting: reserved = used + idle, and used = sizes of linked nodes and of blocks + waste. Checked by `validate`.
 //! I8 lifetime: nothing is given back before the arena is dropped or, through `&mut`, reset.
 //!
 //! Dividing the range needs no ordering: a read-modify-write always sees the latest value of its word, so no two
@@ -47,6 +47,10 @@ pub(crate) struct Layout {
 #[derive(Debug, Default)]
 struct Shard<T> {
     chunk: AtomicU64,
+    /// The chunk that blocks of the index come from: apart from nodes, so that they are aligned and lie close together.
+    blocks: AtomicU64,
+    /// Words of blocks in use.
+    index: AtomicU64,
     wasted: AtomicU64,
     /// What the list above keeps for the shard.
     upper: T,
@@ -58,10 +62,12 @@ pub(crate) struct Usage {
     pub(crate) reserved: u64,
     pub(crate) idle: u64,
     pub(crate) wasted: u64,
+    /// Words of the index's blocks.
+    pub(crate) index: u64,
 }
 
 impl Usage {
-    /// Words that hold nodes or were lost between them. A look that takes the shards one after the other can count words as idle
+    /// Words that hold nodes or blocks or were lost between them. A look that takes the shards one after the other can count words as idle
     /// twice, if they are given back to another shard than they came from meanwhile: hence not simply the difference.
     pub(crate) fn used(&self) -> u64 {
         self.reserved.saturating_sub(self.idle)
@@ -140,6 +146,70 @@ impl<T: Default> Arena<T> {
         };
         self.storage.poison(off, words);
         Some(off)
+    }
+
+    /// Hands out `words` for a block of the index, within the limit and at a multiple of 8. `None` when that cannot be.
+    pub(crate) fn alloc_block(&self, shard: usize, words: u32) -> Option<u32> {
+        let shard = &self.shards[shard % self.shards.len()];
+        let off = match Chunk::bump(&shard.blocks, words) {
+            Ok(off) => off,
+            Err(short) => match self.refill_blocks(shard, short, words) {
+                Some(off) => off,
+                None => self.last_block(words)?,
+            },
+        };
+        shard.index.fetch_add(words.into(), Ordering::Relaxed);
+        Some(off)
+    }
+
+    /// Gives `shard` a new chunk of blocks, and takes one of `words` from it.
+    #[cold]
+    fn refill_blocks(&self, shard: &Shard<T>, short: Chunk, words: u32) -> Option<u32> {
+        let mark = Chunk::REFILLING.pack();
+        let claimed = short != Chunk::REFILLING
+            && shard.blocks.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let block = u64::from(words);
+        let wish = if claimed { (self.chunk_words() / 64).next_multiple_of(block).max(block) } else { block };
+        let start = |begin: u64| begin.next_multiple_of(8);
+        let piece = self.grow(|begin| {
+            let room = self.limit.checked_sub(start(begin)).filter(|room| *room >= block)?;
+            Some(start(begin) + wish.min(room / block * block))
+        });
+        let Some(piece) = piece else {
+            if claimed {
+                shard.blocks.swap(short.pack(), Ordering::Relaxed);
+            }
+            return None;
+        };
+        let off = start(piece.next.into()) as u32;
+        let rest = if claimed { short.room() } else { 0 };
+        shard.wasted.fetch_add((off - piece.next + rest).into(), Ordering::Relaxed);
+        if claimed {
+            // ORDERING(arena.chunk): Release; as in `refill`.
+            let chunk = Chunk { next: off + words, end: piece.end }.pack();
+            shard.blocks.store(chunk, ord("arena.chunk", Ordering::Release));
+        }
+        Some(off)
+    }
+
+    /// A block from what any shard has left, when the range has no more below the limit: nodes are taken from there too.
+    #[cold]
+    fn last_block(&self, words: u32) -> Option<u32> {
+        let spare = self.shards.iter().find_map(|shard| Chunk::bump(&shard.blocks, words).ok());
+        spare.or_else(|| {
+            let (shard, piece) =
+                self.shards.iter().find_map(|shard| Some((shard, Chunk::bump(&shard.chunk, words + 7).ok()?)))?;
+            shard.wasted.fetch_add(7, Ordering::Relaxed);
+            Some(piece.next_multiple_of(8))
+        })
+    }
+
+    /// Counts a block as waste that was replaced or never used.
+    pub(crate) fn waste_block(&self, shard: usize, words: u32) {
+        let shard = &self.shards[shard % self.shards.len()];
+        shard.wasted.fetch_add(words.into(), Ordering::Relaxed);
+        // The sum over all shards is right, whichever had handed it out.
+        shard.index.fetch_sub(words.into(), Ordering::Relaxed);
     }
 
     #[cold]
@@ -243,11 +313,6 @@ impl<T: Default> Arena<T> {
         fits && chunk.compare_exchange(seen, whole, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Words handed out to shards.
-    pub(crate) fn handed_out(&self) -> u64 {
-        self.frontier.load(Ordering::Relaxed) - self.first
-    }
-
     /// Counts words that were allocated for nothing.
     pub(crate) fn count_waste(&self, shard: usize, words: u32) {
         self.shards[shard].wasted.fetch_add(words.into(), Ordering::Relaxed);
@@ -256,15 +321,17 @@ impl<T: Default> Arena<T> {
     /// Words handed out, and of those idle and wasted. `reserved - idle` is never too small: what is idle was handed out
     /// before, and that is read last.
     pub(crate) fn usage(&self) -> Usage {
-        let mut idle = 0;
-        let mut wasted = 0;
+        let (mut idle, mut wasted, mut index) = (0, 0, 0_u64);
         for shard in &self.shards {
             wasted += shard.wasted.load(Ordering::Relaxed);
-            // ORDERING(arena.chunk.read): Acquire; pairs with `refill`, see there.
-            let chunk = shard.chunk.load(ord("arena.chunk.read", Ordering::Acquire));
-            idle += u64::from(Chunk::unpack(chunk).room());
+            index = index.wrapping_add(shard.index.load(Ordering::Relaxed));
+            for chunk in [&shard.chunk, &shard.blocks] {
+                // ORDERING(arena.chunk.read): Acquire; pairs with `refill`, see there.
+                let chunk = chunk.load(ord("arena.chunk.read", Ordering::Acquire));
+                idle += u64::from(Chunk::unpack(chunk).room());
+            }
         }
-        Usage { reserved: self.frontier.load(Ordering::Relaxed) - self.first, idle, wasted }
+        Usage { reserved: self.frontier.load(Ordering::Relaxed) - self.first, idle, wasted, index }
     }
 
     /// Whether at least `words` are used for certain: a chunk that is just being fetched does not count.
@@ -274,8 +341,8 @@ impl<T: Default> Arena<T> {
         if used < words {
             return false;
         }
-        for shard in &self.shards {
-            let chunk = Chunk::unpack(shard.chunk.load(Ordering::Relaxed));
+        for chunk in self.shards.iter().flat_map(|shard| [&shard.chunk, &shard.blocks]) {
+            let chunk = Chunk::unpack(chunk.load(Ordering::Relaxed));
             if chunk == Chunk::REFILLING {
                 return false;
             }

@@ -4,6 +4,7 @@
 
 pub(crate) mod arena;
 mod chunk;
+pub(crate) mod lanes;
 mod poison;
 pub(crate) mod quota;
 pub(crate) mod storage;

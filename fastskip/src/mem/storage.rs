@@ -8,6 +8,7 @@ use std::io;
 
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
+use super::lanes;
 pub(crate) use super::poison::REDZONE_WORDS;
 use super::poison::{poison, unpoison};
 use crate::sync::AtomicU64;
@@ -77,6 +78,57 @@ impl Storage {
         // SAFETY: the mapping is page aligned and `off` counts words, so `at` is aligned for `AtomicU64`; the memory is
         // initialised (zero at first) and lives as long as `self`; by the caller's promise every access is atomic.
         unsafe { AtomicU64::from_ptr(at.cast()) }
+    }
+
+    /// Which of the first `lanes` lanes of the row that begins with word `off` are greater than `bound`: see [`lanes`]. What the
+    /// mask says of other lanes means nothing.
+    ///
+    /// # Safety
+    /// `off` is a multiple of 8; [`lanes::ROW_WORDS`] words from it on lie in the range, were written, and are only ever atomics.
+    #[inline(always)]
+    pub(crate) unsafe fn lanes_greater(&self, off: u32, bound: i32, lanes: usize) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
+        {
+            let _ = lanes;
+            // SAFETY: the row, says the caller; the mapping is page aligned, so the row is aligned to a cache line.
+            unsafe { lanes::vector::greater(self.row(off), bound) }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
+        // SAFETY: the row, says the caller.
+        lanes::greater(unsafe { self.words_of_row(off, lanes) }, bound)
+    }
+
+    /// Which of the first `lanes` lanes of the row that begins with word `off` are equal to `value`.
+    ///
+    /// # Safety
+    /// As for [`lanes_greater`](Self::lanes_greater).
+    #[inline(always)]
+    pub(crate) unsafe fn lanes_equal(&self, off: u32, value: u32, lanes: usize) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
+        {
+            let _ = lanes;
+            // SAFETY: as in `lanes_greater`.
+            unsafe { lanes::vector::equal(self.row(off), value) }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
+        // SAFETY: the row, says the caller.
+        lanes::equal(unsafe { self.words_of_row(off, lanes) }, value)
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
+    #[inline(always)]
+    fn row(&self, off: u32) -> *const u64 {
+        self.map.as_ptr().wrapping_add(off as usize * WORD).cast()
+    }
+
+    #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
+    /// # Safety
+    /// As for [`lanes_greater`](Self::lanes_greater).
+    unsafe fn words_of_row(&self, off: u32, lanes: usize) -> impl Iterator<Item = u64> {
+        (off..off + lanes.div_ceil(2) as u32).map(|off| {
+            // SAFETY: inside the row, whose words are atomics, says the caller.
+            unsafe { self.word(off) }.load(crate::sync::Ordering::Relaxed)
+        })
     }
 
     /// Asks the processor for the cache line of word `off`, whatever stands there. Does nothing where it cannot be asked.

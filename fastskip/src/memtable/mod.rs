@@ -12,8 +12,8 @@ use std::io;
 use self::versions::Versioned;
 use crate::bounds::KeyBounds;
 use crate::builder::{Builder, Table, sealed};
-use crate::list::stats::Stats;
-use crate::list::{List, RangeIter, SeekResult};
+use crate::list::stats::{SearchCost, Stats};
+use crate::list::{List, LowerBound, RangeIter};
 use crate::node::{Kind, Target};
 use crate::sync::Arc;
 
@@ -101,7 +101,7 @@ impl Memtable {
         self.lookup(self.list.lower_bound(Target { key, version: seqno }))
     }
 
-    fn lookup(&self, found: SeekResult) -> Lookup<'_> {
+    fn lookup(&self, found: LowerBound) -> Lookup<'_> {
         match found.with_key().map(|id| self.list.node(id).entry()) {
             None => Lookup::Absent,
             Some((_, value, Kind::Value)) => Lookup::Value(value),
@@ -153,7 +153,8 @@ impl Memtable {
         self.len() == 0
     }
 
-    /// The bytes of the arena that hold nodes, are reserved for nodes, or were lost between nodes.
+    /// The bytes of the arena that hold nodes or blocks of the index, are reserved for nodes, or were lost
+    /// between them.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.list.memory_usage()
@@ -179,13 +180,34 @@ impl Memtable {
         Stats { len: stats.entries, ..stats }
     }
 
-    /// Checks the invariants of the list by walking every level. For tests. Call it only while no thread writes. O(n log n).
+    /// What a lookup of `key` at `seqno` looks at as things are, for tests and benchmarks that count.
+    #[must_use]
+    pub fn search_cost(&self, key: &[u8], seqno: u64) -> SearchCost {
+        self.list.search_cost(Target { key, version: seqno })
+    }
+
+    /// Checks the invariants of the list by walking it. For tests. Call it only while no thread writes. O(n).
     ///
     /// # Panics
     /// Panics if an invariant does not hold. The message begins with the number of the invariant.
     #[doc(hidden)]
     pub fn validate(&self) {
-        self.list.validate();
+        self.list.validate(true);
+    }
+
+    /// Corrupts the hints that searches begin at: every answer stays right, some cost more. For tests. Call it only while no other
+    /// thread uses the table. O(n).
+    #[cfg(feature = "scramble")]
+    #[doc(hidden)]
+    pub fn scramble_hints(&self, seed: u64) {
+        self.list.scramble_hints(seed);
+    }
+
+    /// As `validate`, for a table whose hints are corrupted.
+    #[cfg(feature = "scramble")]
+    #[doc(hidden)]
+    pub fn validate_scrambled(&self) {
+        self.list.validate(false);
     }
 }
 

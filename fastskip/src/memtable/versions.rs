@@ -17,6 +17,7 @@ pub(crate) struct Versioned;
 
 impl Schema for Versioned {
     const META_WORDS: usize = 1;
+    const HAS_VERSIONS: bool = true;
 
     #[inline(always)]
     fn meta(version: u64) -> impl AsRef<[u64]> {

@@ -7,9 +7,8 @@ use super::versions::Versioned;
 use crate::error::InsertError;
 use crate::list::schema::Schema;
 use crate::list::{ArenaAlloc, NodeAlloc, Outcome, Writer};
-use crate::node::{Kind, MAX_HEIGHT, NewNode};
+use crate::node::{Kind, NewNode};
 use crate::sync::thread_index;
-use crate::tuning::SPARE_LEVELS;
 
 /// A write in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +61,7 @@ impl Memtable {
         if !new.is_encodable() {
             return Err(InsertError::TooLarge);
         }
-        match writer.insert(0, &new, &mut ArenaAlloc(&writer))? {
+        match writer.insert(&new, &mut ArenaAlloc(&writer))? {
             Outcome::New(_) => Ok(()),
             Outcome::Present(_) => Err(InsertError::DuplicateKey),
         }
@@ -93,19 +92,17 @@ impl Memtable {
     /// In each case nothing is stored.
     pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
         let writer = self.list.enter(thread_index(), ops.len() as u64)?;
-        let (mut words, mut last, mut spare) = (0, 0, SPARE_LEVELS);
-        for (index, op) in ops.iter().enumerate() {
+        let (mut words, mut last) = (0, 0);
+        for op in ops {
             let new = op.new_node(0);
             if !new.is_encodable() {
                 return Err(InsertError::TooLarge);
             }
-            last = u64::from(new.words(1, Versioned::META_WORDS));
+            last = u64::from(new.words(Versioned::META_WORDS));
             words += last;
-            spare += writer.coins(index).trailing_ones();
         }
-        let spare = if ops.is_empty() { 0 } else { spare };
-        let start = writer.reserve(ops.len() as u64, words + u64::from(spare), last + u64::from(spare))?;
-        let alloc = ReservedAlloc { start, words: words as u32 + spare, spare, entries: ops.len() as u64 };
+        let start = writer.reserve(ops.len() as u64, words, last)?;
+        let alloc = ReservedAlloc { start, words: words as u32, entries: ops.len() as u64 };
         Ok(Reservation { writer, ops, alloc })
     }
 }
@@ -115,21 +112,14 @@ impl Memtable {
 struct ReservedAlloc {
     start: u32,
     words: u32,
-    /// The number of `words` that are left for upper levels: each entry has one link besides these.
-    spare: u32,
     entries: u64,
 }
 
 impl NodeAlloc for ReservedAlloc {
-    fn most_levels(&self) -> usize {
-        (self.spare as usize + 1).min(MAX_HEIGHT)
-    }
-
-    fn take(&mut self, words: u32, levels: usize) -> Result<u32, InsertError> {
+    fn take(&mut self, words: u32) -> Result<u32, InsertError> {
         let start = self.start;
         self.start += words;
         self.words -= words;
-        self.spare -= levels as u32 - 1;
         self.entries -= 1;
         Ok(start)
     }

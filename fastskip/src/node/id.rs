@@ -2,12 +2,10 @@
 
 use core::num::NonZeroU32;
 
-use super::MAX_HEIGHT;
-
-/// The head's offset. Its links are the words 1 to `HEAD`; word 0 is unused.
-const HEAD: u32 = MAX_HEIGHT as u32;
-/// The words before the first node.
-pub(crate) const HEAD_WORDS: u32 = HEAD + 1;
+/// The head's offset, where its link lies; word 0 is unused.
+const HEAD: u32 = 1;
+/// The least offset that a node can have.
+pub(crate) const FIRST_NODE: u32 = HEAD + 1;
 
 /// A node of one table: its offset in the arena.
 ///
@@ -61,10 +59,25 @@ impl NodeId {
 pub(crate) struct Predecessor(u32);
 
 impl Predecessor {
-    /// The head, which precedes every key and is linked at every level.
+    /// The head, which precedes every key.
     pub(crate) const HEAD: Self = Self(HEAD);
 
-    /// The offset of its link at level 0; that at level `l` lies `l` words before.
+    /// The number to store where a predecessor cannot be. Never 0, which is free to say "none".
+    #[inline(always)]
+    pub(crate) fn to_stored(self) -> u32 {
+        self.0
+    }
+
+    /// The predecessor that was stored, or `None` for 0.
+    ///
+    /// # Safety
+    /// As for [`NodeId::from_stored`].
+    #[inline(always)]
+    pub(crate) unsafe fn from_stored(stored: u32) -> Option<Self> {
+        (stored != 0).then_some(Self(stored))
+    }
+
+    /// The offset of its link.
     #[inline(always)]
     pub(super) fn offset(self) -> u32 {
         self.0
@@ -94,7 +107,7 @@ mod tests {
         // SAFETY: no node is read.
         let restored = |stored| unsafe { NodeId::from_stored(stored) };
         assert_eq!(restored(0), None);
-        for stored in [1, HEAD + 1, u32::MAX] {
+        for stored in [FIRST_NODE, u32::MAX] {
             let id = restored(stored).unwrap();
             assert_eq!((id.to_stored(), Predecessor::from(id).node()), (stored, Some(id)));
         }

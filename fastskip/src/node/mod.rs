@@ -1,14 +1,13 @@
 //! Nodes: how they lie in the arena, and the ids that name them.
 //!
 //! ```text
-//!            link h-1 | ... | link 1 | link 0 | meta ... | klen key vlen+kind value | padding
-//! node offset ------------------------^       8 bytes each   lengths as varints        to 8 bytes
+//!   link | meta ... | klen key vlen+kind value | padding
+//!   8 bytes each      lengths as varints         to 8 bytes
 //! ```
 //!
-//! Links stand before the node (as in RocksDB's `InlineSkipList`), so its key is found without knowing its height, and
-//! the height is stored nowhere. The last bit of the value's length tells a tombstone.
+//! The last bit of the value's length tells a tombstone.
 //!
-//! I4 frozen bytes: everything right of the links is written before the node is linked and never again, except the meta
+//! I4 frozen bytes: everything right of the link is written before the node is linked and never again, except the meta
 //! words of a list, which are its documented atomics (`list/stamp.rs`).
 
 mod id;
@@ -16,7 +15,7 @@ mod link;
 mod read;
 mod write;
 
-pub(crate) use id::{HEAD_WORDS, NodeId, Predecessor};
+pub(crate) use id::{FIRST_NODE, NodeId, Predecessor};
 pub(crate) use link::Link;
 pub(crate) use read::Node;
 pub(crate) use write::NewNode;
@@ -25,10 +24,6 @@ pub(crate) use write::NewNode;
 pub const MAX_KEY_LEN: usize = u16::MAX as usize;
 /// The longest value: 1 GiB.
 pub const MAX_VALUE_LEN: usize = 1 << 30;
-
-/// The most levels a tower has. 2^28 entries fill the widest arena with nodes of 128 bytes; past that, searches only
-/// grow slower at the top level.
-pub(crate) const MAX_HEIGHT: usize = 28;
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

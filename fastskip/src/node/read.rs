@@ -1,8 +1,8 @@
 //! Reads nodes and their links.
 
+use super::Kind;
 use super::id::Predecessor;
 use super::link::Link;
-use super::{Kind, MAX_HEIGHT};
 use crate::mem::storage::{Storage, WORD};
 use crate::sync::{AtomicU64, Ordering, ord};
 
@@ -20,60 +20,60 @@ impl<'a> Node<'a> {
         Self { storage, off: at.into().offset() }
     }
 
-    /// Makes the head of an empty table: at every level, a link that ends it.
+    /// Makes the head of an empty table: a link that ends the list.
     pub(crate) fn write_head(storage: &'a Storage) {
+        let head = Self::new(storage, Predecessor::HEAD);
         // Word 0 stays poisoned.
-        storage.unpoison(1, MAX_HEIGHT * WORD);
-        for level in 0..MAX_HEIGHT {
-            // SAFETY: the head has a link at every level.
-            let link = unsafe { Self::new(storage, Predecessor::HEAD).link(level) };
-            link.store(Link::END.pack(), Ordering::Relaxed);
-        }
+        storage.unpoison(head.off, WORD);
+        // SAFETY: the head of this storage.
+        unsafe { head.link() }.store(Link::END.pack(), Ordering::Relaxed);
     }
 
-    /// The link at `level`.
+    /// The link.
     ///
     /// # Safety
-    /// The head, or a node of this storage whose tower has more than `level` levels.
+    /// The head, or a node of this storage.
     #[inline(always)]
-    pub(crate) unsafe fn link(self, level: usize) -> &'a AtomicU64 {
-        // SAFETY: the tower has that many words before the node; towers are only ever atomics.
-        unsafe { self.storage.word(self.off - level as u32) }
+    pub(crate) unsafe fn link(self) -> &'a AtomicU64 {
+        // SAFETY: a node begins with its link, which is only ever an atomic.
+        unsafe { self.storage.word(self.off) }
     }
 
-    /// The successor at `level`.
+    /// The successor.
     ///
     /// # Safety
-    /// As for [`link`](Self::link), and linked: what was reached through a link at `level` or above has one here (I2).
+    /// The head, or a node of this storage that was linked.
     #[inline(always)]
-    pub(crate) unsafe fn next(self, level: usize) -> Link {
+    pub(crate) unsafe fn next(self) -> Link {
         // SAFETY: the caller's promise.
-        let link = unsafe { self.link(level) };
-        // ORDERING(link.next): Acquire; pairs with `link.commit` and `link.raise`. Weaker: the successor's bytes could be
-        // read before they are written (loom `publish`).
+        let link = unsafe { self.link() };
+        // ORDERING(link.next): Acquire; pairs with `link.commit`. Weaker: the successor's bytes could be read before they are
+        // written (loom `publish`).
         let word = link.load(ord("link.next", Ordering::Acquire));
         // SAFETY: links hold what `pack` made of an id of this table, and were acquired.
         unsafe { Link::unpack(word) }
     }
 
-    /// Asks the processor for the link at `level`.
+    /// Asks the processor for the link.
     #[inline(always)]
-    pub(crate) fn prefetch_link(self, level: usize) {
-        self.storage.prefetch(self.off - level as u32);
+    pub(crate) fn prefetch_link(self) {
+        self.storage.prefetch(self.off);
     }
 
-    /// Asks the processor for meta words, lengths and the beginning of the key.
+    /// Asks the processor for what a search reads: the link, meta words and the beginning of the key.
     #[inline(always)]
-    pub(crate) fn prefetch_key(self) {
-        self.storage.prefetch(self.off + 1);
-    }
-
-    /// Asks the processor for what an iterator reads: the link at level 0, the key, and the beginning of the value.
-    #[inline(always)]
-    pub(crate) fn prefetch_entry(self) {
+    pub(crate) fn prefetch_search(self) {
         self.storage.prefetch(self.off);
         // The last nodes of the widest range have no line behind theirs; it is only a hint.
-        self.storage.prefetch(self.off.saturating_add(8));
+        self.storage.prefetch(self.off.saturating_add(4));
+    }
+
+    /// Asks the processor for what an iterator reads: the link, the key, and the beginning of the value.
+    #[inline(always)]
+    pub(crate) fn prefetch_entry(self) {
+        for words in [0, 8, 14] {
+            self.storage.prefetch(self.off.saturating_add(words));
+        }
     }
 
     /// Meta word `index`.
@@ -82,7 +82,7 @@ impl<'a> Node<'a> {
     /// A node, not the head, made with more than `index` meta words.
     #[inline(always)]
     pub(crate) unsafe fn meta(self, index: usize) -> &'a AtomicU64 {
-        // SAFETY: it stands behind link 0 and is only ever an atomic.
+        // SAFETY: it stands behind the link and is only ever an atomic.
         unsafe { self.storage.word(self.off + 1 + index as u32) }
     }
 
@@ -182,13 +182,13 @@ mod tests {
                         let new = NewNode { key: &long[..key], value: &long[..value], kind, version: 0 };
                         assert!(new.is_encodable());
                         // SAFETY: the storage is this test's alone and large enough.
-                        let id = unsafe { new.write(&storage, off, 1, &[0; 2][..meta]) };
+                        let id = unsafe { new.write(&storage, off, &[0; 2][..meta]) };
                         let node = Node::new(&storage, id);
                         // SAFETY: written just above, by this thread.
                         assert_eq!(unsafe { node.entry(meta) }, (new.key, new.value, kind));
                         let lengths = varint_len(key as u32) + varint_len((value as u32) << 1);
                         let words = 1 + meta + (lengths + key + value).div_ceil(8) + REDZONE_WORDS;
-                        assert_eq!(new.words(1, meta) as usize, words);
+                        assert_eq!(new.words(meta) as usize, words);
                     }
                 }
             }

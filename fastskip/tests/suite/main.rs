@@ -9,6 +9,7 @@ mod limits;
 mod list_model;
 mod long_walks;
 mod memtable_model;
+mod patterns;
 mod published_defects;
+mod scrambled;
 mod shards;
-mod towers;

@@ -22,6 +22,7 @@ mod list;
 mod mem {
     pub(crate) mod arena;
     mod chunk;
+    pub(crate) mod lanes;
     pub(crate) mod quota;
     #[path = "../../../loom-tests/src/storage.rs"]
     pub(crate) mod storage;
@@ -35,21 +36,14 @@ mod skiplist;
 
 pub mod models;
 pub mod schedules;
-#[path = "../../src/tuning.rs"]
-#[expect(dead_code, reason = "`tuning` replaces a number")]
-mod small;
 mod sync;
-mod tuning {
-    pub(crate) use super::small::*;
-
-    /// As shipped: here nothing depends on how tall a tower is.
-    pub(crate) const RAISES_BY_GAPS: bool = true;
-}
+#[path = "../../src/tuning.rs"]
+mod tuning;
 
 pub use bounds::{KeyBounds, OwnedBounds};
 pub use builder::{Builder, MAX_SHARDS, Table};
 pub use error::{BatchError, InsertError};
-pub use list::stats::Stats;
+pub use list::stats::{SearchCost, Stats};
 pub use memtable::{
     AllVersions, FrozenVersions, Hold, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, Reservation, Version,
     Versions,

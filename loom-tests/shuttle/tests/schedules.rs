@@ -49,12 +49,13 @@ macro_rules! models {
 models! {
     seal_keeps_what_was_acknowledged_i7
     freeze_waits_for_every_reservation_i7
-    freeze_waits_for_every_group_i7
     snapshot_never_changes_i5
     what_was_seen_is_in_a_later_snapshot_i5
-    batch_is_seen_whole_or_not_at_all_i5
+    batch_in_order_is_seen_whole_or_not_at_all_i5
     group_is_seen_whole_or_not_at_all_i5
     walks_keep_order_and_miss_nothing_i1
+    splits_and_mends_keep_the_index_whole_i2
+    freeze_waits_for_splits_i7
     limit_of_entries_is_met_exactly_i6
     limit_of_memory_is_passed_by_one_entry_a_writer_i6
 }

@@ -4,7 +4,7 @@
 use crate::builder::Config;
 use crate::check::Program;
 use crate::mem::arena::{Arena, Layout, Usage};
-use crate::models::table::{table, through, towers};
+use crate::models::table::{config, table, through};
 use crate::{ConcurrentSkipList, InsertError, Memtable};
 
 /// The words that one-byte keys without values take in a memtable: a link, the number, the bytes.
@@ -12,11 +12,11 @@ const NODE: usize = 3;
 /// The words of the smallest chunk, which is also every model's limit on memory.
 const CHUNK: usize = 32;
 
-/// Fills shard 0 with `count` nodes, the versions of one key.
+/// Fills shard 0 with `count` nodes: the versions of one key, behind all that comes, so that no search walks over them.
 fn filled(config: Config, count: usize) -> Memtable {
     let memtable: Memtable = table(config);
     for seqno in 0..count as u64 {
-        through(0, || memtable.put(b"a", seqno, b"")).expect("the table has room");
+        through(0, || memtable.put(b"z", seqno, b"")).expect("the table has room");
     }
     memtable
 }
@@ -60,7 +60,7 @@ impl Pieces {
 
     /// What is reserved and wasted; the rest must be `count` nodes, and idle.
     fn balance(&self, count: usize) -> String {
-        let Usage { reserved, idle, wasted } = self.0.usage();
+        let Usage { reserved, idle, wasted, .. } = self.0.usage();
         assert_eq!(reserved - idle - wasted, (count * NODE) as u64, "I6 broken: words used, and words handed out");
         format!("{reserved} reserved, {wasted} wasted")
     }
@@ -113,7 +113,7 @@ impl<const OVER: bool> Program for LastPlace<OVER> {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let config = towers(&[&[1; CHUNK / NODE + 2], &[1, 1]]);
+        let config = config(2);
         let config = Config { max_memory_bytes: if OVER { CHUNK * 8 + 8 } else { CHUNK * 8 }, ..config };
         Self(filled(config, CHUNK / NODE - usize::from(!OVER)))
     }
@@ -140,7 +140,7 @@ impl Program for OneChunk {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        Self(table(Config { max_memory_bytes: CHUNK * 8, ..towers(&[&[1], &[1]]) }))
+        Self(table(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
     }
 
     fn thread(&self, number: usize) -> String {
@@ -163,7 +163,7 @@ impl<const ROOM: usize> Program for Entries<ROOM> {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        Self(filled(Config { max_entries: 1 + ROOM, ..towers(&[&[1, 1], &[1, 1]]) }, 1))
+        Self(filled(Config { max_entries: 1 + ROOM, ..config(2) }, 1))
     }
 
     fn thread(&self, number: usize) -> String {
@@ -217,7 +217,7 @@ impl Program for Counted {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        Self(table(towers(&[&[1], &[]])))
+        Self(table(config(2)))
     }
 
     fn thread(&self, number: usize) -> String {
@@ -288,7 +288,7 @@ impl Program for Pressure {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        Self(table(Config { max_memory_bytes: CHUNK * 8, ..towers(&[&[1], &[]]) }))
+        Self(table(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
     }
 
     fn thread(&self, number: usize) -> String {

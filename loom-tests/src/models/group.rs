@@ -1,28 +1,21 @@
 //! I1, I3, I4: batches and lookups whose searches are interleaved, beside other writers.
 
-use crate::builder::Config;
 use crate::check::Program;
-use crate::models::table::{table, through, towers};
+use crate::models::table::{config, table, through};
 use crate::sync::{AtomicU64, Ordering};
-use crate::tuning::LARGE_WORDS;
 use crate::{BatchError, ConcurrentSkipList, Lookup, Memtable, Op};
 
-/// Settings of a table whose searches are interleaved from its first entry on.
-pub(super) fn large(heights: &[&[usize]]) -> Config {
-    Config { chunk_bytes: LARGE_WORDS as usize * 8, ..towers(heights) }
-}
-
 /// Two threads store batches whose keys alternate, each through a shard of its own, then each looks for the other's.
-pub(super) struct Groups<const HEIGHT: usize>(Memtable);
+pub(super) struct Groups(Memtable);
 
 const KEYS: [[&[u8]; 2]; 2] = [[b"b", b"d"], [b"c", b"e"]];
 
-impl<const HEIGHT: usize> Program for Groups<HEIGHT> {
+impl Program for Groups {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        // The last node of each shard is behind all that comes, so that no batch follows a trail.
-        let memtable: Memtable = table(large(&[&[HEIGHT, 1, HEIGHT], &[1, HEIGHT, 1]]));
+        // The last node of each shard is behind all that comes, so that no batch follows a run.
+        let memtable: Memtable = table(config(2));
         through(0, || memtable.put(b"y", 1, b"")).expect("the table has room");
         through(1, || memtable.put(b"z", 1, b"")).expect("the table has room");
         Self(memtable)
@@ -54,7 +47,7 @@ impl Program for SameKeys {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let list: ConcurrentSkipList = table(large(&[&[1, 1, 2], &[1, 2, 1]]));
+        let list: ConcurrentSkipList = table(config(2));
         through(0, || assert!(list.insert(b"y", b"")));
         through(1, || assert!(list.insert(b"z", b"")));
         Self(list)
@@ -79,7 +72,7 @@ impl Program for SameKeys {
 /// Each key has one winner.
 pub(super) const SAME_KEYS: &[&str] = &["0 | 2", "1 | 1", "2 | 0"];
 
-/// Thread 0 stores an entry with a tower; thread 1 looks for it twice, among more keys than are searched for at once.
+/// Thread 0 stores an entry; thread 1 looks for it twice, among more keys than are searched for at once.
 pub(super) struct Lookups(Memtable);
 
 impl Lookups {
@@ -96,7 +89,7 @@ impl Program for Lookups {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let memtable: Memtable = table(large(&[&[2, 1, 2]]));
+        let memtable: Memtable = table(config(1));
         through(0, || [b"a", b"z"].iter().for_each(|key| memtable.put(*key, 1, b"").expect("the table has room")));
         Self(memtable)
     }
@@ -119,35 +112,35 @@ impl Program for Lookups {
 pub(super) const LOOKUPS: &[&str] = &["absent absent", "absent there", "there there"];
 
 /// Thread 0 applies a batch and publishes its last number, as an engine does; thread 1 reads at the number that it finds
-/// published. With `LARGE`, by interleaved searches.
-pub(super) struct Batch<const LARGE: bool> {
+/// published. The batch is searched for as a group or, with `RUN`, follows what its shard stored before.
+pub(super) struct Batch<const RUN: bool> {
     memtable: Memtable,
     published: AtomicU64,
 }
 
-impl<const LARGE: bool> Batch<LARGE> {
+impl<const RUN: bool> Batch<RUN> {
     fn look(&self, seqno: u64) -> String {
         let scanned = self.memtable.iter(seqno);
         let scanned: String = scanned.flat_map(|v| v.key.iter().chain(v.value)).copied().map(char::from).collect();
         let found = self.memtable.get_many(&["a", "k"], seqno);
         match (&*scanned, &found[..]) {
-            ("a1z", [Lookup::Value(b"1"), Lookup::Absent]) => "before",
-            ("ak2z", [Lookup::Tombstone, Lookup::Value(b"2")]) => "whole",
+            ("a1z" | "Aa1", [Lookup::Value(b"1"), Lookup::Absent]) => "before",
+            ("ak2z" | "Aak2", [Lookup::Tombstone, Lookup::Value(b"2")]) => "whole",
             other => panic!("at number {seqno}: {other:?}"),
         }
         .to_owned()
     }
 }
 
-impl<const LARGE: bool> Program for Batch<LARGE> {
+impl<const RUN: bool> Program for Batch<RUN> {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let heights: &[&[usize]] = &[&[1, 1, 2, 1]];
-        let memtable: Memtable = table(if LARGE { large(heights) } else { towers(heights) });
-        through(0, || memtable.put(b"a", 1, b"1")).expect("the table has room");
-        // Behind what comes, so that the batch does not follow the trail.
-        through(0, || memtable.put(b"z", 1, b"")).expect("the table has room");
+        let memtable: Memtable = table(config(1));
+        // A run, or what is behind all that comes, so that the batch follows none.
+        let keys: [(&[u8], &[u8]); 2] = if RUN { [(b"A", b""), (b"a", b"1")] } else { [(b"a", b"1"), (b"z", b"")] };
+        let put = |(key, value)| memtable.put(key, 1, value).expect("the table has room");
+        through(0, || keys.into_iter().for_each(put));
         Self { memtable, published: AtomicU64::new(1) }
     }
 

@@ -1,20 +1,19 @@
-//! I1, I2, I3, I9: what writers that meet leave behind, and what a reader sees meanwhile.
+//! I1, I3, I9: what writers that meet leave behind, and what a reader sees meanwhile.
 
 use crate::check::Program;
-use crate::models::table::{table, through, towers};
-use crate::node::{Node, Predecessor};
+use crate::models::table::{config, table, through};
 use crate::{InsertError, Lookup, Memtable};
 
 /// Threads 0 and 1 store neighbours, then each looks for the other's. Whose CAS came second has met the first.
-pub(super) struct Adjacent<const HEIGHT: usize> {
+pub(super) struct Adjacent {
     memtable: Memtable,
 }
 
-impl<const HEIGHT: usize> Program for Adjacent<HEIGHT> {
+impl Program for Adjacent {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let memtable: Memtable = table(towers(&[&[HEIGHT, HEIGHT], &[1, HEIGHT]]));
+        let memtable: Memtable = table(config(2));
         through(0, || memtable.put(b"a", 1, b"")).expect("the table has room");
         through(1, || memtable.put(b"z", 1, b"")).expect("the table has room");
         Self { memtable }
@@ -38,15 +37,15 @@ impl<const HEIGHT: usize> Program for Adjacent<HEIGHT> {
 pub(super) const ADJACENT: &[&str] = &["alone | meets", "meets | alone", "meets | meets"];
 
 /// Two threads store different values under one key and number: one of them does, and the other is told.
-pub(super) struct SameKey<const HEIGHT: usize> {
+pub(super) struct SameKey {
     memtable: Memtable,
 }
 
-impl<const HEIGHT: usize> Program for SameKey<HEIGHT> {
+impl Program for SameKey {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let memtable: Memtable = table(towers(&[&[HEIGHT, HEIGHT], &[1, HEIGHT]]));
+        let memtable: Memtable = table(config(2));
         through(0, || memtable.put(b"a", 1, b"")).expect("the table has room");
         through(1, || memtable.put(b"z", 1, b"")).expect("the table has room");
         Self { memtable }
@@ -71,59 +70,6 @@ impl<const HEIGHT: usize> Program for SameKey<HEIGHT> {
 
 pub(super) const SAME_KEY: &[&str] = &["loses | wins", "wins | loses"];
 
-/// Threads 0 and 1 store towers of two levels; thread 2 reads level 1 and then level 0.
-pub(super) struct Ladder<const WRITERS: usize> {
-    memtable: Memtable,
-}
-
-impl<const WRITERS: usize> Program for Ladder<WRITERS> {
-    const THREADS: usize = WRITERS + 1;
-
-    fn new() -> Self {
-        let memtable: Memtable = table(towers(&[&[2, 2], &[1, 2]]));
-        through(0, || memtable.put(b"a", 1, b"")).expect("the table has room");
-        through(1, || memtable.put(b"z", 1, b"")).expect("the table has room");
-        Self { memtable }
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number < WRITERS {
-            self.memtable.put([b"b", b"c"][number], 1, b"v").expect("the table has room");
-            return String::new();
-        }
-        let (above, below) = (self.level(1), self.level(0));
-        assert!(above.chars().all(|key| below.contains(key)), "I2 broken: {above} above {below}");
-        format!("{above} {below}")
-    }
-
-    fn at_rest(&self) -> String {
-        self.memtable.validate();
-        assert_eq!(self.level(1), ["ab", "abc"][WRITERS - 1]);
-        assert_eq!(self.level(0), ["abz", "abcz"][WRITERS - 1]);
-        String::new()
-    }
-}
-
-impl<const WRITERS: usize> Ladder<WRITERS> {
-    /// The keys of a level.
-    fn level(&self, level: usize) -> String {
-        let list = self.memtable.list();
-        let mut keys = String::new();
-        let mut at = Predecessor::HEAD;
-        loop {
-            // SAFETY: the head, or a node that a link of this level led to.
-            let Some(next) = unsafe { Node::new(list.storage(), at).next(level) }.to else { return keys };
-            keys.extend(list.node(next).key().iter().copied().map(char::from));
-            at = next.into();
-        }
-    }
-}
-
-pub(super) const LADDER: &[&str] = &["a abz", "a az", "ab abz"];
-
-pub(super) const LADDERS: &[&str] =
-    &["a abcz", "a abz", "a acz", "a az", "ab abcz", "ab abz", "abc abcz", "ac abcz", "ac acz"];
-
 /// Threads 0 and 1 store neighbours; thread 2 scans twice.
 pub(super) struct Scans {
     memtable: Memtable,
@@ -133,7 +79,7 @@ impl Program for Scans {
     const THREADS: usize = 3;
 
     fn new() -> Self {
-        let memtable: Memtable = table(towers(&[&[1, 1], &[1, 1]]));
+        let memtable: Memtable = table(config(2));
         through(0, || memtable.put(b"a", 1, b"")).expect("the table has room");
         through(1, || memtable.put(b"z", 1, b"")).expect("the table has room");
         Self { memtable }
@@ -185,7 +131,7 @@ impl<const SET: usize> Program for PartialKeys<SET> {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let memtable: Memtable = table(towers(&[&[2, 2], &[2, 2]]));
+        let memtable: Memtable = table(config(2));
         for (shard, key) in SETS[SET].0.iter().enumerate() {
             through(shard, || memtable.put(key, 1, b"")).expect("the table has room");
         }

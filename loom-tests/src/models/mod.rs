@@ -3,6 +3,7 @@
 mod arena;
 mod axioms;
 mod group;
+mod hints;
 mod insert;
 mod lone;
 pub mod misuse;
@@ -49,14 +50,9 @@ macro_rules! models {
 }
 
 models! {
-    publish_shows_whole_entries_i4: publish::Publish<1>, publish::OUTCOMES;
-    publish_of_a_tower_shows_whole_entries_i4: publish::Publish<2>, publish::OUTCOMES;
-    adjacent_inserts_keep_order_i1: insert::Adjacent<1>, insert::ADJACENT;
-    adjacent_towers_keep_order_i1: insert::Adjacent<2>, insert::ADJACENT;
-    same_key_has_one_winner_i3: insert::SameKey<1>, insert::SAME_KEY;
-    same_key_of_towers_has_one_winner_i3: insert::SameKey<2>, insert::SAME_KEY;
-    tower_stands_on_the_level_below_i2: insert::Ladder<1>, insert::LADDER;
-    two_towers_stand_on_the_level_below_i2: insert::Ladder<2>, insert::LADDERS;
+    publish_shows_whole_entries_i4: publish::Publish, publish::OUTCOMES;
+    adjacent_inserts_keep_order_i1: insert::Adjacent, insert::ADJACENT;
+    same_key_has_one_winner_i3: insert::SameKey, insert::SAME_KEY;
     two_writers_and_a_reader_scan_in_order_i1: insert::Scans, insert::SCANS;
     partial_keys_that_share_nothing_i9: insert::PartialKeys<0>, &[""];
     partial_keys_that_share_much_i9: insert::PartialKeys<1>, &[""];
@@ -75,7 +71,7 @@ models! {
     freeze_waits_for_an_open_reservation_i7: seal::Drain<false, false, false>, seal::DRAIN;
     freeze_waits_for_a_dropped_reservation_i7: seal::Drain<true, false, false>, seal::DRAIN_DROPPED;
     two_freezes_wait_for_an_open_reservation_i7: seal::Drain<false, true, false>, seal::DRAIN_BOTH;
-    freeze_waits_for_a_group_i7: seal::Drain<false, false, true>, seal::DRAIN;
+    freeze_waits_for_a_batch_in_order_i7: seal::Drain<false, false, true>, seal::DRAIN;
     refused_writer_sees_what_led_to_the_freeze_i7: seal::Successor<false>, seal::SUCCESSOR;
     who_sees_the_freeze_sees_what_led_to_it_i7: seal::Successor<true>, seal::SUCCESSOR;
     first_chunk_is_fetched_once_i6: arena::Refill<2, false>, arena::REFILL;
@@ -90,20 +86,27 @@ models! {
     entry_is_counted_after_its_memory_i6: arena::Counted, arena::COUNTED;
     chunk_that_is_put_back_was_reserved_i6: arena::PutBack, arena::PUT_BACK;
     idle_chunk_is_no_pressure_i6: arena::Pressure, arena::PRESSURE;
-    lone_writers_follow_one_trail_i1: lone::Trail<1, 1>, lone::TRAIL;
-    lone_writers_follow_one_trail_of_towers_i1: lone::Trail<1, 2>, lone::TRAIL;
-    trail_lacks_what_another_shard_links_i1: lone::Trail<2, 1>, lone::TRAIL;
-    trail_lacks_towers_that_another_shard_links_i1: lone::Trail<2, 2>, lone::TRAIL;
-    lone_writers_lose_no_count_i6: lone::Counts, lone::TRAIL;
+    lone_writers_follow_one_run_i1: lone::Run<1>, lone::RUN;
+    run_lacks_what_another_shard_links_i1: lone::Run<2>, lone::RUN;
+    lone_writers_lose_no_count_i6: lone::Counts, lone::RUN;
     room_that_is_given_back_is_handed_out_once_i6: room::GiveBack<false>, room::GIVE_BACK;
     room_that_is_given_back_at_the_end_of_a_chunk_is_handed_out_once_i6: room::GiveBack<true>, room::GIVE_BACK;
-    groups_that_alternate_keep_order_i1: group::Groups<1>, group::GROUPS;
-    groups_of_towers_that_alternate_keep_order_i1: group::Groups<2>, group::GROUPS;
+    groups_that_alternate_keep_order_i1: group::Groups, group::GROUPS;
     same_keys_of_two_groups_have_one_winner_each_i3: group::SameKeys, group::SAME_KEYS;
     interleaved_lookups_see_whole_entries_i4: group::Lookups, group::LOOKUPS;
-    batch_is_seen_whole_or_not_at_all_i5: group::Batch<false>, group::BATCH;
-    group_is_seen_whole_or_not_at_all_i5: group::Batch<true>, group::BATCH;
-    walk_over_stretches_misses_nothing_i1: walk::Walk<true, false>, walk::WALK;
-    walk_back_over_stretches_misses_nothing_i1: walk::Walk<false, false>, walk::WALK_BACK;
+    batch_in_order_is_seen_whole_or_not_at_all_i5: group::Batch<true>, group::BATCH;
+    group_is_seen_whole_or_not_at_all_i5: group::Batch<false>, group::BATCH;
+    walk_with_readahead_misses_nothing_i1: walk::Walk<true, false>, walk::WALK;
+    walk_back_misses_nothing_i1: walk::Walk<false, false>, walk::WALK_BACK;
     walk_from_both_ends_misses_nothing_i1: walk::Walk<true, true>, walk::WALK_BACK;
+    hints_lead_to_written_nodes_i2: hints::Written<false>, hints::WRITTEN;
+    hints_lead_to_written_blocks_i2: hints::Written<true>, hints::WRITTEN;
+    readahead_follows_written_leaves_i2: hints::Leaves, hints::LEAVES;
+    hints_of_two_writers_are_all_there_i2: hints::TwoHints, hints::TWO_HINTS;
+    splits_exclude_each_other_i2: hints::TwoSplits, hints::TWO_SPLITS;
+    search_beside_a_split_finds_what_stays_i3: hints::BesideSplit<b'd'>, hints::BESIDE_SPLIT;
+    search_beside_a_split_finds_what_moves_i3: hints::BesideSplit<b'l'>, hints::BESIDE_SPLIT;
+    block_is_replaced_beside_its_holder_i2: hints::Replaced<false>, hints::REPLACED;
+    block_is_replaced_beside_a_split_i2: hints::Replaced<true>, hints::REPLACED;
+    freeze_waits_for_a_split_i7: hints::Frozen, hints::FROZEN;
 }

@@ -1,23 +1,23 @@
 //! I3, I4: an entry is there as a whole or not at all, and once there it stays.
 
 use crate::check::Program;
-use crate::models::table::{table, through, towers};
+use crate::models::table::{config, hinted, through};
 use crate::{Kind, Lookup, Memtable};
 
 /// Longer than two words, so that it spans some that are only bytes of the value.
 const VALUE: &[u8] = b"a value longer than two words";
 const SEQNO: u64 = 7;
 
-/// Thread 0 stores an entry with a tower of `HEIGHT`; thread 1 looks for it twice.
-pub(super) struct Publish<const HEIGHT: usize> {
+/// Thread 0 stores an entry; thread 1 looks for it twice.
+pub(super) struct Publish {
     memtable: Memtable,
 }
 
-impl<const HEIGHT: usize> Program for Publish<HEIGHT> {
+impl Program for Publish {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let memtable: Memtable = table(towers(&[&[2, HEIGHT]]));
+        let memtable: Memtable = hinted(config(1));
         through(0, || memtable.put(b"a", 1, b"")).expect("the table has room");
         Self { memtable }
     }
@@ -37,7 +37,7 @@ impl<const HEIGHT: usize> Program for Publish<HEIGHT> {
     }
 }
 
-impl<const HEIGHT: usize> Publish<HEIGHT> {
+impl Publish {
     fn get(&self) -> &'static str {
         match self.memtable.get(b"k", u64::MAX) {
             Lookup::Absent => "absent",

@@ -1,8 +1,7 @@
 //! I7: what was acknowledged is in the frozen table, what was refused is not, and nothing comes later.
 
 use crate::check::Program;
-use crate::models::group::large;
-use crate::models::table::{table, through, towers};
+use crate::models::table::{config, table, through};
 use crate::sync::{AtomicU32, Ordering};
 use crate::{ConcurrentSkipList, InsertError, Memtable, Op};
 
@@ -18,7 +17,7 @@ impl<const SHARED: bool> Program for Seal<SHARED> {
     const THREADS: usize = 2 + SHARED as usize;
 
     fn new() -> Self {
-        let list: ConcurrentSkipList = table(towers(&[&[1, 1, 1]]));
+        let list: ConcurrentSkipList = table(config(1));
         through(0, || assert!(list.insert(b"a", b"")));
         Self(list)
     }
@@ -55,18 +54,18 @@ pub(super) const SEAL: &[&str] = &["a | a", "k | ak | ak", "kl | akl | akl"];
 /// Both writers' keys.
 pub(super) const SEAL_SHARED: &[&str] = &["a | a", "k | ak | ak", "k | l | akl | akl", "l | al | al"];
 
-/// Thread 0 writes a batch or, with `DROPS`, drops its reservation; thread 1 freezes. With `BOTH`, so does thread 2. With
-/// `LARGE`, the batch is searched for as a group.
-pub(super) struct Drain<const DROPS: bool, const BOTH: bool, const LARGE: bool>(Memtable);
+/// Thread 0 writes a batch or, with `DROPS`, drops its reservation; thread 1 freezes. With `BOTH`, so does thread 2. The
+/// batch is searched for as a group or, with `RUN`, follows what its shard stored before.
+pub(super) struct Drain<const DROPS: bool, const BOTH: bool, const RUN: bool>(Memtable);
 
-impl<const DROPS: bool, const BOTH: bool, const LARGE: bool> Program for Drain<DROPS, BOTH, LARGE> {
+impl<const DROPS: bool, const BOTH: bool, const RUN: bool> Program for Drain<DROPS, BOTH, RUN> {
     const THREADS: usize = 2 + BOTH as usize;
 
     fn new() -> Self {
-        let heights: &[&[usize]] = &[&[1, 1, 1], &[]];
-        let memtable: Memtable = table(if LARGE { large(heights) } else { towers(heights) });
-        // Behind what comes, so that a batch does not follow the trail.
-        through(0, || memtable.put(b"z", 1, b"")).expect("the table has room");
+        let memtable: Memtable = table(config(2));
+        // A run, or what is behind all that comes, so that a batch follows none.
+        let keys: [&[u8]; 2] = if RUN { [b"a", b"b"] } else { [b"b", b"z"] };
+        through(0, || keys.iter().for_each(|key| memtable.put(key, 1, b"").expect("the table has room")));
         Self(memtable)
     }
 
@@ -99,9 +98,9 @@ impl<const DROPS: bool, const BOTH: bool, const LARGE: bool> Program for Drain<D
     }
 }
 
-pub(super) const DRAIN: &[&str] = &["applied | 3", "refused | 1"];
-pub(super) const DRAIN_DROPPED: &[&str] = &["dropped | 1", "refused | 1"];
-pub(super) const DRAIN_BOTH: &[&str] = &["applied | 3 | 3", "refused | 1 | 1"];
+pub(super) const DRAIN: &[&str] = &["applied | 4", "refused | 2"];
+pub(super) const DRAIN_DROPPED: &[&str] = &["dropped | 2", "refused | 2"];
+pub(super) const DRAIN_BOTH: &[&str] = &["applied | 4 | 4", "refused | 2 | 2"];
 
 /// Thread 0 publishes something, as an engine does its next table, and freezes. Thread 1 writes, or with `ASKS` asks
 /// whether the table is frozen; if so, it sees what was published.
@@ -114,7 +113,7 @@ impl<const ASKS: bool> Program for Successor<ASKS> {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        Self { memtable: table(towers(&[&[], &[]])), published: AtomicU32::new(0) }
+        Self { memtable: table(config(2)), published: AtomicU32::new(0) }
     }
 
     fn thread(&self, number: usize) -> String {

@@ -2,7 +2,7 @@
 //! with it what came before.
 
 use crate::check::Program;
-use crate::models::table::{table, through, towers};
+use crate::models::table::{config, table, through};
 use crate::sync::{AtomicU32, Ordering};
 use crate::{ConcurrentSkipList, Snapshot};
 
@@ -19,7 +19,7 @@ fn look(snapshot: &Snapshot<'_>) -> &'static str {
 }
 
 fn holding(keys: &[&[u8]]) -> ConcurrentSkipList {
-    let list: ConcurrentSkipList = table(towers(&[&[1, 1]]));
+    let list: ConcurrentSkipList = table(config(1));
     through(0, || keys.iter().for_each(|key| assert!(list.insert(key, b""))));
     list
 }

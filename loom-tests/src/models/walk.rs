@@ -3,14 +3,12 @@
 
 use crate::Memtable;
 use crate::check::Program;
-use crate::models::table::{table, through, towers};
+use crate::models::table::{config, hinted, through};
+use crate::tuning::hint_sparsely;
 
 /// Thread 0 stores two keys amid ten others; thread 1 walks over all of them, `FORWARD`, backward or, with `BOTH`, from
 /// both ends in turns.
 pub(super) struct Walk<const FORWARD: bool, const BOTH: bool>(Memtable);
-
-/// The heights of what is there; then those of what is stored.
-const HEIGHTS: [usize; 12] = [1, 2, 1, 3, 1, 2, 1, 2, 3, 1, 2, 1];
 
 impl<const FORWARD: bool, const BOTH: bool> Walk<FORWARD, BOTH> {
     fn keys(&self) -> Vec<u8> {
@@ -37,8 +35,10 @@ impl<const FORWARD: bool, const BOTH: bool> Program for Walk<FORWARD, BOTH> {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let memtable: Memtable = table(towers(&[&HEIGHTS]));
+        let memtable: Memtable = hinted(config(1));
         through(0, || b"acegikmoqs".iter().for_each(|key| memtable.put(&[*key], 1, b"").expect("the table has room")));
+        // The walk is what is looked at here, not what the writer does to the index.
+        hint_sparsely(true);
         Self(memtable)
     }
 

@@ -16,11 +16,11 @@ fn a_chunk_is_used_to_its_last_word() {
     let arena = arena(1, 0);
     for index in 0..8 {
         assert_eq!(arena.alloc(0, SMALL, 0), Some(1 + index * SMALL));
-        assert_eq!(arena.handed_out(), MIN_CHUNK);
+        assert_eq!(arena.usage().reserved, MIN_CHUNK);
     }
     assert_eq!(arena.usage().idle, 0);
     assert_eq!(arena.alloc(0, SMALL, 0), Some(1 + 8 * SMALL), "the next chunk goes on where the first ended");
-    assert_eq!((arena.handed_out(), arena.usage().wasted), (2 * MIN_CHUNK, 0));
+    assert_eq!((arena.usage().reserved, arena.usage().wasted), (2 * MIN_CHUNK, 0));
 }
 
 /// Catches the rest of a chunk that is neither used nor counted, and large pieces that take a shard's chunk from it.
@@ -36,7 +36,7 @@ fn large_pieces_lie_apart_and_rests_are_waste() {
     }
     assert_eq!(arena.usage().wasted, 0);
     assert!(arena.alloc(0, SMALL + 3, 0).is_some());
-    let Usage { reserved, idle, wasted } = arena.usage();
+    let Usage { reserved, idle, wasted, .. } = arena.usage();
     assert_eq!(wasted, 6, "the words behind six pieces that were one short each");
     assert_eq!(reserved, MIN_CHUNK + 100 + MIN_CHUNK);
     assert_eq!(idle, MIN_CHUNK - u64::from(SMALL) - 3);
@@ -62,7 +62,7 @@ fn one_tail_may_pass_the_limit_and_is_the_last() {
     assert_eq!(arena.alloc(0, 20, 9), None, "all but the tail must lie within the limit");
     assert_eq!(arena.alloc(0, 20, 11), Some(91));
     assert!(arena.is_marked_full() && arena.is_spent());
-    assert_eq!(arena.handed_out(), 110);
+    assert_eq!(arena.usage().reserved, 110);
     assert!(!arena.give_back(0, 91, 111), "only one may lie there");
 }
 

@@ -26,7 +26,7 @@ impl Program for Seal {
     type Seen = Vec<(u8, bool)>;
 
     fn new() -> Self {
-        let list: ConcurrentSkipList = table(config(2, false));
+        let list: ConcurrentSkipList = table(config(2));
         OLD.iter().for_each(|key| assert!(list.insert(key, b"")));
         Self(list)
     }
@@ -64,14 +64,14 @@ impl Program for Seal {
 }
 
 /// Threads 0 and 1 reserve batches through one shard and apply them or, every other one, drop them; threads 2 and 3 freeze
-/// and look. With `LARGE`, batches are searched for as groups.
-pub(super) struct Drain<const LARGE: bool>(Memtable);
+/// and look.
+pub(super) struct Drain(Memtable);
 
-impl<const LARGE: bool> Program for Drain<LARGE> {
+impl Program for Drain {
     type Seen = u64;
 
     fn new() -> Self {
-        let memtable: Memtable = table(config(1, LARGE));
+        let memtable: Memtable = table(config(1));
         memtable.put(b"z", 0, b"").expect("the table has room");
         Self(memtable)
     }

@@ -19,7 +19,7 @@ impl Program for Entries {
     type Seen = usize;
 
     fn new() -> Self {
-        Self(table(Config { max_entries: MOST, ..config(3, false) }))
+        Self(table(Config { max_entries: MOST, ..config(3) }))
     }
 
     fn thread(&self, number: usize) -> usize {
@@ -48,14 +48,14 @@ pub(super) struct Memory(Memtable);
 
 /// Bytes allowed.
 const LIMIT: usize = 64 * 8;
-/// Bytes of an entry with a tower of the height that a small table has at most.
-const ENTRY: usize = 10 * 8;
+/// Bytes of an entry.
+const ENTRY: usize = 3 * 8;
 
 impl Program for Memory {
     type Seen = usize;
 
     fn new() -> Self {
-        Self(table(Config { max_memory_bytes: LIMIT, ..config(2, false) }))
+        Self(table(Config { max_memory_bytes: LIMIT, ..config(2) }))
     }
 
     fn thread(&self, number: usize) -> usize {

@@ -2,16 +2,15 @@
 
 mod batch;
 mod freeze;
+mod index;
 mod limit;
 mod snapshot;
 mod walk;
 
-use shuttle::rand::{Rng, thread_rng};
-
 use crate::builder::Config;
 use crate::builder::sealed::{FromConfig, Settings};
 use crate::schedules::{Draw, run};
-use crate::tuning::LARGE_WORDS;
+use crate::tuning::hint_sparsely;
 
 /// A program to run.
 pub struct Model {
@@ -39,32 +38,25 @@ macro_rules! models {
 
 models! {
     seal_keeps_what_was_acknowledged_i7: freeze::Seal;
-    freeze_waits_for_every_reservation_i7: freeze::Drain<false>;
-    freeze_waits_for_every_group_i7: freeze::Drain<true>;
+    freeze_waits_for_every_reservation_i7: freeze::Drain;
     snapshot_never_changes_i5: snapshot::Snapshots;
     what_was_seen_is_in_a_later_snapshot_i5: snapshot::SeenBefore;
-    batch_is_seen_whole_or_not_at_all_i5: batch::Batches<false>;
-    group_is_seen_whole_or_not_at_all_i5: batch::Batches<true>;
+    batch_in_order_is_seen_whole_or_not_at_all_i5: batch::Batches<true>;
+    group_is_seen_whole_or_not_at_all_i5: batch::Batches<false>;
     walks_keep_order_and_miss_nothing_i1: walk::Walks;
+    splits_and_mends_keep_the_index_whole_i2: index::Upkeep<false>;
+    freeze_waits_for_splits_i7: index::Upkeep<true>;
     limit_of_entries_is_met_exactly_i6: limit::Entries;
     limit_of_memory_is_passed_by_one_entry_a_writer_i6: limit::Memory;
 }
 
-/// Settings with this many shards. With `large`, the table's searches are interleaved from its first entry on. Heights
-/// differ from schedule to schedule.
-fn config(shards: usize, large: bool) -> Config {
-    Config {
-        shards,
-        chunk_bytes: if large { LARGE_WORDS as usize * 8 } else { 0 },
-        max_memory_bytes: 0,
-        max_entries: 0,
-        backpressure_at: 0.9,
-        huge_pages: false,
-        seed: thread_rng().r#gen(),
-    }
+/// Settings with this many shards.
+fn config(shards: usize) -> Config {
+    Config { shards, chunk_bytes: 0, max_memory_bytes: 0, max_entries: 0, backpressure_at: 0.9, huge_pages: false }
 }
 
-/// The table with these settings.
+/// The table with these settings. Every node has a hint, if no lock is taken.
 fn table<T: FromConfig>(config: Config) -> T {
+    hint_sparsely(false);
     T::from_config(Settings(config)).expect("the storage refuses nothing")
 }

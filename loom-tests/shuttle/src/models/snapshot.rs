@@ -32,7 +32,7 @@ impl Program for Snapshots {
     type Seen = usize;
 
     fn new() -> Self {
-        let list: ConcurrentSkipList = table(config(2, false));
+        let list: ConcurrentSkipList = table(config(2));
         assert!(list.insert(b"d", b"old") && list.insert(b"x", b""));
         Self(list)
     }
@@ -76,7 +76,7 @@ impl Program for SeenBefore {
     type Seen = ();
 
     fn new() -> Self {
-        let list: ConcurrentSkipList = table(config(2, false));
+        let list: ConcurrentSkipList = table(config(2));
         assert!(list.insert(b"a", b""));
         Self(list)
     }

@@ -6,7 +6,7 @@ use super::{config, table};
 use crate::Memtable;
 use crate::schedules::Program;
 
-/// Threads 0 and 1 store amid what is there, one in order through its trail and one backward; threads 2 and 3 walk either
+/// Threads 0 and 1 store amid what is there, one in order, as a run, and one backward; threads 2 and 3 walk either
 /// way and from both ends.
 pub(super) struct Walks(Memtable);
 
@@ -37,7 +37,7 @@ impl Program for Walks {
     type Seen = ();
 
     fn new() -> Self {
-        let memtable: Memtable = table(config(2, false));
+        let memtable: Memtable = table(config(2));
         OLD.iter().for_each(|key| memtable.put(&[*key], 1, b"").expect("the table has room"));
         Self(memtable)
     }

@@ -1,0 +1,48 @@
+//! Searches for several targets at once: they descend side by side, level by level, so that their cache misses overlap.
+
+use super::List;
+use super::index::Probe;
+use super::schema::Schema;
+use super::search::{LowerBound, Seek};
+use crate::node::Target;
+use crate::tuning::GROUP;
+
+impl<S: Schema> List<S> {
+    /// Searches `targets`, at most [`GROUP`], and tells `found` what was found for each, in their order. The nodes that come up
+    /// are asked for together.
+    #[inline]
+    pub(super) fn seek_group(&self, targets: &[Target<'_>], mut found: impl FnMut(usize, Seek)) {
+        let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
+        self.probe_group(targets, &mut probes);
+        for (index, (target, probe)) in targets.iter().zip(probes).enumerate() {
+            found(index, self.seek_from(probe, *target, &mut ()));
+        }
+    }
+
+    #[inline]
+    fn probe_group(&self, targets: &[Target<'_>], probes: &mut [Option<Probe>; GROUP]) {
+        let Some((root, level)) = self.probe_start() else { return };
+        let mut descents = [(Some(root), 0); GROUP];
+        for _ in 0..level {
+            for ((at, prefix), target) in descents.iter_mut().zip(targets) {
+                *at = at.and_then(|at| self.probe_down(at, *target, prefix));
+            }
+        }
+        for (((at, prefix), target), probe) in descents.into_iter().zip(targets).zip(probes) {
+            *probe = at.and_then(|at| self.probe_end(at, *target, prefix));
+            if let Some(probe) = probe {
+                self.prefetch_probe(probe);
+            }
+        }
+    }
+
+    /// [`lower_bound`](Self::lower_bound) of each target, told to `found` with its index.
+    pub(crate) fn lower_bounds(&self, targets: &[Target<'_>], mut found: impl FnMut(usize, LowerBound)) {
+        for (group, targets) in targets.chunks(GROUP).enumerate() {
+            self.seek_group(targets, |index, seek| {
+                self.mend_after_read(&seek);
+                found(group * GROUP + index, seek.lower_bound());
+            });
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Adds hints to leaves, and keeps partial keys true to their prefixes.
+
+use core::cmp::Ordering;
+
+use super::Path;
+use super::block::{BlockId, Locked, bias};
+use super::descent::Ties;
+use super::prefix::{NewHint, Split};
+use super::splice::Splice;
+use crate::key::four_bytes;
+use crate::list::List;
+use crate::list::order::Side;
+use crate::list::schema::Schema;
+use crate::node::{NodeId, Predecessor, Target};
+use crate::tuning::{HINT_TRIES, HINTED_OF, SPARSE_WALK, SPARSE_WORDS};
+
+/// What became of a hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hinted {
+    /// It is in a leaf.
+    Added,
+    /// The lock of this block was taken, so the node stays without.
+    Blocked(BlockId),
+    /// The arena has no room for another block, or the blocks kept changing.
+    GivenUp,
+}
+
+impl<S: Schema> List<S> {
+    /// Whether a node that was linked at `splice` is to have a hint. One of [`HINTED_OF`] has none, if the node before it has one;
+    /// while the table is small, about half have none.
+    #[inline(always)]
+    pub(crate) fn wants_hint(&self, node: NodeId, splice: &Splice) -> bool {
+        let offset = node.to_stored();
+        // Mixed well: nodes of one size lie at even distances.
+        let mixed = offset.wrapping_mul(0x9e37_79b1);
+        let spread = u64::from((mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77));
+        let drawn = (spread * u64::from(HINTED_OF)) >> 32;
+        let (near, wanted) = if offset < SPARSE_WORDS { (SPARSE_WALK, drawn == 0) } else { (0, drawn != 0) };
+        splice.is_misled || splice.is_misfit() || splice.walked > near || wanted
+    }
+
+    /// Adds a hint for `node`, which was just linked at `splice`. Usually the hint that the walk began at is in its leaf, which
+    /// has room: then the new one belongs right behind it, which no key need be read for.
+    #[inline(always)]
+    pub(crate) fn add_hint(
+        &self,
+        shard: usize,
+        node: NodeId,
+        target: Target<'_>,
+        splice: &mut Splice,
+        split: Split,
+    ) -> Hinted {
+        let hint = NewHint { node, target, split };
+        let is_misled = splice.is_misled || splice.is_misfit();
+        if !is_misled && let Some(leaf) = splice.leaf {
+            let Some(mut locked) = self.block(leaf).try_lock() else { return Hinted::Blocked(leaf) };
+            if !locked.is_full()
+                && self.fits(&locked, splice, target)
+                && let Some(slot) = self.block(leaf).find(*locked, splice.hint)
+            {
+                self.insert_behind(&mut locked, slot, hint);
+                return Hinted::Added;
+            }
+        }
+        let hinted = self.add_hint_slowly(shard, hint, is_misled);
+        // The leaf may be another by now, and prefixes shorter: the next of a run should know.
+        if let Some(probe) = self.probe(target, Ties::Settle, &mut ()) {
+            (splice.leaf, splice.prefix) = (Some(probe.leaf), probe.prefix);
+        }
+        hinted
+    }
+
+    /// Whether the target has the bytes that the leaf's partial keys leave out. The hint that the search began at has them, unless
+    /// it is the head, whose key is no key of the leaf.
+    #[inline(always)]
+    fn fits(&self, leaf: &Locked<'_>, splice: &Splice, target: Target<'_>) -> bool {
+        if splice.hint == Predecessor::HEAD {
+            return self.prefix_of_key(leaf.block(), **leaf, target.key, None) == leaf.prefix();
+        }
+        splice.hint_shared >= leaf.prefix()
+    }
+
+    /// Puts the hint behind `slot`, and behind whatever other writers have put there meanwhile that precedes it.
+    #[inline(always)]
+    fn insert_behind(&self, leaf: &mut Locked<'_>, slot: usize, hint: NewHint<'_>) {
+        let block = leaf.block();
+        let partial = bias(four_bytes(hint.target.key, leaf.prefix() as usize));
+        let mut slot = slot + 1;
+        while slot < leaf.count() {
+            let other = block.partial(slot);
+            if other > partial || other == partial && !self.precedes(block.hint(slot), hint.target) {
+                break;
+            }
+            slot += 1;
+        }
+        leaf.insert_hint(slot, partial, hint.node.into());
+    }
+
+    fn precedes(&self, separator: Option<Predecessor>, target: Target<'_>) -> bool {
+        separator.is_some_and(|separator| self.compare(separator, target).order == Ordering::Less)
+    }
+
+    /// As [`add_hint`](Self::add_hint), where the leaf is full, unknown or not the right one, or a prefix is too long.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn add_hint_slowly(&self, shard: usize, hint: NewHint<'_>, mut by_keys: bool) -> Hinted {
+        for _ in 0..HINT_TRIES {
+            let Some(path) = self.path_to(hint.target, by_keys) else { return Hinted::GivenUp };
+            if by_keys && let Some(block) = self.locked_on(&path) {
+                return Hinted::Blocked(block);
+            }
+            if let Err(block) = self.shorten_prefixes(&path, hint) {
+                return Hinted::Blocked(block);
+            }
+            let Some(leaf) = path.leaf().map(|leaf| self.block(leaf)) else { return Hinted::GivenUp };
+            let Some(locked) = leaf.try_lock() else { return Hinted::Blocked(leaf.id()) };
+            if !self.is_in_range(&path, &locked, hint.target) {
+                // The partial keys led astray, or the leaf was split.
+                by_keys = true;
+                continue;
+            }
+            let slot = self.slot_by_key(leaf, *locked, hint.target, Side::AtOrBefore, 1..locked.count(), &mut ());
+            if leaf.hint(slot - 1) == Some(hint.node.into()) {
+                return Hinted::Added;
+            }
+            match self.insert_locked(shard, &path, locked, slot, hint) {
+                Some(hinted) => return hinted,
+                None => by_keys = true,
+            }
+        }
+        Hinted::GivenUp
+    }
+
+    /// The first block on a path whose lock is taken. Searches that partial keys misled may have been by what its holder has
+    /// not finished.
+    fn locked_on(&self, path: &Path) -> Option<BlockId> {
+        let mut blocks = (0..path.len).filter_map(|depth| path.get(depth));
+        blocks.find(|&block| self.block(block).header().is_locked())
+    }
+
+    /// Puts the hint into its leaf, which is split if it is full. `None` if the path is out of date.
+    fn insert_locked<'a>(
+        &'a self,
+        shard: usize,
+        path: &Path,
+        mut leaf: Locked<'a>,
+        slot: usize,
+        hint: NewHint<'_>,
+    ) -> Option<Hinted> {
+        if leaf.is_full() {
+            let half = match self.split(shard, path, leaf, slot, hint) {
+                Ok(half) => half,
+                Err(refusal) => return refusal,
+            };
+            leaf = half;
+        }
+        let block = leaf.block();
+        self.shorten_prefix(&mut leaf, hint);
+        let slot = self.slot_by_key(block, *leaf, hint.target, Side::AtOrBefore, 1..leaf.count(), &mut ());
+        let partial = bias(four_bytes(hint.target.key, leaf.prefix() as usize));
+        leaf.insert_hint(slot, partial, hint.node.into());
+        Some(Hinted::Added)
+    }
+
+    /// Whether the target belongs in the locked leaf at the end of a path: between its lower bound and what follows it in the tree,
+    /// and the leaf was not split since.
+    fn is_in_range(&self, path: &Path, leaf: &Locked<'_>, target: Target<'_>) -> bool {
+        let begins = |lower| self.compare(lower, target).order != Ordering::Greater;
+        let upper = path.upper(path.len - 1);
+        leaf.count() >= path.leaf_count && begins(leaf.block().lower()) && !upper.is_some_and(begins)
+    }
+}

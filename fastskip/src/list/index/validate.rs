@@ -1,0 +1,45 @@
+//! Checks the index against the list, at rest.
+
+use std::collections::HashMap;
+
+use super::block::{BlockId, bias};
+use crate::key::four_bytes;
+use crate::list::List;
+use crate::list::schema::Schema;
+use crate::node::{NodeId, Predecessor};
+
+impl<S: Schema> List<S> {
+    /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below. At rest the index is
+    /// also tidy: no lock is taken, slots are sorted, and partial keys are those of the keys.
+    pub(crate) fn validate_index(&self, nodes: &[NodeId], tidy: bool) {
+        let places: HashMap<u32, usize> =
+            nodes.iter().enumerate().map(|(place, id)| (id.to_stored(), place + 1)).collect();
+        let root = self.index.root().expect("I2 broken: no root");
+        self.validate_block(root, self.block(root).header().level(), &places, tidy);
+    }
+
+    fn validate_block(&self, id: BlockId, level: u32, places: &HashMap<u32, usize>, tidy: bool) {
+        let block = self.block(id);
+        let header = block.header();
+        let place = |at: Predecessor| {
+            at.node()
+                .map_or(0, |node| *places.get(&node.to_stored()).expect("I2 broken: a hint is no node of the list"))
+        };
+        assert_eq!(header.level(), level, "I2 broken: a block of another level");
+        assert!(header.count() > 0, "I2 broken: an empty block");
+        assert!(!tidy || !header.is_locked() || block.is_retired(), "a block stays locked");
+        let slots = 0..header.count();
+        let separators = slots.map(|slot| self.separator(block, level, slot).expect("I2 broken: an empty slot"));
+        let separators: Vec<_> = separators.collect();
+        assert!(!tidy || place(block.lower()) <= place(separators[0]), "a slot lies before its block");
+        assert!(!tidy || separators.is_sorted_by_key(|&separator| place(separator)), "slots are out of order");
+        for (slot, separator) in separators.into_iter().enumerate() {
+            let key = separator.node().map(|node| self.node(node).key());
+            let partial = key.map_or(0, |key| four_bytes(key, header.prefix() as usize));
+            assert!(!tidy || block.partial(slot) == bias(partial), "a partial key is not that of its key");
+            if level > 0 {
+                self.validate_block(block.child(slot).expect("I2 broken: an empty slot"), level - 1, places, tidy);
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What a shard remembers of the last node it linked, so that the next one, if it is its neighbour, needs no search: an
+//! insert hint (RocksDB's term), for keys that ascend or descend.
+//!
+//! Only a writer that is alone in the shard (see `gate.rs`) reads or writes it, so it is never torn; its words are atomics because
+//! the next such writer may be another thread. Relaxed throughout: the gate orders them.
+
+use core::cmp::Ordering as KeyOrder;
+
+use super::List;
+use super::index::{BlockId, Hinted, Splice, Split};
+use super::schema::Schema;
+use super::search::Seek;
+use crate::key::PartialKey;
+use crate::node::{Node, NodeId, Predecessor, Target};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// The last node and what is around it.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    /// The node linked last, or 0 while nothing is remembered.
+    last: AtomicU32,
+    /// What it was linked behind.
+    prev: AtomicU32,
+    /// The last hinted node at or before it, and its leaf.
+    hint: AtomicU32,
+    leaf: AtomicU32,
+    /// What the splice says beside: see [`Details`].
+    details: AtomicU64,
+}
+
+/// The small parts of a run, packed into a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Details {
+    direction: Split,
+    /// What the keys of the last node and of the hint share.
+    hint_shared: u32,
+    /// Nodes behind the hint, up to the last one.
+    walked: u32,
+    /// The longest prefix left out on the way to the leaf.
+    prefix: u32,
+    /// Nodes in a row that got no hint though they should have.
+    blocked: u32,
+}
+
+impl Details {
+    fn pack(self) -> u64 {
+        let direction = match self.direction {
+            Split::Even => 0,
+            Split::Ascending => 1,
+            Split::Descending => 2,
+        };
+        direction
+            | u64::from(self.hint_shared.min(255)) << 8
+            | u64::from(self.prefix.min(255)) << 16
+            | u64::from(self.blocked.min(255)) << 24
+            | u64::from(self.walked) << 32
+    }
+
+    fn unpack(word: u64) -> Self {
+        let direction = match word as u8 {
+            0 => Split::Even,
+            1 => Split::Ascending,
+            _ => Split::Descending,
+        };
+        let byte = |shift: u32| u32::from((word >> shift) as u8);
+        Self { direction, hint_shared: byte(8), walked: (word >> 32) as u32, prefix: byte(16), blocked: byte(24) }
+    }
+}
+
+impl Run {
+    fn stored(word: &AtomicU32) -> Option<Predecessor> {
+        // SAFETY: stored by `remember`, by a writer that left the gate before this one entered it, or by this one.
+        unsafe { Predecessor::from_stored(word.load(Ordering::Relaxed)) }
+    }
+
+    /// The place of `target`, if the last nodes came in order and it is the next one. Looks at two nodes at most.
+    #[inline]
+    pub(super) fn follow<S: Schema>(&self, list: &List<S>, target: Target<'_>) -> Option<(Splice, Split)> {
+        let details = Details::unpack(self.details.load(Ordering::Relaxed));
+        if details.direction == Split::Even {
+            return None;
+        }
+        let last = Self::stored(&self.last)?;
+        let compared = list.compare(last, target);
+        match (compared.order, details.direction) {
+            (KeyOrder::Less, _) => {
+                let splice = self.splice(list, last, compared.shared, compared.shared, details)?;
+                let is_next =
+                    splice.next.to.is_none() || splice.next.partial > PartialKey::of(target.key, compared.shared);
+                is_next.then_some((splice, Split::Ascending))
+            }
+            (KeyOrder::Greater, Split::Descending) => {
+                let prev = Self::stored(&self.prev)?;
+                let behind = compared.shared;
+                let compared = list.compare(prev, target);
+                let before = if prev.node().is_some() { compared.shared } else { 0 };
+                let splice = self.splice(list, prev, compared.shared, behind.max(before), details)?;
+                let is_next = compared.order == KeyOrder::Less && splice.next.to.map(Predecessor::from) == Some(last);
+                is_next.then_some((splice, Split::Descending))
+            }
+            _ => None,
+        }
+    }
+
+    /// The splice behind `prev`, which shares `shared` bytes with the target; the nearer neighbour shares `most`.
+    fn splice<S: Schema>(
+        &self,
+        list: &List<S>,
+        prev: Predecessor,
+        shared: u32,
+        most: u32,
+        details: Details,
+    ) -> Option<Splice> {
+        // SAFETY: stored by `remember`, as in `stored`.
+        let leaf = unsafe { BlockId::from_stored(self.leaf.load(Ordering::Relaxed)) };
+        Some(Splice {
+            prev,
+            shared,
+            // SAFETY: the head, or a node that was linked.
+            next: unsafe { Node::new(list.storage(), prev).next() },
+            next_has_key: false,
+            hint: Self::stored(&self.hint)?,
+            hint_shared: details.hint_shared.min(shared),
+            walked: details.walked,
+            leaf,
+            prefix: details.prefix,
+            is_misled: most < details.prefix,
+        })
+    }
+
+    /// Whether the target is the next one of the run.
+    #[inline]
+    pub(super) fn is_next<S: Schema>(&self, list: &List<S>, target: Target<'_>) -> bool {
+        self.follow(list, target).is_some()
+    }
+
+    /// How `splice` continues the run.
+    #[inline]
+    pub(super) fn direction(&self, splice: &Splice) -> Split {
+        let last = self.last.load(Ordering::Relaxed);
+        if last == 0 {
+            Split::Even
+        } else if splice.prev.to_stored() == last {
+            Split::Ascending
+        } else if splice.next.to.is_some_and(|next| next.to_stored() == last) {
+            Split::Descending
+        } else {
+            Split::Even
+        }
+    }
+
+    /// Remembers that `node` was linked at `splice`, which goes on in `direction`, and whether it has a hint (`None` if it was to
+    /// have none). Returns how many nodes of the run were refused one in a row.
+    #[inline]
+    pub(super) fn remember(&self, splice: &Splice, node: NodeId, direction: Split, hinted: Option<Hinted>) -> u32 {
+        let (hint, hint_shared, walked) = match (direction, hinted) {
+            (Split::Descending, _) => (splice.hint, splice.hint_shared, splice.walked),
+            (_, Some(Hinted::Added)) => (node.into(), u32::MAX, 0),
+            _ => (splice.hint, splice.hint_shared, splice.walked + 1),
+        };
+        let blocked = match hinted {
+            Some(Hinted::Added) => 0,
+            Some(_) => Details::unpack(self.details.load(Ordering::Relaxed)).blocked + 1,
+            None => Details::unpack(self.details.load(Ordering::Relaxed)).blocked,
+        };
+        self.last.store(node.to_stored(), Ordering::Relaxed);
+        self.prev.store(splice.prev.to_stored(), Ordering::Relaxed);
+        self.hint.store(hint.to_stored(), Ordering::Relaxed);
+        self.leaf.store(splice.leaf.map_or(0, BlockId::to_stored), Ordering::Relaxed);
+        let details = Details { direction, hint_shared, walked, prefix: splice.prefix, blocked };
+        self.details.store(details.pack(), Ordering::Relaxed);
+        blocked
+    }
+
+    /// Forgets the run, because the index around it has changed.
+    #[cold]
+    pub(super) fn forget(&self) {
+        self.last.store(0, Ordering::Relaxed);
+        self.details.store(0, Ordering::Relaxed);
+    }
+}
+
+impl<S: Schema> List<S> {
+    /// The place of `target`, by the run if that goes on, else by a search, and where a full leaf is to be cut for it.
+    #[inline(always)]
+    pub(super) fn locate(&self, run: Option<&Run>, target: Target<'_>) -> (Seek, Split) {
+        if let Some(run) = run
+            && let Some((splice, direction)) = run.follow(self, target)
+        {
+            return (Seek { found: None, splice }, direction);
+        }
+        let seek = self.seek(target, &mut ());
+        (seek, run.map_or(Split::Even, |run| run.direction(&seek.splice)))
+    }
+}

@@ -1,0 +1,141 @@
+//! Compares a row of 32-bit lanes with one value, all at once.
+//!
+//! A row is [`ROW_WORDS`] words of two lanes each, the lower half of a word first. The answer is a mask: bit `i` tells of
+//! lane `i`. On x86-64 eight vector comparisons do it (SSE2, part of the baseline); elsewhere, under Miri and with
+//! `--cfg fastskip_portable` a loop over the words does. Both give the same answers for a row at rest, which a test shows.
+//!
+//! Writers may change a row meanwhile. Then an answer mixes old and new lanes: it is advice, and its users verify what they
+//! find through it.
+
+use crate::tuning::SLOTS;
+
+/// Words in a row: the slots of a block, and one more word.
+pub(crate) const ROW_WORDS: u32 = (SLOTS as u32 + 2) / 2;
+
+const _: () = assert!(SLOTS.is_multiple_of(2) && ROW_WORDS <= 16, "a row fills words, and its mask 32 bits");
+#[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
+const _: () = assert!(ROW_WORDS == 16, "vectors compare two cache lines");
+
+/// The lanes greater than `bound`, among those of `words`.
+#[cfg(any(test, miri, fastskip_portable, not(target_arch = "x86_64")))]
+pub(crate) fn greater(words: impl Iterator<Item = u64>, bound: i32) -> u32 {
+    mask(words, |lane| lane as i32 > bound)
+}
+
+/// The lanes equal to `value`, among those of `words`.
+#[cfg(any(test, miri, fastskip_portable, not(target_arch = "x86_64")))]
+pub(crate) fn equal(words: impl Iterator<Item = u64>, value: u32) -> u32 {
+    mask(words, |lane| lane == value)
+}
+
+#[cfg(any(test, miri, fastskip_portable, not(target_arch = "x86_64")))]
+fn mask(words: impl Iterator<Item = u64>, test: impl Fn(u32) -> bool) -> u32 {
+    words.enumerate().fold(0, |mask, (index, word)| {
+        let pair = u32::from(test(word as u32)) | u32::from(test((word >> 32) as u32)) << 1;
+        mask | pair << (2 * index)
+    })
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
+pub(crate) mod vector {
+    //! The same by vectors of four lanes.
+
+    use core::arch::asm;
+    use core::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi32, _mm_cmpgt_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi32,
+    };
+
+    /// The lanes greater than `bound`, in the row at `row`.
+    ///
+    /// # Safety
+    /// `row` is aligned to 16 bytes and begins 16 words, initialised and only ever accessed as atomics.
+    #[inline(always)]
+    pub(crate) unsafe fn greater(row: *const u64, bound: i32) -> u32 {
+        // SAFETY: part of the baseline.
+        let bounds = unsafe { _mm_set1_epi32(bound) };
+        // SAFETY: part of the baseline.
+        let test = |lanes| unsafe { _mm_cmpgt_epi32(lanes, bounds) };
+        // SAFETY: the caller's promise.
+        unsafe { mask(row, test) }
+    }
+
+    /// The lanes equal to `value`, in the row at `row`.
+    ///
+    /// # Safety
+    /// As for [`greater`].
+    #[inline(always)]
+    pub(crate) unsafe fn equal(row: *const u64, value: u32) -> u32 {
+        // SAFETY: part of the baseline.
+        let values = unsafe { _mm_set1_epi32(value as i32) };
+        // SAFETY: part of the baseline.
+        let test = |lanes| unsafe { _mm_cmpeq_epi32(lanes, values) };
+        // SAFETY: the caller's promise.
+        unsafe { mask(row, test) }
+    }
+
+    /// # Safety
+    /// As for [`greater`].
+    #[inline(always)]
+    unsafe fn mask(row: *const u64, test: impl Fn(__m128i) -> __m128i) -> u32 {
+        let mut mask = 0;
+        for line in 0..2 {
+            let quad = |index: usize| {
+                // SAFETY: inside the row, two words from an even one on.
+                test(unsafe { load(row.wrapping_add(8 * line + 2 * index)) })
+            };
+            let (a, b, c, d) = (quad(0), quad(1), quad(2), quad(3));
+            // SAFETY: packing and collecting signs are part of the baseline.
+            let low = unsafe { _mm_packs_epi32(a, b) };
+            // SAFETY: as above.
+            let high = unsafe { _mm_packs_epi32(c, d) };
+            // SAFETY: as above.
+            let bytes = unsafe { _mm_packs_epi16(low, high) };
+            // SAFETY: as above.
+            mask |= (unsafe { _mm_movemask_epi8(bytes) } as u32) << (16 * line);
+        }
+        mask
+    }
+
+    /// Two words at once. Rust has no atomic of this width; as assembly the load is to the language what two relaxed loads
+    /// of the words are, which is all that its users rely on.
+    ///
+    /// # Safety
+    /// `at` is aligned to 16 bytes and begins two initialised words that are only ever accessed as atomics.
+    #[inline(always)]
+    unsafe fn load(at: *const u64) -> __m128i {
+        let lanes;
+        // SAFETY: reads the two words and nothing else (caller).
+        unsafe {
+            asm!("movdqa {lanes}, [{at}]", lanes = out(xmm_reg) lanes, at = in(reg) at,
+                 options(readonly, nostack, preserves_flags));
+        }
+        lanes
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use proptest::prelude::*;
+
+        #[repr(align(64))]
+        struct Row([u64; 16]);
+
+        proptest! {
+            /// Catches a mask whose bits stand for other lanes than the portable one's, or a comparison without signs.
+            #[test]
+            fn vectors_answer_as_the_portable_loop_does(lanes in prop::array::uniform32(prop_oneof![
+                Just(0_u32), Just(7), Just(u32::MAX), Just(1 << 31), Just(i32::MAX as u32), any::<u32>()
+            ]), value in prop_oneof![Just(0_u32), Just(7), Just(u32::MAX), Just(1 << 31), any::<u32>()]) {
+                let mut row = Row([0; 16]);
+                for (word, pair) in row.0.iter_mut().zip(lanes.chunks(2)) {
+                    *word = u64::from(pair[0]) | u64::from(pair[1]) << 32;
+                }
+                // SAFETY: sixteen aligned words, this test's alone.
+                let greater = unsafe { super::greater(row.0.as_ptr(), value as i32) };
+                prop_assert_eq!(greater, super::super::greater(row.0.iter().copied(), value as i32));
+                // SAFETY: as above.
+                let equal = unsafe { super::equal(row.0.as_ptr(), value) };
+                prop_assert_eq!(equal, super::super::equal(row.0.iter().copied(), value));
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The models compare the lanes of a row in a portable loop over modelled words, which vectors cannot read.
+
+fn main() {
+    println!("cargo::rustc-cfg=fastskip_portable");
+    println!("cargo::rerun-if-changed=build.rs");
+}

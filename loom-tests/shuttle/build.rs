@@ -1,0 +1,6 @@
+//! Schedules compare the lanes of a row in a portable loop over scheduled words, which vectors cannot read.
+
+fn main() {
+    println!("cargo::rustc-cfg=fastskip_portable");
+    println!("cargo::rerun-if-changed=build.rs");
+}

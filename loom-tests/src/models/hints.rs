@@ -1,0 +1,299 @@
+//! I2, I3: the index beside its writers. A hint leads to a node that was written and linked, whatever else happens to its
+//! block; and whatever the index says, every key is found.
+
+use crate::check::{Most, Program};
+use crate::models::table::{config, hinted, through};
+use crate::node::{Predecessor, Target};
+use crate::{InsertError, Lookup, Memtable, Stats};
+
+/// Keys that fill the first leaf, beside the head. All have hints.
+const LEAF: &[u8] = b"dhl";
+
+/// Threads that both change the tree, as a reader does that mends it, take more executions than anyone can wait for. Shuttle goes on (`loom-tests/shuttle`).
+const MOST: Most = Most { preemptions: 2, executions: Some(20_000) };
+
+/// A memtable whose leaves have room for no more.
+fn full() -> Memtable {
+    let memtable = with(2, LEAF);
+    assert!(are_hinted(&memtable, LEAF), "the models below need a leaf that is full");
+    memtable
+}
+
+fn with(shards: usize, keys: &[u8]) -> Memtable {
+    let memtable: Memtable = hinted(config(shards));
+    through(0, || keys.iter().for_each(|key| put(&memtable, *key)));
+    memtable
+}
+
+fn put(memtable: &Memtable, key: u8) {
+    memtable.put(&[key], 1, &[key; 9]).expect("the table has room");
+}
+
+/// Panics unless the key is there, as it was stored.
+fn find(memtable: &Memtable, key: u8) {
+    assert_eq!(memtable.get(&[key], 1), Lookup::Value(&[key; 9]), "I3 broken: {}", char::from(key));
+}
+
+fn target(key: &[u8]) -> Target<'_> {
+    Target { key, version: u64::MAX }
+}
+
+/// What the leaves name, from the first one on by `next`: keys, and a question mark for an empty slot. A block that was never
+/// put into the tree may lie on the way.
+fn leaves(memtable: &Memtable) -> String {
+    let list = memtable.list();
+    let mut named = String::new();
+    let Some((mut leaf, mut slot)) = list.hint_behind(target(b"")) else { return named };
+    loop {
+        match list.hint_at(leaf, slot) {
+            Ok(hint) => named.extend(match hint.map(Predecessor::node) {
+                None => vec!['?'],
+                Some(node) => node.iter().flat_map(|id| list.node(*id).key()).copied().map(char::from).collect(),
+            }),
+            Err(Some(next)) => {
+                (leaf, slot) = (next, 0);
+                continue;
+            }
+            Err(None) => return named,
+        }
+        slot += 1;
+    }
+}
+
+/// Whether a search for each of `keys` begins at the key itself.
+fn are_hinted(memtable: &Memtable, keys: &[u8]) -> bool {
+    keys.iter().all(|key| memtable.search_cost(&[*key], 1).nodes == 1)
+}
+
+/// All that must hold of a table at rest that got `keys`. Says whether all have hints: upkeep that meets a lock, or a block that
+/// was replaced, leaves some without.
+fn settle(memtable: &Memtable, keys: &[u8]) -> String {
+    memtable.validate();
+    let mut sorted = keys.to_vec();
+    sorted.sort_unstable();
+    assert!(memtable.all_versions().flat_map(|version| version.key).eq(&sorted), "I1 broken");
+    assert!(
+        memtable.all_versions().rev().flat_map(|version| version.key).eq(sorted.iter().rev()),
+        "I3 broken: backward"
+    );
+    sorted.iter().for_each(|key| find(memtable, *key));
+    if are_hinted(memtable, keys) { "all hinted" } else { "some without" }.to_owned()
+}
+
+/// Thread 0 stores a key, with a hint for it and, with `SPLITS`, a new leaf under a new root. Thread 1 looks for it.
+/// Catches a hint or a block that is seen before it is written.
+pub(super) struct Written<const SPLITS: bool>(Memtable);
+
+impl<const SPLITS: bool> Written<SPLITS> {
+    const BEFORE: &[u8] = if SPLITS { LEAF } else { b"d" };
+}
+
+impl<const SPLITS: bool> Program for Written<SPLITS> {
+    const THREADS: usize = 2;
+    const MOST: Most = Most { preemptions: 1, ..MOST };
+
+    fn new() -> Self {
+        Self(if SPLITS { full() } else { with(2, Self::BEFORE) })
+    }
+
+    fn thread(&self, number: usize) -> String {
+        if number == 0 {
+            put(&self.0, b'j');
+            return String::new();
+        }
+        let found = match self.0.get(b"j", 1) {
+            Lookup::Absent => "absent",
+            found => {
+                assert_eq!(found, Lookup::Value(&[b'j'; 9]));
+                "there"
+            }
+        };
+        found.to_owned()
+    }
+
+    fn at_rest(&self) -> String {
+        settle(&self.0, &[Self::BEFORE, b"j"].concat());
+        String::new()
+    }
+}
+
+pub(super) const WRITTEN: &[&str] = &["absent", "there"];
+
+/// Thread 0 splits the last leaf, thread 1 goes along the leaves as readahead does. Catches a leaf that is followed before it is
+/// written.
+pub(super) struct Leaves(Memtable);
+
+impl Program for Leaves {
+    const THREADS: usize = 2;
+    const MOST: Most = Most { preemptions: 1, ..MOST };
+
+    fn new() -> Self {
+        Self(full())
+    }
+
+    fn thread(&self, number: usize) -> String {
+        if number == 0 {
+            put(&self.0, b'j');
+            return String::new();
+        }
+        let leaves = leaves(&self.0);
+        assert!(leaves.chars().all(|named| "?dhjl".contains(named)), "I2 broken: {leaves}");
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        settle(&self.0, b"dhjl");
+        String::new()
+    }
+}
+
+pub(super) const LEAVES: &[&str] = &[""];
+
+/// Two threads add a hint each to one leaf. Who finds it locked leaves its key without. Catches a hint that is overwritten,
+/// and one that is put into a slot that another writer is moving.
+pub(super) struct TwoHints(Memtable);
+
+impl Program for TwoHints {
+    const THREADS: usize = 2;
+    const MOST: Most = Most { preemptions: 2, ..Most::ALL };
+
+    fn new() -> Self {
+        Self(with(2, b"h"))
+    }
+
+    fn thread(&self, number: usize) -> String {
+        put(&self.0, b"dl"[number]);
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        settle(&self.0, b"dhl")
+    }
+}
+
+pub(super) const TWO_HINTS: &[&str] = &["all hinted", "some without"];
+
+/// Two threads store into one full leaf, so that each wants to split it. Catches splits that do not exclude each other: a slot
+/// that is lost, doubled or empty.
+pub(super) struct TwoSplits(Memtable);
+
+impl Program for TwoSplits {
+    const THREADS: usize = 2;
+    const MOST: Most = MOST;
+
+    fn new() -> Self {
+        Self(full())
+    }
+
+    fn thread(&self, number: usize) -> String {
+        put(&self.0, b"bj"[number]);
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        settle(&self.0, b"bdhjl");
+        String::new()
+    }
+}
+
+/// Who finds a lock taken leaves its key without a hint.
+pub(super) const TWO_SPLITS: &[&str] = &[""];
+
+/// Thread 0 splits a leaf, thread 1 looks for a key that has a hint in it. Catches a step of a split that
+/// shows a search a block that is no block, or a slot that leads past its key.
+pub(super) struct BesideSplit<const KEY: u8>(Memtable);
+
+impl<const KEY: u8> Program for BesideSplit<KEY> {
+    const THREADS: usize = 2;
+    const MOST: Most = Most { preemptions: 1, ..MOST };
+
+    fn new() -> Self {
+        Self(full())
+    }
+
+    fn thread(&self, number: usize) -> String {
+        if number == 0 {
+            put(&self.0, b'j');
+            return String::new();
+        }
+        find(&self.0, KEY);
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        settle(&self.0, b"dhjl");
+        String::new()
+    }
+}
+
+pub(super) const BESIDE_SPLIT: &[&str] = &[""];
+
+/// Thread 0 adds a hint to a leaf, which with `SPLITS` it splits. Thread 1 mends the index: where it finds a lock taken, it
+/// replaces the block by a copy, beside the thread that changes it. Catches a copy with a slot that is lost, false or empty,
+/// and a holder that goes on in a block that was replaced and harms the tree.
+pub(super) struct Replaced<const SPLITS: bool>(Memtable);
+
+impl<const SPLITS: bool> Replaced<SPLITS> {
+    const BEFORE: &[u8] = if SPLITS { LEAF } else { b"dh" };
+}
+
+impl<const SPLITS: bool> Program for Replaced<SPLITS> {
+    const THREADS: usize = 2;
+    const MOST: Most = MOST;
+
+    fn new() -> Self {
+        Self(if SPLITS { full() } else { with(2, Self::BEFORE) })
+    }
+
+    fn thread(&self, number: usize) -> String {
+        if number == 0 {
+            put(&self.0, b'j');
+            return String::new();
+        }
+        self.0.list().mend(number, Predecessor::HEAD, 2);
+        find(&self.0, b'h');
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        settle(&self.0, &[Self::BEFORE, b"j"].concat());
+        String::new()
+    }
+}
+
+/// A hint is lost where it was put into a block that was replaced.
+pub(super) const REPLACED: &[&str] = &[""];
+
+/// Thread 0 stores into a full leaf, thread 1 freezes. Catches a writer that leaves its gate before its split has ended: the
+/// frozen table's index still changes.
+pub(super) struct Frozen(Memtable);
+
+impl Program for Frozen {
+    const THREADS: usize = 2;
+
+    fn new() -> Self {
+        Self(full())
+    }
+
+    fn thread(&self, number: usize) -> String {
+        if number == 0 {
+            let stored = self.0.put(b"j", 1, &[b'j'; 9]);
+            assert!(matches!(stored, Ok(()) | Err(InsertError::Sealed)));
+            return if stored.is_ok() { "stored" } else { "refused" }.to_owned();
+        }
+        let frozen = self.0.freeze();
+        frozen.validate();
+        // Attempts that are refused still count.
+        let look = || (leaves(&self.0), Stats { total_inserts: 0, ..self.0.stats() });
+        let then = look();
+        assert_eq!(look(), then, "I7 broken: the frozen table's index changed");
+        then.0
+    }
+
+    fn at_rest(&self) -> String {
+        self.0.validate();
+        leaves(&self.0)
+    }
+}
+
+pub(super) const FROZEN: &[&str] = &["refused | dhl | dhl", "stored | dhjl | dhjl"];
