@@ -7,12 +7,14 @@
 //! `round` on one of the `tables` -> `results`, printed and written -> `report`. Files only use those below them.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod error;
 mod goals;
 mod ipc;
 mod keys;
 mod machine;
 mod measure;
+mod patterns;
 mod plan;
 mod presets;
 mod process;
@@ -29,22 +31,16 @@ mod text;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-/// Measures fastskip's tables beside their peers.
-#[derive(Parser)]
-#[command(name = "memtable-bench", version, after_help = EXIT_CODES)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
+use clap::Parser;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 a subject failed (except fastskip-published, which is known to) or I/O, 2 wrong use";
 
-#[derive(Subcommand)]
+/// Measures fastskip's tables beside their peers.
+#[derive(Parser)]
+#[command(name = "memtable-bench", version, after_help = EXIT_CODES)]
 enum Command {
-    Memtable(plan::MemtableArgs),
+    Memtable(Box<plan::MemtableArgs>),
     Scaling(scaling::ScalingArgs),
     Report(report::ReportArgs),
     #[command(hide = true, name = ipc::ROUND)]
@@ -55,19 +51,19 @@ enum Command {
 
 fn main() -> ExitCode {
     // Ends the process itself when clap refuses the arguments (code 2), and for help and version (code 0).
-    let outcome = match Arguments::parse().command {
+    let outcome = match Command::parse() {
         Command::Memtable(args) => measure::memtable(&args),
         Command::Scaling(args) => scaling::run(&args),
         Command::Report(args) => report::run(&args),
         Command::MemtableRound { request } => {
-            ipc::answer(&request).map_err(error::Error::Subject).and_then(|answer| text::print(&(answer + "\n")))
+            ipc::answer(&request).map_err(error::Error::subject).and_then(|answer| text::print(&(answer + "\n")))
         }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("memtable-bench: {error}");
-            ExitCode::from(error.exit_code())
+            ExitCode::from(error.exit_code)
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::goals;
 use crate::ipc;
 use crate::machine;
+use crate::patterns;
 use crate::plan::{MemtableArgs, Plan};
 use crate::presets::Preset;
 use crate::process::ChildError;
@@ -35,18 +36,27 @@ pub(crate) fn measure(plan: &Plan) -> Result<Run, Error> {
     let mut run = Run::new(plan.preset.as_deref(), plan.rounds);
     print(&heading(&run))?;
     let bar = progress(plan.turns());
+    let save =
+        |run: &Run| plan.json.as_deref().map_or(Ok(()), |path| run.write(path).map_err(Error::io("write", path)));
     for cell in &plan.cells {
         let turns = interleaved(cell, plan.rounds, &bar, ipc::run_in_process);
         let cell = CellResults::new(cell.clone(), turns);
         bar.suspend(|| print(&cell_text(&cell)))?;
         run.cells.push(cell);
-        plan.json.as_deref().map_or(Ok(()), |path| run.write(path).map_err(Error::io("write", path)))?;
+        save(&run)?;
+    }
+    if let Some(entries) = plan.patterns {
+        bar.set_message("patterns");
+        run.patterns = patterns::count(entries, |_| bar.inc(1)).map_err(Error::subject)?;
+        bar.suspend(|| print(&patterns::text(&run.patterns)))?;
+        save(&run)?;
     }
     bar.finish_and_clear();
     Ok(run)
 }
 
-/// The rounds of all subjects, in turns.
+/// The rounds of all subjects, in turns. A subject of which a round did not end is given up: each such round costs the whole
+/// time limit.
 fn interleaved(
     cell: &Cell,
     rounds: u32,
@@ -56,28 +66,17 @@ fn interleaved(
     let mut given_up = Vec::new();
     let mut turn = |(round, &subject): (u32, &Subject)| {
         bar.set_message(name(subject));
-        let result = turn(subject, &mut given_up, |subject| run(cell, subject));
+        let result = match given_up.contains(&subject) {
+            true => Err("not run, since an earlier round did not end".into()),
+            false => run(cell, subject).map_err(|error| {
+                given_up.extend(matches!(error, ChildError::TimedOut(_)).then_some(subject));
+                error.to_string()
+            }),
+        };
         bar.inc(1);
         Turn::new(round, subject, result)
     };
     iproduct!(1..=rounds, &cell.subjects).map(&mut turn).collect()
-}
-
-/// Runs a round of `subject`, unless an earlier one did not end: each such round costs the whole time limit.
-fn turn(
-    subject: Subject,
-    given_up: &mut Vec<Subject>,
-    run: impl FnOnce(Subject) -> Result<Outcome, ChildError>,
-) -> Result<Outcome, String> {
-    if given_up.contains(&subject) {
-        return Err("not run, since an earlier round did not end".into());
-    }
-    run(subject).map_err(|error| {
-        if let ChildError::TimedOut(_) = error {
-            given_up.push(subject);
-        }
-        error.to_string()
-    })
 }
 
 /// Shows which round runs and how long the rest takes, on stderr if that is a terminal.
@@ -93,13 +92,11 @@ fn progress(turns: u64) -> ProgressBar {
 
 /// A subject that fails is an error, except for the published crate: its crashes are known, and part of the comparison.
 pub(crate) fn judge(run: &Run) -> Result<(), Error> {
-    let fails = |cell: &CellResults, subject: &Subject| {
+    let fails = |(cell, subject): &(&CellResults, Subject)| {
         *subject != Subject::FastskipPublished && cell.failures(*subject).is_some()
     };
-    match run.cells.iter().find_map(|cell| cell.subjects.iter().find(|subject| fails(cell, subject))) {
-        Some(&subject) => Err(Error::Subject(format!("{} failed", name(subject)))),
-        None => Ok(()),
-    }
+    let mut all = run.cells.iter().flat_map(|cell| cell.subjects.iter().map(move |subject| (cell, *subject)));
+    all.find(fails).map_or(Ok(()), |(_, subject)| Err(Error::subject(format!("{} failed", name(subject)))))
 }
 
 #[cfg(test)]
@@ -108,49 +105,29 @@ mod tests {
 
     use super::*;
     use crate::keys::KeySet;
-    use crate::results::TurnResult;
     use crate::spec::{Shape, Workload};
-
-    fn cell(subjects: &[Subject]) -> Cell {
-        Cell::new(Shape::new(KeySet::Random, 10), subjects, &[Workload::Insert])
-    }
 
     #[test]
     fn subjects_take_turns_and_one_that_did_not_end_is_not_waited_for_again() {
-        // Catches rounds of one subject in a row, and a run that waits in each round for a subject that hangs.
-        let (ran, subjects) = (RefCell::new(Vec::new()), [Subject::Vec, Subject::Memtable]);
-        let turns = interleaved(&cell(&subjects), 3, &ProgressBar::hidden(), |_, subject| {
+        // Catches rounds of one subject in a row, a run that waits in each round for a subject that hangs, and a script that takes
+        // a wrong result of ours for a measurement, or a crash of the published crate for one.
+        let (ran, ours, peer) = (RefCell::new(Vec::new()), Subject::Memtable, Subject::FastskipPublished);
+        let cell = Cell::new(Shape::new(KeySet::Random, 10), &[ours, peer], &[Workload::Insert]);
+        let turns = interleaved(&cell, 3, &ProgressBar::hidden(), |_, subject| {
             ran.borrow_mut().push(subject);
-            match subject {
-                Subject::Vec => Err(ChildError::Failed("signal: 11".into())),
-                _ => Err(ChildError::TimedOut(Duration::from_secs(9))),
-            }
+            Err(if subject == ours { ChildError::TimedOut(REDRAW) } else { ChildError::Failed("signal: 11".into()) })
         });
-        let [vec, memtable] = subjects;
-        assert_eq!(*ran.borrow(), [vec, memtable, vec, vec]);
+        assert_eq!(*ran.borrow(), [ours, peer, peer, peer]);
         let order: Vec<_> = turns.iter().map(|turn| (turn.round, turn.subject)).collect();
-        assert_eq!(order, [(1, vec), (1, memtable), (2, vec), (2, memtable), (3, vec), (3, memtable)]);
-        let expected =
-            ["signal: 11", "did not end within 9 s", "signal: 11", "not run, since an earlier round did not end"];
-        for (turn, expected) in turns.iter().zip(expected) {
-            assert_eq!(turn.result, TurnResult::Failure { failed: expected.into() });
-        }
-    }
-
-    #[test]
-    fn only_the_published_crate_may_fail() {
-        // Catches a script that takes a wrong result of ours for a measurement.
-        let failing = |subject| {
-            let mut run = Run::new(None, 1);
-            run.cells.push(CellResults::new(cell(&[subject]), vec![Turn::new(1, subject, Err("wrong".into()))]));
-            judge(&run)
+        assert_eq!(order, [(1, ours), (1, peer), (2, ours), (2, peer), (3, ours), (3, peer)]);
+        let given_up = Err("not run, since an earlier round did not end");
+        assert_eq!([2, 4].map(|turn: usize| turns[turn].result()), [given_up, given_up]);
+        let fails = |subject: Subject| {
+            let cells = vec![CellResults::new(Cell { subjects: vec![subject], ..cell.clone() }, turns.clone())];
+            judge(&Run { cells, ..Run::new(None, 1) }).is_err()
         };
-        assert!(failing(Subject::FastskipPublished).is_ok() && failing(Subject::Memtable).is_err());
-    }
-
-    #[test]
-    fn the_progress_template_can_be_read() {
-        // Catches a typing error in it, which would leave a bar without time and subject.
+        assert_eq!([ours, peer].map(fails), [true, false]);
+        // Catches a typing error in the template, which would leave a bar without time and subject.
         assert!(ProgressStyle::with_template(PROGRESS).is_ok());
     }
 }

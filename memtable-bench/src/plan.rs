@@ -1,20 +1,20 @@
 //! The arguments of `memtable`, and the run that they ask for. What makes no sense or cannot be done is refused here, before
 //! anything runs.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use itertools::iproduct;
 
 use crate::error::Error;
 use crate::keys::{KeySet, SHORTEST};
+use crate::patterns::{self, Pattern};
 use crate::presets::Preset;
-use crate::spec::{Access, Cell, KEY_LEN, Shape, Subject, VALUE_LEN, Workload, repeated};
+use crate::spec::{Access, Backing, Cell, KEY_LEN, Pages, Shape, Subject, VALUE_LEN, Workload};
 use crate::text::name;
 
-const ENTRIES: NonZeroUsize = NonZeroUsize::new(3_000_000).unwrap();
-const QUICK_ENTRIES: NonZeroUsize = NonZeroUsize::new(100_000).unwrap();
+const ENTRIES: usize = 3_000_000;
+const QUICK_ENTRIES: usize = 100_000;
 /// The shortest value that tells records apart.
 const SHORTEST_VALUE: u64 = 8;
 const LONGEST_KEY: u64 = 1 << 10;
@@ -43,10 +43,10 @@ pub(crate) struct MemtableArgs {
     access: Vec<Access>,
     /// Keys to store; 100K and 3M are numbers [default: 3M]
     #[arg(long, value_parser = parse_count, value_delimiter = ',', value_name = "N")]
-    entries: Vec<NonZeroUsize>,
+    entries: Vec<usize>,
     /// Threads that work at once: each scans everything, and does its share of the rest
-    #[arg(long, value_delimiter = ',', default_value = "1", value_name = "N")]
-    threads: Vec<NonZeroUsize>,
+    #[arg(long, value_parser = parse_count, value_delimiter = ',', default_value = "1", value_name = "N")]
+    threads: Vec<usize>,
     /// The length of keys in bytes; paths have lengths of their own
     #[arg(long, value_parser = value_parser!(u64).range(SHORTEST as u64..=LONGEST_KEY),
         default_value_t = KEY_LEN as u64, value_name = "N")]
@@ -55,15 +55,22 @@ pub(crate) struct MemtableArgs {
     #[arg(long, value_parser = value_parser!(u64).range(SHORTEST_VALUE..=LONGEST_VALUE), value_delimiter = ',',
         default_values_t = [VALUE_LEN as u64], value_name = "N")]
     value_len: Vec<u64>,
+    /// Whether the memory for a table is touched before the clock starts
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "touched", value_name = "NAME")]
+    backing: Vec<Backing>,
+    /// The pages that fastskip's tables ask for, on Linux
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "huge", value_name = "NAME")]
+    pages: Vec<Pages>,
     /// Take no more entries than this in any cell: a preset in small. Its goals then count as not measured
     #[arg(long, value_parser = parse_count, value_name = "N")]
-    at_most: Option<NonZeroUsize>,
+    at_most: Option<usize>,
     #[command(flatten)]
     run: RunArgs,
 }
 
 /// What a preset decides.
-const MATRIX: [&str; 8] = ["quick", "workloads", "keys", "access", "entries", "threads", "key_len", "value_len"];
+const MATRIX: [&str; 10] =
+    ["quick", "workloads", "keys", "access", "entries", "threads", "key_len", "value_len", "backing", "pages"];
 
 /// The arguments that all measuring commands have.
 #[derive(Debug, Clone, Args)]
@@ -80,15 +87,16 @@ pub(crate) struct RunArgs {
 }
 
 /// A number above zero, in thousands if it ends in K and in millions if it ends in M.
-pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     let (digits, unit) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1000),
         None => text.strip_suffix(['m', 'M']).map_or((text, 1), |digits| (digits, 1_000_000)),
     };
-    let number: usize =
-        digits.parse().map_err(|error| format!("expected a number such as 100K, found {text}: {error}"))?;
-    let number = number.checked_mul(unit).ok_or_else(|| format!("{text} is more than this machine can count"))?;
-    NonZeroUsize::new(number).ok_or_else(|| "expected at least 1, found 0".into())
+    let wrong = |error| format!("expected a number such as 100K, found {text}: {error}");
+    match digits.parse::<usize>().map_err(wrong)?.checked_mul(unit) {
+        Some(0) => Err("expected at least 1, found 0".into()),
+        number => number.ok_or_else(|| format!("{text} is more than this machine can count")),
+    }
 }
 
 /// A run that can be done.
@@ -96,6 +104,8 @@ pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
 pub(crate) struct Plan {
     pub(crate) preset: Option<String>,
     pub(crate) cells: Vec<Cell>,
+    /// The size of tables to count the cost of lookups in, if that is part of the run.
+    pub(crate) patterns: Option<usize>,
     pub(crate) rounds: u32,
     pub(crate) json: Option<PathBuf>,
 }
@@ -103,96 +113,84 @@ pub(crate) struct Plan {
 impl Plan {
     /// The run that `args` ask for, on a machine with `memory` bytes available, if it tells.
     pub(crate) fn new(args: &MemtableArgs, memory: Option<u64>) -> Result<Self, Error> {
-        let cells = match args.preset {
-            Some(preset) => narrowed(preset.cells(), &args.run.subjects)?,
-            None => matrix(args)?,
-        };
-        Self::of_cells(args.preset.map(name), at_most(cells, args.at_most), &args.run, memory)
+        let subjects = &args.run.subjects;
+        let mut cells = args.preset.map_or_else(|| matrix(args), |preset| narrowed(preset.cells(), subjects));
+        let most = args.at_most.unwrap_or(usize::MAX);
+        cells.iter_mut().for_each(|cell| cell.shape.entries = most.min(cell.shape.entries));
+        // Only a memtable counts.
+        let counts = subjects.is_empty() || subjects.contains(&Subject::Memtable);
+        let counts = counts && args.preset.is_some_and(Preset::has_patterns);
+        if cells.is_empty() && !counts {
+            return Err("the preset has none of the subjects".to_owned().into());
+        }
+        let patterns = counts.then(|| most.min(patterns::ENTRIES));
+        Ok(Self { patterns, ..Self::of_cells(args.preset.map(name), cells, &args.run, memory)? })
     }
 
-    /// Refuses cells that cannot be measured, and files that cannot be written.
+    /// Refuses cells that cannot be measured, and files that cannot be written. Measures cells that are the same once.
     pub(crate) fn of_cells(
         preset: Option<String>,
-        cells: Vec<Cell>,
+        all: Vec<Cell>,
         args: &RunArgs,
         memory: Option<u64>,
     ) -> Result<Self, Error> {
-        cells.iter().try_for_each(|cell| cell.check(memory))?;
+        let mut cells = Vec::new();
+        for cell in all {
+            cell.check(memory)?;
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        }
         args.json.as_deref().map_or(Ok(()), can_write)?;
-        Ok(Self { preset, cells, rounds: args.rounds, json: args.json.clone() })
+        Ok(Self { preset, cells, patterns: None, rounds: args.rounds, json: args.json.clone() })
     }
 
-    /// How many rounds there are of all subjects.
+    /// How many rounds there are of all subjects, and patterns to count.
     pub(crate) fn turns(&self) -> u64 {
-        self.cells.iter().map(|cell| cell.subjects.len() as u64).sum::<u64>() * u64::from(self.rounds)
+        let patterns = if self.patterns.is_some() { Pattern::value_variants().len() } else { 0 };
+        let rounds = self.cells.iter().map(|cell| cell.subjects.len()).sum::<usize>() * self.rounds as usize;
+        (rounds + patterns) as u64
     }
 }
 
 /// Every combination of the arguments.
-fn matrix(args: &MemtableArgs) -> Result<Vec<Cell>, String> {
-    let entries = match &args.entries[..] {
-        [] => vec![if args.quick { QUICK_ENTRIES } else { ENTRIES }],
-        named => named.to_vec(),
-    };
-    refuse_twice("--keys", args.keys.iter().copied().map(name))?;
-    refuse_twice("--access", args.access.iter().copied().map(name))?;
-    refuse_twice("--entries", entries.iter().map(ToString::to_string))?;
-    refuse_twice("--threads", args.threads.iter().map(ToString::to_string))?;
-    refuse_twice("--value-len", args.value_len.iter().map(ToString::to_string))?;
-    let all = iproduct!(&args.keys, &args.access, &args.value_len, &entries, &args.threads);
-    let cell = |(&keys, &access, &value_len, entries, threads): (_, _, &u64, &NonZeroUsize, &NonZeroUsize)| {
-        let (entries, threads) = (entries.get(), threads.get());
+fn matrix(args: &MemtableArgs) -> Vec<Cell> {
+    let MemtableArgs { keys, access, value_len, threads, backing, pages, .. } = args;
+    let usual = [if args.quick { QUICK_ENTRIES } else { ENTRIES }];
+    let entries = if args.entries.is_empty() { &usual[..] } else { &args.entries };
+    let all = iproduct!(keys, access, value_len, entries, threads, backing, pages);
+    let cells = all.map(|(&keys, &access, &value_len, &entries, &threads, &backing, &pages)| {
         let (key_len, value_len) = (args.key_len as usize, value_len as usize);
-        Cell::new(Shape { keys, access, entries, threads, key_len, value_len }, &args.run.subjects, &args.workloads)
-    };
-    Ok(all.map(cell).collect())
+        let shape = Shape { keys, access, entries, threads, key_len, value_len, backing, pages };
+        Cell::new(shape, &args.run.subjects, &args.workloads)
+    });
+    cells.collect()
 }
 
 /// A preset's cells with no other subjects than `subjects`, if any are named.
-fn narrowed(cells: Vec<Cell>, subjects: &[Subject]) -> Result<Vec<Cell>, String> {
+fn narrowed(cells: Vec<Cell>, subjects: &[Subject]) -> Vec<Cell> {
     if subjects.is_empty() {
-        return Ok(cells);
+        return cells;
     }
-    refuse_twice("--subjects", subjects.iter().copied().map(name))?;
     let left = |mut cell: Cell| {
         cell.subjects.retain(|subject| subjects.contains(subject));
         cell.workloads.retain(|&workload| cell.subjects.iter().any(|subject| subject.can(workload)));
         (!cell.subjects.is_empty()).then_some(cell)
     };
-    let cells: Vec<_> = cells.into_iter().filter_map(left).collect();
-    if cells.is_empty() { Err("the preset has none of the subjects".into()) } else { Ok(cells) }
-}
-
-/// Cells that become the same are measured once.
-fn at_most(cells: Vec<Cell>, most: Option<NonZeroUsize>) -> Vec<Cell> {
-    let mut small: Vec<Cell> = Vec::new();
-    for mut cell in cells {
-        cell.shape.entries = most.map_or(cell.shape.entries, |most| most.get().min(cell.shape.entries));
-        if !small.contains(&cell) {
-            small.push(cell);
-        }
-    }
-    small
-}
-
-fn refuse_twice(argument: &str, values: impl Iterator<Item = String>) -> Result<(), String> {
-    let values: Vec<_> = values.collect();
-    repeated(&values).map_or(Ok(()), |twice| Err(format!("{argument} names {twice} twice")))
+    cells.into_iter().filter_map(left).collect()
 }
 
 /// Better to learn now than after an hour that the result cannot be written.
 fn can_write(path: &Path) -> Result<(), String> {
-    let directory = match path.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => ".".as_ref(),
+    let directory = path.parent().filter(|of| !of.as_os_str().is_empty()).unwrap_or(".".as_ref());
+    let refusal = if path.is_dir() {
+        "it is a directory".to_owned()
+    } else if !directory.is_dir() {
+        format!("{} is not a directory", directory.display())
+    } else {
+        return Ok(());
     };
-    if path.is_dir() {
-        return Err(format!("cannot write {}: it is a directory", path.display()));
-    }
-    if !directory.is_dir() {
-        return Err(format!("cannot write {}: {} is not a directory", path.display(), directory.display()));
-    }
-    Ok(())
+    Err(format!("cannot write {}: {refusal}", path.display()))
 }
 
 #[cfg(test)]

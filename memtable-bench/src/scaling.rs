@@ -1,8 +1,6 @@
 //! The command `scaling`: what few cores can show of many. Writes to shared cache lines by reading the sources; then, by
 //! measuring, time and failed compare-and-swaps on more and more threads, and memory.
 
-use std::num::NonZeroUsize;
-
 use clap::Args;
 
 use crate::error::Error;
@@ -23,7 +21,7 @@ const WORKLOADS: [Workload; 3] = [Workload::Insert, Workload::Get, Workload::Get
 pub(crate) struct ScalingArgs {
     /// Keys to store; 100K and 3M are numbers
     #[arg(long, value_parser = parse_count, default_value = "1M", value_name = "N")]
-    entries: NonZeroUsize,
+    entries: usize,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -33,7 +31,7 @@ pub(crate) fn run(args: &ScalingArgs) -> Result<(), Error> {
     let subjects = &args.run.subjects;
     let able = |workload: &Workload| subjects.is_empty() || subjects.iter().any(|subject| subject.can(*workload));
     let workloads: Vec<_> = WORKLOADS.into_iter().filter(able).collect();
-    let shape = Shape::new(KeySet::Random, args.entries.get());
+    let shape = Shape::new(KeySet::Random, args.entries);
     let cells = THREADS.map(|threads| Cell::new(shape.threads(threads), subjects, &workloads)).to_vec();
     let plan = Plan::of_cells(Some("scaling".into()), cells, &args.run, machine::memory_available())?;
     print(&format!("{}\n{}\n", sharing::EXPLANATION, sharing::sheet()))?;

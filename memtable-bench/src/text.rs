@@ -36,11 +36,8 @@ pub(crate) fn grouped(count: usize) -> String {
 
 /// 3000000 as 3M, and 466000 as 466K.
 pub(crate) fn short(count: usize) -> String {
-    match count {
-        millions if millions > 0 && millions.is_multiple_of(1_000_000) => format!("{}M", millions / 1_000_000),
-        thousands if thousands > 0 && thousands.is_multiple_of(1000) => format!("{}K", thousands / 1000),
-        ones => ones.to_string(),
-    }
+    let unit = [(1_000_000, "M"), (1000, "K")].into_iter().find(|(unit, _)| count > 0 && count.is_multiple_of(*unit));
+    unit.map_or_else(|| count.to_string(), |(unit, letter)| format!("{}{letter}", count / unit))
 }
 
 /// Nanoseconds: 1,350, 68 or 7.4.

@@ -3,5 +3,5 @@
 mod check;
 mod table;
 
-pub(crate) use check::{Check, checks, outcome, sheet, summary, verdict, word};
-pub(crate) use table::{GOALS, cells, published};
+pub(crate) use check::{checks, outcome, sheet, summary, verdict, word};
+pub(crate) use table::{GOALS, Goal, cells, published};

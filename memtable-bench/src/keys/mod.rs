@@ -21,19 +21,26 @@ pub(crate) enum KeySet {
     Random,
     /// Decimal digits with leading zeros, ascending
     Sequential,
+    /// The same, descending
+    Descending,
     /// File paths of 40 to 110 bytes with long shared prefixes, in random order
     Paths,
+    /// Web addresses of 50 to 110 bytes: a few hosts, paths and queries, in random order
+    Urls,
 }
 
 impl KeySet {
     /// Whether all its keys have one length, which can be chosen.
     pub(crate) fn has_one_length(self) -> bool {
-        self != Self::Paths
+        !matches!(self, Self::Paths | Self::Urls)
     }
 }
 
 /// The shortest keys that can all be distinct.
 pub(crate) const SHORTEST: usize = 16;
+
+/// The first of descending keys: it has as many digits as the shortest key.
+const LAST: u64 = 9_999_999_999_999_999;
 
 /// A key set with the length of its keys, and the number of keys it is for.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +80,9 @@ impl Source {
                     rng(index).fill_bytes(&mut out[start..]);
                 }
                 KeySet::Sequential => out.extend_from_slice(format!("{index:0len$}").as_bytes()),
+                KeySet::Descending => out.extend_from_slice(format!("{:0len$}", LAST - index).as_bytes()),
                 KeySet::Paths => tree.push_path(index, out),
+                KeySet::Urls => tree.push_url(index, out),
             });
         }
         keys
@@ -134,57 +143,29 @@ mod tests {
     use super::*;
     use crate::random::SEED;
 
-    const SETS: [KeySet; 3] = [KeySet::Random, KeySet::Sequential, KeySet::Paths];
-
-    fn source(set: KeySet, entries: usize) -> Source {
-        Source { set, len: 16, entries }
-    }
-
-    fn list(keys: &Keys) -> Vec<&[u8]> {
-        keys.iter().collect()
-    }
-
     #[test]
     fn stored_and_absent_keys_are_distinct_and_the_same_each_time() {
         // Catches a generator that repeats itself (subjects would refuse the duplicate, and misses would hit), and one with
-        // state of its own: rounds would not be comparable.
-        for set in SETS {
-            let source = source(set, 20_000);
+        // state of its own: rounds would not be comparable. And keys longer than the estimate of memory allows for; decimals
+        // without leading zeros, and random inserts that all go to the end; absent keys that all lie behind one end.
+        for set in KeySet::value_variants().iter().copied() {
+            let source = Source { set, len: 16, entries: 20_000 };
             let (stored, absent) = (source.stored(0..30_000), source.absent());
             let distinct: HashSet<_> = stored.iter().chain(absent.iter()).collect();
             assert_eq!(distinct.len(), 50_000, "{set:?} (seed {SEED:#x})");
-            assert_eq!(list(&stored), list(&source.stored(0..30_000)), "{set:?}");
-        }
-    }
-
-    #[test]
-    fn only_sequential_keys_come_in_order() {
-        // Catches decimals without leading zeros, and random inserts that all go to the end.
-        for set in SETS {
-            let keys = source(set, 11_000).stored(0..11_000);
-            assert_eq!(keys.iter().is_sorted(), set == KeySet::Sequential, "{set:?}");
-        }
-    }
-
-    #[test]
-    fn misses_end_between_stored_keys() {
-        // Catches absent keys that all lie behind one end, where a search is cheap.
-        for set in SETS {
-            let (stored, absent) = (source(set, 1000).stored(0..1000), source(set, 1000).absent());
+            assert!(stored.iter().eq(source.stored(0..30_000).iter()), "{set:?}");
+            assert!(stored.iter().all(|key| key.len() <= source.longest()), "{set:?}");
+            assert_eq!(stored.iter().is_sorted(), set == KeySet::Sequential, "{set:?}");
+            assert_eq!(stored.iter().is_sorted_by(|a, b| a > b), set == KeySet::Descending, "{set:?}");
             let (first, last) = (stored.iter().min(), stored.iter().max());
             let inside = absent.iter().filter(|key| (first..last).contains(&Some(*key))).count();
-            assert!(inside >= 990, "{set:?}: {inside} of 1000");
+            assert!(inside >= 19_990, "{set:?}: {inside} of 20000");
         }
     }
 
     #[test]
-    fn keys_have_the_length_asked_for_and_are_never_longer_than_the_set_says() {
-        // Catches an estimate of memory that is too low, padding that puts decimals out of order, and keys that are random
-        // at their beginning only.
-        for set in SETS {
-            let longest = source(set, 5000).stored(0..5000).iter().map(<[u8]>::len).max();
-            assert!(longest <= Some(source(set, 5000).longest()), "{set:?}: {longest:?}");
-        }
+    fn keys_have_the_length_asked_for() {
+        // Catches padding that puts decimals out of order, and keys that are random at their beginning only.
         for len in [SHORTEST, 20, 64] {
             let [random, decimals] =
                 [KeySet::Random, KeySet::Sequential].map(|set| Source { set, len, entries: 1000 }.stored(0..1000));
@@ -198,12 +179,12 @@ mod tests {
     #[test]
     fn keys_written_later_continue_the_stored_ones_and_picked_keys_keep_the_order_asked_for() {
         // Catches keys that are written twice, sequences that break off, and lookups whose keys and values drift apart.
-        for set in SETS {
-            let source = source(set, 10);
+        for set in KeySet::value_variants().iter().copied() {
+            let source = Source { set, len: 16, entries: 10 };
             let mut keys = source.stored(0..10);
             keys.append(&source.stored(10..15));
-            assert_eq!(list(&keys), list(&source.stored(0..15)), "{set:?}");
-            assert_eq!(list(&keys.pick(&[7, 0, 3])), [keys.get(7), keys.get(0), keys.get(3)]);
+            assert!(keys.iter().eq(source.stored(0..15).iter()), "{set:?}");
+            assert!(keys.pick(&[7, 0, 3]).iter().eq([7, 0, 3].map(|index| keys.get(index))));
         }
     }
 }

@@ -53,7 +53,7 @@ fn read(file: &Path) -> Result<Run, String> {
 
 fn write(results: &Results, directory: &Path) -> Result<(), Error> {
     if directory.exists() && !directory.is_dir() {
-        return Err(Error::Usage(format!("cannot write to {}: it is not a directory", directory.display())));
+        return Err(format!("cannot write to {}: it is not a directory", directory.display()).into());
     }
     fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
     let sections = sections::all(results);

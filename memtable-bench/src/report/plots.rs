@@ -5,6 +5,7 @@ use std::error::Error;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use serde::Serialize;
 
 use crate::spec::{Role, Subject};
 use crate::text::nanos;
@@ -21,7 +22,7 @@ const SOFT: RGBColor = RGBColor(89, 99, 110);
 const GRID: RGBColor = RGBColor(223, 227, 232);
 
 /// A plot that is finished.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Plot {
     /// Of its file, without extension.
     pub(super) name: String,
@@ -40,40 +41,18 @@ pub(super) struct Bar {
     pub(super) note: String,
 }
 
-/// One line.
-#[derive(Debug)]
-pub(super) struct Series {
-    pub(super) subject: Subject,
-    pub(super) label: String,
-    /// Where it is known.
-    pub(super) points: Vec<(f64, f64)>,
-}
+/// One line: where it is known, from left to right.
+pub(super) type Series = (Subject, Vec<(f64, f64)>);
 
-/// What is drawn upwards. The axis across is logarithmic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Up {
-    /// ns per operation, logarithmic.
-    Nanos,
-    /// Millions of operations a second, from zero.
-    Millions,
-}
+/// In the order of the subjects: ours are blue and green, skip lists warm, trees olive and amber, floors grey.
+#[rustfmt::skip]
+const COLOURS: [u32; 12] = [
+    0x0c9484, 0x07604f, 0x1769e0, 0x0b3f9c, 0xd9480f, 0xc2255c, 0x9c36b5, 0xc77700, 0x5c8a0d, 0x8a7a1c, 0x868e96, 0x495057,
+];
 
-/// Ours are blue and green, skip lists warm, trees olive and amber, floors grey.
 pub(super) fn colour(subject: Subject) -> RGBColor {
-    match subject {
-        Subject::Memtable => RGBColor(23, 105, 224),
-        Subject::MemtableBatch => RGBColor(11, 63, 156),
-        Subject::Fastskip => RGBColor(12, 148, 132),
-        Subject::FastskipBatch => RGBColor(7, 96, 79),
-        Subject::FastskipPublished => RGBColor(217, 72, 15),
-        Subject::CrossbeamSkiplist => RGBColor(194, 37, 92),
-        Subject::Skl => RGBColor(156, 54, 181),
-        Subject::Treeindex => RGBColor(199, 119, 0),
-        Subject::Btreemap => RGBColor(92, 138, 13),
-        Subject::ShardedBtreemap => RGBColor(138, 122, 28),
-        Subject::Hashmap => RGBColor(134, 142, 150),
-        Subject::Vec => RGBColor(73, 80, 87),
-    }
+    let [_, red, green, blue] = COLOURS[subject as usize].to_be_bytes();
+    RGBColor(red, green, blue)
 }
 
 type Area<'s> = DrawingArea<SVGBackend<'s>, Shift>;
@@ -142,77 +121,46 @@ fn style(subject: Subject) -> TextStyle<'static> {
     font.color(&INK)
 }
 
-/// Draws lines over `ticks`, the values across and their names; `None` unless there is a line to draw.
+/// Draws lines over `ticks`, the values across and their names; `None` unless there is a line to draw. Both axes are logarithmic.
 pub(super) fn lines(
-    name: &str,
-    title: &str,
-    across: &str,
-    up: Up,
+    [name, title, unit, across]: [&str; 4],
     ticks: &[(f64, String)],
     series: &[Series],
 ) -> Option<Plot> {
-    let values = || series.iter().flat_map(|series| series.points.iter().map(|point| point.1));
+    let values = || series.iter().flat_map(|(_, points)| points.iter().map(|point| point.1));
     let (least, most) = (values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?);
-    let (first, last) = (ticks.first()?.0, ticks.last()?.0);
+    let (from, to, first, last) = (least / 1.15, most * 1.15, ticks.first()?.0, ticks.last()?.0);
     if first >= last {
         return None;
     }
-    let unit = match up {
-        Up::Nanos => "ns per operation, lower is better",
-        Up::Millions => "million operations a second, higher is better",
-    };
-    // Plotters only takes marks of our own on logarithmic axes: a linear axis is one of exponents.
-    let draws = |y: f64| if up == Up::Nanos { y } else { (y / most).exp() };
-    let (from, to, marks) = match up {
-        Up::Nanos => {
-            let digits = (-1..7).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(power)));
-            (least / 1.15, most * 1.15, digits.collect::<Vec<_>>())
-        }
-        Up::Millions => {
-            let steps = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0];
-            let step = steps.into_iter().find(|step| most / step <= 6.0).unwrap_or(most);
-            (0.0, most * 1.08, (0..=6).map(|mark| f64::from(mark) * step).collect())
-        }
-    };
-    let marks = marks.into_iter().filter(|mark| (from..to).contains(mark)).map(draws).collect();
-    let name_of = |x: &f64| {
-        let tick = ticks.iter().find(|(tick, _)| tick == x);
-        tick.map_or_else(String::new, |(_, name)| name.clone())
-    };
-    let mark = |y: &f64| if up == Up::Nanos { nanos(*y) } else { format!("{:.1}", y.ln() * most) };
+    let marks = (-2..7).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(power)));
+    let marks = marks.filter(|mark| (from..to).contains(mark)).collect();
+    let name_of = |x: &f64| ticks.iter().find(|(tick, _)| tick == x).map_or_else(String::new, |(_, name)| name.clone());
     draw(name, title, unit, LINES_HEIGHT, |area| {
         let (left, legend) = area.split_horizontally(WIDTH as i32 - LEGEND_WIDTH);
         let x = (first..last).log_scale().with_key_points(ticks.iter().map(|tick| tick.0).collect());
-        let y = (draws(from)..draws(to)).log_scale().with_key_points(marks);
+        let y = (from..to).log_scale().with_key_points(marks);
         let mut on = ChartBuilder::on(&left);
         let on = on.margin_right(14).x_label_area_size(44).y_label_area_size(56);
         let mut chart = on.build_cartesian_2d(x, y)?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh().light_line_style(TRANSPARENT).bold_line_style(GRID).axis_style(SOFT);
-        mesh.x_labels(ticks.len()).x_label_formatter(&name_of).y_label_formatter(&mark);
+        mesh.x_labels(ticks.len()).x_label_formatter(&name_of).y_label_formatter(&|y| nanos(*y));
         mesh.label_style(text(14, SOFT)).x_desc(across).draw()?;
-        for Series { subject, points, .. } in series {
+        // The legend has the names in the order in which the lines end.
+        let mut ends: Vec<_> = series.iter().collect();
+        ends.sort_by(|(_, a), (_, b)| b.last().map_or(0.0, |end| end.1).total_cmp(&a.last().map_or(0.0, |end| end.1)));
+        for (row, (subject, points)) in ends.into_iter().enumerate() {
             let (width, radius) = if subject.role() == Role::Own { (3, 4) } else { (2, 3) };
-            let points = points.iter().map(|(x, y)| (*x, draws(*y)));
-            let line = LineSeries::new(points, colour(*subject).stroke_width(width)).point_size(radius);
-            chart.draw_series(line)?;
+            let line = LineSeries::new(points.iter().copied(), colour(*subject).stroke_width(width));
+            chart.draw_series(line.point_size(radius))?;
+            let y = 12 + row as i32 * LEGEND_STEP;
+            legend.draw(&Rectangle::new([(0, y - 2), (14, y + 2)], colour(*subject).filled()))?;
+            let style = style(*subject).pos(Pos::new(HPos::Left, VPos::Center));
+            legend.draw_text(&crate::text::name(*subject), &style, (20, y))?;
         }
-        draw_legend(&legend, series)
+        Ok(())
     })
-}
-
-/// The names, in the order in which the lines end.
-fn draw_legend(area: &Area<'_>, series: &[Series]) -> Result<(), Box<dyn Error>> {
-    let mut ends: Vec<_> = series.iter().filter_map(|series| Some((series.points.last()?.1, series))).collect();
-    ends.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    for (index, (_, series)) in ends.into_iter().enumerate() {
-        let y = 12 + index as i32 * LEGEND_STEP;
-        let swatch = Rectangle::new([(0, y - 2), (14, y + 2)], colour(series.subject).filled());
-        area.draw(&swatch)?;
-        let style = style(series.subject).pos(Pos::new(HPos::Left, VPos::Center));
-        area.draw_text(&series.label, &style, (20, y))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -226,19 +174,12 @@ mod tests {
         elements.filter_map(value).collect()
     }
 
-    fn series(points: Vec<(f64, f64)>) -> Series {
-        Series { subject: Subject::Memtable, label: "<m>".into(), points }
-    }
-
     #[test]
     fn bars_are_as_long_as_their_values_say() {
         // Catches bars that do not begin at zero: ratios could not be seen.
-        let bar = |value| Bar {
-            subject: Subject::Memtable,
-            label: "m".into(),
-            value,
-            spread: Some((value / 2.0, value * 100.0)),
-            note: "</text><script>".into(),
+        let bar = |value| {
+            let (label, note) = ("m".into(), "</text><script>".into());
+            Bar { subject: Subject::Memtable, label, value, spread: Some((value / 2.0, value * 100.0)), note }
         };
         let svg = bars("x", "a \"title\"", "u", &[bar(10.0), bar(20.0)]).expect("bars").svg;
         let widths = &numbers(&svg, "<rect", " width=")[1..];
@@ -249,22 +190,17 @@ mod tests {
 
     #[test]
     fn faster_lies_lower_and_larger_lies_to_the_right_on_logarithmic_axes() {
-        // Catches an axis upside down, and a scale that is not the one named.
+        // Catches an axis upside down, a scale that is not the one named, and an axis without length.
         let points = vec![(10.0, 10.0), (100.0, 100.0), (1000.0, 1000.0)];
         let ticks: Vec<_> = points.iter().map(|(x, _)| (*x, x.to_string())).collect();
-        let svg = lines("x", "t", "a", Up::Nanos, &ticks, &[series(points)]).expect("lines").svg;
+        let (texts, series) = (["x", "t", "u", "<a>"], [(Subject::Memtable, points)]);
+        let svg = lines(texts, &ticks, &series).expect("lines").svg;
         let (x, y) = (numbers(&svg, "<circle", " cx="), numbers(&svg, "<circle", " cy="));
         assert!(x.is_sorted() && y.iter().rev().is_sorted() && x.len() == 3, "{x:?} {y:?}");
         assert!((x[1] - (x[0] + x[2]) / 2.0).abs() <= 1.0 && (y[1] - (y[0] + y[2]) / 2.0).abs() <= 1.0, "{x:?} {y:?}");
-        assert!(svg.contains("&lt;m&gt;"), "{svg}");
-    }
-
-    #[test]
-    fn nothing_is_drawn_of_one_size() {
-        // Catches an axis without length, and a picture that shows nothing.
-        let ticks = [(10.0, "10".into())];
-        assert!(lines("x", "t", "a", Up::Nanos, &ticks, &[series(vec![(10.0, 5.0)])]).is_none());
-        assert!(lines("x", "t", "a", Up::Nanos, &ticks, &[]).is_none());
+        assert!(svg.contains("&lt;a&gt;"), "{svg}");
+        assert!(lines(texts, &ticks[..1], &series).is_none());
+        assert!(lines(texts, &ticks, &[]).is_none());
     }
 
     #[test]

@@ -3,42 +3,37 @@
 use super::results::{HEADLINES, Results};
 use crate::results::Run;
 use crate::sheet::Sheet;
-use crate::spec::{Role, Shape, Subject, Workload};
+use crate::spec::{Role, Shape, Subject};
 use crate::text::{name, nanos, or_dash};
 
 /// # Errors
 /// A run in which there is nothing to compare with.
 pub(super) fn table(results: &Results) -> Result<String, String> {
-    let Some(shape) = results.headline() else {
-        return Err(
-            "expected a cell of random keys, one thread, ours and a skip list among the peers; found none".into()
-        );
+    let shape = results.headline();
+    let shape =
+        shape.ok_or("expected a cell of random keys, one thread, ours and a skip list among the peers; found none")?;
+    let of = |subject: Option<Subject>, workload| {
+        results.figures(&shape, workload).into_iter().find(|figure| Some(figure.subject) == subject)
     };
-    let subjects: Vec<_> = Subject::all().iter().copied().filter(|of| has_column(results, *of, &shape)).collect();
+    // Floors have no part in a comparison, and batches of ours are in the column of the same table.
+    let has_column = |subject: &Subject| {
+        let is_shown = subject.role() != Role::Floor && !subject.is_batched();
+        is_shown && HEADLINES.iter().any(|(workload, ..)| of(Some(*subject), *workload).is_some())
+    };
+    let subjects: Vec<_> = Subject::all().iter().copied().filter(has_column).collect();
     let names = subjects.iter().copied().map(name);
     let ends = ["ns per operation".to_owned(), "fastest of ours to fastest skip list".to_owned()];
     let mut sheet = Sheet::new([&ends[..1], &names.collect::<Vec<_>>(), &ends[1..]].concat());
     for (workload, batched, title) in HEADLINES {
         let Some(best) = results.best_own(&shape, workload, batched) else { continue };
+        let cell = |subject: &Subject| {
+            let figure = of(if batched { subject.batched() } else { Some(*subject) }, workload);
+            or_dash(figure, "–", |figure| nanos(figure.median()))
+        };
         let times = or_dash(best.times_best_skip_list_peer, "–", |times| format!("**{times:.1}x**"));
-        let cells = subjects.iter().map(|&subject| cell(results, &shape, subject, workload, batched));
-        sheet.rows.push([title.to_owned()].into_iter().chain(cells).chain([times]).collect());
+        sheet.rows.push([title.to_owned()].into_iter().chain(subjects.iter().map(cell)).chain([times]).collect());
     }
     Ok(sheet.markdown() + "\n" + &source(results, &shape))
-}
-
-/// The batches of ours are in the column of the same table.
-fn cell(results: &Results, shape: &Shape, subject: Subject, workload: Workload, batched: bool) -> String {
-    let subject = if batched { subject.batched() } else { Some(subject) };
-    let figures = results.figures(shape, workload);
-    let figure = figures.iter().find(|figure| Some(figure.subject) == subject);
-    or_dash(figure, "–", |figure| nanos(figure.median()))
-}
-
-/// Whether a subject has anything to show. Floors have no part in a comparison.
-fn has_column(results: &Results, subject: Subject, shape: &Shape) -> bool {
-    let has = |workload| results.figures(shape, workload).iter().any(|figure| figure.subject == subject);
-    subject.role() != Role::Floor && !subject.is_batched() && HEADLINES.iter().any(|(workload, ..)| has(*workload))
 }
 
 /// The run that measured `shape`.
@@ -59,48 +54,27 @@ fn source(results: &Results, shape: &Shape) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::results::testing::results;
     use super::*;
-    use crate::keys::KeySet;
-    use crate::results::measured;
-    use crate::spec::Cell;
-
-    fn results(subjects: &[Subject]) -> Results {
-        let cell = Cell::new(Shape::new(KeySet::Random, 1_000_000), subjects, &[Workload::Insert, Workload::Get]);
-        let nanos = |subject: Subject| if subject.role() == Role::Own { 400.0 } else { 1200.0 };
-        let mut run = Run::new(None, 5);
-        run.cells.push(measured(&cell, nanos, None));
-        Results::new(vec![run]).expect("cells")
-    }
+    use crate::spec::{Cell, Workload};
 
     #[test]
-    fn rows_are_workloads_and_the_last_column_is_the_ratio() {
-        // Catches figures under another subject's name, and a ratio that does not follow from them.
-        let subjects = [Subject::Memtable, Subject::MemtableBatch, Subject::CrossbeamSkiplist, Subject::Vec];
-        let table = table(&results(&subjects)).expect("a table");
-        let lines: Vec<_> = table.lines().collect();
-        assert_eq!(
-            lines[0],
-            "| ns per operation | memtable | crossbeam-skiplist | fastest of ours to fastest skip list |"
-        );
-        assert_eq!(lines[1], "| --- | ---: | ---: | ---: |");
-        assert_eq!(lines[2], "| insert | 400 | 1,200 | **3.0x** |");
-        assert_eq!(lines[3], "| insert, 256 at a time | 400 | – | **3.0x** |");
-        assert_eq!(lines[4], "| get | 400 | 1,200 | **3.0x** |");
-        assert!(lines[6].starts_with("1,000,000 entries, random keys"), "{table}");
-    }
-
-    #[test]
-    fn the_source_is_the_run_that_measured_the_shape_and_a_run_without_peers_has_no_table() {
-        // Catches the rounds and the commit of another file under these figures, and a table with nothing to compare with.
-        let with = |entries, rounds| {
-            let subjects = [Subject::Memtable, Subject::CrossbeamSkiplist];
-            let cell = Cell::new(Shape::new(KeySet::Random, entries), &subjects, &[Workload::Insert]);
-            let mut run = Run::new(None, rounds);
-            run.cells.push(measured(&cell, |_| 400.0, None));
-            run
+    fn rows_are_workloads_and_the_source_is_the_run_that_measured_the_shape() {
+        // Catches figures under another subject's name, the rounds of another file, and a table with nothing to compare with.
+        let cell = |entries, subjects: &[Subject]| {
+            Cell::new(Shape::new(crate::keys::KeySet::Random, entries), subjects, &[Workload::Insert, Workload::Get])
         };
-        let both = Results::new(vec![with(1000, 9), with(1_000_000, 5)]).expect("cells");
-        assert!(table(&both).expect("a table").contains("medians of 5 rounds"));
-        assert!(table(&results(&[Subject::Memtable])).is_err());
+        let subjects = [Subject::Memtable, Subject::MemtableBatch, Subject::CrossbeamSkiplist, Subject::Vec];
+        let both = results(&[(9, &[cell(1000, &subjects)]), (5, &[cell(1_000_000, &subjects)])]);
+        let table_of_both = table(&both).expect("a table");
+        let lines: Vec<_> = table_of_both.lines().skip(1).collect();
+        assert_eq!(lines[0], "| --- | ---: | ---: | ---: |");
+        assert_eq!(lines[1], "| insert | 400 | 1,200 | **3.0x** |");
+        assert_eq!(lines[2], "| insert, 256 at a time | 400 | – | **3.0x** |");
+        assert!(
+            lines[5].starts_with("1,000,000 entries") && lines[5].contains("medians of 5 rounds"),
+            "{table_of_both}"
+        );
+        assert!(table(&results(&[(5, &[cell(1000, &[Subject::Memtable])])])).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The cells of all files of a report, found by their shape.
 
 use crate::keys::KeySet;
+use crate::patterns::PatternCost;
 use crate::results::{CellResults, Figure, Run};
 use crate::spec::{Role, Shape, Subject, Workload};
 
@@ -33,20 +34,21 @@ impl Results {
     /// Files without a single cell.
     pub(super) fn new(runs: Vec<Run>) -> Result<Self, String> {
         let cells: Vec<_> = runs.iter().flat_map(|run| run.cells.iter().cloned()).collect();
-        if cells.is_empty() {
+        if cells.is_empty() && runs.iter().all(|run| run.patterns.is_empty()) {
             return Err("the files hold no measurement".into());
         }
         Ok(Self { runs, cells })
     }
 
+    /// The counts of the first run that has any.
+    pub(super) fn patterns(&self) -> &[PatternCost] {
+        self.runs.iter().map(|run| &run.patterns[..]).find(|costs| !costs.is_empty()).unwrap_or_default()
+    }
+
     /// The cell of this shape that shows most at `workload`: ratios need peers in the same run.
     pub(super) fn find(&self, shape: &Shape, workload: Workload) -> Option<&CellResults> {
-        let shown = |cell: &&CellResults| {
-            cell.figures
-                .iter()
-                .filter(|figure| figure.workload == workload && figure.ns_per_operation.is_some())
-                .count()
-        };
+        let is_shown = |figure: &&Figure| figure.workload == workload && figure.ns_per_operation.is_some();
+        let shown = |cell: &&CellResults| cell.figures.iter().filter(is_shown).count();
         let candidates = self.cells.iter().filter(|cell| cell.shape == *shape && shown(cell) > 0);
         // The last of several largest: so the files are asked from the end.
         candidates.rev().max_by_key(shown)
@@ -118,54 +120,43 @@ impl Results {
     }
 }
 
+/// Results that were never measured.
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use super::*;
-    use crate::presets::Preset;
     use crate::results::measured;
     use crate::spec::Cell;
-    use crate::text::name;
 
-    fn results(preset: Preset) -> Results {
-        let mut run = Run::new(Some(&name(preset)), 1);
-        run.cells = preset.cells().iter().map(|cell| measured(cell, |_| 100.0, None)).collect();
-        Results::new(vec![run]).expect("cells")
+    /// Runs of so many rounds: ours take 400 ns, all others 1200.
+    pub(in crate::report) fn results(runs: &[(u32, &[Cell])]) -> Results {
+        let nanos = |subject: Subject| if subject.role() == Role::Own { 400.0 } else { 1200.0 };
+        let run = |(rounds, cells): &(u32, &[Cell])| {
+            let cells = cells.iter().map(|cell| measured(cell, nanos, None)).collect();
+            Run { cells, ..Run::new(None, *rounds) }
+        };
+        Results::new(runs.iter().map(run).collect()).expect("cells")
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::results;
+    use super::*;
+    use crate::presets::Preset;
 
     #[test]
-    fn headlines_speak_of_three_million_random_keys() {
-        // Catches a headline of a table that fits in a cache, and of one that has no peers beside it.
-        assert_eq!(results(Preset::Goals).headline().map(|shape| shape.entries), Some(3_000_000));
-        assert_eq!(results(Preset::Full).headline().map(|shape| shape.entries), Some(3_000_000));
-        let none = Cell::new(Shape::new(KeySet::Random, 10), &[Subject::Memtable], &[Workload::Insert]);
-        let mut run = Run::new(None, 1);
-        run.cells.push(measured(&none, |_| 1.0, None));
-        assert_eq!(Results::new(vec![run]).expect("cells").headline(), None);
-    }
-
-    #[test]
-    fn curves_have_every_size_and_thread_count_once() {
-        // Catches a point drawn twice where two presets measured it, and one that is left out.
-        let results = results(Preset::Full);
-        let sizes: Vec<_> = results.sizes(KeySet::Random).iter().map(|shape| shape.entries).collect();
-        assert_eq!(sizes, [10_000, 100_000, 466_000, 600_000, 1_000_000, 3_000_000, 10_000_000]);
-        let threads = results.threads();
-        assert!(threads.iter().all(|shape| shape.entries == 1_000_000));
-        assert_eq!(threads.iter().map(|shape| shape.threads).collect::<Vec<_>>(), [1, 2, 4, 8]);
-    }
-
-    #[test]
-    fn the_cell_with_most_to_compare_is_shown() {
-        // Catches a plot of our own subjects alone, where another cell has the peers as well.
-        let results = results(Preset::Goals);
-        let shape = results.headline().expect("a headline");
-        let skip_list = results.best_skip_list(&shape, Workload::GetMany).expect("peers");
-        assert_eq!(skip_list.workload, Workload::Get);
-    }
-
-    #[test]
-    fn files_without_cells_are_refused() {
-        // Catches an empty page that looks like a result.
-        assert!(Results::new(vec![Run::new(None, 5)]).is_err());
+    fn headlines_speak_of_three_million_random_keys_and_curves_have_every_size_and_thread_count_once() {
+        // Catches a headline of a table that fits in a cache, and a point drawn twice where two presets measured it or left out;
+        // and a plot of our own subjects alone, where another cell has the peers as well.
+        let goals = results(&[(1, &Preset::Goals.cells())]);
+        let shape = goals.headline().expect("a headline");
+        assert_eq!(shape.entries, 3_000_000);
+        assert_eq!(goals.best_skip_list(&shape, Workload::GetMany).map(|of| of.workload), Some(Workload::Get));
+        let full = results(&[(1, &Preset::Full.cells())]);
+        assert_eq!(full.headline(), Some(shape));
+        let sizes: Vec<_> = full.sizes(KeySet::Random).iter().map(|shape| shape.entries).collect();
+        assert_eq!(sizes, [10_000, 100_000, 600_000, 1_000_000, 3_000_000, 10_000_000]);
+        let threads: Vec<_> = full.threads().iter().map(|shape| (shape.entries, shape.threads)).collect();
+        assert_eq!(threads, [1, 2, 4, 8].map(|threads| (1_000_000, threads)));
     }
 }

@@ -1,15 +1,19 @@
 //! Which plots there are, in their order on the page.
 
-use super::plots::{self, Bar, Plot, Series, Up};
+use clap::ValueEnum;
+use itertools::iproduct;
+use serde::Serialize;
+
+use super::plots::{self, Bar, Plot, Series};
 use super::results::Results;
 use crate::keys::KeySet;
 use crate::results::{Figure, Overhead};
 use crate::spec::Workload::{self, Delete, FrozenScan, Get, Insert, Miss, Mixed, Mixed95, Scan, Seek};
-use crate::spec::{Role, Shape, Subject};
+use crate::spec::{Backing, Pages, Role, Shape, Subject};
 use crate::text::{grouped, name, nanos, short};
 
 /// Plots under one heading.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Section {
     pub(super) title: &'static str,
     pub(super) says: String,
@@ -22,8 +26,10 @@ pub(super) fn all(results: &Results) -> Vec<Section> {
     sections.into_iter().filter(|section| !section.plots.is_empty()).collect()
 }
 
-fn label(figure: &Figure) -> String {
-    name(figure.subject) + if figure.workload == FrozenScan { ", frozen" } else { "" }
+fn bar(figure: &Figure) -> Bar {
+    let label = name(figure.subject) + if figure.workload == FrozenScan { ", frozen" } else { "" };
+    let spread = figure.ns_per_operation.map(|nanos| (nanos.min, nanos.max));
+    Bar { subject: figure.subject, label, value: figure.median(), spread, note: String::new() }
 }
 
 fn side_by_side(results: &Results) -> Section {
@@ -44,15 +50,13 @@ fn compared(results: &Results, shape: &Shape, workload: Workload) -> Option<Plot
     let mut figures: Vec<_> = workload.family().flat_map(|workload| results.figures(shape, workload)).collect();
     figures.sort_by(|a, b| a.median().total_cmp(&b.median()));
     let best = figures.iter().find(|figure| figure.subject.role() == Role::Own)?.median();
-    let bar = |figure: &&Figure| Bar {
-        subject: figure.subject,
-        label: label(figure),
-        value: figure.median(),
-        spread: figure.ns_per_operation.map(|nanos| (nanos.min, nanos.max)),
-        note: format!("{} ns · {:.2}x", nanos(figure.median()), figure.median() / best),
+    let bar = |figure: &&Figure| {
+        let note = format!("{} ns · {:.2}x", nanos(figure.median()), figure.median() / best);
+        Bar { note, ..bar(figure) }
     };
     let keys = match shape.keys {
         KeySet::Paths => "paths".into(),
+        KeySet::Urls => "web addresses".into(),
         keys => format!("{} keys", name(keys)),
     };
     plots::bars(
@@ -65,69 +69,83 @@ fn compared(results: &Results, shape: &Shape, workload: Workload) -> Option<Plot
 
 fn growth(results: &Results) -> Section {
     let keys = [(KeySet::Random, "random keys"), (KeySet::Sequential, "keys in order"), (KeySet::Paths, "paths")];
-    let of_keys = |(keys, spoken)| {
-        [Insert, Get, Miss, Scan, Seek].map(|workload| {
-            let title = format!("{}, {spoken}", workload.title());
-            let file = format!("growth-{}-{}", name(keys), name(workload));
-            // A cell without peers would make a tick without most of the lines.
-            let has_peers =
-                |shape: &Shape| results.figures(shape, workload).iter().any(|of| of.subject.role() != Role::Own);
-            let shapes: Vec<_> = results.sizes(keys).into_iter().filter(has_peers).collect();
-            let ticks: Vec<_> = shapes.iter().map(|shape| (shape.entries as f64, short(shape.entries))).collect();
-            let series = series(results, &shapes, workload, |shape| shape.entries as f64, Figure::median);
-            plots::lines(&file, &title, "entries in the table", Up::Nanos, &ticks, &series)
-        })
+    let plot = |((keys, spoken), workload): ((KeySet, &str), Workload)| {
+        // A cell without peers would make a tick without most of the lines.
+        let has_peers =
+            |shape: &Shape| results.figures(shape, workload).iter().any(|of| of.subject.role() != Role::Own);
+        let shapes: Vec<_> = results.sizes(keys).into_iter().filter(has_peers).collect();
+        let file = format!("growth-{}-{}", name(keys), name(workload));
+        let title = format!("{}, {spoken}", workload.title());
+        let texts = [&file, &title, "ns per operation, lower is better", "entries in the table"];
+        curves(results, &shapes, workload, texts, |shape| shape.entries, Figure::median)
     };
     Section {
         title: "Cost as the table grows",
-        says: "One thread. Both axes are logarithmic: a straight line upwards is a power of the size.".into(),
-        plots: keys.into_iter().flat_map(of_keys).flatten().collect(),
+        says: "One thread. A straight line upwards is a power of the size.".into(),
+        plots: iproduct!(keys, [Insert, Get, Miss, Scan, Seek]).filter_map(plot).collect(),
     }
 }
 
 fn threads(results: &Results) -> Section {
     let shapes = results.threads();
     let cores = results.runs.first().map_or(1, |run| run.machine.cores);
-    let entries = shapes.first().map_or(0, |shape| shape.entries);
+    let entries = grouped(shapes.first().map_or(0, |shape| shape.entries));
     let plot = |workload: Workload| {
-        let measured = |shape: &&Shape| !results.figures(shape, workload).is_empty();
-        let shapes: Vec<_> = shapes.iter().filter(measured).copied().collect();
-        let ticks: Vec<_> = shapes.iter().map(|shape| (shape.threads as f64, shape.threads.to_string())).collect();
-        let rate = |figure: &Figure| 1000.0 / figure.median();
-        let series = series(results, &shapes, workload, |shape| shape.threads as f64, rate);
-        let title = format!("{}, all threads together", workload.title());
-        plots::lines(&format!("threads-{}", name(workload)), &title, "threads", Up::Millions, &ticks, &series)
+        let (file, title) =
+            (format!("threads-{}", name(workload)), format!("{}, all threads together", workload.title()));
+        let texts = [&file, &title, "million operations a second, higher is better", "threads"];
+        curves(results, &shapes, workload, texts, |shape| shape.threads, |figure| 1000.0 / figure.median())
     };
     Section {
         title: "Threads",
         says: format!(
-            "{} random keys. This machine has {cores} cores: with more than {cores} threads nothing can get faster; what is lost to \
-             contention shows.",
-            grouped(entries)
+            "{entries} random keys. This machine has {cores} cores: with more than {cores} threads nothing can get faster; what is \
+             lost to contention shows."
         ),
         plots: [Insert, Get, Mixed, Mixed95, Delete, Scan].into_iter().filter_map(plot).collect(),
     }
 }
 
-/// A line for each subject, and for each way it does the workload.
-fn series(
+/// A line for each subject, and for each way it does the workload, over the shapes that were measured.
+fn curves(
     results: &Results,
     shapes: &[Shape],
     workload: Workload,
-    across: fn(&Shape) -> f64,
+    texts: [&str; 4],
+    across: fn(&Shape) -> usize,
     up: fn(&Figure) -> f64,
-) -> Vec<Series> {
-    let line = |subject: Subject, way: Workload| {
+) -> Option<Plot> {
+    let shapes: Vec<_> = shapes.iter().filter(|shape| !results.figures(shape, workload).is_empty()).collect();
+    let line = |(subject, way): (Subject, Workload)| {
         let figure =
             |shape: &Shape| results.find(shape, way)?.figure(subject, way).filter(|of| of.median().is_finite());
-        let points = shapes.iter().filter_map(|shape| Some((across(shape), up(figure(shape)?)))).collect();
-        Series { subject, label: name(subject), points }
+        let point = |shape: &&Shape| Some((across(shape) as f64, up(figure(shape)?)));
+        (subject, shapes.iter().filter_map(point).collect())
     };
     // A frozen table is drawn among the bars.
-    let ways = || workload.family().filter(|way| *way != FrozenScan);
-    let all = Subject::all().iter().flat_map(|&subject| ways().map(move |way| (subject, way)));
+    let ways: Vec<_> = workload.family().filter(|way| *way != FrozenScan).collect();
+    let all = iproduct!(Subject::all().iter().copied(), ways).map(line);
     // One point is no line.
-    all.map(|(subject, way)| line(subject, way)).filter(|series| series.points.len() > 1).collect()
+    let series: Vec<Series> = all.filter(|(_, points): &Series| points.len() > 1).collect();
+    let ticks: Vec<_> = shapes.iter().map(|shape| (across(shape) as f64, short(across(shape)))).collect();
+    plots::lines(texts, &ticks, &series)
+}
+
+/// Where the table's memory comes from: inserts by what was touched before, and by pages.
+fn backing(results: &Results, shape: Shape) -> Option<Plot> {
+    let each = iproduct!(Backing::value_variants(), Pages::value_variants());
+    let bars = each.flat_map(|(&backing, &pages)| {
+        let figures = results.figures(&Shape { backing, pages, ..shape }, Insert);
+        let own = figures.into_iter().filter(|figure| [Subject::Fastskip, Subject::Memtable].contains(&figure.subject));
+        own.map(move |figure| Bar {
+            label: format!("{}, {}", name(backing), name(pages)),
+            note: format!("{} ns, {}", nanos(figure.median()), name(figure.subject)),
+            ..bar(figure)
+        })
+    });
+    let bars: Vec<_> = bars.collect();
+    let title = format!("Insert by memory touched before and pages: {} random keys", short(shape.entries));
+    plots::bars("backing", &title, "ns per operation, lower is better", &bars).filter(|_| bars.len() > 2)
 }
 
 fn memory(results: &Results) -> Section {
@@ -148,6 +166,6 @@ fn memory(results: &Results) -> Section {
         says: "What an entry takes beyond the bytes of its key and value. Bars: growth of the process's resident memory while the \
                table is filled, including what allocators and half-used chunks lose. Beside them what the table itself says."
             .into(),
-        plots: results.headline().and_then(plot).into_iter().collect(),
+        plots: results.headline().into_iter().flat_map(|shape| [plot(shape), backing(results, shape)]).flatten().collect(),
     }
 }

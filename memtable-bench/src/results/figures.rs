@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::round::{Memory, Outcome, Sample};
+use crate::round::{Memory, Outcome};
 use crate::spec::{Role, Subject, Workload};
 
 /// One round of one subject.
@@ -12,13 +12,13 @@ pub(crate) struct Turn {
     pub(crate) round: u32,
     pub(crate) subject: Subject,
     #[serde(flatten)]
-    pub(crate) result: TurnResult,
+    result: TurnResult,
 }
 
 /// An outcome, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum TurnResult {
+pub(super) enum TurnResult {
     Outcome(Outcome),
     Failure { failed: String },
 }
@@ -28,14 +28,18 @@ impl Turn {
         let result = result.map_or_else(|failed| TurnResult::Failure { failed }, TurnResult::Outcome);
         Self { round, subject, result }
     }
+
+    pub(crate) fn result(&self) -> Result<&Outcome, &str> {
+        match &self.result {
+            TurnResult::Outcome(outcome) => Ok(outcome),
+            TurnResult::Failure { failed } => Err(failed),
+        }
+    }
 }
 
 /// The outcomes of a subject's rounds that did not fail.
 pub(super) fn outcomes(turns: &[Turn], subject: Subject) -> impl Iterator<Item = &Outcome> {
-    turns.iter().filter(move |turn| turn.subject == subject).filter_map(|turn| match &turn.result {
-        TurnResult::Outcome(outcome) => Some(outcome),
-        TurnResult::Failure { .. } => None,
-    })
+    turns.iter().filter(move |turn| turn.subject == subject).filter_map(|turn| turn.result().ok())
 }
 
 /// The growth of a process says nothing of tables below this size.
@@ -113,7 +117,7 @@ fn compared(workload: Workload, subjects: &[Subject], turns: &[Turn]) -> Vec<Fig
 
 fn spread(workload: Workload, turns: &[Turn], subject: Subject) -> Option<Spread> {
     let samples = outcomes(turns, subject).flat_map(|outcome| &outcome.samples);
-    Spread::of(samples.filter(|sample| sample.workload == workload).map(Sample::nanos_per_operation))
+    Spread::of(samples.filter(|of| of.workload == workload).map(|of| of.ns as f64 / of.operations as f64))
 }
 
 /// The overhead of each subject in tables of this many entries: medians.
@@ -132,26 +136,27 @@ pub(super) fn overheads(subjects: &[Subject], entries: usize, turns: &[Turn]) ->
 
 #[cfg(test)]
 mod tests {
+    use Subject::{
+        Btreemap, CrossbeamSkiplist, Fastskip, FastskipPublished, Hashmap, Memtable as Ours, MemtableBatch, Skl,
+    };
+    use Workload::{Get, GetMany, Insert, Sort};
+
     use super::*;
+    use crate::round::Sample;
 
-    /// Subjects with nanoseconds per operation at a workload, a round each.
+    /// Subjects with nanoseconds per operation at a workload, a round each. A round of no time is one that failed.
     fn figures_of(workload: Workload, results: &[(Subject, Workload, &[u64])]) -> Vec<Figure> {
-        let round = |subject, workload, nanos: u64| {
-            let samples = vec![Sample { workload, operations: 10, ns: nanos * 10 }];
-            // A round of no time is one that failed.
-            let outcome = Outcome { samples, memory: Memory::default(), cas_failures: None };
-            Turn::new(1, subject, if nanos > 0 { Ok(outcome) } else { Err("signal: 11".into()) })
+        let round = |subject, workload, ns: u64| {
+            let samples = vec![Sample { workload, operations: 10, ns: ns * 10 }];
+            let outcome = Outcome { samples, ..Outcome::default() };
+            Turn::new(1, subject, if ns > 0 { Ok(outcome) } else { Err("signal: 11".into()) })
         };
-        let mut turns = Vec::new();
-        for (subject, workload, nanos) in results {
-            turns.extend(nanos.iter().map(|&nanos| round(*subject, *workload, nanos)));
-        }
+        let rounds = |(subject, workload, nanos): &(_, _, &[u64])| {
+            nanos.iter().map(|&ns| round(*subject, *workload, ns)).collect()
+        };
+        let turns: Vec<Vec<Turn>> = results.iter().map(rounds).collect();
         let subjects: Vec<_> = results.iter().map(|(subject, ..)| *subject).collect();
-        figures(&subjects, &[workload], &turns)
-    }
-
-    fn inserts<'a>(results: &[(Subject, &'a [u64])]) -> Vec<(Subject, Workload, &'a [u64])> {
-        results.iter().map(|&(subject, nanos)| (subject, Workload::Insert, nanos)).collect()
+        figures(&subjects, &[workload], &turns.concat())
     }
 
     #[test]
@@ -161,47 +166,31 @@ mod tests {
         let spread = |median, min, max| Some(Spread { median, min, max });
         assert_eq!(Spread::of([9.0, 1.0, 1000.0, 3.0, 2.0]), spread(3.0, 1.0, 1000.0));
         assert_eq!(Spread::of([4.0, 1.0, 2.0, 10.0]), spread(3.0, 1.0, 10.0));
-        assert_eq!(Spread::of([7.5]), spread(7.5, 7.5, 7.5));
         assert_eq!(Spread::of([]), None);
     }
 
     #[test]
-    fn ratios_are_to_the_fastest_peer_and_above_one_when_faster() {
-        // Catches ratios upside down, to a subject of our own, or to the vec that finds nothing.
-        use Subject::{Btreemap, CrossbeamSkiplist, Fastskip, FastskipPublished, Hashmap, Memtable, Vec};
-        let peers = [(FastskipPublished, &[300][..]), (CrossbeamSkiplist, &[400]), (Btreemap, &[200])];
-        let all =
-            [&[(Fastskip, &[100, 110, 90][..]), (Memtable, &[50])], &peers[..], &[(Hashmap, &[20]), (Vec, &[10])]];
-        let figures = figures_of(Workload::Insert, &inserts(&all.concat()));
-        let ratios = [0, 3, 6].map(|of: usize| (figures[of].times_best_skip_list_peer, figures[of].times_best_peer));
-        assert_eq!(ratios, [(Some(3.0), Some(2.0)), (Some(0.75), Some(0.5)), (Some(30.0), Some(20.0))]);
+    fn ratios_are_to_the_fastest_peer_that_ended_and_above_one_when_faster() {
+        // Catches ratios upside down, to a subject of our own, to the vec that finds nothing, or to a peer that never finished;
+        // a crash counted as a fast round; a get-many without a ratio; and rows of what a subject was never asked to do.
+        let results: [(_, _, &[u64]); 7] = [
+            (Fastskip, Insert, &[100, 110, 90]),
+            (Ours, Insert, &[50]),
+            (FastskipPublished, Insert, &[300]),
+            (CrossbeamSkiplist, Insert, &[400]),
+            (Btreemap, Insert, &[200, 0, 0]),
+            (Skl, Insert, &[0, 0]),
+            (Hashmap, Insert, &[20]),
+        ];
+        let figures = figures_of(Insert, &results);
+        let ratios = [0, 3, 5, 6].map(|of: usize| (figures[of].times_best_skip_list_peer, figures[of].times_best_peer));
+        let expected = [(Some(3.0), Some(2.0)), (Some(0.75), Some(0.5)), (None, None), (Some(15.0), Some(10.0))];
+        assert_eq!((ratios, figures[5].ns_per_operation), (expected, None));
         assert_eq!(figures[0].ns_per_operation, Some(Spread { median: 100.0, min: 90.0, max: 110.0 }));
-    }
-
-    #[test]
-    fn batches_are_compared_with_what_peers_do_one_by_one() {
-        // Catches a get-many without a ratio (no peer has one), and rows of workloads that a subject was never asked to do.
-        let figures = figures_of(
-            Workload::GetMany,
-            &[
-                (Subject::MemtableBatch, Workload::GetMany, &[50]),
-                (Subject::Memtable, Workload::Get, &[100]),
-                (Subject::Skl, Workload::Get, &[250]),
-            ],
-        );
-        assert_eq!((figures.len(), figures[0].times_best_skip_list_peer), (1, Some(5.0)));
-        let of = |workload| figures_of(workload, &inserts(&[(Subject::Memtable, &[1]), (Subject::Vec, &[1])]));
-        assert_eq!([of(Workload::Sort)[0].subject, of(Workload::Get)[0].subject], [Subject::Vec, Subject::Memtable]);
-    }
-
-    #[test]
-    fn failed_rounds_have_no_part_in_a_figure() {
-        // Catches a crash counted as a fast round, and ratios to a peer that never finished.
-        let crashed = [(Subject::FastskipPublished, &[0, 0][..]), (Subject::Btreemap, &[300, 0, 0])];
-        let figures =
-            figures_of(Workload::Insert, &inserts(&[&[(Subject::Memtable, &[100][..])], &crashed[..]].concat()));
-        assert_eq!((figures[0].times_best_skip_list_peer, figures[0].times_best_peer), (None, Some(3.0)));
-        assert_eq!((figures[1].ns_per_operation, figures[1].times_best_peer), (None, None));
+        let batches = figures_of(GetMany, &[(MemtableBatch, GetMany, &[50]), (Ours, Get, &[100]), (Skl, Get, &[250])]);
+        assert_eq!((batches.len(), batches[0].times_best_skip_list_peer), (1, Some(5.0)));
+        let of = |workload| figures_of(workload, &[(Ours, workload, &[1]), (Subject::Vec, workload, &[1])])[0].subject;
+        assert_eq!([of(Sort), of(Get)], [Subject::Vec, Ours]);
     }
 
     #[test]
@@ -209,11 +198,10 @@ mod tests {
         // Catches payload counted as overhead, and the growth of a process taken for that of a tiny table.
         let turn = |subject, payload, resident, used| {
             let memory = Memory { payload, resident: Some(resident), used };
-            Turn::new(1, subject, Ok(Outcome { samples: Vec::new(), memory, cas_failures: None }))
+            Turn::new(1, subject, Ok(Outcome { memory, ..Outcome::default() }))
         };
-        let ours = turn(Subject::Memtable, 10 << 20, 11 << 20, Some((10 << 20) + 2800));
-        let turns = [ours, turn(Subject::Btreemap, 1 << 20, 5 << 20, None)];
-        let overheads = overheads(&[Subject::Memtable, Subject::Btreemap], 100, &turns);
+        let turns = [turn(Ours, 10 << 20, 11 << 20, Some((10 << 20) + 2800)), turn(Btreemap, 1 << 20, 5 << 20, None)];
+        let overheads = overheads(&[Ours, Btreemap], 100, &turns);
         let found: Vec<_> = overheads.iter().map(|of| (of.resident, of.own_account)).collect();
         assert_eq!(found, [(Some(10_485.76), Some(28.0)), (None, None)]);
     }

@@ -4,8 +4,6 @@ mod figures;
 mod run;
 mod text;
 
-#[cfg(test)]
-pub(crate) use figures::TurnResult;
 pub(crate) use figures::{Figure, Overhead, Turn};
 #[cfg(test)]
 pub(crate) use run::testing::measured;

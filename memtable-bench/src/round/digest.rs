@@ -1,61 +1,32 @@
 //! A count and a sum over what a table gave back, in any order. It costs little while the clock runs, and makes the table
 //! show the bytes, as a reader would.
 
-use std::iter::Sum;
-use std::ops::{Add, Sub};
+/// The count in the upper bits, the sum of values in the lower: four billion of them do not reach the count.
+pub(super) type Digest = u128;
 
-/// See the file's header.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Digest {
-    pub(super) count: u64,
-    sum: u64,
+const ONE: Digest = 1 << 96;
+
+pub(super) fn count(digest: Digest) -> u128 {
+    digest / ONE
 }
 
-impl Digest {
-    /// Operations that give nothing back.
-    pub(super) fn of_count(count: usize) -> Self {
-        Self { count: count as u64, sum: 0 }
-    }
-
-    #[inline]
-    pub(super) fn of_value(value: &[u8]) -> Self {
-        Self { count: 1, sum: value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)) }
-    }
-
-    #[inline]
-    pub(super) fn of_entry(key: &[u8], value: &[u8]) -> Self {
-        let last = key.last().map_or(0, |byte| u64::from(*byte));
-        Self { count: 1, sum: Self::of_value(value).sum.wrapping_add(last) }
-    }
-
-    /// Adds each entry that it is called with.
-    #[inline]
-    pub(super) fn adder(&mut self) -> impl FnMut(&[u8], &[u8]) {
-        |key, value| *self = *self + Self::of_entry(key, value)
-    }
+/// Operations that give nothing back.
+pub(super) fn of_count(count: usize) -> Digest {
+    count as u128 * ONE
 }
 
-impl Add for Digest {
-    type Output = Self;
-
-    #[inline]
-    fn add(self, other: Self) -> Self {
-        Self { count: self.count + other.count, sum: self.sum.wrapping_add(other.sum) }
-    }
+#[inline]
+pub(super) fn of_value(value: &[u8]) -> Digest {
+    ONE + value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes).into())
 }
 
-/// What remains of a sum without a part of it.
-impl Sub for Digest {
-    type Output = Self;
-
-    fn sub(self, part: Self) -> Self {
-        Self { count: self.count - part.count, sum: self.sum.wrapping_sub(part.sum) }
-    }
+#[inline]
+pub(super) fn of_entry(key: &[u8], value: &[u8]) -> Digest {
+    of_value(value) + key.last().map_or(0, |byte| Digest::from(*byte))
 }
 
-impl Sum for Digest {
-    #[inline]
-    fn sum<I: Iterator<Item = Self>>(digests: I) -> Self {
-        digests.fold(Self::default(), Add::add)
-    }
+/// Adds each entry that it is called with.
+#[inline]
+pub(super) fn adder(sum: &mut Digest) -> impl FnMut(&[u8], &[u8]) {
+    |key, value| *sum += of_entry(key, value)
 }

@@ -4,7 +4,6 @@
 //! No clock runs while inputs are made and results compared. The contents are compared record by record with the sorted
 //! input, whether or not scans are measured: so every round shows that its table is complete and sorted.
 
-mod clock;
 mod digest;
 mod input;
 mod outcome;
@@ -12,15 +11,14 @@ mod outcome;
 use std::iter::once;
 use std::mem::forget;
 use std::ops::Range;
-use std::time::Duration;
 
-use clock::{share, timed};
-use digest::Digest;
+use digest::{Digest, adder, of_count, of_value};
 use input::{Input, Lookups, Mix};
-pub(crate) use outcome::{Memory, Outcome, Sample};
+pub(crate) use outcome::{Memory, Outcome, Request, Sample};
 
+use crate::clock::{share, timed};
 use crate::machine;
-use crate::spec::{Shape, Subject, Workload};
+use crate::spec::{Backing, Shape, Subject, Workload};
 use crate::tables::{
     CrossbeamList, Fastskip, LockedHashMap, LockedTree, LockedVec, PublishedList, ShardedTree, Table, Tree,
     VersionedTable,
@@ -32,12 +30,13 @@ const SEEK_READS: usize = 100;
 /// Keys to a seek: each of them reads a hundred entries.
 const KEYS_PER_SEEK: usize = 10;
 
-/// Runs a round of `subject`.
+/// Runs a round.
 ///
 /// # Errors
 /// What the table did wrong.
-pub(crate) fn run(subject: Subject, shape: Shape, workloads: &[Workload]) -> Result<Outcome, String> {
-    let round = Round::new(subject, shape, workloads);
+pub(crate) fn run(request: Request) -> Result<Outcome, String> {
+    let subject = request.subject;
+    let round = Round::new(request);
     match subject {
         Subject::Fastskip => round.run::<Fastskip<false>>(),
         Subject::FastskipBatch => round.run::<Fastskip<true>>(),
@@ -57,18 +56,17 @@ pub(crate) fn run(subject: Subject, shape: Shape, workloads: &[Workload]) -> Res
     }
 }
 
-struct Round<'a> {
+struct Round {
     subject: Subject,
     shape: Shape,
-    workloads: &'a [Workload],
+    workloads: Vec<Workload>,
     input: Input,
     outcome: Outcome,
 }
 
-impl<'a> Round<'a> {
-    fn new(subject: Subject, shape: Shape, workloads: &'a [Workload]) -> Self {
-        let outcome = Outcome { samples: Vec::new(), memory: Memory::default(), cas_failures: None };
-        Self { subject, shape, workloads, input: Input::new(&shape), outcome }
+impl Round {
+    fn new(Request { subject, workloads, shape }: Request) -> Self {
+        Self { subject, shape, workloads, input: Input::new(&shape), outcome: Outcome::default() }
     }
 
     fn run<T: Table>(mut self) -> Result<Outcome, String> {
@@ -86,31 +84,30 @@ impl<'a> Round<'a> {
         self.check(&table, left..self.input.all().end)?;
         // The process ends soon; taking millions of nodes apart first would only make the run longer.
         forget(table);
+        // Every round needs the insert, but not every run asked for it.
+        self.outcome.samples.retain(|sample| self.workloads.contains(&sample.workload));
         Ok(self.outcome)
     }
 
     fn measure<T: Table>(&mut self, table: &T, workload: Workload) -> Result<(), String> {
-        let (entries, threads) = (self.shape.entries, self.shape.threads);
+        let Shape { entries, threads, .. } = self.shape;
         match workload {
             // Part of `fill`.
             Workload::Insert => Ok(()),
             Workload::Sort => {
-                let (time, _) = timed(1, |_| table.sort());
-                self.record(workload, entries, time);
+                self.time(workload, 1, entries, |_, _, _| table.sort());
                 Ok(())
             }
             Workload::Get => self.find(table, workload, self.input.lookups()),
             Workload::Miss => self.find(table, workload, self.input.misses()),
             Workload::GetMany => {
                 let Lookups { keys, expected } = self.input.lookups();
-                self.divide(workload, keys.len(), expected, |_, part| {
-                    let mut sum = Digest::default();
-                    table.get_many(part.map(|index| keys.get(index)), |value| sum = sum + Digest::of_value(value));
-                    sum
+                self.divide(workload, keys.len(), expected, |_, part, sum| {
+                    table.get_many(part.map(|index| keys.get(index)), |value| *sum += of_value(value));
                 })
             }
-            Workload::Scan => self.read_all(workload, threads, |sum| table.scan(sum.adder())),
-            Workload::Reverse => self.read_all(workload, threads, |sum| table.scan_back(sum.adder())),
+            Workload::Scan => self.read_all(workload, threads, |sum| table.scan(adder(sum))),
+            Workload::Reverse => self.read_all(workload, threads, |sum| table.scan_back(adder(sum))),
             Workload::Seek => self.seek(table, workload, (entries / KEYS_PER_SEEK).max(1), SEEK_READS),
             Workload::SeekOne => self.seek(table, workload, entries, 1),
             Workload::Mixed => self.mixed(table, workload, 50),
@@ -118,9 +115,10 @@ impl<'a> Round<'a> {
             Workload::Delete => self.delete(table),
             Workload::FrozenScan => {
                 // Fills another table, since a frozen one takes no writes. One thread freezes and reads it, as a flush would.
-                let table = T::new(&self.shape);
-                self.insert(&table, false)?;
-                self.read_all(workload, 1, |sum| table.freeze_and_scan(sum.adder()))?;
+                let (table, samples) = (T::new(&self.shape), self.outcome.samples.len());
+                self.insert(&table)?;
+                self.outcome.samples.truncate(samples);
+                self.read_all(workload, 1, |sum| table.freeze_and_scan(adder(sum)))?;
                 self.check(&table, self.input.stored())?;
                 forget(table);
                 Ok(())
@@ -130,10 +128,12 @@ impl<'a> Round<'a> {
 
     /// Makes and fills a table.
     fn fill<T: Table>(&mut self) -> Result<T, String> {
-        machine::prefault(self.shape.table_memory().try_into().unwrap_or(usize::MAX));
+        if self.shape.backing == Backing::Touched {
+            machine::prefault(self.shape.table_memory().try_into().unwrap_or(usize::MAX));
+        }
         let before = machine::reset_peak();
         let table = T::new(&self.shape);
-        self.insert(&table, true)?;
+        self.insert(&table)?;
         let resident = before.and_then(|before| Some(machine::peak()?.saturating_sub(before)));
         self.outcome.memory = Memory { payload: self.input.payload(), resident, used: table.memory_used() };
         self.outcome.cas_failures = table.cas_failures();
@@ -141,46 +141,40 @@ impl<'a> Round<'a> {
     }
 
     /// Stores every record. Keys in order go to as many ranges as there are threads.
-    fn insert<T: Table>(&mut self, table: &T, is_sample: bool) -> Result<(), String> {
+    fn insert<T: Table>(&mut self, table: &T) -> Result<(), String> {
         let entries = self.shape.entries;
-        let samples = self.outcome.samples.len();
-        self.divide(Workload::Insert, entries, Digest::of_count(entries), |input, part| {
-            Digest::of_count(table.insert(input.records(part)))
-        })?;
-        self.outcome.samples.truncate(if is_sample { usize::MAX } else { samples });
-        Ok(())
+        self.divide(Workload::Insert, entries, of_count(entries), |input, part, sum| {
+            *sum = of_count(table.insert(input.records(part)));
+        })
     }
 
     fn find<T: Table>(&mut self, table: &T, workload: Workload, of: Lookups) -> Result<(), String> {
-        let find = |key| table.get(key, Digest::of_value).unwrap_or_default();
         let Lookups { keys, expected } = of;
-        self.divide(workload, keys.len(), expected, |_, part| part.map(|index| find(keys.get(index))).sum())
+        self.divide(workload, keys.len(), expected, |_, part, sum| {
+            *sum = part.filter_map(|index| table.get(keys.get(index), of_value)).sum();
+        })
     }
 
     /// Goes to some keys, and reads `most` entries from each.
     fn seek<T: Table>(&mut self, table: &T, workload: Workload, seeks: usize, most: usize) -> Result<(), String> {
         let Lookups { keys, expected } = self.input.seeks(seeks, most);
-        self.divide(workload, keys.len(), expected, |_, part| {
-            let mut sum = Digest::default();
-            part.for_each(|index| table.seek(keys.get(index), most, sum.adder()));
-            sum
+        self.divide(workload, keys.len(), expected, |_, part, sum| {
+            part.for_each(|index| table.seek(keys.get(index), most, adder(sum)));
         })
     }
 
     /// Reads and writes by turns, `reads` of a hundred operations being reads.
     fn mixed<T: Table>(&mut self, table: &T, workload: Workload, reads: u32) -> Result<(), String> {
         let Mix { keys, records, first_write, expected } = self.input.mix(reads);
-        self.divide(workload, records.len(), expected, |input, part| {
-            let (mut found, mut stored) = (Digest::default(), 0);
+        self.divide(workload, records.len(), expected, |input, part, sum| {
             for operation in part {
                 let (key, record) = (keys.get(operation), records[operation]);
-                if record < first_write {
-                    found = found + table.get(key, Digest::of_value).unwrap_or_default();
+                *sum += if record < first_write {
+                    table.get(key, of_value).unwrap_or_default()
                 } else {
-                    stored += table.insert(once(input.record(record, key)));
-                }
+                    of_count(table.insert(once(input.record(record, key))))
+                };
             }
-            found + Digest::of_count(stored)
         })
     }
 
@@ -189,24 +183,23 @@ impl<'a> Round<'a> {
         self.check(table, self.input.all())?;
         let (keys, first_seqno) = (self.input.deletes(), self.input.all().end);
         let delete = |index: &usize| table.delete(keys.get(*index), (first_seqno + index) as u64);
-        self.divide(Workload::Delete, keys.len(), Digest::of_count(keys.len()), |_, part| {
-            Digest::of_count(part.filter(delete).count())
+        self.divide(Workload::Delete, keys.len(), of_count(keys.len()), |_, part, sum| {
+            *sum = of_count(part.filter(delete).count());
         })
     }
 
-    /// Divides `len` operations between the threads, which return what they found or stored.
+    /// Divides `len` operations between the threads, which add up what they found or stored.
     fn divide(
         &mut self,
         workload: Workload,
         len: usize,
         expected: Digest,
-        work: impl Fn(&Input, Range<usize>) -> Digest + Sync,
+        work: impl Fn(&Input, Range<usize>, &mut Digest) + Sync,
     ) -> Result<(), String> {
         let threads = self.shape.threads;
-        let (time, found) = timed(threads, |thread| work(&self.input, share(len, threads, thread)));
-        compare(workload, found.into_iter().sum(), expected)?;
-        self.record(workload, len, time);
-        Ok(())
+        let found =
+            self.time(workload, threads, len, |input, thread, sum| work(input, share(len, threads, thread), sum));
+        compare(workload, found.into_iter().sum(), expected)
     }
 
     /// Lets each of the threads read all entries.
@@ -216,15 +209,28 @@ impl<'a> Round<'a> {
         threads: usize,
         read: impl Fn(&mut Digest) + Sync,
     ) -> Result<(), String> {
-        let (time, sums) = timed(threads, |_| {
-            let mut sum = Digest::default();
-            read(&mut sum);
+        let sums = self.time(workload, threads, self.shape.entries * threads, |_, _, sum| read(sum));
+        let expected = self.input.entries_digest();
+        sums.into_iter().try_for_each(|sum| compare(workload, sum, expected))
+    }
+
+    /// Runs `work` in each thread, and keeps the time. Returns what each thread added up.
+    fn time(
+        &mut self,
+        workload: Workload,
+        threads: usize,
+        operations: usize,
+        work: impl Fn(&Input, usize, &mut Digest) + Sync,
+    ) -> Vec<Digest> {
+        let (time, sums) = timed(threads, |thread| {
+            let mut sum = 0;
+            work(&self.input, thread, &mut sum);
             sum
         });
-        let expected = self.input.entries_digest();
-        sums.iter().try_for_each(|&sum| compare(workload, sum, expected))?;
-        self.record(workload, self.shape.entries * threads, time);
-        Ok(())
+        // No round lasts 584 years.
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.outcome.samples.push(Sample { workload, operations: operations as u64, ns });
+        sums
     }
 
     /// Compares everything in the table with the sorted records at `range`.
@@ -237,21 +243,10 @@ impl<'a> Round<'a> {
             right += usize::from(sorted.next() == Some((key, value)));
         });
         let expected = order.len();
-        if (right, yielded) != (expected, expected) {
-            return Err(format!(
-                "expected {expected} entries in order, found {yielded}, of which {right} are where they must be"
-            ));
+        if (right, yielded) == (expected, expected) {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Keeps a sample, if the workload was asked for.
-    fn record(&mut self, workload: Workload, operations: usize, time: Duration) {
-        if self.workloads.contains(&workload) {
-            // No round lasts 584 years.
-            let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-            self.outcome.samples.push(Sample { workload, operations: operations as u64, ns });
-        }
+        Err(format!("expected {expected} entries in order, found {yielded}, of which {right} are where they must be"))
     }
 }
 
@@ -259,7 +254,7 @@ fn compare(workload: Workload, found: Digest, expected: Digest) -> Result<(), St
     if found == expected {
         return Ok(());
     }
-    let (workload, expected, found) = (name(workload), expected.count, found.count);
+    let (workload, expected, found) = (name(workload), digest::count(expected), digest::count(found));
     Err(format!("{workload}: expected {expected} right values, found {found}, not all of them right"))
 }
 

@@ -1,10 +1,18 @@
-//! What one round comes to.
+//! What one round is asked for, and what it comes to.
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::Workload;
+use crate::spec::{Shape, Subject, Workload};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One round of one subject.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) subject: Subject,
+    pub(crate) workloads: Vec<Workload>,
+    pub(crate) shape: Shape,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     pub(crate) samples: Vec<Sample>,
     pub(crate) memory: Memory,
@@ -20,13 +28,6 @@ pub(crate) struct Sample {
     pub(crate) operations: u64,
     /// The time until the last thread was done, in nanoseconds.
     pub(crate) ns: u64,
-}
-
-impl Sample {
-    /// Nanoseconds of the wall clock for each operation of all threads together.
-    pub(crate) fn nanos_per_operation(&self) -> f64 {
-        self.ns as f64 / self.operations as f64
-    }
 }
 
 /// What the filled table takes, in bytes.

@@ -2,34 +2,27 @@
 
 use super::*;
 use crate::keys::KeySet;
-use crate::tables::Record;
+use crate::tables::{Record, table};
 
 const ENTRIES: usize = 700;
 
-fn shape(keys: KeySet, threads: usize) -> Shape {
-    Shape { threads, ..Shape::new(keys, ENTRIES) }
+fn request(subject: Subject, shape: Shape, workloads: &[Workload]) -> Request {
+    Request { subject, shape, workloads: workloads.to_vec() }
 }
 
 #[test]
-fn lengths_and_payloads_are_those_asked_for() {
-    // Catches a round that measures keys or values of another length.
+fn lengths_and_workloads_are_those_asked_for() {
+    // Catches a round that measures keys or values of another length, and the insert that every round needs reported as if it
+    // had been asked for.
     for (key_len, value_len) in [(16, 8), (64, 1000)] {
-        let shape = Shape { key_len, value_len, ..shape(KeySet::Random, 1) };
-        let memory = run(Subject::Memtable, shape, &[Workload::Insert]).expect("right").memory;
+        let shape = Shape { key_len, value_len, ..Shape::new(KeySet::Random, ENTRIES) };
+        let outcome = run(request(Subject::Memtable, shape, &[Workload::Scan])).expect("right");
+        let Outcome { memory, samples, .. } = outcome;
         assert_eq!(memory.payload, (ENTRIES * (key_len + value_len)) as u64);
         assert!(memory.used >= Some(memory.payload), "{memory:?}");
+        assert_eq!(samples.iter().map(|sample| sample.workload).collect::<Vec<_>>(), [Workload::Scan]);
     }
 }
-
-#[test]
-fn only_the_workloads_asked_for_are_reported() {
-    // Catches the insert that every round needs reported as if it had been asked for.
-    let outcome = run(Subject::Memtable, shape(KeySet::Random, 1), &[Workload::Scan]).expect("right");
-    assert_eq!(outcome.samples.iter().map(|sample| sample.workload).collect::<Vec<_>>(), [Workload::Scan]);
-}
-
-/// A right table behind a fault.
-struct Faulty<const FAULT: char>(LockedTree);
 
 /// Yields two entries in the wrong order.
 const UNSORTED: char = 'u';
@@ -42,49 +35,32 @@ const BLIND: char = 'b';
 /// Does not delete what it is told to.
 const KEEPING: char = 'k';
 
-impl<const FAULT: char> Faulty<FAULT> {
-    fn spoil(read: impl FnOnce(&mut dyn FnMut(&[u8], &[u8])), mut each: impl FnMut(&[u8], &[u8])) {
-        let mut entries = Vec::new();
-        read(&mut |key, value| entries.push((key.to_vec(), value.to_vec())));
-        match FAULT {
-            UNSORTED => entries.swap(5, 6),
-            INCOMPLETE => drop(entries.pop()),
-            DOUBLED => entries.extend(entries.last().cloned()),
-            _ => {}
-        }
-        entries.iter().for_each(|(key, value)| each(key, value));
+fn spoil(fault: char, read: impl FnOnce(&mut dyn FnMut(&[u8], &[u8])), mut each: impl FnMut(&[u8], &[u8])) {
+    let mut entries = Vec::new();
+    read(&mut |key, value| entries.push((key.to_vec(), value.to_vec())));
+    match fault {
+        UNSORTED => entries.swap(5, 6),
+        INCOMPLETE => drop(entries.pop()),
+        DOUBLED => entries.extend(entries.last().cloned()),
+        _ => {}
     }
+    entries.iter().for_each(|(key, value)| each(key, value));
 }
 
-impl<const FAULT: char> Table for Faulty<FAULT> {
-    fn new(shape: &Shape) -> Self {
-        Self(LockedTree::new(shape))
-    }
-
-    fn insert<'a>(&self, records: impl Iterator<Item = Record<'a>>) -> usize {
-        self.0.insert(records)
-    }
-
-    fn scan(&self, each: impl FnMut(&[u8], &[u8])) {
-        Self::spoil(|each| self.0.scan(each), each);
-    }
-
-    fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        if FAULT == BLIND { None } else { self.0.get(key, read) }
-    }
-
-    fn seek(&self, from: &[u8], most: usize, each: impl FnMut(&[u8], &[u8])) {
-        Self::spoil(|each| self.0.seek(from, most, each), each);
-    }
-
-    fn delete(&self, key: &[u8], seqno: u64) -> bool {
-        FAULT == KEEPING || self.0.delete(key, seqno)
-    }
+table! {
+    /// A right table behind a fault.
+    Faulty<const FAULT: char>(LockedTree);
+    new(shape) => LockedTree::new(shape);
+    insert_all(tree, records) => tree.insert(records);
+    scan(tree, each) => spoil(FAULT, |each| tree.scan(each), each);
+    get(tree, key, read) => if FAULT == BLIND { None } else { tree.get(key, read) };
+    seek(tree, from, most, each) => spoil(FAULT, |each| tree.seek(from, most, each), each);
+    delete(tree, key, seqno) => FAULT == KEEPING || tree.delete(key, seqno);
 }
 
 #[track_caller]
 fn refused<const FAULT: char>(workloads: &[Workload], expected: &str) {
-    let round = Round::new(Subject::Btreemap, shape(KeySet::Random, 1), workloads);
+    let round = Round::new(request(Subject::Btreemap, Shape::new(KeySet::Random, ENTRIES), workloads));
     let refusal = round.run::<Faulty<FAULT>>().expect_err("a wrong table");
     assert!(refusal.contains(expected), "{refusal}");
 }

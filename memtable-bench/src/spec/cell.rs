@@ -20,31 +20,43 @@ impl Cell {
     /// The cell of this shape in which the named subjects do the named workloads. Where no subject is named, all take part
     /// that were built, can do one of the workloads and end in time; where no workload is named, all that the subjects can do.
     pub(crate) fn new(shape: Shape, subjects: &[Subject], workloads: &[Workload]) -> Self {
-        let takes_part = |subject: &Subject| {
-            let able = workloads.is_empty() || subject.can_any(workloads);
-            able && subject.holds(&shape) && subject.missing_feature().is_none()
+        let takes_part = |subject: &Subject| match subjects {
+            [] => (workloads.is_empty() || subject.can_any(workloads)) && subject.is_measurable(&shape),
+            named => named.contains(subject),
         };
-        let subjects = match subjects {
-            [] => Subject::all().iter().copied().filter(takes_part).collect(),
-            named => named.to_vec(),
+        let subjects: Vec<_> = Subject::all().iter().copied().filter(takes_part).collect();
+        let is_done = |workload: &Workload| match workloads {
+            [] => subjects.iter().any(|subject| subject.can(*workload)),
+            named => named.contains(workload),
         };
-        let done = |workload: &Workload| subjects.iter().any(|subject| subject.can(*workload));
-        let workloads = match workloads {
-            [] => Workload::all().iter().copied().filter(done).collect(),
-            named => named.to_vec(),
-        };
+        let workloads = Workload::all().iter().copied().filter(is_done).collect();
         Self { shape, subjects, workloads }
     }
 
     /// Refuses what makes no sense, and what does not fit in `memory` bytes, if that is known.
     pub(crate) fn check(&self, memory: Option<u64>) -> Result<(), String> {
-        self.check_names()?;
         let Shape { entries, threads, .. } = self.shape;
-        if threads > entries {
-            return Err(format!("expected at most as many threads as entries, {entries}, found {threads}"));
+        for &subject in &self.subjects {
+            let name = name(subject);
+            if let Some(feature) = subject.missing_feature() {
+                return Err(format!("subject {name} was not built: add --features {feature} to cargo's arguments"));
+            }
+            if !subject.can_any(&self.workloads) {
+                return Err(format!("subject {name} can do none of the workloads"));
+            }
+            if !subject.is_measurable(&self.shape) {
+                return Err(format!("{entries} entries are too many for subject {name}: its inserts take O(n)"));
+            }
         }
-        if threads > MOST_THREADS {
-            return Err(format!("expected at most {MOST_THREADS} threads, found {threads}"));
+        let is_undone = |workload: &&Workload| !self.subjects.iter().any(|subject| subject.can(**workload));
+        if let Some(&workload) = self.workloads.iter().find(is_undone) {
+            return Err(format!("none of the subjects can do workload {}", name(workload)));
+        }
+        let most = entries.min(MOST_THREADS);
+        if threads > most {
+            return Err(format!(
+                "expected at most as many threads as entries, and {MOST_THREADS}: {most}, found {threads}"
+            ));
         }
         // A system that does not tell still has no more than an allocation may be long.
         let available = memory.map_or(isize::MAX as u128, u128::from);
@@ -57,35 +69,4 @@ impl Cell {
         }
         Ok(())
     }
-
-    fn check_names(&self) -> Result<(), String> {
-        if let Some(&twice) = repeated(&self.subjects) {
-            return Err(format!("subject {} is named twice", name(twice)));
-        }
-        if let Some(&twice) = repeated(&self.workloads) {
-            return Err(format!("workload {} is named twice", name(twice)));
-        }
-        for &subject in &self.subjects {
-            let (entries, name) = (self.shape.entries, name(subject));
-            if let Some(feature) = subject.missing_feature() {
-                return Err(format!("subject {name} was not built: add --features {feature} to cargo's arguments"));
-            }
-            if !subject.can_any(&self.workloads) {
-                return Err(format!("subject {name} can do none of the workloads"));
-            }
-            if !subject.holds(&self.shape) {
-                return Err(format!("{entries} entries are too many for subject {name}: its inserts take O(n)"));
-            }
-        }
-        let undone = |workload: &&Workload| !self.subjects.iter().any(|subject| subject.can(**workload));
-        match self.workloads.iter().find(undone) {
-            Some(&workload) => Err(format!("none of the subjects can do workload {}", name(workload))),
-            None => Ok(()),
-        }
-    }
-}
-
-/// The first item that comes a second time.
-pub(crate) fn repeated<T: PartialEq>(items: &[T]) -> Option<&T> {
-    items.iter().enumerate().find(|(index, item)| items[..*index].contains(item)).map(|(_, item)| item)
 }

@@ -5,7 +5,7 @@ mod shape;
 mod subject;
 mod workload;
 
-pub(crate) use cell::{Cell, repeated};
-pub(crate) use shape::{Access, KEY_LEN, Shape, VALUE_LEN};
+pub(crate) use cell::Cell;
+pub(crate) use shape::{Access, Backing, KEY_LEN, Pages, Shape, VALUE_LEN};
 pub(crate) use subject::{Role, Subject};
 pub(crate) use workload::Workload;

@@ -26,8 +26,31 @@ pub(crate) enum Access {
     Zipfian,
 }
 
+/// Whether the machine has backed as much memory as a table takes before the table asks for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Backing {
+    /// The round's process touches so much before the clock starts
+    #[default]
+    Touched,
+    /// A table's first touch of a page is part of its time
+    Untouched,
+}
+
+/// The pages that this workspace's tables ask for. Peers have no such choice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Pages {
+    /// Huge pages from the second 2 MiB of a table on
+    #[default]
+    Huge,
+    /// The system's usual pages
+    Small,
+}
+
 /// See the file's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Shape {
     pub(crate) keys: KeySet,
     pub(crate) access: Access,
@@ -37,12 +60,16 @@ pub(crate) struct Shape {
     pub(crate) key_len: usize,
     /// In bytes.
     pub(crate) value_len: usize,
+    pub(crate) backing: Backing,
+    pub(crate) pages: Pages,
 }
 
 impl Shape {
     /// One thread, uniform access, keys and values of the usual lengths.
     pub(crate) const fn new(keys: KeySet, entries: usize) -> Self {
-        Self { keys, access: Access::Uniform, entries, threads: 1, key_len: KEY_LEN, value_len: VALUE_LEN }
+        let (backing, pages) = (Backing::Touched, Pages::Huge);
+        let access = Access::Uniform;
+        Self { keys, access, entries, threads: 1, key_len: KEY_LEN, value_len: VALUE_LEN, backing, pages }
     }
 
     pub(crate) const fn threads(self, threads: usize) -> Self {
@@ -74,15 +101,24 @@ impl Shape {
     }
 }
 
+/// What a file or an argument does not name.
+impl Default for Shape {
+    fn default() -> Self {
+        Self::new(KeySet::Random, 3_000_000)
+    }
+}
+
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { keys, access, entries, threads, key_len, value_len } = self;
+        let Self { keys, access, entries, threads, key_len, value_len, backing, pages } = self;
         write!(f, "{} entries, {}", grouped(*entries), name(*keys))?;
         if keys.has_one_length() {
             write!(f, " keys of {key_len} bytes")?;
         }
         let plural = if *threads == 1 { "" } else { "s" };
         write!(f, ", values of {value_len} bytes, {threads} thread{plural}")?;
-        f.write_str(if *access == Access::Uniform { "" } else { ", zipfian access" })
+        f.write_str(if *access == Access::Uniform { "" } else { ", zipfian access" })?;
+        f.write_str(if *backing == Backing::Touched { "" } else { ", memory not touched before" })?;
+        f.write_str(if *pages == Pages::Huge { "" } else { ", small pages" })
     }
 }

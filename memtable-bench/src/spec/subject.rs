@@ -104,8 +104,8 @@ impl Subject {
         workloads.iter().any(|&workload| self.can(workload))
     }
 
-    /// Whether a round of this shape ends in a reasonable time.
-    pub(crate) fn holds(self, shape: &Shape) -> bool {
-        self != Self::Skl || shape.entries <= MOST_OF_SKL
+    /// Whether this program has it, and a round of this shape ends in a reasonable time.
+    pub(crate) fn is_measurable(self, shape: &Shape) -> bool {
+        self.missing_feature().is_none() && (self != Self::Skl || shape.entries <= MOST_OF_SKL)
     }
 }

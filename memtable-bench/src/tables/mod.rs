@@ -12,4 +12,6 @@ pub(crate) use maps::{LockedHashMap, LockedTree, LockedVec, ShardedTree};
 pub(crate) use own::{Fastskip, VersionedTable};
 #[cfg(feature = "skl")]
 pub(crate) use skl::SklList;
+#[cfg(test)]
+pub(crate) use table::table;
 pub(crate) use table::{Record, Table};
