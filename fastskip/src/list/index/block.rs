@@ -1,22 +1,26 @@
 //! A block of the index: a sorted row of partial keys, and beside it the nodes or blocks that they stand for.
 //!
 //! ```text
-//! row 0    header | partial key of slot 0, 1 | 2, 3 | ...      4 bytes a slot, biased so that signed order is theirs
+//! row 0    header | partial key of slot 0, 1 | 2, 3 | ...      4 bytes a slot, the top bit flipped for signed comparison
 //! row 1    bounds | slot 0, 1                | 2, 3 | ...      4 bytes a slot: hints (nodes) in a leaf, else blocks
 //! header   { slots in use: 8 bits, length of the shared prefix: 8, level: 8, locked: 1, version: 39 }
-//! bounds   { lower bound: the node (or head) that every slot is not before, the next block of the level }
+//! bounds   { lower bound: a node (or the head) at or before all that the slots name, the next block of the level }
 //! ```
 //!
 //! Blocks only guide searches. What a search finds through them it verifies (`search.rs`), so nothing here is needed for a
 //! right answer but this:
 //!
-//! I2 hints: each slot and each lower bound holds, from the time its block is published on, nothing or a node (or the head) that
-//! was linked before it was stored there; each slot above the leaves and each `next`, nothing or a block of the level below or
-//! the same level that was written before it was stored there. Blocks are never freed, moved or used for another level
-//! while the table lives. Checked by `validate` and by the model's storage, where unwritten words are no nodes.
+//! I2 hints: once a block is published, each of its fields is empty or holds
 //!
-//! Slots are written by whoever holds the block's lock: a bit that is tried and never waited for. A writer that finds it taken
-//! leaves the index as it is. Should its holder be stopped for ever, the block is retired: `replace.rs`.
+//! * in a slot of a leaf, and as a lower bound: the head, or a node that was linked before it was stored there;
+//! * in a slot above the leaves: a block of the level below, completely written before;
+//! * as `next`: such a block of the same level.
+//!
+//! Blocks are never freed, moved or used for another level while the table lives. `validate` checks this, and so do the models,
+//! where words that were never written name nothing that exists.
+//!
+//! Only the holder of a block's lock writes its slots. The lock is a bit that is tried and never waited for: a writer that finds
+//! it taken leaves the index as it is. If the lock stays taken, the block is retired (`replace.rs`).
 
 use core::num::NonZeroU32;
 

@@ -5,9 +5,9 @@
 //! their outcome when they get the lock. The more writers wait, the fewer writes there are; a lone writer finds an empty queue.
 //! (LevelDB's writer queue, as flat combining: Hendler, Incze, Shavit, Tzafrir 2010.)
 //!
-//! G1 A batch leaves the queue and gets its outcome while the lock is held without a break. So under the lock a batch has an
-//!    outcome, or is in the queue, or belongs to its own writer alone.
-//! G2 The frames of a group are in the log in the order of their sequence numbers, each batch whole in one frame.
+//! G1 A batch is taken from the queue and given its outcome within one hold of the lock. So a writer that gets the lock finds its
+//!    batch done, or still queued, or never queued, known to itself alone.
+//! G2 A group is written as one frame for each batch, in the order of their sequence numbers.
 
 use std::sync::{Arc, MutexGuard};
 
