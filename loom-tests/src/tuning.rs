@@ -13,8 +13,8 @@ pub(crate) const HINTED_OF: u32 = 1 << 31;
 /// to the index takes far more steps than what it does to the list.
 pub(crate) const SPARSE_WORDS: Sparse = Sparse;
 
-/// Nodes in a row that are left without hints there: more than such a model has.
-pub(crate) const SPARSE_WALK: u32 = 8;
+/// Nodes in a row that are left without hints there.
+pub(crate) const SPARSE_WALK: u32 = 1;
 
 /// Compares as the word does.
 pub(crate) struct Sparse;
