@@ -26,7 +26,7 @@ pub(crate) const WALK_LIMIT: u32 = 24;
 pub(crate) const MISFIT_WALK: u32 = 3;
 
 /// Nodes that a lookup walks over before it mends the index.
-pub(crate) const READ_WALK_LIMIT: u32 = 6;
+pub(crate) const READ_WALK_LIMIT: u32 = 4;
 
 /// Tries to add a hint while the index changes.
 pub(crate) const HINT_TRIES: u32 = 3;

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::sync::set_thread_index;
+use crate::tuning::begin_threads;
 
 /// A concurrent program. It is made anew for each execution, by the main thread before it spawns the others.
 pub trait Program: 'static {
@@ -36,7 +37,7 @@ pub trait Program: 'static {
 /// Bounds of a program that has too many steps to be explored as far as the others.
 #[derive(Debug, Clone, Copy)]
 pub struct Most {
-    /// Preemptions in an execution.
+    /// Preemptions in an execution; and one fewer than the others have.
     pub preemptions: usize,
     /// Executions for each order in which its threads are spawned: the first ones that loom comes to.
     pub executions: Option<usize>,
@@ -45,11 +46,6 @@ pub struct Most {
 impl Most {
     /// No bounds.
     pub const ALL: Self = Self { preemptions: usize::MAX, executions: None };
-
-    fn within(self, depth: Depth) -> Self {
-        let executions = self.executions.or(depth.executions);
-        Self { executions, ..self }
-    }
 }
 
 /// How far a model is explored: how many times an execution may take the processor from a thread that could go on.
@@ -59,22 +55,22 @@ pub struct Depth {
     pub two: Option<usize>,
     /// The bound for more threads, likewise.
     pub more: Option<usize>,
-    /// Executions for each order of spawning, at most: the first ones that loom comes to.
-    pub executions: Option<usize>,
+    /// Of the executions that a program is bounded to, one in so many.
+    pub part: usize,
 }
 
 impl Depth {
     /// Every execution.
-    pub const ALL: Self = Self { two: None, more: None, executions: None };
+    pub const ALL: Self = Self { two: None, more: None, part: 1 };
     /// The least at which every model shows all of its outcomes.
-    pub const QUICK: Self = Self { two: Some(2), more: Some(1), executions: Some(10_000) };
+    pub const QUICK: Self = Self { two: Some(2), more: Some(1), part: 10 };
     /// What a machine can do for each commit.
-    pub const COMMIT: Self = Self { two: Some(3), more: Some(2), executions: Some(30_000) };
+    pub const COMMIT: Self = Self { two: Some(3), more: Some(2), part: 1 };
     /// What takes the better part of an hour.
-    pub const CAMPAIGN: Self = Self { two: None, more: Some(3), executions: None };
+    pub const CAMPAIGN: Self = Self { two: None, more: Some(3), part: 1 };
 
     /// The depth of a test: [`CAMPAIGN`](Self::CAMPAIGN) where tests are optimised (`--release`), [`COMMIT`](Self::COMMIT) with
-    /// `MODEL_DEPTH=commit`, else [`QUICK`](Self::QUICK).
+    /// `MODEL_DEPTH=commit`, as in `.ci/run`, else [`QUICK`](Self::QUICK).
     ///
     /// # Panics
     /// If `MODEL_DEPTH` is something else.
@@ -132,7 +128,7 @@ pub fn observe<P: Program>(depth: Depth, judge: impl Fn(&str) + Send + Sync + 's
     let seen = Arc::new((AtomicU64::new(0), Mutex::new(BTreeSet::new()), judge));
     for order in orders(P::THREADS) {
         let seen = Arc::clone(&seen);
-        model(if P::THREADS > 2 { depth.more } else { depth.two }, P::MOST.within(depth)).check(move || {
+        model(depth, P::THREADS, P::MOST).check(move || {
             let outcome = execute::<P>(&order);
             let (executions, outcomes, judge) = &*seen;
             judge(&outcome);
@@ -144,17 +140,22 @@ pub fn observe<P: Program>(depth: Depth, judge: impl Fn(&str) + Send + Sync + 's
     Report { executions: seen.0.load(Ordering::Relaxed), outcomes, elapsed: began.elapsed() }
 }
 
-fn model(preemptions: Option<usize>, most: Most) -> loom::model::Builder {
+fn model(depth: Depth, threads: usize, most: Most) -> loom::model::Builder {
     let mut model = loom::model::Builder::new();
-    let bound = preemptions.unwrap_or(usize::MAX).min(most.preemptions);
-    model.preemption_bound = Some(bound).filter(|bound| *bound < usize::MAX);
-    model.max_permutations = most.executions;
+    model.preemption_bound = match (if threads > 2 { depth.more } else { depth.two }, most.preemptions) {
+        (bound, usize::MAX) => bound,
+        (bound, most) => Some(bound.map_or(most, |bound| most.min(bound.saturating_sub(1)))),
+    };
+    // How often loom looks whether it has come to the bound.
+    model.checkpoint_interval = 500;
+    model.max_permutations = most.executions.map(|executions| executions / depth.part);
     model.max_branches = 10_000;
     model
 }
 
 fn execute<P: Program>(order: &[usize]) -> String {
     let program = Arc::new(P::new());
+    begin_threads();
     let spawn = |&number: &usize| {
         let program = Arc::clone(&program);
         let body = move || {

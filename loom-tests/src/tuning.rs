@@ -9,8 +9,8 @@ pub(crate) const SLOTS: usize = 4;
 /// Of so many nodes that are linked right behind a hinted one, one gets no hint: none does. What finds a lock taken goes without.
 pub(crate) const HINTED_OF: u32 = 1 << 31;
 
-/// Nodes that lie before this word are hinted more sparsely: all of a model that says so, none of the others. What a writer does
-/// to the index takes far more steps than what it does to the list.
+/// Nodes that lie before this word are hinted more sparsely: all that the threads of most models store. What a writer does to
+/// the index takes far more steps than what it does to the list, so only models of the index look at it.
 pub(crate) const SPARSE_WORDS: Sparse = Sparse;
 
 /// Nodes in a row that are left without hints there.
@@ -21,11 +21,27 @@ pub(crate) struct Sparse;
 
 thread_local! {
     static IS_SPARSE: Cell<bool> = const { Cell::new(false) };
+    static THREADS_ARE_SPARSE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Decides for the nodes to come whether they are hinted sparsely. A model runs on one thread of the system.
-pub(crate) fn hint_sparsely(sparsely: bool) {
-    IS_SPARSE.set(sparsely);
+/// Which nodes of a model get hints as a table's do that is not small. The others are hinted sparsely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hinting {
+    All,
+    /// Those that are stored before the threads begin.
+    Before,
+    None,
+}
+
+/// Decides for the nodes to come. A model runs on one thread of the system.
+pub(crate) fn hint(which: Hinting) {
+    IS_SPARSE.set(which == Hinting::None);
+    THREADS_ARE_SPARSE.set(which != Hinting::All);
+}
+
+/// Says that a model's threads begin.
+pub(crate) fn begin_threads() {
+    IS_SPARSE.set(THREADS_ARE_SPARSE.get());
 }
 
 impl PartialEq<Sparse> for u32 {

@@ -74,6 +74,7 @@ models! {
     groups_that_alternate_keep_order_i1
     same_keys_of_two_groups_have_one_winner_each_i3
     interleaved_lookups_see_whole_entries_i4
+    batch_in_order_is_seen_whole_or_not_at_all_i5
     group_is_seen_whole_or_not_at_all_i5
     walk_with_readahead_misses_nothing_i1
     walk_back_misses_nothing_i1

@@ -8,14 +8,17 @@ use crate::node::Target;
 use crate::tuning::GROUP;
 
 impl<S: Schema> List<S> {
-    /// Searches `targets`, at most [`GROUP`], and tells `found` what was found for each, in their order. The nodes that come up
-    /// are asked for together.
+    /// Searches `targets`, at most [`GROUP`]. The nodes that come up are asked for together.
     #[inline]
-    pub(super) fn seek_group(&self, targets: &[Target<'_>], mut found: impl FnMut(usize, Seek)) {
+    pub(super) fn seek_group(&self, targets: &[Target<'_>], seeks: &mut [Option<Seek>; GROUP]) {
         let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
         self.probe_group(targets, &mut probes);
-        for (index, (target, probe)) in targets.iter().zip(probes).enumerate() {
-            found(index, self.seek_from(probe, *target, &mut ()));
+        for ((target, probe), seek) in targets.iter().zip(probes).zip(&mut *seeks) {
+            *seek = probe.and_then(|probe| self.verify(probe, *target, &mut ()));
+            seek.iter().for_each(|seek| self.prefetch_next(&seek.splice, *target));
+        }
+        for (target, seek) in targets.iter().zip(seeks) {
+            *seek = Some(self.finish(*seek, *target, &mut ()));
         }
     }
 
@@ -38,11 +41,13 @@ impl<S: Schema> List<S> {
 
     /// [`lower_bound`](Self::lower_bound) of each target, told to `found` with its index.
     pub(crate) fn lower_bounds(&self, targets: &[Target<'_>], mut found: impl FnMut(usize, LowerBound)) {
+        let mut seeks = [None; GROUP];
         for (group, targets) in targets.chunks(GROUP).enumerate() {
-            self.seek_group(targets, |index, seek| {
-                self.mend_after_read(&seek);
+            self.seek_group(targets, &mut seeks);
+            for (index, seek) in seeks[..targets.len()].iter().flatten().enumerate() {
+                self.mend_after_read(seek);
                 found(group * GROUP + index, seek.lower_bound());
-            });
+            }
         }
     }
 }

@@ -119,6 +119,7 @@ impl Run {
             // SAFETY: the head, or a node that was linked.
             next: unsafe { Node::new(list.storage(), prev).next() },
             next_has_key: false,
+            bound: None,
             hint: Self::stored(&self.hint)?,
             hint_shared: details.hint_shared.min(shared),
             walked: details.walked,

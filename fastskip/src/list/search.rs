@@ -10,7 +10,7 @@ use super::index::{Probe, Splice, Ties};
 use super::order::{Side, Visits};
 use super::schema::Schema;
 use crate::key::{MAX_SHARED, PartialKey};
-use crate::node::{Node, NodeId, Predecessor, Target};
+use crate::node::{Link, Node, NodeId, Predecessor, Target};
 use crate::sync::thread_index;
 use crate::tuning::{MISFIT_WALK, READ_WALK_LIMIT, WALK_LIMIT};
 
@@ -112,43 +112,69 @@ impl<S: Schema> List<S> {
         }
     }
 
+    /// Asks for the node that the walk on from a splice will look at, if there is one.
+    #[inline(always)]
+    pub(crate) fn prefetch_next(&self, splice: &Splice, target: Target<'_>) {
+        // SAFETY: the head, or a node that an acquired hint led to.
+        let link = unsafe { Node::new(self.storage(), splice.prev).next() };
+        let is_before = |link: &Link| link.partial <= PartialKey::of(target.key, splice.shared);
+        if let Some(next) = Some(link).filter(is_before).and_then(|link| link.to) {
+            Node::new(self.storage(), next).prefetch_search();
+        }
+    }
+
     /// Searches the target from where a probe says.
     #[inline(always)]
-    pub(crate) fn seek_from(&self, probe: Option<Probe>, target: Target<'_>, visits: &mut impl Visits) -> Seek {
-        match probe.and_then(|probe| self.verify(probe, target, visits)) {
+    fn seek_from(&self, probe: Option<Probe>, target: Target<'_>, visits: &mut impl Visits) -> Seek {
+        self.finish(probe.and_then(|probe| self.verify(probe, target, visits)), target, visits)
+    }
+
+    /// Compares what a probe found: the target itself, or where to walk on from; `None` where the probe is no good.
+    #[inline(always)]
+    pub(crate) fn verify(&self, probe: Probe, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
+        let mut hint = probe.hint?;
+        let mut bound = None;
+        visits.node();
+        let mut compared = self.compare(hint, target);
+        if compared.order == Ordering::Greater {
+            bound = hint.node().filter(|_| compared.has_key);
+            hint = probe.before?;
+            visits.node();
+            compared = self.compare(hint, target);
+        }
+        let splice = Splice { bound, ..Splice::behind(hint, compared.shared, &probe) };
+        match compared.order {
+            Ordering::Greater => None,
+            Ordering::Less => Some(Seek { found: None, splice }),
+            Ordering::Equal => Some(Seek { found: hint.node(), splice }),
+        }
+    }
+
+    /// Walks on from what [`verify`](Self::verify) found, or begins anew.
+    #[inline(always)]
+    pub(crate) fn finish(&self, verified: Option<Seek>, target: Target<'_>, visits: &mut impl Visits) -> Seek {
+        match verified.and_then(|seek| self.walk_from(seek, target, visits)) {
             Some(seek) => seek,
             None => self.seek_again(target, visits),
         }
     }
 
-    /// Compares what a probe found and walks on from there; `None` where the probe is no good.
+    /// `None` where the walk would be long.
     #[inline(always)]
-    fn verify(&self, probe: Probe, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
-        let mut hint = probe.hint?;
-        visits.node();
-        let mut compared = self.compare(hint, target);
-        if compared.order == Ordering::Greater {
-            hint = probe.before?;
-            visits.node();
-            compared = self.compare(hint, target);
-        }
-        let mut splice = Splice::behind(hint, compared.shared, &probe);
-        let found = match compared.order {
-            Ordering::Equal => hint.node(),
-            Ordering::Less => {
-                let limit = if splice.is_misfit() { MISFIT_WALK } else { WALK_LIMIT };
-                match self.walk(target, &mut splice, limit, visits) {
-                    Walked::Found(node) => Some(node),
-                    Walked::Between => None,
-                    Walked::TooFar => return None,
-                }
+    fn walk_from(&self, mut seek: Seek, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
+        let splice = &mut seek.splice;
+        if seek.found.is_none() {
+            let limit = if splice.is_misfit() { MISFIT_WALK } else { WALK_LIMIT };
+            match self.walk(target, splice, limit, visits) {
+                Walked::Found(node) => seek.found = Some(node),
+                Walked::Between => {}
+                Walked::TooFar => return None,
             }
-            Ordering::Greater => return None,
-        };
-        if hint.node().is_none() && probe.prefix > 0 {
-            splice.is_misled = self.shared_with_neighbour(&splice, target) < probe.prefix;
         }
-        Some(Seek { found, splice })
+        if splice.hint == Predecessor::HEAD && splice.prefix > 0 {
+            splice.is_misled = self.shared_with_neighbour(splice, target) < splice.prefix;
+        }
+        Some(seek)
     }
 
     /// How many bytes a target shares with the nodes around its place: the head shares none.
@@ -163,10 +189,11 @@ impl<S: Schema> List<S> {
     #[inline(never)]
     fn seek_again(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
         let probe = self.probe(target, Ties::Settle, visits);
-        if let Some(seek) = probe.and_then(|probe| self.verify(probe, target, visits)) {
-            return seek;
+        let seek = probe.and_then(|probe| self.verify(probe, target, visits));
+        match seek.and_then(|seek| self.walk_from(seek, target, visits)) {
+            Some(seek) => seek,
+            None => self.seek_by_keys(target, Side::AtOrBefore, visits),
         }
-        self.seek_by_keys(target, Side::AtOrBefore, visits)
     }
 
     /// Searches by keys alone: whatever the partial keys say, only missing hints make the walk long.
@@ -228,6 +255,9 @@ impl<S: Schema> List<S> {
                     true => (splice.shared + link.partial.more_shared(partial)).min(MAX_SHARED),
                     false => splice.shared,
                 }
+            } else if splice.bound == Some(next) {
+                splice.next_has_key = true;
+                return Walked::Between;
             } else {
                 visits.node();
                 let compared = self.compare_from(self.node(next), target, splice.shared);

@@ -159,7 +159,7 @@ impl<'a, S: Schema> Writer<'a, S> {
             _ => Target { key: &[], version: 0 },
         });
         let mut seeks: [Option<Seek>; GROUP] = [None; GROUP];
-        self.list.seek_group(&targets[..group.len()], |index, seek| seeks[index] = Some(seek));
+        self.list.seek_group(&targets[..group.len()], &mut seeks);
         for (index, seek) in group.zip(seeks.into_iter().flatten()) {
             let new = new(index);
             let (seek, direction) = self.follow_or(seek, new.target());

@@ -79,7 +79,7 @@ fn cost(memtable: &Memtable, pattern: Pattern) -> (f64, usize) {
 }
 
 /// Catches lookups that grow linear where threads append side by side, or where keys defeat the partial keys. Every key is looked
-/// up four times, which mends what writers had to leave; from then on a lookup looks at no more than one and a half times what it
+/// up once, which mends what writers had to leave; from then on a lookup looks at no more than one and a half times what it
 /// looks at in a table that one thread filled.
 #[test]
 fn lookups_cost_the_same_whoever_filled_the_table() {

@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         match flag.as_str() {
             "--preemptions" => {
                 let most = value.parse().expect("a number of preemptions");
-                depth = Depth { two: Some(most), more: Some(most), executions: None };
+                depth = Depth { two: Some(most), more: Some(most), ..Depth::ALL };
             }
             "--weaken" => value.parse::<Weakening>().expect("site=Ordering").choose().expect("one weakening at a time"),
             other => panic!("unknown flag {other}"),

@@ -4,7 +4,7 @@
 use crate::builder::Config;
 use crate::check::Program;
 use crate::mem::arena::{Arena, Layout, Usage};
-use crate::models::table::{config, table, through};
+use crate::models::table::{config, through, unhinted};
 use crate::{ConcurrentSkipList, InsertError, Memtable};
 
 /// The words that one-byte keys without values take in a memtable: a link, the number, the bytes.
@@ -14,7 +14,7 @@ const CHUNK: usize = 32;
 
 /// Fills shard 0 with `count` nodes: the versions of one key, behind all that comes, so that no search walks over them.
 fn filled(config: Config, count: usize) -> Memtable {
-    let memtable: Memtable = table(config);
+    let memtable: Memtable = unhinted(config);
     for seqno in 0..count as u64 {
         through(0, || memtable.put(b"z", seqno, b"")).expect("the table has room");
     }
@@ -140,7 +140,7 @@ impl Program for OneChunk {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        Self(table(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
+        Self(unhinted(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
     }
 
     fn thread(&self, number: usize) -> String {
@@ -217,7 +217,7 @@ impl Program for Counted {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        Self(table(config(2)))
+        Self(unhinted(config(2)))
     }
 
     fn thread(&self, number: usize) -> String {
@@ -288,7 +288,7 @@ impl Program for Pressure {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        Self(table(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
+        Self(unhinted(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
     }
 
     fn thread(&self, number: usize) -> String {

@@ -94,6 +94,7 @@ models! {
     groups_that_alternate_keep_order_i1: group::Groups, group::GROUPS;
     same_keys_of_two_groups_have_one_winner_each_i3: group::SameKeys, group::SAME_KEYS;
     interleaved_lookups_see_whole_entries_i4: group::Lookups, group::LOOKUPS;
+    batch_in_order_is_seen_whole_or_not_at_all_i5: group::Batch<true>, group::BATCH;
     group_is_seen_whole_or_not_at_all_i5: group::Batch<false>, group::BATCH;
     walk_with_readahead_misses_nothing_i1: walk::Walk<true, false>, walk::WALK;
     walk_back_misses_nothing_i1: walk::Walk<false, false>, walk::WALK_BACK;

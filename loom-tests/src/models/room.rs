@@ -2,7 +2,7 @@
 //! overlap is watched by the storage.
 
 use crate::check::Program;
-use crate::models::table::{config, table, through};
+use crate::models::table::{config, through, unhinted};
 use crate::{Memtable, Op};
 
 const BATCH: [Op<'_>; 2] = [Op::Put { key: b"k", value: b"v" }, Op::Delete { key: b"l" }];
@@ -19,7 +19,7 @@ impl<const NEARLY_FULL: bool> Program for GiveBack<NEARLY_FULL> {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let memtable: Memtable = table(config(1));
+        let memtable: Memtable = unhinted(config(1));
         // Behind all that comes, so that no search walks over them.
         for seqno in 0..Self::BEFORE {
             through(0, || memtable.put(b"z", seqno, b"")).expect("the table has room");

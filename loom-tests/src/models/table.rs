@@ -3,22 +3,28 @@
 use crate::builder::Config;
 use crate::builder::sealed::{FromConfig, Settings};
 use crate::sync::set_thread_index;
-use crate::tuning::hint_sparsely;
+use crate::tuning::{Hinting, hint};
 
 /// Settings for so many shards. A thread writes through the shard of its own number.
 pub(super) fn config(shards: usize) -> Config {
     Config { shards, chunk_bytes: 0, max_memory_bytes: 0, max_entries: 0, backpressure_at: 0.9, huge_pages: false }
 }
 
-/// The table with these settings, whose nodes have hints where searches would walk far.
+/// The table with these settings. What the model's threads store gets few hints.
 pub(super) fn table<T: FromConfig>(config: Config) -> T {
-    hint_sparsely(true);
+    hint(Hinting::Before);
     make(config)
 }
 
 /// The table with these settings, whose nodes all have hints, if no lock is taken.
 pub(super) fn hinted<T: FromConfig>(config: Config) -> T {
-    hint_sparsely(false);
+    hint(Hinting::All);
+    make(config)
+}
+
+/// The table with these settings, which makes no block that it can do without.
+pub(super) fn unhinted<T: FromConfig>(config: Config) -> T {
+    hint(Hinting::None);
     make(config)
 }
 

@@ -3,8 +3,7 @@
 
 use crate::Memtable;
 use crate::check::Program;
-use crate::models::table::{config, hinted, through};
-use crate::tuning::hint_sparsely;
+use crate::models::table::{config, table, through};
 
 /// Thread 0 stores two keys amid ten others; thread 1 walks over all of them, `FORWARD`, backward or, with `BOTH`, from
 /// both ends in turns.
@@ -35,10 +34,8 @@ impl<const FORWARD: bool, const BOTH: bool> Program for Walk<FORWARD, BOTH> {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let memtable: Memtable = hinted(config(1));
+        let memtable: Memtable = table(config(1));
         through(0, || b"acegikmoqs".iter().for_each(|key| memtable.put(&[*key], 1, b"").expect("the table has room")));
-        // The walk is what is looked at here, not what the writer does to the index.
-        hint_sparsely(true);
         Self(memtable)
     }
 

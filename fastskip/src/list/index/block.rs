@@ -130,6 +130,24 @@ pub(super) struct Block<'a> {
     off: u32,
 }
 
+/// What a slot holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Held {
+    /// In a leaf.
+    Hint(Predecessor),
+    /// Above the leaves.
+    Child(BlockId),
+}
+
+impl Held {
+    fn to_stored(self) -> u32 {
+        match self {
+            Self::Hint(hint) => hint.to_stored(),
+            Self::Child(child) => child.to_stored(),
+        }
+    }
+}
+
 /// Reading. The answers may be old, torn between old and new, or contradict each other.
 impl<'a> Block<'a> {
     /// The block `id` of the table that lies in `storage`.
@@ -201,6 +219,14 @@ impl<'a> Block<'a> {
         // could be read before they are written (loom `hints_lead_to_written_nodes`).
         let word = self.word(ROW_WORDS + lane as u32 / 2).load(ord("block.slot.read", Ordering::Acquire));
         (word >> (32 * (lane & 1))) as u32
+    }
+
+    /// What a slot of this block, which is of `level`, holds.
+    pub(super) fn held(self, level: u32, slot: usize) -> Option<Held> {
+        match level {
+            0 => self.hint(slot).map(Held::Hint),
+            _ => self.child(slot).map(Held::Child),
+        }
     }
 
     /// The node that a slot of a leaf names.
@@ -442,10 +468,9 @@ impl<'a> Locked<'a> {
         bounds >> 32 == u64::from(RETIRED)
     }
 
-    /// Appends to an unpublished block what `slot` of `from`, a block of the same level, holds.
-    pub(super) fn push_from(&mut self, from: Block<'_>, slot: usize) {
-        debug_assert_eq!(from.header().level(), self.level());
-        self.insert(self.count(), from.partial(slot), from.slot(slot));
+    /// Appends to an unpublished block what a slot of another of the same level holds.
+    pub(super) fn push(&mut self, partial: i32, held: Held) {
+        self.insert(self.count(), partial, held.to_stored());
     }
 
     /// Forgets the slots from `count` on. Readers that see the old count see what is still true.

@@ -41,7 +41,7 @@ pub(crate) use steps::{Stopper, counted};
 
 use super::List;
 use super::schema::Schema;
-use block::{Block, Locked};
+use block::{Block, Held, Locked};
 
 /// The offset of the first leaf: it lies before the first node, so that a small table needs no other.
 pub(crate) const FIRST_BLOCK: u32 = 8;
@@ -136,9 +136,15 @@ impl<S: Schema> List<S> {
     /// The node that bounds slot `slot` of `block` from below.
     #[inline]
     fn separator(&self, block: Block<'_>, level: u32, slot: usize) -> Option<Predecessor> {
-        match level {
-            0 => block.hint(slot),
-            _ => block.child(slot).map(|child| self.block(child).lower()),
+        block.held(level, slot).map(|held| self.lower_of(held))
+    }
+
+    /// The node that bounds from below what a slot holds.
+    #[inline]
+    fn lower_of(&self, held: Held) -> Predecessor {
+        match held {
+            Held::Hint(hint) => hint,
+            Held::Child(child) => self.block(child).lower(),
         }
     }
 

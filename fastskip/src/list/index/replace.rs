@@ -12,7 +12,7 @@
 //! the block's range are left out, and partial keys are made anew.
 
 use super::Path;
-use super::block::{BLOCK_WORDS, Block, BlockId, Locked};
+use super::block::{BLOCK_WORDS, Block, BlockId, Locked, bias};
 use crate::list::List;
 use crate::list::schema::Schema;
 use crate::node::Predecessor;
@@ -57,16 +57,19 @@ impl<S: Schema> List<S> {
         let mut last: Option<Predecessor> = None;
         // Slots move on while the holder goes on, after it has counted one more: so the count is looked at each time.
         for slot in (0..SLOTS).take_while(|&slot| slot < block.header().count()) {
-            let Some(separator) = self.separator(block, level, slot) else { continue };
+            // Read once: a second look could find there what the slot before held, and this one's would be lost.
+            let Some(held) = block.held(level, slot) else { continue };
+            let separator = self.lower_of(held);
             // The first one is there in any case: a block is never empty.
             let follows =
                 |last| self.is_before(last, separator) && upper.is_none_or(|end| self.is_before(separator, end));
             if last.is_none_or(follows) {
                 last = Some(separator);
-                copy.push_from(block, slot);
+                copy.push(bias(0), held);
             }
         }
         copy.set_bounds(lower, next);
+        // Which also makes the partial keys.
         let shared = self.shared_by_all(&copy);
         self.set_prefix(&mut copy, block.header().prefix().min(shared));
         Some(copy)

@@ -2,7 +2,7 @@
 
 use super::block::BlockId;
 use super::descent::Probe;
-use crate::node::{Link, Predecessor};
+use crate::node::{Link, NodeId, Predecessor};
 
 /// Where a target belongs: between two neighbours of the list.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +14,8 @@ pub(crate) struct Splice {
     pub(crate) next: Link,
     /// Whether the successor has the target's key.
     pub(crate) next_has_key: bool,
+    /// A node of the target's key that is known to come behind it, if any.
+    pub(crate) bound: Option<NodeId>,
     /// The hinted node that the walk began at, what its key shares with the target's, and how many nodes lie between it and
     /// the target.
     pub(crate) hint: Predecessor,
@@ -41,6 +43,7 @@ impl Splice {
             shared,
             next: Link::END,
             next_has_key: false,
+            bound: None,
             hint,
             hint_shared: shared,
             walked: 0,

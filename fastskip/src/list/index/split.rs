@@ -130,7 +130,7 @@ impl<S: Schema> List<S> {
     ) -> bool {
         let (block, level) = (left.block(), left.level());
         for slot in cut..left.count() {
-            right.push_from(block, slot);
+            block.held(level, slot).into_iter().for_each(|held| right.push(block.partial(slot), held));
         }
         let lower = self.separator(block, level, cut).unwrap_or(Predecessor::HEAD);
         let upper = self.separator_behind(parent, block).or(upper);

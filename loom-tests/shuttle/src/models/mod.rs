@@ -10,7 +10,7 @@ mod walk;
 use crate::builder::Config;
 use crate::builder::sealed::{FromConfig, Settings};
 use crate::schedules::{Draw, run};
-use crate::tuning::hint_sparsely;
+use crate::tuning::{Hinting, hint};
 
 /// A program to run.
 pub struct Model {
@@ -57,6 +57,6 @@ fn config(shards: usize) -> Config {
 
 /// The table with these settings. Every node has a hint, if no lock is taken.
 fn table<T: FromConfig>(config: Config) -> T {
-    hint_sparsely(false);
+    hint(Hinting::All);
     T::from_config(Settings(config)).expect("the storage refuses nothing")
 }
