@@ -9,13 +9,15 @@ use rand_distr::{Distribution, Zipf};
 use super::digest::{Digest, of_count, of_entry, of_value};
 use crate::keys::{Keys, Source};
 use crate::random::rng;
-use crate::spec::{Access, Shape};
+use crate::spec::{Access, Shape, Workload};
 use crate::tables::Record;
 
 /// Values are windows into so many random bytes: few enough to stay in a cache, so that tables only pay for their own misses.
 const POOL: usize = 1 << 20;
 /// The windows of neighbouring records begin so far apart.
 const STRIDE: usize = 8;
+/// Keys to a seek: each of them reads a hundred entries.
+const KEYS_PER_SEEK: usize = 10;
 /// The skew of zipfian access: that of YCSB.
 const THETA: f64 = 0.99;
 
@@ -36,23 +38,19 @@ pub(super) struct Input {
     pool: Vec<u8>,
 }
 
-/// Keys to ask for, in order, and what the table finds.
+/// The operations of a workload, in order.
 #[derive(Debug)]
-pub(super) struct Lookups {
+pub(super) struct Operations {
     pub(super) keys: Keys,
+    /// The record of each key, if it has one.
+    pub(super) records: Vec<usize>,
+    /// What reads find, and how many writes and deletes the table takes.
     pub(super) expected: Digest,
 }
 
-/// Reads and writes by turns.
-#[derive(Debug)]
-pub(super) struct Mix {
-    /// The key of each operation.
-    pub(super) keys: Keys,
-    /// Its record. Those from `first_write` on are written, the others are read.
-    pub(super) records: Vec<usize>,
-    pub(super) first_write: usize,
-    /// What the reads find, and how many writes the table takes.
-    pub(super) expected: Digest,
+/// The entries that a seek of this workload reads.
+pub(super) fn seek_reads(workload: Workload) -> usize {
+    if workload == Workload::SeekOne { 1 } else { 100 }
 }
 
 impl Input {
@@ -110,22 +108,30 @@ impl Input {
         }
     }
 
-    /// As many lookups of stored keys as there are stored keys.
-    pub(super) fn lookups(&self) -> Lookups {
-        let order = self.accessed();
-        let expected = order.iter().map(|&index| of_value(self.value(index))).sum();
-        Lookups { keys: self.keys.pick(&order), expected }
+    /// The operations of a workload that has keys: as many as there are stored keys, or fewer that read many entries each.
+    /// Mixed workloads append the records that they write.
+    pub(super) fn operations(&mut self, workload: Workload) -> Operations {
+        match workload {
+            Workload::Miss => Operations { keys: self.source.absent(), records: Vec::new(), expected: 0 },
+            Workload::Seek => self.seeks((self.source.entries / KEYS_PER_SEEK).max(1), seek_reads(workload)),
+            Workload::SeekOne => self.seeks(self.source.entries, seek_reads(workload)),
+            Workload::Mixed => self.mix(50),
+            Workload::Mixed95 => self.mix(95),
+            Workload::Delete => {
+                let records = self.shuffled(DELETE_STREAM);
+                self.of_records(records, |_| of_count(1))
+            }
+            _ => self.mix(100),
+        }
     }
 
-    /// As many lookups of keys that are not stored.
-    pub(super) fn misses(&self) -> Lookups {
-        Lookups { keys: self.source.absent(), expected: 0 }
+    fn of_records(&self, records: Vec<usize>, expected: impl Fn(usize) -> Digest) -> Operations {
+        let expected = records.iter().map(|&record| expected(record)).sum();
+        Operations { keys: self.keys.pick(&records), records, expected }
     }
 
-    /// `seeks` stored keys to go to, and what reading `most` entries from each of them yields.
-    pub(super) fn seeks(&self, seeks: usize, most: usize) -> Lookups {
-        let mut order = self.accessed();
-        order.truncate(seeks);
+    /// Goes to `seeks` stored keys and reads `most` entries from each of them.
+    fn seeks(&self, seeks: usize, most: usize) -> Operations {
         let sorted = self.sorted(self.stored());
         let mut position = vec![0; sorted.len()];
         sorted.iter().enumerate().for_each(|(at, &index)| position[index] = at);
@@ -134,32 +140,26 @@ impl Input {
             let before = sums.last().copied().unwrap_or_default();
             sums.push(before + of_entry(self.keys.get(index), self.value(index)));
         }
-        let read = |&index: &usize| sums[(position[index] + most).min(sums.len() - 1)] - sums[position[index]];
-        Lookups { expected: order.iter().map(read).sum(), keys: self.keys.pick(&order) }
+        let mut records = self.accessed();
+        records.truncate(seeks);
+        let read = |index: usize| sums[(position[index] + most).min(sums.len() - 1)] - sums[position[index]];
+        self.of_records(records, read)
     }
 
-    /// As many operations as there are stored keys, `reads` in a hundred of them reads. Appends the records of the others.
-    pub(super) fn mix(&mut self, reads: u32) -> Mix {
-        let first_write = self.keys.len();
+    /// Reads stored keys with `reads` in a hundred operations, and writes new ones with the others.
+    fn mix(&mut self, reads: u32) -> Operations {
+        let first_new = self.keys.len();
         let mut records = self.accessed();
         let mut random = rng(MIX_STREAM + u64::from(reads));
         let mut writes = 0;
         for record in &mut records {
             if random.random_range(0..100) >= reads {
-                *record = first_write + writes;
+                *record = first_new + writes;
                 writes += 1;
             }
         }
-        self.keys.append(&self.source.stored(first_write..first_write + writes));
-        let read = records.iter().filter(|&&record| record < first_write);
-        let found: Digest = read.map(|&record| of_value(self.value(record))).sum();
-        let expected = found + of_count(writes);
-        Mix { keys: self.keys.pick(&records), records, first_write, expected }
-    }
-
-    /// The stored keys in random order, each once.
-    pub(super) fn deletes(&self) -> Keys {
-        self.keys.pick(&self.shuffled(DELETE_STREAM))
+        self.keys.append(&self.source.stored(first_new..first_new + writes));
+        self.of_records(records, |record| if record < first_new { of_value(self.value(record)) } else { of_count(1) })
     }
 
     /// The records at `range` in the order of their keys.
@@ -203,74 +203,47 @@ mod tests {
     }
 
     #[test]
-    fn sorted_records_and_uniform_lookups_are_all_records() {
-        // Catches an expectation that is itself incomplete or unsorted, so that a wrong scan would pass, and searches that follow
-        // the order of inserts, where caches answer.
-        let input = input(KeySet::Paths, 3000);
-        let sorted: Vec<_> = input.sorted(0..3000).into_iter().map(|index| input.entry(index)).collect();
-        let mut records: Vec<_> = input.records(0..3000).map(|record| (record.key, record.value)).collect();
-        let lookups = input.lookups();
-        assert!(lookups.keys.iter().zip(&records).any(|(key, record)| key != record.0));
-        records.sort_unstable();
-        let mut keys: Vec<_> = lookups.keys.iter().collect();
-        keys.sort_unstable();
-        assert_eq!((&sorted, keys), (&records, records.iter().map(|record| record.0).collect()));
-        assert_eq!(count(lookups.expected), 3000);
+    fn lookups_are_all_keys_in_another_order() {
+        // Catches searches that follow the order of inserts, where caches answer, and an expectation that is itself incomplete.
+        let mut input = input(KeySet::Paths, 3000);
+        let gets = input.operations(Workload::Get);
+        let sorted = |mut keys: Vec<&[u8]>| {
+            keys.sort_unstable();
+            keys.iter().map(|key| key.to_vec()).collect::<Vec<_>>()
+        };
+        assert!(!gets.keys.iter().eq(input.keys.iter()));
+        assert_eq!(sorted(gets.keys.iter().collect()), sorted(input.keys.iter().collect()));
+        assert_eq!((count(gets.expected), input.operations(Workload::Seek).keys.len()), (3000, 300));
     }
 
     #[test]
     fn zipfian_lookups_repeat_a_few_keys_that_lie_apart() {
         // Catches hot keys that are neighbours, which one cache line would serve, a skew that is not there, ranks that are off
         // by one, and tables of a few keys that have no rank to draw.
-        let lookups = zipfian(10_000).lookups();
+        let lookups = zipfian(10_000).operations(Workload::Get);
         let mut times = HashMap::new();
         lookups.keys.iter().for_each(|key| *times.entry(key).or_insert(0) += 1);
         let mut hottest: Vec<_> = times.into_iter().map(|(key, times)| (times, key)).collect();
         hottest.sort_unstable_by(|a, b| b.cmp(a));
         assert!(hottest[0].0 > 700 && hottest.len() < 6000, "{} of {}", hottest[0].0, hottest.len());
-        assert!([1, 2, 3].into_iter().all(|few| count(zipfian(few).lookups().expected) == few as u128));
+        assert!([1, 2, 3].into_iter().all(|few| zipfian(few).operations(Workload::Get).keys.len() == few));
         let first_bytes: HashSet<_> = hottest[..16].iter().map(|(_, key)| key[0]).collect();
         assert!(first_bytes.len() > 10, "{first_bytes:?} (seed {SEED:#x})");
     }
 
     #[test]
-    fn seeks_expect_the_entries_from_their_key_on() {
-        // Catches sums that are off by one entry, and seeks near the end that expect more than there is.
-        let input = input(KeySet::Paths, 50);
-        let (seeks, sorted) = (input.seeks(50, 7), input.sorted(0..50));
-        let entries = || sorted.iter().map(|&index| input.entry(index));
-        let read = |from: &[u8]| -> Digest {
-            entries().filter(|entry| entry.0 >= from).take(7).map(|(key, value)| of_entry(key, value)).sum()
-        };
-        assert_eq!(seeks.expected, seeks.keys.iter().map(read).sum());
-        assert_eq!(count(seeks.expected), 50 * 7 - (1..7).sum::<u128>());
-        assert_eq!(input.seeks(3, 7).keys.len(), 3);
-    }
-
-    #[test]
     fn mixes_have_their_share_of_writes_each_of_a_new_key() {
         // Catches writes that overwrite, which some tables refuse, reads of what is not there yet, and a wrong share.
-        for (reads, share) in [(50, 0.5), (95, 0.05)] {
+        for (workload, share) in [(Workload::Mixed, 0.5), (Workload::Mixed95, 0.05)] {
             let mut input = zipfian(10_000);
-            let mix = input.mix(reads);
-            let writes: Vec<_> = mix.records.iter().copied().filter(|&record| record >= mix.first_write).collect();
+            let mix = input.operations(workload);
+            let writes: Vec<_> = mix.records.iter().copied().filter(|&record| record >= 10_000).collect();
             assert_eq!(writes, (10_000..10_000 + writes.len()).collect::<Vec<_>>());
-            assert!((writes.len() as f64 / 10_000.0 - share).abs() < 0.01, "{reads}: {}", writes.len());
+            assert!((writes.len() as f64 / 10_000.0 - share).abs() < 0.01, "{workload:?}: {}", writes.len());
             assert_eq!((mix.records.len(), count(mix.expected)), (10_000, 10_000));
-            assert!((0..10_000).all(|operation| mix.keys.get(operation) == input.entry(mix.records[operation]).0));
-            assert_eq!(input.mix(reads).first_write, 10_000 + writes.len());
-        }
-    }
-
-    #[test]
-    fn a_digest_tells_a_lost_a_doubled_and_a_wrong_value() {
-        // Catches a sum that a broken table could reach.
-        let input = input(KeySet::Random, 100);
-        let digest = |indices: &[usize]| -> Digest { indices.iter().map(|&i| of_value(input.value(i))).sum() };
-        let all: Vec<usize> = (0..100).collect();
-        assert_eq!(digest(&all), input.lookups().expected);
-        for wrong in [&all[1..], &[&all[..], &[3]].concat(), &[&all[1..], &[8]].concat()] {
-            assert_ne!(digest(wrong), input.lookups().expected);
+            assert!((0..10_000).all(|operation| mix.keys.get(operation) == input.keys.get(mix.records[operation])));
+            input.operations(workload);
+            assert!(input.keys.iter().collect::<HashSet<_>>().len() == 10_000 + 2 * writes.len());
         }
     }
 }

@@ -13,7 +13,7 @@ use std::mem::forget;
 use std::ops::Range;
 
 use digest::{Digest, adder, of_count, of_value};
-use input::{Input, Lookups, Mix};
+use input::{Input, Operations};
 pub(crate) use outcome::{Memory, Outcome, Request, Sample};
 
 use crate::clock::{share, timed};
@@ -24,11 +24,6 @@ use crate::tables::{
     VersionedTable,
 };
 use crate::text::name;
-
-/// Entries that a seek reads.
-const SEEK_READS: usize = 100;
-/// Keys to a seek: each of them reads a hundred entries.
-const KEYS_PER_SEEK: usize = 10;
 
 /// Runs a round.
 ///
@@ -98,21 +93,8 @@ impl Round {
                 self.time(workload, 1, entries, |_, _, _| table.sort());
                 Ok(())
             }
-            Workload::Get => self.find(table, workload, self.input.lookups()),
-            Workload::Miss => self.find(table, workload, self.input.misses()),
-            Workload::GetMany => {
-                let Lookups { keys, expected } = self.input.lookups();
-                self.divide(workload, keys.len(), expected, |_, part, sum| {
-                    table.get_many(part.map(|index| keys.get(index)), |value| *sum += of_value(value));
-                })
-            }
             Workload::Scan => self.read_all(workload, threads, |sum| table.scan(adder(sum))),
             Workload::Reverse => self.read_all(workload, threads, |sum| table.scan_back(adder(sum))),
-            Workload::Seek => self.seek(table, workload, (entries / KEYS_PER_SEEK).max(1), SEEK_READS),
-            Workload::SeekOne => self.seek(table, workload, entries, 1),
-            Workload::Mixed => self.mixed(table, workload, 50),
-            Workload::Mixed95 => self.mixed(table, workload, 95),
-            Workload::Delete => self.delete(table),
             Workload::FrozenScan => {
                 // Fills another table, since a frozen one takes no writes. One thread freezes and reads it, as a flush would.
                 let (table, samples) = (T::new(&self.shape), self.outcome.samples.len());
@@ -123,6 +105,47 @@ impl Round {
                 forget(table);
                 Ok(())
             }
+            by_key => self.operate(table, by_key),
+        }
+    }
+
+    /// Does a workload in which each operation has a key.
+    fn operate<T: Table>(&mut self, table: &T, workload: Workload) -> Result<(), String> {
+        let first_new = self.input.all().end;
+        let Operations { keys, records, expected } = self.input.operations(workload);
+        let key = |operation| keys.get(operation);
+        match workload {
+            Workload::GetMany => self.divide(workload, keys.len(), expected, |_, part, sum| {
+                table.get_many(part.map(key), |value| *sum += of_value(value));
+            }),
+            Workload::Seek | Workload::SeekOne => {
+                let most = input::seek_reads(workload);
+                self.divide(workload, keys.len(), expected, |_, part, sum| {
+                    part.for_each(|operation| table.seek(key(operation), most, adder(sum)));
+                })
+            }
+            Workload::Mixed | Workload::Mixed95 => {
+                self.divide(workload, keys.len(), expected, |input, part, sum| {
+                    for operation in part {
+                        let (key, record) = (key(operation), records[operation]);
+                        *sum += if record < first_new {
+                            table.get(key, of_value).unwrap_or_default()
+                        } else {
+                            of_count(table.insert(once(input.record(record, key))))
+                        };
+                    }
+                })
+            }
+            Workload::Delete => {
+                self.check(table, self.input.all())?;
+                self.divide(workload, keys.len(), expected, |_, part, sum| {
+                    let delete = |operation: &usize| table.delete(key(*operation), (first_new + operation) as u64);
+                    *sum = of_count(part.filter(delete).count());
+                })
+            }
+            _ => self.divide(workload, keys.len(), expected, |_, part, sum| {
+                *sum = part.filter_map(|operation| table.get(key(operation), of_value)).sum();
+            }),
         }
     }
 
@@ -145,46 +168,6 @@ impl Round {
         let entries = self.shape.entries;
         self.divide(Workload::Insert, entries, of_count(entries), |input, part, sum| {
             *sum = of_count(table.insert(input.records(part)));
-        })
-    }
-
-    fn find<T: Table>(&mut self, table: &T, workload: Workload, of: Lookups) -> Result<(), String> {
-        let Lookups { keys, expected } = of;
-        self.divide(workload, keys.len(), expected, |_, part, sum| {
-            *sum = part.filter_map(|index| table.get(keys.get(index), of_value)).sum();
-        })
-    }
-
-    /// Goes to some keys, and reads `most` entries from each.
-    fn seek<T: Table>(&mut self, table: &T, workload: Workload, seeks: usize, most: usize) -> Result<(), String> {
-        let Lookups { keys, expected } = self.input.seeks(seeks, most);
-        self.divide(workload, keys.len(), expected, |_, part, sum| {
-            part.for_each(|index| table.seek(keys.get(index), most, adder(sum)));
-        })
-    }
-
-    /// Reads and writes by turns, `reads` of a hundred operations being reads.
-    fn mixed<T: Table>(&mut self, table: &T, workload: Workload, reads: u32) -> Result<(), String> {
-        let Mix { keys, records, first_write, expected } = self.input.mix(reads);
-        self.divide(workload, records.len(), expected, |input, part, sum| {
-            for operation in part {
-                let (key, record) = (keys.get(operation), records[operation]);
-                *sum += if record < first_write {
-                    table.get(key, of_value).unwrap_or_default()
-                } else {
-                    of_count(table.insert(once(input.record(record, key))))
-                };
-            }
-        })
-    }
-
-    /// Checks the table, then deletes every key of the first insert.
-    fn delete<T: Table>(&mut self, table: &T) -> Result<(), String> {
-        self.check(table, self.input.all())?;
-        let (keys, first_seqno) = (self.input.deletes(), self.input.all().end);
-        let delete = |index: &usize| table.delete(keys.get(*index), (first_seqno + index) as u64);
-        self.divide(Workload::Delete, keys.len(), of_count(keys.len()), |_, part, sum| {
-            *sum = of_count(part.filter(delete).count());
         })
     }
 
