@@ -1,4 +1,4 @@
-//! What the process of a round is told, as an argument, and what it answers: each a line of JSON.
+//! Runs a round in a process of its own. What the process is told, as an argument, and what it answers are lines of JSON.
 //!
 //! ```text
 //! memtable-bench memtable-round {"subject":"memtable","workloads":["insert"],"shape":{"keys":"random",..}}
@@ -7,28 +7,35 @@
 //!
 //! A round that goes wrong answers with its exit code and a message on stderr.
 
-use std::env;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+use std::{env, io};
 
+use process_control::{ChildExt, Control};
 use serde_json::json;
 
-use crate::process::{self, ChildError};
 use crate::round::{self, Outcome, Request};
 use crate::spec::{Cell, Subject};
 
 /// The hidden command that runs a round.
 pub(crate) const ROUND: &str = "memtable-round";
 
-/// Runs a round of `subject` in a process of its own.
-///
-/// # Errors
 /// Why there is no outcome.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ChildError {
+    #[error("did not end within {} s", .0.as_secs())]
+    TimedOut(Duration),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Runs a round of `subject` in a process of its own.
 pub(crate) fn run_in_process(cell: &Cell, subject: Subject) -> Result<Outcome, ChildError> {
     let program = env::current_exe().map_err(|error| ChildError::Failed(error.to_string()))?;
     let request = json!({ "subject": subject, "workloads": cell.workloads, "shape": cell.shape });
     let mut command = Command::new(program);
     command.args([ROUND, &request.to_string()]).stdin(Stdio::null());
-    let answer = process::run(&mut command, cell.shape.time_limit())?;
+    let answer = answer_of(&mut command, cell.shape.time_limit())?;
     decode(&answer).ok_or_else(|| ChildError::Failed(format!("expected samples, found {:?}", answer.trim())))
 }
 
@@ -44,6 +51,26 @@ fn decode(answer: &str) -> Option<Outcome> {
     outcome.samples.iter().all(|sample| sample.operations > 0).then_some(outcome)
 }
 
+/// What `command` prints to stdout, if it exits with 0 within `limit`. A process that takes longer is killed.
+fn answer_of(command: &mut Command, limit: Duration) -> Result<String, ChildError> {
+    let failed = |error: io::Error| ChildError::Failed(format!("cannot run it: {error}"));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let ended = child.controlled_with_output().time_limit(limit).terminate_for_timeout().wait().map_err(failed)?;
+    let output = ended.ok_or(ChildError::TimedOut(limit))?.into_std_lossy();
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(ChildError::Failed(reason(output.status, &String::from_utf8_lossy(&output.stderr)))),
+    }
+}
+
+/// How the process ended, and the line of its stderr that says most: a panic's message, or else the last line.
+fn reason(status: ExitStatus, stderr: &str) -> String {
+    let mut lines = stderr.lines().filter(|line| !line.trim().is_empty());
+    let panic = lines.clone().skip_while(|line| !line.contains("panicked at")).nth(1);
+    let line = panic.or_else(|| lines.next_back());
+    line.map_or_else(|| status.to_string(), |line| format!("{status}: {}", line.trim()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,10 +78,30 @@ mod tests {
     #[test]
     fn what_a_corrupted_process_may_print_is_no_answer() {
         // Catches a panic on the bytes of a subject that ran wild, and a division by no operations.
-        let answer =
-            |samples: &str| decode(&format!(r#"{{"samples":[{samples}],"memory":{{"payload":1}}}}"#)).is_some();
-        let right = r#"{"workload":"get","operations":1,"ns":1}"#;
-        assert!(answer("") && answer(right) && !answer("{}") && !answer(&right.replace(":1,", ":0,")));
-        assert!(["", "{}", "nonsense"].into_iter().all(|wrong| decode(wrong).is_none()));
+        let right = r#"{"samples":[{"workload":"get","operations":1,"ns":1}],"memory":{"payload":1}}"#;
+        assert!(decode(right).is_some());
+        assert!(["", "{}", "nonsense", &right.replace(":1,", ":0,")].into_iter().all(|wrong| decode(wrong).is_none()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_has_an_answer_or_a_reason_and_is_killed_when_it_never_ends() {
+        // Catches stderr mixed into an answer, a crashed round counted as one without samples, a reason that does not say why,
+        // and a run that hangs with its subject.
+        let shell = |script: &str, limit| {
+            let ended = answer_of(Command::new("sh").args(["-c", script]).stdin(Stdio::null()), limit);
+            ended.map_err(|error| error.to_string())
+        };
+        let panic = "echo \"'main' panicked at x.rs:1:1:\" >&2; echo no room >&2; echo note: run with >&2; exit 101";
+        for (script, expected) in [
+            ("echo noise >&2; echo result", Ok("result\n")),
+            ("echo half; echo why >&2; exit 3", Err("exit status: 3: why")),
+            (panic, Err("exit status: 101: no room")),
+            ("kill -SEGV $$", Err("signal: 11 (SIGSEGV)")),
+        ] {
+            let ended = shell(script, Duration::from_secs(3600));
+            assert_eq!(ended.as_deref().map_err(String::as_str), expected);
+        }
+        assert_eq!(shell("exec sleep 36000", Duration::ZERO), Err("did not end within 0 s".into()));
     }
 }

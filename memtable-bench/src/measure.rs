@@ -7,12 +7,11 @@ use itertools::iproduct;
 
 use crate::error::Error;
 use crate::goals;
-use crate::ipc;
+use crate::ipc::{self, ChildError};
 use crate::machine;
 use crate::patterns;
 use crate::plan::{MemtableArgs, Plan};
 use crate::presets::Preset;
-use crate::process::ChildError;
 use crate::results::{CellResults, Run, Turn, cell_text, heading};
 use crate::round::Outcome;
 use crate::spec::{Cell, Subject};

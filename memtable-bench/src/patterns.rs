@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{share, timed};
 use crate::random::rng;
-use crate::sheet::Sheet;
-use crate::text::{grouped, name};
+use crate::text::{Sheet, grouped, name};
 
 /// The keys of a table, unless arguments ask for fewer.
 pub(crate) const ENTRIES: usize = 100_000;

@@ -1,13 +1,12 @@
-//! Sets of cells that have names, so that a result can be repeated by one word. `presets.json` has those that are not goals; a
-//! shape's fields that it does not name are those of three million random entries on one thread.
+//! Sets of cells that have names, so that a result can be repeated by one word. `presets.json` has them; a shape's fields that
+//! it does not name are those of three million random entries on one thread.
 
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use serde::Deserialize;
 
-use crate::goals;
-use crate::spec::{Cell, Shape, Workload};
+use crate::spec::{Cell, Shape, Subject, Workload};
 
 /// The sets' names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -26,13 +25,19 @@ pub(crate) enum Preset {
 
 impl Preset {
     pub(crate) fn cells(self) -> Vec<Cell> {
-        match self {
-            Self::Published => goals::published(),
-            Self::Engines => named("engines"),
-            Self::Goals => goals::cells(),
-            Self::Patterns => Vec::new(),
-            Self::Full => [goals::cells(), ["growth", "threads", "values", "memory"].map(named).concat()].concat(),
-        }
+        let sets: &[&str] = match self {
+            Self::Published => &["published"],
+            Self::Engines => &["engines"],
+            Self::Goals => &["goals", "published"],
+            Self::Patterns => &[],
+            Self::Full => &["goals", "published", "growth", "threads", "values", "memory"],
+        };
+        let all: BTreeMap<String, Vec<Block>> =
+            serde_json::from_str(include_str!("presets.json")).expect("tests have read it");
+        let cells = |Block { subjects, workloads, shapes }: &Block| {
+            shapes.iter().map(|shape| Cell::new(*shape, subjects, workloads)).collect()
+        };
+        sets.iter().flat_map(|set| &all[*set]).flat_map::<Vec<Cell>, _>(cells).collect()
     }
 
     /// Whether the cost of lookups is counted too.
@@ -41,18 +46,13 @@ impl Preset {
     }
 }
 
-/// All subjects do these workloads on tables of each of these shapes.
+/// The subjects, or all of them, do these workloads on tables of each of these shapes.
 #[derive(Deserialize)]
 struct Block {
+    #[serde(default)]
+    subjects: Vec<Subject>,
     workloads: Vec<Workload>,
     shapes: Vec<Shape>,
-}
-
-fn named(name: &str) -> Vec<Cell> {
-    let all: BTreeMap<String, Vec<Block>> =
-        serde_json::from_str(include_str!("presets.json")).expect("tests have read it");
-    let cells = |block: &Block| block.shapes.iter().map(|shape| Cell::new(*shape, &[], &block.workloads)).collect();
-    all[name].iter().flat_map::<Vec<Cell>, _>(cells).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 //! written for each. Our lists have one link and blocks of hints: adding one writes the header, the ends of both rows, and in six
 //! of ten cases the fourth line.
 
-use crate::sheet::Sheet;
+use crate::text::Sheet;
 
 pub(crate) const EXPLANATION: &str = "\
 Writes to shared cache lines in one operation, read from the sources: hot lines, which every operation writes,

@@ -1,9 +1,11 @@
-//! Text for people: names, numbers, and standard output.
+//! Text for people: names, numbers, tables, and standard output.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
 use clap::ValueEnum;
+use indicatif::HumanCount;
 
 use crate::error::Error;
 
@@ -29,9 +31,7 @@ pub(crate) fn or_dash<T>(value: Option<T>, dash: &str, show: impl FnOnce(T) -> S
 
 /// A count with a comma after every three digits.
 pub(crate) fn grouped(count: usize) -> String {
-    let digits = count.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join(",")
+    HumanCount(count as u64).to_string()
 }
 
 /// 3000000 as 3M, and 466000 as 466K.
@@ -49,16 +49,61 @@ pub(crate) fn nanos(ns: f64) -> String {
     }
 }
 
+/// A table of texts, which is printed in aligned columns. Each row has as many cells as the head.
+#[derive(Debug, Default)]
+pub(crate) struct Sheet {
+    pub(crate) head: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Sheet {
+    pub(crate) fn new(head: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    }
+
+    /// Whether a column holds numbers, which are aligned to the right.
+    pub(crate) fn is_numeric(&self, column: usize) -> bool {
+        self.rows.iter().all(|row| !row[column].starts_with(char::is_alphabetic))
+    }
+
+    pub(crate) fn markdown(&self) -> String {
+        let rule = (0..self.head.len()).map(|column| if self.is_numeric(column) { "---:" } else { "---" }.into());
+        let lines = [self.head.clone(), rule.collect()];
+        lines.iter().chain(&self.rows).map(|row| format!("| {} |\n", row.join(" | "))).collect()
+    }
+}
+
+impl fmt::Display for Sheet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = || [&self.head].into_iter().chain(&self.rows);
+        let width = |column: usize| lines().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let columns: Vec<_> = (0..self.head.len()).map(|column| (width(column), self.is_numeric(column))).collect();
+        for row in lines() {
+            let padded = row.iter().zip(&columns).map(|(cell, &(width, is_numeric))| match is_numeric {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:<width$}"),
+            });
+            writeln!(f, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short_and_grouped() {
-        // Catches digits that nobody can read or that a measurement does not have.
+    fn numbers_are_short_and_aligned_to_the_right() {
+        // Catches digits that nobody can read or that a measurement does not have, and columns that drift apart.
         let shown = [7.44, 9.96, 68.4, 999.6, 1350.2, 1_234_567.0].map(nanos);
         assert_eq!(shown, ["7.4", "10", "68", "1,000", "1,350", "1,234,567"]);
-        assert_eq!([0, 999, 1000, 466_000, 3_000_000].map(grouped), ["0", "999", "1,000", "466,000", "3,000,000"]);
         assert_eq!([0, 999, 1000, 466_000, 3_000_000].map(short), ["0", "999", "1K", "466K", "3M"]);
+        let mut sheet = Sheet::new(["", "ns", "which"]);
+        let rows = [["vec", "7", "b"], ["treeindex", "1,350", "lock"]];
+        sheet.rows = rows.map(|row| row.map(Into::into).to_vec()).to_vec();
+        assert_eq!(sheet.to_string(), "              ns  which\nvec            7  b\ntreeindex  1,350  lock\n");
+        let markdown = "|  | ns | which |\n| --- | ---: | --- |\n| vec | 7 | b |\n| treeindex | 1,350 | lock |\n";
+        assert_eq!(sheet.markdown(), markdown);
     }
 }

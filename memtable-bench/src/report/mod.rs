@@ -8,8 +8,8 @@ mod readme;
 mod results;
 mod sections;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use clap::Args;
 
@@ -36,6 +36,7 @@ pub(crate) struct ReportArgs {
 
 /// Draws what `args` ask for.
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Error> {
+    // A file that cannot be read or is not one of ours is wrong use: nothing has been written.
     let runs = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let results = Results::new(runs)?;
     match &args.out {
@@ -44,8 +45,6 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Error> {
     }
 }
 
-/// # Errors
-/// A file that cannot be read or is not one of ours is wrong use: nothing has been written.
 fn read(file: &Path) -> Result<Run, String> {
     let text = fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     Run::parse(&text).map_err(|error| format!("{} is no result of memtable --json: {error}", file.display()))
@@ -57,12 +56,12 @@ fn write(results: &Results, directory: &Path) -> Result<(), Error> {
     }
     fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
     let sections = sections::all(results);
-    for plot in sections.iter().flat_map(|section| &section.plots) {
+    for plot in sections.values().flatten() {
         let path = directory.join(format!("{}.svg", plot.name));
         fs::write(&path, &plot.svg).map_err(Error::io("write", &path))?;
     }
     let path = directory.join("index.html");
-    let page = page::html(results, &sections).map_err(std::io::Error::other);
+    let page = page::html(results, &sections).map_err(io::Error::other);
     page.and_then(|page| fs::write(&path, page)).map_err(Error::io("write", &path))?;
     print(&format!("{}\n", path.display()))
 }

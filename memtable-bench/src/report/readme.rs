@@ -2,9 +2,8 @@
 
 use super::results::{HEADLINES, Results};
 use crate::results::Run;
-use crate::sheet::Sheet;
 use crate::spec::{Role, Shape, Subject};
-use crate::text::{name, nanos, or_dash};
+use crate::text::{Sheet, name, nanos, or_dash};
 
 /// # Errors
 /// A run in which there is nothing to compare with.
@@ -54,27 +53,26 @@ fn source(results: &Results, shape: &Shape) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::results::testing::results;
     use super::*;
+    use crate::keys::KeySet;
+    use crate::results::measured_run;
     use crate::spec::{Cell, Workload};
 
     #[test]
     fn rows_are_workloads_and_the_source_is_the_run_that_measured_the_shape() {
         // Catches figures under another subject's name, the rounds of another file, and a table with nothing to compare with.
-        let cell = |entries, subjects: &[Subject]| {
-            Cell::new(Shape::new(crate::keys::KeySet::Random, entries), subjects, &[Workload::Insert, Workload::Get])
+        let run = |rounds, entries, subjects: &[Subject]| {
+            let cell = Cell::new(Shape::new(KeySet::Random, entries), subjects, &[Workload::Insert, Workload::Get]);
+            measured_run(rounds, &[cell])
         };
         let subjects = [Subject::Memtable, Subject::MemtableBatch, Subject::CrossbeamSkiplist, Subject::Vec];
-        let both = results(&[(9, &[cell(1000, &subjects)]), (5, &[cell(1_000_000, &subjects)])]);
+        let both = Results::new(vec![run(9, 1000, &subjects), run(5, 1_000_000, &subjects)]).expect("cells");
         let table_of_both = table(&both).expect("a table");
         let lines: Vec<_> = table_of_both.lines().skip(1).collect();
-        assert_eq!(lines[0], "| --- | ---: | ---: | ---: |");
-        assert_eq!(lines[1], "| insert | 400 | 1,200 | **3.0x** |");
-        assert_eq!(lines[2], "| insert, 256 at a time | 400 | – | **3.0x** |");
-        assert!(
-            lines[5].starts_with("1,000,000 entries") && lines[5].contains("medians of 5 rounds"),
-            "{table_of_both}"
-        );
-        assert!(table(&results(&[(5, &[cell(1000, &[Subject::Memtable])])])).is_err());
+        let rows = ["| --- | ---: | ---: | ---: |", "| insert | 400 | 1,200 | **3.0x** |"];
+        assert_eq!(lines[..3], [rows[0], rows[1], "| insert, 256 at a time | 400 | – | **3.0x** |"]);
+        assert!(lines[5].starts_with("1,000,000 entries") && lines[5].contains("medians of 5 rounds"), "{}", lines[5]);
+        let alone = Results::new(vec![run(5, 1000, &[Subject::Memtable])]).expect("cells");
+        assert!(table(&alone).is_err());
     }
 }

@@ -1,8 +1,9 @@
 //! Which plots there are, in their order on the page.
 
+use std::collections::BTreeMap;
+
 use clap::ValueEnum;
 use itertools::iproduct;
-use serde::Serialize;
 
 use super::plots::{self, Bar, Plot, Series};
 use super::results::Results;
@@ -10,20 +11,19 @@ use crate::keys::KeySet;
 use crate::results::{Figure, Overhead};
 use crate::spec::Workload::{self, Delete, FrozenScan, Get, Insert, Miss, Mixed, Mixed95, Scan, Seek};
 use crate::spec::{Backing, Pages, Role, Shape, Subject};
-use crate::text::{grouped, name, nanos, short};
+use crate::text::{name, nanos, short};
 
-/// Plots under one heading.
-#[derive(Debug, Serialize)]
-pub(super) struct Section {
-    pub(super) title: &'static str,
-    pub(super) says: String,
-    pub(super) plots: Vec<Plot>,
-}
+/// The plots of each section of the page, by the name that the page's template knows it by.
+pub(super) type Sections = BTreeMap<&'static str, Vec<Plot>>;
 
-/// The sections that have plots.
-pub(super) fn all(results: &Results) -> Vec<Section> {
-    let sections = [side_by_side(results), growth(results), threads(results), memory(results)];
-    sections.into_iter().filter(|section| !section.plots.is_empty()).collect()
+pub(super) fn all(results: &Results) -> Sections {
+    [
+        ("side_by_side", side_by_side(results)),
+        ("growth", growth(results)),
+        ("threads", threads(results)),
+        ("memory", memory(results)),
+    ]
+    .into()
 }
 
 fn bar(figure: &Figure) -> Bar {
@@ -32,18 +32,10 @@ fn bar(figure: &Figure) -> Bar {
     Bar { subject: figure.subject, label, value: figure.median(), spread, note: String::new() }
 }
 
-fn side_by_side(results: &Results) -> Section {
-    let shape = results.headline();
-    let workloads = Workload::all().iter().copied().filter(|workload| workload.of_peers() == *workload);
-    Section {
-        title: "Side by side",
-        says: format!(
-            "{}. Bars are medians, whiskers the fastest and the slowest round. Batch subjects get and insert 256 keys at a time; \
-             peers have no such call and are shown at one by one.",
-            shape.map_or_else(String::new, |shape| shape.to_string())
-        ),
-        plots: workloads.filter_map(|workload| compared(results, &shape?, workload)).collect(),
-    }
+fn side_by_side(results: &Results) -> Vec<Plot> {
+    let Some(shape) = results.headline() else { return Vec::new() };
+    let workloads = Workload::all().iter().filter(|workload| workload.of_peers() == **workload);
+    workloads.filter_map(|workload| compared(results, &shape, *workload)).collect()
 }
 
 fn compared(results: &Results, shape: &Shape, workload: Workload) -> Option<Plot> {
@@ -67,7 +59,7 @@ fn compared(results: &Results, shape: &Shape, workload: Workload) -> Option<Plot
     )
 }
 
-fn growth(results: &Results) -> Section {
+fn growth(results: &Results) -> Vec<Plot> {
     let keys = [(KeySet::Random, "random keys"), (KeySet::Sequential, "keys in order"), (KeySet::Paths, "paths")];
     let plot = |((keys, spoken), workload): ((KeySet, &str), Workload)| {
         // A cell without peers would make a tick without most of the lines.
@@ -79,31 +71,18 @@ fn growth(results: &Results) -> Section {
         let texts = [&file, &title, "ns per operation, lower is better", "entries in the table"];
         curves(results, &shapes, workload, texts, |shape| shape.entries, Figure::median)
     };
-    Section {
-        title: "Cost as the table grows",
-        says: "One thread. A straight line upwards is a power of the size.".into(),
-        plots: iproduct!(keys, [Insert, Get, Miss, Scan, Seek]).filter_map(plot).collect(),
-    }
+    iproduct!(keys, [Insert, Get, Miss, Scan, Seek]).filter_map(plot).collect()
 }
 
-fn threads(results: &Results) -> Section {
+fn threads(results: &Results) -> Vec<Plot> {
     let shapes = results.threads();
-    let cores = results.runs.first().map_or(1, |run| run.machine.cores);
-    let entries = grouped(shapes.first().map_or(0, |shape| shape.entries));
     let plot = |workload: Workload| {
         let (file, title) =
             (format!("threads-{}", name(workload)), format!("{}, all threads together", workload.title()));
         let texts = [&file, &title, "million operations a second, higher is better", "threads"];
         curves(results, &shapes, workload, texts, |shape| shape.threads, |figure| 1000.0 / figure.median())
     };
-    Section {
-        title: "Threads",
-        says: format!(
-            "{entries} random keys. This machine has {cores} cores: with more than {cores} threads nothing can get faster; what is \
-             lost to contention shows."
-        ),
-        plots: [Insert, Get, Mixed, Mixed95, Delete, Scan].into_iter().filter_map(plot).collect(),
-    }
+    [Insert, Get, Mixed, Mixed95, Delete, Scan].into_iter().filter_map(plot).collect()
 }
 
 /// A line for each subject, and for each way it does the workload, over the shapes that were measured.
@@ -148,7 +127,7 @@ fn backing(results: &Results, shape: Shape) -> Option<Plot> {
     plots::bars("backing", &title, "ns per operation, lower is better", &bars).filter(|_| bars.len() > 2)
 }
 
-fn memory(results: &Results) -> Section {
+fn memory(results: &Results) -> Vec<Plot> {
     let plot = |shape: Shape| {
         let cell = results.find(&shape, Insert)?;
         let bar = |overhead: &Overhead| {
@@ -161,11 +140,5 @@ fn memory(results: &Results) -> Section {
         let title = format!("Memory beyond key and value: {} random keys", short(shape.entries));
         plots::bars("memory", &title, "bytes an entry, lower is better; own: the table's own account", &bars)
     };
-    Section {
-        title: "Memory",
-        says: "What an entry takes beyond the bytes of its key and value. Bars: growth of the process's resident memory while the \
-               table is filled, including what allocators and half-used chunks lose. Beside them what the table itself says."
-            .into(),
-        plots: results.headline().into_iter().flat_map(|shape| [plot(shape), backing(results, shape)]).flatten().collect(),
-    }
+    results.headline().into_iter().flat_map(|shape| [plot(shape), backing(results, shape)]).flatten().collect()
 }

@@ -2,10 +2,12 @@
 
 mod figures;
 mod run;
+#[cfg(test)]
+mod testing;
 mod text;
 
 pub(crate) use figures::{Figure, Overhead, Turn};
-#[cfg(test)]
-pub(crate) use run::testing::measured;
 pub(crate) use run::{CellResults, Run};
+#[cfg(test)]
+pub(crate) use testing::{measured, measured_run};
 pub(crate) use text::{by_threads, cell_text, heading};

@@ -104,6 +104,11 @@ impl CellResults {
         self.figures.iter().find(|figure| figure.subject == subject && figure.workload == workload)
     }
 
+    /// The figures of a workload that are there.
+    pub(crate) fn figures_at(&self, workload: Workload) -> impl Iterator<Item = &Figure> {
+        self.figures.iter().filter(move |figure| figure.workload == workload && figure.ns_per_operation.is_some())
+    }
+
     /// The median of `subject` at `workload`, in nanoseconds per operation.
     pub(crate) fn nanos(&self, subject: Subject, workload: Workload) -> Option<f64> {
         Some(self.figure(subject, workload)?.ns_per_operation?.median)
@@ -128,28 +133,6 @@ impl CellResults {
         let mut reasons = of_subject.filter_map(|turn| turn.result().err());
         let first = reasons.next()?;
         Some((1 + reasons.count(), first))
-    }
-}
-
-/// Results that were never measured, for tests of what is made of them.
-#[cfg(test)]
-pub(crate) mod testing {
-    use super::*;
-    use crate::round::{Memory, Outcome, Sample};
-
-    /// The results of a cell in which every operation takes `nanos`, and every table `beyond` bytes an entry beyond key and
-    /// value, by both accounts.
-    pub(crate) fn measured(cell: &Cell, nanos: impl Fn(Subject) -> f64, beyond: Option<f64>) -> CellResults {
-        let (operations, payload) = (1000, 64 << 20);
-        let outcome = |subject: Subject| {
-            let ns = (nanos(subject) * operations as f64) as u64;
-            let able = cell.workloads.iter().filter(|&&workload| subject.can(workload));
-            let samples = able.map(|&workload| Sample { workload, operations, ns }).collect();
-            let used = beyond.map(|beyond| payload + (beyond * cell.shape.entries as f64) as u64);
-            Outcome { samples, memory: Memory { payload, resident: used, used }, cas_failures: None }
-        };
-        let turn = |&subject: &Subject| Turn::new(1, subject, Ok(outcome(subject)));
-        CellResults::new(cell.clone(), cell.subjects.iter().map(turn).collect())
     }
 }
 

@@ -2,9 +2,8 @@
 
 use super::figures::{Figure, Overhead};
 use super::run::{CellResults, Run};
-use crate::sheet::Sheet;
 use crate::spec::Subject;
-use crate::text::{name, or_dash};
+use crate::text::{Sheet, name, or_dash};
 
 /// Where a run comes from, and how its tables are read.
 pub(crate) fn heading(run: &Run) -> String {

@@ -124,18 +124,16 @@ impl Round {
                     part.for_each(|operation| table.seek(key(operation), most, adder(sum)));
                 })
             }
-            Workload::Mixed | Workload::Mixed95 => {
-                self.divide(workload, keys.len(), expected, |input, part, sum| {
-                    for operation in part {
-                        let (key, record) = (key(operation), records[operation]);
-                        *sum += if record < first_new {
-                            table.get(key, of_value).unwrap_or_default()
-                        } else {
-                            of_count(table.insert(once(input.record(record, key))))
-                        };
-                    }
-                })
-            }
+            Workload::Mixed | Workload::Mixed95 => self.divide(workload, keys.len(), expected, |input, part, sum| {
+                for operation in part {
+                    let (key, record) = (key(operation), records[operation]);
+                    *sum += if record < first_new {
+                        table.get(key, of_value).unwrap_or_default()
+                    } else {
+                        of_count(table.insert(once(input.record(record, key))))
+                    };
+                }
+            }),
             Workload::Delete => {
                 self.check(table, self.input.all())?;
                 self.divide(workload, keys.len(), expected, |_, part, sum| {

@@ -1,0 +1,275 @@
+//! The commands, run as a program.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
+
+const SUBJECTS: &str = "fastskip fastskip-batch memtable memtable-batch fastskip-published crossbeam-skiplist skl treeindex \
+                        btreemap sharded-btreemap hashmap vec";
+/// The published crate is known to crash: whether it does is no matter of this test.
+const MAY_FAIL: &str = "fastskip-published";
+
+/// The subjects that this build has.
+fn subjects() -> Vec<&'static str> {
+    SUBJECTS.split(' ').filter(|subject| *subject != "skl" || cfg!(feature = "skl")).collect()
+}
+
+/// Runs a command line, in which no argument has a space.
+fn bench(line: &str) -> Output {
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_memtable-bench"));
+    bench.args(line.split_whitespace()).stdin(Stdio::null()).output().expect("run")
+}
+
+/// Runs `line`; returns what was printed.
+#[track_caller]
+fn done(line: &str) -> String {
+    let ran = bench(line);
+    assert_eq!((ran.status.code(), &*ran.stderr), (Some(0), &b""[..]), "{line}: {ran:?}");
+    String::from_utf8(ran.stdout).expect("text")
+}
+
+/// What one round of `line` wrote and printed.
+struct Measured {
+    directory: TempDir,
+    file: String,
+    printed: String,
+    json: Value,
+}
+
+#[track_caller]
+fn measured(line: &str) -> Measured {
+    let directory = tempdir().expect("a directory");
+    let file = directory.path().join("out.json").display().to_string();
+    let printed = done(&format!("{line} --rounds 1 --json {file}"));
+    let json = serde_json::from_slice(&fs::read(&file).expect("the JSON file")).expect("JSON");
+    Measured { directory, file, printed, json }
+}
+
+/// Tables of 200 to 800 entries on one and two threads.
+fn small() -> Measured {
+    let subjects = "fastskip,fastskip-batch,memtable,memtable-batch,crossbeam-skiplist,btreemap,vec";
+    measured(&format!("memtable --entries 200,400,800 --threads 1,2 --subjects {subjects}"))
+}
+
+fn array<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().unwrap_or_else(|| panic!("{name} in {value}"))
+}
+
+/// The workloads that a subject has to have done, and with how many operations.
+fn expected_samples(subject: &str, entries: u64, threads: u64) -> Vec<(&'static str, u64)> {
+    let (batch, vec) = (subject.ends_with("-batch"), subject == "vec");
+    let finds = !batch && !vec;
+    let ordered = finds && subject != "hashmap";
+    let all = [
+        (true, "insert", entries),
+        (vec, "sort", entries),
+        (finds, "get", entries),
+        (batch, "get-many", entries),
+        (finds, "miss", entries),
+        (ordered, "scan", entries * threads),
+        (ordered, "seek", entries / 10),
+        (ordered, "seek-one", entries),
+        (ordered && subject != MAY_FAIL, "reverse", entries * threads),
+        (finds, "mixed", entries),
+        (finds, "mixed-95", entries),
+        (finds, "delete", entries),
+        (["fastskip", "memtable"].contains(&subject), "frozen-scan", entries),
+    ];
+    all.into_iter().filter(|(able, ..)| *able).map(|(_, workload, operations)| (workload, operations)).collect()
+}
+
+fn check_round(round: &Value, subject: &str, shape: &Value, printed: &str) {
+    assert_eq!(round["subject"], subject);
+    if subject == MAY_FAIL && round["failed"].is_string() {
+        assert!(printed.contains("fastskip-published: 1 of 1 rounds failed: "), "{printed}");
+        return;
+    }
+    let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or_else(|| panic!("{name} in {of}"));
+    let sample = |of: &Value| (of["workload"].as_str().expect("a name").to_owned(), number(of, "operations"));
+    let (entries, samples) = (number(shape, "entries"), array(round, "samples"));
+    let expected = expected_samples(subject, entries, number(shape, "threads"));
+    let expected: Vec<_> =
+        expected.into_iter().map(|(workload, operations)| (workload.to_owned(), operations)).collect();
+    assert_eq!(samples.iter().map(sample).collect::<Vec<_>>(), expected, "{round}");
+    assert!(samples.iter().all(|of| number(of, "ns") > 0), "{round}");
+    assert!(number(&round["memory"], "payload") > entries * number(shape, "value_len"), "{round}");
+}
+
+#[test]
+fn every_subject_runs_on_every_shape_and_every_round_is_in_the_json() {
+    // Catches a subject that loses, doubles or misplaces records, a workload left out, operations miscounted, a round that is
+    // lost between processes, an argument that files or processes call by another name, and a file that does not say what was
+    // measured.
+    for (line, cells, fields, last, title) in [
+        (
+            "--entries 2000 --keys random,sequential,paths --threads 1,3 --access uniform,zipfian",
+            12,
+            ["keys", "threads", "access"],
+            "\"paths\" 3 \"zipfian\"",
+            "2,000 entries, paths, values of 100 bytes, 3 threads, zipfian access\n",
+        ),
+        (
+            "--entries 300 --keys descending,urls --backing untouched --pages huge,small",
+            4,
+            ["keys", "backing", "pages"],
+            "\"urls\" \"untouched\" \"small\"",
+            "300 entries, urls, values of 100 bytes, 1 thread, memory not touched before, small pages\n",
+        ),
+    ] {
+        let Measured { directory, printed, json, .. } = measured(&format!("memtable {line}"));
+        assert_eq!(array(&json, "cells").len(), cells);
+        for cell in array(&json, "cells") {
+            assert_eq!(array(cell, "rounds").len(), subjects().len());
+            for (round, subject) in array(cell, "rounds").iter().zip(subjects()) {
+                check_round(round, subject, &cell["shape"], &printed);
+                assert!(printed.contains(subject), "{printed}");
+            }
+        }
+        assert_eq!(fields.map(|field| json["cells"][cells - 1]["shape"][field].to_string()).join(" "), last);
+        assert!(json["machine"]["cores"].as_u64() > Some(0) && json["date"].is_string(), "{json}");
+        assert_eq!((&json["rounds"], &json["preset"]), (&1.into(), &Value::Null));
+        assert!(printed.contains(title), "{printed}");
+        assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1);
+    }
+}
+
+#[test]
+fn presets_run_in_small_and_goals_say_what_they_came_to() {
+    // Catches a preset with a cell that no process understands, and counts that are in no file or on no page.
+    for preset in ["published", "engines", "goals", "patterns"] {
+        let ours = "--at-most 300 --subjects fastskip,fastskip-batch,memtable,memtable-batch,vec";
+        let Measured { directory, file, printed, json } = measured(&format!("memtable --preset {preset} {ours}"));
+        assert_eq!((&json["preset"], array(&json, "cells").is_empty()), (&preset.into(), preset == "patterns"));
+        assert_eq!(printed.contains("\nN9: not measured\n"), preset == "goals", "{printed}");
+        if preset == "patterns" {
+            let costs = array(&json, "patterns");
+            assert!(costs.iter().all(|cost| cost["mended"]["nodes"].as_f64() >= Some(1.0)), "{json}");
+            done(&format!("report {file} --out {}", directory.path().display()));
+            let page = fs::read_to_string(directory.path().join("index.html")).expect("a page");
+            assert_eq!(page.matches("<td>trailing-zeros</td>").count(), costs.len() / 10);
+            assert!(printed.contains("interleaved-runs") && printed.contains("tables of 300\n"), "{printed}");
+        }
+    }
+}
+
+/// Checks that every tag is closed in its order.
+#[track_caller]
+fn check_tags(markup: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    for tag in markup.split('<').skip(1) {
+        let (tag, _) = tag.split_once('>').unwrap_or_else(|| panic!("no end of <{tag}"));
+        let name = tag.split_whitespace().next().unwrap_or_default().trim_end_matches('/');
+        if let Some(closed) = name.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(closed), "{tag}");
+        } else if !tag.ends_with('/') && !name.starts_with('!') && !["meta", "br"].contains(&name) {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn the_page_holds_every_plot_and_needs_no_other_file() {
+    // Catches a page that is empty, broken, or blank where the network is missing, and a README's table without a ratio.
+    let Measured { directory, file, .. } = small();
+    let out = directory.path().join("made/here");
+    assert_eq!(Path::new(done(&format!("report {file} --out {}", out.display())).trim()), out.join("index.html"));
+    let page = fs::read_to_string(out.join("index.html")).expect("a page");
+    check_tags(&page);
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let files: Vec<_> = fs::read_dir(&out).expect("a directory").flatten().map(|file| file.path()).collect();
+    for plot in files.iter().filter(|file| file.extension().is_some_and(|svg| svg == "svg")) {
+        let svg = fs::read_to_string(plot).expect("a plot");
+        check_tags(&svg);
+        assert!(svg.starts_with("<svg ") && svg.contains(" xmlns="), "{plot:?}");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{plot:?}");
+    }
+    assert_eq!(page.matches("<svg").count(), files.len() - 1);
+    for name in ["compared-insert", "growth-random-get", "threads-mixed"] {
+        assert!(out.join(format!("{name}.svg")).is_file(), "{name}");
+    }
+    for name in page.split("var(").skip(1).filter_map(|rest| rest.split(')').next()) {
+        assert!(page.contains(&format!("{name}: ")), "{name}");
+    }
+    for said in
+        ["<b>N9</b>", "<td>N9</td>", "not measured", "InlineSkipList", "How often writers met", "memtable-batch"]
+    {
+        assert!(page.contains(said), "{said}");
+    }
+    assert_eq!(page.contains("Not optimised"), cfg!(debug_assertions));
+    let table = done(&format!("report --readme {file}"));
+    for said in [
+        "| ns per operation | fastskip | memtable | crossbeam-skiplist | btreemap |",
+        "| get, 256 at a time |",
+        "x** |\n",
+        "800 entries, random keys of 16 bytes",
+        "medians of 1 rounds",
+    ] {
+        assert!(table.contains(said), "{said}: {table}");
+    }
+    assert_eq!(table.contains("NOT OPTIMISED"), cfg!(debug_assertions));
+}
+
+#[test]
+fn scaling_prints_what_is_shared_and_how_threads_fare() {
+    // Catches a table of sources that does not belong to the run, and a run that `report` cannot read.
+    let run = measured("scaling --entries 500 --subjects memtable,memtable-batch,crossbeam-skiplist");
+    for said in ["insert, hot", "heights and length", "16 thr.", "Millions of operations a second", "failed CAS"] {
+        assert!(run.printed.contains(said), "{said}: {}", run.printed);
+    }
+    done(&format!("report --readme {}", run.file));
+}
+
+#[test]
+fn wrong_use_is_refused_with_2_before_anything_runs_or_is_written() {
+    // Catches a page about nothing, a report that silently does nothing, and hours of measuring towards a file that cannot
+    // be written. What else `memtable` refuses is tested beside its plan.
+    let Measured { directory, file: good, .. } = small();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let text = fs::read_to_string(&good).expect("read");
+    let empty = format!("{}\"cells\":[]}}", text.split("\"cells\"").next().unwrap_or_default());
+    let out = at("out");
+    // Behind a file that is right: all are read before anything is written.
+    for (name, bytes, message) in [
+        ("missing", None, "cannot read"),
+        ("binary", Some(&[0xff, 0xfe, 0][..]), "cannot read"),
+        ("half", Some(&text.as_bytes()[..text.len() / 2]), "EOF"),
+        ("other", Some(b"{\"benchmark\": 7}"), "is no result of memtable --json: invalid type"),
+        ("subject", Some(text.replace("btreemap", "rocksdb").as_bytes()), "unknown variant `rocksdb`"),
+        ("number", Some(text.replace("\"entries\":200", "\"entries\":\"many\"").as_bytes()), "invalid type"),
+        ("empty", Some(empty.as_bytes()), ""),
+    ] {
+        bytes.into_iter().for_each(|bytes| fs::write(at(name), bytes).expect("written"));
+        if !message.is_empty() {
+            refused(&format!("report {good} {} --out {out}", at(name)), message);
+        }
+    }
+    for (line, message) in [
+        (format!("report {} --out {out}", at("empty")), "the files hold no measurement"),
+        (format!("report {good}"), "--out"),
+        ("report --readme".into(), "IN.json"),
+        (format!("report {good} --readme --out x"), "cannot be used with"),
+        (format!("report {good} --out {good}"), "it is not a directory"),
+        ("scaling --entries 10".into(), "at most as many threads as entries"),
+        ("scaling --subjects rocksdb".into(), "rocksdb"),
+        ("scaling --json /dev/null/out.json".into(), "is not a directory"),
+        ("memtable --entries 10,9000000000000M".into(), "do not fit in memory"),
+        ("memtable --json /dev/null/out.json".into(), "is not a directory"),
+    ] {
+        refused(&line, message);
+    }
+    assert!(!Path::new(&out).exists());
+}
+
+#[track_caller]
+fn refused(line: &str, message: &str) {
+    let ran = bench(line);
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!((ran.status.code(), &*ran.stdout), (Some(2), &b""[..]), "{line}: {said}");
+    assert!(said.contains(message), "{line}: {said}");
+}
