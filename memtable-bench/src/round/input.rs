@@ -38,9 +38,11 @@ pub(super) struct Input {
     pool: Vec<u8>,
 }
 
-/// The operations of a workload, in order.
-#[derive(Debug)]
+/// The operations of a workload.
+#[derive(Debug, Default)]
 pub(super) struct Operations {
+    pub(super) count: usize,
+    /// The key of each, in order. Scans have none.
     pub(super) keys: Keys,
     /// The record of each key, if it has one.
     pub(super) records: Vec<usize>,
@@ -82,9 +84,31 @@ impl Input {
         Record { number: index as u64, key, value: self.value(index) }
     }
 
+    /// The key and the value of a record.
+    pub(super) fn entry(&self, index: usize) -> (&[u8], &[u8]) {
+        (self.keys.get(index), self.value(index))
+    }
+
     fn value(&self, index: usize) -> &[u8] {
         let start = index * STRIDE % POOL;
         &self.pool[start..start + self.value_len]
+    }
+
+    /// The records at `range` in the order of their keys.
+    pub(super) fn sorted(&self, range: Range<usize>) -> Vec<usize> {
+        let mut order: Vec<usize> = range.collect();
+        order.sort_unstable_by_key(|&index| self.keys.get(index));
+        order
+    }
+
+    /// What a scan of the filled table yields.
+    pub(super) fn entries_digest(&self) -> Digest {
+        self.records(self.stored()).map(|record| of_entry(record.key, record.value)).sum()
+    }
+
+    /// The bytes of all keys and values that fill the table.
+    pub(super) fn payload(&self) -> u64 {
+        self.records(self.stored()).map(|record| (record.key.len() + record.value.len()) as u64).sum()
     }
 
     /// The stored records in random order, each once.
@@ -97,53 +121,52 @@ impl Input {
     /// The stored records in random order: each once, or a few of them most of the time.
     fn accessed(&self) -> Vec<usize> {
         let shuffled = self.shuffled(ORDER_STREAM);
-        match self.access {
-            Access::Uniform => shuffled,
-            Access::Zipfian => {
-                let zipf = Zipf::new(shuffled.len() as f64, THETA).expect("there is at least one entry");
-                // Ranks begin at 1.
-                let ranks = zipf.sample_iter(rng(ZIPF_STREAM)).map(|rank| rank as usize - 1);
-                ranks.take(shuffled.len()).map(|rank| shuffled[rank]).collect()
-            }
+        if self.access == Access::Uniform {
+            return shuffled;
         }
+        let zipf = Zipf::new(shuffled.len() as f64, THETA).expect("there is at least one entry");
+        // Ranks begin at 1.
+        let ranks = zipf.sample_iter(rng(ZIPF_STREAM)).map(|rank| rank as usize - 1);
+        ranks.take(shuffled.len()).map(|rank| shuffled[rank]).collect()
     }
 
-    /// The operations of a workload that has keys: as many as there are stored keys, or fewer that read many entries each.
-    /// Mixed workloads append the records that they write.
-    pub(super) fn operations(&mut self, workload: Workload) -> Operations {
+    /// The operations of a workload, in all threads together. Mixed workloads append the records that they write.
+    pub(super) fn operations(&mut self, workload: Workload, threads: usize) -> Operations {
+        let count = self.source.entries;
         match workload {
-            Workload::Miss => Operations { keys: self.source.absent(), records: Vec::new(), expected: 0 },
-            Workload::Seek => self.seeks((self.source.entries / KEYS_PER_SEEK).max(1), seek_reads(workload)),
-            Workload::SeekOne => self.seeks(self.source.entries, seek_reads(workload)),
+            Workload::Sort => Operations { count, ..Operations::default() },
+            // Each thread reads everything.
+            Workload::Scan | Workload::Reverse => {
+                let expected = self.entries_digest() * threads as Digest;
+                Operations { count: count * threads, expected, ..Operations::default() }
+            }
+            Workload::Miss => Operations { count, keys: self.source.absent(), ..Operations::default() },
+            Workload::Seek => self.seeks((count / KEYS_PER_SEEK).max(1), seek_reads(workload)),
+            Workload::SeekOne => self.seeks(count, seek_reads(workload)),
             Workload::Mixed => self.mix(50),
             Workload::Mixed95 => self.mix(95),
-            Workload::Delete => {
-                let records = self.shuffled(DELETE_STREAM);
-                self.of_records(records, |_| of_count(1))
-            }
+            Workload::Delete => self.by_key(self.shuffled(DELETE_STREAM), |_| of_count(1)),
             _ => self.mix(100),
         }
     }
 
-    fn of_records(&self, records: Vec<usize>, expected: impl Fn(usize) -> Digest) -> Operations {
+    fn by_key(&self, records: Vec<usize>, expected: impl Fn(usize) -> Digest) -> Operations {
         let expected = records.iter().map(|&record| expected(record)).sum();
-        Operations { keys: self.keys.pick(&records), records, expected }
+        Operations { count: records.len(), keys: self.keys.pick(&records), records, expected }
     }
 
     /// Goes to `seeks` stored keys and reads `most` entries from each of them.
     fn seeks(&self, seeks: usize, most: usize) -> Operations {
         let sorted = self.sorted(self.stored());
-        let mut position = vec![0; sorted.len()];
-        sorted.iter().enumerate().for_each(|(at, &index)| position[index] = at);
-        let mut sums = vec![0];
-        for index in sorted {
-            let before = sums.last().copied().unwrap_or_default();
-            sums.push(before + of_entry(self.keys.get(index), self.value(index)));
+        let (mut position, mut sums) = (vec![0; sorted.len()], vec![0]);
+        for (at, index) in sorted.into_iter().enumerate() {
+            let (key, value) = self.entry(index);
+            position[index] = at;
+            sums.push(sums[at] + of_entry(key, value));
         }
         let mut records = self.accessed();
         records.truncate(seeks);
-        let read = |index: usize| sums[(position[index] + most).min(sums.len() - 1)] - sums[position[index]];
-        self.of_records(records, read)
+        self.by_key(records, |index| sums[(position[index] + most).min(sums.len() - 1)] - sums[position[index]])
     }
 
     /// Reads stored keys with `reads` in a hundred operations, and writes new ones with the others.
@@ -151,37 +174,14 @@ impl Input {
         let first_new = self.keys.len();
         let mut records = self.accessed();
         let mut random = rng(MIX_STREAM + u64::from(reads));
-        let mut writes = 0;
+        let mut new = first_new..;
         for record in &mut records {
             if random.random_range(0..100) >= reads {
-                *record = first_new + writes;
-                writes += 1;
+                *record = new.next().unwrap_or_default();
             }
         }
-        self.keys.append(&self.source.stored(first_new..first_new + writes));
-        self.of_records(records, |record| if record < first_new { of_value(self.value(record)) } else { of_count(1) })
-    }
-
-    /// The records at `range` in the order of their keys.
-    pub(super) fn sorted(&self, range: Range<usize>) -> Vec<usize> {
-        let mut order: Vec<usize> = range.collect();
-        order.sort_unstable_by_key(|&index| self.keys.get(index));
-        order
-    }
-
-    /// The key and the value of a record.
-    pub(super) fn entry(&self, index: usize) -> (&[u8], &[u8]) {
-        (self.keys.get(index), self.value(index))
-    }
-
-    /// What a scan of the filled table yields.
-    pub(super) fn entries_digest(&self) -> Digest {
-        self.records(self.stored()).map(|record| of_entry(record.key, record.value)).sum()
-    }
-
-    /// The bytes of all keys and values that fill the table.
-    pub(super) fn payload(&self) -> u64 {
-        self.records(self.stored()).map(|record| (record.key.len() + record.value.len()) as u64).sum()
+        self.keys.append(&self.source.stored(first_new..new.start));
+        self.by_key(records, |record| if record < first_new { of_value(self.value(record)) } else { of_count(1) })
     }
 }
 
@@ -206,27 +206,27 @@ mod tests {
     fn lookups_are_all_keys_in_another_order() {
         // Catches searches that follow the order of inserts, where caches answer, and an expectation that is itself incomplete.
         let mut input = input(KeySet::Paths, 3000);
-        let gets = input.operations(Workload::Get);
+        let gets = input.operations(Workload::Get, 1);
         let sorted = |mut keys: Vec<&[u8]>| {
             keys.sort_unstable();
             keys.iter().map(|key| key.to_vec()).collect::<Vec<_>>()
         };
         assert!(!gets.keys.iter().eq(input.keys.iter()));
         assert_eq!(sorted(gets.keys.iter().collect()), sorted(input.keys.iter().collect()));
-        assert_eq!((count(gets.expected), input.operations(Workload::Seek).keys.len()), (3000, 300));
+        assert_eq!((count(gets.expected), input.operations(Workload::Seek, 1).keys.len()), (3000, 300));
     }
 
     #[test]
     fn zipfian_lookups_repeat_a_few_keys_that_lie_apart() {
         // Catches hot keys that are neighbours, which one cache line would serve, a skew that is not there, ranks that are off
         // by one, and tables of a few keys that have no rank to draw.
-        let lookups = zipfian(10_000).operations(Workload::Get);
+        let lookups = zipfian(10_000).operations(Workload::Get, 1);
         let mut times = HashMap::new();
         lookups.keys.iter().for_each(|key| *times.entry(key).or_insert(0) += 1);
         let mut hottest: Vec<_> = times.into_iter().map(|(key, times)| (times, key)).collect();
         hottest.sort_unstable_by(|a, b| b.cmp(a));
         assert!(hottest[0].0 > 700 && hottest.len() < 6000, "{} of {}", hottest[0].0, hottest.len());
-        assert!([1, 2, 3].into_iter().all(|few| zipfian(few).operations(Workload::Get).keys.len() == few));
+        assert!([1, 2, 3].into_iter().all(|few| zipfian(few).operations(Workload::Get, 1).keys.len() == few));
         let first_bytes: HashSet<_> = hottest[..16].iter().map(|(_, key)| key[0]).collect();
         assert!(first_bytes.len() > 10, "{first_bytes:?} (seed {SEED:#x})");
     }
@@ -236,13 +236,13 @@ mod tests {
         // Catches writes that overwrite, which some tables refuse, reads of what is not there yet, and a wrong share.
         for (workload, share) in [(Workload::Mixed, 0.5), (Workload::Mixed95, 0.05)] {
             let mut input = zipfian(10_000);
-            let mix = input.operations(workload);
+            let mix = input.operations(workload, 1);
             let writes: Vec<_> = mix.records.iter().copied().filter(|&record| record >= 10_000).collect();
             assert_eq!(writes, (10_000..10_000 + writes.len()).collect::<Vec<_>>());
             assert!((writes.len() as f64 / 10_000.0 - share).abs() < 0.01, "{workload:?}: {}", writes.len());
             assert_eq!((mix.records.len(), count(mix.expected)), (10_000, 10_000));
             assert!((0..10_000).all(|operation| mix.keys.get(operation) == input.keys.get(mix.records[operation])));
-            input.operations(workload);
+            input.operations(workload, 1);
             assert!(input.keys.iter().collect::<HashSet<_>>().len() == 10_000 + 2 * writes.len());
         }
     }

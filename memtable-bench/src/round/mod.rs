@@ -52,108 +52,52 @@ pub(crate) fn run(request: Request) -> Result<Outcome, String> {
 }
 
 struct Round {
-    subject: Subject,
-    shape: Shape,
-    workloads: Vec<Workload>,
+    request: Request,
     input: Input,
     outcome: Outcome,
 }
 
 impl Round {
-    fn new(Request { subject, workloads, shape }: Request) -> Self {
-        Self { subject, shape, workloads, input: Input::new(&shape), outcome: Outcome::default() }
+    fn new(request: Request) -> Self {
+        Self { input: Input::new(&request.shape), request, outcome: Outcome::default() }
     }
 
     fn run<T: Table>(mut self) -> Result<Outcome, String> {
         let table = self.fill::<T>()?;
+        let Request { subject, workloads, shape } = self.request.clone();
+        // What is not sorted cannot be checked.
+        let is_wanted = |workload: &Workload| workloads.contains(workload) || *workload == Workload::Sort;
         // What the table holds at the end.
         let mut left = 0;
-        for &workload in Workload::all() {
-            // What is not sorted cannot be checked.
-            let wanted = self.workloads.contains(&workload) || workload == Workload::Sort;
-            if wanted && self.subject.can(workload) {
-                self.measure(&table, workload)?;
-                left = if workload == Workload::Delete { self.shape.entries } else { left };
+        for &workload in Workload::all().iter().filter(|workload| is_wanted(workload) && subject.can(**workload)) {
+            match workload {
+                // Part of `fill`.
+                Workload::Insert => {}
+                Workload::FrozenScan => self.freeze_and_scan::<T>()?,
+                Workload::Delete => {
+                    self.check(&table, self.input.all())?;
+                    self.measure(&table, workload)?;
+                    left = shape.entries;
+                }
+                _ => self.measure(&table, workload)?,
             }
         }
         self.check(&table, left..self.input.all().end)?;
         // The process ends soon; taking millions of nodes apart first would only make the run longer.
         forget(table);
         // Every round needs the insert, but not every run asked for it.
-        self.outcome.samples.retain(|sample| self.workloads.contains(&sample.workload));
+        self.outcome.samples.retain(|sample| workloads.contains(&sample.workload));
         Ok(self.outcome)
-    }
-
-    fn measure<T: Table>(&mut self, table: &T, workload: Workload) -> Result<(), String> {
-        let Shape { entries, threads, .. } = self.shape;
-        match workload {
-            // Part of `fill`.
-            Workload::Insert => Ok(()),
-            Workload::Sort => {
-                self.time(workload, 1, entries, |_, _, _| table.sort());
-                Ok(())
-            }
-            Workload::Scan => self.read_all(workload, threads, |sum| table.scan(adder(sum))),
-            Workload::Reverse => self.read_all(workload, threads, |sum| table.scan_back(adder(sum))),
-            Workload::FrozenScan => {
-                // Fills another table, since a frozen one takes no writes. One thread freezes and reads it, as a flush would.
-                let (table, samples) = (T::new(&self.shape), self.outcome.samples.len());
-                self.insert(&table)?;
-                self.outcome.samples.truncate(samples);
-                self.read_all(workload, 1, |sum| table.freeze_and_scan(adder(sum)))?;
-                self.check(&table, self.input.stored())?;
-                forget(table);
-                Ok(())
-            }
-            by_key => self.operate(table, by_key),
-        }
-    }
-
-    /// Does a workload in which each operation has a key.
-    fn operate<T: Table>(&mut self, table: &T, workload: Workload) -> Result<(), String> {
-        let first_new = self.input.all().end;
-        let Operations { keys, records, expected } = self.input.operations(workload);
-        let key = |operation| keys.get(operation);
-        match workload {
-            Workload::GetMany => self.divide(workload, keys.len(), expected, |_, part, sum| {
-                table.get_many(part.map(key), |value| *sum += of_value(value));
-            }),
-            Workload::Seek | Workload::SeekOne => {
-                let most = input::seek_reads(workload);
-                self.divide(workload, keys.len(), expected, |_, part, sum| {
-                    part.for_each(|operation| table.seek(key(operation), most, adder(sum)));
-                })
-            }
-            Workload::Mixed | Workload::Mixed95 => self.divide(workload, keys.len(), expected, |input, part, sum| {
-                for operation in part {
-                    let (key, record) = (key(operation), records[operation]);
-                    *sum += if record < first_new {
-                        table.get(key, of_value).unwrap_or_default()
-                    } else {
-                        of_count(table.insert(once(input.record(record, key))))
-                    };
-                }
-            }),
-            Workload::Delete => {
-                self.check(table, self.input.all())?;
-                self.divide(workload, keys.len(), expected, |_, part, sum| {
-                    let delete = |operation: &usize| table.delete(key(*operation), (first_new + operation) as u64);
-                    *sum = of_count(part.filter(delete).count());
-                })
-            }
-            _ => self.divide(workload, keys.len(), expected, |_, part, sum| {
-                *sum = part.filter_map(|operation| table.get(key(operation), of_value)).sum();
-            }),
-        }
     }
 
     /// Makes and fills a table.
     fn fill<T: Table>(&mut self) -> Result<T, String> {
-        if self.shape.backing == Backing::Touched {
-            machine::prefault(self.shape.table_memory().try_into().unwrap_or(usize::MAX));
+        let shape = self.request.shape;
+        if shape.backing == Backing::Touched {
+            machine::prefault(shape.table_memory().try_into().unwrap_or(usize::MAX));
         }
         let before = machine::reset_peak();
-        let table = T::new(&self.shape);
+        let table = T::new(&shape);
         self.insert(&table)?;
         let resident = before.and_then(|before| Some(machine::peak()?.saturating_sub(before)));
         self.outcome.memory = Memory { payload: self.input.payload(), resident, used: table.memory_used() };
@@ -163,46 +107,63 @@ impl Round {
 
     /// Stores every record. Keys in order go to as many ranges as there are threads.
     fn insert<T: Table>(&mut self, table: &T) -> Result<(), String> {
-        let entries = self.shape.entries;
-        self.divide(Workload::Insert, entries, of_count(entries), |input, part, sum| {
-            *sum = of_count(table.insert(input.records(part)));
+        let Shape { entries, threads, .. } = self.request.shape;
+        self.time(Workload::Insert, threads, entries, of_count(entries), |input, thread, sum| {
+            *sum = of_count(table.insert(input.records(share(entries, threads, thread))));
         })
     }
 
-    /// Divides `len` operations between the threads, which add up what they found or stored.
-    fn divide(
-        &mut self,
-        workload: Workload,
-        len: usize,
-        expected: Digest,
-        work: impl Fn(&Input, Range<usize>, &mut Digest) + Sync,
-    ) -> Result<(), String> {
-        let threads = self.shape.threads;
-        let found =
-            self.time(workload, threads, len, |input, thread, sum| work(input, share(len, threads, thread), sum));
-        compare(workload, found.into_iter().sum(), expected)
+    /// Fills another table, since a frozen one takes no writes. One thread freezes and reads it, as a flush would.
+    fn freeze_and_scan<T: Table>(&mut self) -> Result<(), String> {
+        let (table, samples) = (T::new(&self.request.shape), self.outcome.samples.len());
+        self.insert(&table)?;
+        self.outcome.samples.truncate(samples);
+        let (stored, expected) = (self.input.stored(), self.input.entries_digest());
+        self.time(Workload::FrozenScan, 1, stored.len(), expected, |_, _, sum| table.freeze_and_scan(adder(sum)))?;
+        self.check(&table, stored)?;
+        forget(table);
+        Ok(())
     }
 
-    /// Lets each of the threads read all entries.
-    fn read_all(
-        &mut self,
-        workload: Workload,
-        threads: usize,
-        read: impl Fn(&mut Digest) + Sync,
-    ) -> Result<(), String> {
-        let sums = self.time(workload, threads, self.shape.entries * threads, |_, _, sum| read(sum));
-        let expected = self.input.entries_digest();
-        sums.into_iter().try_for_each(|sum| compare(workload, sum, expected))
+    /// Does a workload on the filled table. A loop for each, so that the clock sees no choice between operations but that of
+    /// mixed workloads.
+    fn measure<T: Table>(&mut self, table: &T, workload: Workload) -> Result<(), String> {
+        let threads = if workload == Workload::Sort { 1 } else { self.request.shape.threads };
+        let first_new = self.input.all().end;
+        let Operations { count, keys, records, expected } = self.input.operations(workload, threads);
+        let key = |operation| keys.get(operation);
+        let most = input::seek_reads(workload);
+        self.time(workload, threads, count, expected, |input, thread, sum| {
+            let part = share(keys.len(), threads, thread);
+            match workload {
+                Workload::Sort => table.sort(),
+                Workload::Scan => table.scan(adder(sum)),
+                Workload::Reverse => table.scan_back(adder(sum)),
+                Workload::Seek | Workload::SeekOne => part.for_each(|at| table.seek(key(at), most, adder(sum))),
+                Workload::GetMany => table.get_many(part.map(key), |value| *sum += of_value(value)),
+                Workload::Mixed | Workload::Mixed95 => part.for_each(|at| {
+                    *sum += match records[at] {
+                        stored if stored < first_new => table.get(key(at), of_value).unwrap_or_default(),
+                        new => of_count(table.insert(once(input.record(new, key(at))))),
+                    }
+                }),
+                Workload::Delete => {
+                    *sum = of_count(part.filter(|at| table.delete(key(*at), (first_new + at) as u64)).count());
+                }
+                _ => *sum = part.filter_map(|at| table.get(key(at), of_value)).sum(),
+            }
+        })
     }
 
-    /// Runs `work` in each thread, and keeps the time. Returns what each thread added up.
+    /// Runs `work` in each thread, keeps the time, and compares what the threads added up.
     fn time(
         &mut self,
         workload: Workload,
         threads: usize,
         operations: usize,
+        expected: Digest,
         work: impl Fn(&Input, usize, &mut Digest) + Sync,
-    ) -> Vec<Digest> {
+    ) -> Result<(), String> {
         let (time, sums) = timed(threads, |thread| {
             let mut sum = 0;
             work(&self.input, thread, &mut sum);
@@ -211,7 +172,12 @@ impl Round {
         // No round lasts 584 years.
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.outcome.samples.push(Sample { workload, operations: operations as u64, ns });
-        sums
+        let found = sums.into_iter().sum();
+        if found == expected {
+            return Ok(());
+        }
+        let (workload, expected, found) = (name(workload), digest::count(expected), digest::count(found));
+        Err(format!("{workload}: expected {expected} right values, found {found}, not all of them right"))
     }
 
     /// Compares everything in the table with the sorted records at `range`.
@@ -229,14 +195,6 @@ impl Round {
         }
         Err(format!("expected {expected} entries in order, found {yielded}, of which {right} are where they must be"))
     }
-}
-
-fn compare(workload: Workload, found: Digest, expected: Digest) -> Result<(), String> {
-    if found == expected {
-        return Ok(());
-    }
-    let (workload, expected, found) = (name(workload), digest::count(expected), digest::count(found));
-    Err(format!("{workload}: expected {expected} right values, found {found}, not all of them right"))
 }
 
 #[cfg(test)]
