@@ -38,17 +38,12 @@ impl Machine {
 /// The commit that is checked out where this program was built, followed by `-changed` if files differ from it. `None`
 /// without that directory, git or a repository.
 pub(crate) fn commit() -> Option<String> {
-    let commit = git(&["rev-parse", "HEAD"])?;
-    let changed = git(&["status", "--porcelain"])?;
-    Some(if changed.is_empty() { commit } else { commit + "-changed" })
-}
-
-fn git(arguments: &[&str]) -> Option<String> {
-    // Not in the current directory, which may be another repository.
     let mut git = Command::new("git");
-    git.args(["-C", env!("CARGO_MANIFEST_DIR")]).args(arguments).stdin(Stdio::null());
-    let output = git.output().ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+    // Not in the current directory, which may be another repository. A pattern that takes in no tag leaves the commit.
+    git.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--exclude=*", "--abbrev=40"]);
+    let output = git.arg("--dirty=-changed").stdin(Stdio::null()).output().ok()?;
+    let commit = output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()?;
+    Some(commit.trim().to_owned())
 }
 
 /// The bytes that can be used without swapping or being killed, where the system tells (Linux).
@@ -72,10 +67,7 @@ pub(crate) fn peak() -> Option<u64> {
 }
 
 fn bytes_of(file: &str, field: &str) -> Option<u64> {
-    bytes_in(&fs::read_to_string(file).ok()?, field)
-}
-
-fn bytes_in(text: &str, field: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -102,20 +94,11 @@ fn touched(bytes: usize) -> Option<MmapMut> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn fields_are_found_by_their_whole_name_and_read_in_bytes() {
-        // Catches kibibytes taken for bytes, free memory taken for available, and the address space's peak for memory's.
-        let text =
-            "MemTotal: 24000 kB\nMemAvailable:   20000000 kB\nVmPeak:\t  9000 kB\nVmHWM:\t  1234 kB\nBad: 7 MB\n";
-        let read = ["MemAvailable:", "VmHWM:", "VmSwap:", "Bad:"].map(|field| bytes_in(text, field));
-        assert_eq!(read, [Some(20_480_000_000), Some(1_263_616), None, None]);
-    }
-
     #[cfg(target_os = "linux")]
     #[test]
     fn touched_memory_is_resident_and_raises_the_peak() {
-        // Catches pages that are mapped but never touched, and an old peak, which would hide the table. Other tests run in
-        // this process, so only a lower bound holds.
+        // Catches pages that are mapped but never touched, kibibytes taken for bytes, and an old peak, which would hide the
+        // table. Other tests run in this process, so only a lower bound holds.
         let before = reset_peak().expect("this system tells");
         let memory = touched(64 << 20).expect("64 MiB are there");
         assert!(peak() >= Some(before + memory.len() as u64 / 2), "{before}, {:?}", peak());
