@@ -159,38 +159,33 @@ fn matrix(args: &MemtableArgs) -> Vec<Cell> {
     let usual = [if args.quick { QUICK_ENTRIES } else { ENTRIES }];
     let entries = if args.entries.is_empty() { &usual[..] } else { &args.entries };
     let all = iproduct!(keys, access, value_len, entries, threads, backing, pages);
-    let cells = all.map(|(&keys, &access, &value_len, &entries, &threads, &backing, &pages)| {
+    all.map(|(&keys, &access, &value_len, &entries, &threads, &backing, &pages)| {
         let (key_len, value_len) = (args.key_len as usize, value_len as usize);
         let shape = Shape { keys, access, entries, threads, key_len, value_len, backing, pages };
         Cell::new(shape, &args.run.subjects, &args.workloads)
-    });
-    cells.collect()
+    })
+    .collect()
 }
 
 /// A preset's cells with no other subjects than `subjects`, if any are named.
-fn narrowed(cells: Vec<Cell>, subjects: &[Subject]) -> Vec<Cell> {
-    if subjects.is_empty() {
-        return cells;
-    }
-    let left = |mut cell: Cell| {
-        cell.subjects.retain(|subject| subjects.contains(subject));
+fn narrowed(mut cells: Vec<Cell>, subjects: &[Subject]) -> Vec<Cell> {
+    for cell in &mut cells {
+        cell.subjects.retain(|subject| subjects.is_empty() || subjects.contains(subject));
         cell.workloads.retain(|&workload| cell.subjects.iter().any(|subject| subject.can(workload)));
-        (!cell.subjects.is_empty()).then_some(cell)
-    };
-    cells.into_iter().filter_map(left).collect()
+    }
+    cells.retain(|cell| !cell.subjects.is_empty());
+    cells
 }
 
 /// Better to learn now than after an hour that the result cannot be written.
 fn can_write(path: &Path) -> Result<(), String> {
     let directory = path.parent().filter(|of| !of.as_os_str().is_empty()).unwrap_or(".".as_ref());
-    let refusal = if path.is_dir() {
-        "it is a directory".to_owned()
-    } else if !directory.is_dir() {
-        format!("{} is not a directory", directory.display())
-    } else {
-        return Ok(());
-    };
-    Err(format!("cannot write {}: {refusal}", path.display()))
+    let refused = |why: &str| Err(format!("cannot write {}: {why}", path.display()));
+    match (path.is_dir(), directory.is_dir()) {
+        (true, _) => refused("it is a directory"),
+        (_, false) => refused(&format!("{} is not a directory", directory.display())),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -37,11 +37,6 @@ impl Turn {
     }
 }
 
-/// The outcomes of a subject's rounds that did not fail.
-pub(super) fn outcomes(turns: &[Turn], subject: Subject) -> impl Iterator<Item = &Outcome> {
-    turns.iter().filter(move |turn| turn.subject == subject).filter_map(|turn| turn.result().ok())
-}
-
 /// The growth of a process says nothing of tables below this size.
 const LEAST_RESIDENT: u64 = 8 << 20;
 
@@ -55,13 +50,23 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// `None` without measurements. The median of an even number is the mean of the two in the middle.
-    pub(crate) fn of(measurements: impl IntoIterator<Item = f64>) -> Option<Self> {
+    fn of(measurements: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = measurements.into_iter().collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let (below, above) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
         Some(Self { median: below.midpoint(above), min, max })
     }
+
+    /// Of what a subject's rounds measured that did not fail.
+    fn over(turns: &[Turn], subject: Subject, measured: impl Fn(&Outcome) -> Option<f64>) -> Option<Self> {
+        Self::of(outcomes(turns, subject).filter_map(measured))
+    }
+}
+
+/// The outcomes of a subject's rounds that did not fail.
+pub(super) fn outcomes(turns: &[Turn], subject: Subject) -> impl Iterator<Item = &Outcome> {
+    turns.iter().filter(move |turn| turn.subject == subject).filter_map(|turn| turn.result().ok())
 }
 
 /// One subject at one workload.
@@ -100,14 +105,14 @@ pub(super) fn figures(subjects: &[Subject], workloads: &[Workload], turns: &[Tur
 }
 
 fn compared(workload: Workload, subjects: &[Subject], turns: &[Turn]) -> Vec<Figure> {
+    let nanos = |subject, workload| Spread::over(turns, subject, |outcome| outcome.ns_per_operation(workload));
     let best = |roles: &[Role]| {
         let peers = subjects.iter().filter(|subject| roles.contains(&subject.role()));
-        peers.filter_map(|&peer| Some(spread(workload.of_peers(), turns, peer)?.median)).min_by(f64::total_cmp)
+        peers.filter_map(|&peer| Some(nanos(peer, workload.of_peers())?.median)).min_by(f64::total_cmp)
     };
-    let skip_list = best(&[Role::SkipListPeer]);
-    let peer = best(&[Role::SkipListPeer, Role::OtherPeer]);
+    let (skip_list, peer) = (best(&[Role::SkipListPeer]), best(&[Role::SkipListPeer, Role::OtherPeer]));
     let figure = |&subject: &Subject| {
-        let ns_per_operation = spread(workload, turns, subject);
+        let ns_per_operation = nanos(subject, workload);
         let times = |best: Option<f64>| Some(best? / ns_per_operation?.median);
         let (times_best_skip_list_peer, times_best_peer) = (times(skip_list), times(peer));
         Figure { workload, subject, ns_per_operation, times_best_skip_list_peer, times_best_peer }
@@ -115,18 +120,12 @@ fn compared(workload: Workload, subjects: &[Subject], turns: &[Turn]) -> Vec<Fig
     subjects.iter().filter(|subject| subject.can(workload)).map(figure).collect()
 }
 
-fn spread(workload: Workload, turns: &[Turn], subject: Subject) -> Option<Spread> {
-    let samples = outcomes(turns, subject).flat_map(|outcome| &outcome.samples);
-    Spread::of(samples.filter(|of| of.workload == workload).map(|of| of.ns as f64 / of.operations as f64))
-}
-
 /// The overhead of each subject in tables of this many entries: medians.
 pub(super) fn overheads(subjects: &[Subject], entries: usize, turns: &[Turn]) -> Vec<Overhead> {
     let overhead = |&subject: &Subject| {
         let median = |bytes: fn(&Memory) -> Option<u64>| {
-            let beyond = |memory: Memory| Some((bytes(&memory)? as f64 - memory.payload as f64) / entries as f64);
-            let all = outcomes(turns, subject).filter_map(|outcome| beyond(outcome.memory));
-            Spread::of(all).map(|spread| spread.median)
+            let beyond = |Outcome { memory, .. }: &Outcome| Some(bytes(memory)? as f64 - memory.payload as f64);
+            Spread::over(turns, subject, beyond).map(|spread| spread.median / entries as f64)
         };
         let resident = median(|memory| memory.resident.filter(|_| memory.payload >= LEAST_RESIDENT));
         Overhead { subject, resident, own_account: median(|memory| memory.used) }
@@ -136,27 +135,20 @@ pub(super) fn overheads(subjects: &[Subject], entries: usize, turns: &[Turn]) ->
 
 #[cfg(test)]
 mod tests {
-    use Subject::{
-        Btreemap, CrossbeamSkiplist, Fastskip, FastskipPublished, Hashmap, Memtable as Ours, MemtableBatch, Skl,
-    };
+    use Subject::{Btreemap, CrossbeamSkiplist, Fastskip, FastskipPublished, Hashmap, Memtable as Ours, Skl};
     use Workload::{Get, GetMany, Insert, Sort};
 
     use super::*;
     use crate::round::Sample;
 
-    /// Subjects with nanoseconds per operation at a workload, a round each. A round of no time is one that failed.
-    fn figures_of(workload: Workload, results: &[(Subject, Workload, &[u64])]) -> Vec<Figure> {
-        let round = |subject, workload, ns: u64| {
+    /// Rounds of a subject with these nanoseconds per operation at a workload. One of no time failed.
+    fn turns(subject: Subject, workload: Workload, nanos: &[u64]) -> Vec<Turn> {
+        let turn = |&ns: &u64| {
             let samples = vec![Sample { workload, operations: 10, ns: ns * 10 }];
             let outcome = Outcome { samples, ..Outcome::default() };
             Turn::new(1, subject, if ns > 0 { Ok(outcome) } else { Err("signal: 11".into()) })
         };
-        let rounds = |(subject, workload, nanos): &(_, _, &[u64])| {
-            nanos.iter().map(|&ns| round(*subject, *workload, ns)).collect()
-        };
-        let turns: Vec<Vec<Turn>> = results.iter().map(rounds).collect();
-        let subjects: Vec<_> = results.iter().map(|(subject, ..)| *subject).collect();
-        figures(&subjects, &[workload], &turns.concat())
+        nanos.iter().map(turn).collect()
     }
 
     #[test]
@@ -171,25 +163,25 @@ mod tests {
 
     #[test]
     fn ratios_are_to_the_fastest_peer_that_ended_and_above_one_when_faster() {
-        // Catches ratios upside down, to a subject of our own, to the vec that finds nothing, or to a peer that never finished;
-        // a crash counted as a fast round; a get-many without a ratio; and rows of what a subject was never asked to do.
-        let results: [(_, _, &[u64]); 7] = [
-            (Fastskip, Insert, &[100, 110, 90]),
-            (Ours, Insert, &[50]),
-            (FastskipPublished, Insert, &[300]),
-            (CrossbeamSkiplist, Insert, &[400]),
-            (Btreemap, Insert, &[200, 0, 0]),
-            (Skl, Insert, &[0, 0]),
-            (Hashmap, Insert, &[20]),
-        ];
-        let figures = figures_of(Insert, &results);
-        let ratios = [0, 3, 5, 6].map(|of: usize| (figures[of].times_best_skip_list_peer, figures[of].times_best_peer));
-        let expected = [(Some(3.0), Some(2.0)), (Some(0.75), Some(0.5)), (None, None), (Some(15.0), Some(10.0))];
-        assert_eq!((ratios, figures[5].ns_per_operation), (expected, None));
-        assert_eq!(figures[0].ns_per_operation, Some(Spread { median: 100.0, min: 90.0, max: 110.0 }));
-        let batches = figures_of(GetMany, &[(MemtableBatch, GetMany, &[50]), (Ours, Get, &[100]), (Skl, Get, &[250])]);
-        assert_eq!((batches.len(), batches[0].times_best_skip_list_peer), (1, Some(5.0)));
-        let of = |workload| figures_of(workload, &[(Ours, workload, &[1]), (Subject::Vec, workload, &[1])])[0].subject;
+        // Catches ratios upside down, to a subject of our own, to the map without order, or to a peer that never finished; a
+        // crash counted as a fast round; a get-many without a ratio; and rows of what a subject was never asked to do.
+        for (subject, workload, nanos, skip_list, peer) in [
+            (Fastskip, Insert, &[100, 110, 90][..], Some(3.0), Some(2.0)),
+            (Ours, Insert, &[50], Some(6.0), Some(4.0)),
+            (Subject::MemtableBatch, GetMany, &[50], Some(5.0), Some(5.0)),
+            (CrossbeamSkiplist, Insert, &[400], Some(0.75), Some(0.5)),
+            (Skl, Insert, &[0, 0], None, None),
+            (Hashmap, Insert, &[20], Some(15.0), Some(10.0)),
+        ] {
+            let peers = [(FastskipPublished, Insert, &[300][..]), (Btreemap, Insert, &[200, 0, 0]), (Skl, Get, &[250])];
+            let peers = peers.map(|(subject, workload, nanos)| turns(subject, workload, nanos)).concat();
+            let turns = [turns(subject, workload, nanos), peers].concat();
+            let subjects = [subject, FastskipPublished, Btreemap, Skl];
+            let figure = figures(&subjects, &[workload], &turns)[0].clone();
+            assert_eq!((figure.subject, figure.workload), (subject, workload));
+            assert_eq!((figure.times_best_skip_list_peer, figure.times_best_peer), (skip_list, peer), "{subject:?}");
+        }
+        let of = |workload| figures(&[Ours, Subject::Vec], &[workload], &[])[0].subject;
         assert_eq!([of(Sort), of(Get)], [Subject::Vec, Ours]);
     }
 
@@ -201,8 +193,7 @@ mod tests {
             Turn::new(1, subject, Ok(Outcome { memory, ..Outcome::default() }))
         };
         let turns = [turn(Ours, 10 << 20, 11 << 20, Some((10 << 20) + 2800)), turn(Btreemap, 1 << 20, 5 << 20, None)];
-        let overheads = overheads(&[Ours, Btreemap], 100, &turns);
-        let found: Vec<_> = overheads.iter().map(|of| (of.resident, of.own_account)).collect();
-        assert_eq!(found, [(Some(10_485.76), Some(28.0)), (None, None)]);
+        let found = overheads(&[Ours, Btreemap], 100, &turns).into_iter().map(|of| (of.resident, of.own_account));
+        assert_eq!(found.collect::<Vec<_>>(), [(Some(10_485.76), Some(28.0)), (None, None)]);
     }
 }

@@ -166,12 +166,7 @@ mod tests {
         assert_eq!(cell.nanos(ours, Workload::Insert), Some(15.0));
         let conflicts = [ours, peer, Subject::Skl].map(|subject| cell.conflicts_per_million(subject));
         assert_eq!(conflicts, [Some(150_000.0), Some(300_000.0), None]);
-        for (wrong, expected) in [
-            ("{}".to_owned(), "missing field `benchmark`"),
-            (text.replacen("memtable", "engine", 1), "expected benchmark \"memtable\", found \"engine\""),
-            (text.replace("\"cells\"", "\"sells\""), "missing field `cells`"),
-        ] {
-            assert!(Run::parse(&wrong).expect_err(expected).contains(expected));
-        }
+        let engine = Run::parse(&text.replacen("memtable", "engine", 1));
+        assert_eq!(engine, Err("expected benchmark \"memtable\", found \"engine\"".into()));
     }
 }

@@ -20,6 +20,13 @@ pub(crate) struct Outcome {
     pub(crate) cas_failures: Option<u64>,
 }
 
+impl Outcome {
+    pub(crate) fn ns_per_operation(&self, workload: Workload) -> Option<f64> {
+        let sample = self.samples.iter().find(|sample| sample.workload == workload)?;
+        Some(sample.ns as f64 / sample.operations as f64)
+    }
+}
+
 /// What the clock says of one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sample {
