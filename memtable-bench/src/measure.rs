@@ -39,9 +39,8 @@ pub(crate) fn measure(plan: &Plan) -> Result<Run, Error> {
         |run: &Run| plan.json.as_deref().map_or(Ok(()), |path| run.write(path).map_err(Error::io("write", path)));
     for cell in &plan.cells {
         let turns = interleaved(cell, plan.rounds, &bar, ipc::run_in_process);
-        let cell = CellResults::new(cell.clone(), turns);
-        bar.suspend(|| print(&cell_text(&cell)))?;
-        run.cells.push(cell);
+        run.cells.push(CellResults::new(cell.clone(), turns));
+        bar.suspend(|| run.cells.last().map_or(Ok(()), |cell| print(&cell_text(cell))))?;
         save(&run)?;
     }
     if let Some(entries) = plan.patterns {
@@ -63,19 +62,19 @@ fn interleaved(
     run: impl Fn(&Cell, Subject) -> Result<Outcome, ChildError>,
 ) -> Vec<Turn> {
     let mut given_up = Vec::new();
-    let mut turn = |(round, &subject): (u32, &Subject)| {
+    let turn = |(round, &subject): (u32, &Subject)| {
         bar.set_message(name(subject));
-        let result = match given_up.contains(&subject) {
-            true => Err("not run, since an earlier round did not end".into()),
-            false => run(cell, subject).map_err(|error| {
-                given_up.extend(matches!(error, ChildError::TimedOut(_)).then_some(subject));
-                error.to_string()
-            }),
+        let result = if given_up.contains(&subject) {
+            Err("not run, since an earlier round did not end".into())
+        } else {
+            let result = run(cell, subject);
+            given_up.extend(matches!(result, Err(ChildError::TimedOut(_))).then_some(subject));
+            result.map_err(|error| error.to_string())
         };
         bar.inc(1);
         Turn::new(round, subject, result)
     };
-    iproduct!(1..=rounds, &cell.subjects).map(&mut turn).collect()
+    iproduct!(1..=rounds, &cell.subjects).map(turn).collect()
 }
 
 /// Shows which round runs and how long the rest takes, on stderr if that is a terminal.
@@ -91,11 +90,12 @@ fn progress(turns: u64) -> ProgressBar {
 
 /// A subject that fails is an error, except for the published crate: its crashes are known, and part of the comparison.
 pub(crate) fn judge(run: &Run) -> Result<(), Error> {
-    let fails = |(cell, subject): &(&CellResults, Subject)| {
-        *subject != Subject::FastskipPublished && cell.failures(*subject).is_some()
-    };
-    let mut all = run.cells.iter().flat_map(|cell| cell.subjects.iter().map(move |subject| (cell, *subject)));
-    all.find(fails).map_or(Ok(()), |(_, subject)| Err(Error::subject(format!("{} failed", name(subject)))))
+    for (cell, subject) in run.cells.iter().flat_map(|cell| cell.subjects.iter().map(move |subject| (cell, *subject))) {
+        if subject != Subject::FastskipPublished && cell.failures(subject).is_some() {
+            return Err(Error::subject(format!("{} failed", name(subject))));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -122,8 +122,8 @@ mod tests {
         let given_up = Err("not run, since an earlier round did not end");
         assert_eq!([2, 4].map(|turn: usize| turns[turn].result()), [given_up, given_up]);
         let fails = |subject: Subject| {
-            let cells = vec![CellResults::new(Cell { subjects: vec![subject], ..cell.clone() }, turns.clone())];
-            judge(&Run { cells, ..Run::new(None, 1) }).is_err()
+            let cell = CellResults::new(Cell { subjects: vec![subject], ..cell.clone() }, turns.clone());
+            judge(&Run { cells: vec![cell], ..Run::new(None, 1) }).is_err()
         };
         assert_eq!([ours, peer].map(fails), [true, false]);
         // Catches a typing error in the template, which would leave a bar without time and subject.

@@ -13,7 +13,6 @@ use crate::presets::Preset;
 use crate::spec::{Access, Backing, Cell, KEY_LEN, Pages, Shape, Subject, VALUE_LEN, Workload};
 use crate::text::name;
 
-const ENTRIES: usize = 3_000_000;
 const QUICK_ENTRIES: usize = 100_000;
 /// The shortest value that tells records apart.
 const SHORTEST_VALUE: u64 = 8;
@@ -156,7 +155,7 @@ impl Plan {
 /// Every combination of the arguments.
 fn matrix(args: &MemtableArgs) -> Vec<Cell> {
     let MemtableArgs { keys, access, value_len, threads, backing, pages, .. } = args;
-    let usual = [if args.quick { QUICK_ENTRIES } else { ENTRIES }];
+    let usual = [if args.quick { QUICK_ENTRIES } else { Shape::default().entries }];
     let entries = if args.entries.is_empty() { &usual[..] } else { &args.entries };
     let all = iproduct!(keys, access, value_len, entries, threads, backing, pages);
     all.map(|(&keys, &access, &value_len, &entries, &threads, &backing, &pages)| {

@@ -58,22 +58,14 @@ struct Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::KeySet;
 
     #[test]
-    fn every_preset_can_be_done_and_the_full_one_has_every_size_thread_count_and_value_length() {
-        // Catches a preset that is refused when somebody at last has the hours for it, and a curve with a gap.
-        for preset in Preset::value_variants() {
-            for cell in preset.cells() {
-                assert_eq!(cell.check(None), Ok(()), "{preset:?}: {}", cell.shape);
-            }
+    fn every_preset_can_be_done() {
+        // Catches a preset that is refused when somebody at last has the hours for it.
+        for (preset, cell) in
+            Preset::value_variants().iter().flat_map(|of| of.cells().into_iter().map(move |cell| (of, cell)))
+        {
+            assert_eq!(cell.check(None), Ok(()), "{preset:?}: {}", cell.shape);
         }
-        let shapes: Vec<_> = Preset::Full.cells().iter().map(|cell| cell.shape).collect();
-        let has = |wanted: &dyn Fn(&Shape) -> bool| shapes.iter().any(wanted);
-        for entries in [10_000, 100_000, 600_000, 1_000_000, 3_000_000, 10_000_000] {
-            assert!(has(&|shape| shape.entries == entries && shape.keys == KeySet::Random), "{entries}");
-        }
-        assert!([1, 2, 4, 8].iter().all(|threads| has(&|shape| shape.threads == *threads)));
-        assert!([8, 100, 1000].iter().all(|value_len| has(&|shape| shape.value_len == *value_len)));
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ScalingArgs) -> Result<(), Error> {
     let able = |workload: &Workload| subjects.is_empty() || subjects.iter().any(|subject| subject.can(*workload));
     let workloads: Vec<_> = WORKLOADS.into_iter().filter(able).collect();
     let shape = Shape::new(KeySet::Random, args.entries);
-    let cells = THREADS.map(|threads| Cell::new(shape.threads(threads), subjects, &workloads)).to_vec();
+    let cells = THREADS.map(|threads| Cell::new(Shape { threads, ..shape }, subjects, &workloads)).to_vec();
     let plan = Plan::of_cells(Some("scaling".into()), cells, &args.run, machine::memory_available())?;
     print(&format!("{}\n{}\n", sharing::EXPLANATION, sharing::sheet()))?;
     let run = measure(&plan)?;

@@ -110,10 +110,6 @@ impl Keys {
         self.ends.len()
     }
 
-    /// The key at `index`.
-    ///
-    /// # Panics
-    /// If there is none.
     pub(crate) fn get(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[index]]
@@ -123,7 +119,6 @@ impl Keys {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Appends `more`.
     pub(crate) fn append(&mut self, more: &Self) {
         more.iter().for_each(|key| self.push(|out| out.extend_from_slice(key)));
     }

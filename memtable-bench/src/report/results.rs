@@ -32,8 +32,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// # Errors
-    /// Files without a single measurement.
+    /// Refuses files without a single measurement.
     pub(super) fn new(runs: Vec<Run>) -> Result<Self, String> {
         let cells: Vec<_> = runs.iter().flat_map(|run| run.cells.iter().cloned()).collect();
         if cells.is_empty() && runs.iter().all(|run| run.patterns.is_empty()) {
@@ -71,7 +70,8 @@ impl Results {
 
     /// Shapes of random keys that differ in their threads, for the size that has most of them.
     pub(super) fn threads(&self) -> Vec<Shape> {
-        let of_size = |size: Shape| self.shapes(|shape| size.threads(shape.threads), |shape| shape.threads);
+        let of_size =
+            |size: Shape| self.shapes(|shape| Shape { threads: shape.threads, ..size }, |shape| shape.threads);
         let sizes = self.sizes(KeySet::Random).into_iter().map(of_size);
         sizes.max_by_key(|shapes| (shapes.len(), shapes.first().map(|shape| shape.entries))).unwrap_or_default()
     }

@@ -62,10 +62,7 @@ impl Run {
         }
     }
 
-    /// The run in a file's text.
-    ///
-    /// # Errors
-    /// What is wrong with the text.
+    /// The run in a file's text, or what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let run: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if run.benchmark != BENCHMARK {

@@ -25,10 +25,7 @@ use crate::tables::{
 };
 use crate::text::name;
 
-/// Runs a round.
-///
-/// # Errors
-/// What the table did wrong.
+/// Runs a round. An error is what the table did wrong.
 pub(crate) fn run(request: Request) -> Result<Outcome, String> {
     let subject = request.subject;
     let round = Round::new(request);

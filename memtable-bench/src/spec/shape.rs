@@ -27,22 +27,20 @@ pub(crate) enum Access {
 }
 
 /// Whether the machine has backed as much memory as a table takes before the table asks for it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Backing {
     /// The round's process touches so much before the clock starts
-    #[default]
     Touched,
     /// A table's first touch of a page is part of its time
     Untouched,
 }
 
 /// The pages that this workspace's tables ask for. Peers have no such choice.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Pages {
     /// Huge pages from the second 2 MiB of a table on
-    #[default]
     Huge,
     /// The system's usual pages
     Small,
@@ -66,14 +64,8 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// One thread, uniform access, keys and values of the usual lengths.
-    pub(crate) const fn new(keys: KeySet, entries: usize) -> Self {
-        let (backing, pages) = (Backing::Touched, Pages::Huge);
-        let access = Access::Uniform;
-        Self { keys, access, entries, threads: 1, key_len: KEY_LEN, value_len: VALUE_LEN, backing, pages }
-    }
-
-    pub(crate) const fn threads(self, threads: usize) -> Self {
-        Self { threads, ..self }
+    pub(crate) fn new(keys: KeySet, entries: usize) -> Self {
+        Self { keys, entries, ..Self::default() }
     }
 
     pub(crate) fn source(&self) -> Source {
@@ -96,15 +88,16 @@ impl Shape {
 
     /// When a round counts as hung: far more than the slowest subject needs.
     pub(crate) fn time_limit(&self) -> Duration {
-        let each = Duration::from_micros(200).saturating_mul(self.entries.try_into().unwrap_or(u32::MAX));
-        Duration::from_secs(60) + each
+        Duration::from_secs(60) + Duration::from_micros(200).saturating_mul(self.entries.try_into().unwrap_or(u32::MAX))
     }
 }
 
 /// What a file or an argument does not name.
 impl Default for Shape {
     fn default() -> Self {
-        Self::new(KeySet::Random, 3_000_000)
+        let (keys, access, backing, pages) = (KeySet::Random, Access::Uniform, Backing::Touched, Pages::Huge);
+        let (entries, threads, key_len, value_len) = (3_000_000, 1, KEY_LEN, VALUE_LEN);
+        Self { keys, access, entries, threads, key_len, value_len, backing, pages }
     }
 }
 

@@ -70,11 +70,6 @@ impl Subject {
         }
     }
 
-    /// Whether it does 256 operations at a time.
-    pub(crate) fn is_batched(self) -> bool {
-        matches!(self, Self::FastskipBatch | Self::MemtableBatch)
-    }
-
     /// The same table, 256 operations at a time.
     pub(crate) fn batched(self) -> Option<Self> {
         match self {
@@ -82,6 +77,10 @@ impl Subject {
             Self::Memtable => Some(Self::MemtableBatch),
             _ => None,
         }
+    }
+
+    pub(crate) fn is_batched(self) -> bool {
+        matches!(self, Self::FastskipBatch | Self::MemtableBatch)
     }
 
     /// Whether it can do this workload. Batch subjects only do what comes in batches; the one-by-one subject of the same
@@ -99,7 +98,6 @@ impl Subject {
         }
     }
 
-    /// Whether it can do one of these workloads.
     pub(crate) fn can_any(self, workloads: &[Workload]) -> bool {
         workloads.iter().any(|&workload| self.can(workload))
     }

@@ -38,7 +38,6 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
-    /// All workloads.
     pub(crate) fn all() -> &'static [Self] {
         Self::value_variants()
     }
