@@ -103,8 +103,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::keys::KeySet;
-    use crate::spec::{Shape, Workload};
+    use crate::spec::{KeySet, Shape, Workload};
 
     #[test]
     fn subjects_take_turns_and_one_that_did_not_end_is_not_waited_for_again() {

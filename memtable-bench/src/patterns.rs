@@ -135,7 +135,7 @@ pub(crate) fn count(entries: usize, mut done: impl FnMut(Pattern)) -> Result<Vec
 
 fn filled(keys: &[Vec<u8>], threads: usize, division: Division, batch: usize) -> Memtable {
     let table = Memtable::builder().shards(threads).build();
-    let fill = |thread: usize| {
+    timed(threads, |thread| {
         let mine: Vec<_> = match division {
             Division::Ranges => keys[share(keys.len(), threads, thread)].iter().collect(),
             Division::Turns => keys.iter().skip(thread).step_by(threads).collect(),
@@ -145,8 +145,7 @@ fn filled(keys: &[Vec<u8>], threads: usize, division: Division, batch: usize) ->
             // What is not stored is found missing.
             table.reserve(&ops).map(|reservation| reservation.apply(1)).ok();
         }
-    };
-    timed(threads, fill);
+    });
     table
 }
 
@@ -155,24 +154,23 @@ pub(crate) fn sheet(costs: &[PatternCost]) -> Sheet {
     let counts = ["nodes at once", "blocks at once", "nodes mended", "blocks mended", "to one thread"];
     let mut sheet = Sheet::new(["keys", "threads", "in", "batches of"].into_iter().chain(counts));
     let whole = |cost: &PatternCost| cost.mended.nodes + cost.mended.blocks;
-    let columns = |cost: &Cost| {
-        [format!("{:.2} / {}", cost.nodes, cost.most_nodes), format!("{:.2} / {}", cost.blocks, cost.most_blocks)]
-    };
     for cost in costs {
         let is_base = |of: &&PatternCost| (of.pattern, of.batch, of.threads) == (cost.pattern, cost.batch, 1);
         let ratio = costs.iter().find(is_base).map_or(f64::NAN, |alone| whole(cost) / whole(alone));
-        let way = [name(cost.pattern), cost.threads.to_string(), name(cost.division), cost.batch.to_string()];
-        let counts = [columns(&cost.at_once), columns(&cost.mended)].concat();
-        sheet.rows.push([way.to_vec(), counts, vec![format!("{ratio:.2}x")]].concat());
+        let mut row = vec![name(cost.pattern), cost.threads.to_string(), name(cost.division), cost.batch.to_string()];
+        for Cost { nodes, most_nodes, blocks, most_blocks } in [cost.at_once, cost.mended] {
+            row.extend([format!("{nodes:.2} / {most_nodes}"), format!("{blocks:.2} / {most_blocks}")]);
+        }
+        row.push(format!("{ratio:.2}x"));
+        sheet.rows.push(row);
     }
     sheet
 }
 
 /// The same with a line above it; empty if nothing was counted.
 pub(crate) fn text(costs: &[PatternCost]) -> String {
-    let Some(PatternCost { entries, .. }) = costs.first() else { return String::new() };
-    let entries = grouped(*entries);
-    format!("\nNodes and blocks a lookup, in the mean / at most, in tables of {entries}\n\n{}", sheet(costs))
+    let above = "\nNodes and blocks a lookup, in the mean / at most, in tables of";
+    costs.first().map_or_else(String::new, |of| format!("{above} {}\n\n{}", grouped(of.entries), sheet(costs)))
 }
 
 #[cfg(test)]
@@ -190,8 +188,6 @@ mod tests {
         }
         let costs = count(300, |_| {}).expect("counts");
         assert_eq!(costs.len(), Pattern::value_variants().len() * 2 * 7);
-        assert!(
-            costs.iter().all(|cost| cost.mended.nodes >= 1.0 && cost.mended.nodes <= cost.mended.most_nodes as f64)
-        );
+        assert!(costs.iter().all(|of| (1.0..=of.mended.most_nodes as f64).contains(&of.mended.nodes)));
     }
 }

@@ -7,10 +7,9 @@ use clap::{Args, ValueEnum, value_parser};
 use itertools::iproduct;
 
 use crate::error::Error;
-use crate::keys::{KeySet, SHORTEST};
 use crate::patterns::{self, Pattern};
 use crate::presets::Preset;
-use crate::spec::{Access, Backing, Cell, KEY_LEN, Pages, Shape, Subject, VALUE_LEN, Workload};
+use crate::spec::{Access, Backing, Cell, KEY_LEN, KeySet, Pages, SHORTEST_KEY, Shape, Subject, VALUE_LEN, Workload};
 use crate::text::name;
 
 const QUICK_ENTRIES: usize = 100_000;
@@ -47,7 +46,7 @@ pub(crate) struct MemtableArgs {
     #[arg(long, value_parser = parse_count, value_delimiter = ',', default_value = "1", value_name = "N")]
     threads: Vec<usize>,
     /// The length of keys in bytes; paths have lengths of their own
-    #[arg(long, value_parser = value_parser!(u64).range(SHORTEST as u64..=LONGEST_KEY),
+    #[arg(long, value_parser = value_parser!(u64).range(SHORTEST_KEY as u64..=LONGEST_KEY),
         default_value_t = KEY_LEN as u64, value_name = "N")]
     key_len: u64,
     /// The length of values in bytes

@@ -4,13 +4,12 @@
 use clap::Args;
 
 use crate::error::Error;
-use crate::keys::KeySet;
 use crate::machine;
 use crate::measure::{judge, measure};
 use crate::plan::{Plan, RunArgs, parse_count};
 use crate::results::{CellResults, Run, by_threads};
 use crate::sharing;
-use crate::spec::{Cell, Shape, Workload};
+use crate::spec::{Cell, KeySet, Shape, Workload};
 use crate::text::{name, print};
 
 const THREADS: [usize; 5] = [1, 2, 4, 8, 16];

@@ -7,86 +7,42 @@ mod paths;
 
 use std::ops::Range;
 
-use clap::ValueEnum;
 use rand::Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::random::rng;
-
-/// How keys look, and in which order they come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum KeySet {
-    /// Random bytes
-    Random,
-    /// Decimal digits with leading zeros, ascending
-    Sequential,
-    /// The same, descending
-    Descending,
-    /// File paths of 40 to 110 bytes with long shared prefixes, in random order
-    Paths,
-    /// Web addresses of 50 to 110 bytes: a few hosts, paths and queries, in random order
-    Urls,
-}
-
-impl KeySet {
-    /// Whether all its keys have one length, which can be chosen.
-    pub(crate) fn has_one_length(self) -> bool {
-        !matches!(self, Self::Paths | Self::Urls)
-    }
-}
-
-/// The shortest keys that can all be distinct.
-pub(crate) const SHORTEST: usize = 16;
+use crate::spec::{KeySet, Shape};
 
 /// The first of descending keys: it has as many digits as the shortest key.
 const LAST: u64 = 9_999_999_999_999_999;
 
-/// A key set with the length of its keys, and the number of keys it is for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Source {
-    pub(crate) set: KeySet,
-    /// The length of each key in bytes, if the set leaves it open.
-    pub(crate) len: usize,
-    /// The keys that fill the table.
-    pub(crate) entries: usize,
+/// The keys at `range` of those that are stored, in the order of their inserts.
+pub(crate) fn stored(shape: &Shape, range: Range<usize>) -> Keys {
+    made(shape, range, 0)
 }
 
-impl Source {
-    /// The length of its longest key in bytes.
-    pub(crate) fn longest(&self) -> usize {
-        if self.set.has_one_length() { self.len } else { paths::LONGEST }
-    }
+/// As many keys that are not stored.
+pub(crate) fn absent(shape: &Shape) -> Keys {
+    made(shape, 0..shape.entries, 1)
+}
 
-    /// The keys that are stored, in the order of their inserts. Those from `entries` on are written later.
-    pub(crate) fn stored(&self, range: Range<usize>) -> Keys {
-        self.keys(range, 0)
+fn made(shape: &Shape, range: Range<usize>, odd: u64) -> Keys {
+    let len = shape.key_len;
+    let mut keys = Keys::with_capacity(range.len(), range.len() * shape.longest_key());
+    let tree = paths::Tree::for_files(shape.entries as u64);
+    for index in range.map(|index| 2 * index as u64 + odd) {
+        keys.push(|out| match shape.keys {
+            KeySet::Random => {
+                let start = out.len();
+                out.resize(start + len, 0);
+                rng(index).fill_bytes(&mut out[start..]);
+            }
+            KeySet::Sequential => out.extend_from_slice(format!("{index:0len$}").as_bytes()),
+            KeySet::Descending => out.extend_from_slice(format!("{:0len$}", LAST - index).as_bytes()),
+            KeySet::Paths => tree.push_path(index, out),
+            KeySet::Urls => tree.push_url(index, out),
+        });
     }
-
-    /// `entries` keys that are not stored.
-    pub(crate) fn absent(&self) -> Keys {
-        self.keys(0..self.entries, 1)
-    }
-
-    fn keys(&self, range: Range<usize>, odd: u64) -> Keys {
-        let mut keys = Keys::with_capacity(range.len(), range.len() * self.longest());
-        let tree = paths::Tree::for_files(self.entries as u64);
-        for index in range.map(|index| 2 * index as u64 + odd) {
-            let Self { set, len, .. } = *self;
-            keys.push(|out| match set {
-                KeySet::Random => {
-                    let start = out.len();
-                    out.resize(start + len, 0);
-                    rng(index).fill_bytes(&mut out[start..]);
-                }
-                KeySet::Sequential => out.extend_from_slice(format!("{index:0len$}").as_bytes()),
-                KeySet::Descending => out.extend_from_slice(format!("{:0len$}", LAST - index).as_bytes()),
-                KeySet::Paths => tree.push_path(index, out),
-                KeySet::Urls => tree.push_url(index, out),
-            });
-        }
-        keys
-    }
+    keys
 }
 
 /// Keys stored one behind the other, so that reading the next one costs no cache miss while the clock runs.
@@ -135,23 +91,25 @@ impl Keys {
 mod tests {
     use std::collections::HashSet;
 
+    use clap::ValueEnum;
     use itertools::iproduct;
 
     use super::*;
     use crate::random::SEED;
+    use crate::spec::SHORTEST_KEY;
 
     #[test]
     fn keys_are_distinct_and_the_same_each_time_and_have_the_length_and_order_of_their_set() {
         // Catches a generator that repeats itself (subjects would refuse the duplicate, and misses would hit), and one with
         // state of its own: rounds would not be comparable. Keys longer than the estimate of memory allows for; padding that
         // puts decimals out of order, random inserts that all go to the end, and absent keys that all lie behind one end.
-        for (&set, len) in iproduct!(KeySet::value_variants(), [SHORTEST, 20, 64]) {
-            let source = Source { set, len, entries: 20_000 };
-            let (stored, absent) = (source.stored(0..30_000), source.absent());
+        for (&set, len) in iproduct!(KeySet::value_variants(), [SHORTEST_KEY, 20, 64]) {
+            let shape = Shape { key_len: len, ..Shape::new(set, 20_000) };
+            let (stored, absent) = (super::stored(&shape, 0..30_000), super::absent(&shape));
             let distinct: HashSet<_> = stored.iter().chain(absent.iter()).collect();
             assert_eq!(distinct.len(), 50_000, "{set:?} (seed {SEED:#x})");
             let is_long =
-                |key: &[u8]| if set.has_one_length() { key.len() == len } else { key.len() <= source.longest() };
+                |key: &[u8]| if set.has_one_length() { key.len() == len } else { key.len() <= shape.longest_key() };
             assert!(distinct.into_iter().all(is_long), "{set:?}");
             assert_eq!(stored.iter().is_sorted(), set == KeySet::Sequential, "{set:?}");
             assert_eq!(stored.iter().is_sorted_by(|a, b| a > b), set == KeySet::Descending, "{set:?}");
@@ -162,8 +120,8 @@ mod tests {
             let ends: HashSet<_> = stored.iter().map(|key| &key[key.len() - 4..]).collect();
             assert!(set != KeySet::Random || ends.len() > 29_900, "{} of 30000 (seed {SEED:#x})", ends.len());
             // Sequences that break off where later keys begin, and lookups whose keys and values drift apart.
-            let mut keys = source.stored(0..20_000);
-            keys.append(&source.stored(20_000..30_000));
+            let mut keys = super::stored(&shape, 0..20_000);
+            keys.append(&super::stored(&shape, 20_000..30_000));
             assert!(keys.iter().eq(stored.iter()), "{set:?}");
             assert!(keys.pick(&[7, 0, 3]).iter().eq([7, 0, 3].map(|index| keys.get(index))));
         }

@@ -8,8 +8,6 @@ use rand::{Rng, RngExt};
 
 use crate::random::rng;
 
-/// The longest path of trees up to 200 million files, in bytes.
-pub(super) const LONGEST: usize = 128;
 const SHORTEST: usize = 40;
 const FILES_PER_DIRECTORY: u64 = 12;
 const FANOUT: u64 = ROOTS.len() as u64;

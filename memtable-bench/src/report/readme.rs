@@ -54,9 +54,8 @@ fn source(results: &Results, shape: &Shape) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::KeySet;
     use crate::results::measured_run;
-    use crate::spec::{Cell, Workload};
+    use crate::spec::{Cell, KeySet, Workload};
 
     #[test]
     fn rows_are_workloads_and_the_source_is_the_run_that_measured_the_shape() {

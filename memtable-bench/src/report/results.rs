@@ -1,9 +1,8 @@
 //! The cells of all files of a report, found by their shape.
 
-use crate::keys::KeySet;
 use crate::patterns::PatternCost;
 use crate::results::{CellResults, Figure, Run};
-use crate::spec::{Role, Shape, Subject, Workload};
+use crate::spec::{KeySet, Role, Shape, Subject, Workload};
 
 /// What a tile of the page and a row of the README's table show, one by one or in batches.
 pub(super) type Headline = (Workload, bool, &'static str);

@@ -7,10 +7,9 @@ use itertools::iproduct;
 
 use super::plots::{self, Bar, Plot, Series};
 use super::results::Results;
-use crate::keys::KeySet;
 use crate::results::{Figure, Overhead};
 use crate::spec::Workload::{self, Delete, FrozenScan, Get, Insert, Miss, Mixed, Mixed95, Scan, Seek};
-use crate::spec::{Backing, Pages, Role, Shape, Subject};
+use crate::spec::{Backing, KeySet, Pages, Role, Shape, Subject};
 use crate::text::{name, nanos, short};
 
 /// The plots of each section of the page, by the name that the page's template knows it by.
@@ -46,14 +45,9 @@ fn compared(results: &Results, shape: &Shape, workload: Workload) -> Option<Plot
         let note = format!("{} ns · {:.2}x", nanos(figure.median()), figure.median() / best);
         Bar { note, ..bar(figure) }
     };
-    let keys = match shape.keys {
-        KeySet::Paths => "paths".into(),
-        KeySet::Urls => "web addresses".into(),
-        keys => format!("{} keys", name(keys)),
-    };
     plots::bars(
         &format!("compared-{}", name(workload)),
-        &format!("{}: {} {keys}", workload.title(), short(shape.entries)),
+        &format!("{}: {} random keys", workload.title(), short(shape.entries)),
         "ns per operation, lower is better; 1.00x is the best of ours",
         &figures.iter().map(bar).collect::<Vec<_>>(),
     )

@@ -136,8 +136,8 @@ impl CellResults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::KeySet;
     use crate::round::{Memory, Outcome, Sample};
+    use crate::spec::KeySet;
 
     #[test]
     fn a_file_is_read_as_it_was_written_and_failed_rounds_have_no_part_in_its_figures() {

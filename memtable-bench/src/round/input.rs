@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 use rand_distr::{Distribution, Zipf};
 
 use super::digest::{Digest, of_count, of_entry, of_value};
-use crate::keys::{Keys, Source};
+use crate::keys::{self, Keys};
 use crate::random::rng;
 use crate::spec::{Access, Shape, Workload};
 use crate::tables::Record;
@@ -31,9 +31,7 @@ const MIX_STREAM: u64 = POOL_STREAM + 100;
 /// The records of a round: those that fill the table, then those that are written later.
 #[derive(Debug)]
 pub(super) struct Input {
-    source: Source,
-    access: Access,
-    value_len: usize,
+    shape: Shape,
     keys: Keys,
     pool: Vec<u8>,
 }
@@ -59,14 +57,12 @@ impl Input {
     pub(super) fn new(shape: &Shape) -> Self {
         let mut pool = vec![0; POOL + shape.value_len];
         rng(POOL_STREAM).fill(&mut pool[..]);
-        let source = shape.source();
-        let (access, value_len) = (shape.access, shape.value_len);
-        Self { source, access, value_len, keys: source.stored(0..source.entries), pool }
+        Self { shape: *shape, keys: keys::stored(shape, 0..shape.entries), pool }
     }
 
     /// The records that fill the table.
     pub(super) fn stored(&self) -> Range<usize> {
-        0..self.source.entries
+        0..self.shape.entries
     }
 
     /// All records, including those that were written later.
@@ -91,7 +87,7 @@ impl Input {
 
     fn value(&self, index: usize) -> &[u8] {
         let start = index * STRIDE % POOL;
-        &self.pool[start..start + self.value_len]
+        &self.pool[start..start + self.shape.value_len]
     }
 
     /// The records at `range` in the order of their keys.
@@ -121,7 +117,7 @@ impl Input {
     /// The stored records in random order: each once, or a few of them most of the time.
     fn accessed(&self) -> Vec<usize> {
         let shuffled = self.shuffled(ORDER_STREAM);
-        if self.access == Access::Uniform {
+        if self.shape.access == Access::Uniform {
             return shuffled;
         }
         let zipf = Zipf::new(shuffled.len() as f64, THETA).expect("there is at least one entry");
@@ -132,7 +128,7 @@ impl Input {
 
     /// The operations of a workload, in all threads together. Mixed workloads append the records that they write.
     pub(super) fn operations(&mut self, workload: Workload, threads: usize) -> Operations {
-        let count = self.source.entries;
+        let count = self.shape.entries;
         match workload {
             Workload::Sort => Operations { count, ..Operations::default() },
             // Each thread reads everything.
@@ -140,7 +136,7 @@ impl Input {
                 let expected = self.entries_digest() * threads as Digest;
                 Operations { count: count * threads, expected, ..Operations::default() }
             }
-            Workload::Miss => Operations { count, keys: self.source.absent(), ..Operations::default() },
+            Workload::Miss => Operations { count, keys: keys::absent(&self.shape), ..Operations::default() },
             Workload::Seek => self.seeks((count / KEYS_PER_SEEK).max(1), seek_reads(workload)),
             Workload::SeekOne => self.seeks(count, seek_reads(workload)),
             Workload::Mixed => self.mix(50),
@@ -180,7 +176,7 @@ impl Input {
                 *record = new.next().unwrap_or_default();
             }
         }
-        self.keys.append(&self.source.stored(first_new..new.start));
+        self.keys.append(&keys::stored(&self.shape, first_new..new.start));
         self.by_key(records, |record| if record < first_new { of_value(self.value(record)) } else { of_count(1) })
     }
 }
@@ -191,8 +187,8 @@ mod tests {
 
     use super::super::digest::count;
     use super::*;
-    use crate::keys::KeySet;
     use crate::random::SEED;
+    use crate::spec::KeySet;
 
     fn input(keys: KeySet, entries: usize) -> Input {
         Input::new(&Shape::new(keys, entries))

@@ -1,7 +1,7 @@
 //! Rounds of every subject that is safe to have in a process with others, and of tables that are wrong on purpose.
 
 use super::*;
-use crate::keys::KeySet;
+use crate::spec::KeySet;
 use crate::tables::{Record, table};
 
 const ENTRIES: usize = 700;

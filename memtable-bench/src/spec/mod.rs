@@ -6,6 +6,6 @@ mod subject;
 mod workload;
 
 pub(crate) use cell::Cell;
-pub(crate) use shape::{Access, Backing, KEY_LEN, Pages, Shape, VALUE_LEN};
+pub(crate) use shape::{Access, Backing, KEY_LEN, KeySet, Pages, SHORTEST_KEY, Shape, VALUE_LEN};
 pub(crate) use subject::{Role, Subject};
 pub(crate) use workload::Workload;

@@ -6,15 +6,43 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{KeySet, Source};
 use crate::text::{grouped, name};
 
 /// The length of keys and values unless arguments say otherwise, in bytes.
 pub(crate) const KEY_LEN: usize = 16;
 pub(crate) const VALUE_LEN: usize = 100;
 
+/// The shortest keys that can all be distinct.
+pub(crate) const SHORTEST_KEY: usize = 16;
+
+/// The longest path of trees up to 200 million files, in bytes.
+const LONGEST_PATH: usize = 128;
+
 /// The most that a table takes beyond an entry's key and value, in bytes: two boxes, links, and what allocators round up.
 const TABLE_OVERHEAD: u128 = 160;
+
+/// How keys look, and in which order they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum KeySet {
+    /// Random bytes
+    Random,
+    /// Decimal digits with leading zeros, ascending
+    Sequential,
+    /// The same, descending
+    Descending,
+    /// File paths of 40 to 110 bytes with long shared prefixes, in random order
+    Paths,
+    /// Web addresses of 50 to 110 bytes: a few hosts, paths and queries, in random order
+    Urls,
+}
+
+impl KeySet {
+    /// Whether all its keys have one length, which can be chosen.
+    pub(crate) fn has_one_length(self) -> bool {
+        !matches!(self, Self::Paths | Self::Urls)
+    }
+}
 
 /// How often each key is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -68,18 +96,19 @@ impl Shape {
         Self { keys, entries, ..Self::default() }
     }
 
-    pub(crate) fn source(&self) -> Source {
-        Source { set: self.keys, len: self.key_len, entries: self.entries }
+    /// In bytes.
+    pub(crate) fn longest_key(&self) -> usize {
+        if self.keys.has_one_length() { self.key_len } else { LONGEST_PATH }
     }
 
     /// An upper estimate of what the filled table takes, in bytes.
     pub(crate) fn table_memory(&self) -> u128 {
-        (self.source().longest() as u128 + self.value_len as u128 + TABLE_OVERHEAD) * self.entries as u128
+        (self.longest_key() as u128 + self.value_len as u128 + TABLE_OVERHEAD) * self.entries as u128
     }
 
     /// An upper estimate of what a round needs, in bytes.
     pub(crate) fn memory(&self) -> u128 {
-        let key = self.source().longest() as u128;
+        let key = self.longest_key() as u128;
         // The keys to store and to look up, each with its end; the sorted order; and what ordered reads have to yield.
         let input = 2 * (key + 8) + 40;
         // Mixed workloads store half as many entries again, and have keys of their own.

@@ -23,7 +23,7 @@ table! {
     new(shape) => {
         // Half as much again as the first insert, for mixed workloads. Offsets have 32 bits; values of a megabyte would need
         // more, and the round then reports that they were not stored.
-        let bytes = HEAD + (shape.source().longest() + shape.value_len + NODE) * shape.entries * 3 / 2;
+        let bytes = HEAD + (shape.longest_key() + shape.value_len + NODE) * shape.entries * 3 / 2;
         let capacity = bytes.try_into().unwrap_or(u32::MAX);
         let map = Builder::new().with_capacity(capacity).with_freelist(Freelist::None).alloc();
         // The round ends with this message, as with any other crash of a peer.
