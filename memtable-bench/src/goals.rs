@@ -175,9 +175,7 @@ pub(crate) fn outcome(goal: &str, checks: &[Check]) -> (&'static str, String) {
 }
 
 pub(crate) fn sheet<'c>(checks: impl IntoIterator<Item = &'c Check>) -> Sheet {
-    let mut sheet = Sheet::new(["goal", "", "measured", "asked for", "margin", "what"]);
-    sheet.rows = checks.into_iter().map(Check::row).collect();
-    sheet
+    Sheet::new(["goal", "", "measured", "asked for", "margin", "what"], checks.into_iter().map(Check::row))
 }
 
 /// Every goal with its checks, as text.

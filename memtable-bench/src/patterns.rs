@@ -152,9 +152,8 @@ fn filled(keys: &[Vec<u8>], threads: usize, division: Division, batch: usize) ->
 /// The costs as a table: means and, behind a stroke, the most; and the whole against that of one thread.
 pub(crate) fn sheet(costs: &[PatternCost]) -> Sheet {
     let counts = ["nodes at once", "blocks at once", "nodes mended", "blocks mended", "to one thread"];
-    let mut sheet = Sheet::new(["keys", "threads", "in", "batches of"].into_iter().chain(counts));
     let whole = |cost: &PatternCost| cost.mended.nodes + cost.mended.blocks;
-    for cost in costs {
+    let row = |cost: &PatternCost| {
         let is_base = |of: &&PatternCost| (of.pattern, of.batch, of.threads) == (cost.pattern, cost.batch, 1);
         let ratio = costs.iter().find(is_base).map_or(f64::NAN, |alone| whole(cost) / whole(alone));
         let mut row = vec![name(cost.pattern), cost.threads.to_string(), name(cost.division), cost.batch.to_string()];
@@ -162,9 +161,9 @@ pub(crate) fn sheet(costs: &[PatternCost]) -> Sheet {
             row.extend([format!("{nodes:.2} / {most_nodes}"), format!("{blocks:.2} / {most_blocks}")]);
         }
         row.push(format!("{ratio:.2}x"));
-        sheet.rows.push(row);
-    }
-    sheet
+        row
+    };
+    Sheet::new(["keys", "threads", "in", "batches of"].into_iter().chain(counts), costs.iter().map(row))
 }
 
 /// The same with a line above it; empty if nothing was counted.

@@ -21,9 +21,8 @@ and lines among the entries, where only neighbours meet.
 /// The whole table.
 pub(crate) fn sheet() -> Sheet {
     let mut lines = include_str!("sharing.txt").lines().map(|line| line.split(" | ").map(str::trim));
-    let mut sheet = Sheet::new(lines.next().into_iter().flatten());
-    sheet.rows = lines.map(|cells| cells.map(Into::into).collect()).collect();
-    sheet
+    let head: Vec<_> = lines.next().into_iter().flatten().collect();
+    Sheet::new(head, lines.map(|cells| cells.map(Into::into).collect()))
 }
 
 #[cfg(test)]

@@ -57,8 +57,11 @@ pub(crate) struct Sheet {
 }
 
 impl Sheet {
-    pub(crate) fn new(head: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    pub(crate) fn new(
+        head: impl IntoIterator<Item = impl Into<String>>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        Self { head: head.into_iter().map(Into::into).collect(), rows: rows.into_iter().collect() }
     }
 
     /// Whether a column holds numbers, which are aligned to the right.
@@ -99,9 +102,8 @@ mod tests {
         let shown = [7.44, 9.96, 68.4, 999.6, 1350.2, 1_234_567.0].map(nanos);
         assert_eq!(shown, ["7.4", "10", "68", "1,000", "1,350", "1,234,567"]);
         assert_eq!([0, 999, 1000, 466_000, 3_000_000].map(short), ["0", "999", "1K", "466K", "3M"]);
-        let mut sheet = Sheet::new(["", "ns", "which"]);
-        let rows = [["vec", "7", "b"], ["treeindex", "1,350", "lock"]];
-        sheet.rows = rows.map(|row| row.map(Into::into).to_vec()).to_vec();
+        let rows = [["vec", "7", "b"], ["treeindex", "1,350", "lock"]].map(|row| row.map(Into::into).to_vec());
+        let sheet = Sheet::new(["", "ns", "which"], rows);
         assert_eq!(sheet.to_string(), "              ns  which\nvec            7  b\ntreeindex  1,350  lock\n");
         let markdown = "|  | ns | which |\n| --- | ---: | --- |\n| vec | 7 | b |\n| treeindex | 1,350 | lock |\n";
         assert_eq!(sheet.markdown(), markdown);

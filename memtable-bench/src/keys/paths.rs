@@ -4,35 +4,23 @@
 //! Directory `d` below the eight roots is one of the eight children of directory `d / 8 - 1`, as in a heap. Siblings get
 //! different words, so all directories differ. A file's name ends in its number, so all files of a directory differ.
 
+use std::array;
+use std::sync::LazyLock;
+
 use rand::{Rng, RngExt};
 
 use crate::random::rng;
 
 const SHORTEST: usize = 40;
 const FILES_PER_DIRECTORY: u64 = 12;
-const FANOUT: u64 = ROOTS.len() as u64;
+/// Also the number of roots.
+const FANOUT: u64 = 8;
 
-const ROOTS: [&str; 8] = [
-    "/home/anna/projects",
-    "/home/mehmet/archive",
-    "/opt/toolchain/sysroot",
-    "/srv/media/photos",
-    "/usr/include/x86_64",
-    "/usr/lib/python3",
-    "/usr/share/doc",
-    "/var/lib/containers",
-];
-
-const WORDS: [&str; 64] = [
-    "api", "archive", "assets", "backend", "base", "batch", "bench", "block", "buffer", "build", "cache", "chapter",
-    "client", "codec", "common", "config", "core", "cursor", "data", "debug", "default", "deploy", "design", "driver",
-    "editor", "engine", "errors", "events", "examples", "export", "fixtures", "format", "frontend", "graph",
-    "handlers", "icons", "images", "include", "index", "input", "kernel", "layout", "library", "locale", "main",
-    "manifest", "memory", "metrics", "models", "network", "notes", "output", "parser", "plugins", "queries", "release",
-    "runtime", "schema", "server", "session", "storage", "support", "tests", "views",
-];
-
-const ENDINGS: [&str; 8] = ["c", "h", "html", "jpg", "json", "py", "rs", "txt"];
+/// The roots, the words, and the endings of files.
+static NAMES: LazyLock<[Vec<&str>; 3]> = LazyLock::new(|| {
+    let mut lines = include_str!("paths.txt").lines().map(|line| line.split(' ').collect());
+    array::from_fn(|_| lines.next().unwrap_or_default())
+});
 
 /// A tree with room for a number of files.
 #[derive(Debug)]
@@ -58,7 +46,7 @@ impl Tree {
         out.push(b'-');
         push_word(random.next_u64(), out);
         out.push(b'-');
-        let ending = ENDINGS[in_directory.random_range(0..ENDINGS.len())];
+        let ending = NAMES[2][in_directory.random_range(0..NAMES[2].len())];
         while out.len() - start + ending.len() + 2 < SHORTEST {
             push_word(random.next_u64(), out);
             out.push(b'-');
@@ -83,7 +71,7 @@ impl Tree {
 
 fn push_directory(directory: u64, out: &mut Vec<u8>) {
     let Some(parent) = (directory / FANOUT).checked_sub(1) else {
-        out.extend_from_slice(ROOTS[directory as usize].as_bytes());
+        out.extend_from_slice(NAMES[0][directory as usize].as_bytes());
         return;
     };
     push_directory(parent, out);
@@ -95,7 +83,7 @@ fn push_directory(directory: u64, out: &mut Vec<u8>) {
 }
 
 fn push_word(number: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(WORDS[(number % 64) as usize].as_bytes());
+    out.extend_from_slice(NAMES[1][(number % 64) as usize].as_bytes());
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The README's table: the headline's figures as Markdown, and where they come from.
 
-use super::results::{HEADLINES, Results};
+use super::results::{HEADLINES, Headline, Results};
 use crate::results::Run;
 use crate::spec::{Role, Shape, Subject};
 use crate::text::{Sheet, name, nanos, or_dash};
@@ -20,19 +20,19 @@ pub(super) fn table(results: &Results) -> Result<String, String> {
         is_shown && HEADLINES.iter().any(|(workload, ..)| of(Some(*subject), *workload).is_some())
     };
     let subjects: Vec<_> = Subject::all().iter().copied().filter(has_column).collect();
-    let names = subjects.iter().copied().map(name);
-    let ends = ["ns per operation".to_owned(), "fastest of ours to fastest skip list".to_owned()];
-    let mut sheet = Sheet::new([&ends[..1], &names.collect::<Vec<_>>(), &ends[1..]].concat());
-    for (workload, batched, title) in HEADLINES {
-        let Some(best) = results.best_own(&shape, workload, batched) else { continue };
+    let row = |&(workload, batched, title): &Headline| {
+        let best = results.best_own(&shape, workload, batched)?;
         let cell = |subject: &Subject| {
             let figure = of(if batched { subject.batched() } else { Some(*subject) }, workload);
             or_dash(figure, "–", |figure| nanos(figure.median()))
         };
         let times = or_dash(best.times_best_skip_list_peer, "–", |times| format!("**{times:.1}x**"));
-        sheet.rows.push([title.to_owned()].into_iter().chain(subjects.iter().map(cell)).chain([times]).collect());
-    }
-    Ok(sheet.markdown() + "\n" + &source(results, &shape))
+        Some([title.to_owned()].into_iter().chain(subjects.iter().map(cell)).chain([times]).collect())
+    };
+    let names = subjects.iter().copied().map(name);
+    let ends = ["ns per operation", "fastest of ours to fastest skip list"].map(String::from);
+    let head = [&ends[..1], &names.collect::<Vec<_>>(), &ends[1..]].concat();
+    Ok(Sheet::new(head, HEADLINES.iter().filter_map(row)).markdown() + "\n" + &source(results, &shape))
 }
 
 /// The run that measured `shape`.

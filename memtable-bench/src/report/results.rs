@@ -108,10 +108,9 @@ impl Results {
     /// Subjects whose rounds failed anywhere, with how many did, of how many, and the first reason.
     pub(super) fn failures(&self) -> Vec<(Subject, usize, usize, &str)> {
         let of = |&subject: &Subject| {
+            let ran = self.cells.iter().map(|cell| cell.rounds.iter().filter(|turn| turn.subject == subject).count());
             let failures: Vec<_> = self.cells.iter().filter_map(|cell| cell.failures(subject)).collect();
-            let ran = self.cells.iter().map(|cell| cell.rounds_of(subject)).sum();
-            let (_, reason) = failures.first()?;
-            Some((subject, failures.iter().map(|(failed, _)| failed).sum(), ran, *reason))
+            Some((subject, failures.iter().map(|of| of.0).sum(), ran.sum(), failures.first()?.2))
         };
         Subject::all().iter().filter_map(of).collect()
     }

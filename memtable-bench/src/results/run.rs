@@ -119,17 +119,11 @@ impl CellResults {
         (inserts > 0).then(|| failures.iter().sum::<u64>() as f64 * 1e6 / inserts as f64)
     }
 
-    /// How many rounds of `subject` there were.
-    pub(crate) fn rounds_of(&self, subject: Subject) -> usize {
-        self.rounds.iter().filter(|turn| turn.subject == subject).count()
-    }
-
-    /// How many rounds of `subject` failed, and why the first of them did.
-    pub(crate) fn failures(&self, subject: Subject) -> Option<(usize, &str)> {
-        let of_subject = self.rounds.iter().filter(|turn| turn.subject == subject);
-        let mut reasons = of_subject.filter_map(|turn| turn.result().err());
-        let first = reasons.next()?;
-        Some((1 + reasons.count(), first))
+    /// How many rounds of `subject` failed, of how many, and why the first of them did.
+    pub(crate) fn failures(&self, subject: Subject) -> Option<(usize, usize, &str)> {
+        let of_subject: Vec<_> = self.rounds.iter().filter(|turn| turn.subject == subject).collect();
+        let reasons: Vec<_> = of_subject.iter().filter_map(|turn| turn.result().err()).collect();
+        Some((reasons.len(), of_subject.len(), reasons.first()?))
     }
 }
 
@@ -159,7 +153,7 @@ mod tests {
         assert_eq!((Run::parse(&text), text.lines().count()), (Ok(written.clone()), 4));
         assert_eq!(Run::parse(&Run::new(None, 1).to_json().expect("text")).map(|run| run.cells), Ok(vec![]));
         let cell = &written.cells[0];
-        assert_eq!((cell.failures(peer), cell.failures(ours)), (Some((1, "signal: 11")), None));
+        assert_eq!((cell.failures(peer), cell.failures(ours)), (Some((1, 2, "signal: 11")), None));
         assert_eq!(cell.nanos(ours, Workload::Insert), Some(15.0));
         let conflicts = [ours, peer, Subject::Skl].map(|subject| cell.conflicts_per_million(subject));
         assert_eq!(conflicts, [Some(150_000.0), Some(300_000.0), None]);

@@ -25,20 +25,17 @@ pub(crate) fn heading(run: &Run) -> String {
 pub(crate) fn cell_text(cell: &CellResults) -> String {
     let mut text = format!("\n{}\n", cell.shape);
     for of_workload in cell.figures.chunk_by(|a, b| a.workload == b.workload) {
-        let mut sheet =
-            Sheet::new([&*name(of_workload[0].workload), "ns/op", "min - max", "skip list peer", "best peer"]);
-        sheet.rows = of_workload.iter().map(row).collect();
-        text += &format!("\n{sheet}");
+        let workload = name(of_workload[0].workload);
+        let head = [&workload, "ns/op", "min - max", "skip list peer", "best peer"];
+        text += &format!("\n{}", Sheet::new(head, of_workload.iter().map(row)));
     }
-    let mut memory = Sheet::new(["bytes an entry beyond key and value", "peak of process", "own account"]);
+    let head = ["bytes an entry beyond key and value", "peak of process", "own account"];
     let bytes = |bytes| or_dash(bytes, "-", |bytes: f64| format!("{bytes:.1}"));
     let row = |of: &Overhead| vec![name(of.subject), bytes(of.resident), bytes(of.own_account)];
-    memory.rows = cell.memory.iter().map(row).collect();
-    text += &format!("\n{memory}");
+    text += &format!("\n{}", Sheet::new(head, cell.memory.iter().map(row)));
     for &subject in &cell.subjects {
-        if let Some((failed, reason)) = cell.failures(subject) {
-            let (name, all) = (name(subject), cell.rounds_of(subject));
-            text += &format!("\n{name}: {failed} of {all} rounds failed: {reason}\n");
+        if let Some((failed, all, reason)) = cell.failures(subject) {
+            text += &format!("\n{}: {failed} of {all} rounds failed: {reason}\n", name(subject));
         }
     }
     text
@@ -62,13 +59,11 @@ pub(crate) fn by_threads<'c>(
 ) -> Sheet {
     let cells: Vec<_> = cells.into_iter().collect();
     let threads = cells.iter().map(|cell| format!("{} thr.", cell.shape.threads));
-    let mut sheet = Sheet::new([title.to_owned()].into_iter().chain(threads));
-    for &subject in Subject::all() {
+    let row = |&subject: &Subject| {
         let figures: Vec<_> = cells.iter().map(|cell| figure(cell, subject)).collect();
-        if figures.iter().any(Option::is_some) {
-            let shown = figures.into_iter().map(|figure| or_dash(figure, "–", |figure| format!("{figure:.digits$}")));
-            sheet.rows.push([name(subject)].into_iter().chain(shown).collect());
-        }
-    }
-    sheet
+        figures.iter().any(Option::is_some).then_some(())?;
+        let shown = figures.into_iter().map(|figure| or_dash(figure, "–", |figure| format!("{figure:.digits$}")));
+        Some([name(subject)].into_iter().chain(shown).collect())
+    };
+    Sheet::new([title.to_owned()].into_iter().chain(threads), Subject::all().iter().filter_map(row))
 }
