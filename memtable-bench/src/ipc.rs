@@ -48,7 +48,8 @@ pub(crate) fn answer(request: &str) -> Result<String, String> {
 
 fn decode(answer: &str) -> Option<Outcome> {
     let outcome: Outcome = serde_json::from_str(answer).ok()?;
-    outcome.samples.iter().all(|sample| sample.operations > 0).then_some(outcome)
+    let samples = &outcome.samples;
+    (!samples.is_empty() && samples.iter().all(|sample| sample.operations > 0)).then_some(outcome)
 }
 
 /// What `command` prints to stdout, if it exits with 0 within `limit`. A process that takes longer is killed.

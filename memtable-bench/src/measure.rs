@@ -118,8 +118,8 @@ mod tests {
         assert_eq!(*ran.borrow(), [ours, peer, peer, peer]);
         let order: Vec<_> = turns.iter().map(|turn| (turn.round, turn.subject)).collect();
         assert_eq!(order, [(1, ours), (1, peer), (2, ours), (2, peer), (3, ours), (3, peer)]);
-        let given_up = Err("not run, since an earlier round did not end");
-        assert_eq!([2, 4].map(|turn: usize| turns[turn].result()), [given_up, given_up]);
+        let given_up = Some("not run, since an earlier round did not end");
+        assert_eq!([2, 4].map(|turn: usize| turns[turn].outcome.failed.as_deref()), [given_up; 2]);
         let fails = |subject: Subject| {
             let cell = CellResults::new(Cell { subjects: vec![subject], ..cell.clone() }, turns.clone());
             judge(&Run { cells: vec![cell], ..Run::new(None, 1) }).is_err()

@@ -12,28 +12,13 @@ pub(crate) struct Turn {
     pub(crate) round: u32,
     pub(crate) subject: Subject,
     #[serde(flatten)]
-    result: TurnResult,
-}
-
-/// An outcome, or why there is none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(super) enum TurnResult {
-    Outcome(Outcome),
-    Failure { failed: String },
+    pub(crate) outcome: Outcome,
 }
 
 impl Turn {
     pub(crate) fn new(round: u32, subject: Subject, result: Result<Outcome, String>) -> Self {
-        let result = result.map_or_else(|failed| TurnResult::Failure { failed }, TurnResult::Outcome);
-        Self { round, subject, result }
-    }
-
-    pub(crate) fn result(&self) -> Result<&Outcome, &str> {
-        match &self.result {
-            TurnResult::Outcome(outcome) => Ok(outcome),
-            TurnResult::Failure { failed } => Err(failed),
-        }
+        let failure = |failed| Outcome { failed: Some(failed), ..Outcome::default() };
+        Self { round, subject, outcome: result.unwrap_or_else(failure) }
     }
 }
 
@@ -64,9 +49,9 @@ impl Spread {
     }
 }
 
-/// The outcomes of a subject's rounds that did not fail.
+/// The outcomes of a subject's rounds.
 pub(super) fn outcomes(turns: &[Turn], subject: Subject) -> impl Iterator<Item = &Outcome> {
-    turns.iter().filter(move |turn| turn.subject == subject).filter_map(|turn| turn.result().ok())
+    turns.iter().filter(move |turn| turn.subject == subject).map(|turn| &turn.outcome)
 }
 
 /// One subject at one workload.

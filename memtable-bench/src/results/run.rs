@@ -121,9 +121,8 @@ impl CellResults {
 
     /// How many rounds of `subject` failed, of how many, and why the first of them did.
     pub(crate) fn failures(&self, subject: Subject) -> Option<(usize, usize, &str)> {
-        let of_subject: Vec<_> = self.rounds.iter().filter(|turn| turn.subject == subject).collect();
-        let reasons: Vec<_> = of_subject.iter().filter_map(|turn| turn.result().err()).collect();
-        Some((reasons.len(), of_subject.len(), reasons.first()?))
+        let reasons: Vec<_> = outcomes(&self.rounds, subject).filter_map(|outcome| outcome.failed.as_deref()).collect();
+        Some((reasons.len(), outcomes(&self.rounds, subject).count(), reasons.first()?))
     }
 }
 
@@ -139,7 +138,8 @@ mod tests {
         // crashed counted as rounds without a failed swap. Ten entries: 1 and 2 swaps failed, then 3 in one round.
         let ended = |ns| {
             let samples = vec![Sample { workload: Workload::Insert, operations: 10, ns }];
-            Ok(Outcome { samples, memory: Memory { payload: 9, ..Memory::default() }, cas_failures: Some(ns / 100) })
+            let memory = Memory { payload: 9, ..Memory::default() };
+            Ok(Outcome { samples, memory, cas_failures: Some(ns / 100), ..Outcome::default() })
         };
         let (ours, peer) = (Subject::Memtable, Subject::FastskipPublished);
         let results = [(ours, ended(100)), (peer, Err("signal: 11".into())), (ours, ended(200)), (peer, ended(300))];

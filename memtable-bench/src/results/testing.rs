@@ -11,7 +11,7 @@ pub(crate) fn measured(cell: &Cell, nanos: impl Fn(Subject) -> f64) -> CellResul
         let ns = (nanos(subject) * operations as f64) as u64;
         let able = cell.workloads.iter().filter(|&&workload| subject.can(workload));
         let samples = able.map(|&workload| Sample { workload, operations, ns }).collect();
-        Outcome { samples, memory: Memory { payload, ..Memory::default() }, cas_failures: None }
+        Outcome { samples, memory: Memory { payload, ..Memory::default() }, ..Outcome::default() }
     };
     let turn = |&subject: &Subject| Turn::new(1, subject, Ok(outcome(subject)));
     CellResults::new(cell.clone(), cell.subjects.iter().map(turn).collect())

@@ -12,8 +12,12 @@ pub(crate) struct Request {
     pub(crate) shape: Shape,
 }
 
+/// A round that failed has no samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Outcome {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failed: Option<String>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) memory: Memory,
     /// Compare-and-swaps that failed while the table was filled, if the table counts them.

@@ -36,37 +36,28 @@ impl Cell {
     /// Refuses what makes no sense, and what does not fit in `memory` bytes, if that is known.
     pub(crate) fn check(&self, memory: Option<u64>) -> Result<(), String> {
         let Shape { entries, threads, .. } = self.shape;
+        let refuse = |is_wrong: bool, why: String| if is_wrong { Err(why) } else { Ok(()) };
         for &subject in &self.subjects {
-            let name = name(subject);
-            if let Some(feature) = subject.missing_feature() {
-                return Err(format!("subject {name} was not built: add --features {feature} to cargo's arguments"));
-            }
-            if !subject.can_any(&self.workloads) {
-                return Err(format!("subject {name} can do none of the workloads"));
-            }
-            if !subject.is_measurable(&self.shape) {
-                return Err(format!("{entries} entries are too many for subject {name}: its inserts take O(n)"));
-            }
+            let (name, missing) = (name(subject), subject.missing_feature());
+            let feature = missing.unwrap_or_default();
+            refuse(
+                missing.is_some(),
+                format!("subject {name} was not built: add --features {feature} to cargo's arguments"),
+            )?;
+            refuse(!subject.can_any(&self.workloads), format!("subject {name} can do none of the workloads"))?;
+            let too_many = format!("{entries} entries are too many for subject {name}: its inserts take O(n)");
+            refuse(!subject.is_measurable(&self.shape), too_many)?;
         }
-        let is_undone = |workload: &&Workload| !self.subjects.iter().any(|subject| subject.can(**workload));
-        if let Some(&workload) = self.workloads.iter().find(is_undone) {
-            return Err(format!("none of the subjects can do workload {}", name(workload)));
+        for &workload in &self.workloads {
+            let is_done = self.subjects.iter().any(|subject| subject.can(workload));
+            refuse(!is_done, format!("none of the subjects can do workload {}", name(workload)))?;
         }
         let most = entries.min(MOST_THREADS);
-        if threads > most {
-            return Err(format!(
-                "expected at most as many threads as entries, and {MOST_THREADS}: {most}, found {threads}"
-            ));
-        }
+        let expected = format!("expected at most as many threads as entries, and {MOST_THREADS}: {most}");
+        refuse(threads > most, format!("{expected}, found {threads}"))?;
         // A system that does not tell still has no more than an allocation may be long.
-        let available = memory.map_or(isize::MAX as u128, u128::from);
-        let needed = self.shape.memory();
-        if needed > available {
-            let (needed, available) = (needed >> 20, available >> 20);
-            return Err(format!(
-                "{entries} entries do not fit in memory: a round needs up to {needed} MiB, available are {available} MiB"
-            ));
-        }
-        Ok(())
+        let (needed, available) = (self.shape.memory(), memory.map_or(isize::MAX as u128, u128::from));
+        let amounts = format!("a round needs up to {} MiB, available are {} MiB", needed >> 20, available >> 20);
+        refuse(needed > available, format!("{entries} entries do not fit in memory: {amounts}"))
     }
 }
