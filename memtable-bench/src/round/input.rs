@@ -70,19 +70,14 @@ impl Input {
         0..self.keys.len()
     }
 
-    /// The records at `range` of the order of writes.
-    pub(super) fn records(&self, range: Range<usize>) -> impl Iterator<Item = Record<'_>> {
-        range.map(|index| self.record(index, self.keys.get(index)))
+    /// The records at `indices` of the order of writes.
+    pub(super) fn records(&self, indices: impl IntoIterator<Item = usize>) -> impl Iterator<Item = Record<'_>> {
+        indices.into_iter().map(|index| self.record(index, self.keys.get(index)))
     }
 
     /// Record `index`, whose key the caller has at hand.
     pub(super) fn record<'a>(&'a self, index: usize, key: &'a [u8]) -> Record<'a> {
         Record { number: index as u64, key, value: self.value(index) }
-    }
-
-    /// The key and the value of a record.
-    pub(super) fn entry(&self, index: usize) -> (&[u8], &[u8]) {
-        (self.keys.get(index), self.value(index))
     }
 
     fn value(&self, index: usize) -> &[u8] {
@@ -155,10 +150,9 @@ impl Input {
     fn seeks(&self, seeks: usize, most: usize) -> Operations {
         let sorted = self.sorted(self.stored());
         let (mut position, mut sums) = (vec![0; sorted.len()], vec![0]);
-        for (at, index) in sorted.into_iter().enumerate() {
-            let (key, value) = self.entry(index);
-            position[index] = at;
-            sums.push(sums[at] + of_entry(key, value));
+        for (at, record) in self.records(sorted).enumerate() {
+            position[record.number as usize] = at;
+            sums.push(sums[at] + of_entry(record.key, record.value));
         }
         let mut records = self.accessed();
         records.truncate(seeks);

@@ -180,7 +180,7 @@ impl Round {
     /// Compares everything in the table with the sorted records at `range`.
     fn check<T: Table>(&self, table: &T, range: Range<usize>) -> Result<(), String> {
         let order = self.input.sorted(range);
-        let mut sorted = order.iter().map(|&index| self.input.entry(index));
+        let mut sorted = self.input.records(order.iter().copied()).map(|record| (record.key, record.value));
         let (mut right, mut yielded) = (0, 0);
         table.scan(|key, value| {
             yielded += 1;
