@@ -15,7 +15,7 @@ use crate::sharing;
 use crate::spec::{Subject, Workload};
 use crate::text::{Sheet, grouped, name, nanos};
 
-/// An error is one of the template.
+/// Fails only if the template is wrong.
 pub(super) fn html(results: &Results, sections: &Sections) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("page.html"))?;

@@ -5,8 +5,7 @@ use crate::results::Run;
 use crate::spec::{Role, Shape, Subject};
 use crate::text::{Sheet, name, nanos, or_dash};
 
-/// # Errors
-/// A run in which there is nothing to compare with.
+/// Fails if there is nothing to compare with.
 pub(super) fn table(results: &Results) -> Result<String, String> {
     let shape = results.headline();
     let shape =

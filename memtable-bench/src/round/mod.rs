@@ -122,8 +122,8 @@ impl Round {
         Ok(())
     }
 
-    /// Does a workload on the filled table. A loop for each, so that the clock sees no choice between operations but that of
-    /// mixed workloads.
+    /// Does a workload on the filled table. Each workload has a loop of its own: only the mixed ones choose between operations
+    /// while the clock runs.
     fn measure<T: Table>(&mut self, table: &T, workload: Workload) -> Result<(), String> {
         let threads = if workload == Workload::Sort { 1 } else { self.request.shape.threads };
         let first_new = self.input.all().end;
