@@ -1,7 +1,7 @@
 //! Searches for several targets at once: they descend side by side, level by level, so that their cache misses overlap.
 
 use super::List;
-use super::index::Probe;
+use super::index::{Probe, Ties};
 use super::schema::Schema;
 use super::search::{LowerBound, Seek};
 use crate::node::Target;
@@ -28,11 +28,11 @@ impl<S: Schema> List<S> {
         let mut descents = [(Some(root), 0); GROUP];
         for _ in 0..level {
             for ((at, prefix), target) in descents.iter_mut().zip(targets) {
-                *at = at.and_then(|at| self.probe_down(at, *target, prefix));
+                *at = at.and_then(|at| self.probe_down(at, *target, prefix, Ties::Guess, &mut ()));
             }
         }
         for (((at, prefix), target), probe) in descents.into_iter().zip(targets).zip(probes) {
-            *probe = at.and_then(|at| self.probe_end(at, *target, prefix));
+            *probe = at.and_then(|at| self.probe_end(at, *target, prefix, Ties::Guess, &mut ()));
             if let Some(probe) = probe {
                 self.prefetch_probe(probe);
             }

@@ -12,7 +12,7 @@ use super::schema::Schema;
 use super::search::Seek;
 use crate::key::PartialKey;
 use crate::node::{Node, NodeId, Predecessor, Target};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, Ordering};
 
 /// The last node and what is around it.
 #[derive(Debug, Default)]
@@ -24,47 +24,16 @@ pub(crate) struct Run {
     /// The last hinted node at or before it, and its leaf.
     hint: AtomicU32,
     leaf: AtomicU32,
-    /// What the splice says beside: see [`Details`].
-    details: AtomicU64,
-}
-
-/// The small parts of a run, packed into a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Details {
-    direction: Split,
+    /// Where the run goes: a [`Split`].
+    direction: AtomicU32,
     /// What the keys of the last node and of the hint share.
-    hint_shared: u32,
+    hint_shared: AtomicU32,
     /// Nodes behind the hint, up to the last one.
-    walked: u32,
+    walked: AtomicU32,
     /// The longest prefix left out on the way to the leaf.
-    prefix: u32,
+    prefix: AtomicU32,
     /// Nodes in a row that got no hint though they should have.
-    blocked: u32,
-}
-
-impl Details {
-    fn pack(self) -> u64 {
-        let direction = match self.direction {
-            Split::Even => 0,
-            Split::Ascending => 1,
-            Split::Descending => 2,
-        };
-        direction
-            | u64::from(self.hint_shared.min(255)) << 8
-            | u64::from(self.prefix.min(255)) << 16
-            | u64::from(self.blocked.min(255)) << 24
-            | u64::from(self.walked) << 32
-    }
-
-    fn unpack(word: u64) -> Self {
-        let direction = match word as u8 {
-            0 => Split::Even,
-            1 => Split::Ascending,
-            _ => Split::Descending,
-        };
-        let byte = |shift: u32| u32::from((word >> shift) as u8);
-        Self { direction, hint_shared: byte(8), walked: (word >> 32) as u32, prefix: byte(16), blocked: byte(24) }
-    }
+    blocked: AtomicU32,
 }
 
 impl Run {
@@ -76,25 +45,25 @@ impl Run {
     /// The place of `target`, if the last nodes came in order and it is the next one. Looks at two nodes at most.
     #[inline]
     pub(super) fn follow<S: Schema>(&self, list: &List<S>, target: Target<'_>) -> Option<(Splice, Split)> {
-        let details = Details::unpack(self.details.load(Ordering::Relaxed));
-        if details.direction == Split::Even {
+        let direction = self.direction.load(Ordering::Relaxed);
+        if direction == Split::Even as u32 {
             return None;
         }
         let last = Self::stored(&self.last)?;
         let compared = list.compare(last, target);
-        match (compared.order, details.direction) {
-            (KeyOrder::Less, _) => {
-                let splice = self.splice(list, last, compared.shared, compared.shared, details)?;
+        match compared.order {
+            KeyOrder::Less => {
+                let splice = self.splice(list, last, compared.shared, compared.shared)?;
                 let is_next =
                     splice.next.to.is_none() || splice.next.partial > PartialKey::of(target.key, compared.shared);
                 is_next.then_some((splice, Split::Ascending))
             }
-            (KeyOrder::Greater, Split::Descending) => {
+            KeyOrder::Greater if direction == Split::Descending as u32 => {
                 let prev = Self::stored(&self.prev)?;
                 let behind = compared.shared;
                 let compared = list.compare(prev, target);
                 let before = if prev.node().is_some() { compared.shared } else { 0 };
-                let splice = self.splice(list, prev, compared.shared, behind.max(before), details)?;
+                let splice = self.splice(list, prev, compared.shared, behind.max(before))?;
                 let is_next = compared.order == KeyOrder::Less && splice.next.to.map(Predecessor::from) == Some(last);
                 is_next.then_some((splice, Split::Descending))
             }
@@ -103,14 +72,8 @@ impl Run {
     }
 
     /// The splice behind `prev`, which shares `shared` bytes with the target; the nearer neighbour shares `most`.
-    fn splice<S: Schema>(
-        &self,
-        list: &List<S>,
-        prev: Predecessor,
-        shared: u32,
-        most: u32,
-        details: Details,
-    ) -> Option<Splice> {
+    fn splice<S: Schema>(&self, list: &List<S>, prev: Predecessor, shared: u32, most: u32) -> Option<Splice> {
+        let prefix = self.prefix.load(Ordering::Relaxed);
         // SAFETY: stored by `remember`, as in `stored`.
         let leaf = unsafe { BlockId::from_stored(self.leaf.load(Ordering::Relaxed)) };
         Some(Splice {
@@ -121,11 +84,11 @@ impl Run {
             next_has_key: false,
             bound: None,
             hint: Self::stored(&self.hint)?,
-            hint_shared: details.hint_shared.min(shared),
-            walked: details.walked,
+            hint_shared: self.hint_shared.load(Ordering::Relaxed).min(shared),
+            walked: self.walked.load(Ordering::Relaxed),
             leaf,
-            prefix: details.prefix,
-            is_misled: most < details.prefix,
+            prefix,
+            is_misled: most < prefix,
         })
     }
 
@@ -161,15 +124,21 @@ impl Run {
         };
         let blocked = match hinted {
             Some(Hinted::Added) => 0,
-            Some(_) => Details::unpack(self.details.load(Ordering::Relaxed)).blocked + 1,
-            None => Details::unpack(self.details.load(Ordering::Relaxed)).blocked,
+            Some(_) => self.blocked.load(Ordering::Relaxed) + 1,
+            None => self.blocked.load(Ordering::Relaxed),
         };
-        self.last.store(node.to_stored(), Ordering::Relaxed);
-        self.prev.store(splice.prev.to_stored(), Ordering::Relaxed);
-        self.hint.store(hint.to_stored(), Ordering::Relaxed);
-        self.leaf.store(splice.leaf.map_or(0, BlockId::to_stored), Ordering::Relaxed);
-        let details = Details { direction, hint_shared, walked, prefix: splice.prefix, blocked };
-        self.details.store(details.pack(), Ordering::Relaxed);
+        let words = [
+            (&self.last, node.to_stored()),
+            (&self.prev, splice.prev.to_stored()),
+            (&self.hint, hint.to_stored()),
+            (&self.leaf, splice.leaf.map_or(0, BlockId::to_stored)),
+            (&self.direction, direction as u32),
+            (&self.hint_shared, hint_shared),
+            (&self.walked, walked),
+            (&self.prefix, splice.prefix),
+            (&self.blocked, blocked),
+        ];
+        words.into_iter().for_each(|(word, value)| word.store(value, Ordering::Relaxed));
         blocked
     }
 
@@ -177,7 +146,8 @@ impl Run {
     #[cold]
     pub(super) fn forget(&self) {
         self.last.store(0, Ordering::Relaxed);
-        self.details.store(0, Ordering::Relaxed);
+        self.direction.store(Split::Even as u32, Ordering::Relaxed);
+        self.blocked.store(0, Ordering::Relaxed);
     }
 }
 

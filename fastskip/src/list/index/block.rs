@@ -140,11 +140,26 @@ pub(super) enum Held {
 }
 
 impl Held {
+    #[inline(always)]
     fn to_stored(self) -> u32 {
         match self {
             Self::Hint(hint) => hint.to_stored(),
             Self::Child(child) => child.to_stored(),
         }
+    }
+}
+
+impl From<Predecessor> for Held {
+    #[inline(always)]
+    fn from(hint: Predecessor) -> Self {
+        Self::Hint(hint)
+    }
+}
+
+impl From<BlockId> for Held {
+    #[inline(always)]
+    fn from(child: BlockId) -> Self {
+        Self::Child(child)
     }
 }
 
@@ -184,22 +199,12 @@ impl<'a> Block<'a> {
         (greater >> FIRST | !0 << count).trailing_zeros() as usize
     }
 
-    /// The first slot that holds `hint`.
+    /// The first slot that holds `held`.
     #[inline(always)]
-    pub(super) fn find(self, header: Header, hint: Predecessor) -> Option<usize> {
-        self.find_stored(header, hint.to_stored())
-    }
-
-    /// The first slot that holds `child`.
-    pub(super) fn find_child(self, header: Header, child: BlockId) -> Option<usize> {
-        self.find_stored(header, child.to_stored())
-    }
-
-    #[inline(always)]
-    fn find_stored(self, header: Header, stored: u32) -> Option<usize> {
+    pub(super) fn find(self, header: Header, held: impl Into<Held>) -> Option<usize> {
         let count = header.count();
         // SAFETY: the block's second row (`BlockId`).
-        let equal = unsafe { self.storage.lanes_equal(self.off + ROW_WORDS, stored, count + FIRST) };
+        let equal = unsafe { self.storage.lanes_equal(self.off + ROW_WORDS, held.into().to_stored(), count + FIRST) };
         let found = equal >> FIRST & !(!0 << count);
         (found != 0).then(|| found.trailing_zeros() as usize)
     }
@@ -388,23 +393,13 @@ impl<'a> Locked<'a> {
         self.block.word(ROW_WORDS).store(next | u64::from(lower.to_stored()), Ordering::Relaxed);
     }
 
-    /// Puts a hint into a leaf.
+    /// Puts a hint into a leaf, or a block of the level below into a block above. Moves the slots from `slot` on one further.
+    /// Above the leaves the last one is doubled and counted first, so that none is out of sight at any time; then offsets move
+    /// before partial keys.
     #[inline(always)]
-    pub(super) fn insert_hint(&mut self, slot: usize, partial: i32, hint: Predecessor) {
-        debug_assert_eq!(self.level(), 0);
-        self.insert(slot, partial, hint.to_stored());
-    }
-
-    /// Puts a block of the level below into a block above the leaves.
-    pub(super) fn insert_child(&mut self, slot: usize, partial: i32, child: BlockId) {
-        debug_assert_ne!(self.level(), 0);
-        self.insert(slot, partial, child.to_stored());
-    }
-
-    /// Moves the slots from `slot` on one further. First the last one is doubled and counted, so that none is out of sight at
-    /// any time; then offsets move before partial keys.
-    #[inline(always)]
-    fn insert(&mut self, slot: usize, partial: i32, stored: u32) {
+    pub(super) fn insert(&mut self, slot: usize, partial: i32, held: impl Into<Held>) {
+        let held = held.into();
+        debug_assert_eq!(self.level() == 0, matches!(held, Held::Hint(_)));
         let count = self.count();
         debug_assert!(slot <= count && count < SLOTS);
         if slot < count && self.level() > 0 {
@@ -412,7 +407,7 @@ impl<'a> Locked<'a> {
             self.set_lane(0, count, self.block.partial(count - 1) as u32);
             self.set_count(count + 1);
         }
-        self.shift_in(ROW_WORDS, slot, count, stored);
+        self.shift_in(ROW_WORDS, slot, count, held.to_stored());
         self.shift_in(0, slot, count, partial as u32);
         self.set_count(count + 1);
     }
@@ -466,11 +461,6 @@ impl<'a> Locked<'a> {
         // Relaxed, but a read-modify-write, as `retire` is: it sees the latest mark.
         let bounds = self.block.word(ROW_WORDS).fetch_or(0, Ordering::Relaxed);
         bounds >> 32 == u64::from(RETIRED)
-    }
-
-    /// Appends to an unpublished block what a slot of another of the same level holds.
-    pub(super) fn push(&mut self, partial: i32, held: Held) {
-        self.insert(self.count(), partial, held.to_stored());
     }
 
     /// Forgets the slots from `count` on. Readers that see the old count see what is still true.

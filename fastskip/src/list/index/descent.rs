@@ -33,6 +33,15 @@ pub(crate) enum Ties {
     Settle,
 }
 
+/// What leads down to a leaf.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum By {
+    /// Partial keys, with ties settled by keys.
+    PartialKeys,
+    /// Keys alone: also those that partial keys would mislead.
+    Keys(Side),
+}
+
 /// The partial key that the target would have in a block.
 #[inline(always)]
 fn partial_in(header: Header, target: Target<'_>) -> i32 {
@@ -43,51 +52,60 @@ impl<S: Schema> List<S> {
     /// Descends by partial keys to a leaf.
     #[inline(always)]
     pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, visits: &mut impl Visits) -> Option<Probe> {
+        let (mut at, level) = self.probe_start()?;
         let mut prefix = 0;
-        let mut at = self.index.root()?;
-        loop {
-            let block = self.block(at);
-            let header = block.header();
-            visits.block();
-            prefix = prefix.max(header.prefix());
-            if header.level() == 0 {
-                return Some(self.probe_leaf(block, header, target, prefix, ties, visits));
-            }
-            at = self.child_for(block, header, target, ties, visits)?;
-            self.block(at).prefetch();
+        for _ in 0..level {
+            at = self.probe_down(at, target, &mut prefix, ties, visits)?;
         }
+        self.probe_end(at, target, prefix, ties, visits)
     }
 
-    /// Starts the descent of one target of a group: the root.
+    /// Starts a descent: the root, and how many steps down lead to a leaf.
     #[inline(always)]
     pub(crate) fn probe_start(&self) -> Option<(BlockId, u32)> {
         let root = self.index.root()?;
         Some((root, self.block(root).header().level()))
     }
 
-    /// One step of a descent that is done for several targets in turns: one level down, to a block whose lines are asked for.
-    /// `prefix` gathers what the probe will need.
+    /// One step down, to a block whose lines are asked for. `prefix` gathers what the probe will need.
     #[inline(always)]
-    pub(crate) fn probe_down(&self, at: BlockId, target: Target<'_>, prefix: &mut u32) -> Option<BlockId> {
+    pub(crate) fn probe_down(
+        &self,
+        at: BlockId,
+        target: Target<'_>,
+        prefix: &mut u32,
+        ties: Ties,
+        visits: &mut impl Visits,
+    ) -> Option<BlockId> {
         let block = self.block(at);
         let header = block.header();
+        visits.block();
         *prefix = (*prefix).max(header.prefix());
-        if header.level() == 0 {
-            // The root was split since the level was read.
-            return Some(at);
-        }
-        let child = self.child_for(block, header, target, Ties::Guess, &mut ())?;
+        let child = self.child_for(block, header, target, ties, visits)?;
         self.block(child).prefetch();
         Some(child)
     }
 
-    /// The last step of such a descent. `None` where it has not come to a leaf.
+    /// The end of a descent, in a leaf.
     #[inline(always)]
-    pub(crate) fn probe_end(&self, at: BlockId, target: Target<'_>, prefix: u32) -> Option<Probe> {
+    pub(crate) fn probe_end(
+        &self,
+        at: BlockId,
+        target: Target<'_>,
+        prefix: u32,
+        ties: Ties,
+        visits: &mut impl Visits,
+    ) -> Option<Probe> {
         let block = self.block(at);
         let header = block.header();
+        // I2: each step leads one level down.
+        debug_assert_eq!(header.level(), 0);
+        visits.block();
         let prefix = prefix.max(header.prefix());
-        (header.level() == 0).then(|| self.probe_leaf(block, header, target, prefix, Ties::Guess, &mut ()))
+        let slot = self.slot_for(block, header, target, ties, visits);
+        let ties = slot > 0 && block.partial(slot) == partial_in(header, target);
+        let before = if ties { block.hint(slot - 1) } else { None };
+        Some(Probe { leaf: at, hint: block.hint(slot), before, prefix })
     }
 
     /// The child of `block` to search for the target in. Looks again a few times while a writer changes the block; if that
@@ -113,22 +131,6 @@ impl<S: Schema> List<S> {
             }
             header = now;
         }
-    }
-
-    #[inline(always)]
-    fn probe_leaf(
-        &self,
-        block: Block<'_>,
-        header: Header,
-        target: Target<'_>,
-        prefix: u32,
-        ties: Ties,
-        visits: &mut impl Visits,
-    ) -> Probe {
-        let slot = self.slot_for(block, header, target, ties, visits);
-        let ties = slot > 0 && block.partial(slot) == partial_in(header, target);
-        let before = if ties { block.hint(slot - 1) } else { None };
-        Probe { leaf: block.id(), hint: block.hint(slot), before, prefix }
     }
 
     /// The last slot whose partial key is not greater than the target's; the first slot if there is none.
@@ -220,31 +222,36 @@ impl<S: Schema> List<S> {
     #[cold]
     #[inline(never)]
     pub(crate) fn probe_by_keys(&self, target: Target<'_>, side: Side, visits: &mut impl Visits) -> Option<Probe> {
-        let mut at = self.index.root()?;
-        let mut prefix = 0;
-        loop {
-            let block = self.block(at);
-            let header = block.header();
-            visits.block();
-            // No key has the prefix of a block that somebody is changing.
-            prefix = prefix.max(if header.is_locked() { u32::MAX } else { header.prefix() });
-            let slot = self.slot_by_key(block, header, target, side, 1..header.count(), visits).max(1) - 1;
-            if header.level() == 0 {
-                let before = slot.checked_sub(1).and_then(|slot| block.hint(slot));
-                return Some(Probe { leaf: at, hint: block.hint(slot), before, prefix });
-            }
-            at = block.child(slot)?;
-        }
+        let path = self.path_to(target, By::Keys(side), visits)?;
+        let leaf = self.block(path.leaf()?);
+        let slot = self.last_slot(leaf, leaf.header(), target, side, visits);
+        let before = slot.checked_sub(1).and_then(|slot| leaf.hint(slot));
+        Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), before, prefix: path.prefix })
+    }
+
+    /// The last slot that is not behind the target, by keys; the first if all are.
+    fn last_slot(
+        &self,
+        block: Block<'_>,
+        header: Header,
+        target: Target<'_>,
+        side: Side,
+        visits: &mut impl Visits,
+    ) -> usize {
+        self.slot_by_key(block, header, target, side, 1..header.count(), visits).max(1) - 1
     }
 
     /// The blocks on the way to where the target belongs.
-    pub(super) fn path_to(&self, target: Target<'_>, by_keys: bool) -> Option<Path> {
+    pub(super) fn path_to(&self, target: Target<'_>, by: By, visits: &mut impl Visits) -> Option<Path> {
         let mut path = Path::new();
         let mut at = self.index.root()?;
         let mut upper = None;
         loop {
             let block = self.block(at);
             let header = block.header();
+            visits.block();
+            // No key has the prefix of a block that somebody is changing.
+            path.prefix = path.prefix.max(if header.is_locked() { u32::MAX } else { header.prefix() });
             if !path.push(at, upper) {
                 return None;
             }
@@ -252,15 +259,26 @@ impl<S: Schema> List<S> {
                 path.leaf_count = header.count();
                 return Some(path);
             }
-            let slot = if by_keys {
-                self.slot_by_key(block, header, target, Side::AtOrBefore, 1..header.count(), &mut ()).max(1) - 1
-            } else {
-                self.slot_for(block, header, target, Ties::Settle, &mut ())
+            let slot = match by {
+                By::Keys(side) => self.last_slot(block, header, target, side, visits),
+                By::PartialKeys => self.slot_for(block, header, target, Ties::Settle, visits),
             };
             if slot + 1 < header.count() {
                 upper = self.separator(block, header.level(), slot + 1);
             }
             at = block.child(slot)?;
+        }
+    }
+
+    /// The last hint under a block of which `header` was read.
+    pub(super) fn last_hint<'a>(&'a self, mut block: Block<'a>, mut header: Header) -> Option<Predecessor> {
+        loop {
+            let slots = (0..header.count()).rev();
+            if header.level() == 0 {
+                return slots.filter_map(|slot| block.hint(slot)).next();
+            }
+            block = self.block(slots.filter_map(|slot| block.child(slot)).next()?);
+            header = block.header();
         }
     }
 }

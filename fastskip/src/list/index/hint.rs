@@ -4,7 +4,7 @@ use core::cmp::Ordering;
 
 use super::Path;
 use super::block::{BlockId, Locked, bias};
-use super::descent::Ties;
+use super::descent::{By, Ties};
 use super::prefix::{NewHint, Split};
 use super::splice::Splice;
 use crate::key::four_bytes;
@@ -93,7 +93,7 @@ impl<S: Schema> List<S> {
             }
             slot += 1;
         }
-        leaf.insert_hint(slot, partial, hint.node.into());
+        leaf.insert(slot, partial, Predecessor::from(hint.node));
     }
 
     fn precedes(&self, separator: Option<Predecessor>, target: Target<'_>) -> bool {
@@ -105,7 +105,8 @@ impl<S: Schema> List<S> {
     #[inline(never)]
     pub(super) fn add_hint_slowly(&self, shard: usize, hint: NewHint<'_>, mut by_keys: bool) -> Hinted {
         for _ in 0..HINT_TRIES {
-            let Some(path) = self.path_to(hint.target, by_keys) else { return Hinted::GivenUp };
+            let by = if by_keys { By::Keys(Side::AtOrBefore) } else { By::PartialKeys };
+            let Some(path) = self.path_to(hint.target, by, &mut ()) else { return Hinted::GivenUp };
             if by_keys && let Some(block) = self.locked_on(&path) {
                 return Hinted::Blocked(block);
             }
@@ -158,7 +159,7 @@ impl<S: Schema> List<S> {
         self.shorten_prefix(&mut leaf, hint);
         let slot = self.slot_by_key(block, *leaf, hint.target, Side::AtOrBefore, 1..leaf.count(), &mut ());
         let partial = bias(four_bytes(hint.target.key, leaf.prefix() as usize));
-        leaf.insert_hint(slot, partial, hint.node.into());
+        leaf.insert(slot, partial, Predecessor::from(hint.node));
         Some(Hinted::Added)
     }
 

@@ -6,9 +6,11 @@
 
 use super::MAX_LEVELS;
 use super::block::BlockId;
+use super::descent::By;
 use super::hint::Hinted;
 use super::prefix::{NewHint, Split};
 use crate::list::List;
+use crate::list::order::Side;
 use crate::list::schema::Schema;
 use crate::node::{NodeId, Predecessor, Target};
 use crate::tuning::{MEND_HINTS, MEND_STEP};
@@ -58,7 +60,7 @@ impl<S: Schema> List<S> {
     /// Replaces `block`, on the way to `node`, by a copy.
     #[cold]
     pub(crate) fn unblock(&self, shard: usize, node: NodeId, block: BlockId) {
-        if let Some(path) = self.path_to(self.target_of(node), true) {
+        if let Some(path) = self.path_to(self.target_of(node), By::Keys(Side::AtOrBefore), &mut ()) {
             self.replace(shard, &path, block);
         }
     }

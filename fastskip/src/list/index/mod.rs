@@ -88,11 +88,13 @@ struct Path {
     len: usize,
     /// Slots in use in the leaf.
     leaf_count: usize,
+    /// The longest prefix that partial keys on the way leave out; longer than any if a lock on the way was taken.
+    prefix: u32,
 }
 
 impl Path {
     const fn new() -> Self {
-        Self { blocks: [None; MAX_LEVELS], uppers: [None; MAX_LEVELS], len: 0, leaf_count: 0 }
+        Self { blocks: [None; MAX_LEVELS], uppers: [None; MAX_LEVELS], len: 0, leaf_count: 0, prefix: 0 }
     }
 
     /// Whether there was room.
@@ -125,7 +127,7 @@ impl<S: Schema> List<S> {
         self.index = Index::new();
         // SAFETY: the words before the first node that the arena leaves to the list, which nobody shares yet.
         let mut leaf = unsafe { Locked::make(self.storage(), FIRST_BLOCK, 0, 0, Predecessor::HEAD) };
-        leaf.insert_hint(0, block::bias(0), Predecessor::HEAD);
+        leaf.insert(0, block::bias(0), Predecessor::HEAD);
     }
 
     #[inline(always)]

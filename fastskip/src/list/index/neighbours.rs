@@ -43,13 +43,7 @@ impl<S: Schema> List<S> {
 
     /// The last hint of the list.
     pub(crate) fn final_hint(&self) -> Option<Predecessor> {
-        let mut block = self.block(self.index.root()?);
-        loop {
-            let header = block.header();
-            if header.level() == 0 {
-                return (0..header.count()).rev().find_map(|slot| block.hint(slot));
-            }
-            block = self.block((0..header.count()).rev().find_map(|slot| block.child(slot))?);
-        }
+        let root = self.block(self.index.root()?);
+        self.last_hint(root, root.header())
     }
 }

@@ -103,26 +103,18 @@ impl<S: Schema> List<S> {
         }
     }
 
+    /// The last node that is hinted under a block.
+    pub(super) fn last_node(&self, block: &Locked<'_>) -> Option<NodeId> {
+        self.last_hint(block.block(), **block)?.node()
+    }
+
     /// How many bytes all keys hinted under a block share; 0 if there are less than two.
     pub(super) fn shared_by_all(&self, block: &Locked<'_>) -> u32 {
-        match (self.reference(block.block(), **block, None), self.last_hint(block)) {
+        match (self.reference(block.block(), **block, None), self.last_node(block)) {
             (Some(first), Some(last)) if first != last => {
                 key::compare(self.node(first).key(), self.node(last).key(), 0).1
             }
             _ => 0,
-        }
-    }
-
-    /// The last node that is hinted under a block.
-    pub(super) fn last_hint(&self, block: &Locked<'_>) -> Option<NodeId> {
-        let (mut at, mut header) = (block.block(), **block);
-        loop {
-            let last = header.count().checked_sub(1)?;
-            if header.level() == 0 {
-                return at.hint(last)?.node();
-            }
-            at = self.block(at.child(last)?);
-            header = at.header();
         }
     }
 }

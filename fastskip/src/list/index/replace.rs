@@ -19,32 +19,32 @@ use crate::node::Predecessor;
 use crate::tuning::SLOTS;
 
 impl<S: Schema> List<S> {
-    /// Replaces the block `id` on `path`. Whether it did.
+    /// Replaces the block `id` on `path`, unless the path is out of date or the arena has no room.
     #[cold]
     #[inline(never)]
-    pub(super) fn replace(&self, shard: usize, path: &Path, id: BlockId) -> bool {
-        let Some(depth) = (0..path.len).find(|&depth| path.get(depth) == Some(id)) else { return false };
+    pub(super) fn replace(&self, shard: usize, path: &Path, id: BlockId) {
+        let Some(depth) = (0..path.len).find(|&depth| path.get(depth) == Some(id)) else { return };
         let block = self.block(id);
         let Some(above) = depth.checked_sub(1) else { return self.replace_root(shard, block) };
-        let Some(parent) = path.get(above) else { return false };
+        let Some(parent) = path.get(above) else { return };
         let Some(mut parent) = self.block(parent).try_lock() else {
             // Whoever tries next finds a parent whose lock is free.
             return self.replace(shard, path, parent);
         };
-        let Some(slot) = parent.block().find_child(*parent, id) else { return false };
+        let Some(slot) = parent.block().find(*parent, id) else { return };
         let behind = slot + 1;
         let next = if behind < parent.count() { parent.block().child(behind) } else { None };
-        let Some(copy) = self.copy_of(shard, block, next) else { return false };
+        let Some(copy) = self.copy_of(shard, block, next) else { return };
         parent.set_child(slot, copy.block().id());
         if let Some(left) = slot.checked_sub(1).and_then(|left| parent.block().child(left)) {
             self.block(left).replace_next(Some(id), copy.block().id());
         }
-        true
     }
 
-    fn replace_root(&self, shard: usize, root: Block<'_>) -> bool {
-        let Some(copy) = self.copy_of(shard, root, None) else { return false };
-        self.index.set_root(root.id(), copy.block().id())
+    fn replace_root(&self, shard: usize, root: Block<'_>) {
+        if let Some(copy) = self.copy_of(shard, root, None) {
+            self.index.set_root(root.id(), copy.block().id());
+        }
     }
 
     /// Retires a block and copies what comes before `next`, the block behind it in their parent. `None` if the arena has no room.
@@ -65,7 +65,7 @@ impl<S: Schema> List<S> {
                 |last| self.is_before(last, separator) && upper.is_none_or(|end| self.is_before(separator, end));
             if last.is_none_or(follows) {
                 last = Some(separator);
-                copy.push(bias(0), held);
+                copy.insert(copy.count(), bias(0), held);
             }
         }
         copy.set_bounds(lower, next);

@@ -72,8 +72,8 @@ impl<S: Schema> List<S> {
                 _ => self.false_contents(random, prefix, nodes, below),
             };
             match child {
-                Some(child) => block.insert_child(slot, partial, child),
-                None => block.insert_hint(slot, partial, hint),
+                Some(child) => block.insert(slot, partial, child),
+                None => block.insert(slot, partial, hint),
             }
         }
     }

@@ -58,7 +58,7 @@ impl<S: Schema> List<S> {
                 return Err(Some(Hinted::GivenUp));
             }
             let is_right = match full.last() {
-                Some(child) => right.block().find_child(*right, child.block().id()).is_some(),
+                Some(child) => right.block().find(*right, child.block().id()).is_some(),
                 None => self.compare(right.block().lower(), hint.target).order != Ordering::Greater,
             };
             parent = if is_right { right } else { left };
@@ -74,7 +74,7 @@ impl<S: Schema> List<S> {
         for depth in (0..path.len - 1).rev() {
             let Some(id) = path.get(depth) else { return Err(None) };
             let parent = self.block(id).try_lock().ok_or(Some(Hinted::Blocked(id)))?;
-            let has_child = parent.block().find_child(*parent, child.block().id()).is_some();
+            let has_child = parent.block().find(*parent, child.block().id()).is_some();
             if parent.level() != child.level() + 1 || !has_child {
                 return Err(None);
             }
@@ -102,7 +102,7 @@ impl<S: Schema> List<S> {
         }
         let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD);
         let mut new = new.ok_or(Some(Hinted::GivenUp))?;
-        new.insert_child(0, bias(0), was.id());
+        new.insert(0, bias(0), was.id());
         if self.index.set_root(was.id(), new.block().id()) {
             return Ok(new);
         }
@@ -112,7 +112,7 @@ impl<S: Schema> List<S> {
 
     /// What all hinted keys share: the first and the last of them.
     fn root_prefix(&self, root: &Locked<'_>) -> u32 {
-        match (self.after(Predecessor::HEAD), self.last_hint(root)) {
+        match (self.after(Predecessor::HEAD), self.last_node(root)) {
             (Some(first), Some(last)) => key::compare(self.node(first).key(), self.node(last).key(), 0).1,
             _ => 0,
         }
@@ -130,7 +130,7 @@ impl<S: Schema> List<S> {
     ) -> bool {
         let (block, level) = (left.block(), left.level());
         for slot in cut..left.count() {
-            block.held(level, slot).into_iter().for_each(|held| right.push(block.partial(slot), held));
+            block.held(level, slot).into_iter().for_each(|held| right.insert(right.count(), block.partial(slot), held));
         }
         let lower = self.separator(block, level, cut).unwrap_or(Predecessor::HEAD);
         let upper = self.separator_behind(parent, block).or(upper);
@@ -154,7 +154,7 @@ impl<S: Schema> List<S> {
 
     /// The lower bound of the slot behind a child of `parent`.
     fn separator_behind(&self, parent: &Locked<'_>, child: Block<'_>) -> Option<Predecessor> {
-        let behind = parent.block().find_child(**parent, child.id())? + 1;
+        let behind = parent.block().find(**parent, child.id())? + 1;
         if behind < parent.count() { self.separator(parent.block(), parent.level(), behind) } else { None }
     }
 
@@ -166,8 +166,8 @@ impl<S: Schema> List<S> {
             self.set_prefix(parent, shared);
         }
         let partial = bias(four_bytes(key, parent.prefix() as usize));
-        let slot = parent.block().find_child(**parent, left.id()).map_or(parent.count(), |slot| slot + 1);
-        parent.insert_child(slot, partial, right.id());
+        let slot = parent.block().find(**parent, left.id()).map_or(parent.count(), |slot| slot + 1);
+        parent.insert(slot, partial, right.id());
     }
 
     /// Where to cut a full leaf in which a hint belongs at `slot`.
