@@ -63,9 +63,9 @@ impl Depth {
     /// Every execution.
     pub const ALL: Self = Self { two: None, more: None, part: 1 };
     /// The least at which every model shows all of its outcomes.
-    pub const QUICK: Self = Self { two: Some(2), more: Some(1), part: 10 };
+    pub const QUICK: Self = Self { two: Some(2), more: Some(1), part: 20 };
     /// What a machine can do for each commit.
-    pub const COMMIT: Self = Self { two: Some(3), more: Some(2), part: 1 };
+    pub const COMMIT: Self = Self { two: Some(3), more: Some(2), part: 4 };
     /// What takes the better part of an hour.
     pub const CAMPAIGN: Self = Self { two: None, more: Some(3), part: 1 };
 

@@ -135,7 +135,7 @@ impl<S: Schema> List<S> {
 
     /// The last slot whose partial key is not greater than the target's; the first slot if there is none.
     #[inline(always)]
-    fn slot_for(
+    pub(super) fn slot_for(
         &self,
         block: Block<'_>,
         header: Header,

@@ -114,13 +114,13 @@ impl<S: Schema> List<S> {
                 return Hinted::Blocked(block);
             }
             let Some(leaf) = path.leaf().map(|leaf| self.block(leaf)) else { return Hinted::GivenUp };
-            let Some(locked) = leaf.try_lock() else { return Hinted::Blocked(leaf.id()) };
+            let Some(mut locked) = leaf.try_lock() else { return Hinted::Blocked(leaf.id()) };
             if !self.is_in_range(&path, &locked, hint.target) {
                 // The partial keys led astray, or the leaf was split.
                 by_keys = true;
                 continue;
             }
-            let slot = self.slot_by_key(leaf, *locked, hint.target, Side::AtOrBefore, 1..locked.count(), &mut ());
+            let slot = self.slot_behind(&mut locked, hint);
             if leaf.hint(slot - 1) == Some(hint.node.into()) {
                 return Hinted::Added;
             }
@@ -130,6 +130,12 @@ impl<S: Schema> List<S> {
             }
         }
         Hinted::GivenUp
+    }
+
+    /// Where in its locked leaf a hint belongs. Partial keys tell, once they are true to the new key: nodes are read for ties only.
+    fn slot_behind(&self, leaf: &mut Locked<'_>, hint: NewHint<'_>) -> usize {
+        self.shorten_prefix(leaf, hint);
+        self.slot_for(leaf.block(), **leaf, hint.target, Ties::Settle, &mut ()) + 1
     }
 
     /// The first block on a path whose lock is taken. Searches that partial keys misled may have been by what its holder has
@@ -155,9 +161,7 @@ impl<S: Schema> List<S> {
             };
             leaf = half;
         }
-        let block = leaf.block();
-        self.shorten_prefix(&mut leaf, hint);
-        let slot = self.slot_by_key(block, *leaf, hint.target, Side::AtOrBefore, 1..leaf.count(), &mut ());
+        let slot = self.slot_behind(&mut leaf, hint);
         let partial = bias(four_bytes(hint.target.key, leaf.prefix() as usize));
         leaf.insert(slot, partial, Predecessor::from(hint.node));
         Some(Hinted::Added)
