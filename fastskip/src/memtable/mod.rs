@@ -101,6 +101,24 @@ impl Memtable {
         self.lookup(self.list.lower_bound(Target { key, version: seqno }))
     }
 
+    /// Returns the newest version of `key` that is not newer than `seqno`, tombstones included: its number tells whether
+    /// another transaction wrote the key, and which of several sources is the newest. Expected O(log n).
+    ///
+    /// ```
+    /// # use fastskip::{Kind, Memtable};
+    /// let memtable = Memtable::new();
+    /// memtable.delete(b"a", 5)?;
+    /// let found = memtable.get_version(b"a", 9).map(|version| (version.seqno, version.kind));
+    /// assert_eq!(found, Some((5, Kind::Tombstone)));
+    /// assert_eq!(memtable.get_version(b"a", 4), None);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn get_version(&self, key: &[u8], seqno: u64) -> Option<Version<'_>> {
+        let found = self.list.lower_bound(Target { key, version: seqno }).with_key()?;
+        Some(Version::of(self.list.node(found)))
+    }
+
     fn lookup(&self, found: LowerBound) -> Lookup<'_> {
         match found.with_key().map(|id| self.list.node(id).entry()) {
             None => Lookup::Absent,

@@ -28,6 +28,14 @@ pub enum Op<'a> {
 }
 
 impl<'a> Op<'a> {
+    /// The key that it writes.
+    #[must_use]
+    pub fn key(&self) -> &'a [u8] {
+        match *self {
+            Self::Put { key, .. } | Self::Delete { key } => key,
+        }
+    }
+
     fn new_node(self, version: u64) -> NewNode<'a> {
         match self {
             Self::Put { key, value } => NewNode { key, value, kind: Kind::Value, version },
@@ -65,6 +73,23 @@ impl Memtable {
             Outcome::New(_) => Ok(()),
             Outcome::Present(_) => Err(InsertError::DuplicateKey),
         }
+    }
+
+    /// Stores all of `ops` under the sequence number `seqno`, or nothing. Of several writes of a key, the last one is stored. The
+    /// same as [`reserve`](Self::reserve) and [`Reservation::apply_at`]. Returns the number of writes stored.
+    ///
+    /// ```
+    /// # use fastskip::{Lookup, Memtable, Op};
+    /// let memtable = Memtable::new();
+    /// let stored = memtable.apply_at(&[Op::Put { key: b"a", value: b"1" }, Op::Delete { key: b"a" }], 7)?;
+    /// assert_eq!((stored, memtable.get(b"a", 7)), (1, Lookup::Tombstone));
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The same as for [`reserve`](Self::reserve).
+    pub fn apply_at(&self, ops: &[Op<'_>], seqno: u64) -> Result<usize, InsertError> {
+        Ok(self.reserve(ops)?.apply_at(seqno))
     }
 
     /// Reserves everything that `ops` need, so that applying them cannot fail. Pebble's `arenaskl` has the same protocol.
@@ -140,11 +165,28 @@ impl Reservation<'_> {
     /// version with its number.
     ///
     /// Each write commits separately. The batch is atomic for readers that learn its sequence numbers only after `apply` has
-    /// returned.
-    pub fn apply(mut self, first_seqno: u64) -> usize {
+    /// returned. Expected O(log n) for each write.
+    pub fn apply(self, first_seqno: u64) -> usize {
+        let ops = self.ops;
+        self.store(|index| ops[index].new_node(first_seqno.saturating_add(index as u64)))
+    }
+
+    /// Stores the batch, all of it under the sequence number `seqno`. Of several writes of a key, the last one is stored.
+    /// Returns the number of writes stored. A write is not stored either if its key had a version `seqno` before.
+    ///
+    /// The batch is atomic for readers as with [`apply`](Self::apply). Expected O(log n) for each write.
+    pub fn apply_at(self, seqno: u64) -> usize {
+        let ops = self.ops;
+        if ops.is_sorted_by(|before, after| before.key() < after.key()) {
+            return self.store(|index| ops[index].new_node(seqno));
+        }
+        // The first write of a key and number is stored. Backwards, that is the last one.
+        self.store(|index| ops[ops.len() - 1 - index].new_node(seqno))
+    }
+
+    fn store<'n>(mut self, new_node: impl Fn(usize) -> NewNode<'n>) -> usize {
         let Self { writer, ops, alloc } = &mut self;
         let mut stored = 0;
-        let new_node = |index: usize| ops[index].new_node(first_seqno.saturating_add(index as u64));
         writer.insert_all(ops.len(), new_node, alloc, |_, outcome| {
             stored += usize::from(matches!(outcome, Ok(Outcome::New(_))))
         });

@@ -200,3 +200,45 @@ fn no_batch_uses_more_than_it_reserved() {
         memtable.validate();
     }
 }
+
+/// Catches a batch at one number that keeps the first write of a key, whatever order its keys come in and however many places
+/// are searched for together, and room that is lost with the writes that were not stored.
+#[test]
+fn of_a_batch_at_one_number_the_last_write_of_a_key_wins() {
+    for (filled, writes, keys) in [(0, 2, 1), (0, 40, 7), (MANY, 500, 90)] {
+        let memtable = Memtable::builder().shards(1).build();
+        (0..filled).for_each(|number| memtable.put(&key(number), 1, b"old").unwrap());
+        let batch: Vec<_> = (0..writes).map(|write: u32| (key(write * 31 % keys), write.to_be_bytes())).collect();
+        let ops: Vec<_> = batch
+            .iter()
+            .map(|(key, value)| match value[3] % 3 {
+                0 => Op::Delete { key },
+                _ => Op::Put { key, value },
+            })
+            .collect();
+        let before = memtable.len();
+        assert_eq!(memtable.apply_at(&ops, 9), Ok(keys as usize));
+        for op in &ops {
+            let last = ops.iter().rfind(|other| other.key() == op.key()).unwrap();
+            let found = memtable.get_version(op.key(), u64::MAX).unwrap();
+            let kind = if matches!(last, Op::Put { .. }) { Kind::Value } else { Kind::Tombstone };
+            assert_eq!((found.seqno, found.kind), (9, kind));
+            assert!(!matches!(last, Op::Put { value, .. } if *value != found.value));
+        }
+        assert_eq!(memtable.apply_at(&ops, 9), Ok(0), "every key has a version of this number");
+        assert_eq!(memtable.len(), before + keys as usize);
+        memtable.validate();
+    }
+}
+
+/// Catches a batch in key order that is stored in another, and one that is sorted but for a repeated key.
+#[test]
+fn a_sorted_batch_at_one_number_is_stored_whole() {
+    let memtable = Memtable::builder().shards(1).build();
+    let ops = [b"a", b"b", b"c"].map(|key| Op::Put { key, value: b"1" });
+    assert_eq!(memtable.apply_at(&ops, 1), Ok(3));
+    let ops = [(b"a", b"2"), (b"b", b"2"), (b"b", b"3")].map(|(key, value)| Op::Put { key, value });
+    assert_eq!(memtable.apply_at(&ops, 2), Ok(2));
+    let versions: Vec<_> = memtable.iter(2).map(|version| (version.key, version.value)).collect();
+    assert_eq!(versions, [(&b"a"[..], &b"2"[..]), (b"b", b"3"), (b"c", b"1")]);
+}
