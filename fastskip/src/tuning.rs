@@ -52,3 +52,6 @@ pub(crate) const MIN_CHUNK: u64 = 32;
 
 /// Words of the largest chunk but one that is asked for by size: growing further would only leave more idle. 2 MiB.
 pub(crate) const MAX_CHUNK: u64 = (2 << 20) / 8;
+
+/// Nodes of one key that a walk passes over step by step before it searches for the next place.
+pub(crate) const HIDDEN_WALK: u32 = 8;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use fastskip::{FrozenVersions, Hold, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, Version};
+use fastskip::{FrozenVersions, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, Op, Version};
 
 use crate::Met;
 use crate::input::Input;
@@ -215,12 +215,10 @@ impl Pair {
         let mut cursor = self.memtable.owned_cursor();
         self.memtable = self.limits.table(Memtable::builder());
         self.frozen = None;
-        let mut valid = cursor.seek_to_first();
         for version in versions(&self.model) {
-            assert_eq!(valid.then(|| at(&cursor)), Some(version));
-            valid = cursor.next();
+            assert_eq!(cursor.next(), Some(version));
         }
-        assert!(!valid);
+        assert_eq!(cursor.next(), None);
         self.limits.renew();
         self.model.clear();
         (self.attempts, self.is_scrambled) = (0, false);
@@ -275,43 +273,58 @@ impl Pair {
 
     fn seek(&self, key: &[u8], seqno: u64) {
         let mut cursor = self.memtable.owned_cursor();
-        let mut valid = cursor.seek(key, seqno);
+        let valid = cursor.seek(key, seqno);
+        assert_eq!((valid, cursor.version().is_some()), (cursor.valid(), valid));
         for version in versions(&self.model).filter(|v| (v.key, Reverse(v.seqno)) >= (key, Reverse(seqno))) {
-            assert_eq!(valid.then(|| at(&cursor)), Some(version));
-            valid = cursor.next();
+            assert_eq!(cursor.next(), Some(version));
         }
-        assert!(!valid);
+        assert_eq!(cursor.next(), None);
+        assert_eq!(cursor.prev(), versions(&self.model).next_back(), "from behind the last version");
+        // What a reader sees at the number is behind the key, or of it.
+        let mut reader = self.memtable.cursor().visible_at(seqno);
+        reader.seek_exclusive(key, 0);
+        assert!(reader.by_ref().eq(self.visible(seqno).into_iter().filter(|version| version.key > key)));
+        reader.seek_before(key, u64::MAX);
+        let before = std::iter::from_fn(|| reader.prev_key());
+        assert!(before.eq(self.visible(seqno).into_iter().rev().filter(|version| version.key < key)));
     }
 
     fn seek_for_prev(&self, key: &[u8], seqno: u64) {
         let mut cursor = self.memtable.owned_cursor();
-        let mut valid = cursor.seek_for_prev(key, seqno);
+        let valid = cursor.seek_for_prev(key, seqno);
+        assert_eq!((valid, cursor.version().is_some()), (cursor.valid(), valid));
         for version in versions(&self.model).rev().filter(|v| (v.key, Reverse(v.seqno)) <= (key, Reverse(seqno))) {
-            assert_eq!(valid.then(|| at(&cursor)), Some(version));
-            valid = cursor.prev();
+            assert_eq!(cursor.prev(), Some(version));
         }
-        assert!(!valid);
+        assert_eq!(cursor.prev(), None);
+        assert_eq!(cursor.next(), versions(&self.model).next(), "from before the first version");
     }
 
     /// Steps to and fro, from either end.
     fn walk_cursor(&self, input: &mut Input<'_>) {
         let all: Vec<_> = versions(&self.model).collect();
         let mut cursor = self.memtable.cursor();
-        assert!(!cursor.valid());
+        assert_eq!(cursor.version(), all.first().copied());
+        // One more than the place of what the cursor is on; 0 is before the first version.
         let mut place = if input.byte().is_multiple_of(2) {
-            assert_eq!(cursor.seek_to_first(), !all.is_empty());
-            Some(0)
+            assert_eq!(cursor.next(), all.first().copied());
+            1
         } else {
-            assert_eq!(cursor.seek_to_last(), !all.is_empty());
-            all.len().checked_sub(1)
+            assert_eq!((cursor.seek_to_last(), cursor.prev()), (!all.is_empty(), all.last().copied()));
+            all.len()
         };
+        if all.is_empty() {
+            return;
+        }
         let mut steps = input.byte();
         for _ in 0..8 {
-            let Some(index) = place.filter(|index| *index < all.len()) else { break };
-            assert_eq!(at(&cursor), all[index]);
-            place = if steps & 1 == 0 { index.checked_add(1) } else { index.checked_sub(1) };
-            let valid = if steps & 1 == 0 { cursor.next() } else { cursor.prev() };
-            assert_eq!(valid, place.is_some_and(|index| index < all.len()));
+            let (found, next) = match steps & 1 {
+                0 => (cursor.next(), (place + 1).min(all.len() + 1)),
+                _ => (cursor.prev(), place.saturating_sub(1)),
+            };
+            place = next;
+            assert_eq!(found, place.checked_sub(1).and_then(|index| all.get(index)).copied());
+            assert_eq!(cursor.version(), found);
             steps >>= 1;
         }
     }
@@ -339,11 +352,6 @@ impl Pair {
         assert_eq!((stats.avg_key_size, stats.avg_value_size), (mean(keys, stats.len), mean(values, stats.len)));
         self.limits.check(&stats);
     }
-}
-
-/// What a cursor is on.
-fn at<H: Hold>(cursor: &MemtableCursor<H>) -> Version<'_> {
-    Version { key: cursor.key(), seqno: cursor.seqno(), kind: cursor.kind(), value: cursor.value() }
 }
 
 fn versions(model: &Model) -> impl DoubleEndedIterator<Item = Version<'_>> {

@@ -92,3 +92,6 @@ pub(crate) const MIN_CHUNK: u64 = 32;
 
 /// Words of the largest chunk.
 pub(crate) const MAX_CHUNK: u64 = 256;
+
+/// Nodes of one key that a walk passes over step by step before it searches for the next place.
+pub(crate) const HIDDEN_WALK: u32 = 1;

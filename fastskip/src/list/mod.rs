@@ -1,7 +1,7 @@
 //! The core of both tables: one sorted list of nodes, which is the truth, and above it an index of hints.
 //!
 //! `search` finds places, `link` puts nodes there, `index/` makes both quick. `run` spares the search where keys come in order,
-//! `group` searches for many targets at once, `position`, `range` and `readahead` iterate.
+//! `group` searches for many targets at once, `position`, `cursor`, `range` and `readahead` iterate over what a `view` shows.
 //!
 //! I1 order: keys, and within a key versions descending, strictly sorted along the list. The CAS replaces exactly the link
 //!    whose two ends were compared with the new node.
@@ -11,6 +11,7 @@
 //! I9 partial key: see `key.rs`.
 
 mod backward;
+pub(crate) mod cursor;
 mod gate;
 mod group;
 mod index;
@@ -25,6 +26,7 @@ mod search;
 pub(crate) mod stamp;
 pub(crate) mod stats;
 mod validate;
+pub(crate) mod view;
 mod writer;
 
 use std::io;
@@ -42,8 +44,7 @@ use crate::mem::storage::Storage;
 use crate::node::{FIRST_NODE, Node, NodeId, Predecessor};
 use crate::sync::{AtomicBool, Condvar, Mutex, PoisonError};
 
-pub(crate) use position::Position;
-pub(crate) use range::RangeIter;
+pub(crate) use range::Range;
 pub(crate) use search::LowerBound;
 pub(crate) use writer::{ArenaAlloc, NodeAlloc, Outcome, Writer};
 

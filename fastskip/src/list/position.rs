@@ -13,13 +13,23 @@ pub(crate) struct Position {
     /// Steps in one direction since the walk began, as far as [`STEADY_WALK`].
     steps: u32,
     ahead: Readahead,
-    /// If it goes back: the nodes right before `at`, the nearest one last.
+    /// If it goes back: nodes before `at`, the nearest one last. Others may have been inserted among them since.
     behind: Vec<NodeId>,
+    /// Steps and searches since it was made.
+    #[cfg(test)]
+    pub(crate) moves: usize,
 }
 
 impl Position {
     pub(crate) const fn new() -> Self {
-        Self { at: None, steps: 0, ahead: Readahead::new(), behind: Vec::new() }
+        Self {
+            at: None,
+            steps: 0,
+            ahead: Readahead::new(),
+            behind: Vec::new(),
+            #[cfg(test)]
+            moves: 0,
+        }
     }
 
     /// The node it is on.
@@ -28,49 +38,44 @@ impl Position {
         self.at.map(|at| list.node(at))
     }
 
-    /// Whether both are on one node, or nowhere.
     #[inline]
-    pub(super) fn is_at(&self, other: &Self) -> bool {
-        self.at == other.at
+    fn count(&mut self) {
+        #[cfg(test)]
+        {
+            self.moves += 1;
+        }
     }
 
     fn jump(&mut self, to: Option<NodeId>) {
+        self.count();
         self.behind.clear();
         self.ahead = Readahead::new();
         (self.at, self.steps) = (to, 0);
     }
 
-    pub(crate) fn seek_to_first<S: Schema>(&mut self, list: &List<S>) {
+    pub(super) fn seek_to_first<S: Schema>(&mut self, list: &List<S>) {
         self.jump(list.after(Predecessor::HEAD));
     }
 
-    pub(crate) fn seek_to_last<S: Schema>(&mut self, list: &List<S>) {
+    pub(super) fn seek_to_last<S: Schema>(&mut self, list: &List<S>) {
         self.jump(list.last());
     }
 
     /// To the first node not before `target`.
-    pub(crate) fn seek<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
+    pub(super) fn seek<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
         self.jump(list.lower_bound(target).first);
     }
 
-    /// To the last node not behind `target`.
-    pub(crate) fn seek_for_prev<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
-        let found = list.lower_bound(target).with_key().filter(|id| list.node(*id).version() == target.version);
-        match found {
-            Some(_) => self.jump(found),
-            None => self.seek_before(list, target),
-        }
-    }
-
     /// To the last node before `target`.
-    pub(crate) fn seek_before<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
+    pub(super) fn seek_before<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
         self.jump(list.before(target, 1, &mut Vec::new()));
     }
 
     /// One node on; from nowhere to nowhere. After some steps it has what comes next fetched in advance.
     #[inline]
-    pub(crate) fn next<S: Schema>(&mut self, list: &List<S>) {
+    pub(super) fn next<S: Schema>(&mut self, list: &List<S>) {
         let Some(at) = self.at else { return };
+        self.count();
         self.at = list.after(at);
         self.behind.clear();
         if self.steps < STEADY_WALK {
@@ -81,16 +86,28 @@ impl Position {
     }
 
     /// One node back; from nowhere to nowhere. Amortised O(1) in a list at rest.
-    pub(crate) fn prev<S: Schema>(&mut self, list: &List<S>) {
-        let Some(node) = self.node(list) else { return };
-        if let Some(prev) = self.behind.pop() {
-            self.at = Some(prev);
-            return;
+    #[inline]
+    pub(super) fn prev<S: Schema>(&mut self, list: &List<S>) {
+        self.count();
+        self.at = self.look_back(list);
+        self.behind.pop();
+    }
+
+    /// The node before the current one, as the list is now.
+    pub(super) fn look_back<S: Schema>(&mut self, list: &List<S>) -> Option<NodeId> {
+        let at = self.at?;
+        let known = self.behind.last().copied().filter(|&prev| list.after(prev) == Some(at));
+        if known.is_some() {
+            return known;
         }
+        let node = list.node(at);
         let target = Target { key: node.key(), version: node.version() };
         // The longer the walk, the more nodes are worth fetching at once.
         let hints = 1 + self.steps as usize;
         self.steps = (self.steps + 2).min(STEADY_WALK);
-        self.at = list.before(target, hints, &mut self.behind);
+        self.behind.clear();
+        let prev = list.before(target, hints, &mut self.behind)?;
+        self.behind.push(prev);
+        Some(prev)
     }
 }

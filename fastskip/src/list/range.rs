@@ -1,43 +1,51 @@
-//! The nodes within bounds, from both ends.
+//! What a view shows within bounds, from both ends.
 
 use core::cmp::Ordering;
 use core::ops::Bound;
 
-use super::List;
-use super::position::Position;
+use super::cursor::{End, NEWEST, OLDEST, Walk};
 use super::schema::{NodeRef, Schema};
+use super::view::View;
 use crate::bounds::KeyBounds;
 use crate::node::Target;
 
-/// Sorts before every version of its key.
-const NEWEST: u64 = u64::MAX;
-/// Sorts behind, or is, the last version of its key.
-const OLDEST: u64 = 0;
+/// A place in the order of a list: a key and a version.
+pub(crate) type Place = (Box<[u8]>, u64);
 
-/// The nodes within bounds that neither end has taken yet. Both ends are started when they are first looked at.
+/// What a view shows within bounds and neither end has taken yet. An end is on what it took last, and moves when it is asked for
+/// more; so it sees what was inserted before that.
 #[derive(Debug, Clone)]
-pub(crate) struct RangeIter {
-    lower: Bound<Box<[u8]>>,
-    upper: Bound<Box<[u8]>>,
-    front: Option<Position>,
-    back: Option<Position>,
+pub(crate) struct Range<V> {
+    view: V,
+    lower: Bound<Place>,
+    upper: Bound<Place>,
+    front: Option<Walk>,
+    back: Option<Walk>,
     spent: bool,
 }
 
-impl RangeIter {
-    /// Everything within `bounds`; nothing if they are inverted.
-    pub(crate) fn new(bounds: impl KeyBounds) -> Self {
+impl<'a, V: View<'a>> Range<V> {
+    /// The keys within `bounds`; nothing if they are inverted.
+    pub(crate) fn new(view: V, bounds: impl KeyBounds) -> Self {
         let (lower, upper) = bounds.into_bounds();
-        Self { lower, upper, front: None, back: None, spent: false }
+        let lower = match lower {
+            Bound::Excluded(key) => Bound::Excluded((key, OLDEST)),
+            lower => lower.map(|key| (key, NEWEST)),
+        };
+        let upper = match upper {
+            Bound::Excluded(key) => Bound::Excluded((key, NEWEST)),
+            upper => upper.map(|key| (key, OLDEST)),
+        };
+        Self::between(view, lower, upper)
     }
 
-    /// Every key.
-    pub(crate) fn all() -> Self {
-        Self::new(..)
+    /// What lies between two places.
+    pub(crate) fn between(view: V, lower: Bound<Place>, upper: Bound<Place>) -> Self {
+        Self { view, lower, upper, front: None, back: None, spent: false }
     }
 
     /// The keys that begin with `prefix`.
-    pub(crate) fn prefix(prefix: &[u8]) -> Self {
+    pub(crate) fn prefix(view: V, prefix: &[u8]) -> Self {
         let mut next = prefix.to_vec();
         while next.pop_if(|last| *last == u8::MAX).is_some() {}
         let upper = match next.last_mut() {
@@ -47,99 +55,95 @@ impl RangeIter {
             }
             None => Bound::Unbounded,
         };
-        Self::new((Bound::Included(prefix.to_vec()), upper))
+        Self::new(view, (Bound::Included(prefix.to_vec()), upper))
     }
 
-    /// The first node left.
-    pub(crate) fn front<'a, S: Schema>(&mut self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
+    /// Takes what comes first.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<V::Item> {
         if self.spent {
             return None;
         }
-        let lower = &self.lower;
-        let front = self.front.get_or_insert_with(|| Self::start(list, lower));
-        let node = front.node(list).filter(|node| is_below(node.key(), &self.upper));
-        self.spent = node.is_none() || self.have_crossed(list);
-        node.filter(|_| !self.spent)
+        let (view, lower) = (self.view, &self.lower);
+        let front = self.front.get_or_insert_with(|| start(view, lower));
+        let item = front.next(view);
+        let node = front.node(view.list());
+        let taken = self.back.as_ref().and_then(|back| back.node(view.list()));
+        let is_left = |node| is_above(&self.upper, node) && taken.is_none_or(|taken| self.is_before(node, taken));
+        self.spent = !node.is_some_and(is_left);
+        item.filter(|_| !self.spent)
     }
 
-    /// The last node left.
-    pub(crate) fn back<'a, S: Schema>(&mut self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
+    /// Takes what comes last.
+    #[inline]
+    pub(crate) fn next_back(&mut self) -> Option<V::Item> {
         if self.spent {
             return None;
         }
-        let upper = &self.upper;
-        let back = self.back.get_or_insert_with(|| Self::end(list, upper));
-        let node = back.node(list).filter(|node| is_above(node.key(), &self.lower));
-        self.spent = node.is_none() || self.have_crossed(list);
-        node.filter(|_| !self.spent)
+        let (view, upper) = (self.view, &self.upper);
+        let back = self.back.get_or_insert_with(|| end(view, upper));
+        let item = back.prev(view);
+        let node = back.node(view.list());
+        let taken = self.front.as_ref().and_then(|front| front.node(view.list()));
+        let is_left = |node| is_below(&self.lower, node) && taken.is_none_or(|taken| self.is_before(taken, node));
+        self.spent = !node.is_some_and(is_left);
+        item.filter(|_| !self.spent)
     }
 
-    /// Whether the front is past the back. They need not meet on one node: what the back has fetched may lack a node that was
-    /// inserted meanwhile and that the front stands on.
-    fn have_crossed<S: Schema>(&self, list: &List<S>) -> bool {
-        let (Some(front), Some(back)) = (&self.front, &self.back) else { return false };
-        let (Some(first), Some(last)) = (front.node(list), back.node(list)) else { return true };
-        let order = first.key().cmp(last.key()).then_with(|| last.version().cmp(&first.version()));
-        order == Ordering::Greater
-    }
-
-    /// Takes the first node, which `front` returned.
-    pub(crate) fn pop_front<S: Schema>(&mut self, list: &List<S>) {
-        let Some(front) = &mut self.front else { return };
-        // Where the ends meet, one of them takes the last node.
-        if self.back.as_ref().is_some_and(|back| back.is_at(front)) {
-            self.spent = true;
+    /// Whether one node is before another. At a version a key is shown once, whichever of its nodes the ends have seen.
+    fn is_before(&self, a: NodeRef<'a, V::Schema>, b: NodeRef<'a, V::Schema>) -> bool {
+        match a.key().cmp(b.key()) {
+            Ordering::Equal => self.view.at().is_none() && a.version() > b.version(),
+            order => order == Ordering::Less,
         }
-        front.next(list);
     }
 
-    /// Takes the last node, which `back` returned.
-    pub(crate) fn pop_back<S: Schema>(&mut self, list: &List<S>) {
-        let Some(back) = &mut self.back else { return };
-        if self.front.as_ref().is_some_and(|front| front.is_at(back)) {
-            self.spent = true;
-        }
-        back.prev(list);
-    }
-
-    fn start<S: Schema>(list: &List<S>, lower: &Bound<Box<[u8]>>) -> Position {
-        let mut position = Position::new();
-        match lower {
-            Bound::Unbounded => position.seek_to_first(list),
-            Bound::Included(key) => position.seek(list, Target { key, version: NEWEST }),
-            Bound::Excluded(key) => {
-                position.seek(list, Target { key, version: OLDEST });
-                if position.node(list).is_some_and(|node| node.key() == &**key) {
-                    position.next(list);
-                }
-            }
-        }
-        position
-    }
-
-    fn end<S: Schema>(list: &List<S>, upper: &Bound<Box<[u8]>>) -> Position {
-        let mut position = Position::new();
-        match upper {
-            Bound::Unbounded => position.seek_to_last(list),
-            Bound::Included(key) => position.seek_for_prev(list, Target { key, version: OLDEST }),
-            Bound::Excluded(key) => position.seek_before(list, Target { key, version: NEWEST }),
-        }
-        position
+    /// Steps and searches of both ends.
+    #[cfg(test)]
+    pub(crate) fn moves(&self) -> usize {
+        [&self.front, &self.back].into_iter().flatten().map(Walk::moves).sum()
     }
 }
 
-fn is_below(key: &[u8], upper: &Bound<Box<[u8]>>) -> bool {
+/// Before the first node within the bound.
+fn start<'a, V: View<'a>>(view: V, lower: &Bound<Place>) -> Walk {
+    let mut walk = Walk::new();
+    match lower {
+        Bound::Unbounded => walk.first(view),
+        Bound::Included((key, version)) => walk.seek(view, Target { key, version: *version }, End::Included),
+        Bound::Excluded((key, version)) => walk.seek(view, Target { key, version: *version }, End::Excluded),
+    };
+    walk
+}
+
+/// Behind the last node within the bound.
+fn end<'a, V: View<'a>>(view: V, upper: &Bound<Place>) -> Walk {
+    let mut walk = Walk::new();
+    match upper {
+        Bound::Unbounded => walk.last(view),
+        Bound::Included((key, version)) => walk.seek_back(view, Target { key, version: *version }, End::Included),
+        Bound::Excluded((key, version)) => walk.seek_back(view, Target { key, version: *version }, End::Excluded),
+    };
+    walk
+}
+
+/// Where `node` is, seen from a place.
+fn order<S: Schema>(node: NodeRef<'_, S>, (key, version): &Place) -> Ordering {
+    node.key().cmp(key).then_with(|| version.cmp(&node.version()))
+}
+
+fn is_above<S: Schema>(upper: &Bound<Place>, node: NodeRef<'_, S>) -> bool {
     match upper {
         Bound::Unbounded => true,
-        Bound::Included(last) => key <= &**last,
-        Bound::Excluded(end) => key < &**end,
+        Bound::Included(last) => order(node, last).is_le(),
+        Bound::Excluded(end) => order(node, end).is_lt(),
     }
 }
 
-fn is_above(key: &[u8], lower: &Bound<Box<[u8]>>) -> bool {
+fn is_below<S: Schema>(lower: &Bound<Place>, node: NodeRef<'_, S>) -> bool {
     match lower {
         Bound::Unbounded => true,
-        Bound::Included(first) => key >= &**first,
-        Bound::Excluded(before) => key > &**before,
+        Bound::Included(first) => order(node, first).is_ge(),
+        Bound::Excluded(before) => order(node, before).is_gt(),
     }
 }

@@ -1,32 +1,40 @@
-//! The lending cursor over a memtable. It borrows the memtable or keeps it alive.
+//! The cursors over a memtable. They borrow the memtable or keep it alive.
 
 use core::fmt;
 
 use super::Memtable;
-use super::versions::{Version, Versioned};
-use crate::list::schema::NodeRef;
-use crate::list::{List, Position};
-use crate::node::{Kind, Target};
+use super::versions::{Version, Visible};
+use crate::list::cursor::{End, Walk, moves};
+use crate::node::Target;
 
 impl Memtable {
-    /// Returns a cursor over all versions that is not yet on any.
+    /// Returns a cursor over all versions that is on the first one. O(1).
     #[must_use]
-    pub fn cursor(&self) -> MemtableCursor<&Self> {
-        MemtableCursor::new(self)
+    pub fn cursor(&self) -> MemtableCursor<'_> {
+        MemtableCursor::new(Visible { list: self.list(), at: None })
     }
 
-    /// Returns a cursor over all versions that is not yet on any. It keeps the table alive.
+    /// Returns a cursor over all versions that is on the first one. It keeps the table alive. O(1).
     #[must_use]
     pub fn owned_cursor(&self) -> OwnedCursor {
-        MemtableCursor::new(self.clone())
+        OwnedCursor::new(self.clone(), None)
     }
 }
 
-/// A cursor over all versions of a memtable: keys ascending, and the versions of a key from newest to oldest.
+/// A cursor over the versions of a memtable: keys ascending, and the versions of a key from newest to oldest.
 ///
-/// A new cursor, and a cursor that has moved past either end, is on no version. From there, only the `seek` methods move it
-/// back to a version. The slices that it returns borrow from the cursor. `H` says how the cursor holds the table:
-/// [`OwnedCursor`] keeps the table alive, and `MemtableCursor<&Memtable>` borrows it.
+/// The cursor of a [`ConcurrentSkipList`](crate::ConcurrentSkipList) has the same moves. A seek finds an entry, and the first
+/// step in its direction takes it. So a loop over `next` reads on from a [`seek`](Self::seek) or
+/// [`seek_exclusive`](Self::seek_exclusive), and a loop over [`prev`](Self::prev) reads back from a
+/// [`seek_for_prev`](Self::seek_for_prev) or [`seek_before`](Self::seek_before). A new cursor is on the first entry, as after
+/// [`seek_to_first`](Self::seek_to_first). A cursor that has moved past an end stays there: from before the first entry `next`
+/// moves to the first one, and from behind the last entry `prev` moves to the last one. Every step sees what was stored before
+/// it.
+///
+/// A position is a key and a sequence number, in the order of the versions. So `(key, u64::MAX)` is before all versions of a key
+/// and `(key, 0)` is the last position that one can have.
+///
+/// A cursor shows every version. [`visible_at`](Self::visible_at) restricts it to what a reader sees.
 ///
 /// ```
 /// use fastskip::{Kind, Memtable};
@@ -34,149 +42,129 @@ impl Memtable {
 /// let memtable = Memtable::new();
 /// memtable.put(b"a", 1, b"x")?;
 /// memtable.delete(b"a", 2)?;
-/// let mut cursor = memtable.owned_cursor();
-/// drop(memtable);
-/// assert!(cursor.seek_to_first());
-/// assert_eq!((cursor.key(), cursor.seqno(), cursor.kind()), (&b"a"[..], 2, Kind::Tombstone));
-/// assert!(cursor.next());
-/// assert_eq!((cursor.seqno(), cursor.value()), (1, &b"x"[..]));
-/// assert!(!cursor.next());
+/// memtable.put(b"b", 3, b"y")?;
+/// let mut cursor = memtable.cursor();
+/// let seqnos: Vec<_> = cursor.by_ref().map(|version| version.seqno).collect();
+/// assert_eq!(seqnos, [2, 1, 3]);
+/// assert!(cursor.seek(b"a", 1));
+/// assert_eq!(cursor.version().map(|version| version.value), Some(&b"x"[..]));
+/// assert_eq!(cursor.next_key().map(|version| version.seqno), Some(1));
+/// assert_eq!(cursor.next_key().map(|version| version.key), Some(&b"b"[..]));
+/// assert_eq!(cursor.prev_key().map(|version| version.kind), Some(Kind::Tombstone));
 /// # Ok::<(), fastskip::InsertError>(())
 /// ```
 #[derive(Clone)]
-pub struct MemtableCursor<H> {
-    memtable: H,
-    position: Position,
+pub struct MemtableCursor<'a> {
+    view: Visible<'a>,
+    walk: Walk,
 }
 
-/// A cursor that keeps its memtable alive. It is `'static` and [`Send`].
-pub type OwnedCursor = MemtableCursor<Memtable>;
-
-/// The ways in which a [`MemtableCursor`] can hold its table. This trait is sealed, because the position of a cursor is an
-/// offset in one table, so `H` must return the same table at every call.
-pub trait Hold: hold::SameTable {}
-
-impl Hold for Memtable {}
-impl Hold for &Memtable {}
-
-mod hold {
-    use super::Memtable;
-
-    pub trait SameTable {
-        #[doc(hidden)]
-        fn table(&self) -> &Memtable;
+impl<'a> MemtableCursor<'a> {
+    fn new(view: Visible<'a>) -> Self {
+        let mut walk = Walk::new();
+        walk.first(view);
+        Self { view, walk }
     }
 
-    impl SameTable for Memtable {
-        fn table(&self) -> &Memtable {
-            self
-        }
-    }
-
-    impl SameTable for &Memtable {
-        fn table(&self) -> &Memtable {
-            self
-        }
-    }
-}
-
-impl<H: Hold> MemtableCursor<H> {
-    fn new(memtable: H) -> Self {
-        Self { memtable, position: Position::new() }
-    }
-
-    fn list(&self) -> &List<Versioned> {
-        self.memtable.table().list()
-    }
-
-    fn move_by(&mut self, step: impl FnOnce(&mut Position, &List<Versioned>)) -> bool {
-        step(&mut self.position, self.memtable.table().list());
-        self.valid()
-    }
-
-    fn node(&self) -> NodeRef<'_, Versioned> {
-        self.position.node(self.list()).expect("the cursor is on no version: ask `valid` first")
-    }
-
-    /// Whether the cursor is on a version. The methods that move the cursor return the same.
+    /// Makes the cursor show the newest version of each key that is not newer than `seqno`, as [`Memtable::range`] does, and
+    /// moves it to the first one. A step is then amortised O(1), and expected O(log n) where more than a few versions of one key
+    /// are hidden.
     #[must_use]
-    pub fn valid(&self) -> bool {
-        self.position.node(self.list()).is_some()
+    pub fn visible_at(self, seqno: u64) -> Self {
+        Self::new(Visible { at: Some(seqno), ..self.view })
     }
 
-    /// Moves to the first version. O(1).
-    pub fn seek_to_first(&mut self) -> bool {
-        self.move_by(Position::seek_to_first)
+    /// The version that the cursor is on. O(1).
+    #[must_use]
+    pub fn version(&self) -> Option<Version<'a>> {
+        self.walk.item(self.view)
     }
 
-    /// Moves to the last version. Expected O(log n).
-    pub fn seek_to_last(&mut self) -> bool {
-        self.move_by(Position::seek_to_last)
+    #[cfg(test)]
+    pub(super) fn moves(&self) -> usize {
+        self.walk.moves()
     }
 
-    /// Moves to the newest version of `key` that is not newer than `seqno`, or to the first version after this position if
-    /// there is none. Expected O(log n).
-    pub fn seek(&mut self, key: &[u8], seqno: u64) -> bool {
-        self.move_by(|position, list| position.seek(list, Target { key, version: seqno }))
+    fn parts(&mut self) -> (&mut Walk, Visible<'a>) {
+        (&mut self.walk, self.view)
     }
 
-    /// Moves to the version `seqno` of `key`, or to the last version before this position if there is none. Expected
-    /// O(log n).
-    pub fn seek_for_prev(&mut self, key: &[u8], seqno: u64) -> bool {
-        self.move_by(|position, list| position.seek_for_prev(list, Target { key, version: seqno }))
+    moves!(Version<'a>, (key: &[u8], seqno: u64) => Target { key, version: seqno });
+}
+
+/// Takes the next version, from where the cursor is. O(1), not counting versions that are hidden.
+impl<'a> Iterator for MemtableCursor<'a> {
+    type Item = Version<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Version<'a>> {
+        self.walk.next(self.view)
+    }
+}
+
+impl core::iter::FusedIterator for MemtableCursor<'_> {}
+
+/// A [`MemtableCursor`] that keeps its memtable alive. It is `'static` and [`Send`], and lends versions until it moves.
+///
+/// ```
+/// # let memtable = fastskip::Memtable::new();
+/// memtable.put(b"a", 1, b"x")?;
+/// let mut cursor = memtable.owned_cursor();
+/// drop(memtable);
+/// assert_eq!(cursor.next().map(|version| version.value), Some(&b"x"[..]));
+/// assert!(cursor.next().is_none());
+/// # Ok::<(), fastskip::InsertError>(())
+/// ```
+#[derive(Clone)]
+pub struct OwnedCursor {
+    memtable: Memtable,
+    at: Option<u64>,
+    walk: Walk,
+}
+
+impl OwnedCursor {
+    fn new(memtable: Memtable, at: Option<u64>) -> Self {
+        let mut cursor = Self { memtable, at, walk: Walk::new() };
+        cursor.seek_to_first();
+        cursor
     }
 
-    /// Moves to the next version. O(1).
+    /// The same as [`MemtableCursor::visible_at`].
+    #[must_use]
+    pub fn visible_at(self, seqno: u64) -> Self {
+        Self::new(self.memtable, Some(seqno))
+    }
+
+    /// The version that the cursor is on. O(1).
+    #[must_use]
+    pub fn version(&self) -> Option<Version<'_>> {
+        self.walk.item(Visible { list: self.memtable.list(), at: self.at })
+    }
+
+    /// Moves to the next version and returns it; after a seek forward, returns the version found. From before the first version
+    /// it moves to the first one. O(1), not counting versions that are hidden.
     #[expect(clippy::should_implement_trait, reason = "a lending cursor: what it lends cannot outlive the next step")]
-    pub fn next(&mut self) -> bool {
-        self.move_by(Position::next)
+    #[inline]
+    pub fn next(&mut self) -> Option<Version<'_>> {
+        let (walk, view) = self.parts();
+        walk.next(view)
     }
 
-    /// Moves to the previous version. Amortised O(1).
-    pub fn prev(&mut self) -> bool {
-        self.move_by(Position::prev)
+    fn parts(&mut self) -> (&mut Walk, Visible<'_>) {
+        (&mut self.walk, Visible { list: self.memtable.list(), at: self.at })
     }
 
-    /// The key of the current version.
-    ///
-    /// # Panics
-    /// Panics if the cursor is not [`valid`](Self::valid).
-    #[must_use]
-    pub fn key(&self) -> &[u8] {
-        self.node().key()
-    }
+    moves!(Version<'_>, (key: &[u8], seqno: u64) => Target { key, version: seqno });
+}
 
-    /// The sequence number of the current version.
-    ///
-    /// # Panics
-    /// Panics if the cursor is not [`valid`](Self::valid).
-    #[must_use]
-    pub fn seqno(&self) -> u64 {
-        self.node().version()
-    }
-
-    /// Whether the current version is a put or a delete.
-    ///
-    /// # Panics
-    /// Panics if the cursor is not [`valid`](Self::valid).
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.node().entry().2
-    }
-
-    /// The value of the current version; empty for a tombstone.
-    ///
-    /// # Panics
-    /// Panics if the cursor is not [`valid`](Self::valid).
-    #[must_use]
-    pub fn value(&self) -> &[u8] {
-        self.node().entry().1
+impl fmt::Debug for MemtableCursor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemtableCursor").field("version", &self.version()).finish_non_exhaustive()
     }
 }
 
-impl<H: Hold> fmt::Debug for MemtableCursor<H> {
+impl fmt::Debug for OwnedCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let version = self.position.node(self.list()).map(Version::of);
-        f.debug_struct("MemtableCursor").field("version", &version).finish_non_exhaustive()
+        f.debug_struct("OwnedCursor").field("version", &self.version()).finish_non_exhaustive()
     }
 }

@@ -10,16 +10,15 @@ use core::fmt;
 use std::io;
 
 use self::versions::Versioned;
-use crate::bounds::KeyBounds;
 use crate::builder::{Builder, Table, sealed};
 use crate::list::stats::{SearchCost, Stats};
-use crate::list::{List, LowerBound, RangeIter};
+use crate::list::{List, LowerBound};
 use crate::node::{Kind, Target};
 use crate::sync::Arc;
 
-pub use cursor::{Hold, MemtableCursor, OwnedCursor};
+pub use cursor::{MemtableCursor, OwnedCursor};
 pub use frozen::FrozenVersions;
-pub use versions::{AllVersions, Version, Versions};
+pub use versions::{Version, Versions};
 pub use write::{Op, Reservation};
 
 /// The result of looking up a key in a memtable at a sequence number.
@@ -135,26 +134,6 @@ impl Memtable {
         self.list.lower_bounds(&keys, |index, found| lookups[index] = self.lookup(found));
         lookups
     }
-
-    /// Iterates over the keys within `bounds`. Yields the newest version of each key that is not newer than `seqno`,
-    /// including tombstones. Yields nothing if the bounds are inverted.
-    #[must_use]
-    pub fn range(&self, bounds: impl KeyBounds, seqno: u64) -> Versions<'_> {
-        Versions::new(&self.list, RangeIter::new(bounds), seqno)
-    }
-
-    /// Iterates over all keys, as [`range`](Self::range) does over some.
-    #[must_use]
-    pub fn iter(&self, seqno: u64) -> Versions<'_> {
-        Versions::new(&self.list, RangeIter::all(), seqno)
-    }
-
-    /// Iterates over every version of every key, as a flush needs them: keys ascending, and the versions of a key from newest
-    /// to oldest.
-    #[must_use]
-    pub fn all_versions(&self) -> AllVersions<'_> {
-        AllVersions::new(&self.list, RangeIter::all())
-    }
 }
 
 /// Statistics.
@@ -239,3 +218,6 @@ impl fmt::Debug for Memtable {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,15 @@
-//! Versions of keys, and the iterators over them.
+//! Versions of keys, and the iterator over them.
 
 use core::fmt;
+use core::ops::{Bound, RangeBounds};
 
+use super::Memtable;
+use crate::bounds::KeyBounds;
 use crate::list::schema::{NodeRef, Schema};
-use crate::list::{List, RangeIter};
+use crate::list::view::View;
+use crate::list::{List, Range};
 use crate::node::Kind;
 use crate::sync::Ordering;
-
-#[cfg(doc)]
-use crate::Memtable;
 
 /// The schema of a memtable's nodes: a key may have any number of versions, which differ in their sequence numbers and are
 /// ordered from newest to oldest.
@@ -45,84 +46,127 @@ pub struct Version<'a> {
 }
 
 impl<'a> Version<'a> {
+    #[inline]
     pub(crate) fn of(node: NodeRef<'a, Versioned>) -> Self {
         let (key, value, kind) = node.entry();
         Self { key, seqno: node.version(), kind, value }
     }
 }
 
-/// A double-ended iterator over the visible version of each key; see [`Memtable::range`]. Each key appears at most once.
+/// All versions of a memtable, or those visible at a sequence number.
+#[derive(Clone, Copy)]
+pub(crate) struct Visible<'a> {
+    pub(crate) list: &'a List<Versioned>,
+    /// Where set, each key shows its newest version that is not newer.
+    pub(crate) at: Option<u64>,
+}
+
+impl<'a> View<'a> for Visible<'a> {
+    type Schema = Versioned;
+    type Item = Version<'a>;
+
+    fn list(self) -> &'a List<Versioned> {
+        self.list
+    }
+
+    #[inline]
+    fn item(self, node: NodeRef<'a, Versioned>) -> Option<Version<'a>> {
+        let is_shown = self.at.is_none_or(|at| node.version() <= at);
+        is_shown.then(|| Version::of(node))
+    }
+
+    #[inline]
+    fn at(self) -> Option<u64> {
+        self.at
+    }
+}
+
+/// Iterating.
+impl Memtable {
+    fn visible(&self, at: Option<u64>) -> Visible<'_> {
+        Visible { list: self.list(), at }
+    }
+
+    /// Iterates over the keys within `bounds` that have a version not newer than `seqno`, tombstones included, in key order,
+    /// and yields the newest such version of each. Yields nothing if the bounds are inverted. The bounds are copied.
+    ///
+    /// The result is stable if every write up to `seqno` has returned before the call. O(log n) to begin at either end. A step
+    /// is amortised O(1), and expected O(log n) where more than a few versions of one key are hidden, whatever their number.
+    ///
+    /// ```
+    /// # let memtable = fastskip::Memtable::new();
+    /// memtable.put(b"a", 1, b"old")?;
+    /// memtable.put(b"a", 2, b"new")?;
+    /// memtable.put(b"b", 3, b"later")?;
+    /// let visible: Vec<_> = memtable.range(b"a"..=b"z", 2).map(|version| (version.key, version.value)).collect();
+    /// assert_eq!(visible, [(&b"a"[..], &b"new"[..])]);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn range(&self, bounds: impl KeyBounds, seqno: u64) -> Versions<'_> {
+        Versions(Range::new(self.visible(Some(seqno)), bounds))
+    }
+
+    /// Iterates over the keys that begin with `prefix`, as [`range`](Self::range) does.
+    #[must_use]
+    pub fn prefix(&self, prefix: &[u8], seqno: u64) -> Versions<'_> {
+        Versions(Range::prefix(self.visible(Some(seqno)), prefix))
+    }
+
+    /// Iterates over all keys, as [`range`](Self::range) does over some.
+    #[must_use]
+    pub fn iter(&self, seqno: u64) -> Versions<'_> {
+        self.range(.., seqno)
+    }
+
+    /// Iterates over every version between two positions, tombstones included. A position is a key and a sequence number; keys
+    /// ascend, and the versions of a key go from newest to oldest. Yields nothing if the bounds are inverted. O(log n) to begin
+    /// at either end, amortised O(1) for a step.
+    ///
+    /// ```
+    /// # use fastskip::Memtable;
+    /// let memtable = Memtable::new();
+    /// (1..=4).try_for_each(|seqno| memtable.put(b"a", seqno, b""))?;
+    /// // Every version of a key that is not newer than 3.
+    /// let seqnos: Vec<_> = memtable.versions((b"a", 3)..=(b"a", 0)).map(|version| version.seqno).collect();
+    /// assert_eq!(seqnos, [3, 2, 1]);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> Versions<'_> {
+        let place = |bound: Bound<&(K, u64)>| bound.map(|(key, seqno)| (Box::from(key.as_ref()), *seqno));
+        Versions(Range::between(self.visible(None), place(bounds.start_bound()), place(bounds.end_bound())))
+    }
+
+    /// Iterates over every version of every key, as a flush needs them: keys ascending, and the versions of a key from newest
+    /// to oldest. Amortised O(1) for a step.
+    #[must_use]
+    pub fn all_versions(&self) -> Versions<'_> {
+        Versions(Range::new(self.visible(None), ..))
+    }
+}
+
+/// A double-ended iterator over versions, or over the visible version of each key; see [`Memtable::versions`] and
+/// [`Memtable::range`].
+///
+/// It never misses a version that was stored before the iterator was created, and never yields one twice. A version that was
+/// stored before a step is yielded if it lies ahead of what that end has yielded last.
 #[derive(Clone)]
-pub struct Versions<'a> {
-    list: &'a List<Versioned>,
-    range: RangeIter,
-    seqno: u64,
-    /// The version that the front yielded last. Older versions of its key may follow it. They are skipped only when the front
-    /// moves again, so that reading one key touches no node of the next.
-    yielded: Option<NodeRef<'a, Versioned>>,
-}
-
-impl<'a> Versions<'a> {
-    pub(crate) fn new(list: &'a List<Versioned>, range: RangeIter, seqno: u64) -> Self {
-        Self { list, range, seqno, yielded: None }
-    }
-
-    /// Whether `node` has the key that the front yielded last.
-    fn is_yielded(&self, node: NodeRef<'a, Versioned>) -> bool {
-        self.yielded.is_some_and(|yielded| yielded.key() == node.key())
-    }
-
-    /// Skips the remaining versions of the key that the front yielded last, so that the back does not yield this key again.
-    fn take_yielded_key(&mut self) {
-        while self.range.front(self.list).is_some_and(|first| self.is_yielded(first)) {
-            self.range.pop_front(self.list);
-        }
-        self.yielded = None;
-    }
-
-    /// Skips every version of the key of `last`, the last remaining node, and returns the visible version.
-    fn take_last_key(&mut self, last: NodeRef<'a, Versioned>) -> Option<NodeRef<'a, Versioned>> {
-        let mut visible = None;
-        let mut left = Some(last);
-        while let Some(node) = left.filter(|node| node.key() == last.key()) {
-            // From the back, versions appear from oldest to newest: the last one that is not too new is visible.
-            if node.version() <= self.seqno {
-                visible = Some(node);
-            }
-            self.range.pop_back(self.list);
-            left = self.range.back(self.list);
-        }
-        visible
-    }
-}
+pub struct Versions<'a>(pub(super) Range<Visible<'a>>);
 
 impl<'a> Iterator for Versions<'a> {
     type Item = Version<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Version<'a>> {
-        loop {
-            let first = self.range.front(self.list)?;
-            self.range.pop_front(self.list);
-            // From the front, versions appear from newest to oldest: the first one that is not too new is visible.
-            if first.version() <= self.seqno && !self.is_yielded(first) {
-                self.yielded = Some(first);
-                return Some(Version::of(first));
-            }
-        }
+        self.0.next()
     }
 }
 
 impl DoubleEndedIterator for Versions<'_> {
+    #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.yielded.is_some() {
-            self.take_yielded_key();
-        }
-        loop {
-            let last = self.range.back(self.list)?;
-            if let Some(visible) = self.take_last_key(last) {
-                return Some(Version::of(visible));
-            }
-        }
+        self.0.next_back()
     }
 }
 
@@ -130,45 +174,6 @@ impl core::iter::FusedIterator for Versions<'_> {}
 
 impl fmt::Debug for Versions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Versions").field("seqno", &self.seqno).finish_non_exhaustive()
-    }
-}
-
-/// A double-ended iterator over all versions; see [`Memtable::all_versions`].
-#[derive(Clone)]
-pub struct AllVersions<'a> {
-    list: &'a List<Versioned>,
-    range: RangeIter,
-}
-
-impl<'a> AllVersions<'a> {
-    pub(crate) fn new(list: &'a List<Versioned>, range: RangeIter) -> Self {
-        Self { list, range }
-    }
-}
-
-impl<'a> Iterator for AllVersions<'a> {
-    type Item = Version<'a>;
-
-    fn next(&mut self) -> Option<Version<'a>> {
-        let node = self.range.front(self.list)?;
-        self.range.pop_front(self.list);
-        Some(Version::of(node))
-    }
-}
-
-impl DoubleEndedIterator for AllVersions<'_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let node = self.range.back(self.list)?;
-        self.range.pop_back(self.list);
-        Some(Version::of(node))
-    }
-}
-
-impl core::iter::FusedIterator for AllVersions<'_> {}
-
-impl fmt::Debug for AllVersions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AllVersions").finish_non_exhaustive()
+        f.debug_struct("Versions").finish_non_exhaustive()
     }
 }

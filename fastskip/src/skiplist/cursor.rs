@@ -2,9 +2,11 @@
 
 use core::fmt;
 
+use crate::list::cursor::{End, Walk, moves};
 use crate::list::schema::NodeRef;
 use crate::list::stamp::{Clock, Stamped};
-use crate::list::{List, Position, RangeIter};
+use crate::list::view::View;
+use crate::list::{List, Range};
 use crate::node::{Kind, Target};
 
 #[cfg(doc)]
@@ -23,20 +25,25 @@ pub struct Entry<'a> {
 
 /// The current contents of a list, or its contents when a snapshot was taken.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct Contents<'a> {
     pub(crate) list: &'a List<Stamped>,
     pub(crate) clock: &'a Clock,
     /// Entries with a later stamp are hidden. The live view uses the greatest possible stamp.
     pub(crate) until: u64,
 }
 
-impl<'a> View<'a> {
-    pub(crate) const LIVE: u64 = u64::MAX;
+impl<'a> View<'a> for Contents<'a> {
+    type Schema = Stamped;
+    type Item = Entry<'a>;
 
-    /// The entry of `node`, if it is visible in this view. Sets missing stamps of the node even if the view does not need them:
-    /// otherwise an entry seen here could be missing from a later snapshot.
+    fn list(self) -> &'a List<Stamped> {
+        self.list
+    }
+
+    /// Sets missing stamps of the node even if the view does not need them: otherwise an entry seen here could be missing from a
+    /// later snapshot.
     #[inline]
-    pub(crate) fn entry(&self, node: NodeRef<'a, Stamped>) -> Option<Entry<'a>> {
+    fn item(self, node: NodeRef<'a, Stamped>) -> Option<Entry<'a>> {
         if self.clock.inserted(node) > self.until {
             return None;
         }
@@ -45,27 +52,34 @@ impl<'a> View<'a> {
         Some(Entry { key, value, is_tombstone: deleted || kind == Kind::Tombstone })
     }
 
+    #[inline]
+    fn at(self) -> Option<u64> {
+        None
+    }
+}
+
+impl<'a> Contents<'a> {
+    pub(crate) const LIVE: u64 = u64::MAX;
+
     /// The entry of `key`.
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<Entry<'a>> {
         let found = self.list.lower_bound(Target { key, version: 0 }).with_key()?;
-        self.entry(self.list.node(found))
+        self.item(self.list.node(found))
     }
 }
 
 /// A double-ended iterator over entries in key order, including tombstones.
 ///
-/// It never misses a key that was stored before the iterator was created, and never yields a key twice. Keys that are stored
-/// later may appear. A step forward is O(1) and a step back amortised O(1), not counting entries that a snapshot hides.
+/// It never misses a key that was stored before the iterator was created, and never yields a key twice. A key that was stored
+/// before a step is yielded if it lies ahead of what that end has yielded last, unless a snapshot hides it. O(log n) to begin at
+/// either end; a step forward is O(1) and a step back amortised O(1), not counting entries that a snapshot hides.
 #[derive(Clone)]
-pub struct Iter<'a> {
-    view: View<'a>,
-    range: RangeIter,
-}
+pub struct Iter<'a>(Range<Contents<'a>>);
 
 impl<'a> Iter<'a> {
-    pub(crate) fn new(view: View<'a>, range: RangeIter) -> Self {
-        Self { view, range }
+    pub(crate) fn new(range: Range<Contents<'a>>) -> Self {
+        Self(range)
     }
 }
 
@@ -74,26 +88,14 @@ impl<'a> Iterator for Iter<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Entry<'a>> {
-        loop {
-            let node = self.range.front(self.view.list)?;
-            self.range.pop_front(self.view.list);
-            if let Some(entry) = self.view.entry(node) {
-                return Some(entry);
-            }
-        }
+        self.0.next()
     }
 }
 
 impl DoubleEndedIterator for Iter<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        loop {
-            let node = self.range.back(self.view.list)?;
-            self.range.pop_back(self.view.list);
-            if let Some(entry) = self.view.entry(node) {
-                return Some(entry);
-            }
-        }
+        self.0.next_back()
     }
 }
 
@@ -105,22 +107,14 @@ impl fmt::Debug for Iter<'_> {
     }
 }
 
-/// Which step yields the entry that a cursor was just moved to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pending {
-    /// `next_entry`: the cursor is logically just before its entry.
-    Next,
-    /// `prev_entry`: the cursor is logically just after its entry.
-    Prev,
-    /// Neither: the entry has been yielded.
-    Nothing,
-}
-
 /// A cursor over a list that moves in both directions and can seek to any key.
 ///
-/// A cursor that has moved past either end is on no entry; from there, only a seek moves it back to an entry. On a new cursor
-/// and after [`seek`](Self::seek), the first [`next_entry`](Self::next_entry) yields the entry that the cursor is on. After
-/// [`seek_for_prev`](Self::seek_for_prev), the first [`prev_entry`](Self::prev_entry) does.
+/// The cursor of a [`Memtable`](crate::Memtable) has the same moves. A seek finds an entry, and the first step in its direction
+/// takes it. So a loop over `next` reads on from a [`seek`](Self::seek) or [`seek_exclusive`](Self::seek_exclusive), and a loop
+/// over [`prev`](Self::prev) reads back from a [`seek_for_prev`](Self::seek_for_prev) or [`seek_before`](Self::seek_before). A
+/// new cursor is on the first entry, as after [`seek_to_first`](Self::seek_to_first). A cursor that has moved past an end stays
+/// there: from before the first entry `next` moves to the first one, and from behind the last entry `prev` moves to the last
+/// one. Every step sees what was stored before it. A position is a key.
 ///
 /// ```
 /// use fastskip::ConcurrentSkipList;
@@ -137,89 +131,64 @@ enum Pending {
 /// assert_eq!(cursor.next_entry().unwrap().key, b"d");
 /// assert_eq!(cursor.next_entry(), None);
 /// assert!(!cursor.valid());
+/// assert_eq!(cursor.prev_entry().unwrap().key, b"d");
 /// ```
 #[derive(Clone)]
 pub struct Cursor<'a> {
-    view: View<'a>,
-    position: Position,
-    pending: Pending,
+    view: Contents<'a>,
+    walk: Walk,
 }
 
 impl<'a> Cursor<'a> {
     /// Creates a cursor on the first entry of `view`.
-    pub(crate) fn new(view: View<'a>) -> Self {
-        let mut cursor = Self { view, position: Position::new(), pending: Pending::Next };
-        cursor.position.seek_to_first(view.list);
-        cursor.skip_hidden_forward();
+    pub(crate) fn new(view: Contents<'a>) -> Self {
+        let mut cursor = Self { view, walk: Walk::new() };
+        cursor.seek_to_first();
         cursor
     }
 
-    /// The entry that the cursor is on.
+    /// Creates a cursor on the first entry whose key is not less than `key`.
+    pub(crate) fn at(view: Contents<'a>, key: &[u8]) -> Option<Self> {
+        let mut cursor = Self { view, walk: Walk::new() };
+        cursor.seek(key).then_some(cursor)
+    }
+
+    /// The entry that the cursor is on. O(1).
     #[must_use]
     pub fn entry(&self) -> Option<Entry<'a>> {
-        self.view.entry(self.position.node(self.view.list)?)
+        self.walk.item(self.view)
     }
 
-    /// Whether the cursor is on an entry.
-    #[must_use]
-    pub fn valid(&self) -> bool {
-        self.position.node(self.view.list).is_some()
-    }
-
-    /// Moves to the first entry whose key is not less than `key`. Returns false if there is none. Expected O(log n).
-    pub fn seek(&mut self, key: &[u8]) -> bool {
-        self.position.seek(self.view.list, Target { key, version: 0 });
-        self.pending = Pending::Next;
-        self.skip_hidden_forward()
-    }
-
-    /// Moves to the last entry whose key is not greater than `key`. Returns false if there is none. Expected O(log n).
-    pub fn seek_for_prev(&mut self, key: &[u8]) -> bool {
-        self.position.seek_for_prev(self.view.list, Target { key, version: 0 });
-        self.pending = Pending::Prev;
-        self.skip_hidden_backward()
-    }
-
-    /// Moves to the next entry and returns it. Returns `None` after the last entry, and from then on. O(1).
+    /// The same as `next`.
     pub fn next_entry(&mut self) -> Option<Entry<'a>> {
-        if self.pending != Pending::Next {
-            self.position.next(self.view.list);
-            self.skip_hidden_forward();
-        }
-        self.pending = Pending::Nothing;
-        self.entry()
+        self.walk.next(self.view)
     }
 
-    /// Moves to the previous entry and returns it. Returns `None` before the first entry, and from then on. Amortised O(1).
+    /// The same as [`prev`](Self::prev).
     pub fn prev_entry(&mut self) -> Option<Entry<'a>> {
-        if self.pending != Pending::Prev {
-            self.position.prev(self.view.list);
-            self.skip_hidden_backward();
-        }
-        self.pending = Pending::Nothing;
-        self.entry()
+        self.prev()
     }
 
-    fn skip_hidden_forward(&mut self) -> bool {
-        while self.valid() && self.entry().is_none() {
-            self.position.next(self.view.list);
-        }
-        self.valid()
+    #[cfg(test)]
+    pub(super) fn moves(&self) -> usize {
+        self.walk.moves()
     }
 
-    fn skip_hidden_backward(&mut self) -> bool {
-        while self.valid() && self.entry().is_none() {
-            self.position.prev(self.view.list);
-        }
-        self.valid()
+    fn parts(&mut self) -> (&mut Walk, Contents<'a>) {
+        (&mut self.walk, self.view)
     }
+
+    moves!(Entry<'a>, (key: &[u8]) => Target { key, version: 0 });
 }
 
+/// Takes the next entry, from where the cursor is. Returns `None` behind the last entry, and from then on. O(1), not counting
+/// entries that a snapshot hides.
 impl<'a> Iterator for Cursor<'a> {
     type Item = Entry<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Entry<'a>> {
-        self.next_entry()
+        self.walk.next(self.view)
     }
 }
 

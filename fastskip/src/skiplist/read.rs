@@ -1,16 +1,17 @@
 //! Reads of a list: lookups, iterators, cursors and snapshots.
 
 use super::ConcurrentSkipList;
-use super::cursor::{Cursor, Entry, Iter, View};
+use super::cursor::{Contents, Cursor, Entry, Iter};
 use super::snapshot::Snapshot;
 use crate::bounds::KeyBounds;
-use crate::list::RangeIter;
+use crate::list::Range;
+use crate::list::view::View;
 use crate::node::Target;
 
 /// Reading.
 impl ConcurrentSkipList {
-    pub(super) fn live(&self) -> View<'_> {
-        View { list: &self.list, clock: &self.clock, until: View::LIVE }
+    pub(super) fn live(&self) -> Contents<'_> {
+        Contents { list: &self.list, clock: &self.clock, until: Contents::LIVE }
     }
 
     /// Returns the value of `key` and whether `key` is a tombstone. A tombstone keeps its old value. Expected O(log n).
@@ -31,7 +32,7 @@ impl ConcurrentSkipList {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: 0 }).collect();
         let mut values = vec![None; keys.len()];
         self.list.lower_bounds(&keys, |index, found| {
-            let entry = found.with_key().and_then(|id| self.live().entry(self.list.node(id)));
+            let entry = found.with_key().and_then(|id| self.live().item(self.list.node(id)));
             values[index] = entry.filter(|entry| !entry.is_tombstone).map(|entry| entry.value);
         });
         values
@@ -46,7 +47,7 @@ impl ConcurrentSkipList {
     /// Iterates over all entries in key order, including tombstones.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter::new(self.live(), RangeIter::all())
+        Iter::new(Range::new(self.live(), ..))
     }
 
     /// Returns a cursor on the first entry.
@@ -58,8 +59,7 @@ impl ConcurrentSkipList {
     /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
     #[must_use]
     pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'_>> {
-        let mut cursor = self.cursor();
-        cursor.seek(key).then_some(cursor)
+        Cursor::at(self.live(), key)
     }
 
     /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted. The bounds are
@@ -75,19 +75,19 @@ impl ConcurrentSkipList {
     /// ```
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'_> {
-        Iter::new(self.live(), RangeIter::new(bounds))
+        Iter::new(Range::new(self.live(), bounds))
     }
 
     /// Iterates over the entries whose keys begin with `prefix`, in key order.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
-        Iter::new(self.live(), RangeIter::prefix(prefix))
+        Iter::new(Range::prefix(self.live(), prefix))
     }
 
     /// Takes a snapshot of the current contents.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot::new(View { until: self.clock.snapshot(), ..self.live() })
+        Snapshot::new(Contents { until: self.clock.snapshot(), ..self.live() })
     }
 }
 

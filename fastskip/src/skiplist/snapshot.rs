@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-use super::cursor::{Cursor, Entry, Iter, View};
+use super::cursor::{Contents, Cursor, Entry, Iter};
 use crate::bounds::KeyBounds;
-use crate::list::RangeIter;
+use crate::list::Range;
 
 #[cfg(doc)]
 use crate::ConcurrentSkipList;
@@ -27,11 +27,11 @@ use crate::ConcurrentSkipList;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Snapshot<'a> {
-    view: View<'a>,
+    view: Contents<'a>,
 }
 
 impl<'a> Snapshot<'a> {
-    pub(crate) fn new(view: View<'a>) -> Self {
+    pub(crate) fn new(view: Contents<'a>) -> Self {
         Self { view }
     }
 
@@ -45,20 +45,26 @@ impl<'a> Snapshot<'a> {
     /// Iterates over all entries in key order, including tombstones.
     #[must_use]
     pub fn iter(&self) -> Iter<'a> {
-        Iter::new(self.view, RangeIter::all())
+        Iter::new(Range::new(self.view, ..))
     }
 
     /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted.
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'a> {
-        Iter::new(self.view, RangeIter::new(bounds))
+        Iter::new(Range::new(self.view, bounds))
+    }
+
+    /// Returns a cursor on the first entry. O(1), not counting entries that the snapshot hides.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor<'a> {
+        Cursor::new(self.view)
     }
 
     /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
+    /// Expected O(log n), not counting entries behind `key` that the snapshot hides.
     #[must_use]
     pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'a>> {
-        let mut cursor = Cursor::new(self.view);
-        cursor.seek(key).then_some(cursor)
+        Cursor::at(self.view, key)
     }
 }
 
@@ -74,5 +80,22 @@ impl<'a> IntoIterator for &Snapshot<'a> {
 impl fmt::Debug for Snapshot<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot").field("until", &self.view.until).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ConcurrentSkipList;
+
+    /// Catches a cursor that passes over what lies before the key that it is asked for.
+    #[test]
+    fn a_cursor_at_a_key_passes_over_no_hidden_key_before_it() {
+        let list = ConcurrentSkipList::with_shards(1);
+        assert!(list.insert(b"z", b""));
+        let snapshot = list.snapshot();
+        (0..1000_u16).for_each(|key| assert!(list.insert(&key.to_be_bytes(), b"")));
+        let cursor = snapshot.cursor_at(b"z").unwrap();
+        assert_eq!((cursor.entry().unwrap().key, cursor.moves()), (&b"z"[..], 1));
+        assert_eq!(snapshot.cursor().entry().unwrap().key, b"z");
     }
 }

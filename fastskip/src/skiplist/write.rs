@@ -4,6 +4,7 @@ use super::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
 use crate::list::schema::NodeRef;
 use crate::list::stamp::Stamped;
+use crate::list::view::View;
 use crate::list::{ArenaAlloc, Outcome, Writer};
 use crate::node::{Kind, NewNode, Target};
 use crate::sync::thread_index;
@@ -117,7 +118,7 @@ impl ConcurrentSkipList {
     /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn insert_tombstone(&self, key: &[u8]) -> Result<(), InsertError> {
         if let Stored::Present(node) = self.store(key, &[], Kind::Tombstone)? {
-            if self.live().entry(node).is_some_and(|entry| entry.is_tombstone) {
+            if self.live().item(node).is_some_and(|entry| entry.is_tombstone) {
                 return Ok(());
             }
             let writer = self.list.enter(thread_index(), 0)?;

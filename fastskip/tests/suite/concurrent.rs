@@ -282,10 +282,9 @@ fn an_owned_cursor_outlives_every_handle_and_moves_between_threads() {
     drop(memtable);
     let sum = thread::spawn(move || {
         let mut sum = 0;
-        let mut valid = cursor.seek_to_last();
-        while valid {
-            sum += generation(number(cursor.key()), cursor.value());
-            valid = cursor.prev();
+        cursor.seek_to_last();
+        while let Some(version) = cursor.prev() {
+            sum += generation(number(version.key), version.value);
         }
         sum
     });

@@ -34,6 +34,8 @@ const FOLDERS: [(&str, &[&str]); 6] = [
             "backward",
             "readahead",
             "position",
+            "view",
+            "cursor",
             "range",
             "validate",
             "writer",

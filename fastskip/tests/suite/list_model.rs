@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use fastskip::{ConcurrentSkipList, Entry, InsertError};
+use fastskip::{ConcurrentSkipList, Cursor, Entry, InsertError};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -123,6 +123,7 @@ fn from_both_ends<'a>(mut range: impl DoubleEndedIterator<Item = Entry<'a>>) -> 
 fn compare_cursor(list: &ConcurrentSkipList, expected: &[Entry<'_>], probe: &[u8]) {
     let first = expected.iter().position(|entry| entry.key >= probe);
     let mut cursor = list.cursor();
+    assert_eq!(cursor.entry(), expected.first().copied());
     assert_eq!(cursor.seek(probe), first.is_some());
     assert_eq!(cursor.entry(), first.map(|at| expected[at]));
     assert_eq!(list.cursor_at(probe).and_then(|mut c| c.next_entry()), first.map(|at| expected[at]));
@@ -139,8 +140,33 @@ fn compare_cursor(list: &ConcurrentSkipList, expected: &[Entry<'_>], probe: &[u8
         for before in (0..=at).rev() {
             assert_eq!(cursor.prev_entry(), Some(expected[before]));
         }
-        assert_eq!((cursor.prev_entry(), cursor.prev_entry(), cursor.next_entry()), (None, None, None));
+        assert_eq!((cursor.prev_entry(), cursor.prev_entry()), (None, None));
+        assert_eq!((cursor.valid(), cursor.next_entry()), (false, expected.first().copied()));
     }
+    compare_moves(list.cursor(), expected, probe);
+}
+
+/// Every move of a cursor that shows `shown`.
+fn compare_moves<'a>(mut cursor: Cursor<'a>, shown: &[Entry<'_>], probe: &[u8]) {
+    let (at, behind) = (shown.partition_point(|e| e.key < probe), shown.partition_point(|e| e.key <= probe));
+    for (seek, gap, forward) in [
+        (Cursor::seek as fn(&mut Cursor<'a>, &[u8]) -> bool, at, true),
+        (Cursor::seek_exclusive, behind, true),
+        (Cursor::seek_for_prev, behind, false),
+        (Cursor::seek_before, at, false),
+    ] {
+        let found = if forward { shown.get(gap) } else { gap.checked_sub(1).map(|last| &shown[last]) };
+        assert_eq!((seek(&mut cursor, probe), cursor.valid()), (found.is_some(), found.is_some()));
+        assert_eq!(cursor.entry(), found.copied());
+        // Until a step is taken, the cursor is in a gap between what is shown.
+        let mut moved = cursor.clone();
+        assert!(moved.by_ref().eq(shown[gap..].iter().copied()));
+        assert_eq!((moved.valid(), moved.prev()), (false, shown.last().copied()), "from behind the last entry");
+        assert!(std::iter::from_fn(|| cursor.prev_key()).eq(shown[..gap].iter().rev().copied()));
+        assert_eq!((cursor.valid(), cursor.next_key()), (false, shown.first().copied()), "from before the first entry");
+    }
+    assert_eq!((cursor.seek_to_last(), cursor.prev()), (!shown.is_empty(), shown.last().copied()));
+    assert_eq!((cursor.seek_to_first(), cursor.next()), (!shown.is_empty(), shown.first().copied()));
 }
 
 fn apply(list: &ConcurrentSkipList, model: &mut Model, step: &Step) {
@@ -211,6 +237,7 @@ proptest! {
                     let first = snapshot.cursor_at(&a).and_then(|mut cursor| cursor.next_entry());
                     prop_assert_eq!(first, within.first().copied());
                     if let Some(mut cursor) = snapshot.cursor_at(&a) {
+                        compare_moves(cursor.clone(), &entries(then), &b);
                         let before: Vec<_> = std::iter::from_fn(|| cursor.prev_entry()).collect();
                         let expected = entries(then.iter().rev().filter(|(key, _)| **key < a));
                         prop_assert_eq!(before, expected);

@@ -87,3 +87,37 @@ fn long_walks_beside_writers_keep_order_and_miss_nothing() {
     assert_eq!(memtable.iter(u64::MAX).count(), 4 * ENTRIES as usize);
     memtable.validate();
 }
+
+/// Catches a step that misses what its own thread stored before it, either way: nodes fetched on a walk back are not all there is.
+#[test]
+fn steps_see_what_was_stored_before_them() {
+    for len in [2, 3, 10, 100_u8] {
+        let list = ConcurrentSkipList::with_shards(1);
+        let memtable = Memtable::builder().shards(1).build();
+        let store = |key: u8| {
+            memtable.put(&[key], 1, b"").unwrap();
+            assert!(list.insert(&[key], b""));
+        };
+        // Even keys first. While a walk is on each of them, the odd one that it comes to next is stored.
+        (0..=len).for_each(|key| store(2 * key));
+        let (mut cursor, mut versions, mut iter) = (list.cursor(), memtable.cursor().visible_at(1), list.iter());
+        assert!(cursor.seek_to_last() && versions.seek_to_last());
+        for key in (1..=2 * len).rev() {
+            if key % 2 == 1 {
+                store(key);
+            }
+            let expected = Some(&[key][..]);
+            assert_eq!(cursor.prev().map(|entry| entry.key), expected);
+            assert_eq!(versions.prev().map(|version| version.key), expected);
+            assert_eq!(iter.next_back().map(|entry| entry.key), expected);
+        }
+        let list = ConcurrentSkipList::with_shards(1);
+        assert!(list.insert(&[0], b""));
+        let (mut cursor, mut iter) = (list.cursor(), list.iter());
+        for key in 0..len {
+            assert_eq!(cursor.next().map(|entry| entry.key), Some(&[key][..]));
+            assert_eq!(iter.next().map(|entry| entry.key), Some(&[key][..]));
+            assert!(list.insert(&[key + 1], b""));
+        }
+    }
+}

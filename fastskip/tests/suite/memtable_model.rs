@@ -72,7 +72,10 @@ fn compare_reads(memtable: &Memtable, model: &Model, a: &[u8], b: &[u8]) {
             assert_eq!(memtable.get(key, seqno), lookup);
             assert_eq!(memtable.get_many(&[key], seqno), [lookup]);
         }
-        compare_cursor(memtable.cursor(), &all, a, seqno);
+        compare_cursor(&memtable.cursor(), &all, (a, seqno));
+        for visible_at in [seqno, seqno / 2, 3] {
+            compare_cursor(&memtable.cursor().visible_at(visible_at), &visible(model, visible_at), (a, seqno));
+        }
     }
     memtable.validate();
 }
@@ -113,34 +116,51 @@ fn compare_both_ends<'a>(mut range: impl DoubleEndedIterator<Item = Version<'a>>
     assert_eq!((range.next_back(), range.next()), (None, None));
 }
 
-fn compare_cursor(mut cursor: MemtableCursor<&Memtable>, all: &[Version<'_>], key: &[u8], seqno: u64) {
-    fn at<'a>(cursor: &'a MemtableCursor<&Memtable>) -> Option<Version<'a>> {
-        cursor.valid().then(|| Version {
-            key: cursor.key(),
-            seqno: cursor.seqno(),
-            kind: cursor.kind(),
-            value: cursor.value(),
-        })
+/// Every move of a cursor that shows `shown`, with `target` as the position sought.
+fn compare_cursor(cursor: &MemtableCursor<'_>, shown: &[Version<'_>], target: (&[u8], u64)) {
+    assert_eq!((cursor.valid(), cursor.version()), (!shown.is_empty(), shown.first().copied()));
+    let place = |version: &Version<'_>| (version.key, Reverse(version.seqno)).cmp(&(target.0, Reverse(target.1)));
+    let (key, seqno) = target;
+    let mut moved = cursor.clone();
+    let ends = |found: bool, moved: &mut MemtableCursor<'_>, at: Option<usize>| {
+        assert_eq!((found, moved.valid()), (at.is_some(), at.is_some()));
+        assert_eq!(moved.version(), at.map(|at| shown[at]));
+    };
+    for (exclusive, at) in
+        [(false, shown.iter().position(|v| place(v).is_ge())), (true, shown.iter().position(|v| place(v).is_gt()))]
+    {
+        let found = if exclusive { moved.seek_exclusive(key, seqno) } else { moved.seek(key, seqno) };
+        ends(found, &mut moved, at);
+        compare_steps(&moved, shown, at.unwrap_or(shown.len()));
     }
-    let is_before = |version: &Version<'_>| (version.key, Reverse(version.seqno)) < (key, Reverse(seqno));
-    let first = all.iter().position(|version| !is_before(version));
-    assert_eq!(cursor.seek(key, seqno), first.is_some());
-    assert_eq!(at(&cursor), first.map(|index| all[index]));
-    if let Some(index) = first {
-        assert_eq!(cursor.prev(), index > 0);
-        assert_eq!(at(&cursor), index.checked_sub(1).map(|index| all[index]));
+    for (exclusive, at) in
+        [(false, shown.iter().rposition(|v| place(v).is_le())), (true, shown.iter().rposition(|v| place(v).is_lt()))]
+    {
+        let found = if exclusive { moved.seek_before(key, seqno) } else { moved.seek_for_prev(key, seqno) };
+        ends(found, &mut moved, at);
+        compare_steps(&moved, shown, at.map_or(0, |at| at + 1));
     }
-    let last = all.iter().rposition(|v| is_before(v) || (v.key, v.seqno) == (key, seqno));
-    assert_eq!(cursor.seek_for_prev(key, seqno), last.is_some());
-    assert_eq!(at(&cursor), last.map(|index| all[index]));
-    if let Some(index) = last {
-        assert_eq!(cursor.next(), index + 1 < all.len());
-        assert_eq!(at(&cursor), all.get(index + 1).copied());
-    }
-    assert_eq!(cursor.seek_to_last(), !all.is_empty());
-    assert_eq!(at(&cursor), all.last().copied());
-    assert_eq!(cursor.seek_to_first(), !all.is_empty());
-    assert_eq!(at(&cursor), all.first().copied());
+    let last = moved.seek_to_last();
+    ends(last, &mut moved, shown.len().checked_sub(1));
+    assert!(std::iter::from_fn(|| moved.prev()).eq(shown.iter().rev().copied()));
+    assert!(moved.by_ref().eq(shown.iter().copied()), "from before the first entry");
+    assert_eq!(moved.prev(), shown.last().copied(), "from behind the last entry");
+    let first = moved.seek_to_first();
+    ends(first, &mut moved, if shown.is_empty() { None } else { Some(0) });
+    let newest = shown.chunk_by(|a, b| a.key == b.key).map(|versions| versions[0]);
+    assert!(std::iter::from_fn(|| moved.next_key()).eq(newest.clone()));
+    assert!(std::iter::from_fn(|| moved.prev_key()).eq(newest.rev()));
+}
+
+/// The steps from where a search led: until one is taken, the cursor is in a gap between what is shown.
+fn compare_steps(found: &MemtableCursor<'_>, shown: &[Version<'_>], gap: usize) {
+    let (before, behind) = shown.split_at(gap);
+    let mut moved = found.clone();
+    assert!(moved.by_ref().eq(behind.iter().copied()));
+    assert_eq!((moved.valid(), moved.prev()), (false, shown.last().copied()), "from behind the last entry");
+    let mut moved = found.clone();
+    assert!(std::iter::from_fn(|| moved.prev()).eq(before.iter().rev().copied()));
+    assert_eq!((moved.valid(), moved.next()), (false, shown.first().copied()), "from before the first entry");
 }
 
 fn apply(memtable: &Memtable, model: &mut Model, step: &Step) {

@@ -81,14 +81,8 @@ table! {
     seek(table, from, most, each) => {
         // By the cursor, as merging iterators read it, and whatever kind an entry has, as the list peers are read.
         let mut cursor = table.cursor();
-        let mut is_on = cursor.seek(from, NEWEST);
-        for left in (0..most).rev() {
-            if !is_on {
-                return;
-            }
-            each(cursor.key(), cursor.value());
-            is_on = left > 0 && cursor.next();
-        }
+        cursor.seek(from, NEWEST);
+        cursor.take(most).for_each(|version| each(version.key, version.value));
     };
     scan_back(table, each) => {
         table.iter(NEWEST).rev().filter(is_live).for_each(|version| each(version.key, version.value))

@@ -181,42 +181,44 @@ impl EntryIter for MemtableIter {
     }
 
     fn key(&self) -> &[u8] {
-        self.cursor.key()
+        self.cursor.version().map_or(&[], |version| version.key)
     }
 
     fn seqno(&self) -> SeqNo {
-        self.cursor.seqno()
+        self.cursor.version().map_or(0, |version| version.seqno)
     }
 
     fn kind(&self) -> Kind {
-        match self.cursor.kind() {
-            fastskip::Kind::Tombstone => Kind::Tombstone,
-            fastskip::Kind::Value => Kind::Value,
+        match self.cursor.version().map(|version| version.kind) {
+            Some(fastskip::Kind::Value) => Kind::Value,
+            _ => Kind::Tombstone,
         }
     }
 
     fn value(&self) -> &[u8] {
-        self.cursor.value()
+        self.cursor.version().map_or(&[], |version| version.value)
     }
+
+    // A search finds a version, and the first step takes it.
 
     fn seek_to_first(&mut self) -> Result<()> {
         self.cursor.seek_to_first();
-        Ok(())
+        self.next()
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
         self.cursor.seek_to_last();
-        Ok(())
+        self.prev()
     }
 
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         self.cursor.seek(key, seqno);
-        Ok(())
+        self.next()
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         self.cursor.seek_for_prev(key, seqno);
-        Ok(())
+        self.prev()
     }
 
     fn next(&mut self) -> Result<()> {

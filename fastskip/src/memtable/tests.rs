@@ -1,0 +1,60 @@
+//! What reads cost, counted in steps and searches.
+
+use super::*;
+
+const HIDDEN: u64 = 100_000;
+
+/// `b` with many versions, the oldest numbered 10, between `a` and `c` with one each.
+fn with_many_versions() -> Memtable {
+    let memtable = Memtable::builder().shards(1).build();
+    (10..10 + HIDDEN).for_each(|seqno| memtable.put(b"b", seqno, b"v").unwrap());
+    [b"a", b"c"].into_iter().for_each(|key| memtable.put(key, 1, b"v").unwrap());
+    memtable
+}
+
+/// Catches a visible range whose cost grows with the versions that it hides: newer ones, older ones, or both, whichever end is asked.
+#[test]
+fn ranges_search_past_hidden_versions() {
+    let memtable = with_many_versions();
+    for seqno in [1, 9, 10, 11, 500, HIDDEN / 2, 9 + HIDDEN, u64::MAX] {
+        let is_visible = seqno >= 10;
+        let keys: &[&[u8]] = if is_visible { &[b"a", b"b", b"c"] } else { &[b"a", b"c"] };
+        let mut forward = memtable.range(.., seqno);
+        assert!(forward.by_ref().map(|version| version.key).eq(keys.iter().copied()));
+        let mut back = memtable.range(.., seqno);
+        assert!(back.by_ref().rev().map(|version| version.key).eq(keys.iter().rev().copied()));
+        for moves in [forward.0.moves(), back.0.moves()] {
+            assert!(moves <= 40, "{moves} moves at {seqno}");
+        }
+        let mut one = memtable.range(b"b"..=b"b", seqno);
+        let mut other = one.clone();
+        assert_eq!((one.next().is_some(), other.next_back().is_some()), (is_visible, is_visible));
+        assert!(one.0.moves() <= 20 && other.0.moves() <= 20, "at {seqno}");
+    }
+}
+
+/// Catches a cursor that goes from key to key by way of all their versions.
+#[test]
+fn cursors_go_from_key_to_key_without_their_versions() {
+    let memtable = with_many_versions();
+    let mut cursor = memtable.cursor();
+    let forward: Vec<_> =
+        core::iter::from_fn(|| cursor.next_key()).map(|version| (version.key, version.seqno)).collect();
+    let newest = [(&b"a"[..], 1), (b"b", 9 + HIDDEN), (b"c", 1)];
+    assert_eq!(forward, newest);
+    let back = core::iter::from_fn(|| cursor.prev_key()).map(|version| (version.key, version.seqno));
+    assert!(back.eq(newest.into_iter().rev()));
+    assert!(cursor.moves() <= 60, "{} moves", cursor.moves());
+}
+
+/// Catches a search where a step would do: few versions of a key are passed over one by one.
+#[test]
+fn few_hidden_versions_cost_a_step_each() {
+    let memtable = Memtable::builder().shards(1).build();
+    for key in 0..100_u32 {
+        (1..=3).for_each(|seqno| memtable.put(&key.to_be_bytes(), seqno, b"v").unwrap());
+    }
+    let mut range = memtable.range(.., 2);
+    assert_eq!(range.by_ref().count(), 100);
+    assert_eq!(range.0.moves(), 301, "a search, and a step from each version to the next");
+}
