@@ -14,9 +14,12 @@ pub enum InsertError {
     #[error("table is full")]
     Full,
     /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN), the value is longer than
-    /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN), or the entry or batch would not fit even in an empty table with the same
-    /// limits.
-    #[error("key or value is too large for this table")]
+    /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN), the tag is greater than [`MAX_TAG`](crate::MAX_TAG), or the entry or batch
+    /// would not fit even in an empty table with the same limits.
+    #[error(
+        "entry is too large: a key has at most 65535 bytes, a value 1073741824, a tag is at most 63, \
+         and a write must fit into an empty table with the same limits"
+    )]
     TooLarge,
     /// The table is frozen and accepts no further writes.
     #[error("table is sealed")]
@@ -24,14 +27,21 @@ pub enum InsertError {
 }
 
 /// Some entries of a batch were not stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BatchError {
-    /// `failed` entries were rejected, each for one of the reasons in [`InsertError`]. The other entries are stored.
-    #[error("{failed} of {} entries were not stored", succeeded + failed)]
+    /// `failed` entries were rejected. The other entries are stored.
+    #[error("{failed} of {} entries were not stored{}", succeeded + failed, first(rejected))]
+    #[non_exhaustive]
     PartialFailure {
         /// The number of entries that this call stored.
         succeeded: usize,
         /// The number of entries that this call did not store.
         failed: usize,
+        /// The place in the batch of each entry that was not stored, and why; in the order of the batch.
+        rejected: Vec<(usize, InsertError)>,
     },
+}
+
+fn first(rejected: &[(usize, InsertError)]) -> String {
+    rejected.first().map_or_else(String::new, |(index, why)| format!("; the first is entry {index}: {why}"))
 }

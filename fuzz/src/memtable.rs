@@ -313,10 +313,10 @@ impl Pair {
             assert_eq!((cursor.seek_to_last(), cursor.prev()), (!all.is_empty(), all.last().copied()));
             all.len()
         };
+        let mut steps = input.byte();
         if all.is_empty() {
             return;
         }
-        let mut steps = input.byte();
         for _ in 0..8 {
             let (found, next) = match steps & 1 {
                 0 => (cursor.next(), (place + 1).min(all.len() + 1)),
@@ -355,10 +355,8 @@ impl Pair {
 }
 
 fn versions(model: &Model) -> impl DoubleEndedIterator<Item = Version<'_>> {
-    model.iter().map(|((key, seqno), value)| Version {
-        key,
-        seqno: seqno.0,
-        kind: if value.is_some() { Kind::Value } else { Kind::Tombstone },
-        value: value.as_deref().unwrap_or_default(),
+    model.iter().map(|((key, seqno), value)| {
+        let kind = if value.is_some() { Kind::Value } else { Kind::Tombstone };
+        Version::new(key, seqno.0, kind, value.as_deref().unwrap_or_default())
     })
 }

@@ -217,7 +217,7 @@ impl Known {
         }
     }
 
-    /// Where memory is limited, a batch does not tell which of its entries were stored; so they come one by one.
+    /// Where memory is limited, the model does not know which entries of a batch fit; so they come one by one.
     fn insert_batch(&mut self, list: &ConcurrentSkipList, input: &mut Input<'_>) {
         let batch: Vec<_> = (0..input.byte() % 8).map(|_| (input.key(), input.value())).collect();
         if self.limits.memory > 0 {
@@ -226,16 +226,26 @@ impl Known {
         }
         let mut left = self.model.clone();
         let room = |stored: usize| self.limits.foretell(&list.stats(), &vec![(0, 0); stored + 1]).is_ok();
-        let mut succeeded = 0;
-        for (key, value) in &batch {
-            if !self.frozen && !left.contains_key(key) && room(succeeded) {
+        let (mut stored, mut expected) = (0, Vec::new());
+        for (index, (key, value)) in batch.iter().enumerate() {
+            if self.frozen {
+                expected.push((index, InsertError::Sealed));
+            } else if left.contains_key(key) {
+                expected.push((index, InsertError::DuplicateKey));
+            } else if !room(stored) {
+                expected.push((index, InsertError::Full));
+            } else {
                 left.insert(key.clone(), (value.clone(), false));
-                succeeded += 1;
+                stored += 1;
             }
         }
-        let failed = batch.len() - succeeded;
-        let expected = if failed == 0 { Ok(succeeded) } else { Err(BatchError::PartialFailure { succeeded, failed }) };
-        assert_eq!(input.somewhere(|| list.insert_batch(&batch)), expected);
+        match input.somewhere(|| list.insert_batch(&batch)) {
+            Ok(all) => assert_eq!((all, stored, expected), (batch.len(), batch.len(), Vec::new())),
+            Err(BatchError::PartialFailure { succeeded, failed, rejected, .. }) => {
+                assert_eq!((succeeded, failed), (stored, expected.len()));
+                assert_eq!(rejected, expected);
+            }
+        }
         self.attempts += batch.len();
         self.model = left;
     }

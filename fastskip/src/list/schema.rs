@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::mem::storage::Storage;
-use crate::node::{Kind, Node, NodeId};
+use crate::node::{Node, NodeId, Record};
 use crate::sync::AtomicU64;
 
 /// What a node holds beside its entry, and how equal keys are ordered.
@@ -60,9 +60,9 @@ impl<'a, S: Schema> NodeRef<'a, S> {
     }
 
     #[inline(always)]
-    pub(crate) fn entry(self) -> (&'a [u8], &'a [u8], Kind) {
+    pub(crate) fn record(self) -> Record<'a> {
         // SAFETY: a node of schema `S` (`new`).
-        unsafe { self.node.entry(S::META_WORDS) }
+        unsafe { self.node.record(S::META_WORDS) }
     }
 
     #[inline(always)]

@@ -58,8 +58,8 @@ pub(crate) struct Totals {
 impl Totals {
     /// One entry with these parts.
     #[inline]
-    pub(crate) fn entry(key: &[u8], value: &[u8], is_tombstone: bool) -> Self {
-        let (key_bytes, value_bytes) = (key.len() as u64, value.len() as u64);
+    pub(crate) fn entry(key_len: usize, value_len: usize, is_tombstone: bool) -> Self {
+        let (key_bytes, value_bytes) = (key_len as u64, value_len as u64);
         Self { entries: 1, tombstones: is_tombstone.into(), key_bytes, value_bytes, cas_failures: 0 }
     }
 }

@@ -6,7 +6,7 @@ use super::List;
 use super::schema::{NodeRef, Schema};
 use crate::key::PartialKey;
 use crate::mem::storage::WORD;
-use crate::node::{Kind, NewNode, Node, NodeId, Predecessor};
+use crate::node::{NewNode, Node, NodeId, Predecessor, Record};
 
 impl<S: Schema> List<S> {
     /// Panics with the invariant's number if one does not hold: order (1), hints (2), accounting (6), partial key (9).
@@ -45,7 +45,7 @@ impl<S: Schema> List<S> {
     }
 
     fn words_of(&self, id: NodeId) -> u32 {
-        let (key, value, kind): (_, _, Kind) = self.node(id).entry();
-        NewNode { key, value, kind, version: 0 }.words(S::META_WORDS)
+        let Record { key, value, kind, tag } = self.node(id).record();
+        NewNode { key, value: &[value], kind, tag, version: 0 }.words(S::META_WORDS)
     }
 }

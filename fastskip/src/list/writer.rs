@@ -202,8 +202,10 @@ impl<'a, S: Schema> Writer<'a, S> {
         let id = unsafe { new.write(list.storage(), start, meta.as_ref()) };
         match list.commit(new.target(), &mut splice, id, self.counts()) {
             Ok(()) => {
-                self.counts()
-                    .stored(Totals::entry(new.key, new.value, new.kind == Kind::Tombstone), self.admission.alone);
+                self.counts().stored(
+                    Totals::entry(new.key.len(), new.value_len(), new.kind == Kind::Tombstone),
+                    self.admission.alone,
+                );
                 self.add_hint(id, new.target(), splice, direction);
                 Ok(Outcome::New(id))
             }

@@ -13,7 +13,7 @@ use self::versions::Versioned;
 use crate::builder::{Builder, Table, sealed};
 use crate::list::stats::{SearchCost, Stats};
 use crate::list::{List, LowerBound};
-use crate::node::{Kind, Target};
+use crate::node::{Kind, Record, Target};
 use crate::sync::Arc;
 
 pub use cursor::{MemtableCursor, OwnedCursor};
@@ -23,8 +23,9 @@ pub use write::{Op, Reservation};
 
 /// The result of looking up a key in a memtable at a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Lookup<'a> {
-    /// The key has this value.
+    /// The key has this value, whatever its tag.
     Value(&'a [u8]),
     /// The key is deleted. Lower levels need not be searched.
     Tombstone,
@@ -119,10 +120,10 @@ impl Memtable {
     }
 
     fn lookup(&self, found: LowerBound) -> Lookup<'_> {
-        match found.with_key().map(|id| self.list.node(id).entry()) {
+        match found.with_key().map(|id| self.list.node(id).record()) {
             None => Lookup::Absent,
-            Some((_, value, Kind::Value)) => Lookup::Value(value),
-            Some((_, _, Kind::Tombstone)) => Lookup::Tombstone,
+            Some(Record { kind: Kind::Value, value, .. }) => Lookup::Value(value),
+            Some(Record { kind: Kind::Tombstone, .. }) => Lookup::Tombstone,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::bounds::KeyBounds;
 use crate::list::schema::{NodeRef, Schema};
 use crate::list::view::View;
 use crate::list::{List, Range};
-use crate::node::Kind;
+use crate::node::{Kind, Record};
 use crate::sync::Ordering;
 
 /// The schema of a memtable's nodes: a key may have any number of versions, which differ in their sequence numbers and are
@@ -34,6 +34,7 @@ impl Schema for Versioned {
 
 /// A version of a key, borrowed from the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Version<'a> {
     /// The key.
     pub key: &'a [u8],
@@ -41,15 +42,23 @@ pub struct Version<'a> {
     pub seqno: u64,
     /// Whether the write was a put or a delete.
     pub kind: Kind,
-    /// The value; empty for a tombstone.
+    /// The six bits that belong to the engine; 0 unless the write gave others.
+    pub tag: u8,
+    /// The value; empty for a tombstone, unless the write gave one.
     pub value: &'a [u8],
 }
 
 impl<'a> Version<'a> {
+    /// A version with tag 0, for what comes from other sources.
+    #[must_use]
+    pub const fn new(key: &'a [u8], seqno: u64, kind: Kind, value: &'a [u8]) -> Self {
+        Self { key, seqno, kind, tag: 0, value }
+    }
+
     #[inline]
     pub(crate) fn of(node: NodeRef<'a, Versioned>) -> Self {
-        let (key, value, kind) = node.entry();
-        Self { key, seqno: node.version(), kind, value }
+        let Record { key, value, kind, tag } = node.record();
+        Self { key, seqno: node.version(), kind, tag, value }
     }
 }
 

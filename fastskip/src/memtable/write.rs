@@ -1,17 +1,18 @@
 //! Writes to a memtable: single writes, and batches, which first reserve memory and then cannot fail.
 
-use core::fmt;
+use core::{fmt, slice};
 
 use super::Memtable;
 use super::versions::Versioned;
 use crate::error::InsertError;
 use crate::list::schema::Schema;
 use crate::list::{ArenaAlloc, NodeAlloc, Outcome, Writer};
-use crate::node::{Kind, NewNode};
+use crate::node::{Kind, MAX_KEY_LEN, NewNode};
 use crate::sync::thread_index;
 
-/// A write in a batch.
+/// A write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Op<'a> {
     /// Stores a value for `key`.
     Put {
@@ -25,6 +26,19 @@ pub enum Op<'a> {
         /// The key.
         key: &'a [u8],
     },
+    /// Stores a value or tombstone for `key`, with a tag.
+    Tagged {
+        /// The key.
+        key: &'a [u8],
+        /// The value, in parts, which are joined. A tombstone may have one too.
+        value: &'a [&'a [u8]],
+        /// Whether this is a value or a tombstone.
+        kind: Kind,
+        /// Six bits that belong to the engine, at most [`MAX_TAG`](crate::MAX_TAG): they may tell that a value is a pointer to
+        /// a blob or an operand of a merge, or that a tombstone is weak. The table stores them and never looks at them. A tag
+        /// other than 0 takes a byte.
+        tag: u8,
+    },
 }
 
 impl<'a> Op<'a> {
@@ -32,15 +46,34 @@ impl<'a> Op<'a> {
     #[must_use]
     pub fn key(&self) -> &'a [u8] {
         match *self {
-            Self::Put { key, .. } | Self::Delete { key } => key,
+            Self::Put { key, .. } | Self::Delete { key } | Self::Tagged { key, .. } => key,
         }
     }
 
-    fn new_node(self, version: u64) -> NewNode<'a> {
+    /// The value that it writes, in parts.
+    #[must_use]
+    pub fn value(&self) -> &[&'a [u8]] {
         match self {
-            Self::Put { key, value } => NewNode { key, value, kind: Kind::Value, version },
-            Self::Delete { key } => NewNode { key, value: &[], kind: Kind::Tombstone, version },
+            Self::Put { value, .. } => slice::from_ref(value),
+            Self::Delete { .. } => &[],
+            Self::Tagged { value, .. } => value,
         }
+    }
+
+    /// Whether it writes a value or a tombstone.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match *self {
+            Self::Put { .. } => Kind::Value,
+            Self::Delete { .. } => Kind::Tombstone,
+            Self::Tagged { kind, .. } => kind,
+        }
+    }
+
+    #[inline]
+    fn new_node(&self, version: u64) -> NewNode<'_> {
+        let tag = if let Self::Tagged { tag, .. } = *self { tag } else { 0 };
+        NewNode { key: self.key(), value: self.value(), kind: self.kind(), tag, version }
     }
 }
 
@@ -52,7 +85,7 @@ impl Memtable {
     /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key already has a version `seqno`, which is unchanged.
     /// * [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<(), InsertError> {
-        self.write(Op::Put { key, value }, seqno)
+        self.write(&Op::Put { key, value }, seqno)
     }
 
     /// Stores a tombstone as the version `seqno` of `key`, whether or not the key is in this table. Expected O(log n).
@@ -60,10 +93,53 @@ impl Memtable {
     /// # Errors
     /// The same as for [`put`](Self::put).
     pub fn delete(&self, key: &[u8], seqno: u64) -> Result<(), InsertError> {
-        self.write(Op::Delete { key }, seqno)
+        self.write(&Op::Delete { key }, seqno)
     }
 
-    fn write(&self, op: Op<'_>, seqno: u64) -> Result<(), InsertError> {
+    /// As [`put`](Self::put), with a key and a value that are the parts joined. The parts of the value are copied once, into the
+    /// table. A key in one part is not copied before; one in several parts is, because it is searched for.
+    ///
+    /// ```
+    /// # use fastskip::{Lookup, Memtable};
+    /// let memtable = Memtable::new();
+    /// memtable.put_parts(&[b"table/", b"row"], 1, &[&[7], b"value"])?;
+    /// assert_eq!(memtable.get(b"table/row", 1), Lookup::Value(b"\x07value"));
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The same as for [`put`](Self::put).
+    pub fn put_parts(&self, key: &[&[u8]], seqno: u64, value: &[&[u8]]) -> Result<(), InsertError> {
+        let put = |key: &[u8]| self.write(&Op::Tagged { key, value, kind: Kind::Value, tag: 0 }, seqno);
+        if let [key] = key {
+            return put(key);
+        }
+        let mut joined = [0; JOINED_KEY];
+        let mut rest = &mut joined[..];
+        for part in key {
+            let Some((space, left)) = rest.split_at_mut_checked(part.len()) else { return put(&join(key)?) };
+            space.copy_from_slice(part);
+            rest = left;
+        }
+        let len = JOINED_KEY - rest.len();
+        put(&joined[..len])
+    }
+
+    /// Stores `op` as the version `seqno` of its key. Expected O(log n).
+    ///
+    /// ```
+    /// # use fastskip::{Kind, Memtable, Op};
+    /// const BLOB: u8 = 1;
+    /// let memtable = Memtable::new();
+    /// memtable.write(&Op::Tagged { key: b"k", value: &[b"file 3", b"@17"], kind: Kind::Value, tag: BLOB }, 5)?;
+    /// let found = memtable.get_version(b"k", 5).map(|version| (version.tag, version.value));
+    /// assert_eq!(found, Some((BLOB, &b"file 3@17"[..])));
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The same as for [`put`](Self::put).
+    pub fn write(&self, op: &Op<'_>, seqno: u64) -> Result<(), InsertError> {
         let writer = self.list.enter(thread_index(), 1)?;
         let new = op.new_node(seqno);
         if !new.is_encodable() {
@@ -130,6 +206,16 @@ impl Memtable {
         let alloc = ReservedAlloc { start, words: words as u32, entries: ops.len() as u64 };
         Ok(Reservation { writer, ops, alloc })
     }
+}
+
+/// Keys in parts are joined on the stack up to this length.
+const JOINED_KEY: usize = 256;
+
+/// The parts of a long key, joined.
+#[cold]
+fn join(key: &[&[u8]]) -> Result<Vec<u8>, InsertError> {
+    let len = key.iter().fold(0, |len: usize, part| len.saturating_add(part.len()));
+    if len > MAX_KEY_LEN { Err(InsertError::TooLarge) } else { Ok(key.concat()) }
 }
 
 /// Allocates nodes from the memory of a reservation.

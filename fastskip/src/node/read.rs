@@ -6,6 +6,15 @@ use super::link::Link;
 use crate::mem::storage::{Storage, WORD};
 use crate::sync::{AtomicU64, Ordering, ord};
 
+/// What a node holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    pub(crate) kind: Kind,
+    pub(crate) tag: u8,
+}
+
 /// A node in its table's storage, or the head where a method allows it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node<'a> {
@@ -147,19 +156,29 @@ impl<'a> Node<'a> {
         unsafe { self.key_and_end(meta) }.0
     }
 
-    /// Key, value and kind.
+    /// What it holds.
     ///
     /// # Safety
     /// A node of this storage, not the head, made with `meta` meta words.
     #[inline]
-    pub(crate) unsafe fn entry(self, meta: usize) -> (&'a [u8], &'a [u8], Kind) {
+    pub(crate) unsafe fn record(self, meta: usize) -> Record<'a> {
         // SAFETY: the caller's promise.
         let (key, end) = unsafe { self.key_and_end(meta) };
-        // SAFETY: the value's length follows the key.
+        // SAFETY: the head follows the key.
         let (head, at) = unsafe { self.varint(end) };
-        // SAFETY: the value follows its length.
-        let value = unsafe { self.bytes(at, (head >> 1) as usize) };
-        (key, value, if head & 1 == 0 { Kind::Value } else { Kind::Tombstone })
+        if head & 1 == 0 {
+            // SAFETY: the value follows the head, which says its length.
+            let value = unsafe { self.bytes(at, (head >> 1) as usize) };
+            return Record { key, value, kind: Kind::Value, tag: 0 };
+        }
+        let Some(len) = (head >> 1).checked_sub(1) else {
+            return Record { key, value: &[], kind: Kind::Tombstone, tag: 0 };
+        };
+        // SAFETY: such a head has a byte behind it.
+        let byte = unsafe { self.bytes(at, 1) }[0];
+        // SAFETY: the value follows that byte.
+        let value = unsafe { self.bytes(at + 1, len as usize) };
+        Record { key, value, kind: if byte & 1 == 0 { Kind::Value } else { Kind::Tombstone }, tag: byte >> 1 }
     }
 }
 
@@ -168,30 +187,50 @@ mod tests {
     use super::*;
     use crate::mem::storage::REDZONE_WORDS;
     use crate::node::write::varint_len;
-    use crate::node::{MAX_KEY_LEN, NewNode};
+    use crate::node::{MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, NewNode};
 
-    /// Catches a length that is cut or grows on its way through the arena, at every size where its encoding changes.
+    /// Catches a length, kind or tag that is cut or grows on its way through the arena, at every size where its encoding changes, and
+    /// plain entries that take more room than they did without tags.
     #[test]
     fn entries_come_back_as_written() {
         let storage = Storage::reserve(1 << 20, 1 << 20).unwrap();
         let long = vec![42; 70_000];
-        for (meta, off) in [(1, 100), (2, 50_000)] {
+        let kinds = [Kind::Value, Kind::Tombstone].into_iter().flat_map(|kind| [0, 1, MAX_TAG].map(|tag| (kind, tag)));
+        for ((kind, tag), (meta, off)) in kinds.flat_map(|kind| [(kind, (1, 100)), (kind, (2, 50_000))]) {
             for key in [0, 1, 127, 128, 16_383, 16_384, MAX_KEY_LEN] {
-                for value in [0, 1, 63, 64, 8191, 8192, 70_000] {
-                    for kind in [Kind::Value, Kind::Tombstone] {
-                        let new = NewNode { key: &long[..key], value: &long[..value], kind, version: 0 };
-                        assert!(new.is_encodable());
-                        // SAFETY: the storage is this test's alone and large enough.
-                        let id = unsafe { new.write(&storage, off, &[0; 2][..meta]) };
-                        let node = Node::new(&storage, id);
-                        // SAFETY: written just above, by this thread.
-                        assert_eq!(unsafe { node.entry(meta) }, (new.key, new.value, kind));
-                        let lengths = varint_len(key as u32) + varint_len((value as u32) << 1);
-                        let words = 1 + meta + (lengths + key + value).div_ceil(8) + REDZONE_WORDS;
-                        assert_eq!(new.words(meta) as usize, words);
-                    }
+                for value in [0, 1, 62, 63, 64, 8190, 8191, 8192, 70_000] {
+                    let (key, value) = (&long[..key], &long[..value]);
+                    let parts = [&value[..value.len() / 3], &value[value.len() / 3..]];
+                    let new = NewNode { key, value: &parts, kind, tag, version: 0 };
+                    assert!(new.is_encodable());
+                    // SAFETY: the storage is this test's alone and large enough.
+                    let id = unsafe { new.write(&storage, off, &[0; 2][..meta]) };
+                    let node = Node::new(&storage, id);
+                    // SAFETY: written just above, by this thread.
+                    assert_eq!(unsafe { node.record(meta) }, Record { key, value, kind, tag });
+                    let head = match (kind, tag, value.len()) {
+                        (Kind::Value, 0, len) => varint_len((len as u32) << 1),
+                        (Kind::Tombstone, 0, 0) => 1,
+                        (.., len) => varint_len((len as u32 + 1) << 1) + 1,
+                    };
+                    let bytes = varint_len(key.len() as u32) + head + key.len() + value.len();
+                    assert_eq!(new.words(meta) as usize, 1 + meta + bytes.div_ceil(8) + REDZONE_WORDS);
                 }
             }
         }
+    }
+
+    /// Catches a limit that is off by one, or that parts get round.
+    #[test]
+    fn what_passes_a_limit_is_not_encodable() {
+        let long = vec![0; MAX_KEY_LEN + 1];
+        let many = vec![&long[..]; MAX_VALUE_LEN / long.len()];
+        let is_encodable = |key: usize, value: &[&[u8]], tag| {
+            NewNode { key: &long[..key], value, kind: Kind::Value, tag, version: 0 }.is_encodable()
+        };
+        assert!(is_encodable(MAX_KEY_LEN, &many, MAX_TAG));
+        assert!(!is_encodable(MAX_KEY_LEN + 1, &[], 0));
+        assert!(!is_encodable(0, &[&many[..], &[&[0]]].concat(), 0));
+        assert!(!is_encodable(0, &[], MAX_TAG + 1));
     }
 }

@@ -1,7 +1,7 @@
 //! Lays a node out and writes it.
 
 use super::id::NodeId;
-use super::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN, Target};
+use super::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, Target};
 use crate::mem::storage::{REDZONE_WORDS, Storage, WORD};
 use crate::sync::Ordering;
 
@@ -9,8 +9,10 @@ use crate::sync::Ordering;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewNode<'a> {
     pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
+    /// The value, in parts.
+    pub(crate) value: &'a [&'a [u8]],
     pub(crate) kind: Kind,
+    pub(crate) tag: u8,
     pub(crate) version: u64,
 }
 
@@ -21,15 +23,29 @@ impl<'k> NewNode<'k> {
         Target { key: self.key, version: self.version }
     }
 
-    /// Whether key and value keep to the limits.
+    /// Whether key, value and tag keep to the limits.
     #[inline]
     pub(crate) fn is_encodable(&self) -> bool {
-        self.key.len() <= MAX_KEY_LEN && self.value.len() <= MAX_VALUE_LEN
+        self.key.len() <= MAX_KEY_LEN && self.value_len() <= MAX_VALUE_LEN && self.tag <= MAX_TAG
     }
 
-    fn value_head(&self) -> u32 {
+    /// The length of the value.
+    #[inline]
+    pub(crate) fn value_len(&self) -> usize {
+        // Parts may lie in the same memory, so that they are longer together than any memory is.
+        self.value.iter().fold(0, |len, part| len.saturating_add(part.len()))
+    }
+
+    /// The head, and the byte behind it, if there is one: see the folder's header.
+    #[inline]
+    fn head(&self) -> (u32, Option<u8>) {
         // Cannot overflow: `is_encodable`.
-        (self.value.len() as u32) << 1 | u32::from(self.kind == Kind::Tombstone)
+        let len = self.value_len() as u32;
+        match (self.kind, self.tag) {
+            (Kind::Value, 0) => (len << 1, None),
+            (Kind::Tombstone, 0) if len == 0 => (1, None),
+            (kind, tag) => ((len + 1) << 1 | 1, Some(tag << 1 | u8::from(kind == Kind::Tombstone))),
+        }
     }
 
     /// Words of the node, with `meta` words between link and bytes.
@@ -41,8 +57,9 @@ impl<'k> NewNode<'k> {
     /// Bytes behind link and meta words.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        let lengths = varint_len(self.key.len() as u32) + varint_len(self.value_head());
-        lengths + self.key.len() + self.value.len()
+        let (head, byte) = self.head();
+        let lengths = varint_len(self.key.len() as u32) + varint_len(head) + usize::from(byte.is_some());
+        lengths + self.key.len() + self.value_len()
     }
 
     /// Writes the node into the words from `off` on, with these meta words. Its link is left as it is.
@@ -66,9 +83,11 @@ impl<'k> NewNode<'k> {
         let (head, len) = varint(self.key.len() as u32);
         put(&head[..len]);
         put(self.key);
-        let (head, len) = varint(self.value_head());
+        let (head, byte) = self.head();
+        let (head, len) = varint(head);
         put(&head[..len]);
-        put(self.value);
+        byte.into_iter().for_each(|byte| put(&[byte]));
+        self.value.iter().for_each(|part| put(part));
         // SAFETY: just written, by this thread, and it lies behind the head.
         unsafe { NodeId::of_written(off) }
     }

@@ -7,7 +7,7 @@ use crate::list::schema::NodeRef;
 use crate::list::stamp::{Clock, Stamped};
 use crate::list::view::View;
 use crate::list::{List, Range};
-use crate::node::{Kind, Target};
+use crate::node::{Kind, Record, Target};
 
 #[cfg(doc)]
 use crate::ConcurrentSkipList;
@@ -48,7 +48,7 @@ impl<'a> View<'a> for Contents<'a> {
             return None;
         }
         let deleted = self.clock.deleted(node).is_some_and(|stamp| stamp <= self.until);
-        let (key, value, kind) = node.entry();
+        let Record { key, value, kind, .. } = node.record();
         Some(Entry { key, value, is_tombstone: deleted || kind == Kind::Tombstone })
     }
 

@@ -1,5 +1,7 @@
 //! Writes to a list: single inserts, batches, deletes and tombstones.
 
+use core::slice;
+
 use super::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
 use crate::list::schema::NodeRef;
@@ -8,6 +10,19 @@ use crate::list::view::View;
 use crate::list::{ArenaAlloc, Outcome, Writer};
 use crate::node::{Kind, NewNode, Target};
 use crate::sync::thread_index;
+
+/// A node that this type stores: without version and tag.
+fn new_node<'n>(key: &'n [u8], value: &'n &'n [u8], kind: Kind) -> NewNode<'n> {
+    NewNode { key, value: slice::from_ref(value), kind, tag: 0, version: 0 }
+}
+
+/// How a batch of `entries` ended.
+fn outcome(entries: usize, rejected: Vec<(usize, InsertError)>) -> Result<usize, BatchError> {
+    match rejected.len() {
+        0 => Ok(entries),
+        failed => Err(BatchError::PartialFailure { succeeded: entries - failed, failed, rejected }),
+    }
+}
 
 /// The result of an insert: a new node, or the node that already has the key.
 enum Stored<'a> {
@@ -36,37 +51,36 @@ impl ConcurrentSkipList {
     }
 
     /// Stores every entry whose key is not yet stored. Returns the number of entries if all of them were stored. Entries
-    /// commit separately, in order. `as_ref` is called once for each key and value, before anything else happens.
+    /// commit separately, in order. `as_ref` is called once for each key and value, before anything else happens. Expected
+    /// O(log n) for each entry.
     ///
     /// # Errors
-    /// [`BatchError::PartialFailure`] if any entry was rejected. The others are stored.
+    /// [`BatchError::PartialFailure`] if any entry was rejected: it says which, and why. The others are stored.
     pub fn insert_batch<K, V>(&self, entries: &[(K, V)]) -> Result<usize, BatchError>
     where
         K: AsRef<[u8]>,
         V: AsRef<[u8]>,
     {
-        let new_nodes: Vec<_> = entries
-            .iter()
-            .map(|(key, value)| NewNode { key: key.as_ref(), value: value.as_ref(), kind: Kind::Value, version: 0 })
-            .filter(NewNode::is_encodable)
-            .collect();
-        let succeeded = self.list.enter(thread_index(), entries.len() as u64).map_or(0, |writer| {
-            let mut stored = 0;
-            writer.insert_all(
-                new_nodes.len(),
-                |index| new_nodes[index],
-                &mut ArenaAlloc(&writer),
-                |_, outcome| {
-                    let outcome = outcome.map(|outcome| self.settled(outcome));
-                    stored += usize::from(matches!(outcome, Ok(Stored::New(_))));
-                },
-            );
-            stored
-        });
-        match entries.len() - succeeded {
-            0 => Ok(succeeded),
-            failed => Err(BatchError::PartialFailure { succeeded, failed }),
-        }
+        let entries: Vec<(&[u8], &[u8])> = entries.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
+        let new = |index: usize| new_node(entries[index].0, &entries[index].1, Kind::Value);
+        let writer = match self.list.enter(thread_index(), entries.len() as u64) {
+            Ok(writer) => writer,
+            Err(refusal) => return outcome(entries.len(), (0..entries.len()).map(|index| (index, refusal)).collect()),
+        };
+        let (fit, unfit): (Vec<_>, Vec<_>) = (0..entries.len()).partition(|index| new(*index).is_encodable());
+        let mut rejected: Vec<_> = unfit.into_iter().map(|index| (index, InsertError::TooLarge)).collect();
+        writer.insert_all(
+            fit.len(),
+            |at| new(fit[at]),
+            &mut ArenaAlloc(&writer),
+            |at, stored| match stored.map(|stored| self.settled(stored)) {
+                Ok(Stored::New(_)) => {}
+                Ok(Stored::Present(_)) => rejected.push((fit[at], InsertError::DuplicateKey)),
+                Err(refusal) => rejected.push((fit[at], refusal)),
+            },
+        );
+        rejected.sort_unstable_by_key(|(index, _)| *index);
+        outcome(entries.len(), rejected)
     }
 
     /// Stores `value` for `key` if the key is absent. Returns the value of `key`, and whether this call stored it. A tombstone
@@ -83,8 +97,8 @@ impl ConcurrentSkipList {
     /// [`TooLarge`](InsertError::TooLarge).
     pub fn try_get_or_insert(&self, key: &[u8], value: &[u8]) -> Result<(&[u8], bool), InsertError> {
         match self.store(key, value, Kind::Value) {
-            Ok(Stored::New(node)) => Ok((node.entry().1, true)),
-            Ok(Stored::Present(node)) => Ok((node.entry().1, false)),
+            Ok(Stored::New(node)) => Ok((node.record().value, true)),
+            Ok(Stored::Present(node)) => Ok((node.record().value, false)),
             // A list that rejects the insert may already hold the key.
             Err(refusal) => self.get(key).map(|(present, _)| (present, false)).ok_or(refusal),
         }
@@ -132,7 +146,7 @@ impl ConcurrentSkipList {
 
     fn mark_deleted(&self, writer: &Writer<'_, Stamped>, node: NodeRef<'_, Stamped>) -> bool {
         // The key was inserted as a tombstone, so there is nothing to delete.
-        if node.entry().2 == Kind::Tombstone {
+        if node.record().kind == Kind::Tombstone {
             self.clock.inserted(node);
             return false;
         }
@@ -146,7 +160,7 @@ impl ConcurrentSkipList {
     /// Links a node for `key` unless one exists. When this returns, the stamps of the node are set.
     fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<Stored<'_>, InsertError> {
         let writer = self.list.enter(thread_index(), 1)?;
-        let new = NewNode { key, value, kind, version: 0 };
+        let new = new_node(key, &value, kind);
         if !new.is_encodable() {
             return Err(InsertError::TooLarge);
         }

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
-use fastskip::{BatchError, ConcurrentSkipList, InsertError, Kind, Memtable, Op};
+use fastskip::{
+    BatchError, ConcurrentSkipList, InsertError, Kind, Lookup, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, Memtable, Op,
+    Version,
+};
 
 /// More entries than a table has that is searched one by one.
 const MANY: u32 = 40_000;
@@ -37,15 +40,20 @@ fn batches_with_repeated_keys_store_the_first_of_each() {
         let before = list.snapshot();
         let (mut stored, mut of_model) = (0, model.len());
         let entries: Vec<_> = numbers(batch).map(|number| (key(number), batch.to_be_bytes())).collect();
-        for (key, _) in &entries {
+        let mut repeated = Vec::new();
+        for (index, (key, _)) in entries.iter().enumerate() {
             model.entry(*key).or_insert(batch);
-            stored += usize::from(model.len() > of_model);
+            match model.len() > of_model {
+                true => stored += 1,
+                false => repeated.push((index, InsertError::DuplicateKey)),
+            }
             of_model = model.len();
         }
         match list.insert_batch(&entries) {
             Ok(all) => assert_eq!((all, stored), (entries.len(), entries.len())),
-            Err(BatchError::PartialFailure { succeeded, failed }) => {
+            Err(BatchError::PartialFailure { succeeded, failed, rejected, .. }) => {
                 assert_eq!((succeeded, failed), (stored, entries.len() - stored), "batch {batch}");
+                assert_eq!(rejected, repeated, "batch {batch}");
             }
         }
         let seen = entries.iter().filter(|(key, _)| before.get(key).is_some()).count();
@@ -241,4 +249,89 @@ fn a_sorted_batch_at_one_number_is_stored_whole() {
     assert_eq!(memtable.apply_at(&ops, 2), Ok(2));
     let versions: Vec<_> = memtable.iter(2).map(|version| (version.key, version.value)).collect();
     assert_eq!(versions, [(&b"a"[..], &b"2"[..]), (b"b", b"3"), (b"c", b"1")]);
+}
+
+/// Catches a batch that does not say which of its entries were not stored, or gives one the reason of another.
+#[test]
+fn a_batch_says_which_entries_were_not_stored_and_why() {
+    let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 0, 4);
+    assert!(list.insert(b"b", b""));
+    let long = vec![0; MAX_KEY_LEN + 1];
+    let keys: [&[u8]; 8] = [b"a", b"b", &long, b"c", b"a", b"d", b"e", &long];
+    let batch = keys.map(|key| (key, b"v"));
+    let error = list.insert_batch(&batch).unwrap_err();
+    let text = "5 of 8 entries were not stored; the first is entry 1: key is already stored";
+    assert_eq!(error.to_string(), text);
+    let BatchError::PartialFailure { succeeded, failed, rejected, .. } = error;
+    assert_eq!((succeeded, failed), (3, 5));
+    use InsertError::{DuplicateKey, Full, TooLarge};
+    assert_eq!(rejected, [(1, DuplicateKey), (2, TooLarge), (4, DuplicateKey), (6, Full), (7, TooLarge)]);
+    list.freeze();
+    let BatchError::PartialFailure { succeeded, rejected, .. } = list.insert_batch(&batch[..2]).unwrap_err();
+    assert_eq!((succeeded, rejected), (0, vec![(0, InsertError::Sealed), (1, InsertError::Sealed)]));
+}
+
+/// Catches an error that does not state the boundary that was passed.
+#[test]
+fn what_is_too_large_is_told_the_limits() {
+    let text = InsertError::TooLarge.to_string();
+    for limit in [MAX_KEY_LEN, MAX_VALUE_LEN, MAX_TAG.into()] {
+        assert!(text.contains(&format!(" {limit}")), "{text}");
+    }
+}
+
+/// Catches parts that are joined wrongly, at lengths around the room on the stack for keys in parts, and limits that parts get round.
+#[test]
+fn parts_are_stored_as_if_they_were_joined() {
+    let memtable = Memtable::builder().shards(1).build();
+    let bytes: Vec<u8> = (0..70_000_u32).map(|byte| byte as u8).collect();
+    let mut seqno = 0;
+    for len in [0, 1, 2, 9, 255, 256, 257, 1000, MAX_KEY_LEN] {
+        let key = &bytes[..len];
+        for cuts in [vec![], vec![0], vec![len / 2], vec![len / 3, len / 2, len]] {
+            let mut parts: Vec<&[u8]> = Vec::new();
+            let mut from = 0;
+            for cut in cuts.iter().copied().chain([len]) {
+                parts.push(&key[from..cut]);
+                from = cut;
+            }
+            seqno += 1;
+            assert_eq!(memtable.put_parts(&parts, seqno, &parts), Ok(()));
+            assert_eq!(memtable.get_version(key, seqno), Some(Version::new(key, seqno, Kind::Value, key)));
+        }
+    }
+    assert_eq!(memtable.put_parts(&[], 100, &[]), Ok(()));
+    assert_eq!(memtable.get(b"", 100), Lookup::Value(b""));
+    let too_long = [&bytes[..MAX_KEY_LEN], b"x"];
+    assert_eq!(memtable.put_parts(&too_long, 1, &[]), Err(InsertError::TooLarge));
+    assert_eq!(memtable.put_parts(&[b"k"], 1, &vec![&bytes[..65_536]; 16_385]), Err(InsertError::TooLarge));
+    let average = memtable.stats().avg_value_size;
+    let values = memtable.all_versions().map(|version| version.value.len());
+    assert_eq!(average, values.sum::<usize>() as f64 / memtable.len() as f64);
+    memtable.validate();
+}
+
+/// Catches a tag that is lost, or changes what a plain read answers; and a tag that does not fit.
+#[test]
+fn tags_are_the_engines_own() {
+    let memtable = Memtable::builder().shards(1).build();
+    let tagged = |kind, tag| Op::Tagged { key: b"k", value: &[b"va", b"lue"], kind, tag };
+    let mut seqno = 0;
+    for tag in 0..=MAX_TAG {
+        for kind in [Kind::Value, Kind::Tombstone] {
+            seqno += 1;
+            assert_eq!(memtable.write(&tagged(kind, tag), seqno), Ok(()));
+            let found = memtable.get_version(b"k", seqno).unwrap();
+            assert_eq!((found.seqno, found.kind, found.tag, found.value), (seqno, kind, tag, &b"value"[..]));
+            let lookup = if kind == Kind::Value { Lookup::Value(b"value") } else { Lookup::Tombstone };
+            assert_eq!(memtable.get(b"k", seqno), lookup);
+        }
+    }
+    assert_eq!(memtable.stats().tombstones, memtable.len() / 2);
+    assert_eq!(memtable.write(&tagged(Kind::Value, MAX_TAG + 1), 1), Err(InsertError::TooLarge));
+    let batch = [tagged(Kind::Value, 9), Op::Put { key: b"l", value: b"" }];
+    assert_eq!(memtable.apply_at(&batch, 1000), Ok(2));
+    assert_eq!(memtable.get_version(b"k", 1000).map(|found| found.tag), Some(9));
+    assert_eq!(memtable.apply_at(&[tagged(Kind::Value, 64)], 1001), Err(InsertError::TooLarge));
+    memtable.validate();
 }

@@ -41,7 +41,7 @@ type Key = (Vec<u8>, Reverse<u64>);
 
 fn version<'a>(((key, seqno), value): (&'a Key, &'a Option<Vec<u8>>)) -> Version<'a> {
     let kind = if value.is_some() { Kind::Value } else { Kind::Tombstone };
-    Version { key, seqno: seqno.0, kind, value: value.as_deref().unwrap_or_default() }
+    Version::new(key, seqno.0, kind, value.as_deref().unwrap_or_default())
 }
 
 fn visible(model: &Model, seqno: u64) -> Vec<Version<'_>> {

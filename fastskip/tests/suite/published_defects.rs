@@ -236,7 +236,8 @@ fn a_full_list_stays_full() {
     assert_eq!(list.insert_batch(&[("a", ""), ("b", ""), ("c", "")]), Ok(3));
     assert!(list.delete(b"a"));
     let batch = [("d", ""), ("e", ""), ("f", "")];
-    assert_eq!(list.insert_batch(&batch), Err(BatchError::PartialFailure { succeeded: 2, failed: 1 }));
+    let BatchError::PartialFailure { succeeded, failed, rejected, .. } = list.insert_batch(&batch).unwrap_err();
+    assert_eq!((succeeded, failed, rejected), (2, 1, vec![(2, InsertError::Full)]));
     assert!(!list.delete(b"b") && !list.insert(b"g", b""));
     assert_eq!((list.len(), list.stats().entries, list.iter().count()), (4, 5, 5));
     list.validate();

@@ -143,7 +143,7 @@ impl Round {
         for (key, found) in keys.iter().zip(self.memtable.get_many(&keys, u64::MAX)) {
             match found {
                 Lookup::Value(value) => check(key, value),
-                Lookup::Tombstone | Lookup::Absent => {}
+                _ => {}
             }
         }
         let mut last: Option<(Vec<u8>, u64)> = None;

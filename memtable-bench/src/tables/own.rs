@@ -51,7 +51,7 @@ fn is_live(version: &Version<'_>) -> bool {
 fn value(found: Lookup<'_>) -> Option<&[u8]> {
     match found {
         Lookup::Value(value) => Some(value),
-        Lookup::Tombstone | Lookup::Absent => None,
+        _ => None,
     }
 }
 

@@ -153,8 +153,14 @@ fn found<T>(lookup: Lookup<'_>, take: impl FnOnce(&[u8]) -> T) -> Option<Option<
     match lookup {
         Lookup::Value(value) => Some(Some(take(value))),
         Lookup::Tombstone => Some(None),
-        Lookup::Absent => None,
+        // A lookup has no other result.
+        _ => None,
     }
+}
+
+/// The engine's word for a kind of entry. It stores no other than these two.
+fn kind(kind: fastskip::Kind) -> Kind {
+    if kind == fastskip::Kind::Value { Kind::Value } else { Kind::Tombstone }
 }
 
 /// An upper estimate of the memory that `operations` with `payload` bytes of keys and values take in a memtable.
@@ -189,10 +195,7 @@ impl EntryIter for MemtableIter {
     }
 
     fn kind(&self) -> Kind {
-        match self.cursor.version().map(|version| version.kind) {
-            Some(fastskip::Kind::Value) => Kind::Value,
-            _ => Kind::Tombstone,
-        }
+        self.cursor.version().map_or(Kind::Tombstone, |version| kind(version.kind))
     }
 
     fn value(&self) -> &[u8] {

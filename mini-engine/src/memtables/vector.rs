@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 
 use fastskip::{InsertError, Op};
 
+use super::kind;
 use crate::error::Result;
 use crate::iter::EntryIter;
 use crate::types::{Kind, SeqNo, Slice, entry_order};
@@ -111,12 +112,11 @@ impl VectorTable {
         let mut bytes = Vec::with_capacity(payload);
         let mut places = Vec::with_capacity(ops.len());
         for op in ops {
-            let (kind, key, value) = parts(op);
             let start = bytes.len() as u32;
-            bytes.extend_from_slice(key);
+            bytes.extend_from_slice(op.key());
             let middle = bytes.len() as u32;
-            bytes.extend_from_slice(value);
-            places.push((kind, [start, middle, bytes.len() as u32]));
+            op.value().iter().for_each(|part| bytes.extend_from_slice(part));
+            places.push((kind(op.kind()), [start, middle, bytes.len() as u32]));
         }
         Ok(VectorReservation { table: self, bytes: Arc::from(bytes), places })
     }
@@ -167,16 +167,8 @@ impl VectorTable {
     }
 }
 
-fn parts<'a>(op: &Op<'a>) -> (Kind, &'a [u8], &'a [u8]) {
-    match *op {
-        Op::Put { key, value } => (Kind::Value, key, value),
-        Op::Delete { key } => (Kind::Tombstone, key, &[]),
-    }
-}
-
 fn op_len(op: &Op<'_>) -> usize {
-    let (_, key, value) = parts(op);
-    key.len() + value.len()
+    op.key().len() + op.value().iter().map(|part| part.len()).sum::<usize>()
 }
 
 /// Operations that are certain to be taken.
