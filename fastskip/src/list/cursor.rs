@@ -112,7 +112,7 @@ impl Walk {
         let found = State::Found(Towards::First);
         let list = view.list();
         let is_behind = |version| version < target.version || version == target.version && end == End::Excluded;
-        if view.at().is_some() || end == End::Included {
+        if end == End::Included || view.at().is_some() && target.version < NEWEST {
             // What the target's key shows may be the target, or newer.
             self.position.seek(list, Target { version: view.at().unwrap_or(target.version), ..target });
             if let Some(node) = self.node(list).filter(|node| !is_behind(node.version()) && node.key() == target.key)
@@ -135,7 +135,7 @@ impl Walk {
                 self.step_on(view);
                 self.settle_on(view, State::Taken)
             }
-            _ => self.begin(view),
+            _ => self.begin(view, Towards::Last),
         }
     }
 
@@ -147,7 +147,7 @@ impl Walk {
                 self.step_back(view);
                 self.settle_back(view, view.at(), State::Taken)
             }
-            _ => self.begin_back(view),
+            _ => self.begin(view, Towards::First),
         }
     }
 
@@ -158,7 +158,7 @@ impl Walk {
                 self.skip_key(view.list());
                 self.settle_on(view, State::Taken)
             }
-            _ => self.begin(view),
+            _ => self.begin(view, Towards::Last),
         }
     }
 
@@ -168,31 +168,17 @@ impl Walk {
         match self.state {
             State::Taken | State::Found(Towards::Last) => self.skip_key_back(view.list()),
             State::After => self.position.seek_to_last(view.list()),
-            _ => return self.begin_back(view),
+            _ => return self.begin(view, Towards::First),
         }
         self.settle_back(view, newest, State::Taken)
     }
 
-    /// A step on that does not lead away from a node.
+    /// A step that does not lead away from a node.
     #[inline]
-    fn begin<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
-        let item = match self.state {
-            State::Before => self.first(view),
-            State::After => None,
-            _ => self.item(view),
-        };
-        if item.is_some() {
-            self.state = State::Taken;
-        }
-        item
-    }
-
-    /// A step back that does not lead away from a node.
-    #[inline]
-    fn begin_back<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
-        let item = match self.state {
-            State::After => self.last(view),
-            State::Before => None,
+    fn begin<'a, V: View<'a>>(&mut self, view: V, towards: Towards) -> Option<V::Item> {
+        let item = match (self.state, towards) {
+            (State::Before, Towards::Last) => self.first(view),
+            (State::After, Towards::First) => self.last(view),
             _ => self.item(view),
         };
         if item.is_some() {
@@ -240,17 +226,15 @@ impl Walk {
     fn settle_back<'a, V: View<'a>>(&mut self, view: V, at: Option<u64>, state: State) -> Option<V::Item> {
         let list = view.list();
         while let Some(node) = self.node(list) {
-            let item = view.item(node);
+            if let Some(item) = view.item(node) {
+                self.state = state;
+                return match at {
+                    Some(at) => self.back_to_newest(view, node, at),
+                    None => Some(item),
+                };
+            }
             match at {
-                Some(at) if item.is_some() => {
-                    self.state = state;
-                    return self.to_newest(view, node, at);
-                }
                 Some(_) => self.skip_key_back(list),
-                None if item.is_some() => {
-                    self.state = state;
-                    return item;
-                }
                 None => self.position.prev(list),
             }
         }
@@ -303,7 +287,7 @@ impl Walk {
 
     /// From a node of a key that is not newer than `at`, back to the first such.
     #[inline]
-    fn to_newest<'a, V: View<'a>>(&mut self, view: V, last: NodeRef<'a, V::Schema>, at: u64) -> Option<V::Item> {
+    fn back_to_newest<'a, V: View<'a>>(&mut self, view: V, last: NodeRef<'a, V::Schema>, at: u64) -> Option<V::Item> {
         let (list, key) = (view.list(), last.key());
         for _ in 0..HIDDEN_WALK {
             let newer = self.position.look_back(list).map(|prev| list.node(prev));

@@ -35,7 +35,7 @@ fn insert(list: &List<Plain>, key: &[u8]) {
 
 fn insert_by(shard: usize, list: &List<Plain>, key: &[u8]) {
     let writer = list.enter(shard, 1).unwrap();
-    let new = NewNode { key, value: &[], kind: Kind::Value, tag: 0, version: 0 };
+    let new = NewNode::new(key, &[], Kind::Value, 0, 0);
     assert!(matches!(writer.insert(&new, &mut ArenaAlloc(&writer)), Ok(Outcome::New(_))));
 }
 

@@ -46,6 +46,6 @@ impl<S: Schema> List<S> {
 
     fn words_of(&self, id: NodeId) -> u32 {
         let Record { key, value, kind, tag } = self.node(id).record();
-        NewNode { key, value: &[value], kind, tag, version: 0 }.words(S::META_WORDS)
+        NewNode::new(key, &[value], kind, tag, 0).words(S::META_WORDS)
     }
 }

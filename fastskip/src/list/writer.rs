@@ -203,7 +203,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         match list.commit(new.target(), &mut splice, id, self.counts()) {
             Ok(()) => {
                 self.counts().stored(
-                    Totals::entry(new.key.len(), new.value_len(), new.kind == Kind::Tombstone),
+                    Totals::entry(new.key.len(), new.value_len, new.kind == Kind::Tombstone),
                     self.admission.alone,
                 );
                 self.add_hint(id, new.target(), splice, direction);

@@ -14,7 +14,7 @@ impl Memtable {
     ///
     /// Waits until the writes in progress are finished and the open reservations are applied or dropped, also by
     /// unwinding. A thread that holds a reservation of this table must not call `freeze`: it would wait for itself forever.
-    /// If a reservation was leaked, `freeze` never returns.
+    /// If a reservation was leaked, `freeze` never returns. O(shards), not counting the wait.
     pub fn freeze(&self) -> FrozenVersions {
         self.list.freeze();
         FrozenVersions { memtable: self.clone() }

@@ -60,7 +60,7 @@ pub struct Memtable {
 }
 
 impl Memtable {
-    /// Creates a memtable without limits. The number of shards is the available parallelism.
+    /// Creates a memtable without limits. The number of shards is the available parallelism. O(shards).
     ///
     /// # Panics
     /// Panics if the system has no address range left. [`Builder::try_build`] returns an error instead.
@@ -127,7 +127,8 @@ impl Memtable {
         }
     }
 
-    /// Looks up each key as [`get`](Self::get) does, and returns the results in the order of `keys`.
+    /// Looks up each key as [`get`](Self::get) does, and returns the results in the order of `keys`. Expected
+    /// O(log n) for each key; the searches go on side by side.
     #[must_use]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Lookup<'_>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: seqno }).collect();
@@ -137,7 +138,7 @@ impl Memtable {
     }
 }
 
-/// Statistics.
+/// Statistics. Each method that counts visits every shard: O(shards).
 impl Memtable {
     /// The number of versions stored, including tombstones. Exact when no writer is active.
     #[must_use]

@@ -73,7 +73,7 @@ impl<'a> Op<'a> {
     #[inline]
     fn new_node(&self, version: u64) -> NewNode<'_> {
         let tag = if let Self::Tagged { tag, .. } = *self { tag } else { 0 };
-        NewNode { key: self.key(), value: self.value(), kind: self.kind(), tag, version }
+        NewNode::new(self.key(), self.value(), self.kind(), tag, version)
     }
 }
 
@@ -169,6 +169,7 @@ impl Memtable {
     }
 
     /// Reserves everything that `ops` need, so that applying them cannot fail. Pebble's `arenaskl` has the same protocol.
+    /// O(1) for each operation.
     ///
     /// [`freeze`](Self::freeze) waits until the reservation is applied or dropped. Therefore, do not block while you hold a
     /// reservation.

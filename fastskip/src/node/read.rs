@@ -201,7 +201,7 @@ mod tests {
                 for value in [0, 1, 62, 63, 64, 8190, 8191, 8192, 70_000] {
                     let (key, value) = (&long[..key], &long[..value]);
                     let parts = [&value[..value.len() / 3], &value[value.len() / 3..]];
-                    let new = NewNode { key, value: &parts, kind, tag, version: 0 };
+                    let new = NewNode::new(key, &parts, kind, tag, 0);
                     assert!(new.is_encodable());
                     // SAFETY: the storage is this test's alone and large enough.
                     let id = unsafe { new.write(&storage, off, &[0; 2][..meta]) };
@@ -225,9 +225,8 @@ mod tests {
     fn what_passes_a_limit_is_not_encodable() {
         let long = vec![0; MAX_KEY_LEN + 1];
         let many = vec![&long[..]; MAX_VALUE_LEN / long.len()];
-        let is_encodable = |key: usize, value: &[&[u8]], tag| {
-            NewNode { key: &long[..key], value, kind: Kind::Value, tag, version: 0 }.is_encodable()
-        };
+        let is_encodable =
+            |key: usize, value: &[&[u8]], tag| NewNode::new(&long[..key], value, Kind::Value, tag, 0).is_encodable();
         assert!(is_encodable(MAX_KEY_LEN, &many, MAX_TAG));
         assert!(!is_encodable(MAX_KEY_LEN + 1, &[], 0));
         assert!(!is_encodable(0, &[&many[..], &[&[0]]].concat(), 0));

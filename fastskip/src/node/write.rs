@@ -9,14 +9,22 @@ use crate::sync::Ordering;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewNode<'a> {
     pub(crate) key: &'a [u8],
-    /// The value, in parts.
-    pub(crate) value: &'a [&'a [u8]],
+    value: &'a [&'a [u8]],
+    pub(crate) value_len: usize,
     pub(crate) kind: Kind,
-    pub(crate) tag: u8,
+    tag: u8,
     pub(crate) version: u64,
 }
 
 impl<'k> NewNode<'k> {
+    /// A node whose value comes in parts.
+    #[inline]
+    pub(crate) fn new(key: &'k [u8], value: &'k [&'k [u8]], kind: Kind, tag: u8, version: u64) -> Self {
+        // Parts may lie in the same memory, and so be longer together than any memory is.
+        let value_len = value.iter().fold(0, |len: usize, part| len.saturating_add(part.len()));
+        Self { key, value, value_len, kind, tag, version }
+    }
+
     /// Where it belongs.
     #[inline]
     pub(crate) fn target(&self) -> Target<'k> {
@@ -26,21 +34,14 @@ impl<'k> NewNode<'k> {
     /// Whether key, value and tag keep to the limits.
     #[inline]
     pub(crate) fn is_encodable(&self) -> bool {
-        self.key.len() <= MAX_KEY_LEN && self.value_len() <= MAX_VALUE_LEN && self.tag <= MAX_TAG
-    }
-
-    /// The length of the value.
-    #[inline]
-    pub(crate) fn value_len(&self) -> usize {
-        // Parts may lie in the same memory, so that they are longer together than any memory is.
-        self.value.iter().fold(0, |len, part| len.saturating_add(part.len()))
+        self.key.len() <= MAX_KEY_LEN && self.value_len <= MAX_VALUE_LEN && self.tag <= MAX_TAG
     }
 
     /// The head, and the byte behind it, if there is one: see the folder's header.
     #[inline]
     fn head(&self) -> (u32, Option<u8>) {
         // Cannot overflow: `is_encodable`.
-        let len = self.value_len() as u32;
+        let len = self.value_len as u32;
         match (self.kind, self.tag) {
             (Kind::Value, 0) => (len << 1, None),
             (Kind::Tombstone, 0) if len == 0 => (1, None),
@@ -59,7 +60,7 @@ impl<'k> NewNode<'k> {
     pub(crate) fn bytes(&self) -> usize {
         let (head, byte) = self.head();
         let lengths = varint_len(self.key.len() as u32) + varint_len(head) + usize::from(byte.is_some());
-        lengths + self.key.len() + self.value_len()
+        lengths + self.key.len() + self.value_len
     }
 
     /// Writes the node into the words from `off` on, with these meta words. Its link is left as it is.

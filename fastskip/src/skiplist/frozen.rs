@@ -13,7 +13,7 @@ use super::cursor::{Entry, Iter};
 use crate::InsertError;
 
 impl ConcurrentSkipList {
-    /// Freezes the list and creates an empty list with the same settings.
+    /// Freezes the list and creates an empty list with the same settings. O(shards), not counting the wait for writers.
     ///
     /// # Errors
     /// [`SealError`] if the system refuses the address range of the new list. The list is then not frozen, and
@@ -68,7 +68,7 @@ pub struct SealError {
 }
 
 impl SealError {
-    /// Returns the list, which still accepts writes.
+    /// Returns the list, which still accepts writes. O(1).
     #[must_use]
     pub fn into_list(self) -> ConcurrentSkipList {
         *self.list

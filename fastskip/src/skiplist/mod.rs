@@ -48,7 +48,7 @@ pub struct ConcurrentSkipList {
 
 /// Creating a list.
 impl ConcurrentSkipList {
-    /// Creates a list without limits. The number of shards is the available parallelism.
+    /// Creates a list without limits. The number of shards is the available parallelism. O(shards), as every way to create one.
     ///
     /// # Panics
     /// Panics if the system has no address range left. [`Builder::try_build`] returns an error instead.
@@ -126,7 +126,7 @@ impl Default for ConcurrentSkipList {
 /// Freezing and resetting.
 impl ConcurrentSkipList {
     /// Freezes the list: every later write is rejected with [`Sealed`](crate::InsertError::Sealed). Waits for the writes in
-    /// progress; their entries are in the frozen list.
+    /// progress; their entries are in the frozen list. O(shards), not counting the wait.
     pub fn freeze(&self) {
         self.list.freeze();
     }

@@ -27,6 +27,7 @@ impl ConcurrentSkipList {
     }
 
     /// Looks up each key as [`get_live`](Self::get_live) does, and returns the values in the order of `keys`.
+    /// Expected O(log n) for each key; the searches go on side by side.
     #[must_use]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<&[u8]>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: 0 }).collect();
@@ -44,26 +45,27 @@ impl ConcurrentSkipList {
         self.get_live(key).is_some()
     }
 
-    /// Iterates over all entries in key order, including tombstones.
+    /// Iterates over all entries in key order, including tombstones. O(1) to begin, and see [`Iter`] for a step.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(Range::new(self.live(), ..))
     }
 
-    /// Returns a cursor on the first entry.
+    /// Returns a cursor on the first entry. O(1).
     #[must_use]
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor::new(self.live())
     }
 
     /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
+    /// Expected O(log n).
     #[must_use]
     pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'_>> {
         Cursor::at(self.live(), key)
     }
 
     /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted. The bounds are
-    /// copied.
+    /// copied. Expected O(log n) to begin at either end.
     ///
     /// ```
     /// # let list = fastskip::ConcurrentSkipList::new();
@@ -78,13 +80,13 @@ impl ConcurrentSkipList {
         Iter::new(Range::new(self.live(), bounds))
     }
 
-    /// Iterates over the entries whose keys begin with `prefix`, in key order.
+    /// Iterates over the entries whose keys begin with `prefix`, in key order. Expected O(log n) to begin at either end.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
         Iter::new(Range::prefix(self.live(), prefix))
     }
 
-    /// Takes a snapshot of the current contents.
+    /// Takes a snapshot of the current contents. O(1).
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<'_> {
         Snapshot::new(Contents { until: self.clock.snapshot(), ..self.live() })

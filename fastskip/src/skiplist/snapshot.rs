@@ -42,13 +42,14 @@ impl<'a> Snapshot<'a> {
         self.view.get(key).map(|entry| (entry.value, entry.is_tombstone))
     }
 
-    /// Iterates over all entries in key order, including tombstones.
+    /// Iterates over all entries in key order, including tombstones. O(1) to begin, and see [`Iter`] for a step.
     #[must_use]
     pub fn iter(&self) -> Iter<'a> {
         Iter::new(Range::new(self.view, ..))
     }
 
     /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted.
+    /// Expected O(log n) to begin at either end.
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'a> {
         Iter::new(Range::new(self.view, bounds))

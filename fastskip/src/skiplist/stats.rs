@@ -5,7 +5,7 @@ use core::fmt;
 use super::ConcurrentSkipList;
 use crate::list::stats::Stats;
 
-/// Statistics. Each method that counts visits every shard; [`stats`](ConcurrentSkipList::stats) returns all statistics at
+/// Statistics. Each method that counts visits every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at
 /// once.
 impl ConcurrentSkipList {
     /// The number of live keys. Exact when no writer is active.

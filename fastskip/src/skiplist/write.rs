@@ -13,7 +13,7 @@ use crate::sync::thread_index;
 
 /// A node that this type stores: without version and tag.
 fn new_node<'n>(key: &'n [u8], value: &'n &'n [u8], kind: Kind) -> NewNode<'n> {
-    NewNode { key, value: slice::from_ref(value), kind, tag: 0, version: 0 }
+    NewNode::new(key, slice::from_ref(value), kind, 0, 0)
 }
 
 /// How a batch of `entries` ended.
@@ -33,6 +33,7 @@ enum Stored<'a> {
 /// Writing.
 impl ConcurrentSkipList {
     /// Stores `key` and returns true. Returns false for every error of [`try_insert`](Self::try_insert).
+    /// Expected O(log n).
     pub fn insert(&self, key: &[u8], value: &[u8]) -> bool {
         self.try_insert(key, value).is_ok()
     }
@@ -85,12 +86,13 @@ impl ConcurrentSkipList {
 
     /// Stores `value` for `key` if the key is absent. Returns the value of `key`, and whether this call stored it. A tombstone
     /// gives `(old value, false)`. If the key is absent and cannot be stored, returns `(value, false)`.
+    /// Expected O(log n).
     pub fn get_or_insert<'a>(&'a self, key: &[u8], value: &'a [u8]) -> (&'a [u8], bool) {
         self.try_get_or_insert(key, value).unwrap_or((value, false))
     }
 
     /// Stores `value` for `key` if the key is absent. Returns the value of `key`, and whether this call stored it. A tombstone
-    /// gives `(old value, false)`.
+    /// gives `(old value, false)`. Expected O(log n).
     ///
     /// # Errors
     /// Only if the key is absent: [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or
@@ -106,6 +108,7 @@ impl ConcurrentSkipList {
 
     /// Marks `key` as deleted. Returns true if the key was live and this call deleted it, and false for every error of
     /// [`try_delete`](Self::try_delete). An absent key stays absent; see [`insert_tombstone`](Self::insert_tombstone).
+    /// Expected O(log n).
     pub fn delete(&self, key: &[u8]) -> bool {
         self.try_delete(key).unwrap_or(false)
     }
@@ -126,7 +129,7 @@ impl ConcurrentSkipList {
     }
 
     /// Makes `key` a tombstone, even if it is absent. A storage engine needs this, because the key may exist in a lower level.
-    /// Succeeds if `key` is already a tombstone.
+    /// Succeeds if `key` is already a tombstone. Expected O(log n).
     ///
     /// # Errors
     /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).

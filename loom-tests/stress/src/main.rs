@@ -141,9 +141,8 @@ impl Round {
     fn read_memtable(&self, random: &mut Random) {
         let keys: Vec<_> = (0..BATCH).map(|_| key(random.next())).collect();
         for (key, found) in keys.iter().zip(self.memtable.get_many(&keys, u64::MAX)) {
-            match found {
-                Lookup::Value(value) => check(key, value),
-                _ => {}
+            if let Lookup::Value(value) = found {
+                check(key, value);
             }
         }
         let mut last: Option<(Vec<u8>, u64)> = None;
