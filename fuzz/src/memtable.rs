@@ -172,6 +172,11 @@ impl Pair {
             if is_there && self.frozen.is_none() { Err(InsertError::DuplicateKey) } else { self.foretell(&sizes) };
         let memtable = &self.memtable;
         let found = input.somewhere(|| match &value {
+            // Half of them in parts.
+            Some(value) if key.len() % 2 == 1 => {
+                let ((a, b), (c, d)) = (key.split_at(key.len() / 2), value.split_at(value.len() / 2));
+                memtable.put_parts(&[a, b], seqno, &[c, d])
+            }
             Some(value) => memtable.put(key, seqno, value),
             None => memtable.delete(key, seqno),
         });
@@ -190,9 +195,19 @@ impl Pair {
         let sizes: Vec<_> = writes.iter().map(|(key, value)| (key.len(), value.as_ref().map_or(0, Vec::len))).collect();
         let foretold = self.foretell(&sizes);
         let memtable = &self.memtable;
-        let found = input.somewhere(|| memtable.reserve(&ops).map(|reservation| reservation.apply(first)));
+        // Half of the batches go under one number, and the last write of a key wins.
+        let at_one = writes.len() % 2 == 1;
+        let found = input.somewhere(|| match at_one {
+            true => memtable.apply_at(&ops, first),
+            false => memtable.reserve(&ops).map(|reservation| reservation.apply(first)),
+        });
         self.judge(MemtableOp::Apply, foretold, found.map(|_| ()), &sizes);
-        if let Ok(count) = found {
+        if let Ok(count) = found
+            && at_one
+        {
+            let stored = writes.iter().rev().filter(|(key, value)| self.store(key, first, value.clone())).count();
+            assert_eq!(count, stored);
+        } else if let Ok(count) = found {
             let numbered = (0..).zip(&writes);
             let stored =
                 numbered.filter(|(i, (key, value))| self.store(key, first.saturating_add(*i), value.clone())).count();
@@ -245,7 +260,9 @@ impl Pair {
     }
 
     fn get(&self, key: &[u8], seqno: u64) {
-        let expected = match self.visible(seqno).into_iter().find(|version| version.key == key) {
+        let version = self.visible(seqno).into_iter().find(|version| version.key == key);
+        assert_eq!(self.memtable.get_version(key, seqno), version);
+        let expected = match version {
             None => Lookup::Absent,
             Some(Version { kind: Kind::Tombstone, .. }) => Lookup::Tombstone,
             Some(version) => Lookup::Value(version.value),
@@ -269,6 +286,13 @@ impl Pair {
         let expected = visible.iter().filter(|version| from < version.key && version.key <= to);
         assert!(self.memtable.range(open, seqno).eq(expected.copied()));
         assert!(self.memtable.iter(seqno).eq(visible.iter().copied()));
+        let prefixed = visible.iter().filter(|version| version.key.starts_with(from));
+        assert!(self.memtable.prefix(from, seqno).eq(prefixed.copied()));
+        let place = |version: &Version<'_>| (version.key.to_vec(), Reverse(version.seqno));
+        let (low, high) = ((from.to_vec(), Reverse(seqno)), (to.to_vec(), Reverse(3)));
+        let between = || versions(&self.model).filter(|version| low <= place(version) && place(version) < high);
+        assert!(self.memtable.versions((from, seqno)..(to, 3)).eq(between()));
+        assert!(self.memtable.versions((from, seqno)..(to, 3)).rev().eq(between().rev()));
     }
 
     fn seek(&self, key: &[u8], seqno: u64) {

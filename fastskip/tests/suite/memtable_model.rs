@@ -12,6 +12,7 @@ enum Step {
     Put(Vec<u8>, u64, Vec<u8>),
     Delete(Vec<u8>, u64),
     Apply(Vec<(Vec<u8>, Option<Vec<u8>>)>, u64),
+    ApplyAt(Vec<(Vec<u8>, Option<Vec<u8>>)>, u64),
     Abandon(Vec<Vec<u8>>),
 }
 
@@ -26,11 +27,12 @@ fn seqno() -> impl Strategy<Value = u64> {
 
 fn step() -> impl Strategy<Value = Step> {
     let value = || prop::collection::vec(any::<u8>(), 0..80);
-    let writes = prop::collection::vec((key(), prop::option::of(value())), 0..6);
+    let writes = || prop::collection::vec((key(), prop::option::of(value())), 0..6);
     prop_oneof![
         4 => (key(), seqno(), value()).prop_map(|(k, s, v)| Step::Put(k, s, v)),
         2 => (key(), seqno()).prop_map(|(k, s)| Step::Delete(k, s)),
-        3 => (writes, seqno()).prop_map(|(w, s)| Step::Apply(w, s)),
+        3 => (writes(), seqno()).prop_map(|(w, s)| Step::Apply(w, s)),
+        3 => (writes(), seqno()).prop_map(|(w, s)| Step::ApplyAt(w, s)),
         1 => prop::collection::vec(key(), 0..4).prop_map(Step::Abandon),
     ]
 }
@@ -63,8 +65,14 @@ fn compare_reads(memtable: &Memtable, model: &Model, a: &[u8], b: &[u8]) {
         let expected = visible(model, seqno);
         assert_eq!(memtable.iter(seqno).collect::<Vec<_>>(), expected);
         compare_bounds(memtable, &expected, a, b, seqno);
+        let prefixed = expected.iter().filter(|version| version.key.starts_with(a));
+        assert!(memtable.prefix(a, seqno).eq(prefixed.clone().copied()));
+        assert!(memtable.prefix(a, seqno).rev().eq(prefixed.rev().copied()));
+        compare_versions(memtable, &all, (a, seqno), (b, 3));
         for key in model.keys().map(|(key, _)| key.as_slice()).chain([a, b]) {
-            let lookup = match expected.iter().find(|version| version.key == key) {
+            let found = expected.iter().find(|version| version.key == key);
+            assert_eq!(memtable.get_version(key, seqno), found.copied());
+            let lookup = match found {
                 None => Lookup::Absent,
                 Some(version) if version.kind == Kind::Tombstone => Lookup::Tombstone,
                 Some(version) => Lookup::Value(version.value),
@@ -99,6 +107,40 @@ fn compare_bounds(memtable: &Memtable, visible: &[Version<'_>], a: &[u8], b: &[u
             assert_eq!(range().rev().collect::<Vec<_>>(), within.iter().rev().copied().collect::<Vec<_>>());
             compare_both_ends(range(), &within);
         }
+    }
+}
+
+/// Every version between two positions.
+fn compare_versions(memtable: &Memtable, all: &[Version<'_>], a: (&[u8], u64), b: (&[u8], u64)) {
+    let order = |version: &Version<'_>, place: (&[u8], u64)| {
+        (version.key, Reverse(version.seqno)).cmp(&(place.0, Reverse(place.1)))
+    };
+    for lower in [Bound::Unbounded, Bound::Included(a), Bound::Excluded(a)] {
+        for upper in [Bound::Unbounded, Bound::Included(b), Bound::Excluded(b)] {
+            let is_within = |version: &&Version<'_>| {
+                (match lower {
+                    Bound::Unbounded => true,
+                    Bound::Included(low) => order(version, low).is_ge(),
+                    Bound::Excluded(low) => order(version, low).is_gt(),
+                }) && match upper {
+                    Bound::Unbounded => true,
+                    Bound::Included(high) => order(version, high).is_le(),
+                    Bound::Excluded(high) => order(version, high).is_lt(),
+                }
+            };
+            let within: Vec<_> = all.iter().filter(is_within).copied().collect();
+            let range = || memtable.versions((lower, upper));
+            assert_eq!(range().collect::<Vec<_>>(), within);
+            assert_eq!(range().rev().collect::<Vec<_>>(), within.iter().rev().copied().collect::<Vec<_>>());
+            compare_both_ends(range(), &within);
+        }
+    }
+}
+
+fn operation<'a>((key, value): &'a (Vec<u8>, Option<Vec<u8>>)) -> Op<'a> {
+    match value {
+        Some(value) => Op::Put { key, value },
+        None => Op::Delete { key },
     }
 }
 
@@ -176,18 +218,18 @@ fn apply(memtable: &Memtable, model: &mut Model, step: &Step) {
         }
         Step::Delete(key, seqno) => assert_eq!(memtable.delete(key, *seqno), result(store(key, *seqno, None))),
         Step::Apply(writes, first) => {
-            let ops: Vec<_> = writes
-                .iter()
-                .map(|(key, value)| match value {
-                    Some(value) => Op::Put { key, value },
-                    None => Op::Delete { key },
-                })
-                .collect();
+            let ops: Vec<_> = writes.iter().map(operation).collect();
             let numbered = writes.iter().zip(0..);
             let stored =
                 numbered.filter(|((key, value), index)| store(key, first.saturating_add(*index), value.clone()));
             let stored = stored.count();
             assert_eq!(memtable.reserve(&ops).unwrap().apply(*first), stored);
+        }
+        Step::ApplyAt(writes, seqno) => {
+            let ops: Vec<_> = writes.iter().map(operation).collect();
+            // The last write of a key wins.
+            let stored = writes.iter().rev().filter(|(key, value)| store(key, *seqno, value.clone())).count();
+            assert_eq!(memtable.apply_at(&ops, *seqno), Ok(stored));
         }
         Step::Abandon(keys) => {
             let ops: Vec<_> = keys.iter().map(|key| Op::Delete { key }).collect();

@@ -8,7 +8,7 @@ mod vector;
 
 use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor};
 
-use self::vector::{VectorReservation, VectorTable};
+use self::vector::{VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
 use crate::iter::EntryIter;
 use crate::options::MemtableKind;
@@ -158,11 +158,6 @@ fn found<T>(lookup: Lookup<'_>, take: impl FnOnce(&[u8]) -> T) -> Option<Option<
     }
 }
 
-/// The engine's word for a kind of entry. It stores no other than these two.
-fn kind(kind: fastskip::Kind) -> Kind {
-    if kind == fastskip::Kind::Value { Kind::Value } else { Kind::Tombstone }
-}
-
 /// An upper estimate of the memory that `operations` with `payload` bytes of keys and values take in a memtable.
 pub(crate) fn memory_for(operations: usize, payload: usize) -> usize {
     payload.saturating_add(operations.saturating_mul(NODE_BYTES))
@@ -202,7 +197,7 @@ impl EntryIter for MemtableIter {
         self.cursor.version().map_or(&[], |version| version.value)
     }
 
-    // A search finds a version, and the first step takes it.
+    // A search finds a version, and the first step takes it. From past an end only a search leads back.
 
     fn seek_to_first(&mut self) -> Result<()> {
         self.cursor.seek_to_first();
@@ -225,12 +220,16 @@ impl EntryIter for MemtableIter {
     }
 
     fn next(&mut self) -> Result<()> {
-        self.cursor.next();
+        if self.valid() {
+            self.cursor.next();
+        }
         Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
-        self.cursor.prev();
+        if self.valid() {
+            self.cursor.prev();
+        }
         Ok(())
     }
 }

@@ -14,7 +14,6 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 
 use fastskip::{InsertError, Op};
 
-use super::kind;
 use crate::error::Result;
 use crate::iter::EntryIter;
 use crate::types::{Kind, SeqNo, Slice, entry_order};
@@ -165,6 +164,11 @@ impl VectorTable {
     fn write(&self) -> RwLockWriteGuard<'_, Appended> {
         self.0.appended.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The engine's word for a kind of entry. It stores no other than these two.
+pub(super) fn kind(kind: fastskip::Kind) -> Kind {
+    if kind == fastskip::Kind::Value { Kind::Value } else { Kind::Tombstone }
 }
 
 fn op_len(op: &Op<'_>) -> usize {
