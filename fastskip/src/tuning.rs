@@ -44,6 +44,9 @@ pub(crate) const STEADY_WALK: u32 = 8;
 /// Nodes that are fetched ahead of a walk.
 pub(crate) const READAHEAD: usize = 16;
 
+/// Nodes that a walk back passes at once at most, from a hint to where it is.
+pub(crate) const BACKWARD_WALK: usize = 64;
+
 /// Steps of a walk that meet no node fetched ahead, after which the way ahead is sought anew.
 pub(crate) const READAHEAD_MISSES: u32 = 32;
 

@@ -1,24 +1,35 @@
 //! Goes back: links only lead forward, so what comes before a place is found through hints and walked towards it.
 
 use super::List;
-use super::index::Splice;
+use super::index::{HintPlace, Splice};
 use super::schema::Schema;
 use super::search::Seek;
 use crate::node::{NodeId, Predecessor, Target};
+use crate::tuning::BACKWARD_WALK;
 
 impl<S: Schema> List<S> {
-    /// The last node before `target`. What lies before it, from the hint of up to `hints` slots further back on, is put behind the
-    /// last of `behind`, in order. Expected O(log n), and O(1) for each of them.
-    pub(super) fn before(&self, target: Target<'_>, hints: usize, behind: &mut Vec<NodeId>) -> Option<NodeId> {
+    /// The last node before `target`, and where the hint stands that led to it. Expected O(log n).
+    pub(super) fn before(&self, target: Target<'_>) -> Option<(NodeId, Option<HintPlace>)> {
         let splice = self.splice_before(target);
-        let last = splice.prev.node()?;
-        let mut at = self.hint_before(&splice, hints.saturating_sub(1));
-        while at != splice.prev {
-            behind.extend(at.node());
-            // Both are in the list, the hint first, so the walk comes by.
-            at = self.after(at)?.into();
+        Some((splice.prev.node()?, self.place_of(&splice)))
+    }
+
+    /// Walks from `hint` to the node before `at`, and puts what comes by into `nodes`. False if that is too far, or if the hint
+    /// was false.
+    pub(super) fn walk_between(&self, hint: NodeId, at: NodeId, nodes: &mut Vec<NodeId>) -> bool {
+        if !self.is_before(hint.into(), at.into()) {
+            return false;
         }
-        Some(last)
+        let mut from = hint;
+        for _ in 0..BACKWARD_WALK {
+            nodes.push(from);
+            match self.after(from) {
+                Some(next) if next == at => return true,
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        false
     }
 
     /// The place right before `target`, whether that is in the list or not.

@@ -68,7 +68,7 @@ impl Position {
 
     /// To the last node before `target`.
     pub(super) fn seek_before<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
-        self.jump(list.before(target, 1, &mut Vec::new()));
+        self.jump(list.before(target).map(|(node, _)| node));
     }
 
     /// One node on; from nowhere to nowhere. After some steps it has what comes next fetched in advance.
@@ -98,15 +98,23 @@ impl Position {
         let at = self.at?;
         let known = self.behind.last().copied().filter(|&prev| list.after(prev) == Some(at));
         if known.is_some() {
+            self.ahead.retreat(list);
             return known;
         }
-        let node = list.node(at);
-        let target = Target { key: node.key(), version: node.version() };
-        // The longer the walk, the more nodes are worth fetching at once.
-        let hints = 1 + self.steps as usize;
-        self.steps = (self.steps + 2).min(STEADY_WALK);
         self.behind.clear();
-        let prev = list.before(target, hints, &mut self.behind)?;
+        if let Some(hint) = self.ahead.pass(list)
+            && list.walk_between(hint, at, &mut self.behind)
+        {
+            return self.behind.last().copied();
+        }
+        let node = list.node(at);
+        let (prev, place) = list.before(Target { key: node.key(), version: node.version() })?;
+        if self.steps < STEADY_WALK {
+            self.steps += 1;
+        } else {
+            self.ahead.start(list, place, true);
+        }
+        self.behind.clear();
         self.behind.push(prev);
         Some(prev)
     }

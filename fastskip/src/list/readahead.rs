@@ -5,7 +5,7 @@
 //! the nodes they name. The walk itself only follows links: hints decide what is in the cache, and nothing else.
 
 use super::List;
-use super::index::BlockId;
+use super::index::HintPlace;
 use super::schema::Schema;
 use crate::node::{Node, NodeId, Predecessor, Target};
 use crate::tuning::{READAHEAD, READAHEAD_MISSES};
@@ -13,9 +13,10 @@ use crate::tuning::{READAHEAD, READAHEAD_MISSES};
 /// The hints next ahead of a walk, all asked for.
 #[derive(Debug, Clone)]
 pub(super) struct Readahead {
+    /// Whether the walk goes back.
+    back: bool,
     /// Where the hint behind the last one in the ring stands.
-    leaf: Option<BlockId>,
-    slot: usize,
+    place: Option<HintPlace>,
     ring: [Option<NodeId>; READAHEAD],
     /// Where in the ring the walk comes next, and how many hints from there on are ahead of it.
     first: usize,
@@ -26,54 +27,85 @@ pub(super) struct Readahead {
 
 impl Readahead {
     pub(super) const fn new() -> Self {
-        Self { leaf: None, slot: 0, ring: [None; READAHEAD], first: 0, len: 0, misses: READAHEAD_MISSES }
+        Self { back: false, place: None, ring: [None; READAHEAD], first: 0, len: 0, misses: READAHEAD_MISSES }
     }
 
-    /// Tells that the walk has come to `at`.
+    /// Tells that the walk has come to `at`, going on.
     #[inline]
     pub(super) fn advance<S: Schema>(&mut self, list: &List<S>, at: NodeId) {
-        if self.len > 0 && self.ring[self.first] == Some(at) {
-            self.first = (self.first + 1) % READAHEAD;
-            self.len -= 1;
+        if !self.back && self.len > 0 && self.ring[self.first] == Some(at) {
+            self.drop_first(1);
             self.misses = 0;
             self.fill(list, 2);
+            self.fetch_between(list);
         } else {
             self.misses += 1;
             if self.misses > READAHEAD_MISSES {
-                self.start(list, at);
+                let node = list.node(at);
+                let place = list.hint_behind(Target { key: node.key(), version: node.version() });
+                self.start(list, place, false);
             }
         }
     }
 
-    /// Begins anew behind `at`.
+    /// Begins anew at a place; `back` if the walk goes back from there.
     #[cold]
-    fn start<S: Schema>(&mut self, list: &List<S>, at: NodeId) {
-        let node = list.node(at);
-        (self.len, self.misses) = (0, 0);
-        (self.leaf, self.slot) = match list.hint_behind(Target { key: node.key(), version: node.version() }) {
-            Some((leaf, slot)) => (Some(leaf), slot),
-            None => (None, 0),
-        };
+    pub(super) fn start<S: Schema>(&mut self, list: &List<S>, place: Option<HintPlace>, back: bool) {
+        *self = Self { back, place, misses: 0, ..Self::new() };
         self.fill(list, READAHEAD);
+    }
+
+    /// For a walk that goes back: passes over some hints, of which it returns the last. Its node has arrived, most likely.
+    pub(super) fn pass<S: Schema>(&mut self, list: &List<S>) -> Option<NodeId> {
+        let passed = self.len.min(READAHEAD / 2);
+        if !self.back || passed == 0 {
+            return None;
+        }
+        let last = self.ring[(self.first + passed - 1) % READAHEAD];
+        self.drop_first(passed);
+        self.fill(list, 2);
+        last
+    }
+
+    /// For a walk that goes back: tells that it has made a step.
+    #[inline]
+    pub(super) fn retreat<S: Schema>(&mut self, list: &List<S>) {
+        if self.back {
+            self.fill(list, 2);
+            self.fetch_between(list);
+        }
+    }
+
+    #[inline]
+    fn drop_first(&mut self, hints: usize) {
+        self.first = (self.first + hints) % READAHEAD;
+        self.len -= hints;
+    }
+
+    /// Asks for the node behind one that has arrived by now, most likely, if it has no hint.
+    #[inline]
+    fn fetch_between<S: Schema>(&self, list: &List<S>) {
+        let half = self.len / 2;
+        let at = |hint: usize| self.ring[(self.first + hint) % READAHEAD];
+        if half > 0
+            && let Some(next) = at(half).and_then(|node| list.after(node))
+            && Some(next) != at(if self.back { half - 1 } else { half + 1 })
+        {
+            Node::new(list.storage(), next).prefetch_entry();
+        }
     }
 
     /// Asks for up to `most` more nodes.
     #[inline]
     fn fill<S: Schema>(&mut self, list: &List<S>, most: usize) {
         for _ in 0..most.min(READAHEAD - self.len) {
-            let Some(leaf) = self.leaf else { return };
-            match list.hint_at(leaf, self.slot) {
-                Ok(hint) => {
-                    self.slot += 1;
-                    let Some(node) = hint.and_then(Predecessor::node) else { continue };
-                    Node::new(list.storage(), node).prefetch_entry();
-                    self.ring[(self.first + self.len) % READAHEAD] = Some(node);
-                    self.len += 1;
-                }
-                Err(next) => {
-                    (self.leaf, self.slot) = (next, 0);
-                    next.into_iter().for_each(|next| list.prefetch_leaf(next));
-                }
+            let Some(place) = self.place else { return };
+            let hint;
+            (hint, self.place) = if self.back { list.hint_before(place) } else { list.hint_at(place) };
+            if let Some(node) = hint.and_then(Predecessor::node) {
+                Node::new(list.storage(), node).prefetch_entry();
+                self.ring[(self.first + self.len) % READAHEAD] = Some(node);
+                self.len += 1;
             }
         }
     }

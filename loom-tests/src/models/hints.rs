@@ -43,21 +43,17 @@ fn target(key: &[u8]) -> Target<'_> {
 fn leaves(memtable: &Memtable) -> String {
     let list = memtable.list();
     let mut named = String::new();
-    let Some((mut leaf, mut slot)) = list.hint_behind(target(b"")) else { return named };
-    loop {
-        match list.hint_at(leaf, slot) {
-            Ok(hint) => named.extend(match hint.map(Predecessor::node) {
-                None => vec!['?'],
-                Some(node) => node.iter().flat_map(|id| list.node(*id).key()).copied().map(char::from).collect(),
-            }),
-            Err(Some(next)) => {
-                (leaf, slot) = (next, 0);
-                continue;
-            }
-            Err(None) => return named,
+    let mut place = list.hint_behind(target(b""));
+    while let Some(at) = place {
+        let hint;
+        (hint, place) = list.hint_at(at);
+        match hint.map(Predecessor::node) {
+            Some(node) => named.extend(node.iter().flat_map(|id| list.node(*id).key()).copied().map(char::from)),
+            None if place.is_some_and(|next| next.slot > at.slot) => named.push('?'),
+            None => {}
         }
-        slot += 1;
     }
+    named
 }
 
 /// Whether a search for each of `keys` begins at the key itself.

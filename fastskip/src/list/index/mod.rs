@@ -34,6 +34,7 @@ use crate::sync::{AtomicU32, Ordering, ord};
 pub(crate) use block::{BLOCK_WORDS, BlockId};
 pub(crate) use descent::{Probe, Ties};
 pub(crate) use hint::Hinted;
+pub(crate) use neighbours::HintPlace;
 pub(crate) use prefix::Split;
 pub(crate) use splice::Splice;
 #[cfg(test)]

@@ -1,44 +1,72 @@
 //! The hints around a place: ahead of a walk, and before it.
 
 use super::block::BlockId;
-use super::descent::Ties;
+use super::descent::{By, Ties};
 use super::splice::Splice;
 use crate::list::List;
 use crate::list::schema::Schema;
-use crate::node::{Node, Predecessor, Target};
+use crate::node::{Predecessor, Target};
+
+/// A slot of a leaf, or the end behind its slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HintPlace {
+    leaf: BlockId,
+    pub(crate) slot: usize,
+}
 
 impl<S: Schema> List<S> {
-    /// The slot of a leaf that follows the target's.
-    pub(crate) fn hint_behind(&self, target: Target<'_>) -> Option<(BlockId, usize)> {
+    /// The place that follows the target's hint.
+    pub(crate) fn hint_behind(&self, target: Target<'_>) -> Option<HintPlace> {
         let probe = self.probe(target, Ties::Settle, &mut ())?;
         let leaf = self.block(probe.leaf);
-        Some((probe.leaf, leaf.find(leaf.header(), probe.hint?)? + 1))
+        Some(HintPlace { leaf: probe.leaf, slot: leaf.find(leaf.header(), probe.hint?)? + 1 })
     }
 
-    /// What a slot of a leaf names; behind the last slot the next leaf.
+    /// The place of the hint that a splice was walked to from.
+    pub(crate) fn place_of(&self, splice: &Splice) -> Option<HintPlace> {
+        let leaf = self.block(splice.leaf?);
+        Some(HintPlace { leaf: leaf.id(), slot: leaf.find(leaf.header(), splice.hint)? })
+    }
+
+    /// The hint at a place, if there is one, and the place behind it. Behind the last slot of a leaf that is the next leaf, which is
+    /// asked for.
     #[inline]
-    pub(crate) fn hint_at(&self, leaf: BlockId, slot: usize) -> Result<Option<Predecessor>, Option<BlockId>> {
-        let block = self.block(leaf);
-        if slot < block.header().count() { Ok(block.hint(slot)) } else { Err(block.next()) }
-    }
-
-    /// Asks for the next leaf.
-    pub(crate) fn prefetch_leaf(&self, leaf: BlockId) {
-        self.block(leaf).prefetch();
-    }
-
-    /// A hint up to `hints` slots before that of `splice`, in the same leaf. All between are asked for, and as many before them,
-    /// which the next call will want.
-    pub(crate) fn hint_before(&self, splice: &Splice, hints: usize) -> Predecessor {
-        let Some(leaf) = splice.leaf.map(|leaf| self.block(leaf)) else { return splice.hint };
-        let Some(slot) = leaf.find(leaf.header(), splice.hint) else { return splice.hint };
-        let first = slot.saturating_sub(hints);
-        for hint in (first.saturating_sub(hints)..slot).rev().filter_map(|slot| leaf.hint(slot)) {
-            Node::new(self.storage(), hint).prefetch_entry();
+    pub(crate) fn hint_at(&self, place: HintPlace) -> (Option<Predecessor>, Option<HintPlace>) {
+        let leaf = self.block(place.leaf);
+        if place.slot < leaf.header().count() {
+            return (leaf.hint(place.slot), Some(HintPlace { slot: place.slot + 1, ..place }));
         }
-        let before = (first..slot).find_map(|slot| leaf.hint(slot));
-        // A false hint could stand behind the place.
-        before.filter(|&hint| hint == splice.prev || self.is_before(hint, splice.prev)).unwrap_or(splice.hint)
+        let next = leaf.next();
+        next.into_iter().for_each(|next| self.block(next).prefetch());
+        (None, next.map(|leaf| HintPlace { leaf, slot: 0 }))
+    }
+
+    /// The hint before a place, if there is one, and its place. Before the first slot of a leaf that is the end of the leaf before.
+    #[inline]
+    pub(crate) fn hint_before(&self, place: HintPlace) -> (Option<Predecessor>, Option<HintPlace>) {
+        match place.slot.checked_sub(1) {
+            Some(slot) => (self.block(place.leaf).hint(slot), Some(HintPlace { slot, ..place })),
+            None => (None, self.leaf_before(place.leaf)),
+        }
+    }
+
+    /// The end of the leaf before another, if partial keys lead there.
+    #[cold]
+    fn leaf_before(&self, leaf: BlockId) -> Option<HintPlace> {
+        let node = self.node(self.block(leaf).lower().node()?);
+        let target = Target { key: node.key(), version: node.version() };
+        let path = self.path_to(target, By::PartialKeys, &mut ())?;
+        let left = |depth: usize| {
+            let block = self.block(path.get(depth)?);
+            let slot = block.find(block.header(), path.get(depth + 1)?)?.checked_sub(1)?;
+            block.child(slot)
+        };
+        let mut block = self.block((0..path.len - 1).rev().find_map(left)?);
+        while block.header().level() > 0 {
+            block = self.block(block.child(block.header().count().checked_sub(1)?)?);
+        }
+        block.prefetch();
+        Some(HintPlace { leaf: block.id(), slot: block.header().count() })
     }
 
     /// The last hint of the list.
