@@ -44,6 +44,8 @@ enum Measure {
     TimeIn(Vec<Base>),
     /// The rate divided by that of one thread.
     TimesOneThread,
+    /// p99.9 of single inserts divided by their median.
+    TailRatio,
 }
 
 /// What a check compares with. `None` is the subject of the check itself, or its workload as peers do it.
@@ -72,6 +74,7 @@ impl Measure {
             Self::Times(_) => format!("times as fast as {bases}"),
             Self::TimeIn(_) => format!("time divided by that of {bases}"),
             Self::TimesOneThread => "rate divided by that of one thread".into(),
+            Self::TailRatio => "p99.9 divided by the median".into(),
         }
     }
 
@@ -88,6 +91,7 @@ impl Measure {
             Self::TimesSkipLists => cell.figure(subject, workload)?.times_best_skip_list_peer,
             Self::Times(of) => Some(base(cell, of)? / nanos(cell)?),
             Self::TimeIn(bases) => Some(nanos(cell)? / bases.iter().map(|of| base(cell, of)).sum::<Option<f64>>()?),
+            Self::TailRatio => Some(cell.latency(subject)?.tail_ratio),
             Self::TimesOneThread => Some(first(Shape { threads: 1, ..shape }, &nanos)? / nanos(cell)?),
         })
     }

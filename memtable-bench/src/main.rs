@@ -12,6 +12,7 @@ mod error;
 mod goals;
 mod ipc;
 mod keys;
+mod latency;
 mod machine;
 mod measure;
 mod patterns;

@@ -15,7 +15,7 @@ pub(crate) enum Preset {
     Published,
     /// The loads of the logging engines: 100K, 600K and 3M entries, random and in order
     Engines,
-    /// What goals N1 to N9 need, and no more
+    /// What goals N1 to N9 and N11 need, and no more
     Goals,
     /// What lookups cost after keys of every pattern from 1 to 8 threads: nodes and blocks, not times
     Patterns,

@@ -81,6 +81,7 @@ fn what_cannot_be_measured_is_refused() {
         ("--entries 18446744073709551615", "do not fit in memory"),
         ("--entries 1K,1000M", "1000000000 entries do not fit in memory: a round needs up to"),
         ("--entries 1M --value-len 100000", "do not fit in memory"),
+        ("--entries 15M --workloads insert-latency", "do not fit in memory"),
         (&format!("--json {directory}"), "it is a directory"),
         (&format!("--json {directory}/no/out.json"), "is not a directory"),
     ] {
@@ -89,6 +90,7 @@ fn what_cannot_be_measured_is_refused() {
     }
     assert!(plan(&format!("--entries {}", usize::MAX), None).is_err());
     assert!(plan("--entries 10M --keys paths", Some(16 << 30)).is_ok());
+    assert!(plan("--entries 15M --workloads insert", Some(8 << 30)).is_ok());
     assert!(plan(&format!("--json {directory}/out.json"), None).is_ok() && plan("--json out.json", None).is_ok());
     assert_eq!(["7", "100K", "100k", "3M"].map(parse_count), [Ok(7), Ok(100_000), Ok(100_000), Ok(3_000_000)]);
 }

@@ -10,7 +10,7 @@ use super::results::{HEADLINES, Headline, Results};
 use super::sections::Sections;
 use crate::goals::{self, GOALS, Goal};
 use crate::patterns;
-use crate::results::{CellResults, by_threads};
+use crate::results::{CellResults, by_threads, latencies};
 use crate::sharing;
 use crate::spec::{Subject, Workload};
 use crate::text::{Sheet, grouped, name, nanos};
@@ -37,6 +37,7 @@ pub(super) fn html(results: &Results, sections: &Sections) -> Result<String, min
         sections,
         checks => table(goals::sheet(&checks)),
         sharing => table(sharing::sheet()),
+        latencies => table(latencies(&results.cells)),
         conflicts => table(conflicts(results)),
         thread_entries => grouped(results.threads().first().map_or(0, |shape| shape.entries)),
         patterns => table(patterns::sheet(results.patterns())),

@@ -44,7 +44,7 @@ impl Spread {
     }
 
     /// Of what a subject's rounds measured that did not fail.
-    fn over(turns: &[Turn], subject: Subject, measured: impl Fn(&Outcome) -> Option<f64>) -> Option<Self> {
+    pub(super) fn over(turns: &[Turn], subject: Subject, measured: impl Fn(&Outcome) -> Option<f64>) -> Option<Self> {
         Self::of(outcomes(turns, subject).filter_map(measured))
     }
 }

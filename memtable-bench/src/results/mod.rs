@@ -10,4 +10,4 @@ pub(crate) use figures::{Figure, Overhead, Turn};
 pub(crate) use run::{CellResults, Run};
 #[cfg(test)]
 pub(crate) use testing::{measured, measured_run};
-pub(crate) use text::{by_threads, cell_text, heading};
+pub(crate) use text::{by_threads, cell_text, heading, latencies};

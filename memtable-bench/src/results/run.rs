@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{Figure, Overhead, Turn, figures, outcomes, overheads};
+use super::figures::{Figure, Overhead, Spread, Turn, figures, outcomes, overheads};
+use crate::latency::Latency;
 use crate::machine::{self, Machine, OPTIMISED};
 use crate::patterns::PatternCost;
 use crate::random::SEED;
@@ -119,6 +120,15 @@ impl CellResults {
         (inserts > 0).then(|| failures.iter().sum::<u64>() as f64 * 1e6 / inserts as f64)
     }
 
+    /// The latency of single inserts into `subject`: medians over its rounds.
+    pub(crate) fn latency(&self, subject: Subject) -> Option<Latency> {
+        let median = |field: fn(&Latency) -> f64| {
+            Spread::over(&self.rounds, subject, |outcome| outcome.latency.as_ref().map(field))
+                .map(|spread| spread.median)
+        };
+        Latency::medians(median)
+    }
+
     /// How many rounds of `subject` failed, of how many, and why the first of them did.
     pub(crate) fn failures(&self, subject: Subject) -> Option<(usize, usize, &str)> {
         let reasons: Vec<_> = outcomes(&self.rounds, subject).filter_map(|outcome| outcome.failed.as_deref()).collect();
@@ -139,7 +149,8 @@ mod tests {
         let ended = |ns| {
             let samples = vec![Sample { workload: Workload::Insert, operations: 10, ns }];
             let memory = Memory { payload: 9, ..Memory::default() };
-            Ok(Outcome { samples, memory, cas_failures: Some(ns / 100), ..Outcome::default() })
+            let latency = Some(Latency { tail_ratio: ns as f64, ..Latency::default() });
+            Ok(Outcome { samples, memory, cas_failures: Some(ns / 100), latency, ..Outcome::default() })
         };
         let (ours, peer) = (Subject::Memtable, Subject::FastskipPublished);
         let results = [(ours, ended(100)), (peer, Err("signal: 11".into())), (ours, ended(200)), (peer, ended(300))];
@@ -155,6 +166,7 @@ mod tests {
         let cell = &written.cells[0];
         assert_eq!((cell.failures(peer), cell.failures(ours)), (Some((1, 2, "signal: 11")), None));
         assert_eq!(cell.nanos(ours, Workload::Insert), Some(15.0));
+        assert_eq!([ours, peer].map(|of| cell.latency(of).map(|of| of.tail_ratio)), [Some(150.0), Some(300.0)]);
         let conflicts = [ours, peer, Subject::Skl].map(|subject| cell.conflicts_per_million(subject));
         assert_eq!(conflicts, [Some(150_000.0), Some(300_000.0), None]);
         let engine = Run::parse(&text.replacen("memtable", "engine", 1));

@@ -1,17 +1,20 @@
 //! Results that were never measured, for tests of what is made of them.
 
 use super::{CellResults, Run, Turn};
+use crate::latency::Latency;
 use crate::round::{Memory, Outcome, Sample};
-use crate::spec::{Cell, Role, Subject};
+use crate::spec::{Cell, Role, Subject, Workload};
 
-/// The results of a cell in which every operation takes `nanos`.
+/// The results of a cell in which every operation takes `nanos`; the tail ratio of inserts is a tenth of that number.
 pub(crate) fn measured(cell: &Cell, nanos: impl Fn(Subject) -> f64) -> CellResults {
     let (operations, payload) = (1000, 64 << 20);
     let outcome = |subject: Subject| {
         let ns = (nanos(subject) * operations as f64) as u64;
         let able = cell.workloads.iter().filter(|&&workload| subject.can(workload));
         let samples = able.map(|&workload| Sample { workload, operations, ns }).collect();
-        Outcome { samples, memory: Memory { payload, ..Memory::default() }, ..Outcome::default() }
+        let latency = Latency { tail_ratio: nanos(subject) / 10.0, ..Latency::default() };
+        let latency = cell.workloads.contains(&Workload::InsertLatency).then_some(latency);
+        Outcome { samples, memory: Memory { payload, ..Memory::default() }, latency, ..Outcome::default() }
     };
     let turn = |&subject: &Subject| Turn::new(1, subject, Ok(outcome(subject)));
     CellResults::new(cell.clone(), cell.subjects.iter().map(turn).collect())

@@ -3,7 +3,7 @@
 use super::figures::{Figure, Overhead};
 use super::run::{CellResults, Run};
 use crate::spec::Subject;
-use crate::text::{Sheet, name, or_dash};
+use crate::text::{Sheet, name, nanos, or_dash, short};
 
 /// Where a run comes from, and how its tables are read.
 pub(crate) fn heading(run: &Run) -> String {
@@ -16,7 +16,8 @@ pub(crate) fn heading(run: &Run) -> String {
     };
     format!(
         "{} cores, {model}; {date}; commit {commit}\n{warning}Medians. Time by the operations of all threads; 2.00x is twice as \
-         fast as that peer.\nget-many is compared with get, frozen-scan with scan: peers have nothing of the kind.\n",
+         fast as that peer.\nget-many is compared with get, frozen-scan with scan: peers have nothing of the kind.\n\
+         insert-latency is the median of single inserts, which includes what reading the clock takes.\n",
         machine.cores
     )
 }
@@ -29,6 +30,8 @@ pub(crate) fn cell_text(cell: &CellResults) -> String {
         let head = [&workload, "ns/op", "min - max", "skip list peer", "best peer"];
         text += &format!("\n{}", Sheet::new(head, of_workload.iter().map(row)));
     }
+    let of_inserts = latencies([cell]);
+    text += &if of_inserts.rows.is_empty() { String::new() } else { format!("\n{of_inserts}") };
     let head = ["bytes an entry beyond key and value", "peak of process", "own account"];
     let bytes = |bytes| or_dash(bytes, "-", |bytes: f64| format!("{bytes:.1}"));
     let row = |of: &Overhead| vec![name(of.subject), bytes(of.resident), bytes(of.own_account)];
@@ -48,6 +51,19 @@ fn row(figure: &Figure) -> Vec<String> {
     });
     let (skip_list, peer) = (times(figure.times_best_skip_list_peer), times(figure.times_best_peer));
     vec![name(figure.subject), median, range, skip_list, peer]
+}
+
+/// The latency of single inserts in these cells, in nanoseconds, and that of reading the clock.
+pub(crate) fn latencies<'c>(cells: impl IntoIterator<Item = &'c CellResults>) -> Sheet {
+    let row = |cell: &CellResults, subject| {
+        let of = cell.latency(subject)?;
+        let table = [name(subject), name(cell.shape.keys), short(cell.shape.entries), cell.shape.threads.to_string()];
+        let times = [of.p50, of.p99, of.p999, of.p9999, of.max, of.clock_p50, of.clock_p999].map(nanos);
+        Some([&table[..], &times, &[format!("{:.2}x", of.tail_ratio)]].concat())
+    };
+    let rows = cells.into_iter().flat_map(|cell| cell.subjects.iter().filter_map(move |subject| row(cell, *subject)));
+    let head = ["ns per insert", "keys", "entries", "threads", "p50", "p99", "p99.9", "p99.99", "max"];
+    Sheet::new(head.into_iter().chain(["clock p50", "clock p99.9", "p99.9 / p50"]), rows)
 }
 
 /// A row for each subject of which `figure` is known in any of the cells, which differ in their threads.

@@ -11,12 +11,14 @@ mod outcome;
 use std::iter::once;
 use std::mem::forget;
 use std::ops::Range;
+use std::time::Instant;
 
 use digest::{Digest, adder, of_count, of_value};
 use input::{Input, Operations};
 pub(crate) use outcome::{Memory, Outcome, Request, Sample};
 
 use crate::clock::{share, timed};
+use crate::latency::{self, Latency};
 use crate::machine;
 use crate::spec::{Backing, Shape, Subject, Workload};
 use crate::tables::{
@@ -71,6 +73,7 @@ impl Round {
                 // Part of `fill`.
                 Workload::Insert => {}
                 Workload::FrozenScan => self.freeze_and_scan::<T>()?,
+                Workload::InsertLatency => self.insert_each::<T>()?,
                 Workload::Delete => {
                     self.check(&table, self.input.all())?;
                     self.measure(&table, workload)?;
@@ -87,14 +90,19 @@ impl Round {
         Ok(self.outcome)
     }
 
-    /// Makes and fills a table.
-    fn fill<T: Table>(&mut self) -> Result<T, String> {
-        let shape = self.request.shape;
+    /// Touches what a table will take, if asked for.
+    fn prefault(&self) {
+        let shape = &self.request.shape;
         if shape.backing == Backing::Touched {
             machine::prefault(shape.table_memory().try_into().unwrap_or(usize::MAX));
         }
+    }
+
+    /// Makes and fills a table.
+    fn fill<T: Table>(&mut self) -> Result<T, String> {
+        self.prefault();
         let before = machine::reset_peak();
-        let table = T::new(&shape);
+        let table = T::new(&self.request.shape);
         self.insert(&table)?;
         let resident = before.and_then(|before| Some(machine::peak()?.saturating_sub(before)));
         self.outcome.memory = Memory { payload: self.input.payload(), resident, used: table.memory_used() };
@@ -108,6 +116,24 @@ impl Round {
         self.time(Workload::Insert, threads, entries, of_count(entries), |input, thread, sum| {
             *sum = of_count(table.insert(input.records(share(entries, threads, thread))));
         })
+        .map(drop)
+    }
+
+    /// Fills another table and times each insert by itself; then as many readings of the clock with nothing between them.
+    fn insert_each<T: Table>(&mut self) -> Result<(), String> {
+        let shape @ Shape { entries, threads, .. } = self.request.shape;
+        self.prefault();
+        let table = T::new(&shape);
+        let inserts =
+            self.time(Workload::InsertLatency, threads, entries, of_count(entries), |input, thread, sum| {
+                let records = input.records(share(entries, threads, thread));
+                latency::each(Instant::now, records, |record| *sum += of_count(table.insert(once(record))))
+            })?;
+        let clock = latency::each(Instant::now, 0..entries, drop);
+        self.outcome.latency = Some(Latency::new(&inserts, &clock));
+        self.check(&table, self.input.stored())?;
+        forget(table);
+        Ok(())
     }
 
     /// Fills another table, since a frozen one takes no writes. One thread freezes and reads it, as a flush would.
@@ -117,9 +143,7 @@ impl Round {
         self.outcome.samples.truncate(samples);
         let (stored, expected) = (self.input.stored(), self.input.entries_digest());
         self.time(Workload::FrozenScan, 1, stored.len(), expected, |_, _, sum| table.freeze_and_scan(adder(sum)))?;
-        self.check(&table, stored)?;
-        forget(table);
-        Ok(())
+        self.check(&table, stored)
     }
 
     /// Does a workload on the filled table. Each workload has a loop of its own: only the mixed ones choose between operations
@@ -150,28 +174,29 @@ impl Round {
                 _ => *sum = part.filter_map(|at| table.get(key(at), of_value)).sum(),
             }
         })
+        .map(drop)
     }
 
-    /// Runs `work` in each thread, keeps the time, and compares what the threads added up.
-    fn time(
+    /// Runs `work` in each thread, keeps the time, and compares what the threads added up. Returns what each made.
+    fn time<R: Send>(
         &mut self,
         workload: Workload,
         threads: usize,
         operations: usize,
         expected: Digest,
-        work: impl Fn(&Input, usize, &mut Digest) + Sync,
-    ) -> Result<(), String> {
-        let (time, sums) = timed(threads, |thread| {
+        work: impl Fn(&Input, usize, &mut Digest) -> R + Sync,
+    ) -> Result<Vec<R>, String> {
+        let (time, ended) = timed(threads, |thread| {
             let mut sum = 0;
-            work(&self.input, thread, &mut sum);
-            sum
+            (work(&self.input, thread, &mut sum), sum)
         });
+        let (made, sums): (_, Vec<_>) = ended.into_iter().unzip();
         // No round lasts 584 years.
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.outcome.samples.push(Sample { workload, operations: operations as u64, ns });
         let found = sums.into_iter().sum();
         if found == expected {
-            return Ok(());
+            return Ok(made);
         }
         let (workload, expected, found) = (name(workload), digest::count(expected), digest::count(found));
         Err(format!("{workload}: expected {expected} right values, found {found}, not all of them right"))

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::latency::Latency;
 use crate::spec::{Shape, Subject, Workload};
 
 /// One round of one subject.
@@ -13,7 +14,7 @@ pub(crate) struct Request {
 }
 
 /// A round that failed has no samples.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,10 +23,17 @@ pub(crate) struct Outcome {
     pub(crate) memory: Memory,
     /// Compare-and-swaps that failed while the table was filled, if the table counts them.
     pub(crate) cas_failures: Option<u64>,
+    /// If single inserts were timed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latency: Option<Latency>,
 }
 
 impl Outcome {
+    /// The mean; of inserts that were timed by themselves, the median.
     pub(crate) fn ns_per_operation(&self, workload: Workload) -> Option<f64> {
+        if workload == Workload::InsertLatency {
+            return Some(self.latency?.p50);
+        }
         let sample = self.samples.iter().find(|sample| sample.workload == workload)?;
         Some(sample.ns as f64 / sample.operations as f64)
     }

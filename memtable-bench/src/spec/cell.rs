@@ -56,7 +56,10 @@ impl Cell {
         let expected = format!("expected at most as many threads as entries, and {MOST_THREADS}: {most}");
         refuse(threads > most, format!("{expected}, found {threads}"))?;
         // A system that does not tell still has no more than an allocation may be long.
-        let (needed, available) = (self.shape.memory(), memory.map_or(isize::MAX as u128, u128::from));
+        let available = memory.map_or(isize::MAX as u128, u128::from);
+        // The latency of inserts takes a table of its own.
+        let others = u128::from(self.workloads.contains(&Workload::InsertLatency));
+        let needed = self.shape.memory() + others * self.shape.table_memory();
         let amounts = format!("a round needs up to {} MiB, available are {} MiB", needed >> 20, available >> 20);
         refuse(needed > available, format!("{entries} entries do not fit in memory: {amounts}"))
     }

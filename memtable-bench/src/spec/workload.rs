@@ -35,6 +35,8 @@ pub(crate) enum Workload {
     Delete,
     /// Freeze a fresh table, then read all its entries in order (fastskip and memtable only)
     FrozenScan,
+    /// Fill a fresh table, each insert timed by itself: percentiles, and the cost of the clock (not of batches and vec)
+    InsertLatency,
 }
 
 impl Workload {
@@ -60,6 +62,7 @@ impl Workload {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Insert => "Insert",
+            Self::InsertLatency => "Insert, the median of single ones",
             Self::Sort => "Sort",
             Self::Get | Self::GetMany => "Get",
             Self::Miss => "Get of absent keys",

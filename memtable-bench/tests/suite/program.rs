@@ -58,7 +58,7 @@ fn array<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value[name].as_array().unwrap_or_else(|| panic!("{name} in {value}"))
 }
 
-/// The workloads that a subject has to have done.
+/// The workloads that a subject has to have done; those that find single keys also time single inserts.
 fn expected_workloads(subject: &str) -> &'static str {
     match subject {
         "vec" => "insert sort",
@@ -78,7 +78,8 @@ fn check_round(round: &Value, subject: &str, shape: &Value, printed: &str) {
     }
     let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or_else(|| panic!("{name} in {of}"));
     let (entries, threads) = (number(shape, "entries"), number(shape, "threads"));
-    let mut workloads = expected_workloads(subject).split(' ');
+    let is_single = !subject.ends_with("-batch") && subject != "vec";
+    let mut workloads = expected_workloads(subject).split(' ').chain(is_single.then_some("insert-latency"));
     for sample in array(round, "samples") {
         let workload = sample["workload"].as_str().expect("a name");
         let operations = match workload {
@@ -90,6 +91,8 @@ fn check_round(round: &Value, subject: &str, shape: &Value, printed: &str) {
         assert!(number(sample, "ns") > 0, "{round}");
     }
     assert_eq!(workloads.next(), None, "{round}");
+    let latency = |of: &str| round["latency"][of].as_f64();
+    assert_eq!(latency("max") > Some(0.0) && latency("p50") <= latency("max"), is_single, "{round}");
     assert!(number(&round["memory"], "payload") > entries * number(shape, "value_len"), "{round}");
 }
 
@@ -191,9 +194,8 @@ fn the_page_holds_every_plot_and_needs_no_other_file() {
     for name in page.split("var(").skip(1).filter_map(|rest| rest.split(')').next()) {
         assert!(page.contains(&format!("{name}: ")), "{name}");
     }
-    for said in
-        ["<b>N9</b>", "<td>N9</td>", "not measured", "InlineSkipList", "How often writers met", "memtable-batch"]
-    {
+    let said = "<b>N9</b>|<td>N9</td>|not measured|InlineSkipList|How often writers met|memtable-batch|How long single inserts take";
+    for said in said.split('|') {
         assert!(page.contains(said), "{said}");
     }
     assert_eq!(page.contains("Not optimised"), cfg!(debug_assertions));
