@@ -58,3 +58,6 @@ pub(crate) const MAX_CHUNK: u64 = (2 << 20) / 8;
 
 /// Nodes of one key that a walk passes over step by step before it searches for the next place.
 pub(crate) const HIDDEN_WALK: u32 = 8;
+
+/// Pieces of a range that were given back and are kept apart. More of them touch no others only if as many reservations are open.
+pub(crate) const SPARES: usize = 32;

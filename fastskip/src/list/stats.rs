@@ -176,7 +176,7 @@ fn bytes(words: u64) -> usize {
 impl<S: Schema> List<S> {
     /// Whether a limit is reached.
     pub(crate) fn is_full(&self) -> bool {
-        self.arena.is_marked_full() || self.arena.is_spent() || self.quota.is_used(1.0, || self.entries() as u64)
+        self.arena.is_passed() || self.arena.is_spent() || self.quota.is_used(1.0, || self.entries() as u64)
     }
 
     pub(super) fn leases(&self) -> impl ExactSizeIterator<Item = &Lease> {
@@ -244,12 +244,16 @@ impl<S: Schema> List<S> {
             return true;
         }
         let part = self.config.backpressure_at;
-        let pressed = self.arena.is_marked_full()
-            || self.arena.uses_part(part)
-            || self.quota.is_used(part, || self.entries() as u64);
+        let pressed =
+            self.arena.is_passed() || self.arena.uses_part(part) || self.quota.is_used(part, || self.entries() as u64);
         if pressed {
-            self.pressed.store(true, Ordering::Relaxed);
+            self.press();
         }
         pressed
+    }
+
+    /// Turns backpressure on.
+    pub(super) fn press(&self) {
+        self.pressed.store(true, Ordering::Relaxed);
     }
 }

@@ -70,15 +70,16 @@ impl<S: Schema> List<S> {
         self.drain.1.notify_all();
     }
 
-    /// Why a request failed. One that an empty table could not hold either is no sign of a full one; else, if a limit was
-    /// reached, the table is full for good.
+    /// Why a request failed: even an empty table could not hold it, or this one has no room for it now.
+    /// `asked` of `limit` was refused: then the rest is used, or about to be, which is told though a thread may be fetching a chunk,
+    /// of which nobody knows yet what it will use.
     #[cold]
-    fn refused(&self, entries: u64, words: u64, tail: u64) -> InsertError {
+    fn refused(&self, entries: u64, words: u64, tail: u64, (asked, limit): (u64, u64)) -> InsertError {
         if !self.quota.could_hold(entries) || !self.arena.could_hold(words, tail) {
             return InsertError::TooLarge;
         }
-        if self.arena.is_handed_out() || self.quota.is_used(1.0, || self.entries() as u64) {
-            self.arena.mark_full();
+        if asked as f64 <= limit as f64 * (1.0 - self.config.backpressure_at) {
+            self.press();
         }
         InsertError::Full
     }
@@ -107,15 +108,12 @@ impl<'a, S: Schema> Writer<'a, S> {
             return Ok(0);
         }
         let Ok(small) = u32::try_from(words) else { return Err(InsertError::TooLarge) };
-        if list.arena.is_marked_full() {
-            return Err(InsertError::Full);
-        }
         if !list.quota.take(entries, &list.arena.shard(self.shard).lease, list.leases()) {
-            return Err(list.refused(entries, words, tail));
+            return Err(list.refused(entries, words, tail, (entries, list.quota.limit())));
         }
         list.arena.alloc(self.shard, small, tail as u32).ok_or_else(|| {
             list.quota.give_back(entries);
-            list.refused(entries, words, tail)
+            list.refused(entries, words, tail, (words, list.arena.limit()))
         })
     }
 
@@ -262,11 +260,9 @@ impl<'a, S: Schema> Writer<'a, S> {
         self.list.quota.give_back(entries);
     }
 
-    /// Gives back what of a reservation was not used: into the shard if possible, else as waste.
+    /// Gives back what of a reservation was not used.
     pub(crate) fn give_back(&self, entries: u64, start: u32, words: u32) {
-        if !self.list.arena.give_back(self.shard, start, start + words) {
-            self.list.arena.count_waste(self.shard, words);
-        }
+        self.list.arena.give_back(self.shard, start, start + words);
         self.list.quota.give_back(entries);
     }
 }

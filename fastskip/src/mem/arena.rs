@@ -5,14 +5,20 @@
 //! thread that finds the chunk too small installs a REFILLING mark and fetches the next chunk; threads that see the mark
 //! allocate directly from the range. So no thread waits, and no chunk is lost.
 //!
-//! Chunks shrink towards the limit on memory. When no chunk has room for an allocation and too little is left below the
-//! limit, that allocation may pass the limit. It is the last: it marks the arena as full.
+//! Chunks shrink towards the limit on memory. What one allocation no longer finds within the limit, it takes back from the
+//! chunks of all shards, whose rests become spare pieces (`spares.rs`). So what counts for the limit is what is used. When even
+//! that is too little, one allocation may pass the limit; it finds all chunks empty, and nothing else is handed out until it is given
+//! back.
+//!
+//! What a reservation gives back goes to where it came from: into the chunk that goes on behind it, back to the range that
+//! does, or else to the spare pieces, which are handed out before the range grows.
 //!
 //! I6 accounting: reserved = used + idle, and used = sizes of linked nodes and of blocks + waste. Checked by `validate`.
-//! I8 lifetime: nothing is given back before the arena is dropped or, through `&mut`, reset.
+//! I8 lifetime: nothing is unmapped before the arena is dropped, and nothing that was written is handed out again before it is
+//! reset, through `&mut`.
 //!
 //! Dividing the range needs no ordering: a read-modify-write always sees the latest value of its word, so no two
-//! allocations overlap, and what is written into them is published by links. The two orderings here serve the readers
+//! allocations overlap, and what is written into them is published by links. The orderings here serve the readers
 //! of the figures.
 
 use std::io;
@@ -20,8 +26,10 @@ use std::io;
 use crossbeam_utils::CachePadded;
 
 use super::chunk::Chunk;
+use super::extent::{Extent, ExtentWord};
+use super::spares::Spares;
 use super::storage::{MAX_WORDS, Storage, WORD};
-use crate::sync::{AtomicBool, AtomicU64, Ordering, ord};
+use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::{MAX_CHUNK, MIN_CHUNK};
 
 /// What a table without a limit reserves. A table may grow into it; thousands of tables still fit in 47 bits.
@@ -79,16 +87,14 @@ impl Usage {
 pub(crate) struct Arena<T> {
     pub(crate) storage: Storage,
     layout: Layout,
-    /// Where the part that is handed out begins and, for the limit, should end.
+    /// The first word that is handed out.
     first: u64,
+    /// The most words that are handed out, but for the one entry that may pass the limit, and with it.
     limit: u64,
     capacity: u64,
-    /// The first word that no shard has.
-    frontier: CachePadded<AtomicU64>,
+    extent: ExtentWord,
+    spares: Spares,
     shards: Box<[CachePadded<Shard<T>>]>,
-    /// Set once a limit was reached, and only cleared by a reset: what little room is left then must not reopen the table.
-    /// Relaxed: it is advice to stop, and no other memory is published through it.
-    full: AtomicBool,
 }
 
 impl<T: Default> Arena<T> {
@@ -103,15 +109,15 @@ impl<T: Default> Arena<T> {
         if layout.huge_pages {
             storage.advise_huge_pages();
         }
-        let capacity = storage.words().min(MAX_WORDS - 1);
+        let capacity = storage.words().min(MAX_WORDS - 1) - first;
         let limit = match layout.max_memory_bytes {
             0 => capacity,
-            bytes => capacity.min(first + bytes.div_ceil(WORD) as u64),
+            bytes => capacity.min(bytes.div_ceil(WORD) as u64),
         };
         let shards = (0..layout.shards).map(|_| CachePadded::default()).collect();
-        let frontier = CachePadded::new(AtomicU64::new(first));
+        let extent = ExtentWord::new(layout.head_words);
         storage.poison(0, layout.head_words);
-        Ok(Self { storage, layout, first, limit, capacity, frontier, shards, full: AtomicBool::new(false) })
+        Ok(Self { storage, layout, first, limit, capacity, extent, spares: Spares::new(), shards })
     }
 
     /// The limit, and a quarter more for the one entry that may pass it. On Windows the limit itself.
@@ -134,7 +140,7 @@ impl<T: Default> Arena<T> {
 
     /// Whether an empty table could hold `words`, all but the last `tail` of them within the limit.
     pub(crate) fn could_hold(&self, words: u64, tail: u64) -> bool {
-        words <= self.capacity - self.first && words - tail < self.limit - self.first
+        words <= self.capacity && words - tail < self.limit
     }
 
     /// Hands out `words` in one piece, all but the last `tail` of them within the limit. `None` when that cannot be.
@@ -165,15 +171,16 @@ impl<T: Default> Arena<T> {
     /// Gives `shard` a new chunk of blocks, and takes one of `words` from it.
     #[cold]
     fn refill_blocks(&self, shard: &Shard<T>, short: Chunk, words: u32) -> Option<u32> {
-        let mark = Chunk::REFILLING.pack();
-        let claimed = short != Chunk::REFILLING
-            && shard.blocks.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         let block = u64::from(words);
-        let wish = if claimed { (self.chunk_words() / 64).next_multiple_of(block).max(block) } else { block };
-        let start = |begin: u64| begin.next_multiple_of(8);
-        let piece = self.grow(|begin| {
-            let room = self.limit.checked_sub(start(begin)).filter(|room| *room >= block)?;
-            Some(start(begin) + wish.min(room / block * block))
+        let wish = (self.chunk_words() / 64).next_multiple_of(block).max(block);
+        let mark = Chunk::refilling(wish + 7).pack();
+        let claimed = !short.is_refilling()
+            && shard.blocks.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let wish = if claimed { wish } else { block };
+        let skipped = |extent: Extent| u64::from(extent.frontier).next_multiple_of(8) - u64::from(extent.frontier);
+        let piece = self.grow(|extent| {
+            let room = self.left(extent).checked_sub(skipped(extent)).filter(|room| *room >= block)?;
+            Some(skipped(extent) + wish.min(room / block * block))
         });
         let Some(piece) = piece else {
             if claimed {
@@ -181,7 +188,7 @@ impl<T: Default> Arena<T> {
             }
             return None;
         };
-        let off = start(piece.next.into()) as u32;
+        let off = piece.next.next_multiple_of(8);
         let rest = if claimed { short.room() } else { 0 };
         shard.wasted.fetch_add((off - piece.next + rest).into(), Ordering::Relaxed);
         if claimed {
@@ -215,20 +222,21 @@ impl<T: Default> Arena<T> {
     #[cold]
     fn alloc_past(&self, shard: usize, short: Chunk, words: u32, tail: u32) -> Option<u32> {
         let size = self.chunk_words();
-        let found = if u64::from(words) > size / 4 || short == Chunk::REFILLING {
+        let found = if u64::from(words) > size / 4 || short.is_refilling() {
             self.extend(words, words.into()).map(|piece| piece.next)
         } else {
             self.refill(shard, short, words, size)
         };
         found
             .or_else(|| self.shards.iter().find_map(|other| Chunk::bump(&other.chunk, words).ok()))
-            .or_else(|| self.pass_limit(words, tail))
+            .or_else(|| self.take_back_for(words, tail))
     }
 
     /// Gives `shard` a new chunk and takes `words` from it.
     fn refill(&self, shard: usize, short: Chunk, words: u32, size: u64) -> Option<u32> {
         let shard = &self.shards[shard];
-        let mark = Chunk::REFILLING.pack();
+        let wish = self.share(self.extent.load(), words.into(), size).unwrap_or(words.into());
+        let mark = Chunk::refilling(wish).pack();
         let claim = shard.chunk.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed);
         if claim.is_err() {
             // The shard changed meanwhile: it may have room, or be refilling in other hands.
@@ -237,7 +245,7 @@ impl<T: Default> Arena<T> {
                 Err(_) => self.extend(words, words.into()).map(|piece| piece.next),
             };
         }
-        let Some(piece) = self.extend(words, size) else {
+        let Some(piece) = self.extend(words, wish) else {
             // A swap and not a store: so what was released with the chunk is still acquired with it.
             shard.chunk.swap(short.pack(), Ordering::Relaxed);
             return None;
@@ -256,61 +264,106 @@ impl<T: Default> Arena<T> {
 
     /// A shard's share grows with the table, so that little is idle in a small one and refills are few in a large one.
     fn chunk_words(&self) -> u64 {
-        let taken = self.frontier.load(Ordering::Relaxed) - self.first;
+        let reserved = u64::from(self.extent.load().reserved);
         let first = (self.layout.chunk_bytes as u64 / WORD as u64).max(MIN_CHUNK);
-        (taken / (8 * self.shards.len() as u64)).clamp(first, first.max(MAX_CHUNK))
+        (reserved / (8 * self.shards.len() as u64)).clamp(first, first.max(MAX_CHUNK))
     }
 
-    /// Takes at least `words` and about `wish` from the range, less towards the limit, and nothing past it.
+    /// Words left below the limit.
+    fn left(&self, extent: Extent) -> u64 {
+        self.limit.saturating_sub(extent.reserved.into())
+    }
+
+    /// How much to take at once where about `wish` words are wanted, and `words` at least: less towards the limit.
+    fn share(&self, extent: Extent, words: u64, wish: u64) -> Option<u64> {
+        let left = Some(self.left(extent)).filter(|left| *left >= words)?;
+        let share = (left / (2 * self.shards.len() as u64)).clamp(MIN_CHUNK, wish.max(MIN_CHUNK));
+        Some(if wish == words { words } else { share.min(left).max(words) })
+    }
+
+    /// Takes at least `words` and about `wish`, less towards the limit, and nothing past it: from a spare piece, or from the range.
     fn extend(&self, words: u32, wish: u64) -> Option<Chunk> {
         let words = u64::from(words);
-        self.grow(|begin| {
-            let before_limit = self.limit.checked_sub(begin).filter(|left| *left >= words)?;
-            let share = (before_limit / (2 * self.shards.len() as u64)).clamp(MIN_CHUNK, wish.max(MIN_CHUNK));
-            Some(begin + if wish == words { words } else { share.min(before_limit).max(words) })
-        })
+        let Some(spare) = self.spares.take_fitting(words) else {
+            return self.grow(|extent| self.share(extent, words, wish));
+        };
+        let granted = self.extent.change(|extent| {
+            let share = self.share(extent, words, wish)?.min(spare.room().into());
+            Some(Extent { reserved: extent.reserved + share as u32, ..extent })
+        });
+        let end = spare.next + granted.map_or(0, |(was, is)| is.reserved - was.reserved);
+        self.spares.put(Chunk { next: end, ..spare });
+        granted.map(|_| Chunk { end, ..spare })
+    }
+
+    /// Takes what all chunks have left back, if that and the rest below the limit are enough for `words`, of which the last `tail` may
+    /// lie past it; then hands them out.
+    #[cold]
+    fn take_back_for(&self, words: u32, tail: u32) -> Option<u32> {
+        if self.usage().used() + u64::from(words - tail) >= self.limit {
+            return None;
+        }
+        for shard in &self.shards {
+            self.take_back(&shard.chunk);
+        }
+        self.extend(words, words.into()).map(|piece| piece.next).or_else(|| self.pass_limit(words, tail))
+    }
+
+    /// Makes what a chunk has left a spare piece.
+    fn take_back(&self, chunk: &AtomicU64) {
+        let seen = chunk.load(Ordering::Relaxed);
+        let rest @ Chunk { end, .. } = Chunk::unpack(seen);
+        // The mark keeps readers of the figures from seeing neither the rest nor that it was given back.
+        let mark = Chunk::refilling(rest.room().into()).pack();
+        if rest.room() == 0 || chunk.compare_exchange(seen, mark, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return;
+        }
+        self.free(rest);
+        // ORDERING(arena.chunk): Release; as in `refill`: who sees the chunk empty sees that its rest is not reserved.
+        chunk.store(Chunk { next: end, end }.pack(), ord("arena.chunk", Ordering::Release));
+    }
+
+    /// Frees a piece that was handed out and never written to.
+    fn free(&self, piece: Chunk) {
+        if !self.extent.give_back(piece.room(), Some(piece.end)) {
+            return self.spares.put(piece);
+        }
+        let mut frontier = piece.next;
+        while let Some(spare) = self.spares.take_before(frontier) {
+            if !self.extent.retreat(spare.next, spare.end) {
+                return self.spares.put(spare);
+            }
+            frontier = spare.next;
+        }
     }
 
     /// Takes `words` of which the last `tail` may lie past the limit. If any does, nothing is handed out afterwards.
     fn pass_limit(&self, words: u32, tail: u32) -> Option<u32> {
-        let piece = self.grow(|begin| {
-            let end = begin + u64::from(words);
-            (end - u64::from(tail) < self.limit && end <= self.capacity).then_some(end)
-        })?;
-        if u64::from(piece.end) > self.limit {
-            self.mark_full();
-        }
+        let within = u64::from(words - tail);
+        let piece = self.grow(|extent| (u64::from(extent.reserved) + within < self.limit).then_some(words.into()))?;
         Some(piece.next)
     }
 
-    /// Moves the frontier to where `end` says, given where it is; returns what lies between.
-    fn grow(&self, end: impl Fn(u64) -> Option<u64>) -> Option<Chunk> {
-        // ORDERING(arena.frontier): Release; pairs with `uses_at_least`. Weaker: the piece could be seen as reserved, and
-        // the mark in its shard not yet, so that idle words would count as used.
-        let grown = self.frontier.fetch_update(ord("arena.frontier", Ordering::Release), Ordering::Relaxed, &end);
-        let begin = grown.ok()?;
-        Some(Chunk { next: begin as u32, end: end(begin)? as u32 })
+    /// Moves the frontier as many words as `words` says, given the extent; returns what lies between.
+    fn grow(&self, words: impl Fn(Extent) -> Option<u64>) -> Option<Chunk> {
+        let grown = |extent: Extent| {
+            let grown = extent.grown(words(extent)?)?;
+            (u64::from(grown.frontier) <= self.first + self.capacity).then_some(grown)
+        };
+        let (was, is) = self.extent.change(grown)?;
+        Some(Chunk { next: was.frontier, end: is.frontier })
     }
 
-    /// Whether a limit was reached: then nothing more is to be stored.
-    pub(crate) fn is_marked_full(&self) -> bool {
-        self.full.load(Ordering::Relaxed)
+    /// Whether the limit is passed: then nothing more is handed out.
+    pub(crate) fn is_passed(&self) -> bool {
+        u64::from(self.extent.load().reserved) > self.limit
     }
 
-    /// Says that a limit was reached.
-    pub(crate) fn mark_full(&self) {
-        self.full.store(true, Ordering::Relaxed);
-    }
-
-    /// Takes the words from `start` to `end`, the last ones that were handed out to this shard in one piece, back into its
-    /// chunk. False if the shard has handed out others since, or if they lie past the limit, where only one entry may.
-    pub(crate) fn give_back(&self, shard: usize, start: u32, end: u32) -> bool {
-        let chunk = &self.shards[shard].chunk;
-        let seen = chunk.load(Ordering::Relaxed);
-        let Chunk { next, end: limit } = Chunk::unpack(seen);
-        let whole = Chunk { next: start, end: limit }.pack();
-        let fits = next == end && u64::from(end) <= self.limit;
-        fits && chunk.compare_exchange(seen, whole, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    /// Takes the words from `start` to `end` back, which were handed out to this shard and not written to.
+    pub(crate) fn give_back(&self, shard: usize, start: u32, end: u32) {
+        if self.is_passed() || !Chunk::unbump(&self.shards[shard].chunk, start, end) {
+            self.free(Chunk { next: start, end });
+        }
     }
 
     /// Counts words that were allocated for nothing.
@@ -319,8 +372,9 @@ impl<T: Default> Arena<T> {
     }
 
     /// Words handed out, and of those idle and wasted. `reserved - idle` is never too small: what is idle was handed out
-    /// before, and that is read last.
+    /// before, and that is read last; what was given back meanwhile counts as if it were not.
     pub(crate) fn usage(&self) -> Usage {
+        let returned = self.extent.returned();
         let (mut idle, mut wasted, mut index) = (0, 0, 0_u64);
         for shard in &self.shards {
             wasted += shard.wasted.load(Ordering::Relaxed);
@@ -331,47 +385,46 @@ impl<T: Default> Arena<T> {
                 idle += u64::from(Chunk::unpack(chunk).room());
             }
         }
-        Usage { reserved: self.frontier.load(Ordering::Relaxed) - self.first, idle, wasted, index }
+        let reserved = u64::from(self.extent.load().reserved);
+        Usage { reserved: reserved + (self.extent.returned() - returned), idle, wasted, index }
     }
 
-    /// Whether at least `words` are used for certain: a chunk that is just being fetched does not count.
+    /// Whether at least `words` are used for certain: what a shard is just fetching counts as idle.
     fn uses_at_least(&self, words: u64) -> bool {
-        // ORDERING(arena.frontier.read): Acquire; pairs with `extend`, see there.
-        let mut used = self.frontier.load(ord("arena.frontier.read", Ordering::Acquire)) - self.first;
-        if used < words {
-            return false;
-        }
+        let returned = self.extent.returned();
+        let mut used = u64::from(self.extent.load().reserved);
         for chunk in self.shards.iter().flat_map(|shard| [&shard.chunk, &shard.blocks]) {
-            let chunk = Chunk::unpack(chunk.load(Ordering::Relaxed));
-            if chunk == Chunk::REFILLING {
+            if used < words {
                 return false;
             }
-            used = used.saturating_sub(chunk.room().into());
+            // ORDERING(arena.chunk.read): Acquire; pairs with `take_back`, see there.
+            let chunk = Chunk::unpack(chunk.load(ord("arena.chunk.read", Ordering::Acquire)));
+            used = used.saturating_sub(chunk.room_at_most().into());
         }
-        used >= words
-    }
-
-    /// Whether no shard can get more.
-    pub(crate) fn is_handed_out(&self) -> bool {
-        self.frontier.load(Ordering::Relaxed) >= self.limit
+        // What was given back meanwhile may have been counted as used.
+        used >= words && self.extent.returned() == returned
     }
 
     /// Whether the memory limit is reached.
     pub(crate) fn is_spent(&self) -> bool {
-        self.uses_at_least(self.limit - self.first)
+        self.uses_at_least(self.limit)
     }
 
     /// Whether `part` of the limit is used. A table without one is limited by its range.
     pub(crate) fn uses_part(&self, part: f64) -> bool {
-        self.uses_at_least(((self.limit - self.first) as f64 * part).ceil() as u64)
+        self.uses_at_least((self.limit as f64 * part).ceil() as u64)
+    }
+
+    /// The limit in force, in words: the configured one, unless the range is smaller.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
     }
 
     /// Forgets every allocation; the counters begin anew.
     pub(crate) fn reset(&mut self) {
-        let shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
-        self.frontier = CachePadded::new(AtomicU64::new(self.first));
-        self.shards = shards;
-        self.full = AtomicBool::new(false);
+        self.shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
+        self.extent = ExtentWord::new(self.layout.head_words);
+        self.spares = Spares::new();
     }
 }
 

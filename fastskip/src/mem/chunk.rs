@@ -10,8 +10,17 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The mark of a shard whose next chunk a thread fetches. No real chunk ends before it begins.
-    pub(super) const REFILLING: Self = Self { next: 1, end: 0 };
+    pub(super) const EMPTY: Self = Self { next: 0, end: 0 };
+
+    /// The mark of a shard whose chunk a thread is changing, which adds or removes `words` at most. No real chunk ends before it
+    /// begins.
+    pub(super) fn refilling(words: u64) -> Self {
+        Self { next: u32::try_from(words).unwrap_or(u32::MAX).max(1), end: 0 }
+    }
+
+    pub(super) fn is_refilling(self) -> bool {
+        self.end < self.next
+    }
 
     pub(super) fn unpack(word: u64) -> Self {
         Self { next: (word >> 32) as u32, end: word as u32 }
@@ -23,6 +32,11 @@ impl Chunk {
 
     pub(super) fn room(self) -> u32 {
         self.end.saturating_sub(self.next)
+    }
+
+    /// Words that may be free: of a shard that is being refilled, all that it may get.
+    pub(super) fn room_at_most(self) -> u32 {
+        if self.is_refilling() { self.next } else { self.room() }
     }
 
     /// Takes `words` from a chunk, or returns the chunk that is too small.
@@ -40,5 +54,14 @@ impl Chunk {
                 Err(now) => seen = now,
             }
         }
+    }
+
+    /// Gives `words` up to `end` back to a chunk that goes on there. False if it does not.
+    pub(super) fn unbump(word: &AtomicU64, start: u32, end: u32) -> bool {
+        let seen = word.load(Ordering::Relaxed);
+        let chunk = Chunk::unpack(seen);
+        let whole = Chunk { next: start, ..chunk }.pack();
+        let fits = chunk.next == end && !chunk.is_refilling();
+        fits && word.compare_exchange(seen, whole, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }

@@ -4,7 +4,9 @@
 
 pub(crate) mod arena;
 mod chunk;
+mod extent;
 pub(crate) mod lanes;
 mod poison;
 pub(crate) mod quota;
+mod spares;
 pub(crate) mod storage;

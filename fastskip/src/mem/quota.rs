@@ -32,6 +32,11 @@ impl Quota {
         Self { limit: limit as u64, left: CachePadded::new(AtomicU64::new(limit as u64)) }
     }
 
+    /// The limit; 0 means none.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Whether an empty table could hold `entries`.
     pub(crate) fn could_hold(&self, entries: u64) -> bool {
         self.limit == 0 || entries <= self.limit

@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 6] = [
 /// The files of each folder, lowest first: a file may use those before it. `mod` is the folder's face: it may use all of
 /// them, and they may use what it defines itself.
 const FOLDERS: [(&str, &[&str]); 6] = [
-    ("mem", &["poison", "lanes", "storage", "quota", "chunk", "arena"]),
+    ("mem", &["poison", "lanes", "storage", "quota", "chunk", "spares", "extent", "arena"]),
     ("node", &["id", "link", "read", "write"]),
     (
         "list",

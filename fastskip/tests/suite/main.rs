@@ -11,5 +11,6 @@ mod long_walks;
 mod memtable_model;
 mod patterns;
 mod published_defects;
+mod room;
 mod scrambled;
 mod shards;

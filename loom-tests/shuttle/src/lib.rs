@@ -22,8 +22,10 @@ mod list;
 mod mem {
     pub(crate) mod arena;
     mod chunk;
+    mod extent;
     pub(crate) mod lanes;
     pub(crate) mod quota;
+    mod spares;
     #[path = "../../../loom-tests/src/storage.rs"]
     pub(crate) mod storage;
 }

@@ -47,10 +47,10 @@ fn large_pieces_lie_apart_and_rests_are_waste() {
 fn the_limit_is_met_to_the_word() {
     let arena = arena(1, 100);
     assert_eq!(arena.alloc(0, 99, 0), Some(1));
-    assert!(!arena.is_spent() && !arena.is_handed_out() && arena.uses_part(0.99) && !arena.uses_part(1.0));
+    assert!(!arena.is_spent() && arena.uses_part(0.99) && !arena.uses_part(1.0));
     assert_eq!(arena.alloc(0, 2, 0), None);
     assert_eq!(arena.alloc(0, 1, 0), Some(100));
-    assert!(arena.is_spent() && arena.is_handed_out() && !arena.is_marked_full());
+    assert!(arena.is_spent() && !arena.is_passed());
     assert_eq!(arena.alloc(0, 1, 1), None, "it would lie past the limit whole");
 }
 
@@ -61,9 +61,12 @@ fn one_tail_may_pass_the_limit_and_is_the_last() {
     assert_eq!(arena.alloc(0, 90, 0), Some(1));
     assert_eq!(arena.alloc(0, 20, 9), None, "all but the tail must lie within the limit");
     assert_eq!(arena.alloc(0, 20, 11), Some(91));
-    assert!(arena.is_marked_full() && arena.is_spent());
+    assert!(arena.is_passed() && arena.is_spent());
     assert_eq!(arena.usage().reserved, 110);
-    assert!(!arena.give_back(0, 91, 111), "only one may lie there");
+    arena.give_back(0, 91, 111);
+    assert!(!arena.is_passed() && !arena.is_spent());
+    assert_eq!(arena.usage().reserved, 90);
+    assert_eq!(arena.alloc(0, 20, 11), Some(91), "another may");
 }
 
 /// Catches requests that no table could fill counted as possible, and the other way round.
@@ -96,10 +99,41 @@ fn the_last_piece_can_be_given_back() {
     let arena = arena(1, 0);
     let first = arena.alloc(0, 2, 0).unwrap();
     let second = arena.alloc(0, 2, 0).unwrap();
-    assert!(!arena.give_back(0, first, first + 2));
-    assert!(arena.give_back(0, second + 1, second + 2));
+    arena.give_back(0, second + 1, second + 2);
     assert_eq!(arena.usage().used(), 3);
     assert_eq!(arena.alloc(0, 1, 0), Some(second + 1));
+    arena.give_back(0, first, first + 2);
+    assert_eq!(arena.usage().used(), 2);
+    arena.give_back(0, second, second + 2);
+    assert_eq!((arena.usage().used(), arena.alloc(0, 2, 0)), (0, Some(second)));
+    assert_eq!(arena.alloc(0, 100, 0), Some(1 + MIN_CHUNK as u32));
+    assert_eq!(arena.alloc(0, MIN_CHUNK as u32, 0), Some(101 + MIN_CHUNK as u32), "not what is too small");
+}
+
+/// Catches pieces that do not come together again behind the frontier.
+#[test]
+fn the_frontier_moves_back_over_all_that_is_free() {
+    let arena = arena(1, 10_000);
+    let pieces = [100, 200, 300].map(|words| (arena.alloc(0, words, 0).unwrap(), words));
+    for (start, words) in [pieces[1], pieces[0], pieces[2]] {
+        arena.give_back(0, start, start + words);
+    }
+    assert_eq!(arena.usage().reserved, 0);
+    assert_eq!(arena.alloc(0, 9_000, 0), Some(1));
+}
+
+/// Catches idle chunks that make a value pass the limit which fits below it, or that are used after one did.
+#[test]
+fn what_idles_in_chunks_is_taken_back_before_the_limit_is_passed() {
+    let arena = arena(4, 4 * MIN_CHUNK);
+    (0..4).for_each(|shard| assert!(arena.alloc(shard, 1, 0).is_some()));
+    assert_eq!((arena.usage().reserved, arena.usage().idle), (4 * MIN_CHUNK, 4 * MIN_CHUNK - 4));
+    assert!(arena.alloc(0, 2 * MIN_CHUNK as u32, 0).is_some());
+    assert!(!arena.is_passed());
+    assert_eq!(arena.usage().used(), 2 * MIN_CHUNK + 4);
+    assert!(arena.alloc(0, 4 * MIN_CHUNK as u32, 4 * MIN_CHUNK as u32).is_some());
+    assert!(arena.is_passed());
+    (0..4).for_each(|shard| assert_eq!(arena.alloc(shard, 1, 1), None));
 }
 
 /// Catches shares that stay small in a large table, which would make refills frequent, or grow past what may lie idle.

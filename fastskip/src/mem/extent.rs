@@ -1,0 +1,85 @@
+//! How much of a range is handed out, in one word: what counts for the limit, and where untouched addresses begin.
+//!
+//! The two differ by the pieces that were given back (`spares.rs`). Whoever takes words changes both in one step, so what is
+//! reserved never passes the limit, whichever addresses it has.
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{AtomicU64, Ordering, ord};
+
+/// A moment's extent, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// Words that nodes, blocks and chunks have.
+    pub(super) reserved: u32,
+    /// The first word that was never handed out, or was given back last.
+    pub(super) frontier: u32,
+}
+
+impl Extent {
+    fn unpack(word: u64) -> Self {
+        Self { reserved: (word >> 32) as u32, frontier: word as u32 }
+    }
+
+    fn pack(self) -> u64 {
+        u64::from(self.reserved) << 32 | u64::from(self.frontier)
+    }
+
+    /// With `words` more from the frontier on.
+    pub(super) fn grown(self, words: u64) -> Option<Self> {
+        let frontier = u32::try_from(u64::from(self.frontier) + words).ok()?;
+        Some(Self { reserved: self.reserved + words as u32, frontier })
+    }
+}
+
+/// The word, and how many words ever left it.
+#[derive(Debug)]
+pub(super) struct ExtentWord {
+    now: CachePadded<AtomicU64>,
+    /// Words that were given back, ever. It grows before `reserved` shrinks: a reader learns from it what it may have missed.
+    returned: AtomicU64,
+}
+
+impl ExtentWord {
+    pub(super) fn new(frontier: u32) -> Self {
+        let now = Extent { reserved: 0, frontier }.pack();
+        Self { now: CachePadded::new(AtomicU64::new(now)), returned: AtomicU64::new(0) }
+    }
+
+    pub(super) fn load(&self) -> Extent {
+        // ORDERING(arena.frontier.read): Acquire; pairs with `change`, see there.
+        Extent::unpack(self.now.load(ord("arena.frontier.read", Ordering::Acquire)))
+    }
+
+    /// Words given back so far.
+    pub(super) fn returned(&self) -> u64 {
+        // ORDERING(arena.frontier.read): Acquire; pairs with `give_back`: what a shard had before it was taken back is not seen later.
+        self.returned.load(ord("arena.frontier.read", Ordering::Acquire))
+    }
+
+    /// Moves the extent to where `to` says, given where it is; returns both.
+    pub(super) fn change(&self, to: impl Fn(Extent) -> Option<Extent>) -> Option<(Extent, Extent)> {
+        // ORDERING(arena.frontier): Release; pairs with `load`. Weaker: words could be seen as reserved, and the mark in their
+        // shard not yet, so that idle words would count as used.
+        let release = ord("arena.frontier", Ordering::Release);
+        let step = |word| to(Extent::unpack(word)).map(Extent::pack);
+        let was = Extent::unpack(self.now.fetch_update(release, Ordering::Relaxed, step).ok()?);
+        Some((was, to(was)?))
+    }
+
+    /// Counts `words` as free again. If they end at the frontier, as `end` may, it moves back; returns whether it did.
+    pub(super) fn give_back(&self, words: u32, end: Option<u32>) -> bool {
+        // ORDERING(arena.frontier): Release; pairs with `returned`, see there.
+        self.returned.fetch_add(words.into(), ord("arena.frontier", Ordering::Release));
+        let moved = self.change(|Extent { reserved, frontier }| {
+            let back = if end == Some(frontier) { words } else { 0 };
+            Some(Extent { reserved: reserved - words, frontier: frontier - back })
+        });
+        moved.is_some_and(|(was, is)| was.frontier != is.frontier)
+    }
+
+    /// Moves the frontier to the start of a free piece that ends there. False if it ends elsewhere.
+    pub(super) fn retreat(&self, start: u32, end: u32) -> bool {
+        self.change(|extent| (extent.frontier == end).then_some(Extent { frontier: start, ..extent })).is_some()
+    }
+}

@@ -1,0 +1,196 @@
+//! Limits mean what they say: what is given back can be used again, and what is refused closes nothing.
+
+use std::sync::Barrier;
+use std::thread;
+
+use fastskip::{ConcurrentSkipList, InsertError, Memtable, Op};
+
+fn key(number: usize) -> [u8; 8] {
+    (number as u64).to_be_bytes()
+}
+
+fn put<'a>(key: &'a [u8], value: &'static [u8]) -> Op<'a> {
+    Op::Put { key, value }
+}
+
+/// A table of `shards` shards, each of which holds a chunk that is nearly empty.
+fn spread(shards: usize, limit: usize) -> Memtable {
+    let memtable = Memtable::builder().shards(shards).max_memory_bytes(limit).build();
+    let barrier = Barrier::new(shards);
+    thread::scope(|scope| {
+        for number in 0..shards {
+            let (memtable, barrier) = (&memtable, &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                memtable.put(&key(1_000_000 + number), 1, b"").unwrap();
+                barrier.wait();
+            });
+        }
+    });
+    memtable
+}
+
+/// Stores small entries until one is refused; returns how many.
+fn fill(memtable: &Memtable) -> usize {
+    (0..).take_while(|number| memtable.put(&key(*number), 2, &[3; 100]).is_ok()).count()
+}
+
+/// Catches batches whose room is lost when they are dropped because they were larger than a shard's chunk.
+#[test]
+fn dropped_batches_of_any_size_leave_the_table_empty() {
+    for size in [1_usize, 100, 5_000, 27_000, 300_000, 3_000_000] {
+        let memtable = Memtable::builder().shards(16).max_memory_bytes(8 << 20).build();
+        memtable.put(b"first", 1, b"").unwrap();
+        let (before, value) = (memtable.memory_usage(), vec![1; size]);
+        for round in 0..3000 {
+            let ops = [Op::Put { key: b"a", value: &value }, Op::Delete { key: b"b" }];
+            let reserved = memtable.reserve(&ops);
+            assert!(reserved.is_ok(), "{size} bytes, round {round}: {reserved:?}");
+        }
+        assert!(memtable.memory_usage() - before < 128 << 10, "{size} bytes: {:?}", memtable.stats());
+        memtable.validate();
+        assert!(fill(&memtable) > 40_000, "{size} bytes: {:?}", memtable.stats());
+    }
+}
+
+/// Catches room that is lost where reservations overlap in time and the older one is dropped first, or the newer one.
+#[test]
+fn reservations_dropped_in_any_order_leave_their_room() {
+    for size in [10, 500, 20_000] {
+        for oldest_first in [true, false] {
+            let memtable = Memtable::builder().shards(1).max_memory_bytes(1 << 20).build();
+            let value = vec![1; size];
+            let ops = [Op::Put { key: b"a", value: &value }];
+            for round in 0..5000 {
+                let mut held: Vec<_> = (0..4).map(|_| memtable.reserve(&ops)).collect();
+                assert!(held.iter().all(Result::is_ok), "{size} bytes, round {round}");
+                while !held.is_empty() {
+                    drop(held.remove(if oldest_first { 0 } else { held.len() - 1 }));
+                }
+            }
+            assert!(fill(&memtable) > 6_000, "{size} bytes: {:?}", memtable.stats());
+            memtable.validate();
+        }
+    }
+}
+
+/// Catches the room of a batch that stored nothing because all of it was there, and that is lost.
+#[test]
+fn batch_of_duplicates_gives_its_room_back() {
+    let memtable = Memtable::builder().shards(4).max_memory_bytes(4 << 20).build();
+    let value = vec![1; 100_000];
+    let ops = [Op::Put { key: b"a", value: &value }, put(b"b", b"")];
+    for round in 0..500 {
+        let stored = memtable.reserve(&ops).unwrap().apply(1);
+        assert_eq!(stored, if round == 0 { 2 } else { 0 });
+    }
+    assert!(memtable.memory_usage() < 300_000, "{:?}", memtable.stats());
+    memtable.validate();
+}
+
+/// Catches room that idles in other shards' chunks while a value as large as all of it is refused, and a table that such a
+/// refusal closes.
+#[test]
+fn large_value_finds_the_room_that_other_shards_hold() {
+    for large in [30_000, 200_000] {
+        let memtable = spread(16, 1 << 20);
+        let before = memtable.memory_usage();
+        let chunk = vec![2; 1000];
+        let until = (1 << 20) - 100_000 - large;
+        let mut number = 0;
+        while memtable.memory_usage() < until {
+            memtable.put(&key(number), 5, &chunk).unwrap();
+            number += 1;
+        }
+        assert!(before < 1 << 16);
+        assert_eq!(memtable.put(b"large", 1, &vec![4; large]), Ok(()), "{:?}", memtable.stats());
+        assert_eq!(memtable.put(b"after", 1, b""), Ok(()), "{:?}", memtable.stats());
+        assert!(fill(&memtable) > 400, "{:?}", memtable.stats());
+        let stats = memtable.stats();
+        assert!(stats.memory_reserved >= 1 << 20 && stats.memory_idle < 4096, "{stats:?}");
+        memtable.validate();
+    }
+}
+
+/// Catches a value that does not fit, and whose refusal ends a table that has room for others.
+#[test]
+fn refused_value_leaves_the_table_open() {
+    let memtable = spread(16, 1 << 20);
+    // Nothing may pass the limit but the last entry, so what comes before it must fit.
+    let (most, huge) = (vec![1; 600_000], vec![1; 500_000]);
+    memtable.put(b"most", 1, &most).unwrap();
+    let ops = [Op::Put { key: b"huge", value: &huge }, put(b"last", b"")];
+    for _ in 0..100 {
+        assert_eq!(memtable.reserve(&ops).err(), Some(InsertError::Full));
+    }
+    assert_eq!(memtable.put(b"x", 2, b""), Ok(()));
+    assert!(fill(&memtable) > 2_000, "{:?}", memtable.stats());
+    memtable.validate();
+}
+
+/// Catches a batch that asks for too many entries and closes the table to all.
+#[test]
+fn batch_refused_for_its_entry_count_closes_nothing() {
+    let memtable = Memtable::builder().shards(4).max_entries(1000).max_memory_bytes(1 << 20).build();
+    let ops: Vec<_> = (0..600).map(|_| put(b"k", b"")).collect();
+    // Nearly all memory lies in chunks, which says nothing of the entries.
+    memtable.put(b"large", 1, &vec![1; 990_000]).unwrap();
+    assert_eq!(memtable.reserve(&ops).unwrap().apply(2), 600);
+    for _ in 0..3 {
+        assert_eq!(memtable.reserve(&ops).err(), Some(InsertError::Full));
+    }
+    assert_eq!(memtable.reserve(&ops[..389]).unwrap().apply(1000), 389);
+    for number in 0..10 {
+        assert_eq!(memtable.put(&key(number), 1, b""), Ok(()));
+    }
+    assert_eq!(memtable.put(b"late", 1, b""), Err(InsertError::Full));
+    memtable.validate();
+}
+
+/// Catches a reservation that passed the limit, by memory or to the last entry, and closes the table though it stores nothing.
+#[test]
+fn reservation_past_the_limit_that_is_dropped_leaves_the_table_open() {
+    let memtable = Memtable::builder().shards(2).max_memory_bytes(1 << 20).max_entries(1000).build();
+    let large = vec![1; 700_000];
+    memtable.put(b"first", 1, &large).unwrap();
+    let ops = [put(b"small", b""), Op::Put { key: b"large", value: &large }];
+    for round in 0..10 {
+        let passed = memtable.reserve(&ops).unwrap();
+        assert_eq!(memtable.put(b"beside", round, b""), Err(InsertError::Full));
+        drop(passed);
+        assert_eq!(memtable.put(b"beside", round, b""), Ok(()));
+    }
+    let many: Vec<_> = (0..989).map(|_| put(b"k", b"")).collect();
+    drop(memtable.reserve(&many).unwrap());
+    assert_eq!(memtable.reserve(&ops).unwrap().apply(10), 2);
+    assert_eq!(memtable.put(b"late", 1, b""), Err(InsertError::Full));
+    memtable.validate();
+}
+
+/// Catches an engine's group of writes that is refused as a whole, and then one by one, though the first of them fit.
+#[test]
+fn group_that_is_refused_is_stored_one_by_one_as_far_as_it_fits() {
+    for (bytes, entries) in [(1 << 20, 0), (0, 150)] {
+        let memtable = Memtable::builder().shards(1).max_memory_bytes(bytes).max_entries(entries).build();
+        let value = [1; 8000];
+        let keys: Vec<_> = (0..100).map(key).collect();
+        let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: &value }).collect();
+        assert_eq!(memtable.reserve(&ops).unwrap().apply(1), 100);
+        assert_eq!(memtable.reserve(&ops).err(), Some(InsertError::Full));
+        let stored =
+            ops.iter().take_while(|op| memtable.reserve(std::slice::from_ref(*op)).is_ok_and(|r| r.apply(1000) == 1));
+        let stored = stored.count();
+        assert!(stored >= 30 && stored < 100, "{stored} of the second group, {:?}", memtable.stats());
+        memtable.validate();
+    }
+}
+
+/// Catches a table that says "full" to a delete while it has room for an insert.
+#[test]
+fn refused_insert_does_not_stop_deletes() {
+    let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 1 << 20, 0);
+    assert!(list.insert(b"a", &vec![1; 700_000]));
+    assert_eq!(list.try_insert(b"b", &vec![1; 1 << 21]), Err(InsertError::Full));
+    assert_eq!(list.try_delete(b"a"), Ok(true));
+    assert_eq!(list.try_insert(b"c", b""), Ok(()));
+}
