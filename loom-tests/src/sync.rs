@@ -1,14 +1,15 @@
 //! The models' door to atomics, blocking primitives and the threads' numbers: the same names as `fastskip/src/sync.rs`, from loom.
 //!
 //! `Arc` is the standard one: its counting is not what is modelled, and every handle is dropped after the threads of a
-//! model are joined.
+//! model are joined. So is `OnceLock`, which never blocks here: it is set before the gates are closed, under a lock.
 
 use std::cell::Cell;
 
 pub(crate) use core::sync::atomic::Ordering;
+pub(crate) use loom::sync::Mutex;
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-pub(crate) use loom::sync::{Condvar, Mutex};
-pub(crate) use std::sync::{Arc, PoisonError};
+pub(crate) use loom::thread::{Thread, current, park};
+pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
 
 pub(crate) use crate::weaken::ord;
 

@@ -66,6 +66,9 @@ models! {
     entry_is_counted_after_its_memory_i6
     chunk_that_is_put_back_was_reserved_i6
     idle_chunk_is_no_pressure_i6
+    share_is_delivered_once_i6
+    entries_on_their_way_to_a_shard_are_not_out_of_sight_i6
+    tombstones_are_counted_after_what_they_replace_i6
     lone_writers_follow_one_run_i1
     run_lacks_what_another_shard_links_i1
     lone_writers_lose_no_count_i6

@@ -12,6 +12,8 @@
 
 mod backward;
 pub(crate) mod cursor;
+
+mod freeze;
 mod gate;
 mod group;
 mod index;
@@ -32,6 +34,7 @@ mod writer;
 use std::io;
 use std::marker::PhantomData;
 
+use self::freeze::Freezing;
 use self::gate::Gate;
 use self::index::{BLOCK_WORDS, FIRST_BLOCK, Index};
 use self::run::Run;
@@ -42,7 +45,7 @@ use crate::mem::arena::{Arena, Layout};
 use crate::mem::quota::{Lease, Quota};
 use crate::mem::storage::Storage;
 use crate::node::{FIRST_NODE, Node, NodeId, Predecessor};
-use crate::sync::{AtomicBool, Condvar, Mutex, PoisonError};
+use crate::sync::AtomicBool;
 
 pub(crate) use range::Range;
 pub(crate) use search::LowerBound;
@@ -68,8 +71,7 @@ pub(crate) struct List<S> {
     /// Set once a limit is near, and never cleared.
     pressed: AtomicBool,
     config: Config,
-    /// Where a freezing thread waits for the last writer.
-    drain: (Mutex<()>, Condvar),
+    freezing: Freezing,
     schema: PhantomData<S>,
 }
 
@@ -89,10 +91,10 @@ impl<S: Schema> List<S> {
         let mut list = Self {
             arena,
             index: Index::new(),
-            quota: Quota::new(config.max_entries),
+            quota: Quota::new(config.max_entries, config.shards),
             pressed: AtomicBool::new(false),
             config,
-            drain: (Mutex::new(()), Condvar::new()),
+            freezing: Freezing::default(),
             schema: PhantomData,
         };
         list.make_empty();
@@ -103,8 +105,9 @@ impl<S: Schema> List<S> {
     pub(crate) fn reset(&mut self) {
         self.arena.reset();
         self.make_empty();
-        self.quota = Quota::new(self.config.max_entries);
+        self.quota = Quota::new(self.config.max_entries, self.config.shards);
         self.pressed = AtomicBool::new(false);
+        self.freezing = Freezing::default();
     }
 
     /// Writes what lies before the first node: the head and the first block.
@@ -133,25 +136,6 @@ impl<S: Schema> List<S> {
     pub(crate) fn after(&self, at: impl Into<Predecessor>) -> Option<NodeId> {
         // SAFETY: the head, or a linked node of this list: only such ones get about.
         unsafe { Node::new(self.storage(), at).next() }.to
-    }
-}
-
-/// Freezing.
-impl<S: Schema> List<S> {
-    /// Turns away every later writer, and returns when none is inside.
-    pub(crate) fn freeze(&self) {
-        for shard in self.arena.shards() {
-            shard.gate.freeze();
-        }
-        let mut looking = self.drain.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while !self.arena.shards().all(|shard| shard.gate.is_drained()) {
-            looking = self.drain.1.wait(looking).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Whether `freeze` was called.
-    pub(crate) fn is_frozen(&self) -> bool {
-        self.arena.shards().all(|shard| shard.gate.is_frozen())
     }
 }
 

@@ -3,7 +3,6 @@
 use super::List;
 use super::order::Visits;
 use super::schema::Schema;
-use crate::mem::quota::Lease;
 use crate::mem::storage::WORD;
 use crate::node::Target;
 use crate::sync::{AtomicU64, Ordering, ord};
@@ -25,6 +24,16 @@ impl Counter {
             self.by_lone.store(self.by_lone.load(Ordering::Relaxed) + more, release);
         } else {
             self.by_others.fetch_add(more, release);
+        }
+    }
+
+    fn take_back(&self, less: u64, alone: bool) {
+        // ORDERING(counts.add): Release; as in `add`.
+        let release = ord("counts.add", Ordering::Release);
+        if alone {
+            self.by_lone.store(self.by_lone.load(Ordering::Relaxed) - less, release);
+        } else {
+            self.by_others.fetch_sub(less, release);
         }
     }
 
@@ -65,7 +74,7 @@ impl Totals {
 }
 
 impl Counts {
-    /// Counts `entries`; whoever counts must say whether it is alone in the shard.
+    /// Counts `entries`, before they are linked; whoever counts must say whether it is alone in the shard.
     #[inline]
     pub(crate) fn stored(&self, entries: Totals, alone: bool) {
         self.entries.add(entries.entries, alone);
@@ -82,10 +91,18 @@ impl Counts {
         self.cas_failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn add_to(&self, totals: &mut Totals) {
-        // Tombstones first: one that is seen here was stored before, so the difference is not negative by more than
-        // what runs right now.
-        totals.tombstones += self.tombstones.sum();
+    /// Takes an entry back that was counted and found stored by another thread.
+    #[cold]
+    pub(crate) fn not_stored(&self, entry: Totals, alone: bool) {
+        self.entries.take_back(entry.entries, alone);
+        self.key_bytes.take_back(entry.key_bytes, alone);
+        self.value_bytes.take_back(entry.value_bytes, alone);
+        if entry.tombstones != 0 {
+            self.tombstones.take_back(entry.tombstones, alone);
+        }
+    }
+
+    fn add_to(&self, totals: &mut Totals) {
         totals.entries += self.entries.sum();
         totals.key_bytes += self.key_bytes.sum();
         totals.value_bytes += self.value_bytes.sum();
@@ -179,15 +196,12 @@ impl<S: Schema> List<S> {
         self.arena.is_passed() || self.arena.is_spent() || self.quota.is_used(1.0, || self.entries() as u64)
     }
 
-    pub(super) fn leases(&self) -> impl ExactSizeIterator<Item = &Lease> {
-        self.arena.shards().map(|shard| &shard.lease)
-    }
-
     fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for shard in self.arena.shards() {
-            shard.counts.add_to(&mut totals);
-        }
+        // Tombstones of all shards first. An entry is counted before it is linked, hence before it can be deleted: so the entries that
+        // are read afterwards contain all that these tombstones replaced, whichever shards count the two.
+        let tombstones = self.arena.shards().map(|shard| shard.counts.tombstones.sum()).sum();
+        let mut totals = Totals { tombstones, ..Totals::default() };
+        self.arena.shards().for_each(|shard| shard.counts.add_to(&mut totals));
         totals
     }
 

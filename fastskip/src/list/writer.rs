@@ -11,7 +11,6 @@ use super::search::Seek;
 use super::stats::{Counts, Totals};
 use crate::error::InsertError;
 use crate::node::{Kind, NewNode, NodeId, Target};
-use crate::sync::PoisonError;
 use crate::tuning::{GROUP, WALK_LIMIT};
 
 /// A writer inside a shard's gate; dropping it leaves.
@@ -43,13 +42,13 @@ impl<S: Schema> List<S> {
         let shard = shard % self.config.shards;
         match self.arena.shard(shard).gate.enter(attempts) {
             Ok(admission) => Ok(Writer { list: self, shard, admission }),
-            Err((refusal, state)) => Err(self.turned_away(refusal, state)),
+            Err((refusal, state)) => Err(self.turned_away(shard, refusal, state)),
         }
     }
 
     #[cold]
-    fn turned_away(&self, refusal: Refusal, state: LeaveState) -> InsertError {
-        self.leave_seen(state);
+    fn turned_away(&self, shard: usize, refusal: Refusal, state: LeaveState) -> InsertError {
+        self.leave_seen(shard, state);
         match refusal {
             Refusal::Frozen => InsertError::Sealed,
             Refusal::Crowded => InsertError::Full,
@@ -57,17 +56,10 @@ impl<S: Schema> List<S> {
     }
 
     #[inline]
-    fn leave_seen(&self, state: LeaveState) {
+    fn leave_seen(&self, shard: usize, state: LeaveState) {
         if state == LeaveState::Drained {
-            self.wake_freezer();
+            self.wake_freezer(shard);
         }
-    }
-
-    #[cold]
-    fn wake_freezer(&self) {
-        // The lock lies between the freezer's look and its wait, so the wake-up cannot fall between them.
-        let _looking = self.drain.0.lock().unwrap_or_else(PoisonError::into_inner);
-        self.drain.1.notify_all();
     }
 
     /// Why a request failed: even an empty table could not hold it, or this one has no room for it now.
@@ -88,7 +80,7 @@ impl<S: Schema> List<S> {
 impl<S: Schema> Drop for Writer<'_, S> {
     #[inline]
     fn drop(&mut self) {
-        self.list.leave_seen(self.list.arena.shard(self.shard).gate.leave());
+        self.list.leave_seen(self.shard, self.list.arena.shard(self.shard).gate.leave());
     }
 }
 
@@ -108,7 +100,7 @@ impl<'a, S: Schema> Writer<'a, S> {
             return Ok(0);
         }
         let Ok(small) = u32::try_from(words) else { return Err(InsertError::TooLarge) };
-        if !list.quota.take(entries, &list.arena.shard(self.shard).lease, list.leases()) {
+        if !list.quota.take(entries, self.shard, |shard| &list.arena.shard(shard).lease) {
             return Err(list.refused(entries, words, tail, (entries, list.quota.limit())));
         }
         list.arena.alloc(self.shard, small, tail as u32).ok_or_else(|| {
@@ -198,16 +190,15 @@ impl<'a, S: Schema> Writer<'a, S> {
         let meta = S::meta(new.version);
         // SAFETY: just taken for this node.
         let id = unsafe { new.write(list.storage(), start, meta.as_ref()) };
+        let entry = Totals::entry(new.key.len(), new.value_len, new.kind == Kind::Tombstone);
+        self.counts().stored(entry, self.admission.alone);
         match list.commit(new.target(), &mut splice, id, self.counts()) {
             Ok(()) => {
-                self.counts().stored(
-                    Totals::entry(new.key.len(), new.value_len, new.kind == Kind::Tombstone),
-                    self.admission.alone,
-                );
                 self.add_hint(id, new.target(), splice, direction);
                 Ok(Outcome::New(id))
             }
             Err(present) => {
+                self.counts().not_stored(entry, self.admission.alone);
                 self.waste(1, words);
                 Ok(Outcome::Present(present))
             }

@@ -1,21 +1,95 @@
 //! A limit on the number of entries, leased to shards so that most inserts touch no shared line.
 //!
-//! A shard leases a share of what is left, smaller and smaller towards the limit. When too little is left, a writer that
-//! needs an entry returns the unused leases of other shards to the common rest, one after the other. So the limit is
-//! reached exactly.
+//! A shard leases a share of what is left, smaller and smaller towards the limit. When too little is left, a writer spends what it
+//! needs from the leases of other shards. So the limit is reached exactly, and a table is not called full while a lease is left.
+//!
+//! A share moves from one word to another, and a thread may be stopped in between. So it is announced in the step that takes it:
+//!
+//! ```text
+//!   left       { version, pending shard and share, entries left }      announce (CAS) -> deliver -> clear (CAS)
+//!   lease      { version of the last share delivered, entries }        deliver (CAS)
+//! ```
+//!
+//! Whoever meets an announcement first delivers and clears it itself. A lease that has the announced version got its share; one
+//! that has another, read before the announcement was still seen in place, did not, and the CAS fails if it gets it meanwhile. So
+//! each share is delivered once, and no entry is out of sight. A version returns after 65 536 shares, all of which would have to be
+//! announced between two steps of one thread.
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, ord};
+
+/// Times that a batch gathers entries which others take at the same time, before it is refused.
+const GATHER_TRIES: u32 = 4;
 
 /// What a shard may still store without asking.
 #[derive(Debug, Default)]
 pub(crate) struct Lease(AtomicU64);
 
 impl Lease {
+    const ENTRIES: u64 = (1 << 48) - 1;
+
+    fn entries(word: u64) -> u64 {
+        word & Self::ENTRIES
+    }
+
+    fn version(word: u64) -> u16 {
+        (word >> 48) as u16
+    }
+
+    fn left(&self) -> u64 {
+        Self::entries(self.0.load(Ordering::Relaxed))
+    }
+
     fn spend(&self, entries: u64) -> bool {
-        // Relaxed, as everything here: these are counts, no other memory is published through them.
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(entries)).is_ok()
+        // Relaxed, as most here: these are counts, no other memory is published through them.
+        let rest = |word| Self::entries(word).checked_sub(entries).map(|_| word - entries);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
+    }
+
+    /// Spends `most` or all that is left; returns how much.
+    fn spend_up_to(&self, most: u64) -> u64 {
+        let rest = |word| Some(word - Self::entries(word).min(most));
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).map_or(0, |word| Self::entries(word).min(most))
+    }
+}
+
+/// The shared word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Left(u64);
+
+impl Left {
+    const PENDING: u64 = 1 << 47;
+
+    fn entries(self) -> u64 {
+        self.0 as u32 as u64
+    }
+
+    fn version(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+
+    fn is_pending(self) -> bool {
+        self.0 & Self::PENDING != 0
+    }
+
+    fn pending_shard(self) -> usize {
+        (self.0 >> 37) as usize & 0x3ff
+    }
+
+    fn pending_share(self) -> u64 {
+        1 << (self.0 >> 32 & 0x1f)
+    }
+
+    fn delivered(self) -> Self {
+        Self(self.0 & !Self::PENDING)
+    }
+
+    /// Less `entries`, and less a share of two to the power of `log` for `shard`, announced.
+    fn announced(self, entries: u64, shard: usize, log: u32) -> Self {
+        let left = self.entries() - entries - (1 << log);
+        let version = u64::from(self.version().wrapping_add(1));
+        Self(version << 48 | Self::PENDING | (shard as u64) << 37 | u64::from(log) << 32 | left)
     }
 }
 
@@ -23,13 +97,17 @@ impl Lease {
 #[derive(Debug)]
 pub(crate) struct Quota {
     limit: u64,
+    /// What there is in all: no table has room for so many entries that 32 bits would not do.
+    whole: u64,
+    shards: usize,
     left: CachePadded<AtomicU64>,
 }
 
 impl Quota {
-    /// A quota of `limit` entries; 0 means no limit.
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { limit: limit as u64, left: CachePadded::new(AtomicU64::new(limit as u64)) }
+    /// A quota of `limit` entries for so many shards; no limit if it is 0.
+    pub(crate) fn new(limit: usize, shards: usize) -> Self {
+        let whole = (limit as u64).min(u32::MAX.into());
+        Self { limit: limit as u64, whole, shards, left: CachePadded::new(AtomicU64::new(whole)) }
     }
 
     /// The limit; 0 means none.
@@ -42,49 +120,96 @@ impl Quota {
         self.limit == 0 || entries <= self.limit
     }
 
-    /// Takes `entries` from `lease`, one of `leases`, or from whatever is left elsewhere.
+    /// Takes `entries` from the lease of `shard`, or from whatever is left elsewhere.
     #[inline]
-    pub(crate) fn take<'a, L>(&self, entries: u64, lease: &Lease, leases: L) -> bool
-    where
-        L: ExactSizeIterator<Item = &'a Lease>,
-    {
-        self.limit == 0 || lease.spend(entries) || self.refill(entries, lease, leases)
+    pub(crate) fn take<'a>(&self, entries: u64, shard: usize, lease: impl Fn(usize) -> &'a Lease) -> bool {
+        self.limit == 0 || lease(shard).spend(entries) || self.refill(entries, shard, &lease)
     }
 
+    /// Takes `entries`, and a share of the rest for `shard`; or else what the leases have.
     #[cold]
-    fn refill<'a, L>(&self, entries: u64, lease: &Lease, leases: L) -> bool
-    where
-        L: ExactSizeIterator<Item = &'a Lease>,
-    {
-        let shards = leases.len() as u64;
-        if self.grant(entries, shards, lease) {
-            return true;
-        }
-        for other in leases {
-            if other.0.load(Ordering::Relaxed) != 0 {
-                self.give_back(other.0.swap(0, Ordering::Relaxed));
-                if self.grant(entries, shards, lease) {
+    fn refill<'a>(&self, entries: u64, shard: usize, lease: &impl Fn(usize) -> &'a Lease) -> bool {
+        let mut tries = 0;
+        loop {
+            let seen = self.settled(lease);
+            if let Some(rest) = seen.entries().checked_sub(entries) {
+                let log = (rest / (4 * self.shards as u64)).checked_ilog2();
+                let taken = log.map_or(Left(seen.0 - entries), |log| seen.announced(entries, shard, log));
+                if self.replace(seen, taken) {
+                    self.settled(lease);
                     return true;
                 }
+                continue;
+            }
+            let leased = || (0..self.shards).map(|shard| lease(shard).left()).sum::<u64>();
+            if entries == 1 && (0..self.shards).any(|shard| lease(shard).spend(1)) {
+                return true;
+            }
+            if seen.entries() + leased() >= entries {
+                tries += 1;
+                if self.gather(entries, lease) {
+                    return true;
+                }
+            } else if self.settled(lease) == seen {
+                // No lease has grown since: all that was looked at is all there was.
+                return false;
+            }
+            if tries == GATHER_TRIES {
+                return false;
             }
         }
-        false
     }
 
-    /// Takes `entries`, and a share of the rest for `lease`.
-    fn grant(&self, entries: u64, shards: u64, lease: &Lease) -> bool {
-        let share = |left: u64| left.saturating_sub(entries) / (4 * shards);
-        let granted = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            left.checked_sub(entries)?.checked_sub(share(left))
-        });
-        match granted.map(share) {
-            Ok(0) => true,
-            Ok(share) => {
-                lease.0.fetch_add(share, Ordering::Relaxed);
-                true
+    /// What is left, once no share is on its way.
+    fn settled<'a>(&self, lease: &impl Fn(usize) -> &'a Lease) -> Left {
+        loop {
+            let seen = Left(self.left.load(Ordering::Relaxed));
+            if !seen.is_pending() {
+                return seen;
             }
-            Err(_) => false,
+            self.deliver(seen, lease(seen.pending_shard()));
         }
+    }
+
+    /// Delivers the share that `announced` tells of, unless somebody did.
+    fn deliver(&self, announced: Left, lease: &Lease) {
+        loop {
+            // ORDERING(quota.lease.read): Acquire; pairs with `quota.lease`. Weaker: a lease that has got a later share could be
+            // seen together with the earlier announcement, whose share would be delivered again (loom `share`).
+            let seen = lease.0.load(ord("quota.lease.read", Ordering::Acquire));
+            if Lease::version(seen) == announced.version() {
+                break;
+            }
+            if self.left.load(Ordering::Relaxed) != announced.0 {
+                return;
+            }
+            let entries = Lease::entries(seen) + announced.pending_share();
+            let whole = u64::from(announced.version()) << 48 | entries;
+            // ORDERING(quota.lease): Release; pairs with `quota.lease.read`, see there.
+            let release = ord("quota.lease", Ordering::Release);
+            if lease.0.compare_exchange(seen, whole, release, Ordering::Relaxed).is_ok() {
+                break;
+            }
+        }
+        self.replace(announced, announced.delivered());
+    }
+
+    fn replace(&self, seen: Left, new: Left) -> bool {
+        self.left.compare_exchange(seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes `entries` from what is left and from all leases, or nothing.
+    fn gather<'a>(&self, entries: u64, lease: &impl Fn(usize) -> &'a Lease) -> bool {
+        let all = |word| Some(word - Left(word).entries().min(entries));
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, all);
+        let mut gathered = taken.map_or(0, |word| Left(word).entries().min(entries));
+        for shard in 0..self.shards {
+            gathered += lease(shard).spend_up_to(entries - gathered);
+        }
+        if gathered < entries {
+            self.give_back(gathered);
+        }
+        gathered == entries
     }
 
     /// Returns entries that were taken and not stored.
@@ -99,7 +224,7 @@ impl Quota {
     /// miss: it is not done while the entries that no shard has leased show by themselves that there is room.
     pub(crate) fn is_used(&self, part: f64, stored: impl FnOnce() -> u64) -> bool {
         let part = self.limit as f64 * part;
-        let taken = || self.limit - self.left.load(Ordering::Relaxed).min(self.limit);
+        let taken = || self.whole - Left(self.left.load(Ordering::Relaxed)).entries();
         self.limit != 0 && taken() as f64 >= part && stored() as f64 >= part
     }
 }
@@ -113,17 +238,17 @@ mod tests {
     fn every_entry_of_the_limit_is_handed_out_once() {
         for limit in [1, 2, 7, 100, 1000] {
             let leases: [Lease; 8] = Default::default();
-            let quota = Quota::new(limit);
+            let quota = Quota::new(limit, leases.len());
             let mut taken = 0;
             // Shards take turns at the start, then one shard has to find what the others hold.
-            while taken < limit && quota.take(1, &leases[taken % 3], leases.iter()) {
+            while taken < limit && quota.take(1, taken % 3, |shard| &leases[shard]) {
                 taken += 1;
             }
             assert_eq!(taken, limit);
-            assert!(!quota.take(1, &leases[5], leases.iter()));
+            assert!(!quota.take(1, 5, |shard| &leases[shard]));
             quota.give_back(1);
-            assert!(!quota.take(2, &leases[5], leases.iter()));
-            assert!(quota.take(1, &leases[5], leases.iter()));
+            assert!(!quota.take(2, 5, |shard| &leases[shard]));
+            assert!(quota.take(1, 5, |shard| &leases[shard]));
         }
     }
 
@@ -131,23 +256,23 @@ mod tests {
     #[test]
     fn lease_is_a_quarter_of_a_shards_part() {
         let leases: [Lease; 4] = Default::default();
-        let quota = Quota::new(1601);
-        assert!(quota.take(1, &leases[0], leases.iter()));
-        assert_eq!(leases[0].0.load(Ordering::Relaxed), 100);
-        assert_eq!(quota.left.load(Ordering::Relaxed), 1500);
-        assert!(!quota.is_used(0.07, || 1) && !quota.is_used(0.05, || 1) && quota.is_used(0.05, || 100));
+        let quota = Quota::new(1601, 4);
+        assert!(quota.take(1, 0, |shard| &leases[shard]));
+        assert_eq!(leases[0].left(), 64, "the power of two up to that");
+        assert_eq!(Left(quota.left.load(Ordering::Relaxed)).entries(), 1536);
+        assert!(!quota.is_used(0.05, || 100) && !quota.is_used(0.04, || 1) && quota.is_used(0.04, || 100));
     }
 
     /// Catches a refused request that takes along what would have been enough for others, and sums that overflow.
     #[test]
     fn refused_request_leaves_everything_where_others_find_it() {
         let leases: [Lease; 4] = Default::default();
-        let quota = Quota::new(usize::MAX);
-        assert!(quota.take(1, &leases[0], leases.iter()));
-        assert!(quota.take(u64::MAX - 1, &leases[1], leases.iter()));
-        assert!(!quota.take(1, &leases[2], leases.iter()));
+        let quota = Quota::new(usize::MAX, 4);
+        assert!(quota.take(1, 0, |shard| &leases[shard]));
+        assert!(quota.take(u64::from(u32::MAX) - 1, 1, |shard| &leases[shard]));
+        assert!(!quota.take(1, 2, |shard| &leases[shard]));
         quota.give_back(5);
-        assert!(!quota.take(6, &leases[3], leases.iter()));
-        assert!(quota.take(5, &leases[0], leases.iter()));
+        assert!(!quota.take(6, 3, |shard| &leases[shard]));
+        assert!(quota.take(5, 0, |shard| &leases[shard]));
     }
 }

@@ -159,10 +159,17 @@ impl Memtable {
         self.list.memory_usage()
     }
 
-    /// Whether the table is frozen.
+    /// Whether the table is frozen: every write that begins from now on is rejected. True as soon as any write was
+    /// rejected for it. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
     #[must_use]
     pub fn is_frozen(&self) -> bool {
         self.list.is_frozen()
+    }
+
+    /// Whether the table is frozen and no write is in progress: its contents no longer change.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.list.is_drained()
     }
 
     /// Whether the fraction [`Builder::backpressure_at`] of a limit, by default 90 %, is used up. Once true, it remains

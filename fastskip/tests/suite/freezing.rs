@@ -154,3 +154,22 @@ fn frozen_table_holds_exactly_the_acknowledged_deletes() {
         list.validate();
     }
 }
+
+/// Catches a table that calls itself frozen too late, when writes are refused already, or final too early, when a reservation is open.
+#[test]
+fn table_is_frozen_at_once_and_drained_when_the_last_writer_leaves() {
+    let memtable = Memtable::builder().shards(3).build();
+    let ops = [Op::Put { key: b"k", value: b"v" }];
+    let reservation = memtable.reserve(&ops).unwrap();
+    assert!(!memtable.is_frozen() && !memtable.is_drained());
+    thread::scope(|scope| {
+        let freezers = [0, 1].map(|_| scope.spawn(|| memtable.freeze()));
+        while memtable.put(b"other", 1, b"") != Err(InsertError::Sealed) {
+            thread::yield_now();
+        }
+        assert!(memtable.is_frozen() && !memtable.is_drained());
+        assert_eq!(reservation.apply(1), 1);
+        assert!(freezers.map(|freezer| freezer.join().unwrap()).iter().all(|frozen| frozen.is_drained()));
+    });
+    memtable.validate();
+}

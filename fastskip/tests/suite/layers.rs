@@ -38,6 +38,7 @@ const FOLDERS: [(&str, &[&str]); 6] = [
             "cursor",
             "range",
             "validate",
+            "freeze",
             "writer",
         ],
     ),

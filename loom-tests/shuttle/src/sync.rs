@@ -5,9 +5,10 @@ use core::marker::PhantomData;
 use std::cell::Cell;
 
 pub(crate) use core::sync::atomic::Ordering;
+pub(crate) use shuttle::sync::Mutex;
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-pub(crate) use shuttle::sync::{Condvar, Mutex};
-pub(crate) use std::sync::{Arc, PoisonError};
+pub(crate) use shuttle::thread::{Thread, current, park};
+pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
 
 /// As in the shipped build.
 pub(crate) const fn ord(_site: &'static str, ordering: Ordering) -> Ordering {

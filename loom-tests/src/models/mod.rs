@@ -2,12 +2,14 @@
 
 mod arena;
 mod axioms;
+mod counts;
 mod group;
 mod hints;
 mod insert;
 mod lone;
 pub mod misuse;
 mod publish;
+mod quota;
 mod room;
 mod seal;
 mod snapshot;
@@ -86,11 +88,14 @@ models! {
     entry_is_counted_after_its_memory_i6: arena::Counted, arena::COUNTED;
     chunk_that_is_put_back_was_reserved_i6: arena::PutBack, arena::PUT_BACK;
     idle_chunk_is_no_pressure_i6: arena::Pressure, arena::PRESSURE;
+    share_is_delivered_once_i6: quota::Share<false>, quota::TWICE;
+    entries_on_their_way_to_a_shard_are_not_out_of_sight_i6: quota::Share<true>, quota::ALL_OF_IT;
+    tombstones_are_counted_after_what_they_replace_i6: counts::Deleted, counts::DELETED;
     lone_writers_follow_one_run_i1: lone::Run<1>, lone::RUN;
     run_lacks_what_another_shard_links_i1: lone::Run<2>, lone::RUN;
     lone_writers_lose_no_count_i6: lone::Counts, lone::RUN;
     room_that_is_given_back_is_handed_out_once_i6: room::GiveBack<false>, room::GIVE_BACK;
-    room_that_is_given_back_at_the_end_of_a_chunk_is_handed_out_once_i6: room::GiveBack<true>, room::GIVE_BACK;
+    room_that_is_given_back_at_the_end_of_a_chunk_is_handed_out_once_i6: room::GiveBack<true>, room::GIVE_BACK_AT_THE_END;
     groups_that_alternate_keep_order_i1: group::Groups, group::GROUPS;
     same_keys_of_two_groups_have_one_winner_each_i3: group::SameKeys, group::SAME_KEYS;
     interleaved_lookups_see_whole_entries_i4: group::Lookups, group::LOOKUPS;

@@ -126,6 +126,7 @@ impl<const ASKS: bool> Program for Successor<ASKS> {
         if !frozen {
             return "open".to_owned();
         }
+        assert!(self.memtable.is_frozen(), "I7 broken: refused as frozen, and said not to be");
         assert_eq!(self.published.load(Ordering::Relaxed), 1, "I7 broken: frozen, and what led to it is not there");
         "frozen".to_owned()
     }
