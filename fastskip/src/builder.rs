@@ -3,6 +3,9 @@
 use core::fmt;
 use core::marker::PhantomData;
 use std::io;
+use std::sync::OnceLock;
+
+use crate::mem::storage::TablePool;
 
 /// The maximum number of shards of a table.
 pub const MAX_SHARDS: usize = 1024;
@@ -18,6 +21,9 @@ pub(crate) mod sealed {
     pub trait FromConfig: Sized {
         #[doc(hidden)]
         fn from_config(config: Settings) -> io::Result<Self>;
+
+        #[doc(hidden)]
+        fn lazily(config: Settings) -> Self;
     }
 
     /// Keeps the crate's own `Config` out of the public signature.
@@ -63,12 +69,27 @@ impl<T: Table> Builder<T> {
     /// The limit on memory, in bytes; 0, the default, means no limit. A table that has reached its limit accepts no further
     /// write. One entry may exceed the limit; it is the last one, even if other shards have unused memory left.
     ///
-    /// The table reserves an address range that is about a quarter larger than this limit, at most 32 GiB; without a limit
-    /// it reserves 16 GiB. While the system refuses, the size is halved. Windows counts reserved memory as used, so
-    /// there the range is as large as the limit, or 1 GiB without a limit. If the range is smaller than the limit, the table
-    /// is full when the range is. Memory is committed only when it is first used.
+    /// On its first use the table reserves an address range that is about a quarter larger than this limit, at most 32 GiB. Without a
+    /// limit it reserves sixteen times the [`size_hint`](Self::size_hint), or 16 GiB without one either. While the system
+    /// refuses, a sixteenth is asked for. Windows counts reserved memory as used, so there the range is as large as the limit,
+    /// or 1 GiB without limit and hint. If the range is smaller than the limit, the table is full when the range is; see
+    /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.max_memory_bytes = bytes;
+        self
+    }
+
+    /// What the table is expected to use, in bytes; 0, the default, means unknown. A table that stays small, such as the buffer of a
+    /// transaction, costs less with a hint: its shards take smaller chunks, and without a
+    /// [limit](Self::max_memory_bytes) it reserves sixteen times as much and no more, which is then its limit.
+    pub fn size_hint(mut self, bytes: usize) -> Self {
+        self.config.size_hint = bytes;
+        self
+    }
+
+    /// The pool that the table takes its memory from and returns it to. Default: none.
+    pub fn pool(mut self, pool: &TablePool) -> Self {
+        self.config.pool = Some(pool.clone());
         self
     }
 
@@ -93,19 +114,14 @@ impl<T: Table> Builder<T> {
         self
     }
 
-    /// Creates the table.
-    ///
-    /// # Panics
-    /// Panics if the system refuses even the smallest address range. [`try_build`](Self::try_build) returns an error instead.
+    /// Creates the table. It reserves no memory before it is first used; if the system refuses then, the table is full.
+    /// [`try_build`](Self::try_build) reserves at once.
     #[must_use]
     pub fn build(self) -> T {
-        match self.try_build() {
-            Ok(table) => table,
-            Err(refusal) => panic!("cannot reserve memory for a table: {refusal}"),
-        }
+        T::lazily(sealed::Settings(self.config))
     }
 
-    /// Creates the table.
+    /// Creates the table and reserves its memory.
     ///
     /// # Errors
     /// Returns the system's error if the system refuses even the smallest address range.
@@ -140,17 +156,28 @@ pub(crate) struct Config {
     /// The fraction of a limit at which the table is under backpressure.
     pub(crate) backpressure_at: f64,
     pub(crate) huge_pages: bool,
+    /// What the table is expected to use; 0 means unknown.
+    pub(crate) size_hint: usize,
+    pub(crate) pool: Option<TablePool>,
+}
+
+/// The available parallelism, asked for once: the system answers from files.
+fn parallelism() -> usize {
+    static PARALLELISM: OnceLock<usize> = OnceLock::new();
+    *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            shards: std::thread::available_parallelism().map_or(1, usize::from),
+            shards: parallelism(),
             chunk_bytes: CHUNK_BYTES,
             max_memory_bytes: 0,
             max_entries: 0,
             backpressure_at: 0.9,
             huge_pages: true,
+            size_hint: 0,
+            pool: None,
         }
     }
 }

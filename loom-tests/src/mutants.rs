@@ -48,6 +48,8 @@ mutants! {
     "link.next" -> Relaxed: publish_shows_whole_entries_i4;
     "quota.lease" -> Relaxed: share_is_delivered_once_i6;
     "quota.lease.read" -> Relaxed: share_is_delivered_once_i6;
+    "quota.left" -> Relaxed: entries_on_their_way_to_a_shard_are_not_out_of_sight_i6;
+    "quota.left.read" -> Relaxed: entries_on_their_way_to_a_shard_are_not_out_of_sight_i6;
     "stamp.read" -> Relaxed: who_sees_a_deletion_sees_what_led_to_it_i5;
     "stamp.set" -> Relaxed: seen_entry_is_in_a_later_snapshot_by_the_axioms_i5;
 }

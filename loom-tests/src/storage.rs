@@ -32,6 +32,10 @@ const UNWRITTEN: u64 = 0xdead_dead_dead_dead;
 /// As in the shipped storage: no redzones between nodes.
 pub(crate) const REDZONE_WORDS: usize = 0;
 
+/// As in the shipped crate, and unused: each model's table has a memory of its own.
+#[derive(Debug, Clone)]
+pub struct TablePool;
+
 /// What a word is used as.
 enum Shadow {
     Atomic(AtomicU64),
@@ -60,7 +64,7 @@ impl Storage {
     ///
     /// # Errors
     /// None: a model asks for little.
-    pub(crate) fn reserve(bytes: usize, least: usize) -> io::Result<Self> {
+    pub(crate) fn reserve(bytes: usize, least: usize, _: bool, _: Option<&TablePool>) -> io::Result<Self> {
         let mut len = bytes.max(least).next_multiple_of(WORD);
         while len > GRANTED && len / 2 >= least {
             len = (len / 2).next_multiple_of(WORD);
@@ -69,9 +73,6 @@ impl Storage {
         let shadows = (0..len / WORD).map(|_| OnceLock::new()).collect();
         Ok(Self { bytes, shadows })
     }
-
-    /// Does nothing: pages are no part of the model.
-    pub(crate) fn advise_huge_pages(&self) {}
 
     /// Words in the range.
     pub(crate) fn words(&self) -> u64 {

@@ -18,18 +18,23 @@ pub(super) struct Freezing {
     turn: Mutex<()>,
     /// The first freezing thread, which is the only one that parks.
     first: OnceLock<Thread>,
+    /// Set when the list is drained. A gate cannot tell for ever: writers that are about to be turned away step in for a moment.
+    drained: OnceLock<()>,
 }
 
 impl<S: Schema> List<S> {
     /// Turns away every later writer, and returns when none is inside.
     pub(crate) fn freeze(&self) {
         let _turn = self.freezing.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        // Fails for a second freezing thread, which finds the list drained.
-        let _ = self.freezing.first.set(current());
+        if self.freezing.first.set(current()).is_err() {
+            // Another thread has had its turn.
+            return;
+        }
         self.close_gates();
-        while !self.is_drained() {
+        while !self.arena.shards().all(|shard| shard.gate.is_drained()) {
             park();
         }
+        let _ = self.freezing.drained.set(());
     }
 
     fn close_gates(&self) {
@@ -47,9 +52,9 @@ impl<S: Schema> List<S> {
         frozen
     }
 
-    /// Whether the list is frozen and no writer is inside.
+    /// Whether the list is frozen and no writer is inside: its contents are final.
     pub(crate) fn is_drained(&self) -> bool {
-        self.arena.shards().all(|shard| shard.gate.is_frozen() && shard.gate.is_drained())
+        self.freezing.drained.get().is_some()
     }
 
     /// Wakes the freezing thread, which may be waiting for the writer that has just left `shard`.

@@ -17,6 +17,7 @@ mod freeze;
 mod gate;
 mod group;
 mod index;
+mod lazy;
 mod link;
 mod order;
 mod position;
@@ -47,6 +48,7 @@ use crate::mem::storage::Storage;
 use crate::node::{FIRST_NODE, Node, NodeId, Predecessor};
 use crate::sync::AtomicBool;
 
+pub(crate) use lazy::LazyList;
 pub(crate) use range::Range;
 pub(crate) use search::LowerBound;
 pub(crate) use writer::{ArenaAlloc, NodeAlloc, Outcome, Writer};
@@ -81,13 +83,15 @@ impl<S: Schema> List<S> {
     /// # Errors
     /// The system refuses the address range.
     pub(crate) fn new(config: Config) -> io::Result<Self> {
-        let arena = Arena::new(Layout {
+        let layout = Layout {
             shards: config.shards,
             chunk_bytes: config.chunk_bytes,
             max_memory_bytes: config.max_memory_bytes,
+            size_hint: config.size_hint,
             huge_pages: config.huge_pages,
             head_words: FIRST_BLOCK + BLOCK_WORDS,
-        })?;
+        };
+        let arena = Arena::new(layout, config.pool.as_ref())?;
         let mut list = Self {
             arena,
             index: Index::new(),
@@ -99,6 +103,15 @@ impl<S: Schema> List<S> {
         };
         list.make_empty();
         Ok(list)
+    }
+
+    /// An empty list with these settings that stores next to nothing, for want of memory.
+    ///
+    /// # Panics
+    /// If the allocator has not even a page.
+    pub(crate) fn smallest(config: &Config) -> Self {
+        let config = Config { chunk_bytes: 0, size_hint: 1, max_memory_bytes: 0, pool: None, ..config.clone() };
+        Self::new(config).expect("a page from the allocator")
     }
 
     /// Forgets every entry and opens the list again.
@@ -114,10 +127,6 @@ impl<S: Schema> List<S> {
     fn make_empty(&mut self) {
         Node::write_head(self.storage());
         self.write_first_block();
-    }
-
-    pub(crate) fn config(&self) -> &Config {
-        &self.config
     }
 
     pub(crate) fn storage(&self) -> &Storage {

@@ -143,8 +143,10 @@ pub struct Stats {
     pub avg_key_size: f64,
     /// Mean length of the stored values.
     pub avg_value_size: f64,
-    /// The limit on `memory_usage`; 0 means none.
+    /// The configured limit on `memory_usage`; 0 means none.
     pub max_memory_bytes: usize,
+    /// The limit on `memory_usage` that is in force: the configured one, or the size of the address range if that is smaller.
+    pub effective_max_memory_bytes: usize,
     /// The limit on `entries`; 0 means none.
     pub max_entries: usize,
     /// Whether the table is frozen.
@@ -239,6 +241,7 @@ impl<S: Schema> List<S> {
             avg_key_size: ratio(totals.key_bytes, totals.entries),
             avg_value_size: ratio(totals.value_bytes, totals.entries),
             max_memory_bytes: self.config.max_memory_bytes,
+            effective_max_memory_bytes: bytes(self.arena.limit()),
             max_entries: self.config.max_entries,
             is_sealed: self.is_frozen(),
             is_under_backpressure: self.is_under_backpressure(),

@@ -28,13 +28,16 @@ use crossbeam_utils::CachePadded;
 use super::chunk::Chunk;
 use super::extent::{Extent, ExtentWord};
 use super::spares::Spares;
-use super::storage::{MAX_WORDS, Storage, WORD};
+use super::storage::{MAX_WORDS, Storage, TablePool, WORD};
 use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::{MAX_CHUNK, MIN_CHUNK};
 
 /// What a table without a limit reserves. A table may grow into it; thousands of tables still fit in 47 bits.
 /// Windows charges a mapping when it is made, not when it is touched.
 const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
+
+/// How far a table without a limit may grow beyond what it was expected to use.
+const HINT_FACTOR: usize = 16;
 
 /// How an arena is laid out.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +48,8 @@ pub(crate) struct Layout {
     pub(crate) chunk_bytes: usize,
     /// Limit on the memory used; 0 means none.
     pub(crate) max_memory_bytes: usize,
+    /// What the table is expected to use, in bytes; 0 means unknown.
+    pub(crate) size_hint: usize,
     /// Whether to ask for huge pages.
     pub(crate) huge_pages: bool,
     /// Words at the front that are laid out by the caller and not counted.
@@ -98,17 +103,18 @@ pub(crate) struct Arena<T> {
 }
 
 impl<T: Default> Arena<T> {
-    /// Reserves the range.
+    /// Reserves the range, or takes it from the pool.
     ///
     /// # Errors
     /// The system refuses even the least range that could work.
-    pub(crate) fn new(layout: Layout) -> io::Result<Self> {
+    pub(crate) fn new(mut layout: Layout, pool: Option<&TablePool>) -> io::Result<Self> {
+        if layout.size_hint != 0 {
+            layout.chunk_bytes = layout.chunk_bytes.min(layout.size_hint / (4 * layout.shards));
+        }
         let first = u64::from(layout.head_words);
         let least = layout.head_words as usize * WORD + layout.chunk_bytes.clamp(MIN_CHUNK as usize * WORD, 1 << 20);
-        let storage = Storage::reserve(Self::range_bytes(&layout).max(least), least)?;
-        if layout.huge_pages {
-            storage.advise_huge_pages();
-        }
+        let bytes = layout.head_words as usize * WORD + Self::range_bytes(&layout);
+        let storage = Storage::reserve(bytes.min(MAX_WORDS as usize * WORD), least, layout.huge_pages, pool)?;
         let capacity = storage.words().min(MAX_WORDS - 1) - first;
         let limit = match layout.max_memory_bytes {
             0 => capacity,
@@ -120,13 +126,14 @@ impl<T: Default> Arena<T> {
         Ok(Self { storage, layout, first, limit, capacity, extent, spares: Spares::new(), shards })
     }
 
-    /// The limit, and a quarter more for the one entry that may pass it. On Windows the limit itself.
+    /// The limit, and a quarter and up to a mebibyte more for the one entry that may pass it. On Windows the limit itself.
     fn range_bytes(layout: &Layout) -> usize {
         let most = MAX_WORDS as usize * WORD;
         match layout.max_memory_bytes {
+            0 if layout.size_hint != 0 => layout.size_hint.saturating_mul(HINT_FACTOR).min(most),
             0 => UNLIMITED_BYTES.max(layout.chunk_bytes.min(most)),
             bytes if cfg!(windows) => bytes.min(most),
-            bytes => bytes.saturating_add(bytes / 4).saturating_add(1 << 20).min(most),
+            bytes => bytes.saturating_add(bytes / 4).saturating_add(bytes.min(1 << 20)).min(most),
         }
     }
 

@@ -8,5 +8,6 @@ mod extent;
 pub(crate) mod lanes;
 mod poison;
 pub(crate) mod quota;
+mod range;
 mod spares;
 pub(crate) mod storage;

@@ -163,7 +163,8 @@ impl Quota {
     /// What is left, once no share is on its way.
     fn settled<'a>(&self, lease: &impl Fn(usize) -> &'a Lease) -> Left {
         loop {
-            let seen = Left(self.left.load(Ordering::Relaxed));
+            // ORDERING(quota.left.read): Acquire; pairs with `replace`, see there.
+            let seen = Left(self.left.load(ord("quota.left.read", Ordering::Acquire)));
             if !seen.is_pending() {
                 return seen;
             }
@@ -195,7 +196,10 @@ impl Quota {
     }
 
     fn replace(&self, seen: Left, new: Left) -> bool {
-        self.left.compare_exchange(seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        // ORDERING(quota.left): Release; pairs with `settled`. Weaker: a thread that finds no share on its way could find the lease without
+        // it too, and call the table full (loom `entries_on_their_way`).
+        let release = ord("quota.left", Ordering::Release);
+        self.left.compare_exchange(seen.0, new.0, release, Ordering::Relaxed).is_ok()
     }
 
     /// Takes `entries` from what is left and from all leases, or nothing.

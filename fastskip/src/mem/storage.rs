@@ -1,70 +1,58 @@
 //! The bytes under the arena: one reserved address range, seen as 8-byte words or as byte strings.
 //!
 //! A word is used either as an atomic or as part of a byte string for the whole life of the table, never both.
-//! The range is zero when it is handed out for the first time. Pages are committed by the system at first touch.
+//! What a range contains at first is undefined: nothing is read that was not written. Pages are committed by the system at first touch.
 //! The models in `loom-tests` replace this file by one that checks those rules.
 
+use core::fmt;
 use std::io;
-
-use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
 use super::lanes;
 pub(crate) use super::poison::REDZONE_WORDS;
 use super::poison::{poison, unpoison};
+use super::range::Range;
+pub use super::range::TablePool;
 use crate::sync::AtomicU64;
 
 /// Bytes in a word, the unit of every offset.
 pub(crate) const WORD: usize = 8;
 
+/// What ranges are multiples of, so that a pool finds one of the same size.
+const PAGE: usize = 4 << 10;
+
 /// The most words a 32-bit offset reaches: 32 GiB.
 pub(crate) const MAX_WORDS: u64 = 1 << 32;
 
-/// A size of huge page on the common 64-bit systems. Tables smaller than one keep ordinary pages.
-const HUGE_PAGE: usize = 2 << 20;
-
-/// A reserved range of zeroed memory.
-#[derive(Debug)]
+/// A range of memory that one table uses, and the pool that it returns to.
 pub(crate) struct Storage {
-    map: MmapRaw,
+    /// `None` only while it is dropped.
+    range: Option<Range>,
+    /// Where the range begins.
+    base: *mut u8,
+    pool: Option<TablePool>,
 }
 
+// SAFETY: `base` is the address of the range, which may be shared; what is done there, the unsafe methods say.
+unsafe impl Send for Storage {}
+// SAFETY: as above.
+unsafe impl Sync for Storage {}
+
 impl Storage {
-    /// Reserves `bytes`, or half of it again and again while the system refuses, but no less than `least`.
+    /// Takes `bytes` from the pool or reserves them, or far less while the system refuses, but no less than `least`.
     ///
     /// # Errors
     /// The system's last refusal.
-    pub(crate) fn reserve(bytes: usize, least: usize) -> io::Result<Self> {
-        let mut len = bytes.max(least).next_multiple_of(WORD);
-        loop {
-            match Self::map(len) {
-                Ok(map) => return Ok(Self { map: map.into() }),
-                Err(refusal) if len / 2 < least => return Err(refusal),
-                Err(_) => len = (len / 2).next_multiple_of(WORD),
-            }
-        }
-    }
-
-    fn map(len: usize) -> io::Result<MmapMut> {
-        // Without a claim on swap the kernel counts a page when it is touched, not when it is reserved.
-        MmapOptions::new().len(len).no_reserve_swap().map_anon()
-    }
-
-    /// Asks for huge pages past the first one, so that a table which stays small stays small in memory too.
-    /// A system without them ignores the wish.
-    pub(crate) fn advise_huge_pages(&self) {
-        #[cfg(target_os = "linux")]
-        if self.map.len() > 2 * HUGE_PAGE {
-            let advice = memmap2::Advice::HugePage;
-            // Refused where the kernel was built without them: the table works the same, only slower.
-            drop(self.map.advise_range(advice, HUGE_PAGE, self.map.len() - HUGE_PAGE));
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = HUGE_PAGE;
+    pub(crate) fn reserve(bytes: usize, least: usize, huge_pages: bool, pool: Option<&TablePool>) -> io::Result<Self> {
+        let (bytes, least) = (bytes.next_multiple_of(PAGE), least.next_multiple_of(PAGE));
+        let pooled = pool.and_then(|pool| pool.take(bytes.max(least)));
+        let range = pooled.map_or_else(|| Range::reserve(bytes, least, huge_pages), Ok)?;
+        let base = range.base();
+        Ok(Self { range: Some(range), base, pool: pool.cloned() })
     }
 
     /// Words in the range.
     pub(crate) fn words(&self) -> u64 {
-        (self.map.len() / WORD) as u64
+        (self.range.as_ref().map_or(0, Range::len) / WORD) as u64
     }
 
     /// The atomic word at `off`.
@@ -74,9 +62,9 @@ impl Storage {
     #[inline(always)]
     pub(crate) unsafe fn word(&self, off: u32) -> &AtomicU64 {
         // SAFETY: inside the range by the caller's promise.
-        let at = unsafe { self.map.as_mut_ptr().add(off as usize * WORD) };
-        // SAFETY: the mapping is page aligned and `off` counts words, so `at` is aligned for `AtomicU64`; the memory is
-        // initialised (zero at first) and lives as long as `self`; by the caller's promise every access is atomic.
+        let at = unsafe { self.base.add(off as usize * WORD) };
+        // SAFETY: the range is aligned to a cache line and `off` counts words, so `at` is aligned for `AtomicU64`; the memory
+        // lives as long as `self`, and is written before it is read; by the caller's promise every access is atomic.
         unsafe { AtomicU64::from_ptr(at.cast()) }
     }
 
@@ -90,7 +78,7 @@ impl Storage {
         #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
         {
             let _ = lanes;
-            // SAFETY: the row, says the caller; the mapping is page aligned, so the row is aligned to a cache line.
+            // SAFETY: the row, says the caller; the range is aligned to a cache line, so the row is aligned to a cache line.
             unsafe { lanes::vector::greater(self.row(off), bound) }
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
@@ -118,7 +106,7 @@ impl Storage {
     #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
     #[inline(always)]
     fn row(&self, off: u32) -> *const u64 {
-        self.map.as_ptr().wrapping_add(off as usize * WORD).cast()
+        self.base.wrapping_add(off as usize * WORD).cast_const().cast()
     }
 
     #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
@@ -137,7 +125,7 @@ impl Storage {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let at = self.map.as_ptr().wrapping_add(off as usize * WORD);
+            let at = self.base.wrapping_add(off as usize * WORD);
             // SAFETY: part of x86-64's baseline, and only a hint: no address faults, and nothing is read.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
         }
@@ -148,13 +136,13 @@ impl Storage {
     /// Poisons the `words` from word `off` on: no use of them is right until they are [unpoisoned](Self::unpoison). Only sanitizers notice.
     #[inline(always)]
     pub(crate) fn poison(&self, off: u32, words: u32) {
-        poison(self.map.as_ptr().wrapping_add(off as usize * WORD), words as usize * WORD);
+        poison(self.base.wrapping_add(off as usize * WORD), words as usize * WORD);
     }
 
     /// Unpoisons the `len` bytes from word `off` on. Only sanitizers notice.
     #[inline(always)]
     pub(crate) fn unpoison(&self, off: u32, len: usize) {
-        unpoison(self.map.as_ptr().wrapping_add(off as usize * WORD), len);
+        unpoison(self.base.wrapping_add(off as usize * WORD), len);
     }
 
     /// Copies `bytes` to `at` bytes past word `off`.
@@ -164,7 +152,7 @@ impl Storage {
     #[inline(always)]
     pub(crate) unsafe fn write(&self, off: u32, at: usize, bytes: &[u8]) {
         // SAFETY: inside the range by the caller's promise.
-        let to = unsafe { self.map.as_mut_ptr().add(off as usize * WORD + at) };
+        let to = unsafe { self.base.add(off as usize * WORD + at) };
         // SAFETY: no one else reads or writes the target (caller), so it cannot overlap `bytes` either, which is borrowed.
         unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
@@ -177,9 +165,23 @@ impl Storage {
     #[inline(always)]
     pub(crate) unsafe fn read(&self, off: u32, at: usize, len: usize) -> &[u8] {
         // SAFETY: inside the range by the caller's promise.
-        let from = unsafe { self.map.as_ptr().add(off as usize * WORD + at) };
+        let from = unsafe { self.base.add(off as usize * WORD + at) };
         // SAFETY: initialised, published and frozen by the caller's promise; alive as long as `self`.
         unsafe { std::slice::from_raw_parts(from, len) }
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        if let (Some(range), Some(pool)) = (self.range.take(), &self.pool) {
+            pool.put(range);
+        }
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Storage").field("words", &self.words()).finish_non_exhaustive()
     }
 }
 
@@ -189,11 +191,11 @@ mod tests {
 
     /// Catches a refusal of the system that is passed on although a smaller range would do, and one that is not.
     #[test]
-    fn refused_ranges_are_halved_down_to_the_least() {
+    fn refused_ranges_are_divided_down_to_the_least() {
         // More addresses than any system of today gives a process.
-        let halved = Storage::reserve(1 << 52, 4096).unwrap();
-        assert!(halved.words() * (WORD as u64) < 1 << 52);
-        drop(halved);
-        assert!(Storage::reserve(1 << 52, 1 << 52).is_err());
+        let less = Storage::reserve(1 << 52, 4096, false, None).unwrap();
+        assert!(less.words() * (WORD as u64) < 1 << 52);
+        drop(less);
+        assert!(Storage::reserve(1 << 52, 1 << 52, false, None).is_err());
     }
 }

@@ -28,6 +28,16 @@ pub struct FrozenVersions {
     memtable: Memtable,
 }
 
+impl FrozenVersions {
+    /// Makes this the next memtable: empty, open, with the same memory.
+    ///
+    /// # Errors
+    /// Returns the frozen table while another handle or owned cursor of it exists.
+    pub fn reset(mut self) -> Result<Memtable, Self> {
+        if self.memtable.reset() { Ok(self.memtable) } else { Err(self) }
+    }
+}
+
 impl Deref for FrozenVersions {
     type Target = Memtable;
 

@@ -12,7 +12,7 @@ use std::io;
 use self::versions::Versioned;
 use crate::builder::{Builder, Table, sealed};
 use crate::list::stats::{SearchCost, Stats};
-use crate::list::{List, LowerBound};
+use crate::list::{LazyList, List, LowerBound};
 use crate::node::{Kind, Record, Target};
 use crate::sync::Arc;
 
@@ -56,14 +56,12 @@ pub enum Lookup<'a> {
 /// ```
 #[derive(Clone)]
 pub struct Memtable {
-    list: Arc<List<Versioned>>,
+    list: Arc<LazyList<Versioned>>,
 }
 
 impl Memtable {
-    /// Creates a memtable without limits. The number of shards is the available parallelism. O(shards).
-    ///
-    /// # Panics
-    /// Panics if the system has no address range left. [`Builder::try_build`] returns an error instead.
+    /// Creates a memtable without limits. The number of shards is the available parallelism. It reserves no memory before it is
+    /// first used. O(shards).
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
@@ -77,11 +75,34 @@ impl Memtable {
     pub(crate) fn list(&self) -> &List<Versioned> {
         &self.list
     }
+
+    /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory, and the
+    /// pages that it has touched. Returns false and does nothing while another handle or owned cursor of the table exists. The
+    /// `&mut` borrow guarantees that no slice or reservation is left.
+    ///
+    /// ```
+    /// # use fastskip::{Lookup, Memtable};
+    /// let mut memtable = Memtable::new();
+    /// memtable.put(b"k", 1, b"v")?;
+    /// let frozen = memtable.freeze();
+    /// assert!(!memtable.reset(), "frozen is a handle");
+    /// drop(frozen);
+    /// assert!(memtable.reset());
+    /// assert_eq!(memtable.get(b"k", 1), Lookup::Absent);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    pub fn reset(&mut self) -> bool {
+        Arc::get_mut(&mut self.list).map(LazyList::reset).is_some()
+    }
 }
 
 impl sealed::FromConfig for Memtable {
     fn from_config(settings: sealed::Settings) -> io::Result<Self> {
-        Ok(Self { list: Arc::new(List::new(settings.0)?) })
+        Ok(Self { list: Arc::new(LazyList::reserved(settings.0)?) })
+    }
+
+    fn lazily(settings: sealed::Settings) -> Self {
+        Self { list: Arc::new(LazyList::new(settings.0)) }
     }
 }
 

@@ -193,7 +193,7 @@ mod tests {
     /// plain entries that take more room than they did without tags.
     #[test]
     fn entries_come_back_as_written() {
-        let storage = Storage::reserve(1 << 20, 1 << 20).unwrap();
+        let storage = Storage::reserve(1 << 20, 1 << 20, false, None).unwrap();
         let long = vec![42; 70_000];
         let kinds = [Kind::Value, Kind::Tombstone].into_iter().flat_map(|kind| [0, 1, MAX_TAG].map(|tag| (kind, tag)));
         for ((kind, tag), (meta, off)) in kinds.flat_map(|kind| [(kind, (1, 100)), (kind, (2, 50_000))]) {

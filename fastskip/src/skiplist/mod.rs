@@ -11,7 +11,7 @@ mod write;
 use std::io;
 
 use crate::builder::{Builder, Config, Table, sealed};
-use crate::list::List;
+use crate::list::LazyList;
 use crate::list::stamp::{Clock, Stamped};
 
 pub use cursor::{Cursor, Entry, Iter};
@@ -42,34 +42,26 @@ pub use snapshot::Snapshot;
 /// the insert continues from the same position. All methods can be called from any thread. None of them panics because of
 /// the number of threads.
 pub struct ConcurrentSkipList {
-    list: List<Stamped>,
+    list: LazyList<Stamped>,
     clock: Clock,
 }
 
 /// Creating a list.
 impl ConcurrentSkipList {
-    /// Creates a list without limits. The number of shards is the available parallelism. O(shards), as every way to create one.
-    ///
-    /// # Panics
-    /// Panics if the system has no address range left. [`Builder::try_build`] returns an error instead.
+    /// Creates a list without limits. The number of shards is the available parallelism. It reserves no memory before it is first
+    /// used. O(shards), as every way to create one.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
     /// Creates a list without limits that has `shards` shards, from 1 to [`MAX_SHARDS`](crate::MAX_SHARDS).
-    ///
-    /// # Panics
-    /// Panics under the same condition as [`new`](Self::new).
     #[must_use]
     pub fn with_shards(shards: usize) -> Self {
         Self::builder().shards(shards).build()
     }
 
     /// Creates a list without limits. The first chunks of its shards have `bytes` bytes in total.
-    ///
-    /// # Panics
-    /// Panics under the same condition as [`new`](Self::new).
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
         let shards = Config::default().shards;
@@ -77,9 +69,6 @@ impl ConcurrentSkipList {
     }
 
     /// Creates a list with limits; 0 means no limit. See [`Builder`] for each parameter.
-    ///
-    /// # Panics
-    /// Panics under the same condition as [`new`](Self::new).
     #[must_use]
     pub fn with_capacity_and_shards(
         arena_bytes_per_shard: usize,
@@ -101,7 +90,7 @@ impl ConcurrentSkipList {
     }
 
     pub(crate) fn from_settings(config: Config) -> io::Result<Self> {
-        Ok(Self { list: List::new(config)?, clock: Clock::new() })
+        Ok(Self { list: LazyList::reserved(config)?, clock: Clock::new() })
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -112,6 +101,10 @@ impl ConcurrentSkipList {
 impl sealed::FromConfig for ConcurrentSkipList {
     fn from_config(settings: sealed::Settings) -> io::Result<Self> {
         Self::from_settings(settings.0)
+    }
+
+    fn lazily(settings: sealed::Settings) -> Self {
+        Self { list: LazyList::new(settings.0), clock: Clock::new() }
     }
 }
 

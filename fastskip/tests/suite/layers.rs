@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// The layers, lowest first. A file may use the layers below its own and, of its own layer, nothing but its folder.
 const LAYERS: [&[&str]; 6] = [
-    &["sync", "error", "tuning", "bounds", "builder"],
+    &["sync", "error", "tuning", "bounds"],
     &["mem"],
-    &["key"],
+    &["key", "builder"],
     &["node"],
     &["list"],
     &["memtable", "skiplist"],
@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 6] = [
 /// The files of each folder, lowest first: a file may use those before it. `mod` is the folder's face: it may use all of
 /// them, and they may use what it defines itself.
 const FOLDERS: [(&str, &[&str]); 6] = [
-    ("mem", &["poison", "lanes", "storage", "quota", "chunk", "spares", "extent", "arena"]),
+    ("mem", &["poison", "lanes", "range", "storage", "quota", "chunk", "spares", "extent", "arena"]),
     ("node", &["id", "link", "read", "write"]),
     (
         "list",
@@ -40,6 +40,7 @@ const FOLDERS: [(&str, &[&str]); 6] = [
             "validate",
             "freeze",
             "writer",
+            "lazy",
         ],
     ),
     (

@@ -1,6 +1,7 @@
 //! Tests from outside: one program, so that it is linked once.
 
 mod batches;
+mod cheap;
 mod concurrent;
 mod debug;
 mod freezing;

@@ -33,14 +33,15 @@ fn said(result: Result<(), InsertError>) -> String {
 }
 
 /// The layout of an arena without a list on it.
-const ONE_SHARD: Layout = Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, huge_pages: false, head_words: 1 };
+const ONE_SHARD: Layout =
+    Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, size_hint: 0, huge_pages: false, head_words: 1 };
 
 /// An arena whose every piece is written to, so that the storage sees an overlap.
 struct Pieces(Arena<()>);
 
 impl Pieces {
     fn of(layout: Layout) -> Self {
-        Self(Arena::new(layout).expect("the model's storage refuses nothing"))
+        Self(Arena::new(layout, None).expect("the model's storage refuses nothing"))
     }
 
     /// Takes a piece, if there is one within the limit.

@@ -7,7 +7,7 @@ use crate::tuning::{Hinting, hint};
 
 /// Settings for so many shards. A thread writes through the shard of its own number.
 pub(super) fn config(shards: usize) -> Config {
-    Config { shards, chunk_bytes: 0, max_memory_bytes: 0, max_entries: 0, backpressure_at: 0.9, huge_pages: false }
+    Config { shards, chunk_bytes: 0, huge_pages: false, ..Config::default() }
 }
 
 /// The table with these settings. What the model's threads store gets few hints.

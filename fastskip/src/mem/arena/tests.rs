@@ -7,7 +7,11 @@ const SMALL: u32 = MIN_CHUNK as u32 / 8;
 
 fn arena(shards: usize, limit_words: u64) -> Arena<()> {
     let max_memory_bytes = limit_words as usize * WORD;
-    Arena::new(Layout { shards, chunk_bytes: 0, max_memory_bytes, huge_pages: false, head_words: 1 }).unwrap()
+    Arena::new(
+        Layout { shards, chunk_bytes: 0, max_memory_bytes, size_hint: 0, huge_pages: false, head_words: 1 },
+        None,
+    )
+    .unwrap()
 }
 
 /// Catches a chunk whose last words are left over, or given out twice.
@@ -83,7 +87,8 @@ fn could_hold_is_what_an_empty_table_holds() {
 #[test]
 fn the_range_holds_what_the_limit_allows() {
     let range = |max_memory_bytes, chunk_bytes| {
-        let layout = Layout { shards: 1, chunk_bytes, max_memory_bytes, huge_pages: false, head_words: 1 };
+        let layout =
+            Layout { shards: 1, chunk_bytes, max_memory_bytes, size_hint: 0, huge_pages: false, head_words: 1 };
         Arena::<()>::range_bytes(&layout)
     };
     let most = MAX_WORDS as usize * WORD;
@@ -145,11 +150,12 @@ fn shares_grow_with_the_table_up_to_a_bound() {
     assert_eq!(arena.chunk_words(), 1000);
     arena.alloc(0, 16 * MAX_CHUNK as u32 + 1000, 0).unwrap();
     assert_eq!(arena.chunk_words(), MAX_CHUNK);
-    let limited = Layout { shards: 1, chunk_bytes: 800, max_memory_bytes: 0, huge_pages: false, head_words: 1 };
-    assert_eq!(Arena::<()>::new(limited).unwrap().chunk_words(), 100);
+    let limited =
+        Layout { shards: 1, chunk_bytes: 800, max_memory_bytes: 0, size_hint: 0, huge_pages: false, head_words: 1 };
+    assert_eq!(Arena::<()>::new(limited, None).unwrap().chunk_words(), 100);
     // What the caller laid out in front is no share of the table.
     let behind = Layout { chunk_bytes: 0, head_words: 100_000, ..limited };
-    let behind = Arena::<()>::new(behind).unwrap();
+    let behind = Arena::<()>::new(behind, None).unwrap();
     assert_eq!(behind.chunk_words(), MIN_CHUNK);
     behind.alloc(0, 16_000, 0).unwrap();
     assert_eq!(behind.chunk_words(), 2000);

@@ -1,0 +1,61 @@
+//! A list that is made when it is first used: what nobody touches reserves nothing.
+
+use core::ops::Deref;
+use std::io;
+
+use super::List;
+use super::schema::Schema;
+use crate::builder::Config;
+use crate::sync::OnceLock;
+
+/// The settings of a list, and the list once it was used. Threads whose first use comes at the same time wait for one of them to make
+/// it; from then on a use costs a load and a branch that is always taken.
+#[derive(Debug)]
+pub(crate) struct LazyList<S: Schema> {
+    config: Config,
+    list: OnceLock<List<S>>,
+}
+
+impl<S: Schema> LazyList<S> {
+    /// A list that reserves its memory when it is first used.
+    pub(crate) fn new(config: Config) -> Self {
+        Self { config, list: OnceLock::new() }
+    }
+
+    /// A list that has reserved its memory.
+    ///
+    /// # Errors
+    /// The system refuses the address range.
+    pub(crate) fn reserved(config: Config) -> io::Result<Self> {
+        let list = List::new(config.clone())?.into();
+        Ok(Self { config, list })
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Forgets every entry and opens the list again.
+    pub(crate) fn reset(&mut self) {
+        if let Some(list) = self.list.get_mut() {
+            list.reset();
+        }
+    }
+
+    #[cold]
+    fn make(&self) -> &List<S> {
+        self.list.get_or_init(|| List::new(self.config.clone()).unwrap_or_else(|_| List::smallest(&self.config)))
+    }
+}
+
+impl<S: Schema> Deref for LazyList<S> {
+    type Target = List<S>;
+
+    #[inline(always)]
+    fn deref(&self) -> &List<S> {
+        match self.list.get() {
+            Some(list) => list,
+            None => self.make(),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A table costs what is put into it: no address space before its first use, no fresh pages after another one's last.
+
+#[cfg(target_os = "linux")]
+use std::{env, fs, process::Command};
+
+use fastskip::{ConcurrentSkipList, InsertError, Lookup, Memtable, TablePool};
+
+/// Address space and resident memory of this process, in bytes.
+#[cfg(target_os = "linux")]
+fn statm() -> (usize, usize) {
+    let text = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: Vec<usize> = text.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    (pages[0] * 4096, pages[1] * 4096)
+}
+
+/// Runs the test `name` of this program alone in a process, under `limit` KiB of address space if it is given. Returns true in that
+/// process.
+#[cfg(target_os = "linux")]
+fn is_alone(name: &str, limit: Option<usize>) -> bool {
+    const ALONE: &str = "FASTSKIP_ALONE";
+    if env::var(ALONE).is_ok_and(|alone| alone == name) {
+        return true;
+    }
+    let program = env::current_exe().unwrap();
+    let limited = limit.map_or_else(String::new, |limit| format!("ulimit -v {limit}; "));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{limited}exec \"$0\" --exact \"$1\" --test-threads 1 --nocapture")]);
+    let output = shell.arg(program).arg(name).env(ALONE, name).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{name} is no test");
+    false
+}
+
+/// Catches tables that reserve addresses before anything is stored in them.
+#[test]
+#[cfg(target_os = "linux")]
+fn untouched_tables_reserve_no_addresses() {
+    if !is_alone("cheap::untouched_tables_reserve_no_addresses", None) {
+        return;
+    }
+    let before = statm().0;
+    let tables: Vec<_> = (0..1000).map(|_| (Memtable::new(), ConcurrentSkipList::new())).collect();
+    let more = statm().0 - before;
+    assert!(more < 64 << 20, "{more} bytes of addresses for {} tables", 2 * tables.len());
+    assert_eq!(tables[7].0.put(b"k", 1, b"v"), Ok(()));
+    assert!(tables[7].1.insert(b"k", b"v"));
+}
+
+/// Catches small tables that take far more than they were asked to.
+#[test]
+#[cfg(target_os = "linux")]
+fn small_tables_reserve_little_more_than_was_asked() {
+    if !is_alone("cheap::small_tables_reserve_little_more_than_was_asked", None) {
+        return;
+    }
+    let before = statm().0;
+    let tables: Vec<_> = (0..500).map(|_| Memtable::builder().shards(1).size_hint(4 << 10).build()).collect();
+    for table in &tables {
+        (0..30_u8).for_each(|key| assert_eq!(table.put(&[key], 1, &[1; 100]), Ok(())));
+    }
+    let more = statm().0 - before;
+    assert!(more < 500 * (128 << 10), "{more} bytes of addresses");
+    let before = statm().0;
+    let limited = Memtable::builder().shards(1).max_memory_bytes(16 << 20).build();
+    assert_eq!(limited.put(b"k", 1, b"v"), Ok(()));
+    let more = statm().0 - before;
+    assert!(more < 24 << 20, "{more} bytes of addresses for a limit of 16 MiB");
+}
+
+/// Catches tables that take all the addresses a process may have, so that it can start no thread.
+#[test]
+#[cfg(target_os = "linux")]
+fn tables_leave_room_for_threads_where_addresses_are_scarce() {
+    if !is_alone("cheap::tables_leave_room_for_threads_where_addresses_are_scarce", Some(2 << 20)) {
+        return;
+    }
+    let mut tables = Vec::new();
+    for number in 0..24_u8 {
+        let table = Memtable::builder().try_build().unwrap();
+        assert_eq!(table.put(&[number], 1, b"v"), Ok(()));
+        let stats = table.stats();
+        assert!(stats.max_memory_bytes == 0 && stats.effective_max_memory_bytes >= 128 << 10, "{stats:?}");
+        tables.push(table);
+        let stack = std::thread::Builder::new().stack_size(8 << 20);
+        stack.spawn(|| ()).unwrap_or_else(|error| panic!("{number}: {error}")).join().unwrap();
+    }
+}
+
+/// Catches a pool that hands out fresh memory, or none, and tables that show what a table before them held.
+#[test]
+#[cfg(target_os = "linux")]
+fn pool_hands_a_dropped_tables_pages_to_the_next() {
+    if !is_alone("cheap::pool_hands_a_dropped_tables_pages_to_the_next", None) {
+        return;
+    }
+    // Reserved up to the limit, which one shard fills: pages that the first table touched.
+    let pool = TablePool::new(1);
+    let mut touched = 0;
+    for round in 0..20_u64 {
+        let table = Memtable::builder().shards(1).max_memory_bytes(16 << 20).huge_pages(false).pool(&pool).build();
+        assert_eq!(table.get(&round.to_be_bytes(), u64::MAX), Lookup::Absent);
+        let stored = (0_u64..).take_while(|key| table.put(&key.to_be_bytes(), round, &[round as u8; 1000]).is_ok());
+        assert!(stored.count() > 15_000);
+        assert_eq!(pool.len(), 0);
+        assert!(table.iter(u64::MAX).all(|version| version.seqno == round && version.value[999] == round as u8));
+        table.validate();
+        drop(table);
+        assert_eq!(pool.len(), 1);
+        match round {
+            0 => touched = statm().1,
+            _ => assert!(statm().1 < touched + (4 << 20), "round {round}: fresh pages"),
+        }
+    }
+    pool.clear();
+    assert!(pool.is_empty() && statm().1 < touched - (12 << 20));
+}
+
+/// Catches memory that leaves the pool's table while a handle of it lives, pools that keep too much, and sizes that are mixed up.
+#[test]
+fn pool_keeps_what_it_was_told_to_and_hands_out_what_fits() {
+    let pool = TablePool::new(2);
+    let make = |limit| Memtable::builder().shards(1).max_memory_bytes(limit).pool(&pool).try_build().unwrap();
+    let tables = [1 << 20, 1 << 20, 2 << 20, 4 << 20].map(make);
+    let cursor = tables[0].owned_cursor();
+    assert!(pool.is_empty());
+    drop(tables);
+    assert_eq!(pool.len(), 2, "the oldest of three makes room, and a cursor holds the fourth");
+    let (larger, smaller) = (make(4 << 20), make(1 << 20));
+    assert_eq!((larger.stats().effective_max_memory_bytes, pool.len()), (4 << 20, 1));
+    drop((cursor, larger, smaller));
+    assert_eq!(pool.len(), 2);
+    let other = pool.clone();
+    drop(pool);
+    let list = ConcurrentSkipList::builder().pool(&other).max_memory_bytes(1 << 20).shards(1).build();
+    assert_eq!(other.len(), 2);
+    assert!(list.insert(b"k", b"v"));
+    assert_eq!(other.len(), 1);
+    let none = TablePool::new(0);
+    drop(Memtable::builder().pool(&none).try_build().unwrap());
+    assert!(none.is_empty() && format!("{none:?}").contains("len: 0"));
+}
+
+/// Catches a reset that happens under another handle, keeps something, or leaves the table frozen.
+#[test]
+fn memtable_is_reset_by_its_only_handle() {
+    let mut memtable = Memtable::builder().shards(2).max_entries(2).build();
+    assert!(memtable.reset(), "an untouched one too");
+    for round in 0..3 {
+        assert_eq!(memtable.put(b"a", round, b"1"), Ok(()));
+        assert_eq!(memtable.delete(b"b", round), Ok(()));
+        assert_eq!(memtable.put(b"c", round, b""), Err(InsertError::Full));
+        let frozen = memtable.freeze();
+        let cursor = frozen.owned_cursor();
+        drop(memtable);
+        let frozen = frozen.reset().unwrap_err();
+        assert_eq!(frozen.len(), 2);
+        drop(cursor);
+        memtable = frozen.reset().unwrap();
+        assert!(
+            memtable.is_empty() && !memtable.is_frozen() && !memtable.is_drained() && !memtable.is_under_backpressure()
+        );
+        assert_eq!(memtable.iter(u64::MAX).count(), 0);
+        memtable.validate();
+    }
+}
+
+/// Catches an effective limit that is not the one at which a table is full.
+#[test]
+fn effective_limit_is_the_configured_one_or_the_range() {
+    let effective = |memtable: &Memtable| memtable.stats().effective_max_memory_bytes;
+    assert_eq!(effective(&Memtable::builder().max_memory_bytes(1 << 20).build()), 1 << 20);
+    let hinted = Memtable::builder().shards(1).size_hint(4 << 10).build();
+    let limit = effective(&hinted);
+    assert!((16 * 4096..20 * 4096).contains(&limit), "{limit}");
+    let stored = (0..100_000_u32).take_while(|key| hinted.put(&key.to_be_bytes(), 1, &[0; 100]).is_ok()).count();
+    assert!(
+        stored > 400 && hinted.memory_usage() <= limit && hinted.memory_usage() > limit - 300,
+        "{:?}",
+        hinted.stats()
+    );
+    hinted.validate();
+}
