@@ -8,9 +8,10 @@
 //! ```
 
 use super::List;
+use super::counts::Counts;
 use super::index::Splice;
 use super::schema::Schema;
-use super::stats::Counts;
+
 use crate::key::{self, PartialKey};
 use crate::node::{Link, Node, NodeId, Target};
 use crate::sync::{Ordering, ord};

@@ -11,8 +11,8 @@
 //! I9 partial key: see `key.rs`.
 
 mod backward;
+mod counts;
 pub(crate) mod cursor;
-
 mod freeze;
 mod gate;
 mod group;
@@ -35,12 +35,12 @@ mod writer;
 use std::io;
 use std::marker::PhantomData;
 
+use self::counts::Counts;
 use self::freeze::Freezing;
 use self::gate::Gate;
 use self::index::{BLOCK_WORDS, FIRST_BLOCK, Index};
 use self::run::Run;
 use self::schema::{NodeRef, Schema};
-use self::stats::Counts;
 use crate::builder::Config;
 use crate::mem::arena::{Arena, Layout};
 use crate::mem::quota::{Lease, Quota};

@@ -1,114 +1,12 @@
-//! What a table counts, and how it is shown.
+//! How a table's counts are shown.
 
 use super::List;
+use super::counts::Totals;
 use super::order::Visits;
 use super::schema::Schema;
 use crate::mem::storage::WORD;
 use crate::node::Target;
-use crate::sync::{AtomicU64, Ordering, ord};
-
-/// A sum. Who is alone in its shard (see `gate.rs`) adds without a read-modify-write, to a word that others leave alone.
-#[derive(Debug, Default)]
-struct Counter {
-    by_lone: AtomicU64,
-    by_others: AtomicU64,
-}
-
-impl Counter {
-    #[inline]
-    fn add(&self, more: u64, alone: bool) {
-        // ORDERING(counts.add): Release; pairs with `sum`. Weaker: an entry could be seen counted, and its attempt and its memory
-        // not yet (loom `entry_is_counted_after_its_memory`).
-        let release = ord("counts.add", Ordering::Release);
-        if alone {
-            self.by_lone.store(self.by_lone.load(Ordering::Relaxed) + more, release);
-        } else {
-            self.by_others.fetch_add(more, release);
-        }
-    }
-
-    fn take_back(&self, less: u64, alone: bool) {
-        // ORDERING(counts.add): Release; as in `add`.
-        let release = ord("counts.add", Ordering::Release);
-        if alone {
-            self.by_lone.store(self.by_lone.load(Ordering::Relaxed) - less, release);
-        } else {
-            self.by_others.fetch_sub(less, release);
-        }
-    }
-
-    fn sum(&self) -> u64 {
-        // ORDERING(counts.read): Acquire; pairs with `add`, see there.
-        let acquire = ord("counts.read", Ordering::Acquire);
-        self.by_lone.load(acquire) + self.by_others.load(acquire)
-    }
-}
-
-/// One shard's counters.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    entries: Counter,
-    tombstones: Counter,
-    key_bytes: Counter,
-    value_bytes: Counter,
-    cas_failures: AtomicU64,
-}
-
-/// Sums of such counters.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Totals {
-    pub(crate) entries: u64,
-    pub(crate) tombstones: u64,
-    pub(crate) key_bytes: u64,
-    pub(crate) value_bytes: u64,
-    pub(crate) cas_failures: u64,
-}
-
-impl Totals {
-    /// One entry with these parts.
-    #[inline]
-    pub(crate) fn entry(key_len: usize, value_len: usize, is_tombstone: bool) -> Self {
-        let (key_bytes, value_bytes) = (key_len as u64, value_len as u64);
-        Self { entries: 1, tombstones: is_tombstone.into(), key_bytes, value_bytes, cas_failures: 0 }
-    }
-}
-
-impl Counts {
-    /// Counts `entries`, before they are linked; whoever counts must say whether it is alone in the shard.
-    #[inline]
-    pub(crate) fn stored(&self, entries: Totals, alone: bool) {
-        self.entries.add(entries.entries, alone);
-        self.key_bytes.add(entries.key_bytes, alone);
-        self.value_bytes.add(entries.value_bytes, alone);
-        if entries.tombstones != 0 {
-            self.tombstones.add(entries.tombstones, alone);
-        }
-    }
-
-    /// Counts a link that another thread changed first.
-    #[cold]
-    pub(crate) fn cas_failed(&self) {
-        self.cas_failures.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Takes an entry back that was counted and found stored by another thread.
-    #[cold]
-    pub(crate) fn not_stored(&self, entry: Totals, alone: bool) {
-        self.entries.take_back(entry.entries, alone);
-        self.key_bytes.take_back(entry.key_bytes, alone);
-        self.value_bytes.take_back(entry.value_bytes, alone);
-        if entry.tombstones != 0 {
-            self.tombstones.take_back(entry.tombstones, alone);
-        }
-    }
-
-    fn add_to(&self, totals: &mut Totals) {
-        totals.entries += self.entries.sum();
-        totals.key_bytes += self.key_bytes.sum();
-        totals.value_bytes += self.value_bytes.sum();
-        totals.cas_failures += self.cas_failures.load(Ordering::Relaxed);
-    }
-}
+use crate::sync::Ordering;
 
 /// All figures of a table, read in one pass. Sizes are in bytes.
 ///
@@ -127,6 +25,10 @@ pub struct Stats {
     pub total_inserts: usize,
     /// Links that changed between a writer's look and its CAS: how often writers met each other.
     pub cas_failures: usize,
+    /// The lowest sequence number of a stored version; `None` for an empty memtable and for a list.
+    pub lowest_seqno: Option<u64>,
+    /// The highest sequence number of a stored version; `None` for an empty memtable and for a list.
+    pub highest_seqno: Option<u64>,
     /// Bytes of the arena that hold nodes or blocks of the index, or were lost between them. A lookup that mends the index may
     /// add to them, within the limit.
     pub memory_usage: usize,
@@ -201,7 +103,7 @@ impl<S: Schema> List<S> {
     fn totals(&self) -> Totals {
         // Tombstones of all shards first. An entry is counted before it is linked, hence before it can be deleted: so the entries that
         // are read afterwards contain all that these tombstones replaced, whichever shards count the two.
-        let tombstones = self.arena.shards().map(|shard| shard.counts.tombstones.sum()).sum();
+        let tombstones = self.arena.shards().map(|shard| shard.counts.tombstones()).sum();
         let mut totals = Totals { tombstones, ..Totals::default() };
         self.arena.shards().for_each(|shard| shard.counts.add_to(&mut totals));
         totals
@@ -227,12 +129,17 @@ impl<S: Schema> List<S> {
     pub(crate) fn stats(&self) -> Stats {
         let totals = self.totals();
         let usage = self.arena.usage();
+        // Behind the entries: what was counted has its number here.
+        let seqnos = self.arena.shards().filter_map(|shard| shard.counts.seqnos());
+        let seqnos = seqnos.reduce(|(low, high), (lower, higher)| (low.min(lower), high.max(higher)));
         Stats {
             len: totals.entries.saturating_sub(totals.tombstones) as usize,
             entries: totals.entries as usize,
             tombstones: totals.tombstones as usize,
             cas_failures: totals.cas_failures as usize,
             total_inserts: self.arena.shards().map(|shard| shard.gate.attempts() as usize).sum(),
+            lowest_seqno: seqnos.map(|(low, _)| low),
+            highest_seqno: seqnos.map(|(_, high)| high),
             memory_usage: bytes(usage.used()),
             memory_reserved: bytes(usage.reserved),
             memory_idle: bytes(usage.reserved - usage.used()),

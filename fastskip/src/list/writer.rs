@@ -3,12 +3,13 @@
 use core::ops::Range;
 
 use super::List;
+use super::counts::{Counts, Totals};
 use super::gate::{Admission, LeaveState, Refusal};
 use super::index::{Hinted, Splice, Split};
 use super::run::Run;
 use super::schema::Schema;
 use super::search::Seek;
-use super::stats::{Counts, Totals};
+
 use crate::error::InsertError;
 use crate::node::{Kind, NewNode, NodeId, Target};
 use crate::tuning::{GROUP, WALK_LIMIT};
@@ -191,6 +192,9 @@ impl<'a, S: Schema> Writer<'a, S> {
         // SAFETY: just taken for this node.
         let id = unsafe { new.write(list.storage(), start, meta.as_ref()) };
         let entry = Totals::entry(new.key.len(), new.value_len, new.kind == Kind::Tombstone);
+        if S::HAS_VERSIONS {
+            self.counts().note_seqno(new.version, self.admission.alone);
+        }
         self.counts().stored(entry, self.admission.alone);
         match list.commit(new.target(), &mut splice, id, self.counts()) {
             Ok(()) => {

@@ -24,6 +24,7 @@ const FOLDERS: [(&str, &[&str]); 6] = [
             "gate",
             "schema",
             "order",
+            "counts",
             "stats",
             "stamp",
             "index",

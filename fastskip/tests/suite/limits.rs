@@ -165,3 +165,27 @@ fn memtable_says_when_it_is_frozen_and_when_a_limit_is_near() {
     assert!(memtable.is_frozen() && frozen.is_frozen());
     frozen.validate();
 }
+
+/// Catches bounds of sequence numbers that one shard keeps from another, or that a refused write moves.
+#[test]
+fn stats_bound_the_sequence_numbers() {
+    let memtable = Memtable::builder().shards(4).build();
+    let bounds = || (memtable.stats().lowest_seqno, memtable.stats().highest_seqno);
+    assert_eq!(bounds(), (None, None));
+    memtable.put(b"a", u64::MAX, b"").unwrap();
+    assert_eq!(bounds(), (Some(u64::MAX), Some(u64::MAX)));
+    thread::scope(|scope| {
+        for seqno in [7, 3, 900] {
+            let memtable = &memtable;
+            scope.spawn(move || memtable.delete(b"k", seqno).unwrap());
+        }
+    });
+    assert_eq!(bounds(), (Some(3), Some(u64::MAX)));
+    drop(memtable.reserve(&[Op::Delete { key: b"k" }]).unwrap());
+    memtable.freeze();
+    assert_eq!(memtable.put(b"b", 1, b""), Err(InsertError::Sealed));
+    assert_eq!(bounds(), (Some(3), Some(u64::MAX)));
+    memtable.validate();
+    let list = ConcurrentSkipList::new();
+    assert!(list.insert(b"k", b"") && list.stats().lowest_seqno.is_none() && list.stats().highest_seqno.is_none());
+}

@@ -21,7 +21,7 @@ impl<S: Steps> Program for Misuse<S> {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let storage = Storage::reserve(64, 64).expect("the model's storage refuses nothing");
+        let storage = Storage::reserve(64, 64, false, None).expect("the model's storage refuses nothing");
         // SAFETY: word `FLAG` is only ever an atomic.
         unsafe { storage.word(FLAG) }.store(0, Ordering::Relaxed);
         Self(storage, S::default())

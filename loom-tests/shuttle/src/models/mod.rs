@@ -52,7 +52,7 @@ models! {
 
 /// Settings with this many shards.
 fn config(shards: usize) -> Config {
-    Config { shards, chunk_bytes: 0, max_memory_bytes: 0, max_entries: 0, backpressure_at: 0.9, huge_pages: false }
+    Config { shards, chunk_bytes: 0, huge_pages: false, ..Config::default() }
 }
 
 /// The table with these settings. Every node has a hint, if no lock is taken.

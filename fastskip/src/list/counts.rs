@@ -1,0 +1,149 @@
+//! What each shard counts.
+
+use crate::sync::{AtomicU64, Ordering, ord};
+
+/// A sum. Who is alone in its shard (see `gate.rs`) adds without a read-modify-write, to a word that others leave alone.
+#[derive(Debug, Default)]
+struct Counter {
+    by_lone: AtomicU64,
+    by_others: AtomicU64,
+}
+
+impl Counter {
+    #[inline]
+    fn add(&self, more: u64, alone: bool) {
+        // ORDERING(counts.add): Release; pairs with `sum`. Weaker: an entry could be seen counted, and its attempt and its memory
+        // not yet (loom `entry_is_counted_after_its_memory`).
+        let release = ord("counts.add", Ordering::Release);
+        if alone {
+            self.by_lone.store(self.by_lone.load(Ordering::Relaxed) + more, release);
+        } else {
+            self.by_others.fetch_add(more, release);
+        }
+    }
+
+    fn take_back(&self, less: u64, alone: bool) {
+        // ORDERING(counts.add): Release; as in `add`.
+        let release = ord("counts.add", Ordering::Release);
+        if alone {
+            self.by_lone.store(self.by_lone.load(Ordering::Relaxed) - less, release);
+        } else {
+            self.by_others.fetch_sub(less, release);
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        // ORDERING(counts.read): Acquire; pairs with `add`, see there.
+        let acquire = ord("counts.read", Ordering::Acquire);
+        self.by_lone.load(acquire) + self.by_others.load(acquire)
+    }
+}
+
+/// The highest number so far, kept by lone writers and by others as [`Counter`] is.
+#[derive(Debug, Default)]
+struct Highest {
+    by_lone: AtomicU64,
+    by_others: AtomicU64,
+}
+
+impl Highest {
+    #[inline]
+    fn raise(&self, to: u64, alone: bool) {
+        // Relaxed: published by the count of the entry, which follows.
+        if !alone {
+            self.by_others.fetch_max(to, Ordering::Relaxed);
+        } else if self.by_lone.load(Ordering::Relaxed) < to {
+            self.by_lone.store(to, Ordering::Relaxed);
+        }
+    }
+
+    fn get(&self) -> u64 {
+        self.by_lone.load(Ordering::Relaxed).max(self.by_others.load(Ordering::Relaxed))
+    }
+}
+
+/// One shard's counters.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    entries: Counter,
+    tombstones: Counter,
+    key_bytes: Counter,
+    value_bytes: Counter,
+    cas_failures: AtomicU64,
+    highest_seqno: Highest,
+    /// All bits inverted.
+    lowest_seqno: Highest,
+}
+
+/// Sums of such counters.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Totals {
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
+    pub(crate) key_bytes: u64,
+    pub(crate) value_bytes: u64,
+    pub(crate) cas_failures: u64,
+}
+
+impl Totals {
+    /// One entry with these parts.
+    #[inline]
+    pub(crate) fn entry(key_len: usize, value_len: usize, is_tombstone: bool) -> Self {
+        let (key_bytes, value_bytes) = (key_len as u64, value_len as u64);
+        Self { entries: 1, tombstones: is_tombstone.into(), key_bytes, value_bytes, cas_failures: 0 }
+    }
+}
+
+impl Counts {
+    /// Counts `entries`, before they are linked; whoever counts must say whether it is alone in the shard.
+    #[inline]
+    pub(crate) fn stored(&self, entries: Totals, alone: bool) {
+        self.entries.add(entries.entries, alone);
+        self.key_bytes.add(entries.key_bytes, alone);
+        self.value_bytes.add(entries.value_bytes, alone);
+        if entries.tombstones != 0 {
+            self.tombstones.add(entries.tombstones, alone);
+        }
+    }
+
+    /// Takes note of the sequence number of an entry that is about to be counted.
+    #[inline]
+    pub(super) fn note_seqno(&self, seqno: u64, alone: bool) {
+        self.highest_seqno.raise(seqno, alone);
+        self.lowest_seqno.raise(!seqno, alone);
+    }
+
+    /// The lowest and the highest sequence number, if there is any.
+    pub(super) fn seqnos(&self) -> Option<(u64, u64)> {
+        let (low, high) = (!self.lowest_seqno.get(), self.highest_seqno.get());
+        (low <= high).then_some((low, high))
+    }
+
+    pub(super) fn tombstones(&self) -> u64 {
+        self.tombstones.sum()
+    }
+
+    /// Counts a link that another thread changed first.
+    #[cold]
+    pub(crate) fn cas_failed(&self) {
+        self.cas_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes an entry back that was counted and found stored by another thread.
+    #[cold]
+    pub(crate) fn not_stored(&self, entry: Totals, alone: bool) {
+        self.entries.take_back(entry.entries, alone);
+        self.key_bytes.take_back(entry.key_bytes, alone);
+        self.value_bytes.take_back(entry.value_bytes, alone);
+        if entry.tombstones != 0 {
+            self.tombstones.take_back(entry.tombstones, alone);
+        }
+    }
+
+    pub(super) fn add_to(&self, totals: &mut Totals) {
+        totals.entries += self.entries.sum();
+        totals.key_bytes += self.key_bytes.sum();
+        totals.value_bytes += self.value_bytes.sum();
+        totals.cas_failures += self.cas_failures.load(Ordering::Relaxed);
+    }
+}
