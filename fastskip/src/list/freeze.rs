@@ -61,10 +61,8 @@ impl<S: Schema> List<S> {
     #[cold]
     pub(super) fn wake_freezer(&self, shard: usize) {
         // To see the gate closed is to see what the freezing thread did before.
-        if self.arena.shard(shard).gate.is_frozen()
-            && let Some(first) = self.freezing.first.get()
-        {
-            first.unpark();
+        if self.arena.shard(shard).gate.is_frozen() {
+            self.freezing.first.get().into_iter().for_each(Thread::unpark);
         }
     }
 }

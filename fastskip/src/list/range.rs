@@ -47,7 +47,9 @@ impl<'a, V: View<'a>> Range<V> {
     /// The keys that begin with `prefix`.
     pub(crate) fn prefix(view: V, prefix: &[u8]) -> Self {
         let mut next = prefix.to_vec();
-        while next.pop_if(|last| *last == u8::MAX).is_some() {}
+        while next.last() == Some(&u8::MAX) {
+            next.pop();
+        }
         let upper = match next.last_mut() {
             Some(last) => {
                 *last += 1;

@@ -155,9 +155,7 @@ impl<S: Schema> List<S> {
     /// The place of `target`, by the run if that goes on, else by a search, and where a full leaf is to be cut for it.
     #[inline(always)]
     pub(super) fn locate(&self, run: Option<&Run>, target: Target<'_>) -> (Seek, Split) {
-        if let Some(run) = run
-            && let Some((splice, direction)) = run.follow(self, target)
-        {
+        if let Some((splice, direction)) = run.and_then(|run| run.follow(self, target)) {
             return (Seek { found: None, splice }, direction);
         }
         let seek = self.seek(target, &mut ());

@@ -104,9 +104,7 @@ impl<S: Schema> List<S> {
         if let Some(hint) = probe.hint {
             Node::new(self.storage(), hint).prefetch_search();
         }
-        if S::HAS_VERSIONS
-            && let Some(before) = probe.before
-        {
+        if let Some(before) = probe.before.filter(|_| S::HAS_VERSIONS) {
             // A hint that ties is the target's key, most likely in an older version, which stands behind the target.
             Node::new(self.storage(), before).prefetch_search();
         }

@@ -216,10 +216,9 @@ impl<'a, S: Schema> Writer<'a, S> {
         let hinted =
             list.wants_hint(node, &splice).then(|| list.add_hint(self.shard, node, target, &mut splice, direction));
         let blocked = self.run().map_or(0, |run| run.remember(&splice, node, direction, hinted));
-        if let Some(Hinted::Blocked(block)) = hinted
-            && splice.is_misled
-        {
-            list.unblock(self.shard, node, block);
+        match hinted {
+            Some(Hinted::Blocked(block)) if splice.is_misled => list.unblock(self.shard, node, block),
+            _ => {}
         }
         if splice.walked > WALK_LIMIT || blocked > WALK_LIMIT {
             self.mend(node, &splice, blocked);

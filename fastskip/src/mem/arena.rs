@@ -113,8 +113,7 @@ impl<T: Default> Arena<T> {
         }
         let first = u64::from(layout.head_words);
         let least = layout.head_words as usize * WORD + layout.chunk_bytes.clamp(MIN_CHUNK as usize * WORD, 1 << 20);
-        let bytes = layout.head_words as usize * WORD + Self::range_bytes(&layout);
-        let storage = Storage::reserve(bytes.min(MAX_WORDS as usize * WORD), least, layout.huge_pages, pool)?;
+        let storage = Storage::reserve(Self::range_bytes(&layout), least, layout.huge_pages, pool)?;
         let capacity = storage.words().min(MAX_WORDS - 1) - first;
         let limit = match layout.max_memory_bytes {
             0 => capacity,

@@ -182,3 +182,14 @@ fn files_use_only_what_lies_below_them() {
     let files = LAYERS.iter().map(|layer| layer.len()).chain(FOLDERS.iter().map(|(_, files)| files.len()));
     assert_eq!(seen, files.sum::<usize>(), "files, and places in the order");
 }
+
+/// Catches syntax that the oldest compiler of `rust-version` does not know: conditions that chain `let` came with Rust 1.88.
+#[test]
+fn sources_keep_to_the_oldest_compiler() {
+    for path in below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+        let source = fs::read_to_string(&path).unwrap();
+        let code: Vec<_> = source.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect();
+        let chained = code.join(" ").contains("&& let ");
+        assert!(!chained, "{} chains `let`", path.display());
+    }
+}

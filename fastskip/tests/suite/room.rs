@@ -180,7 +180,7 @@ fn group_that_is_refused_is_stored_one_by_one_as_far_as_it_fits() {
         let stored =
             ops.iter().take_while(|op| memtable.reserve(std::slice::from_ref(*op)).is_ok_and(|r| r.apply(1000) == 1));
         let stored = stored.count();
-        assert!(stored >= 30 && stored < 100, "{stored} of the second group, {:?}", memtable.stats());
+        assert!((30..100).contains(&stored), "{stored} of the second group, {:?}", memtable.stats());
         memtable.validate();
     }
 }

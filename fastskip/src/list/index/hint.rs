@@ -52,12 +52,10 @@ impl<S: Schema> List<S> {
     ) -> Hinted {
         let hint = NewHint { node, target, split };
         let is_misled = splice.is_misled || splice.is_misfit();
-        if !is_misled && let Some(leaf) = splice.leaf {
+        if let Some(leaf) = splice.leaf.filter(|_| !is_misled) {
             let Some(mut locked) = self.block(leaf).try_lock() else { return Hinted::Blocked(leaf) };
-            if !locked.is_full()
-                && self.fits(&locked, splice, target)
-                && let Some(slot) = self.block(leaf).find(*locked, splice.hint)
-            {
+            let takes = !locked.is_full() && self.fits(&locked, splice, target);
+            if let Some(slot) = takes.then(|| self.block(leaf).find(*locked, splice.hint)).flatten() {
                 self.insert_behind(&mut locked, slot, hint);
                 return Hinted::Added;
             }
@@ -107,7 +105,7 @@ impl<S: Schema> List<S> {
         for _ in 0..HINT_TRIES {
             let by = if by_keys { By::Keys(Side::AtOrBefore) } else { By::PartialKeys };
             let Some(path) = self.path_to(hint.target, by, &mut ()) else { return Hinted::GivenUp };
-            if by_keys && let Some(block) = self.locked_on(&path) {
+            if let Some(block) = by_keys.then(|| self.locked_on(&path)).flatten() {
                 return Hinted::Blocked(block);
             }
             if let Err(block) = self.shorten_prefixes(&path, hint) {

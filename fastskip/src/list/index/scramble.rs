@@ -40,9 +40,8 @@ impl<S: Schema> List<S> {
         for (level, blocks) in levels.iter().enumerate() {
             let below = level.checked_sub(1).map_or(&[][..], |below| &levels[below]);
             for id in blocks {
-                if random.below(2) == 0
-                    && let Some(block) = self.block(*id).try_lock()
-                {
+                let chosen = random.below(2) == 0;
+                if let Some(block) = chosen.then(|| self.block(*id).try_lock()).flatten() {
                     self.scramble(block, &mut random, &nodes, blocks, below);
                 }
             }
@@ -114,9 +113,7 @@ impl<S: Schema> List<S> {
     /// The blocks that are in the tree, leaves first, each once.
     fn blocks_by_level(&self) -> Vec<Vec<BlockId>> {
         let mut levels: Vec<Vec<BlockId>> = self.index.root().map(|root| vec![root]).into_iter().collect();
-        while let Some(above) = levels.last()
-            && self.block(above[0]).header().level() > 0
-        {
+        while let Some(above) = levels.last().filter(|above| self.block(above[0]).header().level() > 0) {
             let mut level: Vec<BlockId> = Vec::new();
             for block in above.iter().map(|id| self.block(*id)) {
                 let children = (0..block.header().count()).filter_map(|slot| block.child(slot));
