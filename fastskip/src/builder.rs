@@ -67,7 +67,7 @@ impl<T: Table> Builder<T> {
     }
 
     /// The limit on memory, in bytes; 0, the default, means no limit. A table that has reached its limit accepts no further
-    /// write. One entry may exceed the limit; it is the last one, even if other shards have unused memory left.
+    /// write. One entry may exceed the limit, once the memory that other shards hold idle is used up too; it is the last one.
     ///
     /// On its first use the table reserves an address range that is about a quarter larger than this limit, at most 32 GiB. Without a
     /// limit it reserves sixteen times the [`size_hint`](Self::size_hint), or 16 GiB without one either. While the system

@@ -237,8 +237,8 @@ impl NodeAlloc for ReservedAlloc {
     }
 }
 
-/// Memory in a memtable, reserved for a batch. Dropping the reservation returns the memory to its shard. If the shard has
-/// allocated other memory since, the reserved memory stays unused and counts as waste.
+/// Memory in a memtable, reserved for a batch. Dropping the reservation returns the memory to the table, whatever else has been
+/// allocated since.
 #[must_use = "a reservation that is dropped stores nothing"]
 pub struct Reservation<'a> {
     writer: Writer<'a, Versioned>,
