@@ -115,9 +115,8 @@ impl Walk {
         if end == End::Included || view.at().is_some() && target.version < NEWEST {
             // What the target's key shows may be the target, or newer.
             self.position.seek(list, Target { version: view.at().unwrap_or(target.version), ..target });
-            if let Some(node) = self.node(list).filter(|node| !is_behind(node.version()) && node.key() == target.key)
-                && let Some(item) = view.item(node)
-            {
+            let node = self.node(list).filter(|node| !is_behind(node.version()) && node.key() == target.key);
+            if let Some(item) = node.and_then(|node| view.item(node)) {
                 self.state = found;
                 return Some(item);
             }

@@ -12,7 +12,7 @@ use crate::tuning::SLOTS;
 /// Words in a row: the slots of a block, and one more word.
 pub(crate) const ROW_WORDS: u32 = (SLOTS as u32 + 2) / 2;
 
-const _: () = assert!(SLOTS % 2 == 0 && ROW_WORDS <= 16, "a row fills words, and its mask 32 bits");
+const _: () = assert!(SLOTS & 1 == 0 && ROW_WORDS <= 16, "a row fills words, and its mask 32 bits");
 #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
 const _: () = assert!(ROW_WORDS == 16, "vectors compare two cache lines");
 
