@@ -40,7 +40,8 @@ impl<S: Schema> List<S> {
     /// Enters `shard` (any number; it is folded) for `attempts` inserts.
     #[inline]
     pub(crate) fn enter(&self, shard: usize, attempts: u64) -> Result<Writer<'_, S>, InsertError> {
-        let shard = shard % self.config.shards;
+        // Spares most calls the division.
+        let shard = if shard < self.config.shards { shard } else { shard % self.config.shards };
         match self.arena.shard(shard).gate.enter(attempts) {
             Ok(admission) => Ok(Writer { list: self, shard, admission }),
             Err((refusal, state)) => Err(self.turned_away(shard, refusal, state)),

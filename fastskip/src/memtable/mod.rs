@@ -114,12 +114,22 @@ impl Default for Memtable {
     }
 }
 
+#[inline]
+fn lookup(list: &List<Versioned>, found: LowerBound) -> Lookup<'_> {
+    match found.with_key().map(|id| list.node(id).record()) {
+        None => Lookup::Absent,
+        Some(Record { kind: Kind::Value, value, .. }) => Lookup::Value(value),
+        Some(Record { kind: Kind::Tombstone, .. }) => Lookup::Tombstone,
+    }
+}
+
 /// Reading.
 impl Memtable {
     /// Returns the newest version of `key` that is not newer than `seqno`. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8], seqno: u64) -> Lookup<'_> {
-        self.lookup(self.list.lower_bound(Target { key, version: seqno }))
+        let list = self.list();
+        lookup(list, list.lower_bound(Target { key, version: seqno }))
     }
 
     /// Returns the newest version of `key` that is not newer than `seqno`, tombstones included: its number tells whether
@@ -136,16 +146,9 @@ impl Memtable {
     /// ```
     #[must_use]
     pub fn get_version(&self, key: &[u8], seqno: u64) -> Option<Version<'_>> {
-        let found = self.list.lower_bound(Target { key, version: seqno }).with_key()?;
-        Some(Version::of(self.list.node(found)))
-    }
-
-    fn lookup(&self, found: LowerBound) -> Lookup<'_> {
-        match found.with_key().map(|id| self.list.node(id).record()) {
-            None => Lookup::Absent,
-            Some(Record { kind: Kind::Value, value, .. }) => Lookup::Value(value),
-            Some(Record { kind: Kind::Tombstone, .. }) => Lookup::Tombstone,
-        }
+        let list = self.list();
+        let found = list.lower_bound(Target { key, version: seqno }).with_key()?;
+        Some(Version::of(list.node(found)))
     }
 
     /// Looks up each key as [`get`](Self::get) does, and returns the results in the order of `keys`. Expected
@@ -154,7 +157,8 @@ impl Memtable {
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Lookup<'_>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: seqno }).collect();
         let mut lookups = vec![Lookup::Absent; keys.len()];
-        self.list.lower_bounds(&keys, |index, found| lookups[index] = self.lookup(found));
+        let list = self.list();
+        list.lower_bounds(&keys, |index, found| lookups[index] = lookup(list, found));
         lookups
     }
 }

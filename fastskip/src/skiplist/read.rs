@@ -32,8 +32,9 @@ impl ConcurrentSkipList {
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<&[u8]>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: 0 }).collect();
         let mut values = vec![None; keys.len()];
-        self.list.lower_bounds(&keys, |index, found| {
-            let entry = found.with_key().and_then(|id| self.live().item(self.list.node(id)));
+        let live = self.live();
+        live.list.lower_bounds(&keys, |index, found| {
+            let entry = found.with_key().and_then(|id| live.item(live.list.node(id)));
             values[index] = entry.filter(|entry| !entry.is_tombstone).map(|entry| entry.value);
         });
         values
