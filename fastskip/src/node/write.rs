@@ -1,5 +1,7 @@
 //! Lays a node out and writes it.
 
+use core::slice;
+
 use super::id::NodeId;
 use super::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, Target};
 use crate::mem::storage::{REDZONE_WORDS, Storage, WORD};
@@ -76,19 +78,26 @@ impl<'k> NewNode<'k> {
             unsafe { storage.word(index) }.store(*word, Ordering::Relaxed);
         }
         let mut at = WORD * (1 + meta.len());
-        let mut put = |bytes: &[u8]| {
-            // SAFETY: `words` counts these bytes, and they are the caller's alone until it links the node.
+        let (key_head, key_len) = varint(self.key.len() as u32);
+        let (head, byte) = self.head();
+        let (value_head, head_len) = varint(head);
+        let heads = [(&key_head[..key_len], self.key), (&value_head[..head_len], &[])];
+        for (head, bytes) in heads {
+            // Byte by byte: nearly every length has one, for which a call to copy is dear.
+            for byte in head {
+                // SAFETY: `words` counts this byte, and it is the caller's alone until it links the node.
+                unsafe { storage.write(off, at, slice::from_ref(byte)) };
+                at += 1;
+            }
+            // SAFETY: as above.
             unsafe { storage.write(off, at, bytes) };
             at += bytes.len();
-        };
-        let (head, len) = varint(self.key.len() as u32);
-        put(&head[..len]);
-        put(self.key);
-        let (head, byte) = self.head();
-        let (head, len) = varint(head);
-        put(&head[..len]);
-        byte.into_iter().for_each(|byte| put(&[byte]));
-        self.value.iter().for_each(|part| put(part));
+        }
+        for part in byte.as_ref().map(slice::from_ref).iter().chain(self.value) {
+            // SAFETY: as above.
+            unsafe { storage.write(off, at, part) };
+            at += part.len();
+        }
         // SAFETY: just written, by this thread, and it lies behind the head.
         unsafe { NodeId::of_written(off) }
     }
