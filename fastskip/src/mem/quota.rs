@@ -12,8 +12,9 @@
 //!
 //! Whoever meets an announcement first delivers and clears it itself. A lease that has the announced version got its share; one
 //! that has another, read before the announcement was still seen in place, did not, and the CAS fails if it gets it meanwhile. So
-//! each share is delivered once, and no entry is out of sight. A version returns after 65 536 shares, all of which would have to be
-//! announced between two steps of one thread.
+//! each share is delivered once, and no entry is out of sight. A version returns after 65 536 shares. An announcement leaves out the
+//! version that its lease has, however long ago that one got its last share. For another thread to be mistaken, all those shares
+//! would have to be announced between two of its steps.
 
 use crossbeam_utils::CachePadded;
 
@@ -85,10 +86,11 @@ impl Left {
         Self(self.0 & !Self::PENDING)
     }
 
-    /// Less `entries`, and less a share of two to the power of `log` for `shard`, announced.
-    fn announced(self, entries: u64, shard: usize, log: u32) -> Self {
+    /// Less `entries`, and less a share of two to the power of `log` for `shard`, announced. The version is not that of its lease, `old`.
+    fn announced(self, entries: u64, shard: usize, log: u32, old: u16) -> Self {
         let left = self.entries() - entries - (1 << log);
-        let version = u64::from(self.version().wrapping_add(1));
+        let next = self.version().wrapping_add(1);
+        let version = u64::from(if next == old { next.wrapping_add(1) } else { next });
         Self(version << 48 | Self::PENDING | (shard as u64) << 37 | u64::from(log) << 32 | left)
     }
 }
@@ -134,7 +136,9 @@ impl Quota {
             let seen = self.settled(lease);
             if let Some(rest) = seen.entries().checked_sub(entries) {
                 let log = (rest / (4 * self.shards as u64)).checked_ilog2();
-                let taken = log.map_or(Left(seen.0 - entries), |log| seen.announced(entries, shard, log));
+                // Relaxed: `settled` has acquired the last share. If there is a later one, `replace` fails.
+                let old = Lease::version(lease(shard).0.load(Ordering::Relaxed));
+                let taken = log.map_or(Left(seen.0 - entries), |log| seen.announced(entries, shard, log, old));
                 if self.replace(seen, taken) {
                     self.settled(lease);
                     return true;
@@ -265,6 +269,28 @@ mod tests {
         assert_eq!(leases[0].left(), 64, "the power of two up to that");
         assert_eq!(Left(quota.left.load(Ordering::Relaxed)).entries(), 1536);
         assert!(!quota.is_used(0.05, || 100) && !quota.is_used(0.04, || 1) && quota.is_used(0.04, || 100));
+    }
+
+    /// Catches a share that is taken for delivered because its version, which has come round, is that of the last one its shard got:
+    /// the entries were lost then, and the table full too early.
+    #[test]
+    fn shares_are_delivered_when_versions_come_round() {
+        let leases: [Lease; 2] = Default::default();
+        let quota = Quota::new(1000, leases.len());
+        let take = |entries, shard: usize| assert!(quota.take(entries, shard, |shard| &leases[shard]));
+        let there = || Left(quota.left.load(Ordering::Relaxed)).entries() + leases.iter().map(Lease::left).sum::<u64>();
+        // Each round spends the lease and asks for a share, and returns all of it.
+        let round = |shard: usize| {
+            let held = leases[shard].left();
+            take(held, shard);
+            take(1, shard);
+            quota.give_back(held + 1);
+        };
+        round(0);
+        for shares in 1..=1 << 16 {
+            round(if shares == 1 << 16 { 0 } else { 1 });
+            assert_eq!(there(), 1000, "after {shares} shares");
+        }
     }
 
     /// Catches a refused request that takes along what would have been enough for others, and sums that overflow.
