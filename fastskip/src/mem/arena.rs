@@ -242,6 +242,10 @@ impl<T: Default> Arena<T> {
     fn refill(&self, shard: usize, short: Chunk, words: u32, size: u64) -> Option<u32> {
         let shard = &self.shards[shard];
         let wish = self.share(self.extent.load(), words.into(), size).unwrap_or(words.into());
+        if self.spares.has_fitting_below(words.into(), wish) {
+            // Too small for a chunk: the rest of the present one would be waste, and soon that of the next.
+            return self.extend(words, words.into()).map(|piece| piece.next);
+        }
         let mark = Chunk::refilling(wish).pack();
         let claim = shard.chunk.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed);
         if claim.is_err() {

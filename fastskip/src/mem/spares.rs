@@ -38,6 +38,12 @@ impl Spares {
         self.take(|piece| u64::from(piece.room()) >= words)
     }
 
+    /// Whether there is a piece of `words` at least and less than `most`.
+    pub(super) fn has_fitting_below(&self, words: u64, most: u64) -> bool {
+        let mut pieces = self.0.iter().map(|slot| Chunk::unpack(slot.load(Ordering::Relaxed)));
+        pieces.any(|piece| (words..most).contains(&piece.room().into()))
+    }
+
     /// Takes the piece that ends where `end` says.
     pub(super) fn take_before(&self, end: u32) -> Option<Chunk> {
         self.take(|piece| piece.end == end)

@@ -194,3 +194,21 @@ fn refused_insert_does_not_stop_deletes() {
     assert_eq!(list.try_delete(b"a"), Ok(true));
     assert_eq!(list.try_insert(b"c", b""), Ok(()));
 }
+
+/// Catches chunks made of small pieces that were given back: the rest of the chunk before was waste each time, and in the end most of
+/// what the table called used.
+#[test]
+fn writes_between_reserving_and_dropping_waste_nothing() {
+    for size in [1_000, 10_000] {
+        let memtable = Memtable::builder().shards(1).max_memory_bytes(4 << 20).build();
+        let value = vec![1; size];
+        let ops = [Op::Put { key: b"dropped", value: &value }];
+        let stored = (0..).take_while(|number| {
+            let _dropped = memtable.reserve(&ops);
+            memtable.put(&key(*number), 1, &[2; 100]).is_ok()
+        });
+        let (stored, stats) = (stored.count(), memtable.stats());
+        assert!(stats.memory_wasted < 64 << 10, "{stored} stored, {stats:?}");
+        memtable.validate();
+    }
+}
