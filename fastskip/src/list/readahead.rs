@@ -87,10 +87,8 @@ impl Readahead {
     fn fetch_between<S: Schema>(&self, list: &List<S>) {
         let half = self.len / 2;
         let at = |hint: usize| self.ring[(self.first + hint) % READAHEAD];
-        if half > 0
-            && let Some(next) = at(half).and_then(|node| list.after(node))
-            && Some(next) != at(if self.back { half - 1 } else { half + 1 })
-        {
+        let next = at(half).filter(|_| half > 0).and_then(|node| list.after(node));
+        if let Some(next) = next.filter(|&next| Some(next) != at(if self.back { half - 1 } else { half + 1 })) {
             Node::new(list.storage(), next).prefetch_entry();
         }
     }
