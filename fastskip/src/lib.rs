@@ -28,7 +28,8 @@
 //! # Guarantees
 //!
 //! * **Threads.** Both types are `Send + Sync`. Any number of threads may read and write at the same time, and threads may
-//!   come and go. No read or write waits for another thread; only `freeze` waits, for the writers inside.
+//!   come and go. No read or write waits for another thread, except while the first one reserves the table's
+//!   memory; `freeze` waits for the writers inside.
 //! * **Atomicity.** One successful compare-and-swap on a link makes an entry part of the table. Its bytes never
 //!   change afterwards.
 //! * **Lifetimes.** Every slice borrows from its table. Nothing is freed before the whole table is.

@@ -73,6 +73,8 @@ pub(crate) struct List<S> {
     /// Set once a limit is near, and never cleared.
     pressed: AtomicBool,
     config: Config,
+    /// Whether the system refused the memory that the settings ask for: then nothing is too large, only this table full.
+    starved: bool,
     freezing: Freezing,
     schema: PhantomData<S>,
 }
@@ -98,6 +100,7 @@ impl<S: Schema> List<S> {
             quota: Quota::new(config.max_entries, config.shards),
             pressed: AtomicBool::new(false),
             config,
+            starved: false,
             freezing: Freezing::default(),
             schema: PhantomData,
         };
@@ -111,7 +114,7 @@ impl<S: Schema> List<S> {
     /// If the allocator has not even a page.
     pub(crate) fn smallest(config: &Config) -> Self {
         let config = Config { chunk_bytes: 0, size_hint: 1, max_memory_bytes: 0, pool: None, ..config.clone() };
-        Self::new(config).expect("a page from the allocator")
+        Self { starved: true, ..Self::new(config).expect("a page from the allocator") }
     }
 
     /// Forgets every entry and opens the list again.

@@ -69,7 +69,8 @@ impl<S: Schema> List<S> {
     /// of which nobody knows yet what it will use.
     #[cold]
     fn refused(&self, entries: u64, words: u64, tail: u64, (asked, limit): (u64, u64)) -> InsertError {
-        if !self.quota.could_hold(entries) || !self.arena.could_hold(words, tail) {
+        let could_hold = self.starved || self.arena.could_hold(words, tail);
+        if !self.quota.could_hold(entries) || !could_hold {
             return InsertError::TooLarge;
         }
         if asked as f64 <= limit as f64 * (1.0 - self.config.backpressure_at) {

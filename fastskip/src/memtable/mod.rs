@@ -91,6 +91,7 @@ impl Memtable {
     /// assert_eq!(memtable.get(b"k", 1), Lookup::Absent);
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
+    #[must_use = "nothing is removed while another handle exists"]
     pub fn reset(&mut self) -> bool {
         Arc::get_mut(&mut self.list).map(LazyList::reset).is_some()
     }

@@ -63,12 +63,6 @@ impl<'a> Node<'a> {
         unsafe { Link::unpack(word) }
     }
 
-    /// Asks the processor for the link.
-    #[inline(always)]
-    pub(crate) fn prefetch_link(self) {
-        self.storage.prefetch(self.off);
-    }
-
     /// Asks the processor for what a search reads: the link, meta words and the beginning of the key.
     #[inline(always)]
     pub(crate) fn prefetch_search(self) {
