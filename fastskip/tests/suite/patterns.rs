@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use fastskip::{Memtable, Op};
+use fastskip::{Lookup, Memtable, Op};
 
 const ENTRIES: usize = 24_000;
 
@@ -21,23 +21,26 @@ fn decimal(number: usize) -> Vec<u8> {
 /// The `index`-th key to be inserted.
 type Pattern = fn(usize) -> Vec<u8>;
 
-const PATTERNS: [(&str, Pattern); 10] = [
-    ("random", |i| mix(i as u64).to_be_bytes().to_vec()),
-    ("ascending", decimal),
-    ("descending", |i| decimal(ENTRIES - i)),
-    ("zigzag", |i| decimal(if i % 2 == 0 { i } else { 2 * ENTRIES - i })),
-    ("interleaved runs", |i| decimal((i % 7) * ENTRIES + i / 7)),
-    ("prefixes of each other", |i| {
+/// Each with what a lookup looks at in the mean, at most, in a table that one thread filled: five blocks and nodes where partial
+/// keys tell keys apart, more where they tie.
+const PATTERNS: [(&str, f64, Pattern); 11] = [
+    ("random", 6.6, |i| mix(i as u64).to_be_bytes().to_vec()),
+    ("ascending", 6.8, decimal),
+    ("descending", 6.9, |i| decimal(ENTRIES - i)),
+    ("zigzag", 7.1, |i| decimal(if i % 2 == 0 { i } else { 2 * ENTRIES - i })),
+    ("interleaved runs", 7.0, |i| decimal((i % 7) * ENTRIES + i / 7)),
+    ("consecutive keys at random places", 13.0, |i| decimal((mix(i as u64 / 64) as u32 as usize) << 6 | i % 64)),
+    ("prefixes of each other", 15.0, |i| {
         let mut key = vec![b'a' + (i % 3) as u8; 1 + i % 50];
         key.extend(if i < 150 { Vec::new() } else { decimal(i) });
         key
     }),
-    ("trailing zeros", |i| [&(mix(i as u64 / 8) as u32).to_be_bytes()[..], &[0; 8][..i % 8]].concat()),
-    ("long shared prefix", |i| [&[b'x'; 300][..], &mix(i as u64).to_be_bytes()].concat()),
-    ("a common part after each byte", |i| {
+    ("trailing zeros", 11.5, |i| [&(mix(i as u64 / 8) as u32).to_be_bytes()[..], &[0; 8][..i % 8]].concat()),
+    ("long shared prefix", 22.0, |i| [&[b'x'; 300][..], &mix(i as u64).to_be_bytes()].concat()),
+    ("a common part after each byte", 15.5, |i| {
         (0..5).flat_map(|j| [b"common", &[b'a' + (mix(i as u64) >> (8 * j)) as u8 % 26][..]].concat()).collect()
     }),
-    ("reversed bits", |i| (i as u64).reverse_bits().to_be_bytes().to_vec()),
+    ("reversed bits", 6.6, |i| (i as u64).reverse_bits().to_be_bytes().to_vec()),
 ];
 
 /// How the keys are divided among threads.
@@ -78,20 +81,21 @@ fn cost(memtable: &Memtable, pattern: Pattern) -> (f64, usize) {
     (sum as f64 / ENTRIES as f64, costs.iter().map(|cost| cost.nodes).max().unwrap_or(0))
 }
 
-/// Catches lookups that grow linear where threads append side by side, or where keys defeat the partial keys. Every key is looked
+/// Catches lookups that grow linear where threads append side by side, or where keys defeat the partial keys. In a table that one
+/// thread filled, a lookup looks at no more than the pattern's bound. In one that several filled, every key is looked
 /// up once, which mends what writers had to leave; from then on a lookup looks at no more than one and a half times what it
 /// looks at in a table that one thread filled.
 #[test]
 fn lookups_cost_the_same_whoever_filled_the_table() {
-    for (name, pattern) in PATTERNS {
+    for (name, bound, pattern) in PATTERNS {
         for batch in [1, 64] {
             let (alone, _) = cost(&filled(pattern, 1, Share::Ranges, batch), pattern);
+            assert!(alone <= bound, "{name} by {batch}: {alone}, expected at most {bound}");
             for threads in [2, 4, 8] {
                 for share in [Share::Ranges, Share::Turns] {
                     let memtable = filled(pattern, threads, share, batch);
                     let at_once = cost(&memtable, pattern);
-                    (0..ENTRIES)
-                        .for_each(|i| assert_ne!(memtable.get(&pattern(i), u64::MAX), fastskip::Lookup::Absent));
+                    (0..ENTRIES).for_each(|i| assert_ne!(memtable.get(&pattern(i), u64::MAX), Lookup::Absent));
                     let (together, most) = cost(&memtable, pattern);
                     println!(
                         "{name}, {batch}, {threads} {share:?}: {alone:.2}, at once {at_once:?}, mended {together:.2} {most}"
@@ -104,4 +108,86 @@ fn lookups_cost_the_same_whoever_filled_the_table() {
             }
         }
     }
+}
+
+/// Nodes and blocks that a lookup of `key` looks at.
+fn looks_at(memtable: &Memtable, key: &[u8], seqno: u64) -> usize {
+    let cost = memtable.search_cost(key, seqno);
+    cost.nodes + cost.blocks
+}
+
+/// Catches lookups that pass the versions of a key one by one: all of them have the same partial key.
+#[test]
+fn versions_of_a_hot_key_are_found_whatever_their_number() {
+    let versions = ENTRIES as u64 / 2;
+    for batch in [1, 64] {
+        let memtable = Memtable::builder().shards(1).build();
+        let writes: Vec<_> =
+            (0..versions).flat_map(|i| [b"hot key!".to_vec(), mix(i).to_be_bytes().to_vec()]).collect();
+        let mut seqno = 1;
+        for keys in writes.chunks(batch) {
+            let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: key }).collect();
+            seqno += memtable.reserve(&ops).unwrap().apply(seqno) as u64;
+        }
+        memtable.validate();
+        // Every other write is one of the hot key, from 1 on.
+        let seqnos: Vec<_> = (1..2 * versions).step_by(61).chain([2 * versions, u64::MAX]).collect();
+        for &at in &seqnos {
+            let newest = (at.min(2 * versions) - 1) | 1;
+            let found = memtable.get_version(b"hot key!", at).map(|version| version.seqno);
+            assert_eq!(found, Some(newest), "by {batch}, at {at}");
+        }
+        let costs: Vec<_> = seqnos.iter().map(|at| looks_at(&memtable, b"hot key!", *at)).collect();
+        let (sum, most) = (costs.iter().sum::<usize>(), *costs.iter().max().unwrap());
+        println!("by {batch}: {:.2} in the mean, {most} at most", sum as f64 / costs.len() as f64);
+        assert!(most <= 110 && sum <= 40 * costs.len(), "by {batch}: {most}, {sum} for {}", costs.len());
+    }
+}
+
+/// Catches lookups that find no hints in a table that was filled up to its limit, which leaves no room for the last blocks.
+#[test]
+fn lookups_in_a_full_table_cost_what_they_always_do() {
+    let key = |i: u64| mix(i).to_be_bytes();
+    for shards in [1, 4] {
+        let memtable = Memtable::builder().shards(shards).max_memory_bytes(1 << 20).build();
+        let stored = (0..).take_while(|&i| memtable.put(&key(i), 1, b"").is_ok()).count() as u64;
+        memtable.validate();
+        (0..stored).for_each(|i| assert_eq!(memtable.get(&key(i), 1), Lookup::Value(b"")));
+        (stored..2 * stored).for_each(|i| assert_eq!(memtable.get(&key(i), 1), Lookup::Absent));
+        let costs: Vec<_> = (0..stored).map(|i| looks_at(&memtable, &key(i), 1)).collect();
+        let (sum, most) = (costs.iter().sum::<usize>(), costs.iter().max());
+        println!("{shards} shards, {stored} entries: {:.2} in the mean, {most:?} at most", sum as f64 / stored as f64);
+        assert!(sum as f64 <= 5.6 * stored as f64 && most <= Some(&20), "{sum} for {stored}, {most:?} at most");
+    }
+}
+
+/// Catches an answer that needs a hint, where there is no memory for blocks because reservations have taken all that was left. Their
+/// keys are consecutive and share the leaf that was there, so a lookup of one of them walks along half of them. Lookups of
+/// entries elsewhere cost what they did.
+#[test]
+fn entries_without_room_for_blocks_are_found_by_walking() {
+    let before: Vec<_> = (0..1000_u64).map(|i| mix(i).to_be_bytes()).collect();
+    // One behind the other, between two of the keys before.
+    let key = |i: usize| (1 << 63 | (i as u64) << 8).to_be_bytes();
+    let keys: Vec<_> = (0..4000).map(key).collect();
+    let memtable = Memtable::builder().shards(1).max_memory_bytes(128 << 10).build();
+    before.iter().for_each(|key| memtable.put(key, 1, b"").unwrap());
+    let cost = |keys: &[[u8; 8]]| keys.iter().map(|key| looks_at(&memtable, key, u64::MAX)).sum::<usize>();
+    let (cost_before, index) = (cost(&before), memtable.stats().memory_index);
+    let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: b"" }).collect();
+    let reserved: Vec<_> = ops.chunks(1).map_while(|op| memtable.reserve(op).ok()).collect();
+    let keys = &keys[..reserved.len()];
+    reserved.into_iter().for_each(|reservation| assert_eq!(reservation.apply(1), 1));
+    memtable.validate();
+    for key in before.iter().chain(keys) {
+        assert_eq!(memtable.get(key, u64::MAX), Lookup::Value(b""));
+    }
+    assert_eq!(memtable.get_many(keys, u64::MAX), vec![Lookup::Value(b""); keys.len()]);
+    assert!(keys.iter().all(|key| memtable.get(&[&key[..], b"more"].concat(), u64::MAX) == Lookup::Absent));
+    assert!(memtable.stats().memory_index <= index + 1024, "a few blocks at most");
+    let (cost_keys, cost_now) = (cost(keys) / keys.len(), cost(&before));
+    println!("{} entries: {cost_keys} in the mean; {} before: {cost_before}, now {cost_now}", keys.len(), before.len());
+    assert!(cost_keys <= keys.len() / 2 + 10, "{cost_keys} in the mean of {}", keys.len());
+    // One of them comes right behind the new ones.
+    assert!(cost_now <= cost_before + 2 * keys.len(), "{cost_now}, before {cost_before}");
 }

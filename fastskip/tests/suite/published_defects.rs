@@ -359,10 +359,10 @@ fn empty_seals_and_resets_cost_no_memory() {
     assert_eq!(list.get_live(b"k"), Some(&b"w"[..]));
 }
 
-/// Catches upper levels that invert or skip nodes, and nodes lost when a link is contended: `validate` checks order,
-/// ladder, pieces and that the words used are those of linked nodes.
+/// Catches an order that is inverted, hints that are, and nodes lost when a link is contended: `validate` checks the order of nodes
+/// and of hints, partial keys, and that the words used are those of linked nodes and blocks.
 #[test]
-fn contended_links_keep_every_level_sorted_and_lose_no_node() {
+fn contended_links_keep_the_list_sorted_and_lose_no_node() {
     for round in 0..30 {
         let list = ConcurrentSkipList::with_shards(4);
         thread::scope(|scope| {
