@@ -1,7 +1,7 @@
 //! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds`. Of many random inputs,
 //! drawn from a fixed seed, it keeps each that meets an operation or a refusal which those before it did not, and
-//! twelve at least. Tables draw the heights of towers at random, so it counts only what an input meets in each of many
-//! runs.
+//! twelve at least. Which shard a thread writes to depends on its number, and so does when a table is full, so it counts only
+//! what an input meets in each of many runs.
 
 use std::fs;
 use std::io;
@@ -24,7 +24,7 @@ fn draw(random: &mut Random) -> Vec<u8> {
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-/// What `input` meets whatever the heights.
+/// What `input` meets whatever the shards.
 fn reliably(body: Body, input: &[u8]) -> Met {
     let runs = (0..RUNS).map(|_| body(input));
     runs.reduce(|met, also| met.intersection(&also).cloned().collect()).unwrap_or_default()

@@ -1,6 +1,6 @@
-//! What does a write cost before its search? A reservation enters the gate, draws the height and takes the node's bytes from the
-//! arena, and does nothing else: the nearest that can be seen from outside of the arena's alloc and of the height. `put`
-//! below all keys adds the links and the shortest search there is.
+//! What does a write cost before its search? A reservation enters the gate and takes the node's bytes from the arena, and does
+//! nothing else: the nearest to the arena's alloc that can be seen from outside. `put` below all keys adds the link, the
+//! hint and the shortest search there is.
 
 use super::common::{Key, VALUE, random_key};
 use criterion::{BatchSize, Criterion, Throughput};
@@ -16,7 +16,7 @@ pub(crate) fn reserve(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("reserve");
     group.throughput(Throughput::Elements(WRITES));
     let ops = [Op::Put { key: &random_key(0), value: &VALUE }];
-    group.bench_function("alloc_and_height", |bencher| {
+    group.bench_function("alloc", |bencher| {
         // What is dropped unapplied is lost to the arena, so each batch has a table of its own.
         bencher.iter_batched_ref(
             table,
