@@ -153,6 +153,14 @@ mod tests {
         }
     }
 
+    /// Catches a comparison that goes byte by byte where eight would do: it would be right, and slow.
+    #[test]
+    fn words_are_read_wherever_eight_bytes_are_left() {
+        let key: Vec<_> = (1..=10).collect();
+        let words: Vec<_> = (0..12).map_while(|at| word_at(&key, at)).collect();
+        assert_eq!(words, [0x0102_0304_0506_0708, 0x0203_0405_0607_0809, 0x0304_0506_0708_090a]);
+    }
+
     proptest! {
         /// Catches a comparison that is wrong at a word boundary, at an end or with `known` bytes skipped.
         #[test]

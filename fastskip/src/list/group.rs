@@ -22,8 +22,9 @@ impl<S: Schema> List<S> {
         }
     }
 
+    /// As [`probe`](List::probe) for each target.
     #[inline]
-    fn probe_group(&self, targets: &[Target<'_>], probes: &mut [Option<Probe>; GROUP]) {
+    pub(super) fn probe_group(&self, targets: &[Target<'_>], probes: &mut [Option<Probe>; GROUP]) {
         let Some((root, level)) = self.probe_start() else { return };
         let mut descents = [(Some(root), 0); GROUP];
         for _ in 0..level {

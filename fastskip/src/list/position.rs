@@ -119,3 +119,37 @@ impl Position {
         Some(prev)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::ascending;
+    use super::*;
+
+    /// Catches a walk that reads ahead at once, which a short scan pays for, or never.
+    #[test]
+    fn walks_read_ahead_once_they_are_steady() {
+        let list = ascending(1000);
+        let mut position = Position::new();
+        position.seek_to_first(&list);
+        for step in 0..=STEADY_WALK {
+            assert_eq!(position.ahead.asked_for(), 0, "{step}");
+            position.next(&list);
+        }
+        assert!(position.ahead.asked_for() > 0);
+    }
+
+    /// The same for a walk back, and catches one that searches for each node.
+    #[test]
+    fn walks_back_search_until_they_are_steady() {
+        let list = ascending(1000);
+        let mut position = Position::new();
+        position.seek_to_last(&list);
+        let mut searches = 0;
+        while position.node(&list).is_some() {
+            let had = position.ahead.asked_for();
+            position.prev(&list);
+            searches += usize::from(had == 0);
+        }
+        assert!(searches <= 40, "{searches}");
+    }
+}

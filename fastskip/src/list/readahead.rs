@@ -30,6 +30,12 @@ impl Readahead {
         Self { back: false, place: None, ring: [None; READAHEAD], first: 0, len: 0, misses: READAHEAD_MISSES }
     }
 
+    /// How many hints ahead of the walk were asked for.
+    #[cfg(test)]
+    pub(super) fn asked_for(&self) -> usize {
+        self.len
+    }
+
     /// Tells that the walk has come to `at`, going on.
     #[inline]
     pub(super) fn advance<S: Schema>(&mut self, list: &List<S>, at: NodeId) {

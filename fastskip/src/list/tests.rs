@@ -1,9 +1,10 @@
 //! What reads of a table do not show: runs of keys in order.
 
-use super::index::{Stopper, counted};
+use super::index::{Stopper, Ties, counted};
 use super::*;
 use crate::node::{Kind, NewNode, Target};
 use crate::sync::Arc;
+use crate::tuning::GROUP;
 
 /// Entries that are keys and no more.
 struct Plain;
@@ -39,6 +40,13 @@ fn insert_by(shard: usize, list: &List<Plain>, key: &[u8]) {
     assert!(matches!(writer.insert(&new, &mut ArenaAlloc(&writer)), Ok(Outcome::New(_))));
 }
 
+/// A list of `count` keys that were inserted in order.
+pub(super) fn ascending(count: u64) -> List<impl Schema> {
+    let list = list(1);
+    (0..count).for_each(|key| insert(&list, &key.to_be_bytes()));
+    list
+}
+
 /// Catches a run that is not followed where it could be, or where it must not.
 #[test]
 fn what_belongs_behind_the_last_node_is_known_without_a_search() {
@@ -67,6 +75,54 @@ fn cost(list: &List<Plain>, keys: &[[u8; 8]]) -> (usize, f64) {
     let costs = keys.iter().map(|key| list.search_cost(target(key)));
     let costs: Vec<_> = costs.map(|cost| cost.nodes + cost.blocks).collect();
     (*costs.iter().max().unwrap(), costs.iter().sum::<usize>() as f64 / costs.len() as f64)
+}
+
+/// Catches a group whose searches begin without the index, or elsewhere than each alone: they would be right, and cost another descent.
+#[test]
+fn searches_of_a_group_begin_where_each_alone_begins() {
+    let list = list(1);
+    let keys: Vec<_> = (0..6000).map(|i| mix(i).to_be_bytes()).collect();
+    keys.iter().for_each(|key| insert(&list, key));
+    for keys in keys.chunks(GROUP) {
+        let targets: Vec<_> = keys.iter().map(|key| target(key)).collect();
+        let mut probes = [None; GROUP];
+        list.probe_group(&targets, &mut probes);
+        for (target, probe) in targets.into_iter().zip(probes) {
+            assert!(probe.is_some());
+            assert_eq!(probe, list.probe(target, Ties::Guess, &mut ()));
+        }
+    }
+}
+
+/// Catches lookups that leave no hints where they had to walk, so that each of them walks again: a writer is stopped in a leaf, which
+/// gets no hints meanwhile.
+#[test]
+fn a_lookup_that_walked_leaves_hints_for_the_next() {
+    let keys: Vec<_> = (0..20_u64).map(|key| key.to_be_bytes()).collect();
+    let dry = list(2);
+    let steps: Vec<_> = keys.iter().map(|key| counted(|| insert(&dry, key))).collect();
+    let first = steps.iter().position(|&steps| steps > 0).unwrap();
+    let cost_at = |stop_at| {
+        let list = Arc::new(list(2));
+        keys[..first].iter().for_each(|key| insert(&list, key));
+        let (stopper, prepare) = Stopper::at(stop_at);
+        let (other, key) = (Arc::clone(&list), keys[first]);
+        let writer = std::thread::spawn(move || {
+            prepare();
+            insert(&other, &key);
+        });
+        assert!(stopper.wait());
+        // So few that the writer does not mend.
+        keys[first + 1..].iter().for_each(|key| insert_by(1, &list, key));
+        stopper.go_on();
+        writer.join().unwrap();
+        let (before, _) = cost(&list, &keys);
+        keys.iter().for_each(|key| assert!(list.lower_bound(target(key)).has_key));
+        (before, cost(&list, &keys).0)
+    };
+    for (before, after) in (1..=steps[first]).map(cost_at) {
+        assert!(before > 15 && after <= 10, "{before} nodes and blocks at first, then {after}");
+    }
 }
 
 /// Catches a writer that keeps hints out of a part of the table for as long as it is stopped, at any step of adding a hint and of

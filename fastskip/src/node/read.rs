@@ -191,7 +191,7 @@ mod tests {
         let long = vec![42; 70_000];
         let kinds = [Kind::Value, Kind::Tombstone].into_iter().flat_map(|kind| [0, 1, MAX_TAG].map(|tag| (kind, tag)));
         for ((kind, tag), (meta, off)) in kinds.flat_map(|kind| [(kind, (1, 100)), (kind, (2, 50_000))]) {
-            for key in [0, 1, 127, 128, 16_383, 16_384, MAX_KEY_LEN] {
+            for key in [0, 1, 6, 127, 128, 16_383, 16_384, MAX_KEY_LEN] {
                 for value in [0, 1, 62, 63, 64, 8190, 8191, 8192, 70_000] {
                     let (key, value) = (&long[..key], &long[..value]);
                     let parts = [&value[..value.len() / 3], &value[value.len() / 3..]];

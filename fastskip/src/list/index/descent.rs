@@ -12,7 +12,7 @@ use crate::node::{Node, Predecessor, Target};
 use crate::tuning::STABLE_LOOKS;
 
 /// Where the index sends a search.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Probe {
     /// The leaf, whose hints surround the target if the partial keys told the truth.
     pub(crate) leaf: BlockId,
