@@ -21,26 +21,30 @@ fn decimal(number: usize) -> Vec<u8> {
 /// The `index`-th key to be inserted.
 type Pattern = fn(usize) -> Vec<u8>;
 
-/// Each with what a lookup looks at in the mean, at most, in a table that one thread filled: five blocks and nodes where partial
+/// Each with what a lookup looks at in the mean, at most, in a table that one thread filled: six blocks and nodes where partial
 /// keys tell keys apart, more where they tie.
-const PATTERNS: [(&str, f64, Pattern); 11] = [
-    ("random", 6.6, |i| mix(i as u64).to_be_bytes().to_vec()),
-    ("ascending", 6.8, decimal),
-    ("descending", 6.9, |i| decimal(ENTRIES - i)),
-    ("zigzag", 7.1, |i| decimal(if i % 2 == 0 { i } else { 2 * ENTRIES - i })),
-    ("interleaved runs", 7.0, |i| decimal((i % 7) * ENTRIES + i / 7)),
-    ("consecutive keys at random places", 13.0, |i| decimal((mix(i as u64 / 64) as u32 as usize) << 6 | i % 64)),
-    ("prefixes of each other", 15.0, |i| {
+const PATTERNS: [(&str, f64, Pattern); 12] = [
+    ("random", 6.3, |i| mix(i as u64).to_be_bytes().to_vec()),
+    ("ascending", 6.4, decimal),
+    ("descending", 6.55, |i| decimal(ENTRIES - i)),
+    ("zigzag", 6.8, |i| decimal(if i % 2 == 0 { i } else { 2 * ENTRIES - i })),
+    ("interleaved runs", 6.65, |i| decimal((i % 7) * ENTRIES + i / 7)),
+    ("consecutive keys at random places", 12.3, |i| decimal((mix(i as u64 / 64) as u32 as usize) << 6 | i % 64)),
+    ("prefixes of each other", 14.3, |i| {
         let mut key = vec![b'a' + (i % 3) as u8; 1 + i % 50];
         key.extend(if i < 150 { Vec::new() } else { decimal(i) });
         key
     }),
-    ("trailing zeros", 11.5, |i| [&(mix(i as u64 / 8) as u32).to_be_bytes()[..], &[0; 8][..i % 8]].concat()),
-    ("long shared prefix", 22.0, |i| [&[b'x'; 300][..], &mix(i as u64).to_be_bytes()].concat()),
-    ("a common part after each byte", 15.5, |i| {
+    ("trailing zeros", 11.0, |i| [&(mix(i as u64 / 8) as u32).to_be_bytes()[..], &[0; 8][..i % 8]].concat()),
+    ("long shared prefix", 21.2, |i| [&[b'x'; 300][..], &mix(i as u64).to_be_bytes()].concat()),
+    ("a common part after each byte", 14.8, |i| {
         (0..5).flat_map(|j| [b"common", &[b'a' + (mix(i as u64) >> (8 * j)) as u8 % 26][..]].concat()).collect()
     }),
-    ("reversed bits", 6.6, |i| (i as u64).reverse_bits().to_be_bytes().to_vec()),
+    ("some without the shared prefix", 11.1, |i| match i % 8 {
+        0 => mix(i as u64).to_be_bytes().to_vec(),
+        _ => [&[b'x'; 20][..], &mix(i as u64).to_be_bytes()].concat(),
+    }),
+    ("reversed bits", 6.3, |i| (i as u64).reverse_bits().to_be_bytes().to_vec()),
 ];
 
 /// How the keys are divided among threads.
@@ -81,16 +85,26 @@ fn cost(memtable: &Memtable, pattern: Pattern) -> (f64, usize) {
     (sum as f64 / ENTRIES as f64, costs.iter().map(|cost| cost.nodes).max().unwrap_or(0))
 }
 
-/// Catches lookups that grow linear where threads append side by side, or where keys defeat the partial keys. In a table that one
-/// thread filled, a lookup looks at no more than the pattern's bound. In one that several filled, every key is looked
+/// Catches hints that are left out, false or looked at in vain: the answers would be right, and cost more.
+#[test]
+fn lookups_cost_no_more_than_the_bound_of_the_pattern() {
+    for (name, bound, pattern) in PATTERNS {
+        for batch in [1, 64] {
+            let (mean, most) = cost(&filled(pattern, 1, Share::Ranges, batch), pattern);
+            println!("{name} by {batch}: {mean:.3} in the mean, {most} nodes at most");
+            assert!(mean <= bound, "{name} by {batch}: {mean}, expected at most {bound}");
+        }
+    }
+}
+
+/// Catches lookups that grow linear where threads append side by side, or where keys defeat the partial keys. Every key is looked
 /// up once, which mends what writers had to leave; from then on a lookup looks at no more than one and a half times what it
 /// looks at in a table that one thread filled.
 #[test]
 fn lookups_cost_the_same_whoever_filled_the_table() {
-    for (name, bound, pattern) in PATTERNS {
+    for (name, _, pattern) in PATTERNS {
         for batch in [1, 64] {
             let (alone, _) = cost(&filled(pattern, 1, Share::Ranges, batch), pattern);
-            assert!(alone <= bound, "{name} by {batch}: {alone}, expected at most {bound}");
             for threads in [2, 4, 8] {
                 for share in [Share::Ranges, Share::Turns] {
                     let memtable = filled(pattern, threads, share, batch);
