@@ -180,21 +180,11 @@ impl<S: Schema> List<S> {
     }
 }
 
-/// Where neighbours differ most, near the middle: the new lower bound then shows in the parent's partial key. Where many partial
-/// keys are equal, the block spans prefixes that differ before the bytes that tell its keys apart: anywhere between two of those, so
-/// that each half can leave out a longer prefix.
+/// Where neighbours differ most, near the middle: the new lower bound then shows in the parent's partial key.
 fn middle(block: &Locked<'_>) -> usize {
     let count = block.count();
-    let xor = |slot: usize| block.block().partial(slot) ^ block.block().partial(slot - 1);
-    let ties = (1..count).filter(|&slot| xor(slot) == 0).count();
-    let reach = if 4 * ties > count {
-        count / 2 - 2
-    } else if is_crowded(block) {
-        count / 4
-    } else {
-        count / 8
-    };
-    let differ = |slot: usize| xor(slot).leading_zeros() / 4;
+    let reach = if is_crowded(block) { count / 4 } else { count / 8 };
+    let differ = |slot: usize| (block.block().partial(slot) ^ block.block().partial(slot - 1)).leading_zeros() / 4;
     let cuts = (count / 2 - reach).max(1)..=(count / 2 + reach).min(count - 1);
     cuts.min_by_key(|&slot| (differ(slot), slot.abs_diff(count / 2))).unwrap_or(count / 2)
 }
