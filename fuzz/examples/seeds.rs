@@ -1,4 +1,4 @@
-//! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds`. Of many random inputs,
+//! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds [TARGET..]`. Of many random inputs,
 //! drawn from a fixed seed, it keeps each that meets an operation or a refusal which those before it did not, and
 //! twelve at least. Which shard a thread writes to depends on its number, and so does when a table is full, so it counts only
 //! what an input meets in each of many runs.
@@ -31,7 +31,9 @@ fn reliably(body: Body, input: &[u8]) -> Met {
 }
 
 fn main() -> io::Result<()> {
-    for (target, body) in TARGETS {
+    let wanted: Vec<_> = std::env::args().skip(1).collect();
+    let is_wanted = |target: &str| wanted.is_empty() || wanted.iter().any(|name| name == target);
+    for (target, body) in TARGETS.iter().copied().filter(|(target, _)| is_wanted(target)) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();

@@ -27,8 +27,6 @@ pub(crate) struct Limits {
     pub(crate) memory: usize,
     entries: usize,
     backpressure_at: f64,
-    /// A limit was hit, after which nothing is accepted.
-    full: bool,
     /// Back-pressure was seen, after which it stays.
     pressed: bool,
     /// The most that a single write can have passed the limit by.
@@ -43,7 +41,6 @@ impl Limits {
             memory: input.choose(&[0, 0, 256, 1000, 4096]),
             entries: input.choose(&[0, 0, 1, 7, 40]),
             backpressure_at: input.choose(&[0.9, 0.0, 0.5, 1.0]),
-            full: false,
             pressed: false,
             excess: 0,
         }
@@ -63,13 +60,13 @@ impl Limits {
 
     /// The table is empty and open again, or another one with the same limits takes its place.
     pub(crate) fn renew(&mut self) {
-        (self.full, self.pressed, self.excess) = (false, false, 0);
+        (self.pressed, self.excess) = (false, 0);
     }
 
-    /// Whether the table takes no write at all, not even a deletion.
+    /// Whether the table takes no write at all, not even a deletion. What a dropped reservation gives back opens it again.
     pub(crate) fn is_full(&self, stats: &Stats) -> bool {
         let spent = self.memory > 0 && stats.memory_usage >= self.memory.next_multiple_of(8);
-        self.full || spent || (self.entries > 0 && stats.entries >= self.entries)
+        spent || (self.entries > 0 && stats.entries >= self.entries)
     }
 
     /// How a write of new entries is refused, as far as it can be told beforehand: how much memory they take cannot.
@@ -80,14 +77,11 @@ impl Limits {
         if sizes.is_empty() {
             return Ok(());
         }
-        if self.full {
-            return Err(InsertError::Full);
-        }
         let too_large = self.memory > 0 && sizes.iter().any(|(_, value)| *value >= TOO_LARGE);
         if too_large || (self.entries > 0 && sizes.len() > self.entries) {
             return Err(InsertError::TooLarge);
         }
-        if self.entries > 0 && stats.entries + sizes.len() > self.entries {
+        if self.is_full(stats) || (self.entries > 0 && stats.entries + sizes.len() > self.entries) {
             return Err(InsertError::Full);
         }
         Ok(())
@@ -112,21 +106,14 @@ impl Limits {
                 assert!(bytes < self.memory, "full, and too large for an empty table: {sizes:?}");
             }
             (Err(InsertError::TooLarge), Ok(()) | Err(InsertError::Full)) if self.memory > 0 => {
-                assert!(most >= self.memory, "too large, and an empty table could hold it: {sizes:?}");
+                // The range of addresses is larger than the limit, but not by any entry.
+                let all = sizes.iter().map(|(key, value)| key + value + OVERHEAD).sum::<usize>();
+                assert!(most.max(all) >= self.memory, "too large, and an empty table could hold it: {sizes:?}");
             }
             _ => assert_eq!(found, foretold, "{stats:?}"),
         }
-        match found {
-            Ok(()) => {
-                self.excess = self.excess.max(sizes.last().map_or(0, |(key, value)| key + value + OVERHEAD));
-                // What passes the limit is the last that is accepted.
-                self.full |= self.memory > 0 && stats.memory_reserved > self.memory.next_multiple_of(8);
-            }
-            Err(InsertError::Full) => {
-                let handed_out = self.memory > 0 && stats.memory_reserved >= self.memory;
-                self.full |= handed_out || (self.entries > 0 && stats.entries >= self.entries);
-            }
-            Err(_) => {}
+        if found.is_ok() {
+            self.excess = self.excess.max(sizes.last().map_or(0, |(key, value)| key + value + OVERHEAD));
         }
     }
 
@@ -139,7 +126,10 @@ impl Limits {
         assert!(self.entries == 0 || stats.entries <= self.entries, "more entries than the limit: {stats:?}");
         let most = self.memory.next_multiple_of(8) + self.excess;
         assert!(self.memory == 0 || stats.memory_usage <= most, "past the limit by more than an entry: {stats:?}");
-        assert!(stats.is_under_backpressure || !(self.pressed || self.full), "back-pressure was taken back: {stats:?}");
+        assert!(
+            stats.is_under_backpressure || !(self.pressed || self.is_full(stats)),
+            "back-pressure was taken back: {stats:?}"
+        );
         self.pressed = stats.is_under_backpressure;
     }
 }
