@@ -29,7 +29,7 @@ const PATTERNS: [(&str, f64, Pattern); 12] = [
     ("descending", 6.55, |i| decimal(ENTRIES - i)),
     ("zigzag", 6.8, |i| decimal(if i % 2 == 0 { i } else { 2 * ENTRIES - i })),
     ("interleaved runs", 6.65, |i| decimal((i % 7) * ENTRIES + i / 7)),
-    ("consecutive keys at random places", 12.3, |i| decimal((mix(i as u64 / 64) as u32 as usize) << 6 | i % 64)),
+    ("consecutive keys at random places", 12.3, |i| decimal(((mix(i as u64 / 64) as u32 as usize) << 6) | (i % 64))),
     ("prefixes of each other", 14.3, |i| {
         let mut key = vec![b'a' + (i % 3) as u8; 1 + i % 50];
         key.extend(if i < 150 { Vec::new() } else { decimal(i) });
