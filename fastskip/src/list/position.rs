@@ -144,7 +144,12 @@ mod tests {
         let list = ascending(1000);
         let mut position = Position::new();
         position.seek_to_last(&list);
-        let mut searches = 0;
+        let mut searches = STEADY_WALK as usize;
+        for step in 0..=STEADY_WALK {
+            assert_eq!(position.ahead.asked_for(), 0, "{step}");
+            position.prev(&list);
+        }
+        assert!(position.ahead.asked_for() > 0);
         while position.node(&list).is_some() {
             let had = position.ahead.asked_for();
             position.prev(&list);
