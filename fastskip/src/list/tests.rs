@@ -62,6 +62,22 @@ fn what_belongs_behind_the_last_node_is_known_without_a_search() {
     assert_eq!([b"a", b"e", b"f", b"g"].map(|key| is_next(key)), [false, false, false, true], "ascending");
 }
 
+/// Catches a run that takes partial keys for fit that are not, or the other way round.
+#[test]
+fn a_run_knows_whether_the_prefix_of_its_leaf_fits() {
+    let list = list(1);
+    let key = |number: u64| [&b"prefix"[..], &number.to_be_bytes()].concat();
+    (0..200).for_each(|number| insert(&list, &key(number)));
+    let follow = |key: &[u8]| {
+        let writer = list.enter(0, 0).unwrap();
+        writer.run().and_then(|run| run.follow(&list, target(key))).unwrap().0
+    };
+    let prefix = follow(&key(200)).prefix as usize;
+    assert!(prefix > 0 && !follow(&key(200)).is_misled);
+    let [fits, lacks] = [prefix, prefix - 1].map(|shared| [&key(199)[..shared], &[255]].concat());
+    assert!(!follow(&fits).is_misled && follow(&lacks).is_misled);
+}
+
 /// The finaliser of splitmix64.
 fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -117,11 +133,30 @@ fn a_lookup_that_walked_leaves_hints_for_the_next() {
         stopper.go_on();
         writer.join().unwrap();
         let (before, _) = cost(&list, &keys);
-        keys.iter().for_each(|key| assert!(list.lower_bound(target(key)).has_key));
+        // The last is the farthest from any hint.
+        assert!(keys.last().is_some_and(|key| list.lower_bound(target(key)).has_key));
         (before, cost(&list, &keys).0)
     };
     for (before, after) in (1..=steps[first]).map(cost_at) {
         assert!(before > 15 && after <= 10, "{before} nodes and blocks at first, then {after}");
+    }
+}
+
+/// Catches lookups that add hints where a step or two does without, or where ties mislead, which no hint changes: they would write to
+/// blocks that others read.
+#[test]
+fn lookups_leave_an_index_alone_that_is_as_good_as_it_gets() {
+    let patterns: [fn(u64) -> Vec<u8>; 4] = [
+        |i| mix(i).to_be_bytes().to_vec(),
+        |i| i.to_be_bytes().to_vec(),
+        |i| [&[b'x'; 300][..], &mix(i).to_be_bytes()].concat(),
+        |i| [&[b'x'; 20][if i % 8 == 0 { 20 } else { 0 }..], &mix(i).to_be_bytes()].concat(),
+    ];
+    for pattern in patterns {
+        let list = list(1);
+        (0..6000).for_each(|i| insert(&list, &pattern(i)));
+        let steps = counted(|| (0..6000).for_each(|i| assert!(list.lower_bound(target(&pattern(i))).has_key)));
+        assert_eq!(steps, 0, "steps of changing blocks");
     }
 }
 
