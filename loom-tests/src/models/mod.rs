@@ -95,7 +95,7 @@ models! {
     run_lacks_what_another_shard_links_i1: lone::Run<2>, lone::RUN;
     lone_writers_lose_no_count_i6: lone::Counts, lone::RUN;
     room_that_is_given_back_is_handed_out_once_i6: room::GiveBack<false>, room::GIVE_BACK;
-    room_that_is_given_back_at_the_end_of_a_chunk_is_handed_out_once_i6: room::GiveBack<true>, room::GIVE_BACK_AT_THE_END;
+    room_that_is_given_back_at_the_end_of_a_chunk_is_handed_out_once_i6: room::GiveBack<true>, room::GIVE_BACK;
     groups_that_alternate_keep_order_i1: group::Groups, group::GROUPS;
     same_keys_of_two_groups_have_one_winner_each_i3: group::SameKeys, group::SAME_KEYS;
     interleaved_lookups_see_whole_entries_i4: group::Lookups, group::LOOKUPS;

@@ -51,5 +51,3 @@ impl<const NEARLY_FULL: bool> Program for GiveBack<NEARLY_FULL> {
 
 /// What does not go back to the chunk, because the other thread has taken room in between, is a spare piece.
 pub(super) const GIVE_BACK: &[&str] = &["nothing wasted"];
-/// The rest of the chunk is lost where the range goes on elsewhere.
-pub(super) const GIVE_BACK_AT_THE_END: &[&str] = &["nothing wasted", "some wasted"];
