@@ -10,32 +10,23 @@ struct Counter {
 }
 
 impl Counter {
+    /// Adds, modulo 2^64: so it can take back too.
     #[inline]
     fn add(&self, more: u64, alone: bool) {
         // ORDERING(counts.add): Release; pairs with `sum`. Weaker: an entry could be seen counted, and its attempt and its memory
         // not yet (loom `entry_is_counted_after_its_memory`).
         let release = ord("counts.add", Ordering::Release);
         if alone {
-            self.by_lone.store(self.by_lone.load(Ordering::Relaxed) + more, release);
+            self.by_lone.store(self.by_lone.load(Ordering::Relaxed).wrapping_add(more), release);
         } else {
             self.by_others.fetch_add(more, release);
-        }
-    }
-
-    fn take_back(&self, less: u64, alone: bool) {
-        // ORDERING(counts.add): Release; as in `add`.
-        let release = ord("counts.add", Ordering::Release);
-        if alone {
-            self.by_lone.store(self.by_lone.load(Ordering::Relaxed) - less, release);
-        } else {
-            self.by_others.fetch_sub(less, release);
         }
     }
 
     fn sum(&self) -> u64 {
         // ORDERING(counts.read): Acquire; pairs with `add`, see there.
         let acquire = ord("counts.read", Ordering::Acquire);
-        self.by_lone.load(acquire) + self.by_others.load(acquire)
+        self.by_lone.load(acquire).wrapping_add(self.by_others.load(acquire))
     }
 }
 
@@ -92,10 +83,21 @@ impl Totals {
         let (key_bytes, value_bytes) = (key_len as u64, value_len as u64);
         Self { entries: 1, tombstones: is_tombstone.into(), key_bytes, value_bytes, cas_failures: 0 }
     }
+
+    /// What takes these parts back when it is added, modulo 2^64.
+    fn negated(self) -> Self {
+        Self {
+            entries: self.entries.wrapping_neg(),
+            tombstones: self.tombstones.wrapping_neg(),
+            key_bytes: self.key_bytes.wrapping_neg(),
+            value_bytes: self.value_bytes.wrapping_neg(),
+            cas_failures: self.cas_failures.wrapping_neg(),
+        }
+    }
 }
 
 impl Counts {
-    /// Counts `entries`, before they are linked; whoever counts must say whether it is alone in the shard.
+    /// Counts `entries`, before they are linked; and says whether the writer is alone in the shard.
     #[inline]
     pub(crate) fn stored(&self, entries: Totals, alone: bool) {
         self.entries.add(entries.entries, alone);
@@ -132,12 +134,7 @@ impl Counts {
     /// Takes an entry back that was counted and found stored by another thread.
     #[cold]
     pub(crate) fn not_stored(&self, entry: Totals, alone: bool) {
-        self.entries.take_back(entry.entries, alone);
-        self.key_bytes.take_back(entry.key_bytes, alone);
-        self.value_bytes.take_back(entry.value_bytes, alone);
-        if entry.tombstones != 0 {
-            self.tombstones.take_back(entry.tombstones, alone);
-        }
+        self.stored(entry.negated(), alone);
     }
 
     pub(super) fn add_to(&self, totals: &mut Totals) {

@@ -74,10 +74,7 @@ impl<S: Schema> List<S> {
     /// Whether a node, or the head, precedes another.
     pub(super) fn is_before(&self, a: Predecessor, b: Predecessor) -> bool {
         match b.node() {
-            Some(b) => {
-                let b = self.node(b);
-                self.compare(a, Target { key: b.key(), version: b.version() }).order == Ordering::Less
-            }
+            Some(b) => self.compare(a, self.node(b).target()).order == Ordering::Less,
             None => false,
         }
     }

@@ -107,8 +107,7 @@ impl Position {
         {
             return self.behind.last().copied();
         }
-        let node = list.node(at);
-        let (prev, place) = list.before(Target { key: node.key(), version: node.version() })?;
+        let (prev, place) = list.before(list.node(at).target())?;
         if self.steps < STEADY_WALK {
             self.steps += 1;
         } else {

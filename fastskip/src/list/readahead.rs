@@ -7,7 +7,7 @@
 use super::List;
 use super::index::HintPlace;
 use super::schema::Schema;
-use crate::node::{Node, NodeId, Predecessor, Target};
+use crate::node::{Node, NodeId, Predecessor};
 use crate::tuning::{READAHEAD, READAHEAD_MISSES};
 
 /// The hints next ahead of a walk, all asked for.
@@ -47,8 +47,7 @@ impl Readahead {
         } else {
             self.misses += 1;
             if self.misses > READAHEAD_MISSES {
-                let node = list.node(at);
-                let place = list.hint_behind(Target { key: node.key(), version: node.version() });
+                let place = list.hint_behind(list.node(at).target());
                 self.start(list, place, false);
             }
         }

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::mem::storage::Storage;
-use crate::node::{Node, NodeId, Record};
+use crate::node::{Node, NodeId, Record, Target};
 use crate::sync::AtomicU64;
 
 /// What a node holds beside its entry, and how equal keys are ordered.
@@ -68,5 +68,11 @@ impl<'a, S: Schema> NodeRef<'a, S> {
     #[inline(always)]
     pub(crate) fn version(self) -> u64 {
         S::version(self)
+    }
+
+    /// What a search for this very node looks for.
+    #[inline(always)]
+    pub(crate) fn target(self) -> Target<'a> {
+        Target { key: self.key(), version: self.version() }
     }
 }

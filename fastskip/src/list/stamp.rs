@@ -55,7 +55,7 @@ impl Clock {
     /// A stamp for what the caller has linked or marked, or seen linked or marked.
     fn read(&self) -> u64 {
         // ORDERING(clock.read): Release; pairs with `clock.snapshot`. Weaker: a snapshot that comes later in the clock's
-        // order could miss the link or mark that led here (loom `snapshot`). It need not acquire: whoever relies on the
+        // order could miss the link or mark that led here (loom `snapshot`). It need not acquire: a thread that relies on the
         // stamp acquires it from `stamp.set`, and so is behind this step in the clock's order.
         self.0.fetch_add(0, ord("clock.read", Ordering::Release))
     }

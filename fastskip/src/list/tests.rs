@@ -1,4 +1,6 @@
-//! What reads of a table do not show: runs of keys in order.
+//! What reads of a table do not show: runs of keys in order, and what searches cost.
+
+use std::thread::JoinHandle;
 
 use super::index::{Stopper, Ties, counted};
 use super::*;
@@ -110,6 +112,21 @@ fn searches_of_a_group_begin_where_each_alone_begins() {
     }
 }
 
+/// A list of `keys`, of which the last is being inserted by a thread that is stopped at a step of changing blocks.
+fn stopped_in_insert(keys: &[[u8; 8]], stop_at: u32) -> (Arc<List<Plain>>, Stopper, JoinHandle<()>) {
+    let list = Arc::new(list(2));
+    let (&last, before) = keys.split_last().unwrap();
+    before.iter().for_each(|key| insert(&list, key));
+    let (stopper, prepare) = Stopper::at(stop_at);
+    let other = Arc::clone(&list);
+    let writer = std::thread::spawn(move || {
+        prepare();
+        insert(&other, &last);
+    });
+    assert!(stopper.wait(), "no step {stop_at}");
+    (list, stopper, writer)
+}
+
 /// Catches lookups that leave no hints where they had to walk, so that each of them walks again: a writer is stopped in a leaf, which
 /// gets no hints meanwhile.
 #[test]
@@ -119,15 +136,7 @@ fn a_lookup_that_walked_leaves_hints_for_the_next() {
     let steps: Vec<_> = keys.iter().map(|key| counted(|| insert(&dry, key))).collect();
     let first = steps.iter().position(|&steps| steps > 0).unwrap();
     let cost_at = |stop_at| {
-        let list = Arc::new(list(2));
-        keys[..first].iter().for_each(|key| insert(&list, key));
-        let (stopper, prepare) = Stopper::at(stop_at);
-        let (other, key) = (Arc::clone(&list), keys[first]);
-        let writer = std::thread::spawn(move || {
-            prepare();
-            insert(&other, &key);
-        });
-        assert!(stopper.wait());
+        let (list, stopper, writer) = stopped_in_insert(&keys[..=first], stop_at);
         // So few that the writer does not mend.
         keys[first + 1..].iter().for_each(|key| insert_by(1, &list, key));
         stopper.go_on();
@@ -173,15 +182,7 @@ fn lookups_stay_quick_while_a_writer_is_stopped_at_any_step() {
         let first = (1000..keys.len() - more).max_by_key(|&i| steps[i]).unwrap();
         let (_, alone) = cost(&dry, &keys[..first + more]);
         for stop_at in 1..=steps[first] {
-            let list = Arc::new(list(2));
-            keys[..first].iter().for_each(|key| insert(&list, key));
-            let (stopper, prepare) = Stopper::at(stop_at);
-            let (other, key) = (Arc::clone(&list), keys[first]);
-            let writer = std::thread::spawn(move || {
-                prepare();
-                insert(&other, &key);
-            });
-            assert!(stopper.wait(), "{name}: no step {stop_at}");
+            let (list, stopper, writer) = stopped_in_insert(&keys[..=first], stop_at);
             keys[first + 1..first + more].iter().for_each(|key| insert_by(1, &list, key));
             let (most, mean) = cost(&list, &keys[..first + more]);
             assert!(most <= 150, "{name}, stopped at {stop_at}: {most} nodes and blocks");

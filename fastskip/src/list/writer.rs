@@ -9,7 +9,6 @@ use super::index::{Hinted, Splice, Split};
 use super::run::Run;
 use super::schema::Schema;
 use super::search::Seek;
-
 use crate::error::InsertError;
 use crate::node::{Kind, NewNode, NodeId, Target};
 use crate::tuning::{GROUP, WALK_LIMIT};
@@ -64,9 +63,10 @@ impl<S: Schema> List<S> {
         }
     }
 
-    /// Why a request failed: even an empty table could not hold it, or this one has no room for it now.
-    /// `asked` of `limit` was refused: then the rest is used, or about to be, which is told though a thread may be fetching a chunk,
-    /// of which nobody knows yet what it will use.
+    /// Why a request for `asked` of `limit` failed: even an empty table could not hold it, or this one has no room for it now.
+    ///
+    /// If the request was small, backpressure begins: all but a small part of the limit is used, or will be by a thread that is
+    /// fetching a chunk, though nobody can yet tell how much of it.
     #[cold]
     fn refused(&self, entries: u64, words: u64, tail: u64, (asked, limit): (u64, u64)) -> InsertError {
         let could_hold = self.starved || self.arena.could_hold(words, tail);
@@ -218,9 +218,8 @@ impl<'a, S: Schema> Writer<'a, S> {
         let hinted =
             list.wants_hint(node, &splice).then(|| list.add_hint(self.shard, node, target, &mut splice, direction));
         let blocked = self.run().map_or(0, |run| run.remember(&splice, node, direction, hinted));
-        match hinted {
-            Some(Hinted::Blocked(block)) if splice.is_misled => list.unblock(self.shard, node, block),
-            _ => {}
+        if let (Some(Hinted::Blocked(block)), true) = (hinted, splice.is_misled) {
+            list.unblock(self.shard, node, block);
         }
         if splice.walked > WALK_LIMIT || blocked > WALK_LIMIT {
             self.mend(node, &splice, blocked);

@@ -229,7 +229,7 @@ impl<T: Default> Arena<T> {
     fn alloc_past(&self, shard: usize, short: Chunk, words: u32, tail: u32) -> Option<u32> {
         let size = self.chunk_words();
         let found = if u64::from(words) > size / 4 || short.is_refilling() {
-            self.extend(words, words.into()).map(|piece| piece.next)
+            self.extend_by(words)
         } else {
             self.refill(shard, short, words, size)
         };
@@ -244,7 +244,7 @@ impl<T: Default> Arena<T> {
         let wish = self.share(self.extent.load(), words.into(), size).unwrap_or(words.into());
         if self.spares.has_fitting_below(words.into(), wish) {
             // Too small for a chunk: the rest of the present one would be waste, and soon that of the next.
-            return self.extend(words, words.into()).map(|piece| piece.next);
+            return self.extend_by(words);
         }
         let mark = Chunk::refilling(wish).pack();
         let claim = shard.chunk.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed);
@@ -252,7 +252,7 @@ impl<T: Default> Arena<T> {
             // The shard changed meanwhile: it may have room, or be refilling in other hands.
             return match Chunk::bump(&shard.chunk, words) {
                 Ok(off) => Some(off),
-                Err(_) => self.extend(words, words.into()).map(|piece| piece.next),
+                Err(_) => self.extend_by(words),
             };
         }
         let Some(piece) = self.extend(words, wish) else {
@@ -291,6 +291,11 @@ impl<T: Default> Arena<T> {
         Some(if wish == words { words } else { share.min(left).max(words) })
     }
 
+    /// Takes `words` and no more, as [`extend`](Self::extend) does.
+    fn extend_by(&self, words: u32) -> Option<u32> {
+        Some(self.extend(words, words.into())?.next)
+    }
+
     /// Takes at least `words` and about `wish`, less towards the limit, and nothing past it: from a spare piece, or from the range.
     fn extend(&self, words: u32, wish: u64) -> Option<Chunk> {
         let words = u64::from(words);
@@ -316,7 +321,7 @@ impl<T: Default> Arena<T> {
         for shard in &self.shards {
             self.take_back(&shard.chunk);
         }
-        self.extend(words, words.into()).map(|piece| piece.next).or_else(|| self.pass_limit(words, tail))
+        self.extend_by(words).or_else(|| self.pass_limit(words, tail))
     }
 
     /// Makes what a chunk has left a spare piece.

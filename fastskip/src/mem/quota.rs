@@ -10,7 +10,7 @@
 //!   lease      { version of the last share delivered, entries }        deliver (CAS)
 //! ```
 //!
-//! Whoever meets an announcement first delivers and clears it itself. A lease that has the announced version got its share; one
+//! The first thread that meets an announcement delivers and clears it itself. A lease that has the announced version got its share; one
 //! that has another, read before the announcement was still seen in place, did not, and the CAS fails if it gets it meanwhile. So
 //! each share is delivered once, and no entry is out of sight. A version returns after 65 536 shares. An announcement leaves out the
 //! version that its lease has, however long ago that one got its last share. For another thread to be mistaken, all those shares

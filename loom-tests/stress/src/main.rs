@@ -1,8 +1,9 @@
 //! Both tables under real threads, for sanitizers: `stress [SECONDS [SEED]]`.
 //!
 //! Thread sanitizer knows what a program does if that program is built for it, which the standard library is not. So this
-//! one has a `main` of its own and needs threads that are joined, `Arc` and atomics, and nothing else of it. Values say
-//! whose they are, so that it is a test without a sanitizer too.
+//! one has a `main` of its own and needs threads that are joined, `Arc` and atomics, and nothing else of it: tables reserve
+//! their memory when they are built, because making them at first use is left to the library's `OnceLock`. Values say whose
+//! they are, so that it is a test without a sanitizer too.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -77,8 +78,16 @@ impl Round {
         // One round in four grows past the size from which searches are interleaved.
         let writes = if shape >> 8 & 3 == 0 { 12_000 } else { 1500 };
         Self {
-            memtable: Memtable::builder().shards(shards).arena_bytes_per_shard(256).build(),
-            list: ConcurrentSkipList::builder().shards(shards).arena_bytes_per_shard(256).build(),
+            memtable: Memtable::builder()
+                .shards(shards)
+                .arena_bytes_per_shard(256)
+                .try_build()
+                .expect("addresses for a table"),
+            list: ConcurrentSkipList::builder()
+                .shards(shards)
+                .arena_bytes_per_shard(256)
+                .try_build()
+                .expect("addresses for a table"),
             next: AtomicU64::new(1),
             done: AtomicBool::new(false),
             seed: random.next(),

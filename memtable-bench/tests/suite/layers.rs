@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-// The engine's test of the same kind, which asks more.
-#[allow(dead_code)]
+#[expect(dead_code, reason = "the engine's test of the same kind asks more")]
 #[path = "../../../mini-engine/tests/layers/imports.rs"]
 mod imports;
 

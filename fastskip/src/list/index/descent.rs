@@ -273,14 +273,18 @@ impl<S: Schema> List<S> {
     }
 
     /// The last hint under a block of which `header` was read.
-    pub(super) fn last_hint<'a>(&'a self, mut block: Block<'a>, mut header: Header) -> Option<Predecessor> {
-        loop {
-            let slots = (0..header.count()).rev();
-            if header.level() == 0 {
-                return slots.filter_map(|slot| block.hint(slot)).next();
-            }
-            block = self.block(slots.filter_map(|slot| block.child(slot)).next()?);
+    pub(super) fn last_hint(&self, block: Block<'_>, header: Header) -> Option<Predecessor> {
+        let (leaf, header) = self.last_leaf(block, header)?;
+        (0..header.count()).rev().find_map(|slot| leaf.hint(slot))
+    }
+
+    /// The last leaf under a block of which `header` was read, and its header.
+    pub(super) fn last_leaf<'a>(&'a self, mut block: Block<'a>, mut header: Header) -> Option<(Block<'a>, Header)> {
+        while header.level() > 0 {
+            // A slot may be counted before it is seen.
+            block = self.block((0..header.count()).rev().find_map(|slot| block.child(slot))?);
             header = block.header();
         }
+        Some((block, header))
     }
 }

@@ -1,7 +1,7 @@
 //! Adds hints where a search had to walk far, and where a writer found locks taken again and again.
 //!
 //! Hints are left out while locks are taken, so threads that append side by side, or one that is stopped while it holds a
-//! lock, leave runs of nodes without. Whoever walks such a run cuts it into short ones: each further search in it is
+//! lock, leave runs of nodes without. A search that walks such a run cuts it into short ones: each further search in it is
 //! shorter.
 
 use super::MAX_LEVELS;
@@ -12,7 +12,7 @@ use super::prefix::{NewHint, Split};
 use crate::list::List;
 use crate::list::order::Side;
 use crate::list::schema::Schema;
-use crate::node::{NodeId, Predecessor, Target};
+use crate::node::{NodeId, Predecessor};
 use crate::tuning::{MEND_HINTS, MEND_STEP};
 
 impl<S: Schema> List<S> {
@@ -46,21 +46,16 @@ impl<S: Schema> List<S> {
         false
     }
 
-    fn target_of(&self, node: NodeId) -> Target<'_> {
-        let node = self.node(node);
-        Target { key: node.key(), version: node.version() }
-    }
-
     /// Adds a hint for a linked node.
     fn hint_node(&self, shard: usize, node: NodeId) -> Hinted {
-        let hint = NewHint { node, target: self.target_of(node), split: Split::Even };
+        let hint = NewHint { node, target: self.node(node).target(), split: Split::Even };
         self.add_hint_slowly(shard, hint, true)
     }
 
     /// Replaces `block`, on the way to `node`, by a copy.
     #[cold]
     pub(crate) fn unblock(&self, shard: usize, node: NodeId, block: BlockId) {
-        if let Some(path) = self.path_to(self.target_of(node), By::Keys(Side::AtOrBefore), &mut ()) {
+        if let Some(path) = self.path_to(self.node(node).target(), By::Keys(Side::AtOrBefore), &mut ()) {
             self.replace(shard, &path, block);
         }
     }

@@ -53,20 +53,17 @@ impl<S: Schema> List<S> {
     /// The end of the leaf before another, if partial keys lead there.
     #[cold]
     fn leaf_before(&self, leaf: BlockId) -> Option<HintPlace> {
-        let node = self.node(self.block(leaf).lower().node()?);
-        let target = Target { key: node.key(), version: node.version() };
+        let target = self.node(self.block(leaf).lower().node()?).target();
         let path = self.path_to(target, By::PartialKeys, &mut ())?;
         let left = |depth: usize| {
             let block = self.block(path.get(depth)?);
             let slot = block.find(block.header(), path.get(depth + 1)?)?.checked_sub(1)?;
             block.child(slot)
         };
-        let mut block = self.block((0..path.len - 1).rev().find_map(left)?);
-        while block.header().level() > 0 {
-            block = self.block(block.child(block.header().count().checked_sub(1)?)?);
-        }
-        block.prefetch();
-        Some(HintPlace { leaf: block.id(), slot: block.header().count() })
+        let block = self.block((0..path.len - 1).rev().find_map(left)?);
+        let (leaf, header) = self.last_leaf(block, block.header())?;
+        leaf.prefetch();
+        Some(HintPlace { leaf: leaf.id(), slot: header.count() })
     }
 
     /// The last hint of the list.

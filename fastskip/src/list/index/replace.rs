@@ -28,7 +28,7 @@ impl<S: Schema> List<S> {
         let Some(above) = depth.checked_sub(1) else { return self.replace_root(shard, block) };
         let Some(parent) = path.get(above) else { return };
         let Some(mut parent) = self.block(parent).try_lock() else {
-            // Whoever tries next finds a parent whose lock is free.
+            // The next to try finds a parent whose lock is free.
             return self.replace(shard, path, parent);
         };
         let Some(slot) = parent.block().find(*parent, id) else { return };
