@@ -40,12 +40,12 @@ pub struct Most {
     /// Preemptions in an execution; and one fewer than the others have.
     pub preemptions: usize,
     /// Executions for each order in which its threads are spawned: the first ones that loom comes to.
-    pub executions: Option<usize>,
+    pub executions: usize,
 }
 
 impl Most {
     /// No bounds.
-    pub const ALL: Self = Self { preemptions: usize::MAX, executions: None };
+    pub const ALL: Self = Self { preemptions: usize::MAX, executions: usize::MAX };
 }
 
 /// How far a model is explored: how many times an execution may take the processor from a thread that could go on.
@@ -55,19 +55,19 @@ pub struct Depth {
     pub two: Option<usize>,
     /// The bound for more threads, likewise.
     pub more: Option<usize>,
-    /// Of the executions that a program is bounded to, one in so many.
-    pub part: usize,
+    /// Executions for each order in which the threads are spawned: the first ones that loom comes to.
+    pub executions: usize,
 }
 
 impl Depth {
     /// Every execution.
-    pub const ALL: Self = Self { two: None, more: None, part: 1 };
+    pub const ALL: Self = Self { two: None, more: None, executions: usize::MAX };
     /// The least at which every model shows all of its outcomes.
-    pub const QUICK: Self = Self { two: Some(2), more: Some(1), part: 20 };
+    pub const QUICK: Self = Self { two: Some(2), more: Some(1), executions: 4_000 };
     /// What a machine can do for each commit.
-    pub const COMMIT: Self = Self { two: Some(3), more: Some(2), part: 4 };
+    pub const COMMIT: Self = Self { two: Some(3), more: Some(2), executions: 6_000 };
     /// What takes the better part of an hour.
-    pub const CAMPAIGN: Self = Self { two: None, more: Some(3), part: 1 };
+    pub const CAMPAIGN: Self = Self { two: None, more: Some(3), executions: usize::MAX };
 
     /// The depth of a test: [`CAMPAIGN`](Self::CAMPAIGN) where tests are optimised (`--release`), [`COMMIT`](Self::COMMIT) with
     /// `MODEL_DEPTH=commit`, as in `.ci/run`, else [`QUICK`](Self::QUICK).
@@ -148,7 +148,7 @@ fn model(depth: Depth, threads: usize, most: Most) -> loom::model::Builder {
     };
     // How often loom looks whether it has come to the bound.
     model.checkpoint_interval = 500;
-    model.max_permutations = most.executions.map(|executions| executions / depth.part);
+    model.max_permutations = Some(most.executions.min(depth.executions)).filter(|executions| *executions != usize::MAX);
     model.max_branches = 10_000;
     model
 }

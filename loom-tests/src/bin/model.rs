@@ -1,5 +1,5 @@
-//! Runs one model: `model NAME [--preemptions N] [--weaken SITE=ORDERING]`. Without a name, lists them. Without a bound,
-//! explores every execution.
+//! Runs one model: `model NAME [--quick | --preemptions N] [--weaken SITE=ORDERING]`. Without a name, lists them. Without a
+//! bound, explores every execution.
 
 use std::process::ExitCode;
 
@@ -15,6 +15,10 @@ fn main() -> ExitCode {
     };
     let mut depth = Depth::ALL;
     while let Some(flag) = args.next() {
+        if flag == "--quick" {
+            depth = Depth::QUICK;
+            continue;
+        }
         let value = args.next().expect("a flag has a value");
         match flag.as_str() {
             "--preemptions" => {

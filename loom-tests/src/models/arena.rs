@@ -2,7 +2,7 @@
 //! chunks are fetched. That pieces do not overlap is watched by the storage.
 
 use crate::builder::Config;
-use crate::check::Program;
+use crate::check::{Most, Program};
 use crate::mem::arena::{Arena, Layout, Usage};
 use crate::models::table::{config, through, unhinted};
 use crate::{ConcurrentSkipList, InsertError, Memtable};
@@ -112,6 +112,8 @@ pub(super) struct LastPlace<const OVER: bool>(Memtable);
 
 impl<const OVER: bool> Program for LastPlace<OVER> {
     const THREADS: usize = 2;
+    /// Taking back what all chunks have left has many steps.
+    const MOST: Most = Most { preemptions: 2, executions: 40_000 };
 
     fn new() -> Self {
         let config = config(2);
