@@ -376,8 +376,13 @@ impl<T: Default> Arena<T> {
 
     /// Takes the words from `start` to `end` back, which were handed out to this shard and not written to.
     pub(crate) fn give_back(&self, shard: usize, start: u32, end: u32) {
-        if self.is_passed() || !Chunk::unbump(&self.shards[shard].chunk, start, end) {
+        let chunk = &self.shards[shard].chunk;
+        if self.is_passed() || !Chunk::unbump(chunk, start, end) {
             self.free(Chunk { next: start, end });
+            if self.spares.are_many() {
+                // What the shard needs next comes from the pieces, before more of them come than are kept.
+                self.take_back(chunk);
+            }
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Each slot holds one piece in one word. A thread takes a piece out whole, by CAS, before it joins, divides or uses it; so a piece
 //! has one owner at any time, and no thread waits. Pieces that touch are joined when one of them comes in. When all slots are in
-//! use, the smallest piece is forgotten: addresses are lost then, but no memory, which nobody has touched, and no part of the limit.
+//! use, the smallest piece is forgotten: addresses are lost then, but no memory, which nobody has touched, and no part of the limit. The
+//! arena allocates from here before that happens (`Arena::give_back`).
 //!
 //! Relaxed, as all that divides the range (see `arena.rs`): nothing was written to a piece that is here.
 
@@ -33,15 +34,25 @@ impl Spares {
         slot.compare_exchange(old.pack(), new.pack(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes a piece of `words` at least.
+    /// Takes the smallest piece of `words` at least.
     pub(super) fn take_fitting(&self, words: u64) -> Option<Chunk> {
-        self.take(|piece| u64::from(piece.room()) >= words)
+        loop {
+            let fitting = self.pieces().filter(|(_, piece)| u64::from(piece.room()) >= words);
+            let (slot, smallest) = fitting.min_by_key(|(_, piece)| piece.room())?;
+            if Self::replace(slot, smallest, Chunk::EMPTY) {
+                return Some(smallest);
+            }
+        }
+    }
+
+    /// Whether more than half of the slots are in use.
+    pub(super) fn are_many(&self) -> bool {
+        self.pieces().filter(|(_, piece)| piece.room() != 0).count() > SPARES / 2
     }
 
     /// Whether there is a piece of `words` at least and less than `most`.
     pub(super) fn has_fitting_below(&self, words: u64, most: u64) -> bool {
-        let mut pieces = self.0.iter().map(|slot| Chunk::unpack(slot.load(Ordering::Relaxed)));
-        pieces.any(|piece| (words..most).contains(&piece.room().into()))
+        self.pieces().any(|(_, piece)| (words..most).contains(&piece.room().into()))
     }
 
     /// Takes the piece that ends where `end` says.
@@ -65,8 +76,11 @@ impl Spares {
     }
 
     fn smallest_slot(&self) -> Option<(&AtomicU64, Chunk)> {
-        let slots = self.0.iter().map(|slot| (slot, Chunk::unpack(slot.load(Ordering::Relaxed))));
-        slots.min_by_key(|(_, piece)| piece.room())
+        self.pieces().min_by_key(|(_, piece)| piece.room())
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = (&AtomicU64, Chunk)> {
+        self.0.iter().map(|slot| (slot, Chunk::unpack(slot.load(Ordering::Relaxed))))
     }
 }
 

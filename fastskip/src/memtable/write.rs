@@ -238,8 +238,7 @@ impl NodeAlloc for ReservedAlloc {
 }
 
 /// Memory in a memtable, reserved for a batch. Dropping the reservation returns the memory to the table, whatever else has been
-/// allocated since. Of pieces returned from between others, the table keeps up to 32 apart; where more pile up than are used
-/// again, addresses are lost, and the table may be full before its limit.
+/// allocated since.
 #[must_use = "a reservation that is dropped stores nothing"]
 pub struct Reservation<'a> {
     writer: Writer<'a, Versioned>,

@@ -74,6 +74,25 @@ fn reservations_dropped_in_any_order_leave_their_room() {
     }
 }
 
+/// Catches pieces that pile up and are lost where an entry is stored behind each reservation before it is dropped.
+#[test]
+fn reservations_dropped_behind_entries_leave_their_room() {
+    const LIMIT: usize = 4 << 20;
+    for (reserved, stored) in [(1000, 900), (100, 1000), (1000, 20), (20_000, 5000)] {
+        let memtable = Memtable::builder().shards(1).max_memory_bytes(LIMIT).build();
+        let values = [vec![1; reserved], vec![2; stored]];
+        let ops = [Op::Put { key: b"dropped", value: &values[0] }];
+        let is_open = |number: &u64| {
+            let held = memtable.reserve(&ops);
+            held.is_ok() && memtable.put(&number.to_be_bytes(), 1, &values[1]).is_ok()
+        };
+        let entries = (0..).take_while(is_open).count();
+        let used = memtable.memory_usage();
+        assert!(used > LIMIT - LIMIT / 8, "{reserved} and {stored}: {used} bytes used, {entries} entries");
+        memtable.validate();
+    }
+}
+
 /// Catches the room of a batch that stored nothing because all of it was there, and that is lost.
 #[test]
 fn batch_of_duplicates_gives_its_room_back() {
