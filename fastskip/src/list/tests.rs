@@ -39,14 +39,19 @@ fn insert(list: &List<Plain>, key: &[u8]) {
 fn insert_by(shard: usize, list: &List<Plain>, key: &[u8]) {
     let writer = list.enter(shard, 1).unwrap();
     let new = NewNode::new(key, &[], Kind::Value, 0, 0);
-    assert!(matches!(writer.insert(&new, &mut ArenaAlloc(&writer)), Ok(Outcome::New(_))));
+    assert!(writer.insert(&new, &mut ArenaAlloc(&writer)).is_ok());
+}
+
+/// A list of keys, inserted as they come.
+pub(super) fn list_of(keys: impl Iterator<Item = Vec<u8>>) -> List<impl Schema> {
+    let list = list(1);
+    keys.for_each(|key| insert(&list, &key));
+    list
 }
 
 /// A list of `count` keys that were inserted in order.
 pub(super) fn ascending(count: u64) -> List<impl Schema> {
-    let list = list(1);
-    (0..count).for_each(|key| insert(&list, &key.to_be_bytes()));
-    list
+    list_of((0..count).map(|key| key.to_be_bytes().to_vec()))
 }
 
 /// Catches a run that is not followed where it could be, or where it must not.
@@ -81,7 +86,7 @@ fn a_run_knows_whether_the_prefix_of_its_leaf_fits() {
 }
 
 /// The finaliser of splitmix64.
-fn mix(x: u64) -> u64 {
+pub(super) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -49,6 +49,7 @@ const FOLDERS: [(&str, &[&str]); 6] = [
         &[
             "steps",
             "block",
+            "relative",
             "descent",
             "splice",
             "prefix",

@@ -18,28 +18,39 @@ fn decimal(number: usize) -> Vec<u8> {
     format!("{number:016}").into_bytes()
 }
 
+/// A path as a tree of directories has it: six names of two words each, from few words.
+fn path(number: usize) -> Vec<u8> {
+    const WORDS: [&str; 8] = ["archive", "assets", "backend", "block", "buffer", "common", "config", "core"];
+    let word = |random: u64| WORDS[(random >> 61) as usize];
+    let directory = mix(number as u64) % (ENTRIES as u64 / 12);
+    let names = (1..6).map(|depth| mix(directory / 5_u64.pow(5 - depth) + u64::from(depth << 20)));
+    let path: String = names.map(|name| format!("/{}-{}", word(name), word(mix(name)))).collect();
+    format!("{path}/{}-{number:x}.txt", word(mix(number as u64 + 1))).into_bytes()
+}
+
 /// The `index`-th key to be inserted.
 type Pattern = fn(usize) -> Vec<u8>;
 
 /// Each with what a lookup looks at in the mean, at most, in a table that one thread filled: six blocks and nodes where partial
 /// keys tell keys apart, more where they tie.
-const PATTERNS: [(&str, f64, Pattern); 12] = [
+const PATTERNS: [(&str, f64, Pattern); 13] = [
     ("random", 6.3, |i| mix(i as u64).to_be_bytes().to_vec()),
     ("ascending", 6.4, decimal),
     ("descending", 6.55, |i| decimal(ENTRIES - i)),
     ("zigzag", 6.8, |i| decimal(if i % 2 == 0 { i } else { 2 * ENTRIES - i })),
     ("interleaved runs", 6.65, |i| decimal((i % 7) * ENTRIES + i / 7)),
-    ("consecutive keys at random places", 12.3, |i| decimal(((mix(i as u64 / 64) as u32 as usize) << 6) | (i % 64))),
-    ("prefixes of each other", 14.3, |i| {
+    ("consecutive keys at random places", 11.9, |i| decimal(((mix(i as u64 / 64) as u32 as usize) << 6) | (i % 64))),
+    ("prefixes of each other", 8.9, |i| {
         let mut key = vec![b'a' + (i % 3) as u8; 1 + i % 50];
         key.extend(if i < 150 { Vec::new() } else { decimal(i) });
         key
     }),
     ("trailing zeros", 11.0, |i| [&(mix(i as u64 / 8) as u32).to_be_bytes()[..], &[0; 8][..i % 8]].concat()),
     ("long shared prefix", 21.2, |i| [&[b'x'; 300][..], &mix(i as u64).to_be_bytes()].concat()),
-    ("a common part after each byte", 14.8, |i| {
+    ("a common part after each byte", 12.8, |i| {
         (0..5).flat_map(|j| [b"common", &[b'a' + (mix(i as u64) >> (8 * j)) as u8 % 26][..]].concat()).collect()
     }),
+    ("paths", 11.0, path),
     ("some without the shared prefix", 11.1, |i| match i % 8 {
         0 => mix(i as u64).to_be_bytes().to_vec(),
         _ => [&[b'x'; 20][..], &mix(i as u64).to_be_bytes()].concat(),
@@ -201,7 +212,7 @@ fn entries_without_room_for_blocks_are_found_by_walking() {
     assert!(memtable.stats().memory_index <= index + 1024, "a few blocks at most");
     let (cost_keys, cost_now) = (cost(keys) / keys.len(), cost(&before));
     println!("{} entries: {cost_keys} in the mean; {} before: {cost_before}, now {cost_now}", keys.len(), before.len());
-    assert!(cost_keys <= keys.len() / 2 + 10, "{cost_keys} in the mean of {}", keys.len());
+    assert!(cost_keys <= keys.len() / 2 + 30, "{cost_keys} in the mean of {}", keys.len());
     // One of them comes right behind the new ones.
     assert!(cost_now <= cost_before + 2 * keys.len(), "{cost_now}, before {cost_before}");
 }

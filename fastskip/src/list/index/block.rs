@@ -3,9 +3,12 @@
 //! ```text
 //! row 0    header | partial key of slot 0, 1 | 2, 3 | ...      4 bytes a slot, the top bit flipped for signed comparison
 //! row 1    bounds | slot 0, 1                | 2, 3 | ...      4 bytes a slot: hints (nodes) in a leaf, else blocks
-//! header   { slots in use: 8 bits, length of the shared prefix: 8, level: 8, locked: 1, version: 39 }
+//! row 2    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: how it differs from the slot before (`relative.rs`)
+//! header   { slots in use: 8 bits, length of the shared prefix: 8, level: 4, has row 2: 1, tied: 1, locked: 1, version: 39 }
 //! bounds   { lower bound: a node (or the head) at or before all that the slots name, the next block of the level }
 //! ```
+//!
+//! Row 2 is there above the leaves, and in leaves that were made where partial keys tied; it is kept from the first tie on.
 //!
 //! Blocks only guide searches. What a search finds through them it verifies (`search.rs`), so nothing here is needed for a
 //! right answer but this:
@@ -25,17 +28,24 @@
 use core::num::NonZeroU32;
 
 use super::steps;
+use crate::key::PartialKey;
 use crate::mem::lanes::ROW_WORDS;
 use crate::mem::storage::Storage;
 use crate::node::Predecessor;
 use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::SLOTS;
 
-/// Words of a block: 256 bytes, four cache lines.
+/// Words of a block without row 2: 256 bytes, four cache lines.
 pub(crate) const BLOCK_WORDS: u32 = 2 * ROW_WORDS;
+
+/// Words of a block with it: 384 bytes.
+pub(super) const WIDE_BLOCK_WORDS: u32 = 3 * ROW_WORDS;
 
 /// The lanes of a row before its first slot.
 const FIRST: usize = 2;
+
+/// The first word of row 2.
+const RELATIVE: u32 = 2 * ROW_WORDS;
 
 /// In place of the next block: this block was replaced. No block lies there.
 const RETIRED: u32 = 1;
@@ -62,16 +72,35 @@ impl BlockId {
     }
 }
 
+/// How many rows a block has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Width {
+    Two,
+    Three,
+}
+
+impl Width {
+    pub(super) fn words(self) -> u32 {
+        match self {
+            Self::Two => BLOCK_WORDS,
+            Self::Three => WIDE_BLOCK_WORDS,
+        }
+    }
+}
+
 /// The first word of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header(u64);
 
 impl Header {
+    const WIDE: u64 = 1 << 20;
+    const TIED: u64 = 1 << 21;
     const LOCKED: u64 = 1 << 24;
     const VERSION: u64 = 1 << 25;
 
-    fn new(count: usize, prefix: u32, level: u32) -> Self {
-        Self(count as u64 | u64::from(prefix) << 8 | u64::from(level) << 16)
+    fn new(level: u32, prefix: u32, width: Width) -> Self {
+        let wide = if width == Width::Three { Self::WIDE } else { 0 };
+        Self(u64::from(prefix) << 8 | u64::from(level) << 16 | wide)
     }
 
     /// Slots in use.
@@ -90,7 +119,18 @@ impl Header {
     /// 0 for a leaf.
     #[inline(always)]
     pub(super) fn level(self) -> u32 {
-        (self.0 >> 16) as u8 as u32
+        (self.0 >> 16) as u32 & 0xf
+    }
+
+    /// How many rows the block has.
+    pub(super) fn width(self) -> Width {
+        if self.0 & Self::WIDE != 0 { Width::Three } else { Width::Two }
+    }
+
+    /// Whether row 2 is kept.
+    #[inline(always)]
+    pub(super) fn is_tied(self) -> bool {
+        self.0 & Self::TIED != 0
     }
 
     #[inline(always)]
@@ -149,6 +189,14 @@ impl Held {
     }
 }
 
+/// How a new slot and the one behind it differ from the slots before them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Relative {
+    pub(super) own: PartialKey,
+    /// `None` if there is no slot behind.
+    pub(super) next: Option<PartialKey>,
+}
+
 impl From<Predecessor> for Held {
     #[inline(always)]
     fn from(hint: Predecessor) -> Self {
@@ -179,8 +227,9 @@ impl<'a> Block<'a> {
 
     #[inline(always)]
     fn word(self, index: u32) -> &'a AtomicU64 {
-        debug_assert!(index < BLOCK_WORDS);
-        // SAFETY: one of the block's words (`BlockId`), which are only ever atomics.
+        debug_assert!(index < BLOCK_WORDS || index < WIDE_BLOCK_WORDS && self.header().width() == Width::Three);
+        // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Row 2 is asked for where a header says that it is
+        // there, which never changes.
         unsafe { self.storage.word(self.off + index) }
     }
 
@@ -214,6 +263,13 @@ impl<'a> Block<'a> {
     pub(super) fn partial(self, slot: usize) -> i32 {
         let lane = slot + FIRST;
         (self.word(lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as i32
+    }
+
+    /// How a slot's key differs from that of the slot before, in a tied block.
+    #[inline(always)]
+    pub(super) fn relative(self, slot: usize) -> PartialKey {
+        let lane = slot + FIRST;
+        PartialKey((self.word(RELATIVE + lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as u32)
     }
 
     /// What a slot holds, whatever the block's level.
@@ -276,6 +332,13 @@ impl<'a> Block<'a> {
     #[inline(always)]
     pub(super) fn prefetch(self) {
         for line in 0..BLOCK_WORDS.div_ceil(8) {
+            self.storage.prefetch(self.off + 8 * line);
+        }
+    }
+
+    /// Asks the processor for row 2.
+    pub(super) fn prefetch_relative(self) {
+        for line in BLOCK_WORDS / 8..WIDE_BLOCK_WORDS.div_ceil(8) {
             self.storage.prefetch(self.off + 8 * line);
         }
     }
@@ -366,17 +429,24 @@ impl<'a> Locked<'a> {
     /// Makes an empty block.
     ///
     /// # Safety
-    /// The [`BLOCK_WORDS`] words from `off` on, which is a multiple of 8 and greater than 1, are the caller's and were used for nothing
-    /// else since the table was made or reset.
-    pub(super) unsafe fn make(storage: &'a Storage, off: u32, level: u32, prefix: u32, lower: Predecessor) -> Self {
-        storage.unpoison(off, BLOCK_WORDS as usize * crate::mem::storage::WORD);
+    /// The [`words`](Width::words) from `off` on, which is a multiple of 8 and greater than 1, are the caller's and were used for
+    /// nothing else since the table was made or reset.
+    pub(super) unsafe fn make(
+        storage: &'a Storage,
+        off: u32,
+        level: u32,
+        prefix: u32,
+        lower: Predecessor,
+        width: Width,
+    ) -> Self {
+        storage.unpoison(off, width.words() as usize * crate::mem::storage::WORD);
         let block = Block { storage, off };
-        let header = Header::new(0, prefix, level);
-        for index in 1..BLOCK_WORDS {
+        let header = Header::new(level, prefix, width);
+        block.word(0).store(header.0 | Header::LOCKED, Ordering::Relaxed);
+        for index in 1..width.words() {
             // Relaxed: publishing the block publishes them.
             block.word(index).store(0, Ordering::Relaxed);
         }
-        block.word(0).store(header.0 | Header::LOCKED, Ordering::Relaxed);
         block.word(ROW_WORDS).store(lower.to_stored().into(), Ordering::Relaxed);
         Self { block, header }
     }
@@ -395,10 +465,11 @@ impl<'a> Locked<'a> {
 
     /// Puts a hint into a leaf, or a block of the level below into a block above. Moves the slots from `slot` on one further.
     /// Above the leaves the last one is doubled and counted first, so that none is out of sight at any time; then offsets move
-    /// before partial keys.
+    /// before partial keys. A tied block must be told how the slot differs.
     #[inline(always)]
-    pub(super) fn insert(&mut self, slot: usize, partial: i32, held: impl Into<Held>) {
+    pub(super) fn insert(&mut self, slot: usize, partial: i32, held: impl Into<Held>, relative: Option<Relative>) {
         let held = held.into();
+        debug_assert_eq!(relative.is_some(), self.is_tied());
         debug_assert_eq!(self.level() == 0, matches!(held, Held::Hint(_)));
         let count = self.count();
         debug_assert!(slot <= count && count < SLOTS);
@@ -409,7 +480,22 @@ impl<'a> Locked<'a> {
         }
         self.shift_in(ROW_WORDS, slot, count, held.to_stored());
         self.shift_in(0, slot, count, partial as u32);
+        if let Some(Relative { own, next }) = relative {
+            self.shift_in(RELATIVE, slot, count, own.0);
+            next.into_iter().for_each(|next| self.set_relative(slot + 1, next));
+        }
         self.set_count(count + 1);
+    }
+
+    /// Changes how a slot differs from the one before, in a block that has row 2.
+    pub(super) fn set_relative(&mut self, slot: usize, relative: PartialKey) {
+        debug_assert_eq!(self.width(), Width::Three);
+        self.set_lane(RELATIVE, slot, relative.0);
+    }
+
+    /// Says that row 2 is right, and from now on kept.
+    pub(super) fn set_tied(&mut self) {
+        self.set_header(Header(self.header.0 | Header::TIED));
     }
 
     /// Puts `value` into the lane of `slot` in the row that begins with word `row`, after moving the lanes of the slots up

@@ -83,6 +83,9 @@ impl<S: Schema> List<S> {
         *prefix = (*prefix).max(header.prefix());
         let child = self.child_for(block, header, target, ties, visits)?;
         self.block(child).prefetch();
+        if header.is_tied() {
+            self.block(child).prefetch_relative();
+        }
         Some(child)
     }
 
@@ -175,7 +178,12 @@ impl<S: Schema> List<S> {
         while first > 1 && block.partial(first - 1) == partial {
             first -= 1;
         }
-        self.slot_by_key(block, header, target, Side::AtOrBefore, first..end, visits).max(1) - 1
+        let slots = first..end;
+        let by_trie = match header.is_tied() {
+            true => self.settle_by_trie(block, header.level(), target, slots.clone(), visits),
+            false => None,
+        };
+        by_trie.unwrap_or_else(|| self.slot_by_key(block, header, target, Side::AtOrBefore, slots, visits).max(1) - 1)
     }
 
     /// Of `slots`: the first whose separator is behind the target.

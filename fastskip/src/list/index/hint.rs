@@ -91,7 +91,7 @@ impl<S: Schema> List<S> {
             }
             slot += 1;
         }
-        leaf.insert(slot, partial, Predecessor::from(hint.node));
+        self.insert_slot(leaf, slot, partial, Predecessor::from(hint.node));
     }
 
     fn precedes(&self, separator: Option<Predecessor>, target: Target<'_>) -> bool {
@@ -161,7 +161,7 @@ impl<S: Schema> List<S> {
         }
         let slot = self.slot_behind(&mut leaf, hint);
         let partial = bias(four_bytes(hint.target.key, leaf.prefix() as usize));
-        leaf.insert(slot, partial, Predecessor::from(hint.node));
+        self.insert_slot(&mut leaf, slot, partial, Predecessor::from(hint.node));
         Some(Hinted::Added)
     }
 

@@ -20,6 +20,7 @@ mod hint;
 mod mend;
 mod neighbours;
 mod prefix;
+mod relative;
 mod replace;
 #[cfg(feature = "scramble")]
 mod scramble;
@@ -42,7 +43,7 @@ pub(crate) use steps::{Stopper, counted};
 
 use super::List;
 use super::schema::Schema;
-use block::{Block, Held, Locked};
+use block::{Block, Header, Held, Locked, Width};
 
 /// The offset of the first leaf: it lies before the first node, so that a small table needs no other.
 pub(crate) const FIRST_BLOCK: u32 = 8;
@@ -127,8 +128,8 @@ impl<S: Schema> List<S> {
     pub(super) fn write_first_block(&mut self) {
         self.index = Index::new();
         // SAFETY: the words before the first node that the arena leaves to the list, which nobody shares yet.
-        let mut leaf = unsafe { Locked::make(self.storage(), FIRST_BLOCK, 0, 0, Predecessor::HEAD) };
-        leaf.insert(0, block::bias(0), Predecessor::HEAD);
+        let mut leaf = unsafe { Locked::make(self.storage(), FIRST_BLOCK, 0, 0, Predecessor::HEAD, Width::Two) };
+        leaf.insert(0, block::bias(0), Predecessor::HEAD, None);
     }
 
     #[inline(always)]
@@ -152,9 +153,14 @@ impl<S: Schema> List<S> {
     }
 
     /// An empty block of the level, locked and not published, or `None` if the arena has no room within its limit.
-    fn new_block(&self, shard: usize, level: u32, prefix: u32, lower: Predecessor) -> Option<Locked<'_>> {
-        let off = self.arena.alloc_block(shard, BLOCK_WORDS)?;
+    fn new_block(&self, shard: usize, level: u32, prefix: u32, lower: Predecessor, width: Width) -> Option<Locked<'_>> {
+        let off = self.arena.alloc_block(shard, width.words())?;
         // SAFETY: just allocated, aligned to 8 words and behind the head.
-        Some(unsafe { Locked::make(self.storage(), off, level, prefix, lower) })
+        Some(unsafe { Locked::make(self.storage(), off, level, prefix, lower, width) })
+    }
+
+    /// Counts a block as waste that was replaced or never used.
+    fn waste_block(&self, shard: usize, block: Header) {
+        self.arena.waste_block(shard, block.width().words());
     }
 }

@@ -12,7 +12,7 @@
 //! the block's range are left out, and partial keys are made anew.
 
 use super::Path;
-use super::block::{BLOCK_WORDS, Block, BlockId, Locked, bias};
+use super::block::{Block, BlockId, Locked, bias};
 use crate::list::List;
 use crate::list::schema::Schema;
 use crate::node::Predecessor;
@@ -50,9 +50,10 @@ impl<S: Schema> List<S> {
     /// Retires a block and copies what comes before `next`, the block behind it in their parent. `None` if the arena has no room.
     fn copy_of(&self, shard: usize, block: Block<'_>, next: Option<BlockId>) -> Option<Locked<'_>> {
         let upper = next.map(|next| self.block(next).lower());
-        let (level, lower) = (block.header().level(), block.lower());
-        let mut copy = self.new_block(shard, level, 0, lower)?;
-        self.arena.waste_block(shard, BLOCK_WORDS);
+        let (header, lower) = (block.header(), block.lower());
+        let level = header.level();
+        let mut copy = self.new_block(shard, level, 0, lower, header.width())?;
+        self.waste_block(shard, header);
         let next = block.retire().or(next);
         let mut last: Option<Predecessor> = None;
         // Slots move on while the holder goes on, after it has counted one more: so the count is looked at each time.
@@ -65,13 +66,14 @@ impl<S: Schema> List<S> {
                 |last| self.is_before(last, separator) && upper.is_none_or(|end| self.is_before(separator, end));
             if last.is_none_or(follows) {
                 last = Some(separator);
-                copy.insert(copy.count(), bias(0), held);
+                copy.insert(copy.count(), bias(0), held, None);
             }
         }
         copy.set_bounds(lower, next);
         // Which also makes the partial keys.
         let shared = self.shared_by_all(&copy);
         self.set_prefix(&mut copy, block.header().prefix().min(shared));
+        self.tie_if_needed(&mut copy);
         Some(copy)
     }
 }

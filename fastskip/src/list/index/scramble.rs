@@ -4,8 +4,8 @@
 //! All that I2 allows may come up: a hint is any node of the list, a child is any block of the level below, a `next` any block
 //! of the level, a lower bound any node. Partial keys, prefixes and the number of slots in use are what they like.
 
-use super::block::{Block, BlockId, Locked, bias};
-use crate::key::four_bytes;
+use super::block::{Block, BlockId, Locked, Relative, bias};
+use crate::key::{PartialKey, four_bytes};
 use crate::list::List;
 use crate::list::schema::Schema;
 use crate::node::Predecessor;
@@ -70,9 +70,11 @@ impl<S: Schema> List<S> {
                 Some(old) if random.below(2) == 0 => *old,
                 _ => self.false_contents(random, prefix, nodes, below),
             };
+            let mut any = || PartialKey(random.next() as u32);
+            let relative = block.is_tied().then(|| Relative { own: any(), next: None });
             match child {
-                Some(child) => block.insert(slot, partial, child),
-                None => block.insert(slot, partial, hint),
+                Some(child) => block.insert(slot, partial, child, relative),
+                None => block.insert(slot, partial, hint, relative),
             }
         }
     }

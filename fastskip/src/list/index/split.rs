@@ -13,7 +13,7 @@
 
 use core::cmp::Ordering;
 
-use super::block::{BLOCK_WORDS, Block, Locked, bias};
+use super::block::{Block, Locked, Relative, Width, bias};
 use super::hint::Hinted;
 use super::prefix::{NewHint, Split, is_crowded};
 use super::{MAX_LEVELS, Path};
@@ -42,10 +42,11 @@ impl<S: Schema> List<S> {
         let mut parent = full.pop().ok_or(None)?;
         let mut rights = Vec::with_capacity(full.len());
         for block in &full {
-            match self.new_block(shard, block.level(), block.prefix(), block.block().lower()) {
+            let width = self.width_behind(block);
+            match self.new_block(shard, block.level(), block.prefix(), block.block().lower(), width) {
                 Some(right) => rights.push(right),
                 None => {
-                    rights.iter().for_each(|_| self.arena.waste_block(shard, BLOCK_WORDS));
+                    rights.iter().for_each(|right| self.waste_block(shard, **right));
                     return Err(Some(Hinted::GivenUp));
                 }
             }
@@ -54,7 +55,7 @@ impl<S: Schema> List<S> {
             let cut = if full.is_empty() { self.cut_of_leaf(&left, slot, hint.split) } else { middle(&left) };
             let upper = path.upper(path.len - 1 - full.len());
             if !self.divide(&mut parent, &mut left, &mut right, cut, upper) {
-                (0..=rights.len()).for_each(|_| self.arena.waste_block(shard, BLOCK_WORDS));
+                rights.iter().chain([&right]).for_each(|right| self.waste_block(shard, **right));
                 return Err(Some(Hinted::GivenUp));
             }
             let is_right = match full.last() {
@@ -100,13 +101,13 @@ impl<S: Schema> List<S> {
         if root.level() as usize + 2 > MAX_LEVELS {
             return Err(Some(Hinted::GivenUp));
         }
-        let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD);
+        let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, Width::Three);
         let mut new = new.ok_or(Some(Hinted::GivenUp))?;
-        new.insert(0, bias(0), was.id());
+        new.insert(0, bias(0), was.id(), None);
         if self.index.set_root(was.id(), new.block().id()) {
             return Ok(new);
         }
-        self.arena.waste_block(shard, BLOCK_WORDS);
+        self.waste_block(shard, *new);
         Err(None)
     }
 
@@ -129,8 +130,13 @@ impl<S: Schema> List<S> {
         upper: Option<Predecessor>,
     ) -> bool {
         let (block, level) = (left.block(), left.level());
+        if left.is_tied() && right.width() == Width::Three {
+            right.set_tied();
+        }
         for slot in cut..left.count() {
-            block.held(level, slot).into_iter().for_each(|held| right.insert(right.count(), block.partial(slot), held));
+            let relative = right.is_tied().then(|| Relative { own: block.relative(slot), next: None });
+            let held = block.held(level, slot).into_iter();
+            held.for_each(|held| right.insert(right.count(), block.partial(slot), held, relative));
         }
         let lower = self.separator(block, level, cut).unwrap_or(Predecessor::HEAD);
         let upper = self.separator_behind(parent, block).or(upper);
@@ -141,6 +147,7 @@ impl<S: Schema> List<S> {
         }
         right.set_bounds(lower, block.next());
         self.lengthen_prefix(right);
+        self.tie_if_needed(right);
         self.insert_right(parent, block, right.block(), lower);
         if parent.is_retired() {
             // The parent was replaced meanwhile, and its copy may lack `right`: so `left` keeps what it has.
@@ -167,7 +174,7 @@ impl<S: Schema> List<S> {
         }
         let partial = bias(four_bytes(key, parent.prefix() as usize));
         let slot = parent.block().find(**parent, left.id()).map_or(parent.count(), |slot| slot + 1);
-        parent.insert(slot, partial, right.id());
+        self.insert_slot(parent, slot, partial, right.id());
     }
 
     /// Where to cut a full leaf in which a hint belongs at `slot`.

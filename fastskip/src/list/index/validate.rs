@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::block::{BlockId, bias};
-use crate::key::four_bytes;
+use crate::key::{PartialKey, four_bytes};
 use crate::list::List;
 use crate::list::schema::Schema;
 use crate::node::{NodeId, Predecessor};
@@ -33,10 +33,15 @@ impl<S: Schema> List<S> {
         let separators: Vec<_> = separators.collect();
         assert!(!tidy || place(block.lower()) <= place(separators[0]), "a slot lies before its block");
         assert!(!tidy || separators.is_sorted_by_key(|&separator| place(separator)), "slots are out of order");
+        let mut before = None;
         for (slot, separator) in separators.into_iter().enumerate() {
-            let key = separator.node().map(|node| self.node(node).key());
-            let partial = key.map_or(0, |key| four_bytes(key, header.prefix() as usize));
+            let key = self.key_of(Some(separator));
+            let partial = separator.node().map_or(0, |_| four_bytes(key, header.prefix() as usize));
             assert!(!tidy || block.partial(slot) == bias(partial), "a partial key is not that of its key");
+            let is_relative = |before| block.relative(slot) == PartialKey::between(before, key);
+            let is_right = !header.is_tied() || before.is_none_or(is_relative);
+            assert!(!tidy || is_right, "a slot does not differ from the one before as its block says");
+            before = Some(key);
             if level > 0 {
                 self.validate_block(block.child(slot).expect("I2 broken: an empty slot"), level - 1, places, tidy);
             }

@@ -1,0 +1,216 @@
+//! How the slots of a block differ from each other where their partial keys tie, as those of paths and addresses do.
+//!
+//! A tied block keeps beside each slot what a link keeps of its successor (`key.rs`): the length of the prefix that the slot's key
+//! shares with the key of the slot before, and the bytes that follow it. So the slots are a trie that leaves out what they share,
+//! and a target finds its place by one look at a node, however many slots tie: first down the trie by the target's own bytes, blind
+//! to what is left out, to a slot that shares as much with the target as any; the length of what they share, found by comparing
+//! them, then says how far from there the place is (Ferragina and Grossi, "The String B-tree", 1999; in a row instead of a tree:
+//! Ferguson, "Bit-Tree", 1992).
+
+use core::cmp::Ordering;
+use core::ops::Range;
+
+use super::block::{Block, Held, Locked, Relative, Width};
+use crate::key::{MAX_SHARED, PartialKey, four_bytes};
+use crate::list::List;
+use crate::list::order::Visits;
+use crate::list::schema::Schema;
+use crate::node::{Predecessor, Target};
+
+impl<S: Schema> List<S> {
+    /// Puts a hint or a block into a locked block, which is tied if the new slot ties with a neighbour.
+    #[inline(always)]
+    pub(super) fn insert_slot(&self, block: &mut Locked<'_>, slot: usize, partial: i32, held: impl Into<Held>) {
+        let held = held.into();
+        if !block.is_tied() {
+            let ties = |slot: usize| slot < block.count() && block.block().partial(slot) == partial;
+            if block.width() == Width::Two || !(ties(slot - 1) || ties(slot)) {
+                return block.insert(slot, partial, held, None);
+            }
+            self.tie(block);
+        }
+        let relative = self.relative_to_neighbours(block, slot, self.lower_of(held));
+        block.insert(slot, partial, held, Some(relative));
+    }
+
+    /// How `separator` differs from the slot before `slot`, and the present one at `slot` from it.
+    #[cold]
+    #[inline(never)]
+    fn relative_to_neighbours(&self, block: &Locked<'_>, slot: usize, separator: Predecessor) -> Relative {
+        let key = self.key_of(Some(separator));
+        let key_at = |slot: usize| self.key_of(self.separator(block.block(), block.level(), slot));
+        let own = PartialKey::between(key_at(slot - 1), key);
+        let next = (slot < block.count()).then(|| {
+            let next = block.block().relative(slot);
+            // Where the new key shares more with the slot before, the slot behind differs from both alike.
+            if own.shared() > next.shared() { next } else { PartialKey::between(key, key_at(slot)) }
+        });
+        Relative { own, next }
+    }
+
+    /// The key of a node; none of its bytes for the head.
+    pub(super) fn key_of(&self, separator: Option<Predecessor>) -> &[u8] {
+        separator.and_then(Predecessor::node).map_or(&[], |node| self.node(node).key())
+    }
+
+    /// Ties a block that has room for it, if any of its slots tie.
+    pub(super) fn tie_if_needed(&self, block: &mut Locked<'_>) {
+        let is_open = block.width() == Width::Three && !block.is_tied();
+        if is_open && count_ties(block, |slot| block.block().partial(slot) as u32) > 0 {
+            self.tie(block);
+        }
+    }
+
+    #[cold]
+    fn tie(&self, block: &mut Locked<'_>) {
+        let key_at = |slot: usize| self.key_of(self.separator(block.block(), block.level(), slot));
+        let relative: Vec<_> =
+            (1..block.count()).map(|slot| PartialKey::between(key_at(slot - 1), key_at(slot))).collect();
+        for (slot, relative) in (1..).zip(relative) {
+            block.set_relative(slot, relative);
+        }
+        block.set_tied();
+    }
+
+    /// The width of the block that gets a part of the slots of `block`: leaves are wide where more than an eighth of the slots tie,
+    /// however long the prefix that their partial keys leave out.
+    pub(super) fn width_behind(&self, block: &Locked<'_>) -> Width {
+        let are_many = |ties: usize| ties * 8 > block.count();
+        let wide = block.level() > 0
+            || are_many(count_ties(block, |slot| block.block().partial(slot) as u32)) && {
+                let prefix = self.shared_by_all(block).max(block.prefix()) as usize;
+                are_many(count_ties(block, |slot| four_bytes(self.key_of(block.block().hint(slot)), prefix)))
+            };
+        if wide { Width::Three } else { Width::Two }
+    }
+
+    /// Of the slots of a tied block, which all tie with the target: the last that is not behind it; that before the first if all are.
+    /// `None` where one look does not tell: versions of one key, and keys that share more than is counted.
+    pub(super) fn settle_by_trie(
+        &self,
+        block: Block<'_>,
+        level: u32,
+        target: Target<'_>,
+        slots: Range<usize>,
+        visits: &mut impl Visits,
+    ) -> Option<usize> {
+        let candidate = blind_candidate(block, target, slots.clone());
+        let shared_at = |slot: usize| block.relative(slot).shared();
+        let is_alike = |slot: usize| slots.start < slot && slot < slots.end && shared_at(slot) == MAX_SHARED;
+        if is_alike(candidate) || is_alike(candidate + 1) {
+            return None;
+        }
+        let separator = self.separator(block, level, candidate)?;
+        visits.node();
+        let compared = self.compare(separator, target);
+        let mut slot = candidate;
+        let doubtful = match compared.order {
+            Ordering::Equal => return Some(candidate),
+            // What shares more with the candidate than the target does is on the candidate's side of the target.
+            Ordering::Less => {
+                while slot + 1 < slots.end && shared_at(slot + 1) > compared.shared {
+                    slot += 1;
+                }
+                slot + 1 < slots.end && shared_at(slot + 1) == compared.shared
+            }
+            Ordering::Greater => {
+                while slot > slots.start && shared_at(slot) > compared.shared {
+                    slot -= 1;
+                }
+                slot -= 1;
+                slot >= slots.start && shared_at(slot + 1) == compared.shared
+            }
+        };
+        (!compared.has_key || !doubtful).then_some(slot)
+    }
+}
+
+/// A slot whose key shares as much with the target as any of `slots`.
+fn blind_candidate(block: Block<'_>, target: Target<'_>, slots: Range<usize>) -> usize {
+    let mut candidate = slots.start;
+    // What branches off the candidate from here on is behind the target.
+    let mut behind = u32::MAX;
+    for slot in slots.start + 1..slots.end {
+        let relative = block.relative(slot);
+        let shared = relative.shared();
+        if shared >= behind {
+            continue;
+        }
+        if relative <= PartialKey::of(target.key, shared) {
+            (candidate, behind) = (slot, u32::MAX);
+        } else {
+            behind = shared;
+        }
+    }
+    candidate
+}
+
+/// How many slots have the same partial key as the one before.
+fn count_ties(block: &Locked<'_>, partial: impl Fn(usize) -> u32) -> usize {
+    (1..block.count()).filter(|&slot| partial(slot) == partial(slot - 1)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::index::block::{BlockId, bias};
+    use crate::list::order::Side;
+    use crate::list::tests::{list_of, mix};
+
+    /// Calls `look` with every block.
+    fn each_block<S: Schema>(list: &List<S>, id: BlockId, look: &mut impl FnMut(Block<'_>)) {
+        let block = list.block(id);
+        look(block);
+        if block.header().level() > 0 {
+            (0..block.header().count()).for_each(|slot| each_block(list, block.child(slot).unwrap(), look));
+        }
+    }
+
+    /// The ranges of slots, but for the first, whose partial keys are the same.
+    fn runs(block: Block<'_>) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for slot in 1..block.header().count() {
+            match runs.last_mut() {
+                Some(run) if block.partial(run.start) == block.partial(slot) => run.end = slot + 1,
+                _ => runs.push(slot..slot + 1),
+            }
+        }
+        runs
+    }
+
+    /// Keys of few letters, zeros among them, so that prefixes, paddings and ties of all lengths come up. A few differ only in zeros
+    /// at their ends.
+    fn key(number: u64) -> Vec<u8> {
+        let random = mix(number);
+        let len = random % 23;
+        let letter = |at| b"\0ab\xff"[(mix(random ^ at) >> 60) as usize % 4];
+        (0..len).map(|at| if at % 5 > 2 { letter(at) } else { b'x' }).collect()
+    }
+
+    /// Catches a place among ties that one look gets wrong, and looks that are mostly in vain.
+    #[test]
+    fn one_look_finds_what_a_search_by_keys_finds() {
+        let list = list_of((0..30_000).map(key));
+        let (mut told, mut asked) = (0, 0);
+        each_block(&list, list.index.root().unwrap(), &mut |block| {
+            let header = block.header();
+            for run in runs(block).into_iter().filter(|run| header.is_tied() && run.len() > 1) {
+                let partial = block.partial(run.start);
+                let ties = |key: &Vec<u8>| bias(four_bytes(key, header.prefix() as usize)) == partial;
+                for key in (0..60_000).step_by(7).map(key).filter(ties) {
+                    let target = Target { key: &key, version: 0 };
+                    let slot = list.settle_by_trie(block, header.level(), target, run.clone(), &mut ());
+                    let by_keys = list.slot_by_key(block, header, target, Side::AtOrBefore, run.clone(), &mut ());
+                    assert!(
+                        slot.is_none_or(|slot| slot == by_keys - 1),
+                        "{key:?}: slot {slot:?}, by keys {by_keys} - 1"
+                    );
+                    told += usize::from(slot.is_some());
+                    asked += 1;
+                }
+            }
+        });
+        // Keys that differ only in zeros at the end share more than is counted.
+        assert!(asked > 10_000 && told * 5 > asked * 4, "{told} of {asked}");
+    }
+}
