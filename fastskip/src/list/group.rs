@@ -1,7 +1,7 @@
 //! Searches for several targets at once: they descend side by side, level by level, so that their cache misses overlap.
 
 use super::List;
-use super::index::{Probe, Ties};
+use super::index::{Descent, Probe, Ties};
 use super::schema::Schema;
 use super::search::{LowerBound, Seek};
 use crate::node::Target;
@@ -25,19 +25,49 @@ impl<S: Schema> List<S> {
     /// As [`probe`](List::probe) for each target.
     #[inline]
     pub(super) fn probe_group(&self, targets: &[Target<'_>], probes: &mut [Option<Probe>; GROUP]) {
-        let Some((root, level)) = self.probe_start() else { return };
-        let mut descents = [(Some(root), 0); GROUP];
+        let Some((start, level)) = self.probe_start() else { return };
+        let mut descents = [start; GROUP];
+        let mut are_tied = false;
         for _ in 0..level {
-            for ((at, prefix), target) in descents.iter_mut().zip(targets) {
-                *at = at.and_then(|at| self.probe_down(at, *target, prefix, Ties::Guess, &mut ()));
-            }
+            are_tied = if are_tied {
+                let candidates = self.prefetch_candidates(&descents, targets);
+                self.probe_down_group(&mut descents, targets, |index| candidates[index])
+            } else {
+                self.probe_down_group(&mut descents, targets, |_| None)
+            };
         }
-        for (((at, prefix), target), probe) in descents.into_iter().zip(targets).zip(probes) {
-            *probe = at.and_then(|at| self.probe_end(at, *target, prefix, Ties::Guess, &mut ()));
+        let candidates = if are_tied { self.prefetch_candidates(&descents, targets) } else { [None; GROUP] };
+        for (((descent, target), candidate), probe) in descents.iter().zip(targets).zip(candidates).zip(probes) {
+            *probe = self.probe_end(descent, *target, (Ties::Guess, candidate), &mut ());
             if let Some(probe) = probe {
                 self.prefetch_probe(probe);
             }
         }
+    }
+
+    /// One step down for each. Returns whether any of the blocks was tied: then those below are, most likely.
+    #[inline(always)]
+    fn probe_down_group(
+        &self,
+        descents: &mut [Descent; GROUP],
+        targets: &[Target<'_>],
+        candidate: impl Fn(usize) -> Option<u8>,
+    ) -> bool {
+        let mut any_tied = false;
+        for (index, (descent, target)) in descents.iter_mut().zip(targets).enumerate() {
+            any_tied |= self.probe_down(descent, *target, (Ties::Guess, candidate(index)), &mut ());
+        }
+        any_tied
+    }
+
+    /// The slots to settle ties by in the blocks that the descents have come to. Their nodes are asked for.
+    #[inline(never)]
+    fn prefetch_candidates(&self, descents: &[Descent; GROUP], targets: &[Target<'_>]) -> [Option<u8>; GROUP] {
+        let mut candidates = [None; GROUP];
+        for ((descent, target), candidate) in descents.iter().zip(targets).zip(&mut candidates) {
+            *candidate = descent.at.and_then(|at| self.prefetch_candidate(at, *target));
+        }
+        candidates
     }
 
     /// [`lower_bound`](Self::lower_bound) of each target, told to `found` with its index.

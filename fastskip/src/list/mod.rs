@@ -5,7 +5,7 @@
 //!
 //! I1 order: keys, and within a key versions descending, strictly sorted along the list. The CAS replaces exactly the link
 //!    whose two ends were compared with the new node.
-//! I2 hints: what the index stores are nodes of this list, linked before, see `index/block.rs`.
+//! I2 hints: what the index stores are nodes of this list, linked before, see `index/block`.
 //! I3 single commit: before the CAS no link leads to the node; after it the node is found, whatever the index says (`search.rs`).
 //! I7 freeze: writers pass through a gate, see `gate.rs`.
 //! I9 partial key: see `key.rs`.

@@ -15,7 +15,7 @@ const LAYERS: [&[&str]; 6] = [
 
 /// The files of each folder, lowest first: a file may use those before it. `mod` is the folder's face: it may use all of
 /// them, and they may use what it defines itself.
-const FOLDERS: [(&str, &[&str]); 6] = [
+const FOLDERS: [(&str, &[&str]); 7] = [
     ("mem", &["poison", "lanes", "range", "storage", "quota", "chunk", "spares", "extent", "arena"]),
     ("node", &["id", "link", "read", "write"]),
     (
@@ -62,6 +62,7 @@ const FOLDERS: [(&str, &[&str]); 6] = [
             "scramble",
         ],
     ),
+    ("list/index/block", &["header", "locked"]),
     ("memtable", &["versions", "cursor", "write", "frozen"]),
     ("skiplist", &["cursor", "snapshot", "read", "write", "stats", "frozen"]),
 ];

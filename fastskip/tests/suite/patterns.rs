@@ -212,7 +212,7 @@ fn entries_without_room_for_blocks_are_found_by_walking() {
     assert!(memtable.stats().memory_index <= index + 1024, "a few blocks at most");
     let (cost_keys, cost_now) = (cost(keys) / keys.len(), cost(&before));
     println!("{} entries: {cost_keys} in the mean; {} before: {cost_before}, now {cost_now}", keys.len(), before.len());
-    assert!(cost_keys <= keys.len() / 2 + 30, "{cost_keys} in the mean of {}", keys.len());
+    assert!(cost_keys <= keys.len() * 11 / 20, "{cost_keys} in the mean of {}", keys.len());
     // One of them comes right behind the new ones.
-    assert!(cost_now <= cost_before + 2 * keys.len(), "{cost_now}, before {cost_before}");
+    assert!(cost_now <= cost_before + 2 * keys.len() + 100, "{cost_now}, before {cost_before}");
 }

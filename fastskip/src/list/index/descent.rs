@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use super::Path;
-use super::block::{Block, BlockId, Header, bias};
-use crate::key::four_bytes;
+use super::block::{Block, BlockId, Header, partial_in};
+use super::relative::ties_before;
 use crate::list::List;
 use crate::list::order::{Side, Visits};
 use crate::list::schema::Schema;
@@ -22,6 +22,15 @@ pub(crate) struct Probe {
     pub(crate) before: Option<Predecessor>,
     /// The longest prefix that partial keys on the way left out. The probe is worth something only if the target has it.
     pub(crate) prefix: u32,
+}
+
+/// A search on its way down.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Descent {
+    /// The block that it has come to; `None` if there was none.
+    pub(crate) at: Option<BlockId>,
+    /// The longest prefix that partial keys on the way left out.
+    prefix: u32,
 }
 
 /// How ties of partial keys are settled.
@@ -42,73 +51,68 @@ pub(super) enum By {
     Keys(Side),
 }
 
-/// The partial key that the target would have in a block.
-#[inline(always)]
-fn partial_in(header: Header, target: Target<'_>) -> i32 {
-    bias(four_bytes(target.key, header.prefix() as usize))
-}
-
 impl<S: Schema> List<S> {
     /// Descends by partial keys to a leaf.
     #[inline(always)]
     pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, visits: &mut impl Visits) -> Option<Probe> {
-        let (mut at, level) = self.probe_start()?;
-        let mut prefix = 0;
+        let (mut descent, level) = self.probe_start()?;
         for _ in 0..level {
-            at = self.probe_down(at, target, &mut prefix, ties, visits)?;
+            self.probe_down(&mut descent, target, (ties, None), visits);
         }
-        self.probe_end(at, target, prefix, ties, visits)
+        self.probe_end(&descent, target, (ties, None), visits)
     }
 
-    /// Starts a descent: the root, and how many steps down lead to a leaf.
+    /// Starts a descent: at the root, and how many steps down lead to a leaf.
     #[inline(always)]
-    pub(crate) fn probe_start(&self) -> Option<(BlockId, u32)> {
+    pub(crate) fn probe_start(&self) -> Option<(Descent, u32)> {
         let root = self.index.root()?;
-        Some((root, self.block(root).header().level()))
+        Some((Descent { at: Some(root), prefix: 0 }, self.block(root).header().level()))
     }
 
-    /// One step down, to a block whose lines are asked for. `prefix` gathers what the probe will need.
+    /// One step down, to a block whose lines are asked for. Returns whether this block is tied.
     #[inline(always)]
     pub(crate) fn probe_down(
         &self,
-        at: BlockId,
+        descent: &mut Descent,
         target: Target<'_>,
-        prefix: &mut u32,
-        ties: Ties,
+        ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
-    ) -> Option<BlockId> {
+    ) -> bool {
+        let Some(at) = descent.at else { return false };
         let block = self.block(at);
         let header = block.header();
         visits.block();
-        *prefix = (*prefix).max(header.prefix());
-        let child = self.child_for(block, header, target, ties, visits)?;
-        self.block(child).prefetch();
-        if header.is_tied() {
-            self.block(child).prefetch_relative();
+        descent.at = self.child_for(block, header, target, ties, visits);
+        descent.prefix = descent.prefix.max(header.prefix());
+        if let Some(child) = descent.at.map(|child| self.block(child)) {
+            child.prefetch();
+            if header.is_tied() {
+                child.prefetch_rest(header.level() - 1);
+            }
         }
-        Some(child)
+        header.is_tied()
     }
 
     /// The end of a descent, in a leaf.
     #[inline(always)]
     pub(crate) fn probe_end(
         &self,
-        at: BlockId,
+        descent: &Descent,
         target: Target<'_>,
-        prefix: u32,
-        ties: Ties,
+        ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> Option<Probe> {
-        let block = self.block(at);
+        let leaf = descent.at?;
+        let block = self.block(leaf);
         let header = block.header();
         // I2: each step leads one level down.
         debug_assert_eq!(header.level(), 0);
         visits.block();
-        let prefix = prefix.max(header.prefix());
+        let prefix = descent.prefix.max(header.prefix());
         let slot = self.slot_for(block, header, target, ties, visits);
         let ties = slot > 0 && block.partial(slot) == partial_in(header, target);
         let before = if ties { block.hint(slot - 1) } else { None };
-        Some(Probe { leaf: at, hint: block.hint(slot), before, prefix })
+        Some(Probe { leaf, hint: block.hint(slot), before, prefix })
     }
 
     /// The child of `block` to search for the target in. Looks again a few times while a writer changes the block; if that
@@ -119,7 +123,7 @@ impl<S: Schema> List<S> {
         block: Block<'_>,
         mut header: Header,
         target: Target<'_>,
-        ties: Ties,
+        ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> Option<BlockId> {
         let mut looks = 0;
@@ -136,14 +140,15 @@ impl<S: Schema> List<S> {
         }
     }
 
-    /// The last slot whose partial key is not greater than the target's; the first slot if there is none.
+    /// The last slot whose partial key is not greater than the target's; the first slot if there is none. The slot to settle ties by
+    /// may be known.
     #[inline(always)]
     pub(super) fn slot_for(
         &self,
         block: Block<'_>,
         header: Header,
         target: Target<'_>,
-        ties: Ties,
+        (ties, candidate): (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> usize {
         let partial = partial_in(header, target);
@@ -158,7 +163,7 @@ impl<S: Schema> List<S> {
             Ties::Guess if is_single && (header.level() == 0 || !S::HAS_VERSIONS) => last,
             // The block begins with the target's own key, most likely in an older version.
             Ties::Guess if is_single => last - 1,
-            Ties::Guess | Ties::Settle => self.settle_ties(block, header, target, not_greater, visits),
+            Ties::Guess | Ties::Settle => self.settle_ties(block, header, target, not_greater, candidate, visits),
         }
     }
 
@@ -171,16 +176,12 @@ impl<S: Schema> List<S> {
         header: Header,
         target: Target<'_>,
         end: usize,
+        candidate: Option<u8>,
         visits: &mut impl Visits,
     ) -> usize {
-        let partial = partial_in(header, target);
-        let mut first = end - 1;
-        while first > 1 && block.partial(first - 1) == partial {
-            first -= 1;
-        }
-        let slots = first..end;
+        let slots = ties_before(block, end);
         let by_trie = match header.is_tied() {
-            true => self.settle_by_trie(block, header.level(), target, slots.clone(), visits),
+            true => self.settle_by_trie(block, header.level(), target, slots.clone(), candidate, visits),
             false => None,
         };
         by_trie.unwrap_or_else(|| self.slot_by_key(block, header, target, Side::AtOrBefore, slots, visits).max(1) - 1)
@@ -201,7 +202,7 @@ impl<S: Schema> List<S> {
         while first < end {
             let middle = first.midpoint(end);
             visits.node();
-            let is_behind = match self.separator(block, header.level(), middle) {
+            let is_behind = match block.separator(header.level(), middle) {
                 Some(separator) => side.is_behind(self.compare(separator, target).order),
                 None => true,
             };
@@ -216,13 +217,7 @@ impl<S: Schema> List<S> {
 
     /// Asks for what a search by keys among the slots looks at first.
     fn prefetch_separators(&self, block: Block<'_>, header: Header, slots: Range<usize>) {
-        // First the words that name the nodes, then the nodes: two misses for all of them, not two for each that is compared.
-        if header.level() > 0 {
-            for child in slots.clone().filter_map(|slot| block.child(slot)) {
-                self.block(child).prefetch_bounds();
-            }
-        }
-        for separator in slots.filter_map(|slot| self.separator(block, header.level(), slot)) {
+        for separator in slots.filter_map(|slot| block.separator(header.level(), slot)) {
             Node::new(self.storage(), separator).prefetch_search();
         }
     }
@@ -271,10 +266,10 @@ impl<S: Schema> List<S> {
             }
             let slot = match by {
                 By::Keys(side) => self.last_slot(block, header, target, side, visits),
-                By::PartialKeys => self.slot_for(block, header, target, Ties::Settle, visits),
+                By::PartialKeys => self.slot_for(block, header, target, (Ties::Settle, None), visits),
             };
             if slot + 1 < header.count() {
-                upper = self.separator(block, header.level(), slot + 1);
+                upper = block.separator(header.level(), slot + 1);
             }
             at = block.child(slot)?;
         }

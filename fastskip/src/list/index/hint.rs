@@ -3,7 +3,7 @@
 use core::cmp::Ordering;
 
 use super::Path;
-use super::block::{BlockId, Locked, bias};
+use super::block::{BlockId, Held, Locked, bias};
 use super::descent::{By, Ties};
 use super::prefix::{NewHint, Split};
 use super::splice::Splice;
@@ -55,7 +55,7 @@ impl<S: Schema> List<S> {
         if let Some(leaf) = splice.leaf.filter(|_| !is_misled) {
             let Some(mut locked) = self.block(leaf).try_lock() else { return Hinted::Blocked(leaf) };
             let takes = !locked.is_full() && self.fits(&locked, splice, target);
-            if let Some(slot) = takes.then(|| self.block(leaf).find(*locked, splice.hint)).flatten() {
+            if let Some(slot) = takes.then(|| self.block(leaf).find_hint(*locked, splice.hint)).flatten() {
                 self.insert_behind(&mut locked, slot, hint);
                 return Hinted::Added;
             }
@@ -91,7 +91,7 @@ impl<S: Schema> List<S> {
             }
             slot += 1;
         }
-        self.insert_slot(leaf, slot, partial, Predecessor::from(hint.node));
+        self.insert_slot(leaf, slot, partial, Held::Hint(hint.node.into()));
     }
 
     fn precedes(&self, separator: Option<Predecessor>, target: Target<'_>) -> bool {
@@ -133,7 +133,7 @@ impl<S: Schema> List<S> {
     /// Where in its locked leaf a hint belongs. Partial keys tell, once they are true to the new key: nodes are read for ties only.
     fn slot_behind(&self, leaf: &mut Locked<'_>, hint: NewHint<'_>) -> usize {
         self.shorten_prefix(leaf, hint);
-        self.slot_for(leaf.block(), **leaf, hint.target, Ties::Settle, &mut ()) + 1
+        self.slot_for(leaf.block(), **leaf, hint.target, (Ties::Settle, None), &mut ()) + 1
     }
 
     /// The first block on a path whose lock is taken. Searches that partial keys misled may have been by what its holder has
@@ -161,7 +161,7 @@ impl<S: Schema> List<S> {
         }
         let slot = self.slot_behind(&mut leaf, hint);
         let partial = bias(four_bytes(hint.target.key, leaf.prefix() as usize));
-        self.insert_slot(&mut leaf, slot, partial, Predecessor::from(hint.node));
+        self.insert_slot(&mut leaf, slot, partial, Held::Hint(hint.node.into()));
         Some(Hinted::Added)
     }
 

@@ -33,7 +33,7 @@ use crate::node::Predecessor;
 use crate::sync::{AtomicU32, Ordering, ord};
 
 pub(crate) use block::{BLOCK_WORDS, BlockId};
-pub(crate) use descent::{Probe, Ties};
+pub(crate) use descent::{Descent, Probe, Ties};
 pub(crate) use hint::Hinted;
 pub(crate) use neighbours::HintPlace;
 pub(crate) use prefix::Split;
@@ -43,7 +43,7 @@ pub(crate) use steps::{Stopper, counted};
 
 use super::List;
 use super::schema::Schema;
-use block::{Block, Header, Held, Locked, Width};
+use block::{Block, Header, Held, Locked, Rows};
 
 /// The offset of the first leaf: it lies before the first node, so that a small table needs no other.
 pub(crate) const FIRST_BLOCK: u32 = 8;
@@ -128,8 +128,8 @@ impl<S: Schema> List<S> {
     pub(super) fn write_first_block(&mut self) {
         self.index = Index::new();
         // SAFETY: the words before the first node that the arena leaves to the list, which nobody shares yet.
-        let mut leaf = unsafe { Locked::make(self.storage(), FIRST_BLOCK, 0, 0, Predecessor::HEAD, Width::Two) };
-        leaf.insert(0, block::bias(0), Predecessor::HEAD, None);
+        let mut leaf = unsafe { Locked::make(self.storage(), FIRST_BLOCK, 0, 0, Predecessor::HEAD, Rows::Two) };
+        leaf.insert(0, block::bias(0), Held::Hint(Predecessor::HEAD), None);
     }
 
     #[inline(always)]
@@ -137,30 +137,15 @@ impl<S: Schema> List<S> {
         Block::new(self.storage(), id)
     }
 
-    /// The node that bounds slot `slot` of `block` from below.
-    #[inline]
-    fn separator(&self, block: Block<'_>, level: u32, slot: usize) -> Option<Predecessor> {
-        block.held(level, slot).map(|held| self.lower_of(held))
-    }
-
-    /// The node that bounds from below what a slot holds.
-    #[inline]
-    fn lower_of(&self, held: Held) -> Predecessor {
-        match held {
-            Held::Hint(hint) => hint,
-            Held::Child(child) => self.block(child).lower(),
-        }
-    }
-
     /// An empty block of the level, locked and not published, or `None` if the arena has no room within its limit.
-    fn new_block(&self, shard: usize, level: u32, prefix: u32, lower: Predecessor, width: Width) -> Option<Locked<'_>> {
-        let off = self.arena.alloc_block(shard, width.words())?;
+    fn new_block(&self, shard: usize, level: u32, prefix: u32, lower: Predecessor, rows: Rows) -> Option<Locked<'_>> {
+        let off = self.arena.alloc_block(shard, rows.words())?;
         // SAFETY: just allocated, aligned to 8 words and behind the head.
-        Some(unsafe { Locked::make(self.storage(), off, level, prefix, lower, width) })
+        Some(unsafe { Locked::make(self.storage(), off, level, prefix, lower, rows) })
     }
 
     /// Counts a block as waste that was replaced or never used.
     fn waste_block(&self, shard: usize, block: Header) {
-        self.arena.waste_block(shard, block.width().words());
+        self.arena.waste_block(shard, block.rows().words());
     }
 }

@@ -19,13 +19,13 @@ impl<S: Schema> List<S> {
     pub(crate) fn hint_behind(&self, target: Target<'_>) -> Option<HintPlace> {
         let probe = self.probe(target, Ties::Settle, &mut ())?;
         let leaf = self.block(probe.leaf);
-        Some(HintPlace { leaf: probe.leaf, slot: leaf.find(leaf.header(), probe.hint?)? + 1 })
+        Some(HintPlace { leaf: probe.leaf, slot: leaf.find_hint(leaf.header(), probe.hint?)? + 1 })
     }
 
     /// The place of the hint that a splice was walked to from.
     pub(crate) fn place_of(&self, splice: &Splice) -> Option<HintPlace> {
         let leaf = self.block(splice.leaf?);
-        Some(HintPlace { leaf: leaf.id(), slot: leaf.find(leaf.header(), splice.hint)? })
+        Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint(leaf.header(), splice.hint)? })
     }
 
     /// The hint at a place, if there is one, and the place behind it. Behind the last slot of a leaf that is the next leaf, which is
@@ -57,7 +57,7 @@ impl<S: Schema> List<S> {
         let path = self.path_to(target, By::PartialKeys, &mut ())?;
         let left = |depth: usize| {
             let block = self.block(path.get(depth)?);
-            let slot = block.find(block.header(), path.get(depth + 1)?)?.checked_sub(1)?;
+            let slot = block.find_child(block.header(), path.get(depth + 1)?)?.checked_sub(1)?;
             block.child(slot)
         };
         let block = self.block((0..path.len - 1).rev().find_map(left)?);

@@ -10,26 +10,25 @@
 use core::cmp::Ordering;
 use core::ops::Range;
 
-use super::block::{Block, Held, Locked, Relative, Width};
+use super::block::{Block, BlockId, Held, Locked, Relative, Rows, partial_in};
 use crate::key::{MAX_SHARED, PartialKey, four_bytes};
 use crate::list::List;
 use crate::list::order::Visits;
 use crate::list::schema::Schema;
-use crate::node::{Predecessor, Target};
+use crate::node::{Node, Predecessor, Target};
 
 impl<S: Schema> List<S> {
     /// Puts a hint or a block into a locked block, which is tied if the new slot ties with a neighbour.
     #[inline(always)]
-    pub(super) fn insert_slot(&self, block: &mut Locked<'_>, slot: usize, partial: i32, held: impl Into<Held>) {
-        let held = held.into();
+    pub(super) fn insert_slot(&self, block: &mut Locked<'_>, slot: usize, partial: i32, held: Held) {
         if !block.is_tied() {
             let ties = |slot: usize| slot < block.count() && block.block().partial(slot) == partial;
-            if block.width() == Width::Two || !(ties(slot - 1) || ties(slot)) {
+            if block.rows() == Rows::Two || !(ties(slot - 1) || ties(slot)) {
                 return block.insert(slot, partial, held, None);
             }
             self.tie(block);
         }
-        let relative = self.relative_to_neighbours(block, slot, self.lower_of(held));
+        let relative = self.relative_to_neighbours(block, slot, held.separator());
         block.insert(slot, partial, held, Some(relative));
     }
 
@@ -38,7 +37,7 @@ impl<S: Schema> List<S> {
     #[inline(never)]
     fn relative_to_neighbours(&self, block: &Locked<'_>, slot: usize, separator: Predecessor) -> Relative {
         let key = self.key_of(Some(separator));
-        let key_at = |slot: usize| self.key_of(self.separator(block.block(), block.level(), slot));
+        let key_at = |slot: usize| self.key_of(block.block().separator(block.level(), slot));
         let own = PartialKey::between(key_at(slot - 1), key);
         let next = (slot < block.count()).then(|| {
             let next = block.block().relative(slot);
@@ -55,7 +54,7 @@ impl<S: Schema> List<S> {
 
     /// Ties a block that has room for it, if any of its slots tie.
     pub(super) fn tie_if_needed(&self, block: &mut Locked<'_>) {
-        let is_open = block.width() == Width::Three && !block.is_tied();
+        let is_open = block.rows() > Rows::Two && !block.is_tied();
         if is_open && count_ties(block, |slot| block.block().partial(slot) as u32) > 0 {
             self.tie(block);
         }
@@ -63,7 +62,7 @@ impl<S: Schema> List<S> {
 
     #[cold]
     fn tie(&self, block: &mut Locked<'_>) {
-        let key_at = |slot: usize| self.key_of(self.separator(block.block(), block.level(), slot));
+        let key_at = |slot: usize| self.key_of(block.block().separator(block.level(), slot));
         let relative: Vec<_> =
             (1..block.count()).map(|slot| PartialKey::between(key_at(slot - 1), key_at(slot))).collect();
         for (slot, relative) in (1..).zip(relative) {
@@ -72,16 +71,41 @@ impl<S: Schema> List<S> {
         block.set_tied();
     }
 
-    /// The width of the block that gets a part of the slots of `block`: leaves are wide where more than an eighth of the slots tie,
-    /// however long the prefix that their partial keys leave out.
-    pub(super) fn width_behind(&self, block: &Locked<'_>) -> Width {
+    /// How many rows a block is to have that gets a part of the slots of `block`: a leaf three where more than an eighth of the slots
+    /// tie, however long the prefix that their partial keys leave out.
+    pub(super) fn rows_behind(&self, block: &Locked<'_>) -> Rows {
+        if block.level() > 0 {
+            return Rows::Four;
+        }
         let are_many = |ties: usize| ties * 8 > block.count();
-        let wide = block.level() > 0
-            || are_many(count_ties(block, |slot| block.block().partial(slot) as u32)) && {
-                let prefix = self.shared_by_all(block).max(block.prefix()) as usize;
-                are_many(count_ties(block, |slot| four_bytes(self.key_of(block.block().hint(slot)), prefix)))
-            };
-        if wide { Width::Three } else { Width::Two }
+        let tie = are_many(count_ties(block, |slot| block.block().partial(slot) as u32)) && {
+            let prefix = self.shared_by_all(block).max(block.prefix()) as usize;
+            are_many(count_ties(block, |slot| four_bytes(self.key_of(block.block().hint(slot)), prefix)))
+        };
+        if tie { Rows::Three } else { Rows::Two }
+    }
+
+    /// Asks the processor for a block that is most likely tied.
+    #[inline(always)]
+    pub(super) fn prefetch_tied(&self, block: BlockId, level: u32) {
+        self.block(block).prefetch();
+        self.block(block).prefetch_rest(level);
+    }
+
+    /// The slot to settle the target's ties by in a block, if there are any. Its node is asked for.
+    #[inline(never)]
+    pub(crate) fn prefetch_candidate(&self, block: BlockId, target: Target<'_>) -> Option<u8> {
+        let block = self.block(block);
+        let header = block.header();
+        let partial = partial_in(header, target);
+        let slots = ties_before(block, block.count_not_greater(header, partial).max(1));
+        if !header.is_tied() || slots.len() < 2 || block.partial(slots.start) != partial {
+            return None;
+        }
+        let candidate = blind_candidate(block, target, slots);
+        let separator = block.separator(header.level(), candidate)?;
+        Node::new(self.storage(), separator).prefetch_search();
+        Some(candidate as u8)
     }
 
     /// Of the slots of a tied block, which all tie with the target: the last that is not behind it; that before the first if all are.
@@ -92,15 +116,21 @@ impl<S: Schema> List<S> {
         level: u32,
         target: Target<'_>,
         slots: Range<usize>,
+        known: Option<u8>,
         visits: &mut impl Visits,
     ) -> Option<usize> {
-        let candidate = blind_candidate(block, target, slots.clone());
+        let known = known.map(usize::from).filter(|slot| slots.contains(slot));
+        let candidate = known.unwrap_or_else(|| blind_candidate(block, target, slots.clone()));
         let shared_at = |slot: usize| block.relative(slot).shared();
         let is_alike = |slot: usize| slots.start < slot && slot < slots.end && shared_at(slot) == MAX_SHARED;
         if is_alike(candidate) || is_alike(candidate + 1) {
             return None;
         }
-        let separator = self.separator(block, level, candidate)?;
+        let separator = block.separator(level, candidate)?;
+        if level > 0 {
+            // The search goes on there or nearby, most likely. So its lines come together with the node's.
+            self.prefetch_tied(block.child(candidate)?, level - 1);
+        }
         visits.node();
         let compared = self.compare(separator, target);
         let mut slot = candidate;
@@ -123,6 +153,13 @@ impl<S: Schema> List<S> {
         };
         (!compared.has_key || !doubtful).then_some(slot)
     }
+}
+
+/// The slots before `end`, the first of the block apart, that tie with the last of them.
+pub(super) fn ties_before(block: Block<'_>, end: usize) -> Range<usize> {
+    let last = block.partial(end - 1);
+    let ties = (1..end).rev().take_while(|&slot| block.partial(slot) == last).count();
+    end - ties..end
 }
 
 /// A slot whose key shares as much with the target as any of `slots`.
@@ -199,7 +236,7 @@ mod tests {
                 let ties = |key: &Vec<u8>| bias(four_bytes(key, header.prefix() as usize)) == partial;
                 for key in (0..60_000).step_by(7).map(key).filter(ties) {
                     let target = Target { key: &key, version: 0 };
-                    let slot = list.settle_by_trie(block, header.level(), target, run.clone(), &mut ());
+                    let slot = list.settle_by_trie(block, header.level(), target, run.clone(), None, &mut ());
                     let by_keys = list.slot_by_key(block, header, target, Side::AtOrBefore, run.clone(), &mut ());
                     assert!(
                         slot.is_none_or(|slot| slot == by_keys - 1),

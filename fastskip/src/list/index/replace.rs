@@ -31,7 +31,7 @@ impl<S: Schema> List<S> {
             // The next to try finds a parent whose lock is free.
             return self.replace(shard, path, parent);
         };
-        let Some(slot) = parent.block().find(*parent, id) else { return };
+        let Some(slot) = parent.block().find_child(*parent, id) else { return };
         let behind = slot + 1;
         let next = if behind < parent.count() { parent.block().child(behind) } else { None };
         let Some(copy) = self.copy_of(shard, block, next) else { return };
@@ -52,7 +52,7 @@ impl<S: Schema> List<S> {
         let upper = next.map(|next| self.block(next).lower());
         let (header, lower) = (block.header(), block.lower());
         let level = header.level();
-        let mut copy = self.new_block(shard, level, 0, lower, header.width())?;
+        let mut copy = self.new_block(shard, level, 0, lower, header.rows())?;
         self.waste_block(shard, header);
         let next = block.retire().or(next);
         let mut last: Option<Predecessor> = None;
@@ -60,7 +60,7 @@ impl<S: Schema> List<S> {
         for slot in (0..SLOTS).take_while(|&slot| slot < block.header().count()) {
             // Read once: a second look could find there what the slot before held, and this one's would be lost.
             let Some(held) = block.held(level, slot) else { continue };
-            let separator = self.lower_of(held);
+            let separator = held.separator();
             // The first one is there in any case: a block is never empty.
             let follows =
                 |last| self.is_before(last, separator) && upper.is_none_or(|end| self.is_before(separator, end));

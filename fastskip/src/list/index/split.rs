@@ -13,7 +13,7 @@
 
 use core::cmp::Ordering;
 
-use super::block::{Block, Locked, Relative, Width, bias};
+use super::block::{Block, Held, Locked, Relative, Rows, bias};
 use super::hint::Hinted;
 use super::prefix::{NewHint, Split, is_crowded};
 use super::{MAX_LEVELS, Path};
@@ -42,8 +42,8 @@ impl<S: Schema> List<S> {
         let mut parent = full.pop().ok_or(None)?;
         let mut rights = Vec::with_capacity(full.len());
         for block in &full {
-            let width = self.width_behind(block);
-            match self.new_block(shard, block.level(), block.prefix(), block.block().lower(), width) {
+            let rows = self.rows_behind(block);
+            match self.new_block(shard, block.level(), block.prefix(), block.block().lower(), rows) {
                 Some(right) => rights.push(right),
                 None => {
                     rights.iter().for_each(|right| self.waste_block(shard, **right));
@@ -59,7 +59,7 @@ impl<S: Schema> List<S> {
                 return Err(Some(Hinted::GivenUp));
             }
             let is_right = match full.last() {
-                Some(child) => right.block().find(*right, child.block().id()).is_some(),
+                Some(child) => right.block().find_child(*right, child.block().id()).is_some(),
                 None => self.compare(right.block().lower(), hint.target).order != Ordering::Greater,
             };
             parent = if is_right { right } else { left };
@@ -75,7 +75,7 @@ impl<S: Schema> List<S> {
         for depth in (0..path.len - 1).rev() {
             let Some(id) = path.get(depth) else { return Err(None) };
             let parent = self.block(id).try_lock().ok_or(Some(Hinted::Blocked(id)))?;
-            let has_child = parent.block().find(*parent, child.block().id()).is_some();
+            let has_child = parent.block().find_child(*parent, child.block().id()).is_some();
             if parent.level() != child.level() + 1 || !has_child {
                 return Err(None);
             }
@@ -101,9 +101,9 @@ impl<S: Schema> List<S> {
         if root.level() as usize + 2 > MAX_LEVELS {
             return Err(Some(Hinted::GivenUp));
         }
-        let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, Width::Three);
+        let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, Rows::Four);
         let mut new = new.ok_or(Some(Hinted::GivenUp))?;
-        new.insert(0, bias(0), was.id(), None);
+        new.insert(0, bias(0), Held::Child(was.id(), Predecessor::HEAD), None);
         if self.index.set_root(was.id(), new.block().id()) {
             return Ok(new);
         }
@@ -130,7 +130,7 @@ impl<S: Schema> List<S> {
         upper: Option<Predecessor>,
     ) -> bool {
         let (block, level) = (left.block(), left.level());
-        if left.is_tied() && right.width() == Width::Three {
+        if left.is_tied() && right.rows() > Rows::Two {
             right.set_tied();
         }
         for slot in cut..left.count() {
@@ -138,7 +138,7 @@ impl<S: Schema> List<S> {
             let held = block.held(level, slot).into_iter();
             held.for_each(|held| right.insert(right.count(), block.partial(slot), held, relative));
         }
-        let lower = self.separator(block, level, cut).unwrap_or(Predecessor::HEAD);
+        let lower = block.separator(level, cut).unwrap_or(Predecessor::HEAD);
         let upper = self.separator_behind(parent, block).or(upper);
         if upper.is_some_and(|upper| !self.is_before(lower, upper)) {
             // Hints that were added while the block was split the last time, and belong to the next one.
@@ -161,8 +161,8 @@ impl<S: Schema> List<S> {
 
     /// The lower bound of the slot behind a child of `parent`.
     fn separator_behind(&self, parent: &Locked<'_>, child: Block<'_>) -> Option<Predecessor> {
-        let behind = parent.block().find(**parent, child.id())? + 1;
-        if behind < parent.count() { self.separator(parent.block(), parent.level(), behind) } else { None }
+        let behind = parent.block().find_child(**parent, child.id())? + 1;
+        if behind < parent.count() { parent.block().separator(parent.level(), behind) } else { None }
     }
 
     /// Puts `right` behind `left` into their parent.
@@ -173,8 +173,8 @@ impl<S: Schema> List<S> {
             self.set_prefix(parent, shared);
         }
         let partial = bias(four_bytes(key, parent.prefix() as usize));
-        let slot = parent.block().find(**parent, left.id()).map_or(parent.count(), |slot| slot + 1);
-        self.insert_slot(parent, slot, partial, right.id());
+        let slot = parent.block().find_child(**parent, left.id()).map_or(parent.count(), |slot| slot + 1);
+        self.insert_slot(parent, slot, partial, Held::Child(right.id(), lower));
     }
 
     /// Where to cut a full leaf in which a hint belongs at `slot`.

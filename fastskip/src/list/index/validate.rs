@@ -29,7 +29,7 @@ impl<S: Schema> List<S> {
         assert!(header.count() > 0, "I2 broken: an empty block");
         assert!(!tidy || !header.is_locked() || block.is_retired(), "a block stays locked");
         let slots = 0..header.count();
-        let separators = slots.map(|slot| self.separator(block, level, slot).expect("I2 broken: an empty slot"));
+        let separators = slots.map(|slot| block.separator(level, slot).expect("I2 broken: an empty slot"));
         let separators: Vec<_> = separators.collect();
         assert!(!tidy || place(block.lower()) <= place(separators[0]), "a slot lies before its block");
         assert!(!tidy || separators.is_sorted_by_key(|&separator| place(separator)), "slots are out of order");
@@ -43,7 +43,9 @@ impl<S: Schema> List<S> {
             assert!(!tidy || is_right, "a slot does not differ from the one before as its block says");
             before = Some(key);
             if level > 0 {
-                self.validate_block(block.child(slot).expect("I2 broken: an empty slot"), level - 1, places, tidy);
+                let child = block.child(slot).expect("I2 broken: an empty slot");
+                assert!(!tidy || self.block(child).lower() == separator, "a slot does not begin where its block does");
+                self.validate_block(child, level - 1, places, tidy);
             }
         }
     }

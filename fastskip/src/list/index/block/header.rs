@@ -1,0 +1,100 @@
+//! The first word of a block.
+
+use crate::key::four_bytes;
+use crate::mem::lanes::ROW_WORDS;
+use crate::node::Target;
+use crate::tuning::SLOTS;
+
+/// How many rows a block has: a leaf two or three, any other four.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::list::index) enum Rows {
+    Two,
+    Three,
+    Four,
+}
+
+impl Rows {
+    /// Words of a block.
+    pub(in crate::list::index) fn words(self) -> u32 {
+        (self as u32 + 2) * ROW_WORDS
+    }
+}
+
+/// The first word of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::list::index) struct Header(pub(super) u64);
+
+impl Header {
+    pub(super) const TIED: u64 = 1 << 22;
+    pub(super) const LOCKED: u64 = 1 << 24;
+    const VERSION: u64 = 1 << 25;
+
+    pub(super) fn new(level: u32, prefix: u32, rows: Rows) -> Self {
+        Self(u64::from(prefix) << 8 | u64::from(level) << 16 | (rows as u64) << 20)
+    }
+
+    /// Slots in use.
+    #[inline(always)]
+    pub(in crate::list::index) fn count(self) -> usize {
+        // No published header says more; the bound spares the callers a check.
+        (self.0 as u8 as usize).min(SLOTS)
+    }
+
+    /// How many bytes the keys under this block share, which its partial keys leave out.
+    #[inline(always)]
+    pub(in crate::list::index) fn prefix(self) -> u32 {
+        (self.0 >> 8) as u8 as u32
+    }
+
+    /// 0 for a leaf.
+    #[inline(always)]
+    pub(in crate::list::index) fn level(self) -> u32 {
+        (self.0 >> 16) as u32 & 0xf
+    }
+
+    /// How many rows the block has: that never changes.
+    pub(in crate::list::index) fn rows(self) -> Rows {
+        [Rows::Two, Rows::Three, Rows::Four, Rows::Four][(self.0 >> 20) as usize & 3]
+    }
+
+    /// Whether row 2 is kept.
+    #[inline(always)]
+    pub(in crate::list::index) fn is_tied(self) -> bool {
+        self.0 & Self::TIED != 0
+    }
+
+    #[inline(always)]
+    pub(in crate::list::index) fn is_locked(self) -> bool {
+        self.0 & Self::LOCKED != 0
+    }
+
+    /// Whether all slots are in use.
+    #[inline(always)]
+    pub(in crate::list::index) fn is_full(self) -> bool {
+        self.count() == SLOTS
+    }
+
+    pub(super) fn with_count(self, count: usize) -> Self {
+        Self(self.0 & !0xff | count as u64)
+    }
+
+    pub(super) fn with_prefix(self, prefix: u32) -> Self {
+        Self(self.0 & !0xff00 | u64::from(prefix) << 8)
+    }
+
+    pub(super) fn unlocked(self) -> Self {
+        Self((self.0 & !Self::LOCKED).wrapping_add(Self::VERSION))
+    }
+}
+
+/// Biases a partial key so that the signed order of the results is the unsigned order of the arguments.
+#[inline(always)]
+pub(in crate::list::index) fn bias(partial: u32) -> i32 {
+    (partial ^ 1 << 31) as i32
+}
+
+/// The partial key that the target would have in a block.
+#[inline(always)]
+pub(in crate::list::index) fn partial_in(header: Header, target: Target<'_>) -> i32 {
+    bias(four_bytes(target.key, header.prefix() as usize))
+}
