@@ -49,7 +49,7 @@ impl Position {
     fn jump(&mut self, to: Option<NodeId>) {
         self.count();
         self.behind.clear();
-        self.ahead = Readahead::new();
+        self.ahead.stop();
         (self.at, self.steps) = (to, 0);
     }
 

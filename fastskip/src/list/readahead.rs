@@ -30,6 +30,11 @@ impl Readahead {
         Self { back: false, place: None, ring: [None; READAHEAD], first: 0, len: 0, misses: READAHEAD_MISSES }
     }
 
+    /// Forgets what was asked for: the walk went elsewhere.
+    pub(super) fn stop(&mut self) {
+        (self.back, self.place, self.len, self.misses) = (false, None, 0, READAHEAD_MISSES);
+    }
+
     /// How many hints ahead of the walk were asked for.
     #[cfg(test)]
     pub(super) fn asked_for(&self) -> usize {

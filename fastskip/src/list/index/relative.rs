@@ -85,11 +85,8 @@ impl<S: Schema> List<S> {
         if tie { Rows::Three } else { Rows::Two }
     }
 
-    /// Asks the processor for a block that is most likely tied.
-    #[inline(always)]
-    pub(super) fn prefetch_tied(&self, block: BlockId, level: u32) {
-        self.block(block).prefetch();
-        self.block(block).prefetch_rest(level);
+    fn prefetch_node(&self, node: Option<Predecessor>) {
+        node.into_iter().for_each(|node| Node::new(self.storage(), node).prefetch_search());
     }
 
     /// The slot to settle the target's ties by in a block, if there are any. Its node is asked for.
@@ -103,8 +100,10 @@ impl<S: Schema> List<S> {
             return None;
         }
         let candidate = blind_candidate(block, target, slots);
-        let separator = block.separator(header.level(), candidate)?;
-        Node::new(self.storage(), separator).prefetch_search();
+        self.prefetch_node(block.separator(header.level(), candidate));
+        if S::HAS_VERSIONS && header.level() == 0 {
+            self.prefetch_node(block.hint(candidate - 1));
+        }
         Some(candidate as u8)
     }
 
@@ -129,7 +128,11 @@ impl<S: Schema> List<S> {
         let separator = block.separator(level, candidate)?;
         if level > 0 {
             // The search goes on there or nearby, most likely. So its lines come together with the node's.
-            self.prefetch_tied(block.child(candidate)?, level - 1);
+            let child = self.block(block.child(candidate)?);
+            child.prefetch();
+            child.prefetch_rest(level - 1);
+        } else if S::HAS_VERSIONS {
+            self.prefetch_node(block.hint(candidate - 1));
         }
         visits.node();
         let compared = self.compare(separator, target);
