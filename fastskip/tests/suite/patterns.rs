@@ -39,19 +39,19 @@ const PATTERNS: [(&str, f64, Pattern); 13] = [
     ("descending", 6.55, |i| decimal(ENTRIES - i)),
     ("zigzag", 6.8, |i| decimal(if i % 2 == 0 { i } else { 2 * ENTRIES - i })),
     ("interleaved runs", 6.65, |i| decimal((i % 7) * ENTRIES + i / 7)),
-    ("consecutive keys at random places", 11.9, |i| decimal(((mix(i as u64 / 64) as u32 as usize) << 6) | (i % 64))),
-    ("prefixes of each other", 8.9, |i| {
+    ("consecutive keys at random places", 10.6, |i| decimal(((mix(i as u64 / 64) as u32 as usize) << 6) | (i % 64))),
+    ("prefixes of each other", 8.7, |i| {
         let mut key = vec![b'a' + (i % 3) as u8; 1 + i % 50];
         key.extend(if i < 150 { Vec::new() } else { decimal(i) });
         key
     }),
     ("trailing zeros", 11.0, |i| [&(mix(i as u64 / 8) as u32).to_be_bytes()[..], &[0; 8][..i % 8]].concat()),
     ("long shared prefix", 21.2, |i| [&[b'x'; 300][..], &mix(i as u64).to_be_bytes()].concat()),
-    ("a common part after each byte", 12.8, |i| {
+    ("a common part after each byte", 9.7, |i| {
         (0..5).flat_map(|j| [b"common", &[b'a' + (mix(i as u64) >> (8 * j)) as u8 % 26][..]].concat()).collect()
     }),
-    ("paths", 11.0, path),
-    ("some without the shared prefix", 11.1, |i| match i % 8 {
+    ("paths", 10.6, path),
+    ("some without the shared prefix", 8.2, |i| match i % 8 {
         0 => mix(i as u64).to_be_bytes().to_vec(),
         _ => [&[b'x'; 20][..], &mix(i as u64).to_be_bytes()].concat(),
     }),

@@ -158,11 +158,14 @@ impl<S: Schema> List<S> {
         if last == 0 || !ties_at(last) {
             return last;
         }
-        let is_single = last > 1 && !ties_at(last - 1) || last == 1 && header.level() == 0;
+        let is_leaf = header.level() == 0;
+        let is_single = if last > 1 { !ties_at(last - 1) } else { is_leaf };
         match ties {
-            Ties::Guess if is_single && (header.level() == 0 || !S::HAS_VERSIONS) => last,
-            // The block begins with the target's own key, most likely in an older version.
-            Ties::Guess if is_single => last - 1,
+            // In a tied block above the leaves a guess is as often wrong as right.
+            Ties::Guess if is_single && (is_leaf || !header.is_tied()) => {
+                // The block begins with the target's own key, most likely in an older version.
+                if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last }
+            }
             Ties::Guess | Ties::Settle => self.settle_ties(block, header, target, not_greater, candidate, visits),
         }
     }

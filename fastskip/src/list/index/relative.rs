@@ -96,7 +96,8 @@ impl<S: Schema> List<S> {
         let header = block.header();
         let partial = partial_in(header, target);
         let slots = ties_before(block, block.count_not_greater(header, partial).max(1));
-        if !header.is_tied() || slots.len() < 2 || block.partial(slots.start) != partial {
+        if !header.is_tied() || slots.len() <= usize::from(header.level() == 0) || block.partial(slots.start) != partial
+        {
             return None;
         }
         let candidate = blind_candidate(block, target, slots);
