@@ -49,7 +49,7 @@ impl Most {
 }
 
 /// How far a model is explored: how many times an execution may take the processor from a thread that could go on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
     /// The bound for two threads; `None` explores all.
     pub two: Option<usize>,

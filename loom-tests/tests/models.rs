@@ -7,7 +7,12 @@ use loom_tests::models::ALL;
 
 fn run(name: &str) {
     let model = ALL.iter().find(|model| model.name == name).expect("the model of this name");
-    println!("{name}: {}", model.run(Depth::of_tests()));
+    let depth = Depth::of_tests();
+    if depth != Depth::QUICK && depth.executions != usize::MAX {
+        // The first executions of a deeper search are not those of this one, at which `ordering_mutants.rs` kills.
+        println!("{name}: {}", model.run(Depth::QUICK));
+    }
+    println!("{name}: {}", model.run(depth));
 }
 
 macro_rules! models {
@@ -89,6 +94,7 @@ models! {
     splits_exclude_each_other_i2
     search_beside_a_split_finds_what_stays_i3
     search_beside_a_split_finds_what_moves_i3
+    search_beside_a_split_under_a_tied_root_i3
     block_is_replaced_beside_its_holder_i2
     block_is_replaced_beside_a_split_i2
     freeze_waits_for_a_split_i7

@@ -16,7 +16,7 @@ pub(crate) mod cursor;
 mod freeze;
 mod gate;
 mod group;
-mod index;
+pub(crate) mod index;
 mod lazy;
 mod link;
 mod order;

@@ -2,6 +2,7 @@
 //! block; and whatever the index says, every key is found.
 
 use crate::check::{Most, Program};
+use crate::list::index::Ties;
 use crate::models::table::{config, hinted, through};
 use crate::node::{Predecessor, Target};
 use crate::{InsertError, Lookup, Memtable, Stats};
@@ -223,6 +224,52 @@ impl<const KEY: u8> Program for BesideSplit<KEY> {
 }
 
 pub(super) const BESIDE_SPLIT: &[&str] = &[""];
+
+/// Keys that share more than a partial key tells, beside one that shares nothing: so the root is tied.
+const TIED: [&[u8]; 7] = [b"z", b"common b", b"common d", b"common f", b"common h", b"common j", b"common l"];
+
+/// Thread 0 stores a key that splits a leaf under a tied root, thread 1 looks for a key behind it. Catches a slot of the root that is
+/// seen before the block, or the node, that it names, and ties that are settled by the slot of another key for good.
+pub(super) struct BesideTies(Memtable);
+
+impl BesideTies {
+    const NEW: &[u8] = b"common i";
+
+    fn find(&self, key: &[u8]) {
+        assert_eq!(self.0.get(key, 1), Lookup::Value(key), "I3 broken: {}", key.escape_ascii());
+    }
+}
+
+impl Program for BesideTies {
+    const THREADS: usize = 2;
+    const MOST: Most = Most { preemptions: 1, ..MOST };
+
+    fn new() -> Self {
+        let memtable: Memtable = hinted(config(2));
+        through(0, || TIED.iter().for_each(|key| memtable.put(key, 1, key).expect("the table has room")));
+        let list = memtable.list();
+        let (mut descent, levels) = list.probe_start().expect("a table has a root");
+        let is_tied = list.probe_down(&mut descent, target(Self::NEW), (Ties::Settle, None), &mut ());
+        assert!(levels > 0 && is_tied, "the model needs a tied root");
+        Self(memtable)
+    }
+
+    fn thread(&self, number: usize) -> String {
+        match number {
+            0 => self.0.put(Self::NEW, 1, Self::NEW).expect("the table has room"),
+            _ => self.find(b"common j"),
+        }
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        self.0.validate();
+        TIED.iter().chain([&Self::NEW]).for_each(|key| self.find(key));
+        String::new()
+    }
+}
+
+pub(super) const BESIDE_TIES: &[&str] = &[""];
 
 /// Thread 0 adds a hint to a leaf, which with `SPLITS` it splits. Thread 1 mends the index: where it finds a lock taken, it
 /// replaces the block by a copy, beside the thread that changes it. Catches a copy with a slot that is lost, false or empty,

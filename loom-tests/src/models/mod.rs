@@ -111,6 +111,7 @@ models! {
     splits_exclude_each_other_i2: hints::TwoSplits, hints::TWO_SPLITS;
     search_beside_a_split_finds_what_stays_i3: hints::BesideSplit<b'd'>, hints::BESIDE_SPLIT;
     search_beside_a_split_finds_what_moves_i3: hints::BesideSplit<b'l'>, hints::BESIDE_SPLIT;
+    search_beside_a_split_under_a_tied_root_i3: hints::BesideTies, hints::BESIDE_TIES;
     block_is_replaced_beside_its_holder_i2: hints::Replaced<false>, hints::REPLACED;
     block_is_replaced_beside_a_split_i2: hints::Replaced<true>, hints::REPLACED;
     freeze_waits_for_a_split_i7: hints::Frozen, hints::FROZEN;

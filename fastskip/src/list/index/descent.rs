@@ -184,7 +184,7 @@ impl<S: Schema> List<S> {
     ) -> usize {
         let slots = ties_before(block, end);
         let by_trie = match header.is_tied() {
-            true => self.settle_by_trie(block, header.level(), target, slots.clone(), candidate, visits),
+            true => self.settle_by_trie(block, header, target, slots.clone(), candidate, visits),
             false => None,
         };
         by_trie.unwrap_or_else(|| self.slot_by_key(block, header, target, Side::AtOrBefore, slots, visits).max(1) - 1)
@@ -205,8 +205,9 @@ impl<S: Schema> List<S> {
         while first < end {
             let middle = first.midpoint(end);
             visits.node();
-            let is_behind = match block.separator(header.level(), middle) {
-                Some(separator) => side.is_behind(self.compare(separator, target).order),
+            // The bound that the child itself has: while a writer moves slots, row 3 may speak of another child.
+            let is_behind = match block.held(header.level(), middle) {
+                Some(held) => side.is_behind(self.compare(held.separator(), target).order),
                 None => true,
             };
             if is_behind {

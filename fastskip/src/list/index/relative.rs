@@ -10,10 +10,10 @@
 use core::cmp::Ordering;
 use core::ops::Range;
 
-use super::block::{Block, BlockId, Held, Locked, Relative, Rows, partial_in};
+use super::block::{Block, BlockId, Header, Held, Locked, Relative, Rows, partial_in};
 use crate::key::{MAX_SHARED, PartialKey, four_bytes};
 use crate::list::List;
-use crate::list::order::Visits;
+use crate::list::order::{Side, Visits};
 use crate::list::schema::Schema;
 use crate::node::{Node, Predecessor, Target};
 
@@ -71,9 +71,9 @@ impl<S: Schema> List<S> {
         block.set_tied();
     }
 
-    /// How many rows a block is to have that gets a part of the slots of `block`: a leaf three where more than an eighth of the slots
-    /// tie, however long the prefix that their partial keys leave out.
-    pub(super) fn rows_behind(&self, block: &Locked<'_>) -> Rows {
+    /// How many rows the new half of a block that is split gets. A leaf gets row 2 if more than an eighth of its slots tie even behind the
+    /// longest prefix that they share.
+    pub(super) fn rows_of_half(&self, block: &Locked<'_>) -> Rows {
         if block.level() > 0 {
             return Rows::Four;
         }
@@ -95,9 +95,12 @@ impl<S: Schema> List<S> {
         let block = self.block(block);
         let header = block.header();
         let partial = partial_in(header, target);
-        let slots = ties_before(block, block.count_not_greater(header, partial).max(1));
-        if !header.is_tied() || slots.len() <= usize::from(header.level() == 0) || block.partial(slots.start) != partial
-        {
+        let end = block.count_not_greater(header, partial);
+        if !header.is_tied() || end < 2 || block.partial(end - 1) != partial {
+            return None;
+        }
+        let slots = ties_before(block, end);
+        if slots.len() == 1 && header.level() == 0 {
             return None;
         }
         let candidate = blind_candidate(block, target, slots);
@@ -109,11 +112,11 @@ impl<S: Schema> List<S> {
     }
 
     /// Of the slots of a tied block, which all tie with the target: the last that is not behind it; that before the first if all are.
-    /// `None` where one look does not tell: versions of one key, and keys that share more than is counted.
+    /// `None` where one look does not tell: all slots are versions of one key, or share more than is counted.
     pub(super) fn settle_by_trie(
         &self,
         block: Block<'_>,
-        level: u32,
+        header: Header,
         target: Target<'_>,
         slots: Range<usize>,
         known: Option<u8>,
@@ -121,49 +124,57 @@ impl<S: Schema> List<S> {
     ) -> Option<usize> {
         let known = known.map(usize::from).filter(|slot| slots.contains(slot));
         let candidate = known.unwrap_or_else(|| blind_candidate(block, target, slots.clone()));
-        let shared_at = |slot: usize| block.relative(slot).shared();
-        let is_alike = |slot: usize| slots.start < slot && slot < slots.end && shared_at(slot) == MAX_SHARED;
-        if is_alike(candidate) || is_alike(candidate + 1) {
+        let alike = alike(block, candidate, slots.clone());
+        if alike.len() > 1 && alike == slots {
             return None;
         }
-        let separator = block.separator(level, candidate)?;
-        if level > 0 {
-            // The search goes on there or nearby, most likely. So its lines come together with the node's.
-            let child = self.block(block.child(candidate)?);
-            child.prefetch();
-            child.prefetch_rest(level - 1);
-        } else if S::HAS_VERSIONS {
-            self.prefetch_node(block.hint(candidate - 1));
-        }
+        let separator = block.separator(header.level(), candidate)?;
+        self.prefetch_below(block, header, candidate);
         visits.node();
         let compared = self.compare(separator, target);
-        let mut slot = candidate;
-        let doubtful = match compared.order {
-            Ordering::Equal => return Some(candidate),
-            // What shares more with the candidate than the target does is on the candidate's side of the target.
-            Ordering::Less => {
-                while slot + 1 < slots.end && shared_at(slot + 1) > compared.shared {
-                    slot += 1;
-                }
-                slot + 1 < slots.end && shared_at(slot + 1) == compared.shared
+        if compared.shared == MAX_SHARED && alike.len() > 1 && compared.order != Ordering::Equal {
+            let rest =
+                if compared.order == Ordering::Greater { alike.start..candidate } else { candidate + 1..alike.end };
+            return Some(self.slot_by_key(block, header, target, Side::AtOrBefore, rest, visits).max(1) - 1);
+        }
+        // What shares more with the candidate than the target does is on the candidate's side of the target.
+        let is_beside = |slot: &usize| block.relative(*slot).shared() > compared.shared;
+        Some(match compared.order {
+            Ordering::Equal => candidate,
+            Ordering::Less => candidate + (candidate + 1..slots.end).take_while(is_beside).count(),
+            Ordering::Greater => candidate - 1 - (slots.start + 1..=candidate).rev().take_while(is_beside).count(),
+        })
+    }
+
+    /// Asks for what a search that looks at `slot` needs next, most likely.
+    #[inline(always)]
+    fn prefetch_below(&self, block: Block<'_>, header: Header, slot: usize) {
+        if header.level() > 0 {
+            if let Some(child) = block.child(slot).map(|child| self.block(child)) {
+                child.prefetch();
+                child.prefetch_rest(header.level() - 1);
             }
-            Ordering::Greater => {
-                while slot > slots.start && shared_at(slot) > compared.shared {
-                    slot -= 1;
-                }
-                slot -= 1;
-                slot >= slots.start && shared_at(slot + 1) == compared.shared
-            }
-        };
-        (!compared.has_key || !doubtful).then_some(slot)
+        } else if S::HAS_VERSIONS {
+            self.prefetch_node(block.hint(slot - 1));
+        }
     }
 }
 
-/// The slots before `end`, the first of the block apart, that tie with the last of them.
+/// The slots around `slot`, within `slots`, whose keys share more than is counted: versions of one key, most likely.
+fn alike(block: Block<'_>, slot: usize, slots: Range<usize>) -> Range<usize> {
+    let is_alike = |slot: &usize| block.relative(*slot).shared() == MAX_SHARED;
+    let before = (slots.start + 1..=slot).rev().take_while(is_alike).count();
+    let behind = (slot + 1..slots.end).take_while(is_alike).count();
+    slot - before..slot + 1 + behind
+}
+
+/// The slots before `end` that tie with the last of them; never none, and the first slot of the block only if `end` is 1.
 pub(super) fn ties_before(block: Block<'_>, end: usize) -> Range<usize> {
-    let last = block.partial(end - 1);
-    let ties = (1..end).rev().take_while(|&slot| block.partial(slot) == last).count();
-    end - ties..end
+    let last = end - 1;
+    let partial = block.partial(last);
+    // The last one ties with itself, also if a writer changes it meanwhile.
+    let others = (1..last).rev().take_while(|&slot| block.partial(slot) == partial).count();
+    last - others..end
 }
 
 /// A slot whose key shares as much with the target as any of `slots`.
@@ -195,7 +206,6 @@ fn count_ties(block: &Locked<'_>, partial: impl Fn(usize) -> u32) -> usize {
 mod tests {
     use super::*;
     use crate::list::index::block::{BlockId, bias};
-    use crate::list::order::Side;
     use crate::list::tests::{list_of, mix};
 
     /// Calls `look` with every block.
@@ -240,7 +250,7 @@ mod tests {
                 let ties = |key: &Vec<u8>| bias(four_bytes(key, header.prefix() as usize)) == partial;
                 for key in (0..60_000).step_by(7).map(key).filter(ties) {
                     let target = Target { key: &key, version: 0 };
-                    let slot = list.settle_by_trie(block, header.level(), target, run.clone(), None, &mut ());
+                    let slot = list.settle_by_trie(block, header, target, run.clone(), None, &mut ());
                     let by_keys = list.slot_by_key(block, header, target, Side::AtOrBefore, run.clone(), &mut ());
                     assert!(
                         slot.is_none_or(|slot| slot == by_keys - 1),

@@ -4,7 +4,7 @@
 //! All that I2 allows may come up: a hint is any node of the list, a child is any block of the level below, a `next` any block
 //! of the level, a lower bound any node. Partial keys, prefixes and the number of slots in use are what they like.
 
-use super::block::{Block, BlockId, Held, Locked, Relative, bias};
+use super::block::{Block, BlockId, Held, Locked, Relative, Rows, bias};
 use crate::key::{PartialKey, four_bytes};
 use crate::list::List;
 use crate::list::schema::Schema;
@@ -64,6 +64,9 @@ impl<S: Schema> List<S> {
         let old: Vec<_> = (0..block.count()).map(|slot| self.contents(block.block(), slot)).collect();
         block.cut(0);
         block.set_prefix(prefix);
+        if block.rows() > Rows::Two && random.below(2) == 0 {
+            block.set_tied();
+        }
         block.set_bounds(lower, next);
         for slot in 0..count {
             let (partial, hint, child) = match old.get(slot) {
@@ -79,12 +82,13 @@ impl<S: Schema> List<S> {
         }
     }
 
-    /// The partial key of a slot, its hint if it is a leaf's, its child if not.
+    /// The partial key of a slot, its separator, and its child if it is above the leaves.
     fn contents(&self, block: Block<'_>, slot: usize) -> (i32, Predecessor, Option<BlockId>) {
         let is_leaf = block.header().level() == 0;
         let hint = if is_leaf { block.hint(slot) } else { None };
         let child = if is_leaf { None } else { block.child(slot) };
-        (block.partial(slot), hint.unwrap_or(Predecessor::HEAD), child)
+        let separator = hint.or_else(|| block.separator(block.header().level(), slot));
+        (block.partial(slot), separator.unwrap_or(Predecessor::HEAD), child)
     }
 
     /// The same, drawn at random.

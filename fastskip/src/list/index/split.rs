@@ -42,7 +42,7 @@ impl<S: Schema> List<S> {
         let mut parent = full.pop().ok_or(None)?;
         let mut rights = Vec::with_capacity(full.len());
         for block in &full {
-            let rows = self.rows_behind(block);
+            let rows = self.rows_of_half(block);
             match self.new_block(shard, block.level(), block.prefix(), block.block().lower(), rows) {
                 Some(right) => rights.push(right),
                 None => {

@@ -5,7 +5,8 @@
 //! row 1    bounds | slot 0, 1                | 2, 3 | ...      4 bytes a slot: hints (nodes) in a leaf, else blocks
 //! row 2    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: how it differs from the slot before (`relative.rs`)
 //! row 3    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: the lower bound of the block that it names
-//! header   { slots in use: 8 bits, length of the shared prefix: 8, level: 4, rows: 2, tied: 1, locked: 1, version: 39 }
+//! header   { slots in use: 8 bits, length of the shared prefix: 8, level: 4, rows: 2, tied: 1, unused: 1,
+//!            locked: 1, version: 39 }
 //! bounds   { lower bound: a node (or the head) at or before all that the slots name, the next block of the level }
 //! ```
 //!
@@ -38,6 +39,7 @@ use crate::mem::lanes::ROW_WORDS;
 use crate::mem::storage::Storage;
 use crate::node::Predecessor;
 use crate::sync::{AtomicU64, Ordering, ord};
+use crate::tuning::SLOTS;
 
 pub(super) use header::{Header, Rows, bias, partial_in};
 pub(super) use locked::{Locked, Relative};
@@ -179,6 +181,7 @@ impl<'a> Block<'a> {
     /// How a slot's key differs from that of the slot before, in a tied block.
     #[inline(always)]
     pub(super) fn relative(self, slot: usize) -> PartialKey {
+        debug_assert!(slot < SLOTS);
         let lane = slot + FIRST;
         PartialKey((self.word(RELATIVE + lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as u32)
     }
@@ -186,6 +189,7 @@ impl<'a> Block<'a> {
     /// What the row that begins with word `row`, row 1 or 3, says of a slot.
     #[inline(always)]
     fn lane(self, row: u32, slot: usize) -> u32 {
+        debug_assert!(slot < SLOTS);
         let lane = slot + FIRST;
         // ORDERING(block.slot.read): Acquire; pairs with `block.slot`. Weaker: the bytes of the node, or the words of the block,
         // could be read before they are written (loom `hints_lead_to_written_nodes`).
