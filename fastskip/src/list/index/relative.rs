@@ -284,7 +284,14 @@ mod tests {
         assert!(rows(|i| mix(i).to_be_bytes().to_vec())[1..] == [0, 0]);
         let [two, three, four] = rows(|i| [&[b'x'; 20][..], &mix(i).to_be_bytes()].concat());
         assert!(two > 100 && (three, four) == (0, 0), "a prefix that all share: {two}, {three}, {four}");
-        let [two, three, four] = rows(|i| [&mix(i / 8).to_be_bytes()[..4], b"common", &mix(i).to_be_bytes()].concat());
-        assert!(three > 100 && two < 10 && four == 0, "eight keys of a prefix each: {two}, {three}, {four}");
+        let tied: [fn(u64) -> Vec<u8>; 2] = [
+            |i| [&mix(i / 8).to_be_bytes()[..4], b"common", &mix(i).to_be_bytes()].concat(),
+            // Descending: what is on the right of a cut gets no more keys.
+            |i| [&(!i / 8).to_be_bytes()[4..], b"common", &(!i).to_be_bytes()].concat(),
+        ];
+        for key in tied {
+            let [two, three, four] = rows(key);
+            assert!(three > 100 && two < 10 && four == 0, "eight keys of a prefix each: {two}, {three}, {four}");
+        }
     }
 }
