@@ -103,16 +103,22 @@ fn cost(list: &List<Plain>, keys: &[impl AsRef<[u8]>]) -> (usize, f64) {
 /// Catches a group whose searches begin without the index, or elsewhere than each alone: they would be right, and cost another descent.
 #[test]
 fn searches_of_a_group_begin_where_each_alone_begins() {
-    let list = list(1);
-    let keys: Vec<_> = (0..6000).map(|i| mix(i).to_be_bytes()).collect();
-    keys.iter().for_each(|key| insert(&list, key));
-    for keys in keys.chunks(GROUP) {
-        let targets: Vec<_> = keys.iter().map(|key| target(key)).collect();
-        let mut probes = [None; GROUP];
-        list.probe_group(&targets, &mut probes);
-        for (target, probe) in targets.into_iter().zip(probes) {
-            assert!(probe.is_some());
-            assert_eq!(probe, list.probe(target, Ties::Guess, &mut ()));
+    let patterns: [fn(u64) -> Vec<u8>; 2] = [
+        |i| mix(i).to_be_bytes().to_vec(),
+        |i| [&mix(i / 8).to_be_bytes()[..4], b"common", &mix(i).to_be_bytes()].concat(),
+    ];
+    for pattern in patterns {
+        let list = list(1);
+        let keys: Vec<_> = (0..6000).map(pattern).collect();
+        keys.iter().for_each(|key| insert(&list, key));
+        for keys in keys.chunks(GROUP) {
+            let targets: Vec<_> = keys.iter().map(|key| target(key)).collect();
+            let mut probes = [None; GROUP];
+            list.probe_group(&targets, &mut probes);
+            for (target, probe) in targets.into_iter().zip(probes) {
+                assert!(probe.is_some());
+                assert_eq!(probe, list.probe(target, Ties::Guess, &mut ()));
+            }
         }
     }
 }

@@ -83,3 +83,21 @@ impl ExtentWord {
         self.change(|extent| (extent.frontier == end).then_some(Extent { frontier: start, ..extent })).is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches words given back that count as used, or that a reader of the figures does not learn of; and a frontier that moves back
+    /// over words that are not free, or not over those that are.
+    #[test]
+    fn only_what_ends_at_the_frontier_moves_it_back() {
+        let word = ExtentWord::new(10);
+        word.change(|extent| extent.grown(90)).unwrap();
+        let moved = [(20, None), (20, Some(50)), (10, Some(100))].map(|(words, end)| word.give_back(words, end));
+        assert_eq!(moved, [false, false, true]);
+        assert_eq!((word.load(), word.returned()), (Extent { reserved: 40, frontier: 90 }, 50));
+        assert_eq!([(50, 80), (50, 91), (70, 90)].map(|(start, end)| word.retreat(start, end)), [false, false, true]);
+        assert_eq!((word.load(), word.returned()), (Extent { reserved: 40, frontier: 70 }, 50));
+    }
+}

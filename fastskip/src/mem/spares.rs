@@ -124,6 +124,41 @@ mod tests {
         let spares = Spares::new();
         spares.put(piece(10, 20));
         assert_eq!(spares.take_before(10), None);
+        assert_eq!(spares.take_before(21), None);
         assert_eq!(spares.take_before(20), Some(piece(10, 20)));
+    }
+
+    /// Catches a single word that is forgotten or not joined.
+    #[test]
+    fn a_single_word_is_a_piece() {
+        let spares = Spares::new();
+        for at in [1, 3, 2] {
+            spares.put(piece(at, at + 1));
+        }
+        assert_eq!(spares.take_fitting(1), Some(piece(1, 4)));
+    }
+
+    /// Catches pieces that are handed out first while few lie apart, or not before some are forgotten.
+    #[test]
+    fn pieces_are_many_when_more_than_half_of_the_slots_are_used() {
+        let spares = Spares::new();
+        for at in 1..=SPARES as u32 / 2 {
+            assert!(!spares.are_many());
+            spares.put(piece(2 * at, 2 * at + 1));
+        }
+        assert!(!spares.are_many());
+        spares.put(piece(0, 1));
+        assert!(spares.are_many());
+    }
+
+    /// Catches a piece that is called too small for a chunk and is not, or the other way round.
+    #[test]
+    fn a_piece_fits_below_a_size_or_not() {
+        let spares = Spares::new();
+        spares.put(piece(10, 20));
+        assert_eq!(
+            [(9, 11), (10, 11), (10, 10), (11, 12)].map(|(words, most)| spares.has_fitting_below(words, most)),
+            [true, true, false, false]
+        );
     }
 }

@@ -206,6 +206,7 @@ fn count_ties(block: &Locked<'_>, partial: impl Fn(usize) -> u32) -> usize {
 mod tests {
     use super::*;
     use crate::list::index::block::{BlockId, bias};
+    use crate::list::stats::SearchCost;
     use crate::list::tests::{list_of, mix};
 
     /// Calls `look` with every block.
@@ -250,7 +251,14 @@ mod tests {
                 let ties = |key: &Vec<u8>| bias(four_bytes(key, header.prefix() as usize)) == partial;
                 for key in (0..60_000).step_by(7).map(key).filter(ties) {
                     let target = Target { key: &key, version: 0 };
-                    let slot = list.settle_by_trie(block, header, target, run.clone(), None, &mut ());
+                    let mut cost = SearchCost::default();
+                    let mut settle = |known| list.settle_by_trie(block, header, target, run.clone(), known, &mut cost);
+                    let slot = settle(None);
+                    // What other blocks' slots were found for.
+                    assert!([run.start - 1, run.end].iter().all(|&known| settle(Some(known as u8)) == slot));
+                    let known = list.prefetch_candidate(block.id(), target);
+                    assert!(known.is_some() && settle(known) == slot);
+                    assert!(cost.nodes >= 4 || slot.is_none() && cost.nodes == 0);
                     let by_keys = list.slot_by_key(block, header, target, Side::AtOrBefore, run.clone(), &mut ());
                     assert!(
                         slot.is_none_or(|slot| slot == by_keys - 1),
@@ -263,5 +271,36 @@ mod tests {
         });
         // Keys that differ only in zeros at the end share more than is counted.
         assert!(asked > 10_000 && told * 5 > asked * 4, "{told} of {asked}");
+    }
+
+    /// Catches rows for ties where there are none, whose memory nothing needs, and ties without them, each of which costs a search by
+    /// keys.
+    #[test]
+    fn leaves_have_a_third_row_where_keys_tie() {
+        let rows = |key: fn(u64) -> Vec<u8>| {
+            let list = list_of((0..6000).map(key));
+            let (mut leaves, mut above) = ([0; 3], 0);
+            each_block(&list, list.index.root().unwrap(), &mut |block| {
+                let header = block.header();
+                above += usize::from(header.level() > 0);
+                leaves[header.rows() as usize] += usize::from(header.level() == 0);
+                let is_tied = runs(block).into_iter().any(|run| run.len() > 1);
+                assert!(!is_tied || header.rows() == Rows::Two || header.is_tied());
+            });
+            assert!(above > 0);
+            leaves
+        };
+        assert!(rows(|i| mix(i).to_be_bytes().to_vec())[1..] == [0, 0]);
+        let [two, three, four] = rows(|i| [&[b'x'; 20][..], &mix(i).to_be_bytes()].concat());
+        assert!(two > 100 && (three, four) == (0, 0), "a prefix that all share: {two}, {three}, {four}");
+        let tied: [fn(u64) -> Vec<u8>; 2] = [
+            |i| [&mix(i / 8).to_be_bytes()[..4], b"common", &mix(i).to_be_bytes()].concat(),
+            // Descending: what is on the right of a cut gets no more keys.
+            |i| [&(!i / 8).to_be_bytes()[4..], b"common", &(!i).to_be_bytes()].concat(),
+        ];
+        for key in tied {
+            let [two, three, four] = rows(key);
+            assert!(three > 100 && two < 10 && four == 0, "eight keys of a prefix each: {two}, {three}, {four}");
+        }
     }
 }

@@ -195,3 +195,25 @@ fn middle(block: &Locked<'_>) -> usize {
     let cuts = (count / 2 - reach).max(1)..=(count / 2 + reach).min(count - 1);
     cuts.min_by_key(|&slot| (differ(slot), slot.abs_diff(count / 2))).unwrap_or(count / 2)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::list::tests::{list_of, mix};
+
+    /// Catches blocks that do not lead to the next of their level, so that reading ahead ends with them.
+    #[test]
+    fn the_blocks_of_a_level_lead_to_each_other() {
+        for key in [(|i| i) as fn(u64) -> u64, |i| u64::MAX - i, mix] {
+            let list = list_of((0..6000).map(|i| key(i).to_be_bytes().to_vec()));
+            let mut level = vec![list.index.root().unwrap()];
+            while list.block(level[0]).header().level() > 0 {
+                let children = |id| (0..list.block(id).header().count()).map(move |slot| (id, slot));
+                let children = level.into_iter().flat_map(children);
+                level = children.map(|(id, slot)| list.block(id).child(slot).unwrap()).collect();
+                let next: Vec<_> = level.iter().map(|&id| list.block(id).next()).collect();
+                let expected: Vec<_> = level[1..].iter().copied().map(Some).chain([None]).collect();
+                assert!(next == expected, "{next:?}, expected {expected:?}");
+            }
+        }
+    }
+}

@@ -73,6 +73,19 @@ fn one_tail_may_pass_the_limit_and_is_the_last() {
     assert_eq!(arena.alloc(0, 20, 11), Some(91), "another may");
 }
 
+/// Catches words that go back into a shard's chunk, and from there to others, while the limit is passed.
+#[test]
+fn what_comes_back_while_the_limit_is_passed_stays_back() {
+    let arena = arena(1, 100);
+    assert_eq!([8, 24].map(|words| arena.alloc(0, words, 0)), [Some(1), Some(9)]);
+    assert_eq!(arena.alloc(0, 100, 90), Some(33));
+    arena.give_back(0, 9, 33);
+    assert_eq!((arena.usage().reserved, arena.alloc(0, 1, 1)), (108, None));
+    arena.give_back(0, 33, 133);
+    assert_eq!(arena.usage().reserved, 8);
+    assert_eq!(arena.alloc(0, 24, 0), Some(9));
+}
+
 /// Catches requests that no table could fill counted as possible, and the other way round.
 #[test]
 fn could_hold_is_what_an_empty_table_holds() {
@@ -125,6 +138,72 @@ fn the_frontier_moves_back_over_all_that_is_free() {
     }
     assert_eq!(arena.usage().reserved, 0);
     assert_eq!(arena.alloc(0, 9_000, 0), Some(1));
+}
+
+/// Catches a piece that is not used though it just fits, and one that is handed out word by word where a chunk could be made of it.
+#[test]
+fn what_came_back_is_used_before_the_range_grows() {
+    let arena = arena(1, 0);
+    let [first, _] = [100, 100].map(|words| arena.alloc(0, words, 0).unwrap());
+    for words in [100, 4] {
+        arena.give_back(0, first, first + 100);
+        assert_eq!(arena.alloc(0, words, 0), Some(first));
+    }
+    assert_eq!((arena.usage().reserved, arena.usage().idle), (100 + MIN_CHUNK, MIN_CHUNK - 4));
+}
+
+/// Catches chunks of blocks that leave a rest, count wrong, or stay closed once there was no room for one.
+#[test]
+fn blocks_come_in_chunks_of_whole_blocks() {
+    let arena = |wish: usize, limit_words: usize| {
+        let (chunk_bytes, max_memory_bytes) = (64 * wish * WORD, limit_words * WORD);
+        let layout =
+            Layout { shards: 1, chunk_bytes, max_memory_bytes, size_hint: 0, huge_pages: false, head_words: 1 };
+        Arena::<()>::new(layout, None).unwrap()
+    };
+    let figures = |arena: &Arena<()>| {
+        let Usage { reserved, idle, wasted, index } = arena.usage();
+        (reserved, idle, wasted, index)
+    };
+    let (open, exact, narrow, closed) = (arena(40, 0), arena(40, 39), arena(96, 81), arena(96, 200));
+    assert_eq!([(); 2].map(|()| open.alloc_block(0, 32)), [Some(8), Some(40)]);
+    assert_eq!(figures(&open), (7 + 64, 0, 7, 64));
+    assert_eq!([(); 2].map(|()| exact.alloc_block(0, 32)), [Some(8), None]);
+    assert_eq!(narrow.alloc_block(0, 32), Some(8));
+    assert_eq!(figures(&narrow), (7 + 64, 32, 7, 32), "less towards the limit");
+    assert_eq!(closed.alloc(0, 150, 0), Some(1));
+    assert_eq!([(); 2].map(|()| closed.alloc_block(0, 32)), [Some(152), None]);
+    closed.free(Chunk { next: 1, end: 151 });
+    assert_eq!(closed.alloc_block(0, 32), Some(184));
+    assert_eq!(figures(&closed), (1 + 32 + 96, 64, 1, 64), "a whole chunk again");
+}
+
+/// Catches a block that is refused while nodes could still have its words.
+#[test]
+fn the_last_blocks_come_from_the_chunks_of_nodes() {
+    let layout = Layout {
+        shards: 1,
+        chunk_bytes: 64 * WORD,
+        max_memory_bytes: 200 * WORD,
+        size_hint: 0,
+        huge_pages: false,
+        head_words: 1,
+    };
+    let arena = Arena::<()>::new(layout, None).unwrap();
+    assert_eq!([1, 130].map(|words| arena.alloc(0, words, 0)), [Some(1), Some(65)]);
+    assert_eq!(arena.alloc_block(0, 32), Some(8), "behind up to 7 words that are waste");
+    assert_eq!((arena.usage().index, arena.usage().wasted), (32, 7));
+    assert_eq!(arena.alloc_block(0, 32), None);
+}
+
+/// Catches a piece that was free before a reset and is handed out after it a second time.
+#[test]
+fn a_reset_forgets_the_pieces_that_came_back() {
+    let mut arena = arena(1, 0);
+    let [first, _] = [100, 100].map(|words| arena.alloc(0, words, 0).unwrap());
+    arena.give_back(0, first, first + 100);
+    arena.reset();
+    assert_eq!([(); 2].map(|()| arena.alloc(0, 100, 0)), [Some(1), Some(101)]);
 }
 
 /// Catches idle chunks that make a value pass the limit which fits below it, or that are used after one did.

@@ -98,3 +98,14 @@ pub(in crate::list::index) fn bias(partial: u32) -> i32 {
 pub(in crate::list::index) fn partial_in(header: Header, target: Target<'_>) -> i32 {
     bias(four_bytes(target.key, header.prefix() as usize))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches blocks larger than their rows, whose memory nothing uses.
+    #[test]
+    fn a_block_has_the_words_of_its_rows() {
+        assert_eq!([Rows::Two, Rows::Three, Rows::Four].map(Rows::words), [2, 3, 4].map(|rows| rows * ROW_WORDS));
+    }
+}

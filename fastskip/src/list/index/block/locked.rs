@@ -215,3 +215,18 @@ impl<'a> Locked<'a> {
         self.block.word(0).store(header.0 | Header::LOCKED, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::list::tests::ascending;
+
+    /// Catches a hint that is put into a block which was replaced, where no search comes by.
+    #[test]
+    fn a_replaced_block_is_not_locked_again() {
+        let list = ascending(1000);
+        let root = list.block(list.index.root().unwrap());
+        assert!(root.try_lock().is_some());
+        root.retire();
+        assert!(root.try_lock().is_none());
+    }
+}
