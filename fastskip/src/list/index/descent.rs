@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::Path;
-use super::block::{Block, BlockId, Header, partial_in};
+use super::block::{Block, BlockId, Header, Rows, partial_in};
 use super::relative::ties_before;
 use crate::list::List;
 use crate::list::order::{Side, Visits};
@@ -221,7 +221,12 @@ impl<S: Schema> List<S> {
 
     /// Asks for what a search by keys among the slots looks at first.
     fn prefetch_separators(&self, block: Block<'_>, header: Header, slots: Range<usize>) {
-        for separator in slots.filter_map(|slot| block.separator(header.level(), slot)) {
+        if header.level() > 0 && header.rows() == Rows::Two {
+            // First the words that name the nodes, then the nodes: two misses for all of them, not two for each that is compared.
+            let children = slots.clone().filter_map(|slot| block.child(slot));
+            children.for_each(|child| self.block(child).prefetch_bounds());
+        }
+        for separator in slots.filter_map(|slot| block.separator(header, slot)) {
             Node::new(self.storage(), separator).prefetch_search();
         }
     }
@@ -273,7 +278,7 @@ impl<S: Schema> List<S> {
                 By::PartialKeys => self.slot_for(block, header, target, (Ties::Settle, None), visits),
             };
             if slot + 1 < header.count() {
-                upper = block.separator(header.level(), slot + 1);
+                upper = block.separator(header, slot + 1);
             }
             at = block.child(slot)?;
         }

@@ -73,7 +73,7 @@ impl<S: Schema> List<S> {
     fn reference(&self, block: Block<'_>, header: Header, not: Option<NodeId>) -> Option<NodeId> {
         let lower = block.lower();
         let is_other = |node: &NodeId| Some(*node) != not;
-        let second = || (1..header.count()).find_map(|slot| block.separator(header.level(), slot)?.node());
+        let second = || (1..header.count()).find_map(|slot| block.separator(header, slot)?.node());
         let first = || self.after(Predecessor::HEAD);
         lower.node().filter(is_other).or_else(second).or_else(first).filter(is_other)
     }
@@ -82,10 +82,10 @@ impl<S: Schema> List<S> {
     #[cold]
     #[inline(never)]
     pub(super) fn set_prefix(&self, block: &mut Locked<'_>, prefix: u32) {
-        let (level, count) = (block.level(), block.count());
+        let count = block.count();
         block.set_prefix(prefix);
         for slot in 0..count {
-            let separator = block.block().separator(level, slot);
+            let separator = block.block().separator(**block, slot);
             let node = separator.and_then(Predecessor::node);
             let partial = node.map_or(0, |node| four_bytes(self.node(node).key(), prefix as usize));
             block.set_partial(slot, bias(partial));

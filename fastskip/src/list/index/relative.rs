@@ -37,7 +37,7 @@ impl<S: Schema> List<S> {
     #[inline(never)]
     fn relative_to_neighbours(&self, block: &Locked<'_>, slot: usize, separator: Predecessor) -> Relative {
         let key = self.key_of(Some(separator));
-        let key_at = |slot: usize| self.key_of(block.block().separator(block.level(), slot));
+        let key_at = |slot: usize| self.key_of(block.block().separator(**block, slot));
         let own = PartialKey::between(key_at(slot - 1), key);
         let next = (slot < block.count()).then(|| {
             let next = block.block().relative(slot);
@@ -62,7 +62,7 @@ impl<S: Schema> List<S> {
 
     #[cold]
     fn tie(&self, block: &mut Locked<'_>) {
-        let key_at = |slot: usize| self.key_of(block.block().separator(block.level(), slot));
+        let key_at = |slot: usize| self.key_of(block.block().separator(**block, slot));
         let relative: Vec<_> =
             (1..block.count()).map(|slot| PartialKey::between(key_at(slot - 1), key_at(slot))).collect();
         for (slot, relative) in (1..).zip(relative) {
@@ -71,11 +71,12 @@ impl<S: Schema> List<S> {
         block.set_tied();
     }
 
-    /// How many rows the new half of a block that is split gets. A leaf gets row 2 if more than an eighth of its slots tie even behind the
-    /// longest prefix that they share.
+    /// How many rows the new half of a block that is split gets: all that there are if any slots tie; in a leaf, if more than an eighth of
+    /// them tie even behind the longest prefix that they share.
     pub(super) fn rows_of_half(&self, block: &Locked<'_>) -> Rows {
         if block.level() > 0 {
-            return Rows::Four;
+            let tie = block.is_tied() || count_ties(block, |slot| block.block().partial(slot) as u32) > 0;
+            return if tie { Rows::Four } else { Rows::Two };
         }
         let are_many = |ties: usize| ties * 8 > block.count();
         let tie = are_many(count_ties(block, |slot| block.block().partial(slot) as u32)) && {
@@ -104,7 +105,7 @@ impl<S: Schema> List<S> {
             return None;
         }
         let candidate = blind_candidate(block, target, slots);
-        self.prefetch_node(block.separator(header.level(), candidate));
+        self.prefetch_node(block.separator(header, candidate));
         if S::HAS_VERSIONS && header.level() == 0 {
             self.prefetch_node(block.hint(candidate - 1));
         }
@@ -128,7 +129,7 @@ impl<S: Schema> List<S> {
         if alike.len() > 1 && alike == slots {
             return None;
         }
-        let separator = block.separator(header.level(), candidate)?;
+        let separator = block.separator(header, candidate)?;
         self.prefetch_below(block, header, candidate);
         visits.node();
         let compared = self.compare(separator, target);

@@ -87,7 +87,7 @@ impl<S: Schema> List<S> {
         let is_leaf = block.header().level() == 0;
         let hint = if is_leaf { block.hint(slot) } else { None };
         let child = if is_leaf { None } else { block.child(slot) };
-        let separator = hint.or_else(|| block.separator(block.header().level(), slot));
+        let separator = hint.or_else(|| block.separator(block.header(), slot));
         (block.partial(slot), separator.unwrap_or(Predecessor::HEAD), child)
     }
 

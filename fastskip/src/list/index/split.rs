@@ -138,7 +138,7 @@ impl<S: Schema> List<S> {
             let held = block.held(level, slot).into_iter();
             held.for_each(|held| right.insert(right.count(), block.partial(slot), held, relative));
         }
-        let lower = block.separator(level, cut).unwrap_or(Predecessor::HEAD);
+        let lower = block.separator(**left, cut).unwrap_or(Predecessor::HEAD);
         let upper = self.separator_behind(parent, block).or(upper);
         if upper.is_some_and(|upper| !self.is_before(lower, upper)) {
             // Hints that were added while the block was split the last time, and belong to the next one.
@@ -162,7 +162,7 @@ impl<S: Schema> List<S> {
     /// The lower bound of the slot behind a child of `parent`.
     fn separator_behind(&self, parent: &Locked<'_>, child: Block<'_>) -> Option<Predecessor> {
         let behind = parent.block().find_child(**parent, child.id())? + 1;
-        if behind < parent.count() { parent.block().separator(parent.level(), behind) } else { None }
+        if behind < parent.count() { parent.block().separator(**parent, behind) } else { None }
     }
 
     /// Puts `right` behind `left` into their parent.

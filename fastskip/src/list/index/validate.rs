@@ -29,7 +29,7 @@ impl<S: Schema> List<S> {
         assert!(header.count() > 0, "I2 broken: an empty block");
         assert!(!tidy || !header.is_locked() || block.is_retired(), "a block stays locked");
         let slots = 0..header.count();
-        let separators = slots.map(|slot| block.separator(level, slot).expect("I2 broken: an empty slot"));
+        let separators = slots.map(|slot| block.separator(header, slot).expect("I2 broken: an empty slot"));
         let separators: Vec<_> = separators.collect();
         assert!(!tidy || place(block.lower()) <= place(separators[0]), "a slot lies before its block");
         assert!(!tidy || separators.is_sorted_by_key(|&separator| place(separator)), "slots are out of order");

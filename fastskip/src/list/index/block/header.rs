@@ -5,7 +5,7 @@ use crate::mem::lanes::ROW_WORDS;
 use crate::node::Target;
 use crate::tuning::SLOTS;
 
-/// How many rows a block has: a leaf two or three, any other four.
+/// How many rows a block has: a leaf two or three, any other two or four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::list::index) enum Rows {
     Two,

@@ -79,7 +79,7 @@ impl<'a> Locked<'a> {
         lower: Predecessor,
         rows: Rows,
     ) -> Self {
-        debug_assert_eq!(level > 0, rows == Rows::Four);
+        debug_assert!(if level == 0 { rows != Rows::Four } else { rows != Rows::Three });
         storage.unpoison(off, rows.words() as usize * crate::mem::storage::WORD);
         let block = Block { storage, off };
         let header = Header::new(level, prefix, rows);
@@ -111,16 +111,18 @@ impl<'a> Locked<'a> {
     pub(in crate::list::index) fn insert(&mut self, slot: usize, partial: i32, held: Held, relative: Option<Relative>) {
         debug_assert_eq!(relative.is_some(), self.is_tied());
         debug_assert_eq!(self.level() == 0, matches!(held, Held::Hint(_)));
-        let above = self.level() > 0;
+        let (above, bounded) = (self.level() > 0, self.rows() == Rows::Four);
         let count = self.count();
         debug_assert!(slot <= count && count < SLOTS);
         if slot < count && above {
-            self.set_lane(SEPARATORS, count, self.block.lane(SEPARATORS, count - 1));
+            if bounded {
+                self.set_lane(SEPARATORS, count, self.block.lane(SEPARATORS, count - 1));
+            }
             self.set_lane(ROW_WORDS, count, self.block.lane(ROW_WORDS, count - 1));
             self.set_lane(0, count, self.block.partial(count - 1) as u32);
             self.set_count(count + 1);
         }
-        if above {
+        if bounded {
             self.shift_in(SEPARATORS, slot, count, held.separator().to_stored());
         }
         self.shift_in(ROW_WORDS, slot, count, held.to_stored());

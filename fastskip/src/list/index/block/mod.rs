@@ -10,8 +10,8 @@
 //! bounds   { lower bound: a node (or the head) at or before all that the slots name, the next block of the level }
 //! ```
 //!
-//! A leaf has two rows, or three if it was made where partial keys tied; other blocks have four. Row 2 is kept from a block's first
-//! tie on.
+//! A block has two rows. Where partial keys tied when it was made, a leaf has three, and any other block four; a new root has four. Row 2
+//! is kept from a block's first tie on.
 //!
 //! Blocks only guide searches. What a search finds through them it verifies (`search.rs`), so nothing here is needed for a
 //! right answer but this:
@@ -206,11 +206,14 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The node that bounds a slot of this block, which is of `level`, from below.
+    /// The node that bounds a slot of this block from below.
     #[inline(always)]
-    pub(super) fn separator(self, level: u32, slot: usize) -> Option<Predecessor> {
+    pub(super) fn separator(self, header: Header, slot: usize) -> Option<Predecessor> {
+        if header.rows() != Rows::Four {
+            return self.held(header.level(), slot).map(Held::separator);
+        }
         // SAFETY: I2, and the slot was acquired.
-        unsafe { Predecessor::from_stored(self.lane(if level == 0 { ROW_WORDS } else { SEPARATORS }, slot)) }
+        unsafe { Predecessor::from_stored(self.lane(SEPARATORS, slot)) }
     }
 
     /// The node that a slot of a leaf names.
@@ -259,7 +262,12 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Asks the processor for the rows behind the first two, where a block of this level has them.
+    /// Asks the processor for the lower bound.
+    pub(super) fn prefetch_bounds(self) {
+        self.storage.prefetch(self.off + ROW_WORDS);
+    }
+
+    /// Asks the processor for the rows behind the first two, which a tied block of this level has.
     pub(super) fn prefetch_rest(self, level: u32) {
         let rows = if level == 0 { Rows::Three } else { Rows::Four };
         for line in BLOCK_WORDS / 8..rows.words().div_ceil(8) {
