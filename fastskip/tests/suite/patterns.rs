@@ -108,6 +108,19 @@ fn lookups_cost_no_more_than_the_bound_of_the_pattern() {
     }
 }
 
+/// Catches blocks that have rows for ties where no keys tie: the index would take half as much again.
+#[test]
+fn only_keys_that_tie_pay_for_ties() {
+    for (name, bound) in [("random", 11.0), ("ascending", 8.1), ("descending", 8.1), ("reversed bits", 11.4)] {
+        let (.., pattern) = PATTERNS.into_iter().find(|pattern| pattern.0 == name).unwrap();
+        for batch in [1, 64] {
+            let index = filled(pattern, 1, Share::Ranges, batch).stats().memory_index as f64 / ENTRIES as f64;
+            println!("{name} by {batch}: {index:.2} bytes an entry");
+            assert!(index <= bound, "{name} by {batch}: {index} bytes an entry, expected at most {bound}");
+        }
+    }
+}
+
 /// Catches lookups that grow linear where threads append side by side, or where keys defeat the partial keys. Every key is looked
 /// up once, which mends what writers had to leave; from then on a lookup looks at no more than one and a half times what it
 /// looks at in a table that one thread filled.

@@ -71,19 +71,20 @@ impl<S: Schema> List<S> {
         block.set_tied();
     }
 
-    /// How many rows the new half of a block that is split gets: all that there are if any slots tie; in a leaf, if more than an eighth of
-    /// them tie even behind the longest prefix that they share.
+    /// How many rows the new half of a block that is split gets: all that there are, if slots tie even behind the longest prefix that they
+    /// share; in a leaf, if more than an eighth of them do.
     pub(super) fn rows_of_half(&self, block: &Locked<'_>) -> Rows {
-        if block.level() > 0 {
-            let tie = block.is_tied() || count_ties(block, |slot| block.block().partial(slot) as u32) > 0;
-            return if tie { Rows::Four } else { Rows::Two };
-        }
-        let are_many = |ties: usize| ties * 8 > block.count();
-        let tie = are_many(count_ties(block, |slot| block.block().partial(slot) as u32)) && {
+        let most = if block.level() > 0 { 0 } else { block.count() / 8 };
+        let tie = count_ties(block, |slot| block.block().partial(slot) as u32) > most && {
             let prefix = self.shared_by_all(block).max(block.prefix()) as usize;
-            are_many(count_ties(block, |slot| four_bytes(self.key_of(block.block().hint(slot)), prefix)))
+            let key_at = |slot: usize| self.key_of(block.block().separator(**block, slot));
+            count_ties(block, |slot| four_bytes(key_at(slot), prefix)) > most
         };
-        if tie { Rows::Three } else { Rows::Two }
+        match (tie, block.level()) {
+            (false, _) => Rows::Two,
+            (true, 0) => Rows::Three,
+            (true, _) => Rows::Four,
+        }
     }
 
     fn prefetch_node(&self, node: Option<Predecessor>) {
