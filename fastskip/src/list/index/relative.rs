@@ -11,7 +11,7 @@ use core::cmp::Ordering;
 use core::ops::Range;
 
 use super::block::{Block, BlockId, Header, Held, Locked, Relative, Rows, partial_in};
-use crate::key::{MAX_SHARED, PartialKey, four_bytes};
+use crate::key::{self, MAX_SHARED, PartialKey, four_bytes};
 use crate::list::List;
 use crate::list::order::{Side, Visits};
 use crate::list::schema::Schema;
@@ -71,16 +71,21 @@ impl<S: Schema> List<S> {
         block.set_tied();
     }
 
-    /// How many rows the new half of a block that is split gets: all that there are, if slots tie even behind the longest prefix that they
-    /// share; in a leaf, if more than an eighth of them do.
-    pub(super) fn rows_of_half(&self, block: &Locked<'_>) -> Rows {
+    /// How many rows a new block of `level` gets, beside or above a full one: all that there are, if slots tie even behind the longest prefix
+    /// that they share; in a leaf, if more than an eighth of them do.
+    pub(super) fn rows_beside(&self, block: &Locked<'_>, level: u32) -> Rows {
         let most = if block.level() > 0 { 0 } else { block.count() / 8 };
         let tie = count_ties(block, |slot| block.block().partial(slot) as u32) > most && {
             let prefix = self.shared_by_all(block).max(block.prefix()) as usize;
             let key_at = |slot: usize| self.key_of(block.block().separator(**block, slot));
-            count_ties(block, |slot| four_bytes(key_at(slot), prefix)) > most
+            let ties = |slot: &usize| {
+                let (before, key) = (key_at(slot - 1), key_at(*slot));
+                // Versions of one key are no trie.
+                four_bytes(before, prefix) == four_bytes(key, prefix) && key::compare(before, key, 0).1 < MAX_SHARED
+            };
+            (1..block.count()).filter(ties).count() > most
         };
-        match (tie, block.level()) {
+        match (tie, level) {
             (false, _) => Rows::Two,
             (true, 0) => Rows::Three,
             (true, _) => Rows::Four,

@@ -42,7 +42,7 @@ impl<S: Schema> List<S> {
         let mut parent = full.pop().ok_or(None)?;
         let mut rights = Vec::with_capacity(full.len());
         for block in &full {
-            let rows = self.rows_of_half(block);
+            let rows = self.rows_beside(block, block.level());
             match self.new_block(shard, block.level(), block.prefix(), block.block().lower(), rows) {
                 Some(right) => rights.push(right),
                 None => {
@@ -101,7 +101,8 @@ impl<S: Schema> List<S> {
         if root.level() as usize + 2 > MAX_LEVELS {
             return Err(Some(Hinted::GivenUp));
         }
-        let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, Rows::Four);
+        let rows = self.rows_beside(root, root.level() + 1);
+        let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, rows);
         let mut new = new.ok_or(Some(Hinted::GivenUp))?;
         new.insert(0, bias(0), Held::Child(was.id(), Predecessor::HEAD), None);
         if self.index.set_root(was.id(), new.block().id()) {

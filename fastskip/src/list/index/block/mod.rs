@@ -10,7 +10,7 @@
 //! bounds   { lower bound: a node (or the head) at or before all that the slots name, the next block of the level }
 //! ```
 //!
-//! A block has two rows. Where partial keys tied when it was made, a leaf has three, and any other block four; a new root has four. Row 2
+//! A block has two rows. Where partial keys tied when it was made, a leaf has three, and any other block four. Row 2
 //! is kept from a block's first tie on.
 //!
 //! Blocks only guide searches. What a search finds through them it verifies (`search.rs`), so nothing here is needed for a
