@@ -84,20 +84,20 @@ impl Totals {
         Self { entries: 1, tombstones: is_tombstone.into(), key_bytes, value_bytes, cas_failures: 0 }
     }
 
-    /// What takes these parts back when it is added, modulo 2^64.
+    /// What takes an entry's parts back when it is counted, modulo 2^64.
     fn negated(self) -> Self {
         Self {
             entries: self.entries.wrapping_neg(),
             tombstones: self.tombstones.wrapping_neg(),
             key_bytes: self.key_bytes.wrapping_neg(),
             value_bytes: self.value_bytes.wrapping_neg(),
-            cas_failures: self.cas_failures.wrapping_neg(),
+            ..self
         }
     }
 }
 
 impl Counts {
-    /// Counts `entries`, before they are linked; and says whether the writer is alone in the shard.
+    /// Counts `entries` before they are linked. `alone` says whether the writer is alone in the shard.
     #[inline]
     pub(crate) fn stored(&self, entries: Totals, alone: bool) {
         self.entries.add(entries.entries, alone);

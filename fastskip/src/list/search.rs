@@ -101,12 +101,10 @@ impl<S: Schema> List<S> {
     /// Asks for the node that a probe found.
     #[inline(always)]
     pub(crate) fn prefetch_probe(&self, probe: &Probe) {
-        if let Some(hint) = probe.hint {
-            Node::new(self.storage(), hint).prefetch_search();
-        }
-        if let Some(before) = probe.before.filter(|_| S::HAS_VERSIONS) {
+        self.prefetch_node(probe.hint);
+        if S::HAS_VERSIONS {
             // A hint that ties is the target's key, most likely in an older version, which stands behind the target.
-            Node::new(self.storage(), before).prefetch_search();
+            self.prefetch_node(probe.before);
         }
     }
 
@@ -116,9 +114,7 @@ impl<S: Schema> List<S> {
         // SAFETY: the head, or a node that an acquired hint led to.
         let link = unsafe { Node::new(self.storage(), splice.prev).next() };
         let is_before = |link: &Link| link.partial <= PartialKey::of(target.key, splice.shared);
-        if let Some(next) = Some(link).filter(is_before).and_then(|link| link.to) {
-            Node::new(self.storage(), next).prefetch_search();
-        }
+        self.prefetch_node(Some(link).filter(is_before).and_then(|link| link.to).map(Predecessor::from));
     }
 
     /// Searches the target from where a probe says.

@@ -8,7 +8,7 @@ use super::relative::ties_before;
 use crate::list::List;
 use crate::list::order::{Side, Visits};
 use crate::list::schema::Schema;
-use crate::node::{Node, Predecessor, Target};
+use crate::node::{Predecessor, Target};
 use crate::tuning::STABLE_LOOKS;
 
 /// Where the index sends a search.
@@ -84,11 +84,8 @@ impl<S: Schema> List<S> {
         visits.block();
         descent.at = self.child_for(block, header, target, ties, visits);
         descent.prefix = descent.prefix.max(header.prefix());
-        if let Some(child) = descent.at.map(|child| self.block(child)) {
-            child.prefetch();
-            if header.is_tied() {
-                child.prefetch_rest(header.level() - 1);
-            }
+        if let Some(child) = descent.at {
+            self.prefetch_child(child, header);
         }
         header.is_tied()
     }
@@ -187,11 +184,11 @@ impl<S: Schema> List<S> {
             true => self.settle_by_trie(block, header, target, slots.clone(), candidate, visits),
             false => None,
         };
-        by_trie.unwrap_or_else(|| self.slot_by_key(block, header, target, Side::AtOrBefore, slots, visits).max(1) - 1)
+        by_trie.unwrap_or_else(|| self.last_slot(block, header, target, Side::AtOrBefore, slots, visits))
     }
 
-    /// Of `slots`: the first whose separator is behind the target.
-    pub(super) fn slot_by_key(
+    /// Of `slots`, by keys: the last that is not behind the target; that before the first if all are.
+    pub(super) fn last_slot(
         &self,
         block: Block<'_>,
         header: Header,
@@ -216,7 +213,7 @@ impl<S: Schema> List<S> {
                 first = middle + 1;
             }
         }
-        first
+        first.max(1) - 1
     }
 
     /// Asks for what a search by keys among the slots looks at first.
@@ -226,9 +223,7 @@ impl<S: Schema> List<S> {
             let children = slots.clone().filter_map(|slot| block.child(slot));
             children.for_each(|child| self.block(child).prefetch_bounds());
         }
-        for separator in slots.filter_map(|slot| block.separator(header, slot)) {
-            Node::new(self.storage(), separator).prefetch_search();
-        }
+        slots.for_each(|slot| self.prefetch_node(block.separator(header, slot)));
     }
 
     /// Descends by keys alone, which no partial key can mislead: only missing hints keep the answer from being the nearest. The
@@ -238,21 +233,10 @@ impl<S: Schema> List<S> {
     pub(crate) fn probe_by_keys(&self, target: Target<'_>, side: Side, visits: &mut impl Visits) -> Option<Probe> {
         let path = self.path_to(target, By::Keys(side), visits)?;
         let leaf = self.block(path.leaf()?);
-        let slot = self.last_slot(leaf, leaf.header(), target, side, visits);
+        let header = leaf.header();
+        let slot = self.last_slot(leaf, header, target, side, 1..header.count(), visits);
         let before = slot.checked_sub(1).and_then(|slot| leaf.hint(slot));
         Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), before, prefix: path.prefix })
-    }
-
-    /// The last slot that is not behind the target, by keys; the first if all are.
-    fn last_slot(
-        &self,
-        block: Block<'_>,
-        header: Header,
-        target: Target<'_>,
-        side: Side,
-        visits: &mut impl Visits,
-    ) -> usize {
-        self.slot_by_key(block, header, target, side, 1..header.count(), visits).max(1) - 1
     }
 
     /// The blocks on the way to where the target belongs.
@@ -274,7 +258,7 @@ impl<S: Schema> List<S> {
                 return Some(path);
             }
             let slot = match by {
-                By::Keys(side) => self.last_slot(block, header, target, side, visits),
+                By::Keys(side) => self.last_slot(block, header, target, side, 1..header.count(), visits),
                 By::PartialKeys => self.slot_for(block, header, target, (Ties::Settle, None), visits),
             };
             if slot + 1 < header.count() {

@@ -29,7 +29,7 @@ mod split;
 mod steps;
 mod validate;
 
-use crate::node::Predecessor;
+use crate::node::{Node, Predecessor};
 use crate::sync::{AtomicU32, Ordering, ord};
 
 pub(crate) use block::{BLOCK_WORDS, BlockId};
@@ -135,6 +135,29 @@ impl<S: Schema> List<S> {
     #[inline(always)]
     fn block(&self, id: BlockId) -> Block<'_> {
         Block::new(self.storage(), id)
+    }
+
+    /// The key of a node; none of its bytes for the head.
+    fn key_of(&self, node: Option<Predecessor>) -> &[u8] {
+        node.and_then(Predecessor::node).map_or(&[], |node| self.node(node).key())
+    }
+
+    /// Asks the processor for what a search reads of a node.
+    #[inline(always)]
+    pub(super) fn prefetch_node(&self, node: Option<Predecessor>) {
+        if let Some(node) = node {
+            Node::new(self.storage(), node).prefetch_search();
+        }
+    }
+
+    /// Asks the processor for a block that a search goes down to, with the rows that it has most likely, as its parent is.
+    #[inline(always)]
+    fn prefetch_child(&self, child: BlockId, parent: Header) {
+        let child = self.block(child);
+        child.prefetch();
+        if parent.is_tied() {
+            child.prefetch_rest(parent.level() - 1);
+        }
     }
 
     /// An empty block of the level, locked and not published, or `None` if the arena has no room within its limit.

@@ -85,10 +85,8 @@ impl<S: Schema> List<S> {
         let count = block.count();
         block.set_prefix(prefix);
         for slot in 0..count {
-            let separator = block.block().separator(**block, slot);
-            let node = separator.and_then(Predecessor::node);
-            let partial = node.map_or(0, |node| four_bytes(self.node(node).key(), prefix as usize));
-            block.set_partial(slot, bias(partial));
+            let key = self.key_of(block.block().separator(**block, slot));
+            block.set_partial(slot, bias(four_bytes(key, prefix as usize)));
         }
     }
 

@@ -15,7 +15,7 @@ use crate::key::{self, MAX_SHARED, PartialKey, four_bytes};
 use crate::list::List;
 use crate::list::order::{Side, Visits};
 use crate::list::schema::Schema;
-use crate::node::{Node, Predecessor, Target};
+use crate::node::{Predecessor, Target};
 
 impl<S: Schema> List<S> {
     /// Puts a hint or a block into a locked block, which is tied if the new slot ties with a neighbour.
@@ -47,15 +47,9 @@ impl<S: Schema> List<S> {
         Relative { own, next }
     }
 
-    /// The key of a node; none of its bytes for the head.
-    pub(super) fn key_of(&self, separator: Option<Predecessor>) -> &[u8] {
-        separator.and_then(Predecessor::node).map_or(&[], |node| self.node(node).key())
-    }
-
     /// Ties a block that has room for it, if any of its slots tie.
     pub(super) fn tie_if_needed(&self, block: &mut Locked<'_>) {
-        let is_open = block.rows() > Rows::Two && !block.is_tied();
-        if is_open && count_ties(block, |slot| block.block().partial(slot) as u32) > 0 {
+        if block.rows() > Rows::Two && !block.is_tied() && count_ties(block) > 0 {
             self.tie(block);
         }
     }
@@ -75,7 +69,7 @@ impl<S: Schema> List<S> {
     /// that they share; in a leaf, if more than an eighth of them do.
     pub(super) fn rows_beside(&self, block: &Locked<'_>, level: u32) -> Rows {
         let most = if block.level() > 0 { 0 } else { block.count() / 8 };
-        let tie = count_ties(block, |slot| block.block().partial(slot) as u32) > most && {
+        let tie = count_ties(block) > most && {
             let prefix = self.shared_by_all(block).max(block.prefix()) as usize;
             let key_at = |slot: usize| self.key_of(block.block().separator(**block, slot));
             let ties = |slot: &usize| {
@@ -92,8 +86,14 @@ impl<S: Schema> List<S> {
         }
     }
 
-    fn prefetch_node(&self, node: Option<Predecessor>) {
-        node.into_iter().for_each(|node| Node::new(self.storage(), node).prefetch_search());
+    /// Asks the processor for the node that settles ties by `slot`; in a leaf whose keys have versions, for the one before it too, which the
+    /// search compares then.
+    #[inline(always)]
+    fn prefetch_look(&self, block: Block<'_>, header: Header, slot: usize) {
+        self.prefetch_node(block.separator(header, slot));
+        if S::HAS_VERSIONS && header.level() == 0 {
+            self.prefetch_node(block.hint(slot - 1));
+        }
     }
 
     /// The slot to settle the target's ties by in a block, if there are any. Its node is asked for.
@@ -111,10 +111,7 @@ impl<S: Schema> List<S> {
             return None;
         }
         let candidate = blind_candidate(block, target, slots);
-        self.prefetch_node(block.separator(header, candidate));
-        if S::HAS_VERSIONS && header.level() == 0 {
-            self.prefetch_node(block.hint(candidate - 1));
-        }
+        self.prefetch_look(block, header, candidate);
         Some(candidate as u8)
     }
 
@@ -135,14 +132,17 @@ impl<S: Schema> List<S> {
         if alike.len() > 1 && alike == slots {
             return None;
         }
-        let separator = block.separator(header, candidate)?;
-        self.prefetch_below(block, header, candidate);
+        self.prefetch_look(block, header, candidate);
+        if header.level() > 0 {
+            // The search goes on there or nearby, most likely. So its lines come together with the node's.
+            self.prefetch_child(block.child(candidate)?, header);
+        }
         visits.node();
-        let compared = self.compare(separator, target);
+        let compared = self.compare(block.separator(header, candidate)?, target);
         if compared.shared == MAX_SHARED && alike.len() > 1 && compared.order != Ordering::Equal {
             let rest =
                 if compared.order == Ordering::Greater { alike.start..candidate } else { candidate + 1..alike.end };
-            return Some(self.slot_by_key(block, header, target, Side::AtOrBefore, rest, visits).max(1) - 1);
+            return Some(self.last_slot(block, header, target, Side::AtOrBefore, rest, visits));
         }
         // What shares more with the candidate than the target does is on the candidate's side of the target.
         let is_beside = |slot: &usize| block.relative(*slot).shared() > compared.shared;
@@ -151,19 +151,6 @@ impl<S: Schema> List<S> {
             Ordering::Less => candidate + (candidate + 1..slots.end).take_while(is_beside).count(),
             Ordering::Greater => candidate - 1 - (slots.start + 1..=candidate).rev().take_while(is_beside).count(),
         })
-    }
-
-    /// Asks for what a search that looks at `slot` needs next, most likely.
-    #[inline(always)]
-    fn prefetch_below(&self, block: Block<'_>, header: Header, slot: usize) {
-        if header.level() > 0 {
-            if let Some(child) = block.child(slot).map(|child| self.block(child)) {
-                child.prefetch();
-                child.prefetch_rest(header.level() - 1);
-            }
-        } else if S::HAS_VERSIONS {
-            self.prefetch_node(block.hint(slot - 1));
-        }
     }
 }
 
@@ -205,7 +192,8 @@ fn blind_candidate(block: Block<'_>, target: Target<'_>, slots: Range<usize>) ->
 }
 
 /// How many slots have the same partial key as the one before.
-fn count_ties(block: &Locked<'_>, partial: impl Fn(usize) -> u32) -> usize {
+fn count_ties(block: &Locked<'_>) -> usize {
+    let partial = |slot| block.block().partial(slot);
     (1..block.count()).filter(|&slot| partial(slot) == partial(slot - 1)).count()
 }
 
@@ -266,11 +254,8 @@ mod tests {
                     let known = list.prefetch_candidate(block.id(), target);
                     assert!(known.is_some() && settle(known) == slot);
                     assert!(cost.nodes >= 4 || slot.is_none() && cost.nodes == 0);
-                    let by_keys = list.slot_by_key(block, header, target, Side::AtOrBefore, run.clone(), &mut ());
-                    assert!(
-                        slot.is_none_or(|slot| slot == by_keys - 1),
-                        "{key:?}: slot {slot:?}, by keys {by_keys} - 1"
-                    );
+                    let by_keys = list.last_slot(block, header, target, Side::AtOrBefore, run.clone(), &mut ());
+                    assert!(slot.is_none_or(|slot| slot == by_keys), "{key:?}: slot {slot:?}, by keys {by_keys}");
                     told += usize::from(slot.is_some());
                     asked += 1;
                 }

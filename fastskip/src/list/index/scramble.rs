@@ -99,8 +99,7 @@ impl<S: Schema> List<S> {
         nodes: &[Predecessor],
         below: &[BlockId],
     ) -> (i32, Predecessor, Option<BlockId>) {
-        let named = random.one_of(nodes).node();
-        let true_of_some = named.map_or(0, |node| four_bytes(self.node(node).key(), prefix as usize));
+        let true_of_some = four_bytes(self.key_of(Some(random.one_of(nodes))), prefix as usize);
         let any = random.next() as u32;
         let partial = random.one_of(&[true_of_some, true_of_some, 0, u32::MAX, any]);
         let child = if below.is_empty() { None } else { Some(random.one_of(below)) };

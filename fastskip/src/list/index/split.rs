@@ -168,7 +168,7 @@ impl<S: Schema> List<S> {
 
     /// Puts `right` behind `left` into their parent.
     fn insert_right(&self, parent: &mut Locked<'_>, left: Block<'_>, right: Block<'_>, lower: Predecessor) {
-        let key = lower.node().map_or(&[][..], |node| self.node(node).key());
+        let key = self.key_of(Some(lower));
         let shared = self.prefix_of_key(parent.block(), **parent, key, None);
         if shared < parent.prefix() {
             self.set_prefix(parent, shared);

@@ -36,8 +36,8 @@ impl<S: Schema> List<S> {
         let mut before = None;
         for (slot, separator) in separators.into_iter().enumerate() {
             let key = self.key_of(Some(separator));
-            let partial = separator.node().map_or(0, |_| four_bytes(key, header.prefix() as usize));
-            assert!(!tidy || block.partial(slot) == bias(partial), "a partial key is not that of its key");
+            let partial = bias(four_bytes(key, header.prefix() as usize));
+            assert!(!tidy || block.partial(slot) == partial, "a partial key is not that of its key");
             let is_relative = |before| block.relative(slot) == PartialKey::between(before, key);
             let is_right = !header.is_tied() || before.is_none_or(is_relative);
             assert!(!tidy || is_right, "a slot does not differ from the one before as its block says");

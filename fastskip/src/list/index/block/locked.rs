@@ -97,7 +97,7 @@ impl<'a> Locked<'a> {
         self.block
     }
 
-    /// Says where an unpublished block begins and what follows it.
+    /// Sets the lower bound of an unpublished block, and the block that follows it.
     pub(in crate::list::index) fn set_bounds(&mut self, lower: Predecessor, next: Option<BlockId>) {
         let next = u64::from(next.map_or(0, BlockId::to_stored)) << 32;
         // Relaxed: publishing the block publishes it.
@@ -189,14 +189,14 @@ impl<'a> Locked<'a> {
         self.set_lane(ROW_WORDS, slot, child.to_stored());
     }
 
-    /// Whether the block was retired before what was just put into it could be copied.
+    /// Whether the block was retired meanwhile: then its copy may lack what was just put into it.
     pub(in crate::list::index) fn is_retired(&self) -> bool {
         // Relaxed, but a read-modify-write, as `retire` is: it sees the latest mark.
         let bounds = self.block.word(ROW_WORDS).fetch_or(0, Ordering::Relaxed);
         bounds >> 32 == u64::from(RETIRED)
     }
 
-    /// Forgets the slots from `count` on. Readers that see the old count see what is still true.
+    /// Drops the slots from `count` on. What a reader finds in them that still sees the old count is valid.
     pub(in crate::list::index) fn cut(&mut self, count: usize) {
         self.set_count(count);
     }

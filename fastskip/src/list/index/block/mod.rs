@@ -278,12 +278,12 @@ impl<'a> Block<'a> {
 
 /// Changing.
 impl<'a> Block<'a> {
-    /// Says for good that the block was replaced: it is not locked again. Returns what was the next one.
+    /// Marks the block as replaced, for good: it is never locked again. Returns the block that followed it.
     pub(super) fn retire(self) -> Option<BlockId> {
         let next = self.next();
         let mark = |bounds| Some(u64::from(RETIRED) << 32 | bounds & u64::from(u32::MAX));
-        // Relaxed: the mark leads to nothing, and the lower bound beside it stays what was published. A splitter that misses the
-        // mark while the copy misses what it did costs hints, which are mended.
+        // Relaxed: the mark leads to nothing, and the lower bound beside it does not change. If a splitter misses the mark, and the copy
+        // misses what the splitter has done, some nodes lose their hints, which are mended.
         let _ = self.word(ROW_WORDS).fetch_update(Ordering::Relaxed, Ordering::Relaxed, mark);
         next
     }
