@@ -152,10 +152,11 @@ fn dump_file(part: Part, mem: &MemFs, path: &Path, mut line: impl FnMut(std::fmt
         line(told);
         ControlFlow::Continue(())
     };
+    let fs: Arc<dyn FileSystem> = Arc::new(mem.clone());
     match part.file() {
-        FileKind::Log => dump::log(mem, path, lines),
-        FileKind::Manifest => dump::manifest(mem, path, lines),
-        FileKind::Table => dump::table(mem, path, lines),
+        FileKind::Log => dump::log(&fs, path, lines),
+        FileKind::Manifest => dump::manifest(&fs, path, lines),
+        FileKind::Table => dump::table(&fs, path, lines),
     }
 }
 

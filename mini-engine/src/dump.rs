@@ -3,7 +3,7 @@
 //! A file is looked at by itself, wherever it is: no database is opened and nothing is changed. Its number has to be in its
 //! name, as the engine gave it, since checksums depend on it; what recovery has put aside (`.aside`) keeps it there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cache::BlockCache;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{self, ASIDE, FileKind, TAIL_ASIDE};
 use crate::metrics::Counters;
-use crate::table::Table;
+use crate::table::{Table, TableCache};
 use crate::types::Lines;
 use crate::wal;
 
@@ -21,10 +21,10 @@ use crate::wal;
 /// # Errors
 /// [`Error::InvalidArgument`] if the name is not a log's; [`Error::Corruption`] with the offset of the damage, after the
 /// lines of what comes before it; [`Error::UnsupportedVersion`]; [`Error::Io`].
-pub fn log(fs: &dyn FileSystem, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
+pub fn log(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     match kind(path) {
-        Some(FileKind::Log(number)) => wal::dump(fs, path, number, lines),
+        Some(FileKind::Log(number)) => wal::dump(&**fs, path, number, lines),
         _ => Err(wrong_name(path, "000012.log")),
     }
 }
@@ -34,23 +34,24 @@ pub fn log(fs: &dyn FileSystem, path: impl AsRef<Path>, lines: &mut Lines<'_>) -
 ///
 /// # Errors
 /// As of [`log`]; a damaged block is told in its place, and the first is the error that comes after all lines.
-pub fn table(fs: &dyn FileSystem, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
+pub fn table(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     let Some(FileKind::Table(number)) = kind(path) else { return Err(wrong_name(path, "000012.sst")) };
     let counters = Arc::new(Counters::default());
     // Each block is read once.
-    let cache = Arc::new(BlockCache::new(0, 1, counters.clone()));
-    Table::open_file(fs, path, number, cache, counters)?.dump(lines)
+    let blocks = Arc::new(BlockCache::new(0, 1, counters.clone()));
+    let tables = TableCache::new(fs.clone(), PathBuf::new(), blocks, counters, 1);
+    Table::open(&tables, number, Some(path.to_path_buf()))?.dump(lines)
 }
 
 /// Says what the manifest at `path` in `fs` holds: each edit with its offset and its fields.
 ///
 /// # Errors
 /// As of [`log`].
-pub fn manifest(fs: &dyn FileSystem, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
+pub fn manifest(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     match kind(path) {
-        Some(FileKind::Manifest(number)) => manifest::dump(fs, path, number, lines),
+        Some(FileKind::Manifest(number)) => manifest::dump(&**fs, path, number, lines),
         _ => Err(wrong_name(path, "MANIFEST-000012")),
     }
 }

@@ -105,14 +105,19 @@ impl Error {
 
     /// Whether there were no file handles left, in this process or in the system. What asked for one did nothing.
     pub(crate) fn is_want_of_handles(&self) -> bool {
-        // ENFILE and EMFILE, which have no kind of their own.
-        matches!(self, Self::Io { source, .. } if cfg!(unix) && matches!(source.raw_os_error(), Some(23 | 24)))
+        matches!(self, Self::Io { source, .. } if is_want_of_handles(source))
     }
 
     /// A corruption of `file` at `offset`.
     pub(crate) fn corruption(file: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Corruption { file: file.to_path_buf(), offset, what: what.into() }
     }
+}
+
+/// As [`Error::is_want_of_handles`], of the file system's own error.
+pub(crate) fn is_want_of_handles(error: &io::Error) -> bool {
+    // ENFILE and EMFILE, which have no kind of their own.
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 #[cfg(test)]

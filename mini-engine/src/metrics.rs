@@ -144,8 +144,10 @@ pub struct Metrics {
     pub cache_misses: u64,
     /// Bytes of memory that the cached data blocks take now.
     pub cache_bytes: u64,
-    /// Bytes of memory that the filters and indexes of the open tables take now, beside the cache: they are never evicted.
+    /// Bytes of memory that the filters and indexes of the open tables take now, beside the cache, while their tables are open.
     pub table_memory_bytes: u64,
+    /// Tables whose files are open now, at most [`Options::max_open_files`](crate::Options::max_open_files).
+    pub open_files: u64,
     /// The policy by which tables are merged.
     pub compaction: Compaction,
     /// Bytes of keys and values that were flushed to tables since the database was created.

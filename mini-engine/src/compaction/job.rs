@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::compaction::plan::{Action, Input, Plan};
 use crate::compaction::retention::{Retention, Tombstones};
-use crate::compaction::store::{OpenTable, OutputSpec, TableStore};
+use crate::compaction::store::{OutputSpec, TableStore};
 use crate::error::Result;
 use crate::iter::EntryIter;
 use crate::manifest::{CompactionStats, VersionEdit};
@@ -21,9 +21,9 @@ use crate::types::SeqNo;
 pub(crate) struct Done {
     pub(crate) edit: VersionEdit,
     /// The tables that are new; none after a move, or if nothing had to be kept.
-    pub(crate) outputs: Vec<OpenTable>,
+    pub(crate) outputs: Vec<Arc<Table>>,
     /// The tables that no version names once the edit is installed.
-    pub(crate) obsolete: Vec<u64>,
+    pub(crate) obsolete: Vec<Arc<Table>>,
 }
 
 impl Done {
@@ -76,11 +76,12 @@ fn merge(
     let stats = stats(plan, inputs, written.table_bytes());
     let edit = VersionEdit {
         removed: removed(plan),
-        added: written.tables.iter().map(|output| (plan.output, output.meta.clone())).collect(),
+        added: written.tables.iter().map(|output| (plan.output, output.meta().clone())).collect(),
         stats,
         ..VersionEdit::default()
     };
-    Ok(Some(Done { edit, outputs: written.tables, obsolete: plan.tables().collect() }))
+    let obsolete = inputs.iter().flat_map(OpenRun::tables).cloned().collect();
+    Ok(Some(Done { edit, outputs: written.tables, obsolete }))
 }
 
 /// The same tables at another place.

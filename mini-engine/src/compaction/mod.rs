@@ -25,4 +25,4 @@ pub(crate) use manual::{ManualCompaction, pick_manual};
 pub(crate) use plan::Plan;
 pub(crate) use policy::{BOTTOM, Context, pick};
 pub(crate) use retention::{Retention, Tombstones};
-pub(crate) use store::{OpenTable, OutputSpec, TableStore, Written};
+pub(crate) use store::{OutputSpec, TableStore, Written};

@@ -10,20 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::cache::BlockCache;
 use crate::compaction::retention::{Retention, Shadowing};
 use crate::error::{Error, Result};
-use crate::fs::FileSystem;
+use crate::fs::{self, FileSystem};
 use crate::iter::{EntryIter, MergeIter};
 use crate::manifest::FileNumbers;
 use crate::metrics::Counters;
 use crate::options::Options;
-use crate::table::{self, Table, TableMeta, TableOptions};
+use crate::table::{self, Table, TableCache, TableMeta, TableOptions};
 use crate::types::{Kind, SeqNo, Shown};
-
-/// A table of a version, opened.
-#[derive(Debug, Clone)]
-pub(crate) struct OpenTable {
-    pub(crate) meta: TableMeta,
-    pub(crate) table: Arc<Table>,
-}
 
 /// Where an output goes, and how it is cut.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +39,7 @@ impl OutputSpec {
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     /// By key, disjoint, durable; none if nothing had to be kept.
-    pub(crate) tables: Vec<OpenTable>,
+    pub(crate) tables: Vec<Arc<Table>>,
     /// Entries that were read.
     pub(crate) entries: u64,
     /// Bytes of keys and values of all entries that were read.
@@ -56,7 +49,7 @@ pub(crate) struct Written {
 impl Written {
     /// Bytes of the tables' files.
     pub(crate) fn table_bytes(&self) -> u64 {
-        self.tables.iter().map(|table| table.meta.size).sum()
+        self.tables.iter().map(|table| table.meta().size).sum()
     }
 }
 
@@ -67,23 +60,19 @@ pub(crate) struct TableStore {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     pub(crate) numbers: Arc<FileNumbers>,
+    pub(crate) tables: Arc<TableCache>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) counters: Arc<Counters>,
 }
 
 impl TableStore {
-    /// Opens a table that the manifest names. A missing file is an error (rule 10).
-    pub(crate) fn open(&self, meta: &TableMeta) -> Result<OpenTable> {
-        let path = self.path(meta.number);
-        if !self.fs.exists(&path).map_err(Error::io("look for", &path))? {
-            return Err(Error::corruption(&path, 0, "expected a table that the manifest names, found no such file"));
-        }
-        let table = Table::open(&*self.fs, &self.dir, meta.number, self.cache.clone(), self.counters.clone())?;
-        if table.meta() != meta {
-            let what = format!("table: expected {meta:?} as the manifest says, found {:?}", table.meta());
-            return Err(Error::corruption(&path, 0, what));
-        }
-        Ok(OpenTable { meta: meta.clone(), table })
+    /// Makes the store of the database in `dir`, with caches of the sizes that `options` say.
+    pub(crate) fn new(fs: Arc<dyn FileSystem>, dir: &Path, options: Options, numbers: Arc<FileNumbers>) -> TableStore {
+        let (dir, counters) = (dir.to_path_buf(), Arc::new(Counters::default()));
+        let cache = Arc::new(BlockCache::new(options.cache_bytes, options.block_bytes, counters.clone()));
+        let limit = open_files_limit(&options);
+        let tables = TableCache::new(fs.clone(), dir.clone(), cache.clone(), counters.clone(), limit);
+        TableStore { fs, dir, options, numbers, tables, cache, counters }
     }
 
     /// Merges `inputs` into new tables; `None` if it was cancelled. After that or an error no file is left. Inputs with equal
@@ -157,6 +146,13 @@ impl TableStore {
     }
 }
 
+/// How many tables may be open: by default half of the handles that the process may have. The rest is for logs, the manifest and the
+/// application.
+fn open_files_limit(options: &Options) -> usize {
+    const MOST: u64 = 1 << 16;
+    options.max_open_files.unwrap_or_else(|| (fs::handle_limit() / 2).clamp(1, MOST) as usize)
+}
+
 /// The tables that a copy makes. Dropped before its end it leaves none of them.
 struct Output<'a> {
     store: &'a TableStore,
@@ -187,7 +183,7 @@ impl Output<'_> {
     }
 
     /// The files are synced; their names follow. Opened before any edit names them, so that nothing can fail after.
-    fn finish(mut self) -> Result<Vec<OpenTable>> {
+    fn finish(mut self) -> Result<Vec<Arc<Table>>> {
         if let Some(last) = self.current.take() {
             self.finished.push(last.finish()?);
         }
@@ -195,9 +191,10 @@ impl Output<'_> {
             return Ok(Vec::new());
         }
         self.store.fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))?;
-        let opened = self.finished.iter().map(|meta| self.store.open(meta)).collect::<Result<_>>()?;
+        let tables: Vec<_> = self.finished.iter().map(|meta| Table::new(&self.store.tables, meta.clone())).collect();
+        tables.iter().try_for_each(|table| table.check())?;
         self.finished.clear();
-        Ok(opened)
+        Ok(tables)
     }
 }
 

@@ -5,31 +5,23 @@ use std::sync::atomic::AtomicBool;
 use fastskip::Op;
 
 use super::*;
-use crate::cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use crate::iter::EntryIter;
 use crate::manifest::{FileNumbers, RunId, Version, VersionEdit};
 use crate::memtables::LoggedMemtable;
-use crate::metrics::Counters;
 use crate::options::{Compression, MemtableKind, Options};
 use crate::scratch::TempDir;
+use crate::table::Table;
 use crate::types::SeqNo;
 
 fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {
-    let counters = Arc::new(Counters::default());
-    TableStore {
-        fs,
-        dir: dir.to_path_buf(),
-        options: Options::default().l0_trigger(1).compression(Compression::None),
-        numbers: Arc::new(FileNumbers::starting_at(1)),
-        cache: Arc::new(BlockCache::new(0, 4096, counters.clone())),
-        counters,
-    }
+    let options = Options::default().l0_trigger(1).compression(Compression::None).cache_bytes(0);
+    TableStore::new(fs, dir, options, Arc::new(FileNumbers::starting_at(1)))
 }
 
 /// A table of values: each key with its sequence number.
-fn table(store: &TableStore, entries: &[(&str, SeqNo)]) -> OpenTable {
+fn table(store: &TableStore, entries: &[(&str, SeqNo)]) -> Arc<Table> {
     let memtable = LoggedMemtable::new(MemtableKind::SkipList, 1, 1 << 16).unwrap();
     for (key, seqno) in entries {
         let put = [Op::Put { key: key.as_bytes(), value: &[b'v'; 100] }];
@@ -38,7 +30,7 @@ fn table(store: &TableStore, entries: &[(&str, SeqNo)]) -> OpenTable {
     write(store, vec![memtable.iter()]).unwrap()
 }
 
-fn write(store: &TableStore, inputs: Vec<Box<dyn EntryIter>>) -> Result<OpenTable> {
+fn write(store: &TableStore, inputs: Vec<Box<dyn EntryIter>>) -> Result<Arc<Table>> {
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
     let mut written =
         store.write(inputs, retention, OutputSpec::flush(10.0), &AtomicBool::new(false))?.expect("not cancelled");
@@ -46,19 +38,19 @@ fn write(store: &TableStore, inputs: Vec<Box<dyn EntryIter>>) -> Result<OpenTabl
     Ok(written.tables.remove(0))
 }
 
-fn version(tables: &[OpenTable]) -> Version {
-    let added = tables.iter().map(|open| (RunId::LEVEL_0, open.meta.clone())).collect();
+fn version(tables: &[Arc<Table>]) -> Version {
+    let added = tables.iter().map(|open| (RunId::LEVEL_0, open.meta().clone())).collect();
     Version::default().apply(&VersionEdit { added, ..VersionEdit::default() }).unwrap()
 }
 
 /// The plan that merges all of level 0, newest first in `tables`, down to the deepest level.
-fn merge_of(store: &TableStore, tables: &[OpenTable]) -> Plan {
+fn merge_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
     let (version, in_progress) = (version(tables), InProgress::default());
     pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }).expect("a plan")
 }
 
-fn run_on(store: &TableStore, plan: &Plan, tables: &[OpenTable], cancel: bool) -> Result<Option<job::Done>> {
-    run(store, plan, 10.0, tables.iter().map(|open| &open.table), &[], &AtomicBool::new(cancel))
+fn run_on(store: &TableStore, plan: &Plan, tables: &[Arc<Table>], cancel: bool) -> Result<Option<job::Done>> {
+    run(store, plan, 10.0, tables, &[], &AtomicBool::new(cancel))
 }
 
 fn files(dir: &TempDir) -> usize {
@@ -75,17 +67,20 @@ fn a_merge_names_its_inputs_and_its_outputs_and_touches_nothing_else() {
     let newer = table(&store, &[("z", 9)]);
     let done = run_on(&store, &plan, &tables, false).unwrap().expect("not cancelled");
     assert_eq!(done.outputs.len(), 1);
-    let output = &done.outputs[0].meta;
+    let output = done.outputs[0].meta();
     assert_eq!((output.entries, output.min_seqno, output.max_seqno), (3, 4, 6));
     let mut all = vec![newer.clone()];
     all.extend(tables.iter().cloned());
     let after = version(&all).apply(&done.edit).unwrap();
-    assert_eq!(after.tables().map(|meta| meta.number).collect::<Vec<_>>(), [newer.meta.number, output.number]);
+    assert_eq!(after.tables().map(|meta| meta.number).collect::<Vec<_>>(), [newer.meta().number, output.number]);
     assert_eq!(after.level(7).count(), 1);
-    let read: u64 = tables.iter().map(|open| open.meta.size).sum();
+    let read: u64 = tables.iter().map(|open| open.meta().size).sum();
     assert_eq!((done.read_bytes(), done.written_bytes()), (read, output.size));
     assert_eq!((done.edit.stats.levels[0].read, done.edit.stats.levels[7].arrived), (read, read));
-    assert_eq!(done.obsolete, tables.iter().map(|open| open.meta.number).collect::<Vec<_>>());
+    assert_eq!(
+        done.obsolete.iter().map(|table| table.number()).collect::<Vec<_>>(),
+        tables.iter().map(|open| open.meta().number).collect::<Vec<_>>()
+    );
     assert_eq!(files(&dir), 4);
 }
 
@@ -125,7 +120,7 @@ fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
     let written = store.write(inputs, retention, spec, &AtomicBool::new(false)).unwrap().expect("not cancelled");
     assert!(written.tables.len() > 5, "{} tables", written.tables.len());
     assert_eq!(written.entry_bytes, entries.len() as u64 * 105);
-    let added = written.tables.iter().map(|open| (RunId { level: 7, run: 1 }, open.meta.clone())).collect();
+    let added = written.tables.iter().map(|open| (RunId { level: 7, run: 1 }, open.meta().clone())).collect();
     let version = Version::default().apply(&VersionEdit { added, ..VersionEdit::default() }).unwrap();
     assert_eq!(version.tables().map(|meta| meta.entries).sum::<u64>(), entries.len() as u64);
 }
@@ -138,14 +133,14 @@ fn rule_8_a_failed_write_leaves_no_output_at_any_step() {
     let store = store(Arc::new(faults.clone()), dir.path());
     let input = table(&store, &[("a", 1), ("b", 2)]);
     let before = faults.mutations();
-    write(&store, vec![Box::new(input.table.iter_uncached())]).unwrap();
+    write(&store, vec![Box::new(input.iter_uncached())]).unwrap();
     let steps = faults.mutations() - before;
     assert!(steps >= 4, "create, write, sync and the directory's sync, not {steps}");
     let files_before = files(&dir);
     for step in 0..steps {
         for fault in [Fault::Device, Fault::StorageFull, Fault::ShortWrite] {
             faults.fail_mutation(faults.mutations() + step, fault, Repeat::Once);
-            let error = write(&store, vec![Box::new(input.table.iter_uncached())]).unwrap_err();
+            let error = write(&store, vec![Box::new(input.iter_uncached())]).unwrap_err();
             assert!(matches!(error, Error::Io { .. }), "{error}");
             assert_eq!(files(&dir), files_before, "step {step}, {fault:?}");
         }
@@ -158,7 +153,7 @@ fn rule_9_a_merge_that_cannot_read_an_input_leaves_everything_as_it_was() {
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let tables = [table(&store, &[("a", 3)]), table(&store, &[("a", 1), ("b", 2)])];
-    let path = dir.path().join(crate::table::file_name(tables[1].meta.number));
+    let path = dir.path().join(crate::table::file_name(tables[1].meta().number));
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[3] ^= 0x20;
     std::fs::write(&path, &bytes).unwrap();
@@ -200,9 +195,9 @@ fn rule_10_a_table_that_is_missing_or_not_the_one_named_is_an_error() {
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let open = table(&store, &[("a", 3)]);
-    let mut other = open.meta.clone();
+    let mut other = open.meta().clone();
     other.entries += 1;
-    assert!(matches!(store.open(&other), Err(Error::Corruption { .. })));
-    std::fs::remove_file(dir.path().join(crate::table::file_name(open.meta.number))).unwrap();
-    assert!(matches!(store.open(&open.meta), Err(Error::Corruption { .. })));
+    assert!(matches!(Table::new(&store.tables, other).check(), Err(Error::Corruption { .. })));
+    std::fs::remove_file(dir.path().join(crate::table::file_name(open.meta().number))).unwrap();
+    assert!(matches!(Table::new(&store.tables, open.meta().clone()).check(), Err(Error::Corruption { .. })));
 }

@@ -26,6 +26,7 @@ pub(crate) use link_or_copy::link_or_copy;
 #[cfg(any(test, feature = "simulation"))]
 pub use mem::{Disk, Losses, MemFs, Operation, Step};
 pub use std_fs::StdFs;
+pub(crate) use std_fs::handle_limit;
 
 /// What the engine asks of a file system.
 pub trait FileSystem: Send + Sync + Debug + 'static {

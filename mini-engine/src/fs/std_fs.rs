@@ -78,6 +78,18 @@ impl FileSystem for StdFs {
     }
 }
 
+/// How many files this process may have open at once.
+pub(crate) fn handle_limit() -> u64 {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit};
+        getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+    }
+    // Windows has no limit worth counting.
+    #[cfg(not(unix))]
+    u64::MAX
+}
+
 #[derive(Debug)]
 struct StdFile(fs::File);
 

@@ -39,6 +39,7 @@ pub struct Options {
     /// By level; the last one for all deeper levels too. Not empty once validated.
     pub(crate) compression: Vec<Compression>,
     pub(crate) cache_bytes: u64,
+    pub(crate) max_open_files: Option<usize>,
     pub(crate) durability: Durability,
     pub(crate) log_compression: bool,
     pub(crate) recovery_mode: RecoveryMode,
@@ -63,6 +64,7 @@ impl Default for Options {
             filter_bits_per_key: 10,
             compression: vec![Compression::None, Compression::None, Compression::Lz4],
             cache_bytes: 32 << 20,
+            max_open_files: None,
             durability: Durability::Buffered,
             log_compression: false,
             recovery_mode: RecoveryMode::Strict,
@@ -81,6 +83,7 @@ const COMPACTION_THREADS: RangeInclusive<u64> = 1..=64;
 const BLOCK_BYTES: RangeInclusive<u64> = 512..=64 << 10;
 const FILTER_BITS_PER_KEY: RangeInclusive<u64> = 0..=32;
 const CACHE_BYTES: RangeInclusive<u64> = 0..=1 << 50;
+const MAX_OPEN_FILES: RangeInclusive<u64> = 1..=1 << 20;
 const COMPRESSION_LEVELS: RangeInclusive<u64> = 1..=8;
 const ZSTD_LEVEL: RangeInclusive<i32> = 1..=22;
 
@@ -117,6 +120,7 @@ impl Options {
             ("l0_stop", self.l0_stop as u64, L0_TABLES),
             ("level1_bytes", self.level1_bytes, LEVEL1_BYTES),
             ("table_file_bytes", self.table_file_bytes, TABLE_FILE_BYTES),
+            ("max_open_files", self.max_open_files.map_or(1, |files| files as u64), MAX_OPEN_FILES),
             ("compaction_threads", self.compaction_threads as u64, COMPACTION_THREADS),
             ("block_bytes", self.block_bytes as u64, BLOCK_BYTES),
             ("filter_bits_per_key", u64::from(self.filter_bits_per_key), FILTER_BITS_PER_KEY),

@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use mini_engine::dump;
-use mini_engine::fs::StdFs;
+use mini_engine::fs::{FileSystem, StdFs};
 
 use super::Exit;
 use super::failure::Failure;
@@ -50,10 +51,11 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
         written = output.write(|out| writeln!(out, "{line}"));
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
+    let fs: Arc<dyn FileSystem> = Arc::new(StdFs);
     let dumped = match args.kind {
-        FileKind::Wal => dump::log(&StdFs, &args.file, &mut lines),
-        FileKind::Table => dump::table(&StdFs, &args.file, &mut lines),
-        FileKind::Manifest => dump::manifest(&StdFs, &args.file, &mut lines),
+        FileKind::Wal => dump::log(&fs, &args.file, &mut lines),
+        FileKind::Table => dump::table(&fs, &args.file, &mut lines),
+        FileKind::Manifest => dump::manifest(&fs, &args.file, &mut lines),
     };
     written?;
     // What was read comes first, whatever was wrong with the rest.

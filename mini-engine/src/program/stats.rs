@@ -64,7 +64,7 @@ fn recovered(report: &RecoveryReport) -> [Named; 7] {
     ]
 }
 
-fn counters(metrics: &Metrics) -> [Named; 25] {
+fn counters(metrics: &Metrics) -> [Named; 26] {
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
@@ -91,6 +91,7 @@ fn counters(metrics: &Metrics) -> [Named; 25] {
         ("cache_misses", metrics.cache_misses),
         ("cache_bytes", metrics.cache_bytes),
         ("table_memory_bytes", metrics.table_memory_bytes),
+        ("open_files", metrics.open_files),
     ]
 }
 

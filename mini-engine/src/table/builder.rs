@@ -17,7 +17,7 @@ use crate::codec;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::options::{Compression, Options};
-use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo, Slice, entry_order};
+use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo, entry_order};
 
 /// Bytes that are gathered before they are written.
 const WRITE_LEN: usize = 256 << 10;
@@ -126,9 +126,7 @@ impl Builder {
         let offset = self.output.offset();
         Footer { filter, index, properties }.encode(&mut self.output.buffer, self.number, offset);
         let size = self.output.finish()?;
-        let Properties { entries, tombstones, min_seqno, max_seqno, smallest, largest, .. } = self.properties;
-        let (smallest, largest) = (Slice::from(smallest), Slice::from(largest));
-        Ok(TableMeta { number: self.number, size, entries, tombstones, smallest, largest, min_seqno, max_seqno })
+        Ok(self.properties.meta(self.number, size))
     }
 
     fn check(&self, key: &[u8], seqno: SeqNo, value: &[u8]) -> Result<()> {

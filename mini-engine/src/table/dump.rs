@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::reader::Table;
+use super::reader::{Root, Table};
 use crate::error::{Error, Result};
 use crate::types::{Kind, Lines, Shown};
 
@@ -17,14 +17,14 @@ impl Table {
 }
 
 fn dump(table: &Table, lines: &mut Lines<'_>) -> Result<()> {
-    let meta = table.meta();
+    let (meta, root) = (table.meta(), table.root()?);
     let told = lines(format_args!(
         "table {}: {} bytes, {} data blocks, {} entries of {} keys, {} of them tombstones, seqnos {} to {}, keys {} to {}",
         meta.number,
         meta.size,
-        table.index().len(),
+        root.index.len(),
         meta.entries,
-        table.properties().keys,
+        root.properties.keys,
         meta.tombstones,
         meta.min_seqno,
         meta.max_seqno,
@@ -33,8 +33,8 @@ fn dump(table: &Table, lines: &mut Lines<'_>) -> Result<()> {
     ));
     let mut first_error = None;
     if told.is_continue() {
-        for index in 0..table.index().len() {
-            match dump_block(table, index, lines) {
+        for index in 0..root.index.len() {
+            match dump_block(table, &root, index, lines) {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => break,
                 Err(error) => {
@@ -50,8 +50,8 @@ fn dump(table: &Table, lines: &mut Lines<'_>) -> Result<()> {
     first_error.map_or(Ok(()), |error: Error| Err(error))
 }
 
-fn dump_block(table: &Table, index: usize, lines: &mut Lines<'_>) -> Result<ControlFlow<()>> {
-    let (Some(handle), Some((fence, seqno))) = (table.index().handle(index), table.index().fence(index)) else {
+fn dump_block(table: &Table, root: &Root, index: usize, lines: &mut Lines<'_>) -> Result<ControlFlow<()>> {
+    let (Some(handle), Some((fence, seqno))) = (root.index.handle(index), root.index.fence(index)) else {
         return Ok(ControlFlow::Continue(()));
     };
     let malformed = |error| table.malformed(handle, error);

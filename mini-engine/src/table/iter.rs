@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::block::Cursor;
 use super::format::Handle;
 use super::readahead::{CacheUse, ReadAhead};
-use super::reader::Table;
+use super::reader::{Root, Table};
 use crate::codec::Malformed;
 use crate::error::Result;
 use crate::iter::EntryIter;
@@ -15,6 +15,8 @@ use crate::types::{Kind, SeqNo, Slice};
 #[derive(Debug)]
 pub(crate) struct TableIter {
     table: Arc<Table>,
+    /// Absent before the first move. With it no move needs the file to be open, unless it reads a block.
+    root: Option<Arc<Root>>,
     ahead: ReadAhead,
     /// The block that the cursor is in.
     index: usize,
@@ -36,16 +38,25 @@ impl Table {
 
 impl TableIter {
     pub(super) fn new(table: Arc<Table>, cache: CacheUse) -> Self {
-        Self { table, ahead: ReadAhead::new(cache), index: 0, cursor: None }
+        Self { table, root: None, ahead: ReadAhead::new(cache), index: 0, cursor: None }
+    }
+
+    fn root(&mut self) -> Result<Arc<Root>> {
+        let root = match self.root.take() {
+            Some(root) => root,
+            None => self.table.root()?,
+        };
+        Ok(self.root.insert(root).clone())
     }
 
     /// Loads block `index` and positions in it by `place`; past either end the iterator becomes invalid.
     fn enter(&mut self, index: usize, place: impl FnOnce(&mut Cursor) -> Result<(), Malformed>) -> Result<()> {
         let loaded = self.cursor.take();
-        let Some(handle) = self.table.index().handle(index) else { return Ok(()) };
+        let root = self.root()?;
+        let Some(handle) = root.index.handle(index) else { return Ok(()) };
         let mut cursor = match loaded {
             Some(cursor) if index == self.index => cursor,
-            Some(_) | None => self.table.cursor(handle, self.ahead.block(&self.table, index, handle)?)?,
+            Some(_) | None => self.table.cursor(handle, self.ahead.block(&self.table, &root, index)?)?,
         };
         self.index = index;
         self.place(&mut cursor, handle, place)?;
@@ -65,7 +76,7 @@ impl TableIter {
     /// Moves within the block by `step`; whether the iterator is still valid there. On an error it is not.
     fn step(&mut self, step: impl FnOnce(&mut Cursor) -> Result<(), Malformed>) -> Result<bool> {
         let Some(mut cursor) = self.cursor.take() else { return Ok(false) };
-        let handle = self.table.index().handle(self.index).unwrap_or_default();
+        let handle = self.root.as_ref().and_then(|root| root.index.handle(self.index)).unwrap_or_default();
         self.place(&mut cursor, handle, step)?;
         let valid = cursor.valid();
         self.cursor = Some(cursor);
@@ -118,14 +129,14 @@ impl EntryIter for TableIter {
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        match self.table.index().len().checked_sub(1) {
+        match self.root()?.index.len().checked_sub(1) {
             Some(last) => self.enter(last, Cursor::seek_to_last),
             None => Ok(()),
         }
     }
 
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        let index = self.table.index().find(key, seqno);
+        let index = self.root()?.index.find(key, seqno);
         self.enter(index, |cursor| cursor.seek(key, seqno))?;
         // The target may lie between the block's last entry and its fence.
         if self.cursor.is_some() && !self.valid() {
@@ -135,8 +146,9 @@ impl EntryIter for TableIter {
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        let index = self.table.index().find(key, seqno);
-        if index >= self.table.index().len() {
+        let root = self.root()?;
+        let index = root.index.find(key, seqno);
+        if index >= root.index.len() {
             return self.seek_to_last();
         }
         self.enter(index, |cursor| cursor.seek_for_prev(key, seqno))?;

@@ -8,6 +8,7 @@
 
 mod block;
 mod builder;
+mod cache;
 mod dump;
 mod eytzinger;
 mod filter;
@@ -26,6 +27,7 @@ mod theory;
 mod verify;
 
 pub(crate) use builder::{Builder, TableOptions};
+pub(crate) use cache::TableCache;
 pub(crate) use format::{file_name, parse_file_name};
 pub(crate) use properties::TableMeta;
 pub(crate) use rates::{MOST_BITS, false_positive_rate};

@@ -42,6 +42,20 @@ impl Properties {
         new_key
     }
 
+    /// What a version knows of table `number` of `size` bytes that has these properties.
+    pub(super) fn meta(&self, number: u64, size: u64) -> TableMeta {
+        TableMeta {
+            number,
+            size,
+            entries: self.entries,
+            tombstones: self.tombstones,
+            smallest: Slice::from(&self.smallest[..]),
+            largest: Slice::from(&self.largest[..]),
+            min_seqno: self.min_seqno,
+            max_seqno: self.max_seqno,
+        }
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for number in [self.entries, self.tombstones, self.keys, self.min_seqno, self.max_seqno] {
@@ -74,7 +88,7 @@ impl Properties {
 }
 
 /// What is known of a table without reading its data.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableMeta {
     /// The number in its file name.
     pub(crate) number: u64,

@@ -7,7 +7,7 @@
 
 use super::format::Handle;
 use super::frame::Block;
-use super::reader::Table;
+use super::reader::{Root, Table};
 use crate::error::Result;
 
 /// Neighbours that are entered one by one before more are read at once.
@@ -58,8 +58,9 @@ impl ReadAhead {
         Self { cache, last: None, direction: Direction::Forward, streak, window, span: Vec::new(), start: 0 }
     }
 
-    /// Block `index` of the table, which is at `handle`.
-    pub(super) fn block(&mut self, table: &Table, index: usize, handle: Handle) -> Result<Block> {
+    /// Block `index` of the table, which has one of that number.
+    pub(super) fn block(&mut self, table: &Table, root: &Root, index: usize) -> Result<Block> {
+        let handle = root.index.handle(index).unwrap_or_default();
         self.follow(index);
         if self.cache == CacheUse::Fill
             && let Some(block) = table.cached(handle)
@@ -67,7 +68,7 @@ impl ReadAhead {
             return Ok(block);
         }
         if self.bytes_of(handle).is_none() && self.streak >= BLOCKS_BEFORE {
-            self.read_span(table, index, handle);
+            self.read_span(table, root, index);
         }
         let block = match self.bytes_of(handle) {
             Some(bytes) => table.decode_block(handle, bytes)?,
@@ -108,7 +109,8 @@ impl ReadAhead {
     /// Reads block `index` and the next ones in the direction of the scan, as many as fit the window; nothing if only the one does.
     /// An error is not reported: reading the one block alone will tell whether it is its own.
     #[cold]
-    fn read_span(&mut self, table: &Table, index: usize, handle: Handle) {
+    fn read_span(&mut self, table: &Table, root: &Root, index: usize) {
+        let handle = root.index.handle(index).unwrap_or_default();
         let (mut start, mut end) = (handle.offset, handle.offset.saturating_add(handle.len));
         let mut at = index;
         loop {
@@ -116,7 +118,7 @@ impl ReadAhead {
                 Direction::Forward => at.checked_add(1),
                 Direction::Backward => at.checked_sub(1),
             };
-            let Some((next, neighbour)) = next.and_then(|next| Some((next, table.index().handle(next)?))) else {
+            let Some((next, neighbour)) = next.and_then(|next| Some((next, root.index.handle(next)?))) else {
                 break;
             };
             let (low, high) = (start.min(neighbour.offset), end.max(neighbour.offset.saturating_add(neighbour.len)));

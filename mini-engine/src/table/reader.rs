@@ -1,63 +1,126 @@
-//! [`Table`]: an open table. Filter and index stay in memory; data blocks come through the cache.
+//! [`Table`]: a table of a version, opened when it is first read.
 //!
 //! A table is shared by reference count and never changes, so reads take no lock. An error of one block does not
-//! disturb reads of others (durability rule 9).
+//! disturb reads of others (durability rule 9). What is open, and for how long, is up to the [`TableCache`]; an iterator keeps
+//! the [`Root`], which is memory, and no file handle.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::block::Cursor;
+use super::cache::{OpenGuard, Slot, TableCache};
 use super::filter::Filter;
 use super::format::{FOOTER_LEN, Footer, Handle, file_name};
 use super::frame::{Block, BlockLocation};
 use super::index::Index;
 use super::lookup::{Found, lookup};
 use super::properties::{Properties, TableMeta};
-use crate::cache::BlockCache;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
-use crate::fs::{File, FileSystem};
-use crate::metrics::Counters;
+use crate::fs::File;
 use crate::types::{Kind, SeqNo, Slice};
 
-/// An open table file.
+/// A table of a version. Its file is opened on demand, and stays as long as this lives: the file of an obsolete table is removed
+/// when the last view that has the table lets go of it.
 #[derive(Debug)]
 pub(crate) struct Table {
-    file: Arc<dyn File>,
-    path: PathBuf,
     meta: TableMeta,
-    properties: Properties,
-    filter: Option<Filter>,
-    index: Index,
-    cache: Arc<BlockCache>,
-    counters: Arc<Counters>,
+    /// Where the file is, if not under its own name in the directory of the cache.
+    elsewhere: Option<PathBuf>,
+    slot: Arc<Slot>,
+    is_obsolete: AtomicBool,
+    tables: Arc<TableCache>,
+}
+
+/// What an open table keeps in memory, beside its file.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) file: Arc<dyn File>,
+    pub(super) root: Arc<Root>,
+}
+
+/// The parts of a table that lead to its data blocks.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub(super) filter: Option<Filter>,
+    pub(super) index: Index,
+    pub(super) properties: Properties,
+}
+
+impl Root {
+    /// Bytes of memory that the filter and the index take.
+    pub(super) fn memory_len(&self) -> usize {
+        self.index.memory_len() + self.filter.as_ref().map_or(0, Filter::memory_len)
+    }
 }
 
 impl Table {
-    /// Opens table `number` in `dir`: reads and checks the footer, the filter, the index and the properties.
+    /// The table that a version describes by `meta`. Nothing is read.
+    pub(crate) fn new(tables: &Arc<TableCache>, meta: TableMeta) -> Arc<Self> {
+        Arc::new(Self::at(tables, meta, None))
+    }
+
+    /// The table `number`, of which nothing is known yet, in `path` or else under its own name: reads and checks the footer, the
+    /// filter, the index and the properties.
     ///
     /// # Errors
     /// [`Error::Io`], a missing file included; [`Error::Corruption`]; [`Error::UnsupportedVersion`].
-    pub(crate) fn open(
-        fs: &dyn FileSystem,
-        dir: &Path,
-        number: u64,
-        cache: Arc<BlockCache>,
-        counters: Arc<Counters>,
-    ) -> Result<Arc<Self>> {
-        Self::open_file(fs, &dir.join(file_name(number)), number, cache, counters)
+    pub(crate) fn open(tables: &Arc<TableCache>, number: u64, path: Option<PathBuf>) -> Result<Arc<Self>> {
+        let mut table = Self::at(tables, TableMeta { number, ..TableMeta::default() }, path);
+        let (opened, meta) =
+            table.read_root(tables.open_file(&table.path()).map_err(Error::io("open", &table.path()))?)?;
+        table.meta = meta;
+        table.tables.keep(&table.slot, Arc::new(opened));
+        Ok(Arc::new(table))
     }
 
-    /// As [`Table::open`], whatever the file is called now.
-    pub(crate) fn open_file(
-        fs: &dyn FileSystem,
-        path: &Path,
-        number: u64,
-        cache: Arc<BlockCache>,
-        counters: Arc<Counters>,
-    ) -> Result<Arc<Self>> {
-        let path = path.to_path_buf();
-        let file = fs.open(&path).map_err(Error::io("open", &path))?;
+    fn at(tables: &Arc<TableCache>, meta: TableMeta, elsewhere: Option<PathBuf>) -> Self {
+        let (slot, is_obsolete) = (Arc::default(), AtomicBool::new(false));
+        Self { meta, elsewhere, slot, is_obsolete, tables: Arc::clone(tables) }
+    }
+
+    /// Opens the table, unless it is open, and checks that it is what the version says.
+    ///
+    /// # Errors
+    /// As of [`Table::open`]; a missing file is corruption, since a manifest names it (rule 10).
+    pub(crate) fn check(&self) -> Result<()> {
+        self.opened().map(drop)
+    }
+
+    /// The file and the root. Without a lock while the table is open.
+    pub(super) fn opened(&self) -> Result<OpenGuard> {
+        match self.slot.get() {
+            Some(opened) => Ok(opened),
+            None => self.reopen(),
+        }
+    }
+
+    #[cold]
+    fn reopen(&self) -> Result<OpenGuard> {
+        // Another thread may open it too. Only one of them reads the root.
+        let _turn = self.slot.turn();
+        if let Some(opened) = self.slot.get() {
+            return Ok(opened);
+        }
+        let path = self.path();
+        let file = self.tables.open_file(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::corruption(&path, 0, "expected a table that the manifest names, found no such file")
+            }
+            _ => Error::io("open", &path)(error),
+        })?;
+        let (opened, found) = self.read_root(file)?;
+        if found != self.meta {
+            let what = format!("table: expected {:?} as the manifest says, found {found:?}", self.meta);
+            return Err(Error::corruption(&path, 0, what));
+        }
+        Ok(self.tables.keep(&self.slot, Arc::new(opened)))
+    }
+
+    /// Reads what leads to the data blocks, and describes the table by it.
+    fn read_root(&self, file: Arc<dyn File>) -> Result<(Opened, TableMeta)> {
+        let (path, number) = (self.path(), self.number());
         let (footer, size) = read_footer(&*file, &path, number)?;
         let location = |handle| BlockLocation { path: &path, number, handle };
         let malformed = |handle: Handle| {
@@ -78,17 +141,8 @@ impl Table {
         let index = Index::decode(block, footer.filter.offset).map_err(malformed(footer.index))?;
         let block = location(footer.properties).read(&*file)?;
         let properties = Properties::decode(block.contents()).map_err(malformed(footer.properties))?;
-        let meta = TableMeta {
-            number,
-            size,
-            entries: properties.entries,
-            tombstones: properties.tombstones,
-            smallest: Slice::from(&properties.smallest[..]),
-            largest: Slice::from(&properties.largest[..]),
-            min_seqno: properties.min_seqno,
-            max_seqno: properties.max_seqno,
-        };
-        Ok(Arc::new(Self { file, path, meta, properties, filter, index, cache, counters }))
+        let meta = properties.meta(number, size);
+        Ok((Opened { file, root: Arc::new(Root { filter, index, properties }) }, meta))
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -99,9 +153,19 @@ impl Table {
         &self.meta
     }
 
-    /// The open file: it can be read as long as this table lives, though its name may be gone.
-    pub(crate) fn file(&self) -> &dyn File {
-        &*self.file
+    /// The open file.
+    pub(crate) fn file(&self) -> Result<Arc<dyn File>> {
+        Ok(self.opened()?.file.clone())
+    }
+
+    /// No version names the table any more: its file goes with this.
+    pub(crate) fn set_obsolete(&self) {
+        // Relaxed: whoever drops the table last has synchronised with all others by its reference count.
+        self.is_obsolete.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn root(&self) -> Result<Arc<Root>> {
+        Ok(self.opened()?.root.clone())
     }
 
     /// The newest version of `key`, whose [`key_hash`](crate::codec::key_hash) is `hash`, that is not newer than
@@ -110,16 +174,17 @@ impl Table {
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of the block that can hold the key.
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        if self.filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
-            self.counters.filter_negatives.add(1);
+        let opened = self.opened()?;
+        let Root { filter, index, .. } = &*opened.root;
+        if filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
+            self.tables.counters.filter_negatives.add(1);
             return Ok(None);
         }
-        let handle = self.index.handle(self.index.find(key, seqno));
-        let found = match handle {
+        let found = match index.handle(index.find(key, seqno)) {
             Some(handle) => self.look_up(handle, &self.cached_block(handle)?, key, seqno)?,
             None => None,
         };
-        self.count_useless(1 - usize::from(found.is_some()));
+        self.count_useless(&opened.root, 1 - usize::from(found.is_some()));
         Ok(found)
     }
 
@@ -135,12 +200,14 @@ impl Table {
         seqno: SeqNo,
         mut found: impl FnMut(usize, Kind, Slice),
     ) -> Result<()> {
-        let passing = self.pass_filter(keys, hashes);
+        let opened = self.opened()?;
+        let root = &*opened.root;
+        let passing = self.pass_filter(root, keys, hashes);
         let mut useless = 0;
         let mut here: Option<(Handle, Block)> = None;
         for at in passing {
             let Some(&key) = keys.get(at) else { continue };
-            let Some(handle) = self.index.handle(self.index.find(key, seqno)) else {
+            let Some(handle) = root.index.handle(root.index.find(key, seqno)) else {
                 useless += 1;
                 continue;
             };
@@ -154,45 +221,36 @@ impl Table {
             }
             here = Some((handle, block));
         }
-        self.count_useless(useless);
+        self.count_useless(root, useless);
         Ok(())
     }
 
     /// The positions of the keys that the filter lets pass: of all, if there is none.
-    fn pass_filter(&self, keys: &[&[u8]], hashes: &[u64]) -> Vec<usize> {
-        let Some(filter) = &self.filter else { return (0..keys.len()).collect() };
+    fn pass_filter(&self, root: &Root, keys: &[&[u8]], hashes: &[u64]) -> Vec<usize> {
+        let Some(filter) = &root.filter else { return (0..keys.len()).collect() };
         let mut passing = Vec::new();
         filter.may_contain_many(hashes, &mut passing);
-        self.counters.filter_negatives.add((keys.len() - passing.len()) as u64);
+        self.tables.counters.filter_negatives.add((keys.len() - passing.len()) as u64);
         passing
     }
 
     /// Counts keys that the filter let pass and that were not found.
-    fn count_useless(&self, keys: usize) {
-        if self.filter.is_some() && keys > 0 {
-            self.counters.filter_false_positives.add(keys as u64);
+    fn count_useless(&self, root: &Root, keys: usize) {
+        if root.filter.is_some() && keys > 0 {
+            self.tables.counters.filter_false_positives.add(keys as u64);
         }
     }
 
-    /// Bytes of memory that the filter and the index take, which stay as long as the table is open.
+    /// Bytes of memory that the filter and the index take while the table is open; 0 if it is not.
     pub(crate) fn memory_len(&self) -> u64 {
-        (self.index.memory_len() + self.filter.as_ref().map_or(0, Filter::memory_len)) as u64
+        self.slot.peek().map_or(0, |opened| opened.root.memory_len() as u64)
     }
 
-    pub(super) fn index(&self) -> &Index {
-        &self.index
-    }
-
-    pub(super) fn filter(&self) -> Option<&Filter> {
-        self.filter.as_ref()
-    }
-
-    pub(super) fn properties(&self) -> &Properties {
-        &self.properties
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    pub(super) fn path(&self) -> PathBuf {
+        match &self.elsewhere {
+            Some(path) => path.clone(),
+            None => self.tables.dir.join(file_name(self.number())),
+        }
     }
 
     /// A cursor over `block`, the data block at `handle`.
@@ -202,7 +260,7 @@ impl Table {
 
     /// The corruption that undecodable contents of the block at `handle` are.
     pub(super) fn malformed(&self, handle: Handle, malformed: Malformed) -> Error {
-        malformed.in_file(&self.path, handle.offset)
+        malformed.in_file(&self.path(), handle.offset)
     }
 
     /// The newest version of `key` in `block`, the data block at `handle`. One that is not in this block is not in the
@@ -215,7 +273,7 @@ impl Table {
 
     /// The data block at `handle` for a point read.
     fn cached_block(&self, handle: Handle) -> Result<Block> {
-        self.counters.get_blocks.add(1);
+        self.tables.counters.get_blocks.add(1);
         if let Some(block) = self.cached(handle) {
             return Ok(block);
         }
@@ -226,33 +284,42 @@ impl Table {
 
     /// The data block at `handle`, if it is in the cache.
     pub(super) fn cached(&self, handle: Handle) -> Option<Block> {
-        self.cache.get(self.number(), handle.offset).map(Block::from_shared)
+        self.tables.blocks.get(self.number(), handle.offset).map(Block::from_shared)
     }
 
     /// Puts the data block at `handle` into the cache.
     pub(super) fn keep(&self, handle: Handle, block: &Block) {
-        self.cache.insert(self.number(), handle.offset, block.shared().clone());
+        self.tables.blocks.insert(self.number(), handle.offset, block.shared().clone());
     }
 
     /// Reads the data block at `handle` from the file.
     pub(super) fn read_block(&self, handle: Handle) -> Result<Block> {
-        self.counters.block_reads.add(1);
-        self.location(handle).read(&*self.file)
+        self.tables.counters.block_reads.add(1);
+        self.location(&self.path(), handle).read(&*self.opened()?.file)
     }
 
     /// The data block at `handle`, whose bytes were read from the file.
     pub(super) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
-        self.counters.block_reads.add(1);
-        self.location(handle).decode(bytes)
+        self.tables.counters.block_reads.add(1);
+        self.location(&self.path(), handle).decode(bytes)
     }
 
     /// Fills `buf` from `offset` of the file.
     pub(super) fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        self.file.read_exact_at(buf, offset).map_err(Error::io("read", &self.path))
+        self.opened()?.file.read_exact_at(buf, offset).map_err(Error::io("read", &self.path()))
     }
 
-    fn location(&self, handle: Handle) -> BlockLocation<'_> {
-        BlockLocation { path: &self.path, number: self.number(), handle }
+    fn location<'a>(&self, path: &'a Path, handle: Handle) -> BlockLocation<'a> {
+        BlockLocation { path, number: self.number(), handle }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.slot.close();
+        if *self.is_obsolete.get_mut() {
+            self.tables.add_obsolete(self.number());
+        }
     }
 }
 

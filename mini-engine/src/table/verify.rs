@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::block::RESTART_INTERVAL;
 use super::format::Handle;
 use super::properties::Properties;
-use super::reader::Table;
+use super::reader::{Root, Table};
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::types::{Kind, SeqNo, entry_order};
@@ -30,14 +30,15 @@ impl Table {
     /// The first thing found wrong, as [`Error::Corruption`]; [`Error::Io`].
     pub(crate) fn verify(&self) -> Result<TableReport> {
         let mut seen = Seen { properties: Properties::default(), last_seqno: 0 };
-        let blocks = self.index().len();
+        let root = self.root()?;
+        let blocks = root.index.len();
         for index in 0..blocks {
-            verify_block(self, index, &mut seen)?;
+            verify_block(self, &root, index, &mut seen)?;
         }
-        if seen.properties != *self.properties() {
+        if seen.properties != root.properties {
             let what =
-                format!("properties: expected {:?} from the entries, found {:?}", seen.properties, self.properties());
-            return Err(Error::corruption(self.path(), self.meta().size, what));
+                format!("properties: expected {:?} from the entries, found {:?}", seen.properties, root.properties);
+            return Err(Error::corruption(&self.path(), self.meta().size, what));
         }
         Ok(TableReport { blocks: blocks as u64, entries: seen.properties.entries, bytes: self.meta().size })
     }
@@ -49,15 +50,15 @@ struct Seen {
     last_seqno: SeqNo,
 }
 
-fn verify_block(table: &Table, index: usize, seen: &mut Seen) -> Result<()> {
-    let Some(handle) = table.index().handle(index) else { return Ok(()) };
+fn verify_block(table: &Table, root: &Root, index: usize, seen: &mut Seen) -> Result<()> {
+    let Some(handle) = root.index.handle(index) else { return Ok(()) };
     let malformed = |error| table.malformed(handle, error);
     let mut cursor = table.cursor(handle, table.read_block(handle)?)?;
     cursor.seek_to_first().map_err(malformed)?;
     let mut starts = Vec::new();
     while cursor.valid() {
         starts.push(cursor.offset());
-        verify_entry(table, index, handle, (cursor.key(), cursor.seqno(), cursor.kind()), seen)?;
+        verify_entry(table, root, (index, handle), (cursor.key(), cursor.seqno(), cursor.kind()), seen)?;
         cursor.next().map_err(malformed)?;
     }
     let restarts: Vec<usize> = starts.into_iter().step_by(RESTART_INTERVAL).collect();
@@ -66,28 +67,28 @@ fn verify_block(table: &Table, index: usize, seen: &mut Seen) -> Result<()> {
 
 fn verify_entry(
     table: &Table,
-    index: usize,
-    handle: Handle,
+    root: &Root,
+    (index, handle): (usize, Handle),
     (key, seqno, kind): (&[u8], SeqNo, Kind),
     seen: &mut Seen,
 ) -> Result<()> {
     let corrupt = |what: &str| {
         let what = format!("{what}: \"{}\" at seqno {seqno}", key.escape_ascii());
-        Err(Error::corruption(table.path(), handle.offset, what))
+        Err(Error::corruption(&table.path(), handle.offset, what))
     };
     let last = (&seen.properties.largest[..], seen.last_seqno);
     if seen.properties.entries > 0 && entry_order(last, (key, seqno)) != Ordering::Less {
         return corrupt("entry not after the one before it");
     }
-    if table.index().fence(index).is_none_or(|fence| entry_order((key, seqno), fence) == Ordering::Greater) {
+    if root.index.fence(index).is_none_or(|fence| entry_order((key, seqno), fence) == Ordering::Greater) {
         return corrupt("entry after its block's fence");
     }
-    let fence_before = index.checked_sub(1).and_then(|before| table.index().fence(before));
+    let fence_before = index.checked_sub(1).and_then(|before| root.index.fence(before));
     if fence_before.is_some_and(|fence| entry_order((key, seqno), fence) != Ordering::Greater) {
         return corrupt("entry not after the fence of the block before");
     }
     let new_key = seen.properties.count(key, seqno, kind);
-    if new_key && table.filter().is_some_and(|filter| !filter.may_contain(codec::key_hash(key))) {
+    if new_key && root.filter.as_ref().is_some_and(|filter| !filter.may_contain(codec::key_hash(key))) {
         return corrupt("entry whose key the filter denies");
     }
     seen.last_seqno = seqno;

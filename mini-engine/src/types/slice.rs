@@ -27,6 +27,12 @@ impl Slice {
     }
 }
 
+impl Default for Slice {
+    fn default() -> Self {
+        Self::from(&[][..])
+    }
+}
+
 impl Deref for Slice {
     type Target = [u8];
 

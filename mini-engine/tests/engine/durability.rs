@@ -357,12 +357,15 @@ fn rule_14_a_snapshot_reads_tables_that_a_merge_has_replaced() {
         db.insert(format!("key{n:03}"), "new").unwrap();
     }
     db.flush().unwrap();
-    while files(dir.path(), ".sst").iter().any(|file| before.contains(file)) {
-        std::thread::yield_now();
-    }
+    db.wait_for_compactions().unwrap();
+    assert_eq!(db.metrics().levels.iter().map(|level| level.tables).sum::<u64>(), 1);
     assert_eq!(snapshot.iter().filter(|entry| *entry.as_ref().unwrap().1 == *b"old").count(), 100);
     assert_eq!(snapshot.get("key050").unwrap().as_deref(), Some(&b"old"[..]));
     assert_eq!(db.get("key050").unwrap().as_deref(), Some(&b"new"[..]));
+    drop(snapshot);
+    while files(dir.path(), ".sst").iter().any(|file| before.contains(file)) {
+        std::thread::yield_now();
+    }
 }
 
 #[test]

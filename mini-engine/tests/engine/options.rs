@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mini_engine::fs::{MemFs, StdFs};
+use mini_engine::fs::{FileSystem, MemFs, StdFs};
 use mini_engine::{
     Builder, Compaction, Compression, Db, Durability, Error, MemtableKind, Options, RecoveryMode, WriteBatch, dump,
 };
@@ -32,9 +32,10 @@ fn tables(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The data blocks of a table, as its dump tells of them: offset, and length with the trailer.
-fn blocks(table: &Path) -> Vec<(usize, usize)> {
+pub(crate) fn blocks(table: &Path) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
-    let told = dump::table(&StdFs, table, &mut |line| {
+    let real: Arc<dyn FileSystem> = Arc::new(StdFs);
+    let told = dump::table(&real, table, &mut |line| {
         if let Some(rest) = line.to_string().strip_prefix("data block ") {
             let words: Vec<&str> = rest.split([' ', ':']).collect();
             blocks.push((words[2].parse().unwrap(), words[4].parse().unwrap()));

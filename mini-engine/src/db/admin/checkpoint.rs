@@ -67,7 +67,7 @@ fn fill(core: &Core, dir: &Path, state: ManifestState, tables: &[Arc<Table>]) ->
     for table in tables {
         let name = table::file_name(table.number());
         let (from, to) = (core.dir().join(&name), dir.join(&name));
-        link_or_copy(&**fs, Some(table.file()), &from, &to)?;
+        link_or_copy(&**fs, Some(&*table.file()?), &from, &to)?;
     }
     fs.sync_dir(dir).map_err(Error::io("sync", dir))?;
     // Above the numbers of all tables, so that no later file of the copy takes the name of one.

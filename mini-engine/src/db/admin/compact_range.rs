@@ -11,8 +11,8 @@ use crate::error::Result;
 pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<()> {
     flush_all(core)?;
     let range = ManualCompaction { bounds, upto: core.visible(), made_from: core.store.numbers.next() };
-    while let Some(job) = begin_within(core, &range)? {
-        let result = fail_on_unwind(core, || run_job(core, &job));
+    while let Some(mut job) = begin_within(core, &range)? {
+        let result = fail_on_unwind(core, || run_job(core, &mut job));
         let mut state = core.lock();
         end(core, &mut state, &job);
         result.inspect_err(|error| fail_if_unsafe(core, &state, error))?;

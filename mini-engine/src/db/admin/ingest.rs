@@ -31,7 +31,7 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     let spec = OutputSpec { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };
     let written = core.store.write_new(entries, last_seqno + 1, spec);
     let written = written.inspect_err(|error| fail_if_unsafe(core, &core.lock(), error))?;
-    let Some(key_range) = KeyRange::around(written.tables.iter().map(|table| &table.meta)) else {
+    let Some(key_range) = KeyRange::around(written.tables.iter().map(|table| table.meta())) else {
         return Ok(last_seqno);
     };
     let last = last_seqno + written.tables.len() as u64;
@@ -50,14 +50,14 @@ fn install(core: &Core, written: &Written, key_range: KeyRange, last: SeqNo) -> 
     };
     if let Err(error) = usable {
         drop(state);
-        written.tables.iter().for_each(|table| core.store.remove(table.meta.number));
+        written.tables.iter().for_each(|table| core.store.remove(table.number()));
         return Err(error);
     }
     let run_id = compaction::pick_for_ingest(&core.view.load().version, &state.in_progress, &key_range);
     let reserved = state.in_progress.reserve(run_id, key_range);
     drop(state);
     let edit = VersionEdit {
-        added: written.tables.iter().map(|table| (run_id, table.meta.clone())).collect(),
+        added: written.tables.iter().map(|table| (run_id, table.meta().clone())).collect(),
         stats: stats(run_id, written),
         last_seqno: Some(last),
         ..VersionEdit::default()

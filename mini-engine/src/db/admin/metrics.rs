@@ -28,6 +28,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
     Metrics {
         cache_bytes: core.store.cache.bytes(),
         table_memory_bytes: view.tables().map(|table| table.memory_len()).sum(),
+        open_files: core.store.tables.open_tables() as u64,
         compaction: core.store.options.compaction.unwrap_or_default(),
         flushed_user_bytes: view.stats.user_bytes,
         oldest_run_bytes: view.version.all_runs().next_back().map_or(0, |(_, run)| run.bytes()),

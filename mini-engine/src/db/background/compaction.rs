@@ -18,15 +18,15 @@ use crate::error::{Error, Result};
 pub(crate) struct Job {
     id: u64,
     pub(crate) plan: Plan,
-    /// The view that it was planned on: it holds the inputs.
-    view: Arc<View>,
+    /// The view that it was planned on: it holds the inputs, until they are merged.
+    view: Option<Arc<View>>,
 }
 
 impl Job {
     /// Notes `plan`, made on `view`, as running. The holder of the lock ends it by [`end`].
     pub(crate) fn begin(state: &mut State, plan: Plan, view: Arc<View>) -> Job {
         let id = state.in_progress.begin(&plan);
-        Job { id, plan, view }
+        Job { id, plan, view: Some(view) }
     }
 }
 
@@ -57,26 +57,33 @@ pub(crate) fn end(core: &Core, state: &mut State, job: &Job) {
     core.wake_all();
 }
 
-/// Runs a merge to its end, unless the engine shuts down meanwhile.
-pub(crate) fn run_job(core: &Core, job: &Job) -> Result<()> {
+/// Runs a merge to its end, unless the engine shuts down meanwhile. Afterwards the files of its inputs are gone, but for those that
+/// readers still have.
+pub(crate) fn run_job(core: &Core, job: &mut Job) -> Result<()> {
+    let Some(view) = job.view.take() else { return Ok(()) };
+    merge(core, &job.plan, &view)?;
+    drop(view);
+    core.store.tables.remove_obsolete();
+    Ok(())
+}
+
+fn merge(core: &Core, plan: &Plan, view: &View) -> Result<()> {
     let begun = Instant::now();
     // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
     let snapshots = core.snapshots.live();
-    let filter_bits = filter_bits_of_merge(&core.store.options, &job.view.version, &job.plan);
-    let tables = job.view.tables();
-    let Some(done) = run(&core.store, &job.plan, filter_bits, tables, &snapshots, &core.cancel)? else { return Ok(()) };
+    let filter_bits = filter_bits_of_merge(&core.store.options, &view.version, plan);
+    let tables = view.tables();
+    let Some(done) = run(&core.store, plan, filter_bits, tables, &snapshots, &core.cancel)? else { return Ok(()) };
     let (read, written) = (done.read_bytes(), done.written_bytes());
     let from_level_0 = done.edit.stats.levels[0].read;
-    let Plan { action, output, .. } = &job.plan;
-    tracing::debug!(?action, level = output.level, inputs = job.plan.tables().count(), read, written, "merged tables");
+    let Plan { action, output, .. } = plan;
+    tracing::debug!(?action, level = output.level, inputs = plan.tables().count(), read, written, "merged tables");
     core.install(done.edit, &done.outputs, |counters| {
         counters.compactions.add(1);
         counters.compaction_bytes_read.add(read);
         counters.compaction_bytes_written.add(written);
     })?;
-    for number in done.obsolete {
-        core.store.remove(number);
-    }
+    done.obsolete.iter().for_each(|table| table.set_obsolete());
     if from_level_0 > 0 {
         core.lock().controller.merged(from_level_0, begun.elapsed());
     }

@@ -19,15 +19,18 @@ use crate::manifest::{CompactionStats, RunId, VersionEdit};
 pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let view = core.view.load_full();
     let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
+    let oldest = oldest.clone();
     // What a merge may drop a flush may drop: it is a merge of one input. Tombstones stay, for the tables below.
     let snapshots = core.snapshots.live();
     let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
     let inputs = vec![oldest.memtable.iter()];
     let spec = OutputSpec::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
+    // Merges that end meanwhile find nobody who has their inputs.
+    drop(view);
     let Some(written) = core.store.write(inputs, retention, spec, &core.cancel)? else { return Ok(()) };
     let bytes = written.table_bytes();
     let edit = VersionEdit {
-        added: written.tables.iter().map(|output| (RunId::LEVEL_0, output.meta.clone())).collect(),
+        added: written.tables.iter().map(|output| (RunId::LEVEL_0, output.meta().clone())).collect(),
         stats: CompactionStats::of_flush(written.entry_bytes, bytes),
         log_number: Some(next_log),
         last_seqno: Some(oldest.last_seqno),

@@ -1,6 +1,6 @@
-//! The threads of an open database: one flushes memtables, the others merge tables.
+//! The threads of an open database: one flushes memtables, one removes the files of obsolete tables, the others merge tables.
 //!
-//! All of them wait on a condition variable of the write lock and look for work under that lock, so no wake-up is lost. They hold
+//! Flushes and merges wait on a condition variable of the write lock and look for work under that lock, so no wake-up is lost. They hold
 //! the core and never a handle; they end when they are told to.
 //!
 //! Failures (rules 7, 8, 9):
@@ -33,9 +33,10 @@ impl Workers {
     pub(crate) fn start(core: &Arc<Core>) -> Result<Workers> {
         let mut workers = Workers(Vec::new());
         let flush = ("mini-engine-flush", flush_loop as fn(&Core));
+        let remove = ("mini-engine-remove", (|core| core.store.tables.keep_removing()) as fn(&Core));
         let merges =
             (0..core.store.options.compaction_threads).map(|_| ("mini-engine-merge", compaction_loop as fn(&Core)));
-        for (name, run) in std::iter::once(flush).chain(merges) {
+        for (name, run) in [flush, remove].into_iter().chain(merges) {
             let shared = core.clone();
             let spawned =
                 thread::Builder::new().name(name.to_owned()).spawn(move || fail_on_unwind(&shared, || run(&shared)));
@@ -90,8 +91,8 @@ fn flush_loop(core: &Core) {
 
 fn compaction_loop(core: &Core) {
     let mut backoff = Backoff::up_to(COMPACTION_MAX_BACKOFF);
-    while let Some(job) = wait_for_merge(core) {
-        let result = compaction::run_job(core, &job);
+    while let Some(mut job) = wait_for_merge(core) {
+        let result = compaction::run_job(core, &mut job);
         let mut state = core.lock();
         if job.plan.relieves_level_0() {
             state.level_0_fails = result.is_err();

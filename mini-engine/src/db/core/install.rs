@@ -3,10 +3,10 @@
 use std::sync::{Arc, PoisonError};
 
 use super::state::Core;
-use crate::compaction::OpenTable;
 use crate::error::Result;
 use crate::manifest::{Version, VersionEdit};
 use crate::metrics::Counters;
+use crate::table::Table;
 
 impl Core {
     /// Records an edit, publishes the view after it, and wakes all that wait for it. `count` is called once readers can
@@ -23,7 +23,7 @@ impl Core {
     pub(crate) fn install(
         &self,
         edit: VersionEdit,
-        outputs: &[OpenTable],
+        outputs: &[Arc<Table>],
         count: impl FnOnce(&Counters),
     ) -> Result<()> {
         self.install_if(|_| Ok(()), edit, outputs, count)
@@ -34,7 +34,7 @@ impl Core {
         &self,
         check: impl FnOnce(&Version) -> Result<()>,
         edit: VersionEdit,
-        outputs: &[OpenTable],
+        outputs: &[Arc<Table>],
         count: impl FnOnce(&Counters),
     ) -> Result<()> {
         let flushed_before = edit.log_number;

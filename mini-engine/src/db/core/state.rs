@@ -250,8 +250,12 @@ impl Core {
         let before = state.phase;
         state.phase = before.max(phase);
         self.closed.store(true, Ordering::Release);
-        self.cancel.store(state.phase == Phase::Stopped, Ordering::Relaxed);
+        let stopped = state.phase == Phase::Stopped;
+        self.cancel.store(stopped, Ordering::Relaxed);
         drop(state);
+        if stopped {
+            self.store.tables.end_removing();
+        }
         self.wake_all();
         before
     }

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::compaction::OpenTable;
 use crate::iter::EntryIter;
 use crate::manifest::{CompactionStats, Version};
 use crate::memtables::LoggedMemtable;
@@ -49,8 +48,8 @@ impl View {
     }
 
     /// The view of `version`, whose tables are those of this view and `outputs`.
-    pub(crate) fn with_version(&self, version: Arc<Version>, stats: CompactionStats, outputs: &[OpenTable]) -> View {
-        let known = self.tables().chain(outputs.iter().map(|output| &output.table));
+    pub(crate) fn with_version(&self, version: Arc<Version>, stats: CompactionStats, outputs: &[Arc<Table>]) -> View {
+        let known = self.tables().chain(outputs);
         let runs = open_runs(&version, known);
         View { version, runs, stats, ..self.clone() }
     }

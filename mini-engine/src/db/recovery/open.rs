@@ -24,8 +24,7 @@ use std::sync::Arc;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
 use super::tables::{OpenedTables, is_unnamed, open_tables, set_suspects_aside, set_unnamed_aside};
-use crate::cache::BlockCache;
-use crate::compaction::{OpenTable, TableStore};
+use crate::compaction::TableStore;
 use crate::db::core::{Core, DirectoryLock, Opened, View, lock_directory, open_runs};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -33,8 +32,8 @@ use crate::manifest::{
     self, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, RunId, VersionEdit, manifest_name,
 };
 use crate::memtables::LoggedMemtable;
-use crate::metrics::Counters;
 use crate::options::{Compaction, Options, RecoveryMode};
+use crate::table::Table;
 use crate::wal;
 
 /// More file numbers than are ever used between two edits of the manifest: each takes a try to write a file.
@@ -64,7 +63,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     // The policy of the last open, unless the caller wants another.
     let policy = options.compaction.or_else(|| state.policy.and_then(Compaction::from_id)).unwrap_or_default();
     let store = table_store(fs, dir, options.compaction(policy), &state, &names);
-    let OpenedTables { state, tables, suspects } = open_tables(&store, state, &mut report)?;
+    let OpenedTables { state, tables, suspects } = open_tables(&store, state, &names, &mut report)?;
     let logs = logs_to_replay(&store, &state, &names, &mut report)?;
     let replayed = replay(&store, &state, &logs, &mut report)?;
     report.last_seqno = replayed.last_seqno;
@@ -144,9 +143,7 @@ fn table_store(
     // Above what the directory shows, too: a file whose edit was never written has a number as well.
     let used = names.iter().filter_map(|kind| kind.number()).max().unwrap_or(0);
     let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number.max(used + 1)));
-    let counters = Arc::new(Counters::default());
-    let cache = Arc::new(BlockCache::new(options.cache_bytes, options.block_bytes, counters.clone()));
-    TableStore { fs, dir: dir.to_path_buf(), options, numbers, cache, counters }
+    TableStore::new(fs, dir, options, numbers)
 }
 
 /// The numbers of the logs that no table holds, ascending. The oldest must be there (rule 10): it was created and named
@@ -188,11 +185,11 @@ fn begin(
     store: TableStore,
     state: ManifestState,
     current: Option<u64>,
-    tables: Vec<OpenTable>,
+    tables: Vec<Arc<Table>>,
     replayed: Replayed,
     lock: DirectoryLock,
 ) -> Result<Opened> {
-    let made: Vec<u64> = replayed.tables.iter().map(|open| open.meta.number).collect();
+    let made: Vec<u64> = replayed.tables.iter().map(|table| table.number()).collect();
     let remove_made = || made.iter().for_each(|&number| store.remove(number));
     let number = store.numbers.allocate().inspect_err(|_| remove_made())?;
     let created = wal::Writer::create(&*store.fs, &store.dir, number, None, store.counters.clone());
@@ -212,11 +209,11 @@ fn make_current(
     store: &TableStore,
     state: ManifestState,
     log: u64,
-    mut tables: Vec<OpenTable>,
+    mut tables: Vec<Arc<Table>>,
     replayed: Replayed,
 ) -> Result<(Manifest, View)> {
     let edit = VersionEdit {
-        added: replayed.tables.iter().map(|open| (RunId::LEVEL_0, open.meta.clone())).collect(),
+        added: replayed.tables.iter().map(|open| (RunId::LEVEL_0, open.meta().clone())).collect(),
         ..VersionEdit::default()
     };
     let version = state.version.apply(&edit);
@@ -225,7 +222,7 @@ fn make_current(
     };
     let version = Arc::new(version.map_err(inconsistent)?);
     tables.extend(replayed.tables);
-    let runs = open_runs(&version, tables.iter().map(|open| &open.table));
+    let runs = open_runs(&version, tables.iter());
     let stats = state.stats.plus(&replayed.stats);
     // The last of what can fail without a trace, so before what leaves one.
     let active = LoggedMemtable::new(store.options.memtable_kind, log, store.options.memtable_bytes)?;

@@ -12,17 +12,19 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fastskip::{InsertError, Op};
 
 use super::report::{RecoveryReport, TornTail};
-use crate::compaction::{OpenTable, OutputSpec, Retention, TableStore, Tombstones};
+use crate::compaction::{OutputSpec, Retention, TableStore, Tombstones};
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
 use crate::manifest::{ASIDE, CompactionStats, ManifestState, TAIL_ASIDE};
 use crate::memtables::{LoggedMemtable, memory_for, op};
 use crate::options::RecoveryMode;
+use crate::table::Table;
 use crate::types::{BatchOps, SeqNo};
 use crate::wal::{self, Frame, Position, Tail};
 
@@ -38,7 +40,7 @@ pub(super) struct Replay<'a> {
     number: u64,
     last_seqno: SeqNo,
     memtable: Option<LoggedMemtable>,
-    tables: Vec<OpenTable>,
+    tables: Vec<Arc<Table>>,
     stats: CompactionStats,
     /// The first frame of a log whose number does not follow: the history stopped before this log.
     gap: Option<(u64, SeqNo)>,
@@ -49,7 +51,7 @@ pub(super) struct Replay<'a> {
 
 /// What the logs held, as durable tables that no manifest names yet.
 pub(super) struct Replayed {
-    pub(crate) tables: Vec<OpenTable>,
+    pub(crate) tables: Vec<Arc<Table>>,
     /// What it took to write them.
     pub(crate) stats: CompactionStats,
     pub(crate) last_seqno: SeqNo,
@@ -58,8 +60,8 @@ pub(super) struct Replayed {
 impl Replayed {
     /// Removes the tables, as long as no manifest can name them.
     pub(crate) fn remove_tables(&self, store: &TableStore) {
-        for open in &self.tables {
-            store.remove(open.meta.number);
+        for table in &self.tables {
+            store.remove(table.number());
         }
     }
 }

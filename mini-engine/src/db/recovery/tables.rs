@@ -1,11 +1,14 @@
-//! Opens the tables of the version that the manifest names, and puts aside the files of those that it must do without.
+//! Finds the tables of the version that the manifest names, and puts aside the files of those that it must do without.
 
-use crate::compaction::{OpenTable, TableStore};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::compaction::TableStore;
 use crate::db::read::QuarantinedTable;
 use crate::error::{Error, Result};
 use crate::manifest::{ASIDE, CURRENT, FileKind, ManifestState, Version, VersionEdit};
 use crate::options::RecoveryMode;
-use crate::table;
+use crate::table::{self, Table};
 
 use super::report::RecoveryReport;
 
@@ -13,28 +16,28 @@ use super::report::RecoveryReport;
 pub(super) struct OpenedTables {
     /// Without the tables that were given up.
     pub(crate) state: ManifestState,
-    pub(crate) tables: Vec<OpenTable>,
+    pub(crate) tables: Vec<Arc<Table>>,
     /// The tables given up now, whose files are still where they were.
     pub(crate) suspects: Vec<u64>,
 }
 
-/// Opens the tables of `state`. In quarantine mode each is read whole, and given up if it is damaged or missing; a table
-/// that cannot be read for another reason is still an error.
+/// The tables of `state`. None is opened, but a missing file is an error (rule 10), which a look at the `names` in the directory
+/// shows. In quarantine mode each is read whole, and given up if it is damaged or missing; a table that cannot be read for another
+/// reason is still an error.
 pub(super) fn open_tables(
     store: &TableStore,
     state: ManifestState,
+    names: &[FileKind],
     report: &mut RecoveryReport,
 ) -> Result<OpenedTables> {
     let quarantine = store.options.recovery_mode == RecoveryMode::Quarantine;
     let (mut tables, mut edit) = (Vec::new(), VersionEdit::default());
+    let there: HashSet<u64> = names.iter().filter_map(table_number).collect();
     for (level, run) in state.version.all_runs() {
         for meta in run.tables() {
-            let opened = store.open(meta).and_then(|open| {
-                let checked = if quarantine { open.table.verify().map(drop) } else { Ok(()) };
-                checked.map(|()| open)
-            });
-            match opened {
-                Ok(open) => tables.push(open),
+            let table = Table::new(&store.tables, meta.clone());
+            match check(&table, &there, quarantine) {
+                Ok(()) => tables.push(table),
                 Err(error @ Error::Corruption { .. }) if quarantine => {
                     report.damage.push(error.to_string());
                     edit.removed.push((level, meta.number));
@@ -49,6 +52,21 @@ pub(super) fn open_tables(
     let version = version.map_err(|what| Error::corruption(&store.dir.join(CURRENT), 0, what))?;
     report.quarantined = version.quarantined().iter().map(|meta| QuarantinedTable::new(&store.dir, meta)).collect();
     Ok(OpenedTables { state: ManifestState { version: version.into(), ..state }, tables, suspects })
+}
+
+fn table_number(kind: &FileKind) -> Option<u64> {
+    match *kind {
+        FileKind::Table(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn check(table: &Table, there: &HashSet<u64>, whole: bool) -> Result<()> {
+    match whole {
+        true => table.verify().map(drop),
+        false if there.contains(&table.number()) => Ok(()),
+        false => table.check(),
+    }
 }
 
 /// Renames the files of `suspects`, those that are there, and makes that durable. A crash before a manifest says that they

@@ -185,9 +185,7 @@ fn a_failed_read_is_an_io_error_that_the_next_read_does_not_inherit() {
     let all = sample(3);
     build(dir.path(), 1, &small_blocks(), &all).expect("built");
     let fs = FaultFs::new(real());
-    let counters = Arc::new(Counters::default());
-    let cache = Arc::new(BlockCache::new(0, 512, Arc::clone(&counters)));
-    let table = Table::open(&fs, dir.path(), 1, cache, counters).expect("sound");
+    let table = open_in(Arc::new(fs.clone()), dir.path(), 1, 0, &Arc::default()).expect("sound");
     fs.fail_read(fs.reads(), Fault::Device, Repeat::Once);
     assert!(matches!(get(&table, &all[0].key, MAX_SEQNO), Err(Error::Io { op: "read", .. })));
     assert!(get(&table, &all[0].key, MAX_SEQNO).expect("sound").is_some());

@@ -48,9 +48,19 @@ fn build(dir: &Path, number: u64, options: &Options, entries: &[Entry]) -> Resul
 }
 
 fn open(dir: &Path, number: u64) -> Result<Arc<Table>> {
-    let counters = Arc::new(Counters::default());
-    let cache = Arc::new(BlockCache::new(1 << 20, 4096, Arc::clone(&counters)));
-    Table::open(&StdFs, dir, number, cache, counters)
+    open_in(real(), dir, number, 1 << 20, &Arc::default())
+}
+
+/// Opens table `number` with a block cache of `cache_bytes`.
+fn open_in(
+    fs: Arc<dyn FileSystem>,
+    dir: &Path,
+    number: u64,
+    cache_bytes: u64,
+    counters: &Arc<Counters>,
+) -> Result<Arc<Table>> {
+    let blocks = Arc::new(BlockCache::new(cache_bytes, 4096, counters.clone()));
+    Table::open(&TableCache::new(fs, dir.to_path_buf(), blocks, counters.clone(), 10), number, None)
 }
 
 fn get(table: &Table, key: &[u8], seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
@@ -220,8 +230,7 @@ fn a_point_read_reads_one_block_and_an_absent_key_mostly_none() {
     let all = sample(1000);
     build(dir.path(), 1, &small_blocks(), &all).expect("built");
     let counters = Arc::new(Counters::default());
-    let cache = Arc::new(BlockCache::new(8 << 20, 512, Arc::clone(&counters)));
-    let table = Table::open(&StdFs, dir.path(), 1, cache, Arc::clone(&counters)).expect("sound");
+    let table = open_in(real(), dir.path(), 1, 8 << 20, &counters).expect("sound");
     for round in 0..2 {
         for entry in &all {
             get(&table, &entry.key, entry.seqno).expect("sound").expect("stored");

@@ -19,9 +19,7 @@ impl Counted {
         let options = Options::default().compression(Compression::None).filter_bits_per_key(0);
         build(dir.path(), 1, &options, &entries).expect("built");
         let fs = FaultFs::new(real());
-        let counters = Arc::new(Counters::default());
-        let cache = Arc::new(BlockCache::new(cache_bytes, 4096, Arc::clone(&counters)));
-        let table = Table::open(&fs, dir.path(), 1, cache, counters).expect("sound");
+        let table = open_in(Arc::new(fs.clone()), dir.path(), 1, cache_bytes, &Arc::default()).expect("sound");
         let blocks = table.verify().expect("sound").blocks;
         assert!(blocks > 400, "{blocks} blocks");
         Self { dir, fs, table, entries, blocks }

@@ -1,0 +1,235 @@
+//! [`TableCache`]: which tables are open, bounded by a number of file handles.
+//!
+//! A table opens itself when it is read and is not open. Then this lets another one go, if there are too many: one that was not read
+//! since the hand last passed it (CLOCK, Corbató 1968). A read of an open table is a load of its slot, and at most one store. So the
+//! bound costs reads nothing, and it is one on the average of time: a thread that reads a block keeps its file a moment longer.
+//!
+//! Obsolete files: a reader may have pinned a view of before and may have to open the table again. So a file is removed when the last
+//! view lets go of its table, and not by the reader, which would wait for the file system: it is noted here, and
+//! [`TableCache::remove_obsolete`] is for the threads of the engine. What a crash leaves of them the next open removes as orphans.
+
+use std::fmt;
+use std::io;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::{ArcSwapOption, Guard};
+
+use super::format::file_name;
+use super::reader::Opened;
+use crate::cache::BlockCache;
+use crate::error::is_want_of_handles;
+use crate::fs::{File, FileSystem};
+use crate::metrics::Counters;
+
+/// What all tables of one database share.
+pub(crate) struct TableCache {
+    fs: Arc<dyn FileSystem>,
+    pub(super) dir: PathBuf,
+    pub(super) blocks: Arc<BlockCache>,
+    pub(super) counters: Arc<Counters>,
+    /// How many tables may be open.
+    limit: usize,
+    clock: Mutex<Clock>,
+    obsolete: Mutex<Obsolete>,
+    obsolete_added: Condvar,
+    /// Held while files are removed, so that whoever asks for that finds it done.
+    removing: Mutex<()>,
+}
+
+/// The slots of the open tables, in a circle.
+#[derive(Default)]
+struct Clock {
+    slots: Vec<Arc<Slot>>,
+    hand: usize,
+}
+
+#[derive(Default)]
+struct Obsolete {
+    numbers: Vec<u64>,
+    /// The thread that removes them is to end.
+    is_ending: bool,
+}
+
+/// Where a table is while it is open.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    opened: ArcSwapOption<Opened>,
+    /// Set by reads, unset by the hand of the clock.
+    is_used: AtomicBool,
+    turn: Mutex<()>,
+}
+
+/// An open table, for a read.
+pub(super) struct OpenGuard(Guard<Option<Arc<Opened>>>);
+
+impl Deref for OpenGuard {
+    type Target = Opened;
+
+    fn deref(&self) -> &Opened {
+        // Both places that make one have looked.
+        self.0.as_ref().expect("a guard of an open table")
+    }
+}
+
+impl Slot {
+    /// The table, if it is open.
+    #[inline]
+    pub(super) fn get(&self) -> Option<OpenGuard> {
+        let opened = self.peek()?;
+        // Relaxed, both: a lost mark only makes the table close earlier. Most reads find it set and write nothing.
+        if !self.is_used.load(Ordering::Relaxed) {
+            self.is_used.store(true, Ordering::Relaxed);
+        }
+        Some(opened)
+    }
+
+    /// As [`Slot::get`], and the clock does not count it as a read.
+    pub(super) fn peek(&self) -> Option<OpenGuard> {
+        let opened = self.opened.load();
+        opened.is_some().then_some(OpenGuard(opened))
+    }
+
+    /// Held by the thread that opens the table.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        // Guards nothing that a panic could have torn.
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn close(&self) {
+        self.opened.store(None);
+    }
+}
+
+impl Clock {
+    /// Closes tables until at most `limit` are open. The last one in the circle has just been opened and is passed over at first.
+    fn shrink(&mut self, limit: usize) {
+        // Within two rounds every mark is unset.
+        let mut steps = self.slots.len() * 2;
+        while self.slots.len() > limit && steps > 0 {
+            steps -= 1;
+            self.hand %= self.slots.len();
+            let slot = &self.slots[self.hand];
+            // Nobody else has a slot whose table was dropped.
+            let is_dropped = Arc::strong_count(slot) == 1;
+            if slot.is_used.swap(false, Ordering::Relaxed) && !is_dropped {
+                self.hand += 1;
+                continue;
+            }
+            slot.close();
+            self.slots.swap_remove(self.hand);
+        }
+    }
+}
+
+impl TableCache {
+    /// Keeps up to `limit` of the tables in `dir` open.
+    pub(crate) fn new(
+        fs: Arc<dyn FileSystem>,
+        dir: PathBuf,
+        blocks: Arc<BlockCache>,
+        counters: Arc<Counters>,
+        limit: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            fs,
+            dir,
+            blocks,
+            counters,
+            limit,
+            clock: Mutex::default(),
+            obsolete: Mutex::default(),
+            obsolete_added: Condvar::new(),
+            removing: Mutex::default(),
+        })
+    }
+
+    /// Opens a file. Where the process has no handle left, half of the open tables are closed for it.
+    pub(super) fn open_file(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        match self.fs.open(path) {
+            Err(error) if is_want_of_handles(&error) => {
+                let mut clock = lock(&self.clock);
+                let half = clock.slots.len() / 2;
+                clock.shrink(half);
+                drop(clock);
+                self.fs.open(path)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Keeps a table open that was opened just now.
+    pub(super) fn keep(&self, slot: &Arc<Slot>, opened: Arc<Opened>) -> OpenGuard {
+        slot.opened.store(Some(opened.clone()));
+        slot.is_used.store(true, Ordering::Relaxed);
+        let mut clock = lock(&self.clock);
+        clock.slots.push(slot.clone());
+        clock.shrink(self.limit);
+        OpenGuard(Guard::from_inner(Some(opened)))
+    }
+
+    /// How many tables are open.
+    pub(crate) fn open_tables(&self) -> usize {
+        lock(&self.clock).slots.iter().filter(|slot| slot.peek().is_some()).count()
+    }
+
+    /// Notes that the file of table `number` may be removed: nobody can open it any more.
+    pub(super) fn add_obsolete(&self, number: u64) {
+        lock(&self.obsolete).numbers.push(number);
+        self.obsolete_added.notify_all();
+    }
+
+    /// Removes the files of the obsolete tables that nobody has any more. A failure leaves an orphan, which the next open removes.
+    pub(crate) fn remove_obsolete(&self) {
+        let _turn = lock(&self.removing);
+        let numbers = std::mem::take(&mut lock(&self.obsolete).numbers);
+        for number in numbers {
+            let path = self.dir.join(file_name(number));
+            if let Err(error) = self.fs.remove(&path) {
+                tracing::warn!(file = %path.display(), %error, "could not remove an obsolete table");
+            }
+        }
+    }
+
+    /// Removes what becomes obsolete until [`TableCache::end_removing`] is called: the life of a thread.
+    pub(crate) fn keep_removing(&self) {
+        let mut obsolete = lock(&self.obsolete);
+        loop {
+            if !obsolete.numbers.is_empty() {
+                drop(obsolete);
+                self.remove_obsolete();
+                obsolete = lock(&self.obsolete);
+            } else if obsolete.is_ending {
+                return;
+            } else {
+                obsolete = self.obsolete_added.wait(obsolete).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// Ends [`TableCache::keep_removing`].
+    pub(crate) fn end_removing(&self) {
+        lock(&self.obsolete).is_ending = true;
+        self.obsolete_added.notify_all();
+    }
+}
+
+impl Drop for TableCache {
+    fn drop(&mut self) {
+        // What the last snapshot has let go of, after the engine's threads have ended.
+        self.remove_obsolete();
+    }
+}
+
+impl fmt::Debug for TableCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableCache").field("dir", &self.dir).field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+/// Each of these is whole between any two statements, so a panic of another holder does no harm.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
