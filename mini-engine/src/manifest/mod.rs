@@ -12,6 +12,7 @@
 //!   whose sync failed and which only the page cache still has. The same path bounds its growth while the engine runs.
 //! * A new manifest is complete, synced, and named in the directory, before `CURRENT` names it.
 
+mod builder;
 mod compaction_stats;
 mod current;
 mod dump;
@@ -28,6 +29,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::builder::VersionBuilder;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::options::Compaction;
@@ -60,6 +62,11 @@ pub(crate) struct ManifestState {
 
 impl ManifestState {
     fn apply(&self, edit: &VersionEdit) -> Result<ManifestState, String> {
+        Ok(ManifestState { version: Arc::new(self.version.apply(edit)?), ..self.after(edit)? })
+    }
+
+    /// The state after `edit`, but for its version.
+    fn after(&self, edit: &VersionEdit) -> Result<ManifestState, String> {
         let last_seqno = edit.last_seqno.unwrap_or(self.last_seqno);
         let log_number = edit.log_number.unwrap_or(self.log_number);
         if last_seqno < self.last_seqno || log_number < self.log_number {
@@ -69,7 +76,7 @@ impl ManifestState {
             ));
         }
         Ok(ManifestState {
-            version: Arc::new(self.version.apply(edit)?),
+            version: self.version.clone(),
             log_number,
             next_file_number: edit.next_file_number.unwrap_or(0).max(self.next_file_number),
             last_seqno,
@@ -108,14 +115,16 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
     let bytes = read_manifest(fs, &path)?;
     frame::check_header(&path, &bytes, number)?;
     let mut at = frame::HEADER_LEN;
-    let mut state = None;
+    let (mut state, empty) = (None, Version::default());
+    let mut version = VersionBuilder::new(&empty);
     let tail_dropped = loop {
         match frame::read(number, &bytes, at) {
             frame::Found::End => break false,
             frame::Found::Edit { payload, next } => {
                 let edit = edit::decode(payload).map_err(|malformed| malformed.in_file(&path, at as u64))?;
                 let before: &ManifestState = state.get_or_insert_default();
-                state = Some(before.apply(&edit).map_err(|what| Error::corruption(&path, at as u64, what))?);
+                let after = before.after(&edit).and_then(|after| version.apply(&edit).map(|()| after));
+                state = Some(after.map_err(|what| Error::corruption(&path, at as u64, what))?);
                 at = next;
             }
             frame::Found::Damaged { later } => {
@@ -130,7 +139,9 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
     check_policy(&path, state.as_ref())?;
     let missing =
         || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
-    Ok(Some(Loaded { number, state: state.ok_or_else(missing)?, tail_dropped, tail_bytes: (bytes.len() - at) as u64 }))
+    let version = version.build().map_err(|what| Error::corruption(&path, at as u64, what))?;
+    let state = ManifestState { version: Arc::new(version), ..state.ok_or_else(missing)? };
+    Ok(Some(Loaded { number, state, tail_dropped, tail_bytes: (bytes.len() - at) as u64 }))
 }
 
 /// A policy that this build does not know may imply a rule about runs that it does not know either.

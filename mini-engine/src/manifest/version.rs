@@ -11,9 +11,9 @@
 //! V4 age: of two versions of a key the newer one is in the run that is asked first. No limits of tables can show
 //!    that; the planning of merges keeps it, and the properties of `compaction` check it.
 //!
-//! V1 to V3 are checked by `Version::apply`, so that an edit from disk that breaks one is an error and not a wrong answer.
+//! V1 to V3 are checked by `VersionBuilder`, so that an edit from disk that breaks one is an error and not a wrong answer.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::manifest::compaction_stats::CompactionStats;
 use crate::table::TableMeta;
@@ -35,16 +35,24 @@ impl RunId {
     pub(crate) const LEVEL_0: RunId = RunId { level: 0, run: 0 };
 }
 
-/// A sorted sequence of entries, cut into tables.
+/// A sorted sequence of entries, cut into tables. A cheap clone.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Run {
     /// Its number on its level; on level 0 the newest sequence number of its table.
     id: u64,
     /// By key, disjoint, at least one.
-    tables: Vec<TableMeta>,
+    tables: Arc<[TableMeta]>,
+    /// Bytes of their files.
+    bytes: u64,
 }
 
 impl Run {
+    /// The run `id` of `tables`, which are in order.
+    pub(super) fn new(id: u64, tables: impl IntoIterator<Item = TableMeta>) -> Run {
+        let tables: Arc<[TableMeta]> = tables.into_iter().collect();
+        Run { id, bytes: tables.iter().map(|table| table.size).sum(), tables }
+    }
+
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -54,16 +62,17 @@ impl Run {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.tables.iter().map(|table| table.size).sum()
+        self.bytes
     }
 }
 
 /// One immutable set of tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Version {
-    levels: Vec<Vec<Run>>,
+    /// Versions share the tables of levels that the edits between them leave alone.
+    pub(super) levels: Vec<Vec<Run>>,
     /// Tables of which recovery could not read all, on no level any more: what they held is unknown (rule 10).
-    quarantined: Vec<TableMeta>,
+    pub(super) quarantined: Vec<TableMeta>,
 }
 
 /// The difference between two versions, and what recovery must know along with it.
@@ -130,38 +139,6 @@ impl Version {
         self.tables().any(|table| table.number == number)
     }
 
-    /// The version after `edit`, or what is wrong with the edit. O(tables), and O(tables of the level) for each that
-    /// goes or comes.
-    pub(crate) fn apply(&self, edit: &VersionEdit) -> Result<Version, String> {
-        let mut next = self.clone();
-        for (level, number) in &edit.removed {
-            next.take(*level, *number)?;
-        }
-        let mut numbers: HashSet<u64> = next.tables().map(|table| table.number).collect();
-        for (run_id, table) in &edit.added {
-            if !numbers.insert(table.number) {
-                return Err(format!("edit adds table {}, which is there already", table.number));
-            }
-            next.put(*run_id, table)?;
-        }
-        for table in &edit.quarantined {
-            if next.quarantined.iter().any(|known| known.number == table.number) || next.contains(table.number) {
-                return Err(format!("edit quarantines table {}, which is there already", table.number));
-            }
-            next.quarantined.push(table.clone());
-        }
-        for number in &edit.dropped {
-            let at = next.quarantined.iter().position(|table| table.number == *number);
-            let at = at.ok_or_else(|| format!("edit drops table {number}, which is not quarantined"))?;
-            next.quarantined.remove(at);
-        }
-        while next.levels.last().is_some_and(Vec::is_empty) {
-            next.levels.pop();
-        }
-        next.check()?;
-        Ok(next)
-    }
-
     /// An edit that makes this version out of an empty one: the first record of a manifest.
     pub(crate) fn as_edit(&self) -> VersionEdit {
         let tables = |(level, run): (usize, &Run)| {
@@ -174,83 +151,6 @@ impl Version {
             ..VersionEdit::default()
         }
     }
-
-    fn take(&mut self, level: usize, number: u64) -> Result<(), String> {
-        let missing = || format!("edit removes table {number} from level {level}, which does not hold it");
-        let runs = self.levels.get_mut(level).ok_or_else(missing)?;
-        let holds = |run: &mut Run| match run.tables.iter().position(|table| table.number == number) {
-            Some(at) => {
-                run.tables.remove(at);
-                true
-            }
-            None => false,
-        };
-        if !runs.iter_mut().any(holds) {
-            return Err(missing());
-        }
-        runs.retain(|run| !run.tables.is_empty());
-        Ok(())
-    }
-
-    fn put(&mut self, run_id: RunId, table: &TableMeta) -> Result<(), String> {
-        let RunId { level, run } = run_id;
-        if level >= MAX_LEVELS {
-            return Err(format!("edit adds table {} to level {level}, expected below {MAX_LEVELS}", table.number));
-        }
-        if level == 0 && run != 0 {
-            return Err(format!("edit adds table {} to run {run} of level 0, which has no runs", table.number));
-        }
-        if self.levels.len() <= level {
-            self.levels.resize_with(level + 1, Vec::new);
-        }
-        let Some(runs) = self.levels.get_mut(level) else { return Ok(()) };
-        let id = if level == 0 { table.max_seqno } else { run };
-        let at = runs.partition_point(|newer| newer.id > id);
-        match runs.get_mut(at).filter(|run| level > 0 && run.id == id) {
-            Some(run) => {
-                let at = run.tables.partition_point(|before| before.smallest < table.smallest);
-                run.tables.insert(at, table.clone());
-            }
-            None => runs.insert(at, Run { id, tables: vec![table.clone()] }),
-        }
-        Ok(())
-    }
-
-    /// V2 and V3, and that the limits of each table are in order.
-    fn check(&self) -> Result<(), String> {
-        for table in self.tables().chain(&self.quarantined) {
-            if table.smallest > table.largest || table.min_seqno > table.max_seqno {
-                return Err(format!("table {} has its limits in the wrong order", table.number));
-            }
-        }
-        let level_0: Vec<&TableMeta> = self.level(0).collect();
-        for (newer, older) in level_0.iter().zip(level_0.iter().skip(1)) {
-            if older.max_seqno >= newer.min_seqno {
-                return Err(format!(
-                    "tables {} and {} of level 0 interleave: expected sequence numbers above {}, found {}",
-                    newer.number, older.number, older.max_seqno, newer.min_seqno
-                ));
-            }
-        }
-        self.all_runs().filter(|(level, _)| *level > 0).try_for_each(|(level, run)| check_disjoint(level, run))
-    }
-}
-
-/// V3.
-fn check_disjoint(level: usize, run: &Run) -> Result<(), String> {
-    for (before, after) in run.tables.iter().zip(run.tables.iter().skip(1)) {
-        if before.largest >= after.smallest {
-            return Err(format!(
-                "tables {} and {} of run {} of level {level} overlap: expected keys above \"{}\", found \"{}\"",
-                before.number,
-                after.number,
-                run.id,
-                before.largest.escape_ascii(),
-                after.smallest.escape_ascii()
-            ));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

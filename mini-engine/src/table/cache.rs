@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwapOption, Guard};
 
 use super::format::file_name;
-use super::reader::Opened;
+use super::root::Opened;
 use crate::cache::BlockCache;
 use crate::error::is_want_of_handles;
 use crate::fs::{File, FileSystem};

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use super::reader::{Root, Table};
+use super::reader::Table;
+use super::root::Root;
 use crate::error::{Error, Result};
 use crate::types::{Kind, Lines, Shown};
 

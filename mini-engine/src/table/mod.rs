@@ -21,6 +21,7 @@ mod properties;
 mod rates;
 mod readahead;
 mod reader;
+mod root;
 mod run;
 #[cfg(test)]
 mod theory;

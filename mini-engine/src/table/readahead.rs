@@ -7,7 +7,8 @@
 
 use super::format::Handle;
 use super::frame::Block;
-use super::reader::{Root, Table};
+use super::reader::Table;
+use super::root::Root;
 use crate::error::Result;
 
 /// Neighbours that are entered one by one before more are read at once.

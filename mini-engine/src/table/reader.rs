@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::block::Cursor;
 use super::cache::{OpenGuard, Slot, TableCache};
-use super::filter::Filter;
-use super::format::{FOOTER_LEN, Footer, Handle, file_name};
+use super::format::{Handle, file_name};
 use super::frame::{Block, BlockLocation};
-use super::index::Index;
 use super::lookup::{Found, lookup};
-use super::properties::{Properties, TableMeta};
+use super::properties::TableMeta;
+use super::root::{Opened, Root};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
@@ -33,28 +32,6 @@ pub(crate) struct Table {
     tables: Arc<TableCache>,
 }
 
-/// What an open table keeps in memory, beside its file.
-#[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) file: Arc<dyn File>,
-    pub(super) root: Arc<Root>,
-}
-
-/// The parts of a table that lead to its data blocks.
-#[derive(Debug)]
-pub(super) struct Root {
-    pub(super) filter: Option<Filter>,
-    pub(super) index: Index,
-    pub(super) properties: Properties,
-}
-
-impl Root {
-    /// Bytes of memory that the filter and the index take.
-    pub(super) fn memory_len(&self) -> usize {
-        self.index.memory_len() + self.filter.as_ref().map_or(0, Filter::memory_len)
-    }
-}
-
 impl Table {
     /// The table that a version describes by `meta`. Nothing is read.
     pub(crate) fn new(tables: &Arc<TableCache>, meta: TableMeta) -> Arc<Self> {
@@ -68,8 +45,11 @@ impl Table {
     /// [`Error::Io`], a missing file included; [`Error::Corruption`]; [`Error::UnsupportedVersion`].
     pub(crate) fn open(tables: &Arc<TableCache>, number: u64, path: Option<PathBuf>) -> Result<Arc<Self>> {
         let mut table = Self::at(tables, TableMeta { number, ..TableMeta::default() }, path);
-        let (opened, meta) =
-            table.read_root(tables.open_file(&table.path()).map_err(Error::io("open", &table.path()))?)?;
+        let (opened, meta) = Opened::read(
+            tables.open_file(&table.path()).map_err(Error::io("open", &table.path()))?,
+            &table.path(),
+            number,
+        )?;
         table.meta = meta;
         table.tables.keep(&table.slot, Arc::new(opened));
         Ok(Arc::new(table))
@@ -110,39 +90,12 @@ impl Table {
             }
             _ => Error::io("open", &path)(error),
         })?;
-        let (opened, found) = self.read_root(file)?;
+        let (opened, found) = Opened::read(file, &path, self.number())?;
         if found != self.meta {
             let what = format!("table: expected {:?} as the manifest says, found {found:?}", self.meta);
             return Err(Error::corruption(&path, 0, what));
         }
         Ok(self.tables.keep(&self.slot, Arc::new(opened)))
-    }
-
-    /// Reads what leads to the data blocks, and describes the table by it.
-    fn read_root(&self, file: Arc<dyn File>) -> Result<(Opened, TableMeta)> {
-        let (path, number) = (self.path(), self.number());
-        let (footer, size) = read_footer(&*file, &path, number)?;
-        let location = |handle| BlockLocation { path: &path, number, handle };
-        let malformed = |handle: Handle| {
-            let path = &path;
-            move |error: Malformed| error.in_file(path, handle.offset)
-        };
-        let filter = match footer.filter.len {
-            0 => None,
-            _ => {
-                let block = location(footer.filter).read(&*file)?;
-                let contents = block.contents();
-                let decoded = Filter::decode(contents);
-                let decoded = decoded.map_err(|expected| Malformed { offset: contents.len(), expected });
-                Some(decoded.map_err(malformed(footer.filter))?)
-            }
-        };
-        let block = location(footer.index).read(&*file)?;
-        let index = Index::decode(block, footer.filter.offset).map_err(malformed(footer.index))?;
-        let block = location(footer.properties).read(&*file)?;
-        let properties = Properties::decode(block.contents()).map_err(malformed(footer.properties))?;
-        let meta = properties.meta(number, size);
-        Ok((Opened { file, root: Arc::new(Root { filter, index, properties }) }, meta))
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -321,22 +274,4 @@ impl Drop for Table {
             self.tables.add_obsolete(self.number());
         }
     }
-}
-
-/// The footer and the length of the file. Every byte of the file belongs to a block or to the footer.
-fn read_footer(file: &dyn File, path: &Path, number: u64) -> Result<(Footer, u64)> {
-    let size = file.len().map_err(Error::io("read the length of", path))?;
-    let Some(offset) = size.checked_sub(FOOTER_LEN as u64) else {
-        let what = format!("table footer: expected {FOOTER_LEN} bytes, found a file of {size}");
-        return Err(Error::corruption(path, 0, what));
-    };
-    let mut bytes = [0; FOOTER_LEN];
-    file.read_exact_at(&mut bytes, offset).map_err(Error::io("read", path))?;
-    let footer = Footer::decode(&bytes, path, number, offset)?;
-    let ends = [footer.filter, footer.index, footer.properties].map(Handle::end);
-    if ends != [footer.index.offset, footer.properties.offset, offset].map(Some) {
-        let what = format!("block handles: expected them to meet each other and the footer, found {footer:?}");
-        return Err(Error::corruption(path, offset, what));
-    }
-    Ok((footer, size))
 }
