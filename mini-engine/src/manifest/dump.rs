@@ -17,7 +17,7 @@ use crate::types::{Lines, Shown};
 /// [`Error::Corruption`] where an edit is damaged, after the lines of those before it; [`Error::UnsupportedVersion`];
 /// [`Error::Io`].
 pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Lines<'_>) -> Result<()> {
-    let bytes = read_manifest(fs, path)?;
+    let bytes = read_manifest(fs, path, u64::MAX)?;
     frame::check_header(path, &bytes, number)?;
     let mut at = frame::HEADER_LEN;
     loop {

@@ -111,8 +111,13 @@ pub(crate) struct Loaded {
 /// Reads the manifest that `CURRENT` of `dir` names; `None` if there is no `CURRENT`.
 pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
     let Some(number) = current::load(fs, dir)? else { return Ok(None) };
+    read(fs, dir, number, u64::MAX).map(Some)
+}
+
+/// Reads manifest `number`, as far as `limit` bytes.
+fn read(fs: &dyn FileSystem, dir: &Path, number: u64, limit: u64) -> Result<Loaded> {
     let path = dir.join(manifest_name(number));
-    let bytes = read_manifest(fs, &path)?;
+    let bytes = read_manifest(fs, &path, limit)?;
     frame::check_header(&path, &bytes, number)?;
     let mut at = frame::HEADER_LEN;
     let (mut state, empty) = (None, Version::default());
@@ -141,7 +146,7 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
         || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
     let version = version.build().map_err(|what| Error::corruption(&path, at as u64, what))?;
     let state = ManifestState { version: Arc::new(version), ..state.ok_or_else(missing)? };
-    Ok(Some(Loaded { number, state, tail_dropped, tail_bytes: (bytes.len() - at) as u64 }))
+    Ok(Loaded { number, state, tail_dropped, tail_bytes: (bytes.len() - at) as u64 })
 }
 
 /// A policy that this build does not know may imply a rule about runs that it does not know either.
@@ -152,6 +157,36 @@ fn check_policy(path: &Path, state: Option<&ManifestState>) -> Result<()> {
             Err(Error::Unsupported { file, what: "compaction policy", found, supported: Compaction::NEWEST_ID as u32 })
         }
         _ => Ok(()),
+    }
+}
+
+/// A manifest in use as it was at one moment, to compare it with its file.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    number: u64,
+    len: u64,
+    state: ManifestState,
+}
+
+impl Written {
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Checks that `CURRENT` names the manifest and that the file says what was written to it.
+    pub(crate) fn check(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        let found = current::load(fs, dir)?;
+        if found != Some(self.number) {
+            let what = format!("expected a pointer to manifest {}, found {found:?}", self.number);
+            return Err(Error::corruption(&dir.join(CURRENT), 0, what));
+        }
+        // What was written since is not of this moment.
+        let read = read(fs, dir, self.number, self.len)?;
+        if read.state != self.state || read.tail_dropped {
+            let path = dir.join(manifest_name(self.number));
+            return Err(Error::corruption(&path, 0, "the manifest does not say what was written to it"));
+        }
+        Ok(())
     }
 }
 
@@ -184,7 +219,7 @@ fn remove_unpublished(fs: &dyn FileSystem, dir: &Path, number: u64) {
     }
 }
 
-fn read_manifest(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
+fn read_manifest(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>> {
     if !fs.exists(path).map_err(Error::io("look for", path))? {
         return Err(Error::corruption(
             path,
@@ -193,7 +228,7 @@ fn read_manifest(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
         ));
     }
     let file = fs.open(path).map_err(Error::io("open", path))?;
-    let len = file.len().map_err(Error::io("read", path))?;
+    let len = file.len().map_err(Error::io("read", path))?.min(limit);
     let too_long = || Error::corruption(path, 0, format!("a manifest of {len} bytes does not fit into memory"));
     let len = usize::try_from(len).map_err(|_| too_long())?;
     let mut bytes = Vec::new();
@@ -268,6 +303,11 @@ impl Manifest {
     /// What all edits so far add up to.
     pub(crate) fn state(&self) -> &ManifestState {
         &self.state
+    }
+
+    /// What the file holds; `None` after a failure, which leaves that unknown.
+    pub(crate) fn written(&self) -> Option<Written> {
+        (!self.failed).then(|| Written { number: self.number, len: self.len, state: self.state.clone() })
     }
 
     /// The manifest's file number.

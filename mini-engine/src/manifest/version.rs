@@ -53,6 +53,11 @@ impl Run {
         Run { id, bytes: tables.iter().map(|table| table.size).sum(), tables }
     }
 
+    /// Whether the two are one run of versions that share it. May say no of equal ones.
+    pub(crate) fn is_same(&self, other: &Run) -> bool {
+        Arc::ptr_eq(&self.tables, &other.tables)
+    }
+
     pub(crate) fn id(&self) -> u64 {
         self.id
     }

@@ -5,7 +5,6 @@ use std::sync::PoisonError;
 use crate::db::core::Core;
 use crate::db::read::refusal;
 use crate::error::{Error, Result};
-use crate::manifest::{self, CURRENT};
 
 /// What a verification read, and what it found wrong.
 #[derive(Clone, Debug, Default)]
@@ -45,21 +44,17 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     Ok(report)
 }
 
-/// Whether what the files say is what the engine goes by.
+/// Whether what the files say is what the engine goes by. Edits are written meanwhile: no lock is held while files are read.
 fn verify_manifest(core: &Core) -> Result<()> {
-    // No edit is written meanwhile.
-    let manifest = core.manifest.lock().unwrap_or_else(PoisonError::into_inner);
-    let path = core.dir().join(CURRENT);
-    let found = manifest::load(&*core.store.fs, core.dir())?;
-    let number = found.as_ref().map(|found| found.number);
-    if number != Some(manifest.number()) {
-        let what = format!("expected a pointer to manifest {}, found {number:?}", manifest.number());
-        return Err(Error::corruption(&path, 0, what));
+    let written = || core.manifest.lock().unwrap_or_else(PoisonError::into_inner).written();
+    loop {
+        // After a failed append the file may hold more than was ever in force, or a torn record.
+        let Some(before) = written() else { return Ok(()) };
+        let checked = before.check(&*core.store.fs, core.dir());
+        // A manifest may have taken the place of this one.
+        let is_same = written().is_none_or(|after| after.number() == before.number());
+        if checked.is_ok() || is_same {
+            return checked;
+        }
     }
-    // After a failed append the file may hold more than was ever in force, or a torn record.
-    let differs = found.is_some_and(|found| found.state != *manifest.state() || found.tail_dropped);
-    if differs && core.check_usable().is_ok() {
-        return Err(Error::corruption(&path, 0, "the manifest does not say what was written to it"));
-    }
-    Ok(())
 }

@@ -43,8 +43,10 @@ impl Core {
         check(&manifest.state().version)?;
         // An edit that failed may be on disk nevertheless. So no file of either outcome is removed then.
         let version = manifest.append(edit).inspect_err(|error| self.fail(error))?;
+        // Only the holder of the manifest's lock changes the version of the view, so its runs need no other lock.
+        let runs = self.view.load().runs_of(&version, outputs);
         let mut state = self.lock();
-        let mut next = self.view.load().with_version(version, manifest.state().stats, outputs);
+        let mut next = self.view.load().with_version(version, runs, manifest.state().stats);
         if let Some(log) = flushed_before {
             next = next.without_memtables_before(log);
             // Later logs need not wait for the sync of what tables hold now.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::iter::EntryIter;
-use crate::manifest::{CompactionStats, Version};
+use crate::manifest::{CompactionStats, Run, Version};
 use crate::memtables::LoggedMemtable;
 use crate::table::{OpenRun, Table, TableMeta};
 use crate::types::SeqNo;
@@ -47,11 +47,21 @@ impl View {
         View { active, ..self.clone() }
     }
 
-    /// The view of `version`, whose tables are those of this view and `outputs`.
-    pub(crate) fn with_version(&self, version: Arc<Version>, stats: CompactionStats, outputs: &[Arc<Table>]) -> View {
-        let known = self.tables().chain(outputs);
-        let runs = open_runs(&version, known);
+    /// The view with another version, whose runs [`View::runs_of`] has made.
+    pub(crate) fn with_version(&self, version: Arc<Version>, runs: Arc<[OpenRun]>, stats: CompactionStats) -> View {
         View { version, runs, stats, ..self.clone() }
+    }
+
+    /// The runs of `version`, whose tables are those of this view and `outputs`. Runs that are the same in both are shared. O(runs²
+    /// + tables of the others).
+    pub(crate) fn runs_of(&self, version: &Version, outputs: &[Arc<Table>]) -> Arc<[OpenRun]> {
+        let old = || self.version.all_runs().map(|(_, run)| run).zip(self.runs.iter());
+        let new = || version.all_runs().map(|(_, run)| run);
+        let gone = old().filter(|(before, _)| !new().any(|run| run.is_same(before)));
+        let known = gone.flat_map(|(_, open)| open.tables()).chain(outputs);
+        let known: HashMap<u64, &Arc<Table>> = known.map(|table| (table.number(), table)).collect();
+        let shared = |run: &Run| old().find(|(before, _)| before.is_same(run)).map(|(_, open)| open.clone());
+        new().map(|run| shared(run).unwrap_or_else(|| open_run(run, &known))).collect()
     }
 
     /// All tables, newest run first.
@@ -83,10 +93,14 @@ impl View {
 /// The runs of `version`, all of whose tables are among `known`.
 pub(crate) fn open_runs<'a>(version: &Version, known: impl Iterator<Item = &'a Arc<Table>>) -> Arc<[OpenRun]> {
     let known: HashMap<u64, &Arc<Table>> = known.map(|table| (table.number(), table)).collect();
+    version.all_runs().map(|(_, run)| open_run(run, &known)).collect()
+}
+
+fn open_run(run: &Run, known: &HashMap<u64, &Arc<Table>>) -> OpenRun {
     let open = |meta: &TableMeta| {
-        // An edit adds no table but its outputs: the version would name one that is not open.
-        let table = known.get(&meta.number).expect("a version names tables that were opened only");
+        // An edit adds no table but its outputs: the version would name one that nobody has.
+        let table = known.get(&meta.number).expect("a version names tables that were made or found");
         Arc::clone(table)
     };
-    version.all_runs().map(|(_, run)| OpenRun::new(run.tables().iter().map(open))).collect()
+    OpenRun::new(run.tables().iter().map(open))
 }
