@@ -33,11 +33,13 @@ pub enum Error {
         /// What was checked, expected and found.
         what: String,
     },
-    /// Another handle, in this process or another, has the database open.
-    #[error("{} is locked: the database is open elsewhere", path.display())]
+    /// Another handle, in this process or another, has the database open in a way that this one does not go with.
+    #[error("{} is locked: {what}", path.display())]
     Locked {
         /// The lock file.
         path: PathBuf,
+        /// What has it open: to a reader, a writer.
+        what: &'static str,
     },
     /// The directory holds no database, and was not to be made one.
     #[error("{} is not a database: {what}", path.display())]
@@ -69,10 +71,11 @@ pub enum Error {
         /// The greatest number that is known.
         supported: u32,
     },
-    /// An earlier failure to write or sync made the database read-only; a reopen tells what is durable.
-    #[error("the database is read-only since an earlier failure: {cause}")]
+    /// The database takes no writes: since a failure to write or sync, after which a reopen tells what is durable, or
+    /// because it was opened read-only.
+    #[error("the database is read-only: {cause}")]
     ReadOnly {
-        /// The first failure.
+        /// The first failure, or that the database was opened so.
         cause: String,
     },
     /// The database was closed.

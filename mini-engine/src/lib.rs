@@ -7,8 +7,8 @@
 //! and checked matters. A synced write survives a power failure, a buffered one a killed process ([`Durability`]), and every
 //! byte read from disk is verified.
 //!
-//! Do not use it if several processes must open the database at once, if readers have no permission to write to the
-//! directory, or if you need transactions that detect conflicts. It is developed and tested on Linux only.
+//! Do not use it if processes must read a database while another writes to it, or if you need transactions that detect
+//! conflicts. Several processes may read at once ([`Builder::read_only`]). It is developed and tested on Linux only.
 //!
 //! Features: `cli` (on by default) builds the program `mini-engine` and adds nothing to the library; `simulation` adds file
 //! systems for tests to [`fs`].

@@ -63,18 +63,22 @@ impl Builder {
     /// Opens the database: recovers it, or creates it if the options allow.
     ///
     /// Writes that were logged and not flushed are written to tables and synced first, so this takes time in proportion
-    /// to them; the rest is in proportion to the number of tables.
+    /// to them; the rest is in proportion to the number of tables. With [`Builder::read_only`] they are kept in memory, and
+    /// nothing is written.
+    ///
+    /// A relative path is that of the working directory now: a later change of the working directory does not matter.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an option out of range;
     /// [`Error::Locked`](crate::Error::Locked) while another handle, snapshot or iterator has it open, in this process
-    /// too; [`Error::NotADatabase`](crate::Error::NotADatabase);
+    /// too, unless both are read-only; [`Error::NotADatabase`](crate::Error::NotADatabase);
     /// [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion); [`Error::Corruption`](crate::Error::Corruption)
     /// if what was durable is damaged or missing; nothing is changed then; [`Error::Io`](crate::Error::Io).
     pub fn open(self) -> Result<Db> {
         let (core, report) = recovery::open(self.fs, &self.path, self.options)?;
         let core = Arc::new(core);
-        let workers = Mutex::new(Some(Workers::start(&core)?));
-        Ok(Db { handle: Arc::new(Handle { core, workers, report }) })
+        // A database that is only read has nothing to flush or merge.
+        let workers = if report.read_only { None } else { Some(Workers::start(&core)?) };
+        Ok(Db { handle: Arc::new(Handle { core, workers: Mutex::new(workers), report }) })
     }
 }

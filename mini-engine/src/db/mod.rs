@@ -37,7 +37,7 @@ pub use self::recovery::{RecoveryReport, TornTail};
 /// [`Db::close`] flushes and reports errors, which a drop cannot.
 ///
 /// After a failure to write or sync, every write returns [`Error::ReadOnly`] and reads go on; open the database again
-/// to learn what is durable.
+/// to learn what is durable. With [`Builder::read_only`] every write is [`Error::ReadOnly`] from the start.
 ///
 /// ```
 /// # fn main() -> mini_engine::Result<()> {
@@ -261,7 +261,8 @@ impl Db {
     /// # }
     /// ```
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
-        admin::checkpoint(self.core(), dir.as_ref())
+        let dir = dir.as_ref();
+        admin::checkpoint(self.core(), &std::path::absolute(dir).map_err(Error::io("find", dir))?)
     }
 
     /// Merges all that was written to keys within `bounds` before the call into one run: overwritten values and removed keys
@@ -308,7 +309,7 @@ impl Db {
         admin::verify(self.core())
     }
 
-    /// Flushes everything to tables, syncs it, ends the workers. Every other handle gets [`Error::Closed`] from then
+    /// Flushes everything to tables, syncs it, ends the workers; of a read-only handle there is nothing to do. Every other handle gets [`Error::Closed`] from then
     /// on; snapshots and iterators go on reading and keep the directory locked.
     ///
     /// # Errors
@@ -318,6 +319,10 @@ impl Db {
         let core = self.core();
         if core.enter(Phase::Closing) != Phase::Open {
             return Err(Error::Closed);
+        }
+        if core.store.options.read_only {
+            self.handle.stop();
+            return Ok(());
         }
         let frozen = write::freeze_active(core, |core, _| core.check_usable());
         let flushed = frozen.and_then(|log| wait_flushed(core, log));

@@ -5,7 +5,8 @@
 //! can be armed. So a test can run a workload once to count its operations, and then once for each of them.
 //! An operation that fails does not reach the wrapped file system, except the part of a short write.
 //!
-//! Beside these faults it can have lasting defects: syncs that do nothing, no room for files of some kind, no links.
+//! Beside these faults it can have lasting defects: syncs that do nothing, no room for files of some kind, no links, no changes
+//! at all.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -89,9 +90,26 @@ struct State {
     ignored: Mutex<Option<Arc<Ignored>>>,
     refused: Mutex<Option<&'static str>>,
     has_no_links: AtomicBool,
+    is_read_only: AtomicBool,
 }
 
 impl State {
+    /// Counts a mutating operation, and fails it if it is to fail.
+    fn mutate(&self) -> Result<()> {
+        self.mutations.check()?;
+        self.check_mount()
+    }
+
+    fn check_mount(&self) -> Result<()> {
+        let is_read_only = self.is_read_only.load(Ordering::Relaxed);
+        if is_read_only { Err(ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
+    }
+
+    /// As [`State::mutate`], for what is a mutation only to a file system that is mounted read-only.
+    fn prepare_to_mutate(&self) -> Result<()> {
+        if self.is_read_only.load(Ordering::Relaxed) { self.mutate() } else { Ok(()) }
+    }
+
     fn ignores(&self, synced: Synced<'_>) -> bool {
         let ignored = lock(&self.ignored).clone();
         ignored.is_some_and(|ignored| ignored(synced))
@@ -159,6 +177,12 @@ impl FaultFs {
         *lock(&self.state.refused) = extension;
     }
 
+    /// Refuses every mutating operation from now on, as a file system that is mounted read-only. Opening a file for writing and
+    /// taking an exclusive lock, which may make the file, are such operations then.
+    pub fn mount_read_only(&self) {
+        self.state.is_read_only.store(true, Ordering::Relaxed);
+    }
+
     /// Refuses links from now on, as a file system that has none.
     pub fn refuse_links(&self) {
         self.state.has_no_links.store(true, Ordering::Relaxed);
@@ -172,7 +196,7 @@ impl FaultFs {
 
 impl FileSystem for FaultFs {
     fn create_new(&self, path: &Path) -> Result<Arc<dyn File>> {
-        self.state.mutations.check()?;
+        self.state.mutate()?;
         if lock(&self.state.refused).is_some_and(|refused| path.extension().is_some_and(|found| found == refused)) {
             return Err(Fault::StorageFull.error());
         }
@@ -185,22 +209,23 @@ impl FileSystem for FaultFs {
     }
 
     fn open_write(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.state.prepare_to_mutate()?;
         self.state.reads.check()?;
         Ok(self.wrap(self.inner.open_write(path)?, path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.state.mutations.check()?;
+        self.state.mutate()?;
         self.inner.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.state.mutations.check()?;
+        self.state.mutate()?;
         self.inner.remove(path)
     }
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.state.mutations.check()?;
+        self.state.mutate()?;
         if self.state.has_no_links.load(Ordering::Relaxed) {
             return Err(ErrorKind::Unsupported.into());
         }
@@ -208,7 +233,7 @@ impl FileSystem for FaultFs {
     }
 
     fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.state.mutations.check()?;
+        self.state.mutate()?;
         self.inner.remove_dir(dir)
     }
 
@@ -218,12 +243,12 @@ impl FileSystem for FaultFs {
     }
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        self.state.mutations.check()?;
+        self.state.mutate()?;
         self.inner.create_dir_all(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.state.mutations.check()?;
+        self.state.mutate()?;
         if self.state.ignores(Synced::Directory(dir)) { Ok(()) } else { self.inner.sync_dir(dir) }
     }
 
@@ -233,7 +258,12 @@ impl FileSystem for FaultFs {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        self.state.prepare_to_mutate()?;
         self.inner.lock(path)
+    }
+
+    fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        self.inner.lock_shared(path)
     }
 }
 
@@ -252,6 +282,7 @@ impl File for FaultFile {
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
         let Some(fault) = self.state.mutations.step() else {
+            self.state.check_mount()?;
             return self.inner.write_at(buf, offset);
         };
         if fault == Fault::ShortWrite {
@@ -261,12 +292,12 @@ impl File for FaultFile {
     }
 
     fn sync(&self) -> Result<()> {
-        self.state.mutations.check()?;
+        self.state.mutate()?;
         if self.ignores_syncs { Ok(()) } else { self.inner.sync() }
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
-        self.state.mutations.check()?;
+        self.state.mutate()?;
         self.inner.truncate(len)
     }
 

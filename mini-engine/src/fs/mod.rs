@@ -61,6 +61,13 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     /// Locks a file exclusively, creating it if absent, until the result is dropped or the process ends;
     /// [`ErrorKind::WouldBlock`] if anyone, this process included, holds the lock.
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
+    /// Locks a file that exists for as long as [`FileSystem::lock`] does, beside others that lock it in this way, and changes
+    /// nothing: no right to write is needed. [`ErrorKind::WouldBlock`] if anyone, this process included, holds the exclusive
+    /// lock; [`ErrorKind::NotFound`] if there is no such file. By default the lock is exclusive, so that there is one reader
+    /// at a time.
+    fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        if self.exists(path)? { self.lock(path) } else { Err(ErrorKind::NotFound.into()) }
+    }
 }
 
 /// An open file.

@@ -70,11 +70,21 @@ impl FileSystem for StdFs {
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
-            Err(TryLockError::WouldBlock) => Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        held(file.try_lock(), file)
+    }
+
+    fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        let file = fs::File::open(path)?;
+        held(file.try_lock_shared(), file)
+    }
+}
+
+/// The lock on `file`, if it was taken.
+fn held(taken: std::result::Result<(), TryLockError>, file: fs::File) -> Result<Box<dyn Send + Sync>> {
+    match taken {
+        Ok(()) => Ok(Box::new(file)),
+        Err(TryLockError::WouldBlock) => Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 

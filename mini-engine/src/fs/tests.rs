@@ -112,6 +112,81 @@ fn a_second_lock_in_the_same_process_would_block_until_the_first_is_dropped() {
 }
 
 #[test]
+fn shared_locks_go_with_each_other_and_not_with_an_exclusive_one() {
+    // Catches readers that shut each other out, a reader beside a writer, a lock that is free when the first of two readers
+    // goes, and a lock file that a reader makes.
+    fn check(fs: &dyn FileSystem, dir: &Path) {
+        let path = dir.join("LOCK");
+        let kind = |locked: Result<Box<dyn Send + Sync>>| locked.err().map(|error| error.kind());
+        assert_eq!(kind(fs.lock_shared(&path)), Some(ErrorKind::NotFound));
+        assert!(!fs.exists(&path).expect("known"));
+        let writer = fs.lock(&path).expect("free");
+        assert_eq!(kind(fs.lock_shared(&path)), Some(ErrorKind::WouldBlock));
+        drop(writer);
+        let readers = [fs.lock_shared(&path).expect("free"), fs.lock_shared(&path).expect("shared")];
+        for reader in readers {
+            assert_eq!(kind(fs.lock(&path)), Some(ErrorKind::WouldBlock));
+            drop(reader);
+        }
+        assert_eq!(kind(fs.lock(&path)), None);
+    }
+    check(&StdFs, tempfile::tempdir().expect("a directory").path());
+    check(&MemFs::default(), Path::new("/"));
+    check(&FaultFs::new(Arc::new(MemFs::default())), Path::new("/"));
+}
+
+#[test]
+fn a_file_system_without_shared_locks_lets_one_reader_in() {
+    // Catches a default that lets a reader in beside a writer, or that makes the lock file.
+    #[derive(Debug)]
+    struct Plain(MemFs);
+    impl FileSystem for Plain {
+        fn create_new(&self, path: &Path) -> Result<Arc<dyn File>> {
+            self.0.create_new(path)
+        }
+        fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
+            self.0.open(path)
+        }
+        fn open_write(&self, path: &Path) -> Result<Arc<dyn File>> {
+            self.0.open_write(path)
+        }
+        fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+            self.0.rename(from, to)
+        }
+        fn remove(&self, path: &Path) -> Result<()> {
+            self.0.remove(path)
+        }
+        fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {
+            self.0.read_dir(dir)
+        }
+        fn create_dir_all(&self, dir: &Path) -> Result<()> {
+            self.0.create_dir_all(dir)
+        }
+        fn sync_dir(&self, dir: &Path) -> Result<()> {
+            self.0.sync_dir(dir)
+        }
+        fn exists(&self, path: &Path) -> Result<bool> {
+            self.0.exists(path)
+        }
+        fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+            self.0.lock(path)
+        }
+    }
+    let (fs, path) = (Plain(MemFs::default()), Path::new("/LOCK"));
+    let kind = |locked: Result<Box<dyn Send + Sync>>| locked.err().map(|error| error.kind());
+    assert_eq!(kind(fs.lock_shared(path)), Some(ErrorKind::NotFound));
+    assert!(!fs.exists(path).expect("known"));
+    drop(fs.lock(path).expect("free"));
+    let reader = fs.lock_shared(path).expect("free");
+    assert_eq!(
+        (kind(fs.lock_shared(path)), kind(fs.lock(path))),
+        (Some(ErrorKind::WouldBlock), Some(ErrorKind::WouldBlock))
+    );
+    drop(reader);
+    assert_eq!(kind(fs.lock_shared(path)), None);
+}
+
+#[test]
 fn file_systems_keep_the_traits_promises() {
     // Catches a create that truncates an existing file, a read-only handle that writes, and a model that differs from
     // the real one.

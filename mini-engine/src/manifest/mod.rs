@@ -281,6 +281,19 @@ impl Manifest {
         Ok(Manifest { fs, dir: dir.to_path_buf(), numbers, file, number, len, rollover_at, state, failed: false })
     }
 
+    /// The manifest `number` of `dir`, which says `state`, for a database that is only read: every append is refused.
+    pub(crate) fn read_only(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        numbers: Arc<FileNumbers>,
+        number: u64,
+        state: ManifestState,
+    ) -> Result<Manifest> {
+        let path = dir.join(manifest_name(number));
+        let file = fs.open(&path).map_err(Error::io("open", &path))?;
+        Ok(Manifest { fs, dir: dir.to_path_buf(), numbers, file, number, len: 0, rollover_at: 0, state, failed: true })
+    }
+
     /// Makes `edit` durable and returns the version after it. After an error nothing can be appended any more, and
     /// whether the edit will be seen by the next load is unknown: the caller keeps the files of both outcomes.
     pub(crate) fn append(&mut self, edit: VersionEdit) -> Result<Arc<Version>> {

@@ -44,6 +44,8 @@ pub struct Options {
     pub(crate) log_compression: bool,
     pub(crate) recovery_mode: RecoveryMode,
     pub(crate) create_if_missing: bool,
+    pub(crate) read_only: bool,
+    pub(crate) replay_memory_bytes: u64,
 }
 
 impl Default for Options {
@@ -69,6 +71,8 @@ impl Default for Options {
             log_compression: false,
             recovery_mode: RecoveryMode::Strict,
             create_if_missing: true,
+            read_only: false,
+            replay_memory_bytes: 1 << 30,
         }
     }
 }
@@ -84,6 +88,7 @@ const BLOCK_BYTES: RangeInclusive<u64> = 512..=64 << 10;
 const FILTER_BITS_PER_KEY: RangeInclusive<u64> = 0..=32;
 const CACHE_BYTES: RangeInclusive<u64> = 0..=1 << 50;
 const MAX_OPEN_FILES: RangeInclusive<u64> = 1..=1 << 20;
+const REPLAY_MEMORY_BYTES: RangeInclusive<u64> = 64 << 10..=1 << 50;
 const COMPRESSION_LEVELS: RangeInclusive<u64> = 1..=8;
 const ZSTD_LEVEL: RangeInclusive<i32> = 1..=22;
 
@@ -125,6 +130,7 @@ impl Options {
             ("block_bytes", self.block_bytes as u64, BLOCK_BYTES),
             ("filter_bits_per_key", u64::from(self.filter_bits_per_key), FILTER_BITS_PER_KEY),
             ("cache_bytes", self.cache_bytes, CACHE_BYTES),
+            ("replay_memory_bytes", self.replay_memory_bytes, REPLAY_MEMORY_BYTES),
             ("compression_per_level (levels)", self.compression.len() as u64, COMPRESSION_LEVELS),
         ];
         for (name, value, range) in checks {
@@ -164,6 +170,7 @@ mod tests {
             (d().block_bytes(65_537), "block_bytes", "65537", "512 to 65536"),
             (d().filter_bits_per_key(33), "filter_bits_per_key", "33", "0 to 32"),
             (d().cache_bytes(u64::MAX), "cache_bytes", "18446744073709551615", "0 to 1125899906842624"),
+            (d().replay_memory_bytes(65_535), "replay_memory_bytes", "65535", "65536 to 1125899906842624"),
             (d().compression(Compression::Zstd { level: -1 }), "zstd level", "-1", "1 to 22"),
             (
                 d().compression_per_level([Compression::None, Compression::Zstd { level: 23 }]),
@@ -208,6 +215,7 @@ mod tests {
                 .compaction_threads(1)
                 .block_bytes(512)
                 .filter_bits_per_key(0)
+                .replay_memory_bytes(64 << 10)
                 .cache_bytes(0),
             d().memtable_bytes(16 << 30)
                 .immutable_memtables(64)

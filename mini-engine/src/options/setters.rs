@@ -142,6 +142,27 @@ macro_rules! option_setters {
                 self$(.$options)?.create_if_missing = create;
                 self
             }
+
+            /// Whether the database is only read. Then opening it writes nothing, creates nothing and starts no thread, so it works
+            /// on a file system that is read-only or full. What the logs hold is kept in memory
+            /// ([`Options::replay_memory_bytes`]). A torn tail is reported and stays; with [`RecoveryMode::Quarantine`] no file is
+            /// renamed. Read-only opens go beside each other, but not beside a writer: [`Error::Locked`](crate::Error::Locked).
+            /// Writes are [`Error::ReadOnly`](crate::Error::ReadOnly). Default false.
+            ///
+            /// A directory without a `LOCK` file, a copy that was never opened, is read without a lock: nothing keeps a writer
+            /// from opening it meanwhile.
+            pub fn read_only(mut self, read_only: bool) -> Self {
+                self$(.$options)?.read_only = read_only;
+                self
+            }
+
+            /// Bytes of memory that a read-only open may take for what logs hold and no table does yet. If they hold more, it fails
+            /// with [`Error::Full`](crate::Error::Full); an open for writing puts them into tables, whatever their size.
+            /// Default 1 GiB; 64 KiB to 1 PiB.
+            pub fn replay_memory_bytes(mut self, bytes: u64) -> Self {
+                self$(.$options)?.replay_memory_bytes = bytes;
+                self
+            }
         }
     };
 }

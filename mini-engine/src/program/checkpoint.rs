@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Exit;
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 
 /// Copy the database into a new directory, which is then a database of its own
@@ -30,7 +30,7 @@ pub(crate) struct CheckpointArgs {
 }
 
 pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
-    let db = args.database.open(IfMissing::Refuse)?;
+    let db = args.database.open(OpenFor::Writing)?;
     db.checkpoint(&args.directory)?;
     db.close()?;
     Ok(Exit::Done)

@@ -7,7 +7,7 @@ use indicatif::BinaryBytes;
 
 use super::Exit;
 use super::bytes::HexArgs;
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::output::Output;
 
@@ -38,7 +38,7 @@ pub(crate) struct CompactArgs {
 
 pub(crate) fn run(args: &CompactArgs) -> Result<Exit, Failure> {
     let keys = args.hex.range(args.from.as_ref(), args.to.as_ref())?;
-    let db = args.database.open(IfMissing::Refuse)?;
+    let db = args.database.open(OpenFor::Writing)?;
     let bytes = || BinaryBytes(db.metrics().levels.iter().map(|level| level.bytes).sum());
     db.flush()?;
     let before = bytes();

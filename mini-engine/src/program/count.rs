@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::Exit;
 use super::bytes::HexArgs;
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::output::Output;
 
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<Exit, Failure> {
         Some(prefix) => args.hex.parse("--prefix", prefix)?,
         None => Vec::new(),
     };
-    let db = args.database.open(IfMissing::Refuse)?;
+    let db = args.database.open(OpenFor::Reading)?;
     let mut keys = 0u64;
     let mut cursor = db.cursor();
     cursor.seek(&prefix)?;

@@ -7,7 +7,7 @@ use mini_engine::{Durability, WriteBatch};
 
 use super::Exit;
 use super::bytes::HexArgs;
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 
 /// Remove a key
@@ -34,7 +34,7 @@ pub(crate) struct DeleteArgs {
 pub(crate) fn run(args: &DeleteArgs) -> Result<Exit, Failure> {
     let mut batch = WriteBatch::new();
     batch.remove(args.hex.parse("key", &args.key)?)?;
-    let db = args.database.open(IfMissing::Refuse)?;
+    let db = args.database.open(OpenFor::Writing)?;
     db.write(batch, Durability::Synced)?;
     db.close()?;
     Ok(Exit::Done)

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::Exit;
 use super::bytes::HexArgs;
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::output::Output;
 
@@ -32,7 +32,7 @@ pub(crate) struct GetArgs {
 
 pub(crate) fn run(args: &GetArgs) -> Result<Exit, Failure> {
     let key = args.hex.parse("key", &args.key)?;
-    let db = args.database.open(IfMissing::Refuse)?;
+    let db = args.database.open(OpenFor::Reading)?;
     let Some(value) = db.get(&key)? else {
         return Ok(Exit::NotFound);
     };

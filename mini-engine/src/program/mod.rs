@@ -58,6 +58,9 @@ Examples:
   mini-engine scan files.db --prefix /usr/share --limit 5
   mini-engine get files.db /etc/hostname
 
+get, scan, count, stats, verify and dump change nothing: they work on a read-only or full
+file system, and beside each other, but not beside a command that writes.
+
 A key or value that begins with a dash comes after two dashes: mini-engine get DB -- -key
 
 Exit codes: 0 done, 1 key not found, 2 wrong use (bad arguments, not a database, a format

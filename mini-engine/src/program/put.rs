@@ -7,7 +7,7 @@ use mini_engine::{Durability, WriteBatch};
 
 use super::Exit;
 use super::bytes::HexArgs;
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 
 /// Store a key, replacing its value if it has one
@@ -35,7 +35,7 @@ pub(crate) struct PutArgs {
 pub(crate) fn run(args: &PutArgs) -> Result<Exit, Failure> {
     let mut batch = WriteBatch::new();
     batch.insert(args.hex.parse("key", &args.key)?, args.hex.parse("value", &args.value)?)?;
-    let db = args.database.open(IfMissing::Create)?;
+    let db = args.database.open(OpenFor::Creating)?;
     db.write(batch, Durability::Synced)?;
     db.close()?;
     Ok(Exit::Done)

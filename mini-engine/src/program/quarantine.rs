@@ -3,15 +3,15 @@
 use clap::Args;
 
 use super::Exit;
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::output::Output;
 
 /// List the tables that were found damaged, or give them up for good
 ///
-/// A table found damaged or missing by a command with --quarantine is set aside, and reads of keys
-/// in its range fail until it is dropped: then they show what is left, which may be older values
-/// and keys that were removed. Prints one table a line: number, file, first and last key.
+/// A table found damaged or missing by a command with --quarantine, this one or one that writes, is
+/// set aside, and reads of keys in its range fail until it is dropped: then they show what is left,
+/// which may be older values and keys that were removed. Prints one table a line: number, file, first and last key.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -30,7 +30,7 @@ pub(crate) struct QuarantineArgs {
 }
 
 pub(crate) fn run(args: &QuarantineArgs) -> Result<Exit, Failure> {
-    let db = args.database.open(IfMissing::Refuse)?;
+    let db = args.database.open(OpenFor::Writing)?;
     for &number in &args.drop {
         db.drop_quarantined(number)?;
     }

@@ -7,7 +7,7 @@ use mini_engine::{Db, Iter, Result as EngineResult, Slice};
 
 use super::Exit;
 use super::bytes::{self, HexArgs};
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::output::Output;
 use super::record::{self, Format};
@@ -64,7 +64,7 @@ enum Keys {
 
 pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
     let keys = args.keys()?;
-    let db = args.database.open(IfMissing::Refuse)?;
+    let db = args.database.open(OpenFor::Reading)?;
     let records = records(&db, keys);
     let mut output = Output::new();
     if args.reverse { print(args, records.rev(), &mut output) } else { print(args, records, &mut output) }?;

@@ -8,7 +8,7 @@ use mini_engine::{LevelMetrics, Metrics, RecoveryReport};
 use serde_json::{Map, Value, json};
 
 use super::Exit;
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::levels;
 use super::output::Output;
@@ -18,6 +18,7 @@ use super::output::Output;
 /// For each level: its sorted runs and tables and their size, then, since the database was created,
 /// bytes that merges read there, bytes written there, and those for each byte that came from above.
 /// Other counters begin when a process opens the database, so they are of this command alone.
+/// Writes that are in logs only are counted as replayed; no level has them yet.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -38,7 +39,7 @@ pub(crate) struct StatsArgs {
 type Named = (&'static str, u64);
 
 pub(crate) fn run(args: &StatsArgs) -> Result<Exit, Failure> {
-    let db = args.database.open(IfMissing::Refuse)?;
+    let db = args.database.open(OpenFor::Reading)?;
     let metrics = db.metrics();
     let recovery = db.recovery();
     let mut output = Output::new();

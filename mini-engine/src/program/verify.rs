@@ -4,7 +4,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 
 use super::Exit;
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::output::{Output, counted};
 
@@ -12,7 +12,7 @@ use super::output::{Output, counted};
 ///
 /// Opening checks the manifest and the logs; then every block of every table is read and checked,
 /// with the order of the keys, the index, the filter and the counts. What is wrong goes to stderr
-/// with its file and offset, and the exit code is 3.
+/// with its file and offset, and the exit code is 3. Nothing is changed.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -26,7 +26,7 @@ pub(crate) struct VerifyArgs {
 }
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
-    let db = args.database.open(IfMissing::Refuse)?;
+    let db = args.database.open(OpenFor::Reading)?;
     let report = db.verify()?;
     let tables = counted(report.tables as u64, "table", "tables");
     let entries = counted(report.entries, "entry", "entries");
@@ -36,7 +36,15 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     };
     let bytes = BinaryBytes(report.bytes);
     let mut output = Output::new();
-    output.write(|out| writeln!(out, "checked the manifest and {tables} with {entries} in {bytes}: {found}"))?;
+    let recovery = db.recovery();
+    let logs = match recovery.logs_replayed as u64 {
+        0 => String::new(),
+        logs => {
+            let operations = counted(recovery.operations_replayed, "operation", "operations");
+            format!(", {} with {operations}", counted(logs, "log", "logs"))
+        }
+    };
+    output.write(|out| writeln!(out, "checked the manifest{logs} and {tables} with {entries} in {bytes}: {found}"))?;
     output.finish()?;
     if report.problems.is_empty() { Ok(Exit::Done) } else { Err(Failure::Damage(report.problems)) }
 }

@@ -10,6 +10,7 @@ mod dump;
 mod format;
 mod payload;
 mod recycle;
+mod refusing;
 mod replay;
 mod window;
 mod writer;

@@ -47,7 +47,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// A log that has its header, which is synced.
-    fn new(
+    pub(super) fn new(
         file: Arc<dyn File>,
         path: PathBuf,
         identity: Identity,
@@ -165,7 +165,7 @@ impl Segment {
     }
 
     /// Ends this log with `error`. The first failure is the one that is remembered.
-    fn fail(&self, error: Error) -> Error {
+    pub(super) fn fail(&self, error: Error) -> Error {
         self.failure.get_or_init(|| match &error {
             Error::ReadOnly { cause } => cause.clone(),
             other => other.to_string(),
@@ -252,7 +252,7 @@ impl Writer {
         ))
     }
 
-    fn at_start(segment: Segment, previous_generation: Option<PreviousGeneration>) -> Self {
+    pub(super) fn at_start(segment: Segment, previous_generation: Option<PreviousGeneration>) -> Self {
         Self { segment: Arc::new(segment), frames: Vec::new(), next_start: 0, previous_generation }
     }
 

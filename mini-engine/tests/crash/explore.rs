@@ -5,14 +5,16 @@
 //! cut is the order that there was. All else follows from the seed.
 //!
 //! At each operation the disk is cut several times, each time another part of what is not synced survives, and once the
-//! process is killed, which leaves all. What recovery makes of it is judged, written to, and itself cut, at every
-//! operation of the recovery and of the writes after it.
+//! process is killed, which leaves all. An open that only reads must show the same as recovery does after it, and change
+//! nothing. What recovery makes of it is judged, written to, and itself cut, at every operation of the recovery and of the
+//! writes after it.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use mini_engine::fs::{Disk, FileSystem, Losses, MemFs, Operation, Step};
+use mini_engine::fs::{Disk, FaultFs, FileSystem, Losses, MemFs, Operation, Step};
+use mini_engine::{Db, Error};
 
 use crate::lie::Lie;
 use crate::oracle::{Batch, Progress, judge};
@@ -244,10 +246,14 @@ impl Explorer {
         let mem = MemFs::on(left.clone());
         mem.record();
         let recycled = has_recycled_log(&mem, left);
+        let least = if crash == Crash::Power { synced } else { acknowledged };
+        let seen = look(left, struck.batches, least, begun).map_err(|what| format!("read-only: {what}"))?;
         let opened = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), self.lie);
         let mut run = opened.map_err(|error| format!("it does not open any more: {error}"))?;
-        let least = if crash == Crash::Power { synced } else { acknowledged };
         let found = judge(run.db(), struck.batches, least, begun)?;
+        if seen != (!run.db().recovery().created).then_some(found) {
+            return Err(format!("a read-only open showed {seen:?} batches, recovery {found}"));
+        }
         check_kept(&run, left)?;
         self.note_report(&run, found < acknowledged);
         let torn = run.db().recovery().torn.is_some();
@@ -287,6 +293,23 @@ impl Explorer {
         let below = || levels.iter().skip(1);
         self.counts.below_level_0 += u64::from(below().any(|level| level.tables > 0));
         self.counts.several_runs += u64::from(below().any(|level| level.runs > 1));
+    }
+}
+
+/// Judges what an open that only reads shows of `left`, which it must leave as it is; `None` if that is no database yet.
+fn look(left: &Disk, batches: &[Batch], least: usize, most: usize) -> Result<Option<usize>, String> {
+    let mem = MemFs::on(left.clone());
+    mem.record();
+    let fs = FaultFs::new(Arc::new(mem.clone()));
+    fs.mount_read_only();
+    let found = match Db::builder(DIR).file_system(Arc::new(fs.clone())).read_only(true).open() {
+        Ok(db) => Some(judge(&db, batches, least, most)?),
+        Err(Error::NotADatabase { .. }) => None,
+        Err(error) => return Err(format!("it does not open any more: {error}")),
+    };
+    match (fs.mutations(), mem.take_record().len()) {
+        (0, 0) => Ok(found),
+        (tried, done) => Err(format!("{tried} changes were tried, {done} made")),
     }
 }
 

@@ -226,6 +226,10 @@ impl FileSystem for HookFs {
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         self.shared.inner.lock(path)
     }
+
+    fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        self.shared.inner.lock_shared(path)
+    }
 }
 
 struct HookFile {

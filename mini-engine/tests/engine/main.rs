@@ -18,6 +18,7 @@ mod limits;
 mod model;
 mod options;
 mod quarantine;
+mod read_only;
 mod reads;
 mod recovery;
 mod recycle;

@@ -37,7 +37,7 @@ pub(crate) fn copy(from: &Path) -> TempDir {
 
 /// A database in three logs: "a" and "b" in the first, "c" in the second, "d" in the third, no table. Each key's write
 /// is followed by a sync if it is in `synced`. The logs' paths, oldest first.
-fn three_logs(dir: &Path, synced: &str) -> Vec<PathBuf> {
+pub(crate) fn three_logs(dir: &Path, synced: &str) -> Vec<PathBuf> {
     let hook = HookFs::new();
     let db = Db::builder(dir).file_system(hook.arc()).immutable_memtables(4).open().unwrap();
     hook.set(|event| if event.is(Op::Create, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });

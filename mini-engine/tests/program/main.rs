@@ -5,6 +5,7 @@ mod commands;
 mod dump;
 mod import;
 mod process;
+mod readers;
 mod recovered;
 mod refused;
 mod scan;

@@ -22,12 +22,23 @@ fn cut(path: &Path, bytes: u64) {
     file.set_len(file.metadata().expect("metadata").len() - bytes).expect("cut");
 }
 
-/// What `count` says of it once, and that it prints the records and then has nothing to say any more.
+/// What a command that writes says of it, once. Before that, `count` prints the records and says what was found, each time; and
+/// nothing any more after it.
 #[track_caller]
 fn said_once(room: &Room, records: &str) -> String {
-    let ran = room.run::<&str>("count", &[]);
-    assert_eq!((ran.code, &*ran.stdout), (Some(0), records.as_bytes()), "{ran:?}");
-    assert_eq!(room.run::<&str>("count", &[]).stderr, "");
+    let count = || {
+        let ran = room.run::<&str>("count", &[]);
+        assert_eq!((ran.code, &*ran.stdout), (Some(0), records.as_bytes()), "{ran:?}");
+        ran.stderr
+    };
+    let found = count();
+    assert_eq!(count(), found);
+    let ran = room.run("delete", &["absent"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(count(), "");
+    // Told first by both; then that nothing was changed, or what was set aside.
+    assert_eq!(found.lines().next(), ran.stderr.lines().next());
+    assert_eq!(found.contains("opened read-only"), !found.is_empty());
     ran.stderr
 }
 
@@ -39,6 +50,7 @@ fn a_clean_open_says_nothing() {
     // A replay that lost nothing is nothing to speak of.
     let (child, _stdin) = importing(&room, &["b\t2"]);
     kill(child);
+    assert_eq!(room.run::<&str>("count", &[]).stderr, "");
     assert_eq!(said_once(&room, "2\n"), "");
 }
 
@@ -91,8 +103,13 @@ fn a_damaged_table_is_set_aside_on_request_listed_and_dropped() {
     let mut bytes = fs::read(&table).expect("read");
     bytes[3] ^= 1;
     fs::write(&table, bytes).expect("write");
+    // A command that reads goes on without it, and leaves it where it is.
     let ran = room.run("get", &["--quarantine", "c"]);
     assert_eq!((ran.code, &*ran.stdout), (Some(0), &b"3\n"[..]), "{ran:?}");
+    assert!(ran.stderr.contains(&table.display().to_string()) && ran.stderr.contains("opened read-only"), "{ran:?}");
+    assert!(table.exists() && !ran.stderr.contains(".aside"), "{ran:?}");
+    let ran = room.run("quarantine", &["--quarantine"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
     let aside = format!("{}.aside", table.display());
     assert!(ran.stderr.contains(&aside) && ran.stderr.contains("quarantine --drop"), "{ran:?}");
     assert_eq!(room.run("get", &["a"]).code, Some(3));

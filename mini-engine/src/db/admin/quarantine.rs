@@ -7,7 +7,7 @@ use crate::manifest::{Version, VersionEdit};
 
 /// The quarantined tables, in the order in which they were found.
 pub(crate) fn quarantined(core: &Core) -> Vec<QuarantinedTable> {
-    core.view.load().version.quarantined().iter().map(|meta| QuarantinedTable::new(core.dir(), meta)).collect()
+    core.view.load().version.quarantined().iter().map(|meta| QuarantinedTable::new(&core.store, meta)).collect()
 }
 
 /// Gives up table `number`: reads of its keys show what else there is. Durable on return. Its file stays.

@@ -19,20 +19,17 @@ const LOST_AND_FOUND: &str = "lost+found";
 
 /// The lock on a database's directory, held until dropped.
 pub(crate) struct DirectoryLock {
-    _held: Box<dyn Send + Sync>,
+    /// None of a reader in a directory without a lock file, in which no writer was.
+    _held: Option<Box<dyn Send + Sync>>,
 }
 
-impl DirectoryLock {
-    fn new(held: Box<dyn Send + Sync>) -> DirectoryLock {
-        DirectoryLock { _held: held }
-    }
-}
-
-/// Takes the directory's lock. A directory that is not ours is left exactly as it was: no lock file appears in it.
+/// Takes the directory's lock, a reader one that it shares with others. A directory that is not ours is left exactly as it was:
+/// no lock file appears in it.
 pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options) -> Result<DirectoryLock> {
     let not_a_database = |what: &str| Error::NotADatabase { path: dir.to_path_buf(), what: what.to_owned() };
+    let creates = options.create_if_missing && !options.read_only;
     if !fs.exists(dir).map_err(Error::io("look for", dir))? {
-        if !options.create_if_missing {
+        if !creates {
             return Err(not_a_database("expected a directory, found nothing"));
         }
         create(fs, dir)?;
@@ -48,15 +45,21 @@ pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options)
         if let Some(name) = names.iter().find(is_foreign) {
             return Err(not_a_database(&format!("expected {CURRENT} or an empty directory, found {name:?}")));
         }
-        if !options.create_if_missing {
+        if !creates {
             return Err(not_a_database(&format!("expected {CURRENT}, found no such file")));
         }
         sync_name(fs, dir)?;
     }
     let path = dir.join(LOCK);
-    match fs.lock(&path) {
-        Ok(lock) => Ok(DirectoryLock::new(lock)),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Locked { path }),
+    let (locked, what) = match options.read_only {
+        true => (fs.lock_shared(&path), "a writer has the database open"),
+        false => (fs.lock(&path), "the database is open elsewhere"),
+    };
+    match locked {
+        Ok(lock) => Ok(DirectoryLock { _held: Some(lock) }),
+        // To make one would be a write. Every writer makes one, so this is a copy of a database's other files.
+        Err(error) if options.read_only && error.kind() == ErrorKind::NotFound => Ok(DirectoryLock { _held: None }),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Locked { path, what }),
         Err(error) => Err(Error::io("lock", &path)(error)),
     }
 }

@@ -5,7 +5,8 @@
 //! except a rotation, which creates a log. Both condition variables belong to it: `work` wakes the workers, `room` wakes whatever
 //! waits for the workers.
 //!
-//! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it.
+//! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened
+//! read-only is in that state from the start, and has no workers.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -25,6 +26,9 @@ use crate::error::{Error, Result};
 use crate::manifest::Manifest;
 use crate::types::SeqNo;
 use crate::wal;
+
+/// Why a database takes no writes that was opened read-only.
+pub(crate) const OPENED_READ_ONLY: &str = "it was opened read-only";
 
 /// How far the life of a database has come. Only ever moves on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -204,6 +208,11 @@ impl Core {
             Some(cause) => Err(Error::ReadOnly { cause: cause.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Refuses every write from the start: the database was opened read-only.
+    pub(crate) fn refuse_writes(&self) {
+        self.failure.get_or_init(|| OPENED_READ_ONLY.to_owned());
     }
 
     /// Fails unless writes are taken.

@@ -6,9 +6,9 @@
 //! the table's range fail, and so do scans that pass over a part of the range, until the owner drops the table and so accepts the
 //! loss of its writes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::compaction::{Bounds, overlaps_bounds};
+use crate::compaction::{Bounds, TableStore, overlaps_bounds};
 use crate::db::core::{Core, View};
 use crate::error::{Error, Result};
 use crate::manifest::ASIDE;
@@ -30,10 +30,14 @@ pub struct QuarantinedTable {
 }
 
 impl QuarantinedTable {
-    pub(crate) fn new(dir: &Path, meta: &TableMeta) -> QuarantinedTable {
+    pub(crate) fn new(store: &TableStore, meta: &TableMeta) -> QuarantinedTable {
+        let name = table::file_name(meta.number);
+        let (file, aside) = (store.dir.join(&name), store.dir.join(name + ASIDE));
+        // An open that only reads gives a table up and leaves its file where it is.
+        let in_place = store.options.read_only && !store.fs.exists(&aside).unwrap_or(true);
         QuarantinedTable {
             number: meta.number,
-            file: dir.join(table::file_name(meta.number) + ASIDE),
+            file: if in_place { file } else { aside },
             smallest: meta.smallest.clone(),
             largest: meta.largest.clone(),
         }
@@ -73,7 +77,7 @@ pub(super) fn check_range(core: &Core, view: &View, ranges: [Bounds<'_>; 2], seq
 
 /// What reads of keys of a quarantined table get.
 pub(crate) fn refusal(core: &Core, meta: &TableMeta) -> Error {
-    let QuarantinedTable { file, smallest, largest, number } = QuarantinedTable::new(core.dir(), meta);
+    let QuarantinedTable { file, smallest, largest, number } = QuarantinedTable::new(&core.store, meta);
     let what = format!(
         "keys {} to {}: expected what table {number} held, which is quarantined; found no newer version",
         Shown(&smallest),

@@ -1,6 +1,7 @@
 //! Opening a database: what the last process left becomes a [`Core`](super::core::Core), and a [`RecoveryReport`] says how.
 
 mod open;
+mod read_only;
 mod replay;
 mod report;
 mod tables;

@@ -16,11 +16,15 @@
 //! 7. orphans and obsolete logs are removed, now that nothing can refer to them (rule 10).
 //!
 //! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest knows it.
+//!
+//! An open that only reads takes the lock that readers share, does step 2, replays into memory, and ends there (`read_only.rs`): it
+//! changes nothing, so that there is nothing for a crash to leave.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::read_only;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
 use super::tables::{OpenedTables, is_unnamed, open_tables, set_suspects_aside, set_unnamed_aside};
@@ -42,12 +46,15 @@ const MAX_UNRECORDED: u64 = 1 << 32;
 /// Opens the database in `dir`, creating it if the options allow.
 pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<(Core, RecoveryReport)> {
     options.validate()?;
+    // Before anything else: the directory stays the same whatever the process's working directory becomes.
+    let dir = &std::path::absolute(dir).map_err(Error::io("find", dir))?;
     let lock = lock_directory(&*fs, dir, &options)?;
     let names = list(&*fs, dir)?;
     let loaded = manifest::load(&*fs, dir)?;
     let current = loaded.as_ref().map(|loaded| loaded.number);
     let created = loaded.is_none();
-    let mut report = RecoveryReport { directory: dir.to_path_buf(), created, ..RecoveryReport::default() };
+    let read_only = options.read_only;
+    let mut report = RecoveryReport { directory: dir.clone(), created, read_only, ..RecoveryReport::default() };
     let state = match loaded {
         Some(loaded) => {
             report.manifest_tail_dropped = loaded.tail_dropped;
@@ -67,16 +74,26 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let logs = logs_to_replay(&store, &state, &names, &mut report)?;
     let replayed = replay(&store, &state, &logs, &mut report)?;
     report.last_seqno = replayed.last_seqno;
-    let aside = set_unnamed_aside(&store, &state, &names, &mut report)
-        .and_then(|()| set_suspects_aside(&store, &suspects, &mut report));
-    aside.inspect_err(|_| replayed.remove_tables(&store))?;
-    let opened = begin(store, state, current, tables, replayed, lock)?;
-    remove_orphans(&opened, &mut report)?;
+    let opened = match current.filter(|_| read_only) {
+        Some(current) => read_only::begin(store, state, current, &tables, replayed, lock)?,
+        None => {
+            let aside = set_unnamed_aside(&store, &state, &names, &mut report)
+                .and_then(|()| set_suspects_aside(&store, &suspects, &mut report));
+            aside.inspect_err(|_| replayed.remove_tables(&store))?;
+            let opened = begin(store, state, current, tables, replayed, lock)?;
+            remove_orphans(&opened, &mut report)?;
+            opened
+        }
+    };
     for finding in report.findings() {
         tracing::warn!("{finding}");
     }
     tracing::debug!(?report, "opened");
-    Ok((Core::new(opened), report))
+    let core = Core::new(opened);
+    if read_only {
+        core.refuse_writes();
+    }
+    Ok((core, report))
 }
 
 fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<FileKind>> {

@@ -1,4 +1,4 @@
-//! Replays the logs that are in no table yet into tables of their own.
+//! Replays the logs that are in no table yet into tables of their own, or into memtables if nothing may be written.
 //!
 //! The logs from the manifest's log number on are one history: frames follow each other with contiguous sequence numbers, across
 //! logs too (rule 11). Replay takes frames up to the first place where the history stops, and then decides what the stop is (rule 2):
@@ -6,6 +6,9 @@
 //! * There is no such record. Then the rest is a tail that was never synced. It is copied aside and cut off, the cut is synced
 //!   (rule 3), and later logs are set aside. Nothing is deleted: frames behind the stop may be whole, they only have no place in
 //!   the history any more.
+//!
+//! An open that only reads takes the same frames and decides in the same way, but leaves the tail and all logs as they are. What it
+//! has replayed stays in memtables.
 //!
 //! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the history stops
 //! at the end of the log before it.
@@ -19,17 +22,20 @@ use fastskip::{InsertError, Op};
 
 use super::report::{RecoveryReport, TornTail};
 use crate::compaction::{OutputSpec, Retention, TableStore, Tombstones};
+use crate::db::core::FlushableMemtable;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
 use crate::manifest::{ASIDE, CompactionStats, ManifestState, TAIL_ASIDE};
 use crate::memtables::{LoggedMemtable, memory_for, op};
-use crate::options::RecoveryMode;
+use crate::options::{MemtableKind, Options, RecoveryMode};
 use crate::table::Table;
 use crate::types::{BatchOps, SeqNo};
 use crate::wal::{self, Frame, Position, Tail};
 
 /// How much more memory a frame is given that did not fit where the estimate said it would.
 const SECOND_TRY_FACTOR: usize = 4;
+/// Memtables that are kept instead of flushed are not smaller than this, whatever the options: each read asks them all.
+const KEPT_MEMTABLE_BYTES: usize = 64 << 20;
 
 /// What replay has made so far.
 pub(super) struct Replay<'a> {
@@ -41,6 +47,10 @@ pub(super) struct Replay<'a> {
     last_seqno: SeqNo,
     memtable: Option<LoggedMemtable>,
     tables: Vec<Arc<Table>>,
+    /// In place of tables where nothing may be written, oldest first.
+    memtables: Vec<FlushableMemtable>,
+    /// Bytes of memory that they take.
+    kept_bytes: usize,
     stats: CompactionStats,
     /// The first frame of a log whose number does not follow: the history stopped before this log.
     gap: Option<(u64, SeqNo)>,
@@ -49,9 +59,11 @@ pub(super) struct Replay<'a> {
     oldest: u64,
 }
 
-/// What the logs held, as durable tables that no manifest names yet.
+/// What the logs held: durable tables that no manifest names yet, or memtables.
 pub(super) struct Replayed {
     pub(crate) tables: Vec<Arc<Table>>,
+    /// Of an open that only reads: frozen memtables in their place, oldest first.
+    pub(crate) memtables: Vec<FlushableMemtable>,
     /// What it took to write them.
     pub(crate) stats: CompactionStats,
     pub(crate) last_seqno: SeqNo,
@@ -81,6 +93,8 @@ pub(super) fn replay(
         last_seqno: state.last_seqno,
         memtable: None,
         tables: Vec::new(),
+        memtables: Vec::new(),
+        kept_bytes: 0,
         stats: CompactionStats::default(),
         gap: None,
         frames_in_log: 0,
@@ -93,7 +107,8 @@ pub(super) fn replay(
         read => read,
     };
     let result = read.and_then(|()| replay.spill());
-    let replayed = Replayed { tables: replay.tables, stats: replay.stats, last_seqno: replay.last_seqno };
+    let Replay { tables, memtables, stats, last_seqno, .. } = replay;
+    let replayed = Replayed { tables, memtables, stats, last_seqno };
     if let Err(error) = result {
         // Nothing names them. Left behind, each try to open a database on a full disk would take more of it.
         replayed.remove_tables(store);
@@ -160,13 +175,16 @@ impl Replay<'_> {
                 self.check_record(clean, (number, Tail::Torn { offset, dropped_bytes }), synced)?;
             }
         }
+        self.report.torn = Some(TornTail { log: path.clone(), offset, dropped_bytes });
+        if self.store.options.read_only {
+            return Ok(());
+        }
         if dropped_bytes > 0 {
             self.keep_tail(number, offset..offset + dropped_bytes)?;
         }
         // Before another log is created (rule 3): else a crash could leave the tear in front of a newer log, whose
         // synced writes would then make it look like corruption, or be set aside with the tail.
         wal::truncate_torn(&*self.store.fs, &path, offset)?;
-        self.report.torn = Some(TornTail { log: path, offset, dropped_bytes });
         self.set_aside(later)
     }
 
@@ -174,6 +192,11 @@ impl Replay<'_> {
     /// was before the damage has been taken. They keep their names until a manifest has made them obsolete: a crash before
     /// that must find again what was taken from them. So each gets a second name, under which it stays.
     fn give_up(&mut self, logs: &[u64], error: &Error) -> Result<()> {
+        self.report.damage.push(error.to_string());
+        self.report.logs_end_at = Some(self.last_seqno);
+        if self.store.options.read_only {
+            return Ok(());
+        }
         let fs = self.store.fs.clone();
         for &log in logs.iter().filter(|&&log| log >= self.number) {
             let (from, to) = (self.path(log), self.store.dir.join(wal::file_name(log) + ASIDE));
@@ -184,8 +207,6 @@ impl Replay<'_> {
             link_or_copy(&*fs, None, &from, &to)?;
             self.report.set_aside.push(to);
         }
-        self.report.damage.push(error.to_string());
-        self.report.logs_end_at = Some(self.last_seqno);
         fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))
     }
 
@@ -272,7 +293,13 @@ impl Replay<'_> {
 
     /// A memtable that takes `memory` bytes more; what it held so far goes to a table if it has grown enough.
     fn memtable_for(&mut self, memory: usize) -> Result<LoggedMemtable> {
-        let bytes = self.store.options.memtable_bytes;
+        let Options { read_only, memtable_kind, memtable_bytes, .. } = self.store.options;
+        let (kind, bytes) = match read_only {
+            // Read and never flushed, so sorted, and few.
+            true => (MemtableKind::SkipList, memtable_bytes.max(KEPT_MEMTABLE_BYTES)),
+            false => (memtable_kind, memtable_bytes),
+        };
+        self.check_memory(memory)?;
         let full = |memtable: &LoggedMemtable| memory > bytes / 2 || memtable.table.memory_usage() >= bytes;
         if self.memtable.as_ref().is_some_and(full) {
             self.spill()?;
@@ -280,15 +307,37 @@ impl Replay<'_> {
         if let Some(memtable) = &self.memtable {
             return Ok(memtable.clone());
         }
-        let memtable = LoggedMemtable::new(self.store.options.memtable_kind, self.number, bytes.max(memory))?;
+        let memtable = LoggedMemtable::new(kind, self.number, bytes.max(memory))?;
         self.memtable = Some(memtable.clone());
         Ok(memtable)
     }
 
-    /// Writes what was replayed so far to a table. Written anew and synced, whatever the log's state: if a sync had
+    /// Fails if `memory` bytes more are more than may be taken by what stays in memory.
+    fn check_memory(&self, memory: usize) -> Result<()> {
+        if !self.store.options.read_only {
+            return Ok(());
+        }
+        let held = self.kept_bytes + self.memtable.as_ref().map_or(0, |memtable| memtable.table.memory_usage());
+        let limit = self.store.options.replay_memory_bytes;
+        if held.saturating_add(memory) as u64 <= limit {
+            return Ok(());
+        }
+        Err(Error::Full(format!(
+            "replaying the logs of {} takes more than {limit} bytes of memory: open the database for writing once, which              writes them to tables, or raise replay_memory_bytes",
+            self.store.dir.display()
+        )))
+    }
+
+    /// Writes what was replayed so far to a table, or keeps it where nothing may be written. Written anew and synced, whatever the log's state: if a sync had
     /// failed, the log is right in the page cache and wrong on the device (rule 7).
     fn spill(&mut self) -> Result<()> {
         let Some(memtable) = self.memtable.take() else { return Ok(()) };
+        if self.store.options.read_only {
+            memtable.table.freeze();
+            self.kept_bytes += memtable.table.memory_usage();
+            self.memtables.push(FlushableMemtable { memtable, last_seqno: self.last_seqno });
+            return Ok(());
+        }
         // No snapshot is older than this open.
         let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
         let never = AtomicBool::new(false);

@@ -14,6 +14,8 @@ pub struct RecoveryReport {
     pub directory: PathBuf,
     /// Whether there was no database before.
     pub created: bool,
+    /// Whether the database was opened read-only: what was found is still as it was.
+    pub read_only: bool,
     /// Logs that held writes which no table had yet.
     pub logs_replayed: usize,
     /// Batches in them.
@@ -94,7 +96,15 @@ impl RecoveryReport {
         });
         let quarantined = self.quarantined.iter().map(ToString::to_string);
         let damage = self.damage.iter().cloned();
-        torn.chain(manifest).chain(damage).chain(lost).chain(quarantined).chain(aside).collect()
+        let repairable = self.torn.is_some() || self.manifest_tail_dropped || !self.damage.is_empty();
+        let unchanged = (self.read_only && repairable).then(|| {
+            format!(
+                "{}: opened read-only, so no file was cut, renamed or removed for that; the next open for writing, in the \
+                 same mode, will do it",
+                self.directory.display()
+            )
+        });
+        torn.chain(manifest).chain(damage).chain(lost).chain(quarantined).chain(aside).chain(unchanged).collect()
     }
 }
 

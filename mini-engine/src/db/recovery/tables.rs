@@ -50,7 +50,7 @@ pub(super) fn open_tables(
     let suspects = edit.quarantined.iter().map(|meta| meta.number).collect();
     let version = state.version.apply(&edit);
     let version = version.map_err(|what| Error::corruption(&store.dir.join(CURRENT), 0, what))?;
-    report.quarantined = version.quarantined().iter().map(|meta| QuarantinedTable::new(&store.dir, meta)).collect();
+    report.quarantined = version.quarantined().iter().map(|meta| QuarantinedTable::new(store, meta)).collect();
     Ok(OpenedTables { state: ManifestState { version: version.into(), ..state }, tables, suspects })
 }
 

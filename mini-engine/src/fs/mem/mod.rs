@@ -15,7 +15,7 @@ mod losses;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
@@ -37,10 +37,19 @@ pub enum Step {
     Note(u64),
 }
 
+/// Who holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holders {
+    Exclusive,
+    /// So many, at least one.
+    Shared(usize),
+}
+
 #[derive(Default)]
 struct Shared {
     disk: Disk,
-    locks: BTreeSet<PathBuf>,
+    /// The locks that are held.
+    locks: BTreeMap<PathBuf, Holders>,
     record: Option<Vec<Step>>,
     syncs: u64,
     fail_sync: Option<u64>,
@@ -141,6 +150,12 @@ impl MemFs {
         self.shared().run(kind, path)
     }
 
+    /// A lock on `path`, whose holders are then `holders`.
+    fn hold(&self, shared: &mut Shared, path: PathBuf, holders: Holders) -> Box<dyn Send + Sync> {
+        shared.locks.insert(path.clone(), holders);
+        Box::new(HeldLock { fs: self.clone(), path })
+    }
+
     fn handle(&self, path: PathBuf, mode: Mode) -> Result<Arc<dyn File>> {
         let file = self.shared().disk.file(&path)?;
         Ok(Arc::new(MemFile { fs: self.clone(), path, file, mode }))
@@ -223,9 +238,19 @@ impl FileSystem for MemFs {
         if !shared.disk.exists(&path) {
             shared.run(Kind::Create { path: path.clone() }, &path)?;
         }
-        match shared.locks.insert(path.clone()) {
-            true => Ok(Box::new(HeldLock { fs: self.clone(), path })),
-            false => Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
+        match shared.locks.get(&path) {
+            None => Ok(self.hold(&mut shared, path, Holders::Exclusive)),
+            Some(_) => Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
+        }
+    }
+
+    fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        let (mut shared, path) = (self.shared(), plain(path));
+        shared.disk.file(&path)?;
+        match shared.locks.get(&path) {
+            None => Ok(self.hold(&mut shared, path, Holders::Shared(1))),
+            Some(&Holders::Shared(others)) => Ok(self.hold(&mut shared, path, Holders::Shared(others + 1))),
+            Some(Holders::Exclusive) => Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
         }
     }
 }
@@ -238,7 +263,11 @@ struct HeldLock {
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        self.fs.shared().locks.remove(&self.path);
+        let mut shared = self.fs.shared();
+        match shared.locks.get_mut(&self.path) {
+            Some(Holders::Shared(holders)) if *holders > 1 => *holders -= 1,
+            _ => drop(shared.locks.remove(&self.path)),
+        }
     }
 }
 

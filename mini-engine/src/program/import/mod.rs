@@ -22,7 +22,7 @@ use mini_engine::{Db, Durability};
 
 use super::Exit;
 use super::bytes::HexArgs;
-use super::database::{DatabaseArgs, IfMissing};
+use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::record::Format;
@@ -79,7 +79,7 @@ pub(crate) struct ImportArgs {
 
 pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
     let source = Source::open(&args.file)?;
-    let db = args.database.open(IfMissing::Create)?;
+    let db = args.database.open(OpenFor::Creating)?;
     thread::scope(|scope| import(args, scope, db, source))?;
     Ok(Exit::Done)
 }

@@ -1,0 +1,48 @@
+//! The log of a database that takes no writes: there is no file, and every append and sync is refused.
+
+use std::io::{ErrorKind, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::format::{Identity, file_name};
+use super::writer::{Segment, Writer};
+use crate::error::Error;
+use crate::fs::File;
+use crate::metrics::Counters;
+
+impl Writer {
+    /// Log `number` of `dir`, which is never created: every append and sync is [`Error::ReadOnly`] with `cause`.
+    pub(crate) fn refusing(dir: &Path, number: u64, cause: &str, counters: Arc<Counters>) -> Self {
+        let identity = Identity { number, salt: 0 };
+        let segment = Segment::new(Arc::new(NoFile), dir.join(file_name(number)), identity, 0, None, counters);
+        // The failure is what this is made for; it is kept in the segment.
+        drop(segment.fail(Error::ReadOnly { cause: cause.to_owned() }));
+        Self::at_start(segment, None)
+    }
+}
+
+/// A file that is nowhere. Nothing asks for it, since a failed segment refuses first.
+#[derive(Debug)]
+struct NoFile;
+
+impl File for NoFile {
+    fn read_at(&self, _: &mut [u8], _: u64) -> Result<usize> {
+        Err(ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> Result<usize> {
+        Err(ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Err(ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn truncate(&self, _: u64) -> Result<()> {
+        Err(ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn len(&self) -> Result<u64> {
+        Err(ErrorKind::ReadOnlyFilesystem.into())
+    }
+}
