@@ -152,6 +152,9 @@ pub struct Metrics {
     pub compaction: Compaction,
     /// Bytes of keys and values that were flushed to tables since the database was created.
     pub flushed_user_bytes: u64,
+    /// For how long the oldest snapshot, iterator or cursor has been open that is open now; `None` if none is. A snapshot keeps
+    /// versions from being merged away, an iterator or a cursor keeps memtables and files.
+    pub oldest_view_age: Option<Duration>,
     /// Bytes of the oldest sorted run: what everything above it may make obsolete.
     pub oldest_run_bytes: u64,
     /// Flushes under way now. One ends when the log that it replaces has been removed or recycled, which `flush` does not wait for.

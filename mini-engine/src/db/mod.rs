@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::background::{Workers, flush_all, wait_flushed, wait_idle};
 use self::core::{Core, Phase, remove_spare};
-use self::read::{Pinned, ScanBounds};
+use self::read::{Registered, ScanBounds};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::types::{Durability, SeqNo, Slice, WriteBatch};
@@ -186,10 +186,10 @@ impl Db {
         write::persist(self.core(), durability)
     }
 
-    /// The database as it is now, for as long as the snapshot is kept. From a closed handle: a snapshot whose every
+    /// The database as it is now, for as long as the snapshot is kept. O(1). From a closed handle: a snapshot whose every
     /// read returns [`Error::Closed`].
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(Pinned::now(self.core()), self.core().visible())
+        Snapshot::new(Registered::now(self.core()), self.core().visible())
     }
 
     /// All entries in key order, from both ends, as they are now. Errors are yielded.
@@ -209,7 +209,7 @@ impl Db {
 
     /// A cursor over all entries as they are now.
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(Pinned::now(self.core()), ScanBounds::all())
+        self.snapshot().cursor()
     }
 
     /// Writes all that is in memory to tables, and waits for it. It is durable then.

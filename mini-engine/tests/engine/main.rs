@@ -17,6 +17,7 @@ mod lifecycle;
 mod limits;
 mod model;
 mod options;
+mod pins;
 mod quarantine;
 mod read_only;
 mod reads;

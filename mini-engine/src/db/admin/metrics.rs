@@ -31,6 +31,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         open_files: core.store.tables.open_tables() as u64,
         compaction: core.store.options.compaction.unwrap_or_default(),
         flushed_user_bytes: view.stats.user_bytes,
+        oldest_view_age: core.snapshots.oldest_age(),
         oldest_run_bytes: view.version.all_runs().next_back().map_or(0, |(_, run)| run.bytes()),
         flushes_running,
         compactions_running,

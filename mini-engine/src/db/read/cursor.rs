@@ -1,7 +1,7 @@
 //! Ordered reads that lend keys and values: [`Cursor`], over the keys within [`ScanBounds`].
 //!
-//! A cursor reads one pinned view at one sequence number, whatever is written, flushed or merged meanwhile. It may
-//! outlive every handle; the directory stays locked until it is gone.
+//! A cursor reads one pinned view at one sequence number, whatever is written, flushed or merged meanwhile, and whatever becomes of the
+//! snapshot that it was made from. It may outlive every handle; the directory stays locked until it is gone.
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -52,6 +52,10 @@ impl ScanBounds {
 }
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
+///
+/// It keeps the memtables and the files of the tables as they were when it was made, also those that merges have replaced since:
+/// they take memory and space as long as it lives. For a scan that takes long, better use a [`Snapshot`](crate::Snapshot), and of
+/// it now and then a new cursor.
 ///
 /// A new cursor is at no entry: seek first. After an error it is at no entry either, and may seek again.
 ///
@@ -149,7 +153,7 @@ impl Cursor {
         start_at: &Start<'_>,
         step: impl FnOnce(&mut Entries) -> Result<()>,
     ) -> Result<()> {
-        let is_sound = |pinned: &Arc<Pinned>| pinned.view.version.quarantined().is_empty();
+        let is_sound = |pinned: &Arc<Pinned>| pinned.point().quarantined.is_empty();
         if self.source.as_ref().map_or(true, is_sound) {
             return step(self.entries()?);
         }
@@ -192,7 +196,7 @@ impl Cursor {
             Direction::Backward => (&end, start),
         };
         let ranges = [(slice(from), slice(to)), (slice(lower), slice(upper))];
-        check_range(&pinned.core, &pinned.view, ranges, pinned.seqno)
+        check_range(pinned.point(), ranges)
     }
 
     fn entries(&mut self) -> Result<&mut Entries> {

@@ -1,19 +1,20 @@
 //! Point reads: pin a view, then ask its sources from new to old. No lock is taken.
 
 use super::quarantine::check_key;
+use super::read_point::ReadPoint;
 use crate::codec::key_hash;
-use crate::db::core::{Core, View};
+use crate::db::core::Core;
 use crate::error::Result;
 use crate::types::{Kind, SeqNo, Slice};
 
-/// The newest value of `key` in `view` that is not newer than `seqno`.
-pub(crate) fn get(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Result<Option<Slice>> {
-    newest(core, view, key, seqno, |value| Slice::from(value), |value| value)
+/// The newest value of `key` that `point` sees.
+pub(super) fn get(point: ReadPoint<'_>, key: &[u8]) -> Result<Option<Slice>> {
+    newest(point, key, |value| Slice::from(value), |value| value)
 }
 
 /// Whether there is one: as [`get`], and no value is copied.
-pub(super) fn contains(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Result<bool> {
-    Ok(newest(core, view, key, seqno, |_| (), |_| ())?.is_some())
+pub(super) fn contains(point: ReadPoint<'_>, key: &[u8]) -> Result<bool> {
+    Ok(newest(point, key, |_| (), |_| ())?.is_some())
 }
 
 /// What `copy` makes of the newest value if a memtable has it, and `share` if a table does.
@@ -22,13 +23,12 @@ pub(super) fn contains(core: &Core, view: &View, key: &[u8], seqno: SeqNo) -> Re
 /// than its versions in the sources after it (V4 of the version). An error of a table ends the read: going on would return
 /// an older version, or a removed one (rule 9).
 fn newest<T>(
-    core: &Core,
-    view: &View,
+    point: ReadPoint<'_>,
     key: &[u8],
-    seqno: SeqNo,
     copy: impl Fn(&[u8]) -> T,
     share: impl Fn(Slice) -> T,
 ) -> Result<Option<T>> {
+    let ReadPoint { core, view, seqno, .. } = point;
     core.store.counters.gets.add(1);
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
     for memtable in std::iter::once(&view.active).chain(frozen) {
@@ -40,31 +40,34 @@ fn newest<T>(
     for run in view.runs.iter() {
         let Some(table) = run.find(key).filter(|table| table.meta().min_seqno <= seqno) else { continue };
         if let Some((kind, found, value)) = table.get(key, hash, seqno)? {
-            check_key(core, view, key, Some(found), seqno)?;
+            check_key(point, key, Some(found))?;
             return Ok((kind == Kind::Value).then(|| share(value)));
         }
     }
-    check_key(core, view, key, None, seqno)?;
+    check_key(point, key, None)?;
     Ok(None)
 }
 
 /// The newest value of `key` as of now.
 pub(crate) fn get_now(core: &Core, key: &[u8]) -> Result<Option<Slice>> {
-    core.check_open()?;
-    let (view, seqno) = view_first(|| core.view.load(), || core.visible());
-    get(core, &view, key, seqno)
+    read_now(core, |point| get(point, key))
 }
 
 /// Whether `key` has a value now.
 pub(crate) fn contains_now(core: &Core, key: &[u8]) -> Result<bool> {
-    core.check_open()?;
-    let (view, seqno) = view_first(|| core.view.load(), || core.visible());
-    contains(core, &view, key, seqno)
+    read_now(core, |point| contains(point, key))
 }
 
-/// Rule 16, for all readers: the view is pinned first, the visible number loaded after. In the other order a merge in
+/// Reads the current view at the number that is visible now.
+pub(super) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
+    core.check_open()?;
+    let (view, seqno) = view_first(|| core.view.load(), || core.visible());
+    read(ReadPoint { core, view: &view, seqno, quarantined: view.version.quarantined() })
+}
+
+/// Rule 16, where no number is registered: the view is pinned first, the visible number loaded after. In the other order a merge in
 /// between could install a view that has only newer versions than the number, and the key would seem to be gone.
-pub(super) fn view_first<V>(view: impl FnOnce() -> V, visible: impl FnOnce() -> SeqNo) -> (V, SeqNo) {
+fn view_first<V>(view: impl FnOnce() -> V, visible: impl FnOnce() -> SeqNo) -> (V, SeqNo) {
     let view = view();
     (view, visible())
 }

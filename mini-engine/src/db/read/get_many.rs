@@ -4,25 +4,22 @@
 //! memtable go on side by side, a table's filter is asked for many keys at once, and a block that holds several of
 //! them is looked for once.
 
-use super::get::{get, view_first};
+use super::get::{get, read_now};
+use super::read_point::ReadPoint;
 use crate::codec::key_hash;
-use crate::db::core::{Core, View};
+use crate::db::core::Core;
 use crate::error::Result;
 use crate::table::OpenRun;
 use crate::types::{Kind, SeqNo, Slice};
 
-/// The newest values of `keys` in `view` that are not newer than `seqno`, in the order of the keys. Sources are asked
-/// as for a single key, and fail as for a single key.
-pub(crate) fn get_many<K: AsRef<[u8]>>(
-    core: &Core,
-    view: &View,
-    keys: &[K],
-    seqno: SeqNo,
-) -> Result<Vec<Option<Slice>>> {
-    if !view.version.quarantined().is_empty() {
+/// The newest values of `keys` that `point` sees, in the order of the keys. Sources are asked as for a single key, and fail as for
+/// a single key.
+pub(super) fn get_many<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K]) -> Result<Vec<Option<Slice>>> {
+    if !point.quarantined.is_empty() {
         // Which versions count is a question of each key then.
-        return keys.iter().map(|key| get(core, view, key.as_ref(), seqno)).collect();
+        return keys.iter().map(|key| get(point, key.as_ref())).collect();
     }
+    let ReadPoint { core, view, seqno, .. } = point;
     core.store.counters.gets.add(keys.len() as u64);
     let mut values = vec![None; keys.len()];
     let mut open = PendingKeys::new(keys);
@@ -44,9 +41,7 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
 
 /// The newest values of `keys`, all as of now.
 pub(crate) fn get_many_now<K: AsRef<[u8]>>(core: &Core, keys: &[K]) -> Result<Vec<Option<Slice>>> {
-    core.check_open()?;
-    let (view, seqno) = view_first(|| core.view.load(), || core.visible());
-    get_many(core, &view, keys, seqno)
+    read_now(core, |point| get_many(point, keys))
 }
 
 /// What `run` knows of the keys, by their index: from table to table that any of them may be in.

@@ -10,6 +10,8 @@ use crate::types::Slice;
 
 /// The entries of a range in key order, from both ends: yields `Result<(key, value)>`.
 ///
+/// It keeps memtables and files as a [`Cursor`] does.
+///
 /// The two ends never cross: an entry is yielded once. After an error, which is yielded, the iterator is at its end.
 ///
 /// ```

@@ -6,6 +6,7 @@ mod get_many;
 mod iter;
 mod pinned;
 mod quarantine;
+mod read_point;
 mod snapshot;
 
 pub use self::cursor::Cursor;
@@ -13,7 +14,7 @@ pub(crate) use self::cursor::ScanBounds;
 pub(crate) use self::get::{contains_now, get_now};
 pub(crate) use self::get_many::get_many_now;
 pub use self::iter::Iter;
-pub(crate) use self::pinned::Pinned;
+pub(crate) use self::pinned::Registered;
 pub use self::quarantine::QuarantinedTable;
 pub(crate) use self::quarantine::refusal;
 pub use self::snapshot::Snapshot;

@@ -1,19 +1,108 @@
-//! A pinned moment of the database: what snapshots, iterators and cursors own.
+//! What readers own beyond a call: a snapshot a sequence number, an iterator or a cursor a view. Never both.
+//!
+//! P1 A registered number keeps versions: from its registration on, no flush and no merge drops what it sees (rule 16). So any later
+//!    view holds all of it, and a snapshot reads whichever view is current. It holds no file and no memtable of the past.
+//! P2 A view keeps files and memtables: they hold all that was in them, whatever merges write elsewhere. So an iterator needs no
+//!    registered number. It pins its view while the number that it reads at is registered, and so before any merge may drop what it
+//!    is to see (P1).
+//! P3 A merge drops a version only for a newer one among its inputs. All of its inputs are visible when it asks for the live numbers:
+//!    a load is published in one step with its view, and a memtable is frozen after its writes are visible. So a number that is
+//!    registered after that sees the newer version.
+//! P4 Quarantined tables are those of the time when the number was registered: one that is dropped later is still in the way, since
+//!    the snapshot may have shown that it is.
+//!
+//! Both at once, as in a snapshot that pins its view, would keep the space twice: the files of the past, and in the new ones the
+//! versions that these files hold as well. An iterator does not move on to newer views on its way: for that it would have to keep
+//! its number registered too. A scan that may take hours is better made of ranges of a snapshot, each from the key after the last.
 
 use std::sync::Arc;
 
-use super::get::{contains, get, view_first};
+use super::get::{contains, get};
 use super::get_many::get_many;
-use crate::db::core::{Core, View};
+use super::read_point::ReadPoint;
+use crate::db::core::{Core, SnapshotId, View, ViewId};
 use crate::error::Result;
+use crate::table::TableMeta;
 use crate::types::{SeqNo, Slice};
 
-/// A view, and the sequence number at which it is read: all that a snapshot or an iterator sees. Keeps the directory's
-/// lock, the memtables and the open tables alive. Fields drop in this order: the files before the lock.
+/// A registered sequence number: all that a snapshot owns. Keeps the directory's lock.
+pub(crate) struct Registered {
+    id: SnapshotId,
+    /// Whose keys cannot be read (P4).
+    quarantined: Arc<[TableMeta]>,
+    core: Arc<Core>,
+}
+
+impl std::fmt::Debug for Registered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registered").field("seqno", &self.id.seqno).field("core", &self.core).finish_non_exhaustive()
+    }
+}
+
+impl Registered {
+    /// Registers the number that is visible now.
+    pub(crate) fn now(core: &Arc<Core>) -> Result<Arc<Registered>> {
+        core.check_open()?;
+        // Before the number is registered: later, and a table could be dropped in between that a read at the number must not pass.
+        let quarantined = core.view.load().version.quarantined().into();
+        let id = core.snapshots.register(|| core.visible());
+        Ok(Arc::new(Registered { id, quarantined, core: core.clone() }))
+    }
+
+    pub(crate) fn seqno(&self) -> SeqNo {
+        self.id.seqno
+    }
+
+    /// Pins the current view, to be read at this number.
+    pub(crate) fn pin(&self) -> Arc<Pinned> {
+        let Registered { quarantined, core, .. } = self;
+        let (view, id) = (core.view.load_full(), core.snapshots.register_view());
+        Arc::new(Pinned { view, seqno: self.seqno(), quarantined: quarantined.clone(), id, core: core.clone() })
+    }
+
+    /// The newest value of `key` that this sees.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
+        self.read(|point| get(point, key))
+    }
+
+    /// Whether `key` has a value that this sees.
+    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.read(|point| contains(point, key))
+    }
+
+    /// The newest values of `keys` that this sees.
+    pub(crate) fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Slice>>> {
+        self.read(|point| get_many(point, keys))
+    }
+
+    /// Reads the current view.
+    fn read<T>(&self, read: impl FnOnce(ReadPoint<'_>) -> T) -> T {
+        let Registered { quarantined, core, .. } = self;
+        read(ReadPoint { core, view: &core.view.load(), seqno: self.seqno(), quarantined })
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.core.snapshots.release(&self.id);
+    }
+}
+
+/// A view, and the sequence number at which it is read: what an iterator or a cursor owns. Keeps the directory's lock, the memtables
+/// and the open tables alive. Fields drop in this order: the files before the lock.
 pub(crate) struct Pinned {
     pub(crate) view: Arc<View>,
     pub(crate) seqno: SeqNo,
-    pub(crate) core: Arc<Core>,
+    quarantined: Arc<[TableMeta]>,
+    id: ViewId,
+    core: Arc<Core>,
+}
+
+impl Pinned {
+    pub(super) fn point(&self) -> ReadPoint<'_> {
+        let Pinned { view, seqno, quarantined, core, .. } = self;
+        ReadPoint { core, view, seqno: *seqno, quarantined }
+    }
 }
 
 impl std::fmt::Debug for Pinned {
@@ -22,67 +111,8 @@ impl std::fmt::Debug for Pinned {
     }
 }
 
-impl Pinned {
-    /// Pins the database as it is now, as a live snapshot.
-    pub(crate) fn now(core: &Arc<Core>) -> Result<Arc<Pinned>> {
-        core.check_open()?;
-        let (view, seqno) = core.snapshots.register(|| consistent(|| core.view.load_full(), || core.visible()));
-        Ok(Arc::new(Pinned { view, seqno, core: core.clone() }))
-    }
-
-    /// The newest value of `key` that this sees.
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
-        get(&self.core, &self.view, key, self.seqno)
-    }
-
-    /// Whether `key` has a value that this sees.
-    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
-        contains(&self.core, &self.view, key, self.seqno)
-    }
-
-    /// The newest values of `keys` that this sees.
-    pub(crate) fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Slice>>> {
-        get_many(&self.core, &self.view, keys, self.seqno)
-    }
-}
-
 impl Drop for Pinned {
     fn drop(&mut self) {
-        self.core.snapshots.release(self.seqno);
-    }
-}
-
-/// A view and a number that belong together: the view holds every write up to the number.
-///
-/// Between the two a rotation may have taken place, and the number may count writes that went to a memtable the view
-/// does not have. They all come after everything in the view, so that the reader would still see one moment of the
-/// past, but under a wrong number. If the view is still current when the number is known, all writes up to the number
-/// are in it.
-fn consistent<V>(view: impl Fn() -> Arc<V>, visible: impl Fn() -> SeqNo) -> (Arc<V>, SeqNo) {
-    loop {
-        let (pinned, seqno) = view_first(&view, &visible);
-        if Arc::ptr_eq(&pinned, &view()) {
-            return (pinned, seqno);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    #[test]
-    fn a_pinned_number_counts_no_write_that_the_pinned_view_does_not_have() {
-        // Catches a snapshot whose number says more than it shows, when a rotation comes between the two loads.
-        let views = [Arc::new(5), Arc::new(9)];
-        let rotated = Cell::new(false);
-        let current = || views[usize::from(rotated.get())].clone();
-        let (last_in_view, seqno) = consistent(current, || {
-            rotated.set(true);
-            9
-        });
-        assert_eq!((*last_in_view, seqno), (9, 9));
+        self.core.snapshots.release_view(&self.id);
     }
 }

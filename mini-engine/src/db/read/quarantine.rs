@@ -8,8 +8,9 @@
 
 use std::path::PathBuf;
 
+use super::read_point::ReadPoint;
 use crate::compaction::{Bounds, TableStore, overlaps_bounds};
-use crate::db::core::{Core, View};
+use crate::db::core::Core;
 use crate::error::{Error, Result};
 use crate::manifest::ASIDE;
 use crate::table::{self, TableMeta};
@@ -60,19 +61,21 @@ impl std::fmt::Display for QuarantinedTable {
 }
 
 /// Fails if a quarantined table may hold a version of `key` that is newer than the one `found`, and that `seqno` sees.
-pub(super) fn check_key(core: &Core, view: &View, key: &[u8], found: Option<SeqNo>, seqno: SeqNo) -> Result<()> {
+pub(super) fn check_key(point: ReadPoint<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
+    let ReadPoint { core, seqno, quarantined, .. } = point;
     let hides = |table: &&TableMeta| {
         let within = *table.smallest <= *key && *key <= *table.largest;
         within && table.min_seqno <= seqno && found.is_none_or(|found| found <= table.max_seqno)
     };
-    view.version.quarantined().iter().find(hides).map_or(Ok(()), |table| Err(refusal(core, table)))
+    quarantined.iter().find(hides).map_or(Ok(()), |table| Err(refusal(core, table)))
 }
 
-/// Fails if a quarantined table may hold a key in both ranges that `seqno` sees.
-pub(super) fn check_range(core: &Core, view: &View, ranges: [Bounds<'_>; 2], seqno: SeqNo) -> Result<()> {
+/// Fails if a quarantined table may hold a key in both ranges that `point` sees.
+pub(super) fn check_range(point: ReadPoint<'_>, ranges: [Bounds<'_>; 2]) -> Result<()> {
+    let ReadPoint { core, seqno, quarantined, .. } = point;
     let hides =
         |table: &&TableMeta| table.min_seqno <= seqno && ranges.into_iter().all(|range| overlaps_bounds(table, range));
-    view.version.quarantined().iter().find(hides).map_or(Ok(()), |table| Err(refusal(core, table)))
+    quarantined.iter().find(hides).map_or(Ok(()), |table| Err(refusal(core, table)))
 }
 
 /// What reads of keys of a quarantined table get.

@@ -5,26 +5,26 @@ use std::sync::Arc;
 
 use super::cursor::{Cursor, ScanBounds};
 use super::iter::Iter;
-use super::pinned::Pinned;
+use super::pinned::{Pinned, Registered};
 use crate::error::{Error, Result};
 use crate::types::{SeqNo, Slice};
 
 /// The database as it was when the snapshot was taken. Owned and cheap to clone; may be sent to other threads.
 ///
-/// It pins the memtables and tables that it reads: while it lives their memory is not given back, their files keep
-/// their space even after a merge has replaced them, and the directory stays locked. It goes on reading after the last
-/// handle was dropped or closed. A snapshot taken from a handle that is closed returns [`Error::Closed`] from every
+/// While it lives, flushes and merges keep the versions that it sees, also those that were overwritten since: they take space. It
+/// keeps no file of the past. The directory stays locked. It goes on reading after the last handle was dropped or closed. A
+/// snapshot taken from a handle that is closed returns [`Error::Closed`] from every
 /// read.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    source: Result<Arc<Pinned>>,
+    source: Result<Arc<Registered>>,
     seqno: SeqNo,
 }
 
 impl Snapshot {
-    /// A snapshot of `source`; `seqno` is for one that could not be taken.
-    pub(crate) fn new(source: Result<Arc<Pinned>>, seqno: SeqNo) -> Snapshot {
-        let seqno = source.as_ref().map_or(seqno, |pinned| pinned.seqno);
+    /// A snapshot at a registered number; `seqno` is for one that could not be taken.
+    pub(crate) fn new(source: Result<Arc<Registered>>, seqno: SeqNo) -> Snapshot {
+        let seqno = source.as_ref().map_or(seqno, |registered| registered.seqno());
         Snapshot { source, seqno }
     }
 
@@ -54,25 +54,30 @@ impl Snapshot {
 
     /// All entries in key order.
     pub fn iter(&self) -> Iter {
-        Iter::new(&self.source, &ScanBounds::all())
+        Iter::new(&self.pin(), &ScanBounds::all())
     }
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty.
     pub fn range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Iter {
-        Iter::new(&self.source, &ScanBounds::of(&bounds))
+        Iter::new(&self.pin(), &ScanBounds::of(&bounds))
     }
 
     /// The entries whose keys start with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        Iter::new(&self.source, &ScanBounds::prefix(prefix.as_ref()))
+        Iter::new(&self.pin(), &ScanBounds::prefix(prefix.as_ref()))
     }
 
     /// A cursor over all entries.
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(self.source.clone(), ScanBounds::all())
+        Cursor::new(self.pin(), ScanBounds::all())
     }
 
-    fn source(&self) -> Result<&Arc<Pinned>> {
+    /// The current view, for a scan.
+    fn pin(&self) -> Result<Arc<Pinned>> {
+        Ok(self.source()?.pin())
+    }
+
+    fn source(&self) -> Result<&Arc<Registered>> {
         self.source.as_ref().map_err(Error::clone)
     }
 }
