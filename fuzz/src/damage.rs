@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use mini_engine::fs::{Disk, FileSystem, MemFs};
-use mini_engine::{Compression, Db, Durability, Error, WriteBatch, dump};
+use mini_engine::{Builder, Compression, Db, Durability, Error, WriteBatch, dump};
 
 use crate::Met;
 use crate::input::Input;
@@ -81,9 +81,33 @@ pub fn manifest(input: &[u8]) -> Met {
     damaged(Part::Manifest, input)
 }
 
-fn open(mem: &MemFs, compression: Compression) -> Result<Db, Error> {
+fn builder(mem: &MemFs, compression: Compression) -> Builder {
     let builder = Db::builder(DIR).memtable_bytes(64 << 10).block_bytes(512).l0_trigger(100).cache_bytes(0);
-    builder.compression(compression).file_system(Arc::new(mem.clone())).open()
+    builder.compression(compression).file_system(Arc::new(mem.clone()))
+}
+
+fn open(mem: &MemFs, compression: Compression) -> Result<Db, Error> {
+    builder(mem, compression).open()
+}
+
+/// What an open that only reads shows of each key, which it leaves as it is; `None` if it is refused.
+fn look(mem: &MemFs, compression: Compression) -> Option<Vec<Result<Option<Vec<u8>>, &'static str>>> {
+    mem.record();
+    let shown = match builder(mem, compression).read_only(true).open() {
+        Ok(db) => Some((0..KEYS).map(|n| read(&db, n)).collect()),
+        Err(error) => {
+            // Panics at an error that damage may not lead to.
+            refusal(&error);
+            None
+        }
+    };
+    assert!(mem.take_record().is_empty(), "a read-only open wrote");
+    shown
+}
+
+fn read(db: &Db, n: usize) -> Result<Option<Vec<u8>>, &'static str> {
+    let value = db.get(key(n)).map_err(|error| refusal(&error))?;
+    Ok(value.map(|value| value.to_vec()))
 }
 
 fn key(n: usize) -> Vec<u8> {
@@ -262,10 +286,12 @@ fn change(bytes: &mut [u8], at: usize, input: &mut Input<'_>) -> &'static str {
 
 /// How it ended. `unsealed` is the part that has wrong checksums.
 fn read_all(mem: &MemFs, base: &Base, unsealed: Option<Part>) -> &'static str {
+    let shown = look(mem, base.compression);
     let db = match open(mem, base.compression) {
         Ok(db) => db,
         Err(error) => return refusal(&error),
     };
+    assert_eq!(shown, Some((0..KEYS).map(|n| read(&db, n)).collect()), "a read-only open shows something else");
     let problems = db.verify().expect("open").problems;
     assert!(problems.iter().all(|problem| !refusal(problem).is_empty()));
     let mut found = Map::new();

@@ -200,9 +200,14 @@ impl Pair {
     fn reopen(&mut self, least: u64) -> &'static str {
         // Before the old handle ends: after a crash it belongs to another disk.
         let old = self.db.take();
+        let reader = Db::builder("/db").file_system(Arc::new(self.mem.clone())).read_only(true).open();
+        let reader = reader.expect("a sound disk");
+        let shown = (reader.snapshot().seqno(), contents(reader.iter()));
+        drop(reader);
         self.open();
         drop(old);
         let seqno = self.db().snapshot().seqno();
+        assert_eq!(shown, (seqno, contents(self.db().iter())), "a read-only open shows something else");
         assert!(seqno >= least, "the last number is {seqno}, expected {least} at least");
         let lost = seqno < self.newest().0;
         self.states.retain(|(number, _)| *number <= seqno);

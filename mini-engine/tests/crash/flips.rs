@@ -181,7 +181,7 @@ fn outcome(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> Outcome 
 }
 
 /// What an open that goes on without damaged files makes of them: every read is right for some number of writes, at least
-/// those before the damage to a log, or refused; and the next open, a strict one, agrees.
+/// those before the damage to a log, or refused; and the next open, a strict one, agrees, as does one before that only reads.
 fn quarantined(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> Outcome {
     let context = || format!("{} with {damage:?}", path.display());
     let mem = MemFs::on(disk.clone());
@@ -192,7 +192,12 @@ fn quarantined(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> Outc
     let is_log = path.extension().is_some_and(|kind| kind == "log");
     let builder = Db::builder(DIR).memtable_bytes(64 << 10).block_bytes(512).l0_trigger(100);
     let builder = builder.recovery_mode(RecoveryMode::Quarantine).file_system(Arc::new(mem.clone()));
-    let db = match builder.open() {
+    mem.record();
+    let shown = builder.clone().read_only(true).open().map(|db| read_each(&db)).ok();
+    assert_eq!(mem.take_record().len(), 0, "{}: a read-only open wrote", context());
+    let opened = builder.open();
+    assert_eq!(shown.is_some(), opened.is_ok(), "{}: read-only {shown:?}", context());
+    let db = match opened {
         Ok(db) => db,
         Err(error @ Error::UnsupportedVersion { .. }) => {
             assert!(is_typed(&error), "{}: {error}", context());
@@ -205,6 +210,7 @@ fn quarantined(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> Outc
     };
     let given_up = !db.quarantined().is_empty();
     let first = read_each(&db);
+    assert_eq!(shown.as_ref(), Some(&first), "{}: a read-only open, another answer", context());
     drop(db);
     let db = open(&mem).unwrap_or_else(|error| panic!("{}: strict after it: {error}", context()));
     assert_eq!(first, read_each(&db), "{}: another open, another answer", context());
