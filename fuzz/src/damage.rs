@@ -90,8 +90,11 @@ fn open(mem: &MemFs, compression: Compression) -> Result<Db, Error> {
     builder(mem, compression).open()
 }
 
+/// What a read of a key shows: its value, or the name of the error.
+type Shown = Result<Option<Vec<u8>>, &'static str>;
+
 /// What an open that only reads shows of each key, which it leaves as it is; `None` if it is refused.
-fn look(mem: &MemFs, compression: Compression) -> Option<Vec<Result<Option<Vec<u8>>, &'static str>>> {
+fn look(mem: &MemFs, compression: Compression) -> Option<Vec<Shown>> {
     mem.record();
     let shown = match builder(mem, compression).read_only(true).open() {
         Ok(db) => Some((0..KEYS).map(|n| read(&db, n)).collect()),
@@ -105,7 +108,7 @@ fn look(mem: &MemFs, compression: Compression) -> Option<Vec<Result<Option<Vec<u
     shown
 }
 
-fn read(db: &Db, n: usize) -> Result<Option<Vec<u8>>, &'static str> {
+fn read(db: &Db, n: usize) -> Shown {
     let value = db.get(key(n)).map_err(|error| refusal(&error))?;
     Ok(value.map(|value| value.to_vec()))
 }
