@@ -78,6 +78,16 @@ pub enum Error {
         /// The first failure, or that the database was opened so.
         cause: String,
     },
+    /// Writes have stopped: level 0 has as many tables as it may have (`l0_stop`), and nothing can be merged from it. They go on
+    /// when the cause is gone. What was written before stays.
+    #[error("writes are stopped at {tables} tables on level 0, of which none can be merged: {cause}")]
+    Stalled {
+        /// Tables on level 0.
+        tables: usize,
+        /// Why merges fail: most often the [`Error::Corruption`] of a table.
+        #[source]
+        cause: Arc<Error>,
+    },
     /// The database was closed.
     #[error("the database is closed")]
     Closed,
@@ -109,6 +119,17 @@ impl Error {
     /// Whether there were no file handles left, in this process or in the system. What asked for one did nothing.
     pub(crate) fn is_want_of_handles(&self) -> bool {
         matches!(self, Self::Io { source, .. } if is_want_of_handles(source))
+    }
+
+    /// The file that could not be read, if it is that: what failed may do without it.
+    pub(crate) fn unreadable_file(&self) -> Option<&Path> {
+        match self {
+            Self::Corruption { file, .. } | Self::UnsupportedVersion { file, .. } | Self::Unsupported { file, .. } => {
+                Some(file)
+            }
+            Self::Io { op: "read" | "open" | "look for", path, .. } if !self.is_transient() => Some(path),
+            _ => None,
+        }
     }
 
     /// A corruption of `file` at `offset`.

@@ -3,6 +3,7 @@
 //! Counters are independent, relaxed atomics: each is exact, a snapshot taken under load is not one instant.
 //! Each has a cache line of its own, so that readers and writers of different counters do not slow each other.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -163,6 +164,10 @@ pub struct Metrics {
     pub compactions_running: u64,
     /// Whether a merge is due now that has not begun.
     pub compaction_due: bool,
+    /// Files of tables that a merge could not read since the database was opened. Merges go around them and what overlaps them:
+    /// those parts of the key range wait, until the file can be read, or [`RecoveryMode::Quarantine`](crate::RecoveryMode)
+    /// takes it out.
+    pub damaged_files: Vec<PathBuf>,
     /// What each level holds and has cost, level 0 first.
     pub levels: Vec<LevelMetrics>,
 }

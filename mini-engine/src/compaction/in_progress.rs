@@ -1,4 +1,4 @@
-//! The merges in progress, so that later ones do not conflict with them.
+//! The merges in progress, so that later ones do not conflict with them, and the damage that they go around.
 //!
 //! Inputs stay in the version until their merge is installed. A plan that would pass over data in flight must, by the rule of
 //! `plan.rs`, take the tables that hold it, and so shares an input with the merge. One more case is kept apart here: two outputs in
@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use crate::compaction::damage::Damage;
 use crate::compaction::key_range::KeyRange;
 use crate::compaction::plan::Plan;
 use crate::manifest::RunId;
@@ -16,6 +17,7 @@ pub(crate) struct InProgress {
     jobs: Vec<Job>,
     busy: HashSet<u64>,
     begun: u64,
+    pub(crate) damage: Damage,
 }
 
 #[derive(Debug)]
@@ -24,6 +26,9 @@ struct Job {
     inputs: Vec<u64>,
     output: RunId,
     key_range: KeyRange,
+    relieves_level_0: bool,
+    /// It failed, and is tried again later.
+    is_paused: bool,
 }
 
 impl InProgress {
@@ -32,7 +37,10 @@ impl InProgress {
         self.begun += 1;
         let inputs: Vec<u64> = plan.tables().collect();
         self.busy.extend(&inputs);
-        self.jobs.push(Job { id: self.begun, inputs, output: plan.output, key_range: plan.key_range.clone() });
+        let key_range = plan.key_range.clone();
+        let relieves_level_0 = plan.relieves_level_0();
+        let output = plan.output;
+        self.jobs.push(Job { id: self.begun, inputs, output, key_range, relieves_level_0, is_paused: false });
         self.begun
     }
 
@@ -40,7 +48,8 @@ impl InProgress {
     /// that is to be ended.
     pub(crate) fn reserve(&mut self, run_id: RunId, key_range: KeyRange) -> u64 {
         self.begun += 1;
-        self.jobs.push(Job { id: self.begun, inputs: Vec::new(), output: run_id, key_range });
+        let (inputs, output) = (Vec::new(), run_id);
+        self.jobs.push(Job { id: self.begun, inputs, output, key_range, relieves_level_0: false, is_paused: false });
         self.begun
     }
 
@@ -57,14 +66,49 @@ impl InProgress {
         }
     }
 
+    /// Notes that merge `id` failed and does nothing until it ends.
+    pub(crate) fn pause(&mut self, id: u64) {
+        self.jobs.iter_mut().filter(|job| job.id == id).for_each(|job| job.is_paused = true);
+    }
+
+    /// Whether a merge that takes tables off level 0 is under way, at work or not.
+    pub(crate) fn takes_level_0(&self) -> bool {
+        self.jobs.iter().any(|job| job.relieves_level_0)
+    }
+
+    /// Whether a merge that takes tables off level 0 is at work.
+    pub(crate) fn relieves_level_0(&self) -> bool {
+        self.jobs.iter().any(|job| job.relieves_level_0 && !job.is_paused)
+    }
+
+    /// Whether a merge within level 0 is at work.
+    pub(crate) fn writes_level_0(&self) -> bool {
+        self.jobs.iter().any(|job| job.relieves_level_0 && job.output.level == 0 && !job.is_paused)
+    }
+
     /// How many merges are under way.
     pub(crate) fn len(&self) -> usize {
         self.jobs.len()
     }
 
     /// Whether table `number` goes into a merge under way.
-    pub(crate) fn is_busy(&self, number: u64) -> bool {
+    fn is_busy(&self, number: u64) -> bool {
         self.busy.contains(&number)
+    }
+
+    /// Whether table `number` may go into a merge: no other one has it, and it is not known to be unreadable.
+    pub(crate) fn is_free(&self, number: u64) -> bool {
+        !self.is_busy(number) && !self.damage.is_avoided(number)
+    }
+
+    /// Whether all tables are free.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.busy.is_empty() && self.damage.is_empty()
+    }
+
+    /// Whether `plan` can begin now.
+    pub(crate) fn allows(&self, plan: &Plan) -> bool {
+        !self.conflicts_with(plan) && !plan.tables().any(|table| self.damage.is_avoided(table))
     }
 
     /// Whether `plan` has to wait for a merge under way.

@@ -70,7 +70,11 @@ fn merge(
     cancel: &AtomicBool,
 ) -> Result<Option<Done>> {
     let retention = Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) };
-    let spec = OutputSpec { level: plan.output.level, table_bytes: store.options.table_file_bytes, filter_bits };
+    let spec = match plan.output.level {
+        // One table: the sequence numbers of several would interleave (V2).
+        0 => OutputSpec::flush(filter_bits),
+        level => OutputSpec { level, table_bytes: store.options.table_file_bytes, filter_bits },
+    };
     let iters = inputs.iter().map(|run| Box::new(run.iter_uncached()) as Box<dyn EntryIter>).collect();
     let Some(written) = store.write(iters, retention, spec, cancel)? else { return Ok(None) };
     let stats = stats(plan, inputs, written.table_bytes());

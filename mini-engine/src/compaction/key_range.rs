@@ -68,6 +68,11 @@ pub(crate) struct KeySet {
 }
 
 impl KeySet {
+    /// All keys of one range.
+    pub(crate) fn of(key_range: KeyRange) -> KeySet {
+        KeySet { ranges: vec![key_range] }
+    }
+
     /// The union of the ranges of `tables`. O(n log n).
     pub(crate) fn covering<'a>(tables: impl IntoIterator<Item = &'a TableMeta>) -> KeySet {
         let mut all: Vec<KeyRange> = tables.into_iter().map(KeyRange::of).collect();

@@ -3,6 +3,7 @@
 //!
 //! Flushing a memtable is the same copy with other inputs, so [`TableStore::write`] serves both.
 
+mod damage;
 mod filter_allocation;
 mod in_progress;
 mod ingest;
@@ -23,6 +24,6 @@ pub(crate) use job::run;
 pub(crate) use key_range::{Bounds, KeyRange, overlaps_bounds};
 pub(crate) use manual::{ManualCompaction, pick_manual};
 pub(crate) use plan::Plan;
-pub(crate) use policy::{BOTTOM, Context, pick};
+pub(crate) use policy::{BOTTOM, Context, Work, pick};
 pub(crate) use retention::{Retention, Tombstones};
 pub(crate) use store::{OutputSpec, TableStore, Written};

@@ -85,6 +85,12 @@ pub(crate) fn expand_inputs<'a>(
     all
 }
 
+/// All tables of the runs of `level` that `is_chosen`, which lie next to each other in age.
+pub(crate) fn whole_runs(version: &Version, level: usize, is_chosen: impl Fn(&Run) -> bool) -> Vec<Chosen<'_>> {
+    let runs = version.runs(level).iter().filter(|run| is_chosen(run));
+    runs.map(|run| Chosen { level, run, tables: run.tables().iter().collect() }).collect()
+}
+
 /// Where what goes down to `level` as a part of what is there belongs: its oldest run.
 pub(crate) fn oldest_run(version: &Version, level: usize) -> RunId {
     RunId { level, run: version.runs(level).last().map_or(1, Run::id) }

@@ -46,7 +46,7 @@ fn version(tables: &[Arc<Table>]) -> Version {
 /// The plan that merges all of level 0, newest first in `tables`, down to the deepest level.
 fn merge_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
     let (version, in_progress) = (version(tables), InProgress::default());
-    pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }).expect("a plan")
+    pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }, Work::Any).expect("a plan")
 }
 
 fn run_on(store: &TableStore, plan: &Plan, tables: &[Arc<Table>], cancel: bool) -> Result<Option<job::Done>> {

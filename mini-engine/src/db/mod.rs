@@ -19,7 +19,7 @@ use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use self::background::{Workers, flush_all, wait_flushed, wait_idle};
+use self::background::{Workers, flush_all, settle_level_0, wait_flushed, wait_idle};
 use self::core::{Core, Phase, remove_spare};
 use self::read::{Registered, ScanBounds};
 use crate::error::{Error, Result};
@@ -142,9 +142,11 @@ impl Db {
     /// process then; with [`Durability::Synced`] a power cut, with everything written before it. Others may see it
     /// before it is synced.
     ///
-    /// Waits while frozen memtables cannot be flushed fast enough, or at all for want of space.
+    /// Waits while frozen memtables cannot be flushed fast enough, or at all for want of space, and while merges have yet to take
+    /// tables off level 0.
     ///
     /// # Errors
+    /// [`Error::Stalled`] if level 0 is full and cannot be merged: nothing was written, and writes go on once it can be.
     /// [`Error::Io`] if the log cannot be written or synced: whether the batch survives is then unknown until a reopen,
     /// and every later write is [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory;
     /// [`Error::Closed`].
@@ -212,10 +214,11 @@ impl Db {
         self.snapshot().cursor()
     }
 
-    /// Writes all that is in memory to tables, and waits for it. It is durable then.
+    /// Writes all that is in memory to tables, and waits for it. It is durable then. Waits for room on level 0 as writers do.
     ///
     /// # Errors
-    /// [`Error::Io`] if there was no space: the flush goes on being tried, and nothing is lost. [`Error::ReadOnly`]
+    /// [`Error::Io`] if there was no space, for the flush or for the merge that it waited for: both go on being tried, and nothing
+    /// is lost. [`Error::Stalled`] if level 0 is full and cannot be merged; [`Error::ReadOnly`]
     /// after any other failure; [`Error::Closed`].
     pub fn flush(&self) -> Result<()> {
         flush_all(self.core())
@@ -309,8 +312,9 @@ impl Db {
         admin::verify(self.core())
     }
 
-    /// Flushes everything to tables, syncs it, ends the workers; of a read-only handle there is nothing to do. Every other handle gets [`Error::Closed`] from then
-    /// on; snapshots and iterators go on reading and keep the directory locked.
+    /// Flushes everything to tables, syncs it, ends the workers; of a read-only handle there is nothing to do. Every other handle
+    /// gets [`Error::Closed`] from then on; snapshots and iterators go on reading and keep the directory locked. Merges that are due
+    /// or under way are left to the next open, but for the tables of level 0 that are small: they are merged with each other.
     ///
     /// # Errors
     /// The first failure, now or earlier. The workers have ended nevertheless; what could not be flushed is in the
@@ -326,10 +330,13 @@ impl Db {
         }
         let frozen = write::freeze_active(core, |core, _| core.check_usable());
         let flushed = frozen.and_then(|log| wait_flushed(core, log));
-        if flushed.is_err()
-            && let Err(error) = write::sync_logs(core)
-        {
-            tracing::warn!(%error, "closed without syncing the logs");
+        match &flushed {
+            Ok(()) => settle_level_0(core),
+            Err(_) => {
+                if let Err(error) = write::sync_logs(core) {
+                    tracing::warn!(%error, "closed without syncing the logs");
+                }
+            }
         }
         self.handle.stop();
         // A worker may have failed after the flush was done.

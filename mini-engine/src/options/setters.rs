@@ -36,7 +36,8 @@ macro_rules! option_setters {
                 self
             }
 
-            /// How many tables level 0 may hold before some are merged. Default 4; 1 to 1000.
+            /// How many tables level 0 may hold before some are merged. Default 4; 1 to 1000. Tables that are tiny beside what they
+            /// overlap below are merged with each other first.
             pub fn l0_trigger(mut self, tables: usize) -> Self {
                 self$(.$options)?.l0_trigger = tables;
                 self
@@ -49,8 +50,9 @@ macro_rules! option_setters {
                 self
             }
 
-            /// The number of tables on level 0 at which writers wait for a merge. Default 36; 1 to 1000. Counts as `l0_trigger` + 1
-            /// where that is more: a wait for a merge that is not due would have no end.
+            /// The number of tables on level 0 at which writers wait for a merge, and callers of `flush` too. Default 36; 1 to 1000.
+            /// Counts as `l0_trigger` + 1 where that is more: a wait for a merge that is not due would have no end. Where no merge
+            /// can help, since a table that all of them need is damaged, writers get [`Error::Stalled`](crate::Error::Stalled) instead.
             pub fn l0_stop(mut self, tables: usize) -> Self {
                 self$(.$options)?.l0_stop = tables;
                 self
@@ -71,7 +73,9 @@ macro_rules! option_setters {
                 self
             }
 
-            /// How many merges may run at once, beside flushes, each on a thread of its own. Default 2; 1 to 64.
+            /// How many merges may run at once, beside flushes, each on a thread of its own. Default 2; 1 to 64. One of the threads
+            /// takes tables off level 0 and does nothing else, so that writers never wait for a merge of deeper levels; where 1 is
+            /// asked for, there is such a thread beside that one.
             pub fn compaction_threads(mut self, threads: usize) -> Self {
                 self$(.$options)?.compaction_threads = threads;
                 self

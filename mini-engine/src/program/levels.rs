@@ -43,7 +43,9 @@ pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
         (1, _) => "1 merge is under way".to_owned(),
         (n, _) => format!("{n} merges are under way"),
     };
-    writeln!(out, "{} compaction, {running}", policy_name(metrics.compaction))
+    writeln!(out, "{} compaction, {running}", policy_name(metrics.compaction))?;
+    let mut damaged = metrics.damaged_files.iter();
+    damaged.try_for_each(|file| writeln!(out, "merges go around {}, which could not be read", file.display()))
 }
 
 /// The policy as people write it.

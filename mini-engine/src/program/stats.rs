@@ -109,6 +109,7 @@ fn json(recovery: &RecoveryReport, metrics: &Metrics) -> Value {
         "levels": levels,
         "amplification": amplification,
         "recovery": object(&recovered(recovery)),
+        "damaged_files": metrics.damaged_files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
         "counters": object(&counters(metrics)),
     })
 }

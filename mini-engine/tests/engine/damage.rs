@@ -73,6 +73,8 @@ fn rule_9_a_merge_never_drops_a_table_that_it_could_not_read() {
     let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
     for key in ["a", "b"] {
         db.insert(key, "value").unwrap();
+        // What shares no key with the damaged table would be merged around it.
+        db.insert("m", key).unwrap();
         db.flush().unwrap();
     }
     db.close().unwrap();

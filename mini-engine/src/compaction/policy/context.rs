@@ -1,8 +1,10 @@
 //! What every policy looks at, and the plans that several of them make.
 
+use super::level_0;
+use super::neighbours::Candidate;
 use crate::compaction::in_progress::InProgress;
 use crate::compaction::plan::{self, Chosen, Plan};
-use crate::manifest::{MAX_LEVELS, RunId, Version};
+use crate::manifest::{MAX_LEVELS, Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
 
@@ -20,12 +22,18 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     /// The plan that puts `chosen` at `output`.
     pub(crate) fn plan(&self, chosen: Vec<Chosen<'a>>, output: RunId) -> Option<Plan> {
-        plan::plan(self.version, self.options, chosen, output, |table| !self.in_progress.is_busy(table))
+        plan::plan(self.version, self.options, chosen, output, |table| self.in_progress.is_free(table))
     }
 
     /// All tables of levels `from` to `to - 1`, and what they overlap of level `to`.
     pub(super) fn expand_inputs(&self, from: usize, to: usize) -> Vec<Chosen<'a>> {
         plan::expand_inputs(self.version, from, to, |level, _| level < to)
+    }
+
+    /// `run`, to be merged with its neighbours.
+    pub(super) fn candidate(&self, run: &Run) -> Candidate {
+        let is_free = run.tables().iter().all(|table| self.in_progress.is_free(table.number));
+        Candidate { bytes: run.bytes(), is_free }
     }
 
     pub(super) fn level_0_is_due(&self) -> bool {
@@ -38,25 +46,28 @@ impl<'a> Context<'a> {
         self.plan(all, plan::oldest_run(self.version, level))
     }
 
-    /// All tables of `level` become a new run of the next.
+    /// All tables of `level` become a new run of the next; of level 0 those that can.
     pub(super) fn push_as_run(&self, level: usize) -> Option<Plan> {
-        let all = plan::expand_inputs(self.version, level, level, |_, _| true);
-        self.plan(all, plan::new_run(self.version, level + 1))
+        let chosen = match level {
+            0 => level_0::inputs(self, 0),
+            _ => plan::expand_inputs(self.version, level, level, |_, _| true),
+        };
+        self.plan(chosen, plan::new_run(self.version, level + 1))
     }
 
-    /// All above the deepest level goes into its oldest run.
-    pub(super) fn push_all(&self) -> Option<Plan> {
-        self.plan(self.expand_inputs(0, BOTTOM), plan::oldest_run(self.version, BOTTOM))
+    /// All between level 0 and the deepest level goes into its oldest run.
+    pub(super) fn push_tiers(&self) -> Option<Plan> {
+        self.plan(self.expand_inputs(1, BOTTOM), plan::oldest_run(self.version, BOTTOM))
     }
 
-    /// Bytes of all levels above the deepest.
-    pub(super) fn bytes_above_bottom(&self) -> u64 {
-        (0..BOTTOM).map(|level| self.version.level_bytes(level)).sum()
+    /// Bytes of all levels between level 0 and the deepest.
+    pub(super) fn tier_bytes(&self) -> u64 {
+        (1..BOTTOM).map(|level| self.version.level_bytes(level)).sum()
     }
 
-    /// Bytes of the tables of `level` that no merge has taken.
+    /// Bytes of the tables of `level` that a merge can take.
     pub(super) fn free_bytes(&self, level: usize) -> u64 {
-        let is_free = |table: &&TableMeta| !self.in_progress.is_busy(table.number);
+        let is_free = |table: &&TableMeta| self.in_progress.is_free(table.number);
         self.version.level(level).filter(is_free).map(|table| table.size).sum()
     }
 }

@@ -3,7 +3,7 @@
 //! Most entries are on the deepest level, so most of what is obsolete is too: one run there keeps space and the number of
 //! runs near those of leveled. Merging lazily above it saves most of the rewriting, of which every level of leveled has the
 //! same share. All tiers together may grow to the deepest level's bytes divided by the size ratio; then they go down at
-//! once, level 0 with them since that is when it is looked at.
+//! once, without level 0, for which writers would wait as long.
 
 use super::{BOTTOM, Context, tiered};
 use crate::compaction::plan::{self, Plan};
@@ -14,14 +14,17 @@ pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
         plans.extend(context.join_runs(BOTTOM));
     }
     if context.level_0_is_due() {
-        let limit = context.version.level_bytes(BOTTOM) / context.options.size_ratio;
-        let full = context.bytes_above_bottom() >= limit;
-        plans.extend(if full { context.push_all() } else { context.push_as_run(0) });
+        plans.extend(context.push_as_run(0));
+    }
+    let tiers = context.tier_bytes();
+    if tiers > 0 && tiers >= context.version.level_bytes(BOTTOM) / context.options.size_ratio {
+        plans.extend(context.push_tiers());
     }
     plans.extend(tiered::full_tiers(context, BOTTOM - 1).filter_map(|level| context.push_as_run(level)));
     if context.version.runs(BOTTOM - 1).len() as u64 >= context.options.size_ratio {
         let output = plan::oldest_run(context.version, BOTTOM);
         plans.extend(context.plan(context.expand_inputs(BOTTOM - 1, BOTTOM), output));
     }
+    plans.extend((1..BOTTOM).filter_map(|level| tiered::join_around_damage(context, level)));
     plans
 }

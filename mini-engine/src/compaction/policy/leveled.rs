@@ -6,7 +6,7 @@
 //! trigger, other levels by their bytes over their target.
 
 use super::targets::Targets;
-use super::{BOTTOM, Context};
+use super::{BOTTOM, Context, level_0};
 use crate::compaction::plan::{self, Plan};
 use crate::table::TableMeta;
 
@@ -56,7 +56,7 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
     let below = targets.below(context, level);
     let output = plan::oldest_run(version, below);
     if level == 0 {
-        return context.plan(plan::expand_inputs(version, 0, below, |level, _| level == 0), output);
+        return context.plan(level_0::inputs(context, below), output);
     }
     let excess = context.free_bytes(level).saturating_sub(targets.bytes(level));
     let wanted = match portion {
@@ -71,11 +71,11 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
     context.plan(plan::expand_inputs(version, level, below, goes), output)
 }
 
-/// The neighbours among `tables` that have `wanted` bytes together, or all up to the end, none of them busy nor what they
+/// The neighbours among `tables` that have `wanted` bytes together, or all up to the end, all of them free and so what they
 /// overlap of level `below`, for which that is least for each byte that goes down. O(n log n).
 fn cheapest<'a>(context: &Context<'_>, tables: &'a [TableMeta], below: usize, wanted: u64) -> Option<&'a [TableMeta]> {
     let runs: Vec<&[TableMeta]> = context.version.runs(below).iter().map(|run| run.tables()).collect();
-    let is_busy = |table: &TableMeta| context.in_progress.is_busy(table.number);
+    let is_taken = |table: &TableMeta| !context.in_progress.is_free(table.number);
     let mut best: Option<(u128, &[TableMeta])> = None;
     let (mut end, mut bytes) = (0, 0u64);
     for (start, first) in tables.iter().enumerate() {
@@ -88,7 +88,7 @@ fn cheapest<'a>(context: &Context<'_>, tables: &'a [TableMeta], below: usize, wa
         bytes = bytes.saturating_sub(first.size);
         let last = &window.last()?.largest;
         let overlapped = || runs.iter().flat_map(|run| overlapped(run, &first.smallest, last));
-        if window.iter().any(is_busy) || overlapped().any(is_busy) {
+        if window.iter().any(is_taken) || overlapped().any(is_taken) {
             continue;
         }
         let rewritten: u64 = overlapped().map(|table| table.size).sum();

@@ -35,8 +35,14 @@ enum Step {
     DropSnapshot,
     /// A merge begins, if one can.
     Begin,
+    /// One that takes tables off level 0.
+    BeginLevel0,
     /// One of those under way ends.
     End(u8),
+    /// A merge could not read one of the tables.
+    Damage(u8),
+    /// All tables can be read again.
+    Repair,
     /// All merges end, and another policy goes on.
     Reopen(Compaction, u64),
 }
@@ -48,7 +54,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::TakeSnapshot),
         1 => Just(Step::DropSnapshot),
         8 => Just(Step::Begin),
+        3 => Just(Step::BeginLevel0),
         5 => any::<u8>().prop_map(Step::End),
+        1 => any::<u8>().prop_map(Step::Damage),
+        1 => Just(Step::Repair),
         1 => (prop::sample::select(&POLICIES[..]), 2..5u64).prop_map(|(policy, ratio)| Step::Reopen(policy, ratio)),
     ]
 }
@@ -129,11 +138,19 @@ impl World {
     }
 
     fn begin(&mut self) -> bool {
-        let context = Context { version: &self.version, options: &self.options, in_progress: &self.in_progress };
-        let Some(plan) = pick(&context) else { return false };
+        self.begin_of(Work::Any)
+    }
+
+    fn begin_of(&mut self, work: Work) -> bool {
+        let Some(plan) = pick(&self.context(), work) else { return false };
+        assert!(work == Work::Any || plan.relieves_level_0());
         let id = self.in_progress.begin(&plan);
         self.jobs.push(Job { id, plan, snapshots: self.snapshots.clone() });
         true
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { version: &self.version, options: &self.options, in_progress: &self.in_progress }
     }
 
     fn end(&mut self, at: usize) {
@@ -159,7 +176,9 @@ impl World {
         entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
         let mut shadowing = Shadowing::new(Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) });
         entries.retain(|(key, seqno, kind)| shadowing.keeps(key, *seqno, *kind));
-        let per_table = (self.options.table_file_bytes / ENTRY_BYTES) as usize;
+        // On level 0 one table is a run.
+        let full = if plan.output == RunId::LEVEL_0 { u64::MAX } else { self.options.table_file_bytes };
+        let per_table = (full / ENTRY_BYTES) as usize;
         let mut tables: Vec<Vec<Entry>> = Vec::new();
         for entry in entries {
             match tables.last_mut() {
@@ -170,6 +189,11 @@ impl World {
         tables.into_iter().map(|table| self.table(table)).collect()
     }
 
+    fn damage(&mut self, number: u64) {
+        let error = crate::error::Error::corruption(std::path::Path::new("1.sst"), 0, "a test");
+        self.in_progress.damage.note(number, "1.sst".into(), error, std::time::Instant::now());
+    }
+
     fn end_all(&mut self) {
         while !self.jobs.is_empty() {
             self.end(0);
@@ -178,6 +202,7 @@ impl World {
 
     /// Merges until nothing is due any more.
     fn settle(&mut self) {
+        self.in_progress.damage.forget(1..=self.made);
         self.end_all();
         let bound = 20 + 10 * self.version.tables().count();
         for _ in 0..bound {
@@ -192,7 +217,9 @@ impl World {
     /// What each policy promises of a version in which nothing is due.
     fn check_shape(&self) {
         let (version, ratio) = (&self.version, self.options.size_ratio as usize);
-        assert!(version.runs(0).len() <= self.options.l0_trigger);
+        let held = level_0::inputs(&self.context(), BOTTOM).len() > 1;
+        let most = if held { level_0::patience(&self.options) } else { self.options.l0_trigger };
+        assert!(version.runs(0).len() <= most, "{version:?}");
         let most = |level: usize| match self.options.compaction.unwrap() {
             Compaction::Leveled | Compaction::Partial => 1,
             Compaction::LazyLeveled if level == BOTTOM => 1,
@@ -215,6 +242,12 @@ impl World {
             Step::TakeSnapshot => self.snapshots.push(self.seqno()),
             Step::DropSnapshot => drop((!self.snapshots.is_empty()).then(|| self.snapshots.remove(0))),
             Step::Begin => drop(self.begin()),
+            Step::BeginLevel0 => drop(self.begin_of(Work::Level0)),
+            Step::Damage(at) => {
+                let numbers: Vec<u64> = self.version.tables().map(|table| table.number).collect();
+                numbers.get(usize::from(at) % numbers.len().max(1)).into_iter().for_each(|&number| self.damage(number));
+            }
+            Step::Repair => self.in_progress.damage.forget(1..=self.made),
             Step::End(at) if !self.jobs.is_empty() => self.end(usize::from(at) % self.jobs.len()),
             Step::End(_) => {}
             Step::Reopen(policy, ratio) => {
@@ -386,5 +419,106 @@ fn two_merges_run_at_once_where_they_do_not_meet() {
 }
 
 fn context_is_due(world: &World) -> bool {
-    Context { version: &world.version, options: &world.options, in_progress: &world.in_progress }.level_0_is_due()
+    world.context().level_0_is_due()
+}
+
+/// A world in which a merge of level 0 into the levels below has begun and never ends.
+fn held_up(policy: Compaction) -> World {
+    let mut world = overwritten(policy, 4, 4);
+    while world.version.runs(0).len() <= world.options.l0_trigger {
+        world.flush([(0, true), (119, true)]);
+    }
+    // Where the levels below are merged first.
+    while !world.jobs.iter().any(|job| job.plan.relieves_level_0()) {
+        assert!(world.begin(), "{policy:?}: {:?}", world.version);
+    }
+    world
+}
+
+#[test]
+fn level_0_stays_small_while_a_merge_of_it_never_ends() {
+    // Catches a level 0 that grows by a table for each flush behind one long merge, and one that is rewritten at each turn.
+    for policy in POLICIES {
+        let mut world = held_up(policy);
+        world.options.memtable_bytes = 1 << 20;
+        let (jobs, from, written) = (world.jobs.len(), world.seqno(), world.written);
+        for n in 0..400u64 {
+            world.flush([(n as u8, true), ((n * 7) as u8, false)]);
+            while world.begin_of(Work::Level0) {
+                assert_eq!(world.jobs[jobs].plan.output, RunId::LEVEL_0);
+                world.end(jobs);
+            }
+            let tables = world.version.runs(0).len();
+            assert!(tables <= 4 + 3 * 9, "{policy:?}: {tables} tables after {n}");
+        }
+        let (bytes, written) = ((world.seqno() - from) * ENTRY_BYTES, world.written - written);
+        assert!(written <= bytes * 9, "{policy:?}: {written} bytes written for {bytes}");
+        world.check();
+        // The merge may end after all.
+        world.settle();
+        world.check();
+    }
+}
+
+#[test]
+fn a_table_of_level_0_grows_to_a_few_memtables_and_no_further() {
+    // Catches a level 0 that becomes one huge table, which nothing else can be merged beside.
+    let mut world = held_up(Compaction::Leveled);
+    let jobs = world.jobs.len();
+    for n in 0..400u64 {
+        world.flush((0..5).map(|key| ((n * 5 + key) as u8, true)));
+        while world.begin_of(Work::Level0) {
+            world.end(jobs);
+        }
+    }
+    let most = 8 * world.options.memtable_bytes as u64;
+    assert!(world.version.level(0).all(|table| table.size <= most));
+    assert!(world.version.level(0).any(|table| table.size > most / 2));
+}
+
+#[test]
+fn tiny_tables_are_merged_with_each_other_before_they_rewrite_what_is_below() {
+    // Catches many short sessions of one write each that rewrite all of the data again and again, and pile up tables.
+    for policy in [Compaction::Leveled, Compaction::Partial] {
+        let mut world = overwritten(policy, 4, 4);
+        world.options = world.options.table_file_bytes(100_000).memtable_bytes(1 << 20);
+        let (from, written) = (world.seqno(), world.written);
+        for n in 0..200u64 {
+            world.flush([((n * 13) as u8, true)]);
+            world.settle();
+            assert!(
+                world.version.runs(0).len() <= level_0::patience(&world.options),
+                "{policy:?}: {:?}",
+                world.version
+            );
+        }
+        let (bytes, written) = ((world.seqno() - from) * ENTRY_BYTES, world.written - written);
+        assert!(written <= bytes * 12, "{policy:?}: {written} bytes written for {bytes}");
+        world.check();
+    }
+}
+
+#[test]
+fn merges_go_around_a_damaged_table() {
+    // Catches one damaged table that holds up everything: keys beside its own, deeper levels, and level 0.
+    for policy in POLICIES {
+        let levels =
+            overwritten(policy, 3, 4).version.all_runs().map(|(_, run)| run.tables()[0].number).collect::<Vec<_>>();
+        for damaged in levels {
+            let mut world = overwritten(policy, 3, 4);
+            world.damage(damaged);
+            for n in 0..300u64 {
+                world.flush([(n as u8, true), ((n * 31) as u8, n % 3 > 0)]);
+                let most = world.version.tables().count() * 10 + 20;
+                let merges = (0..most).take_while(|_| world.begin().then(|| world.end_all()).is_some()).count();
+                assert!(merges < most, "{policy:?}: still something due after {merges} merges");
+                let runs = world.version.all_runs().count();
+                assert!(runs <= 36, "{policy:?}: {runs} runs after {n} flushes: {:?}", world.version);
+            }
+            assert!(world.version.contains(damaged));
+            world.check();
+            world.settle();
+            world.check();
+        }
+    }
 }

@@ -3,21 +3,26 @@
 //!
 //! Runs that overlap hold obsolete versions of each other's keys, up to the ratio times the data. RocksDB's universal
 //! compaction bounds that by the bytes above the oldest run; so does this: once they are as many as the oldest run has,
-//! everything becomes one run. That is looked at when level 0 is due, so that level 0 goes with it at no extra cost.
+//! everything below level 0 becomes one run. Level 0 stays out of that, since writers would wait for it as long.
 
+use super::neighbours::{Candidate, Growth, Limits, cheapest_window};
 use super::{BOTTOM, Context};
-use crate::compaction::plan::Plan;
-use crate::manifest::Run;
+use crate::compaction::plan::{self, Plan};
+use crate::manifest::{Run, RunId};
 
 pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
     if context.level_0_is_due() {
-        plans.extend(if is_stale(context) { context.push_all() } else { context.push_as_run(0) });
+        plans.extend(context.push_as_run(0));
+    }
+    if is_stale(context) {
+        plans.extend(context.push_tiers());
     }
     plans.extend(full_tiers(context, BOTTOM).filter_map(|level| context.push_as_run(level)));
     if context.version.runs(BOTTOM).len() as u64 >= context.options.size_ratio {
         plans.extend(context.join_runs(BOTTOM));
     }
+    plans.extend((1..=BOTTOM).filter_map(|level| join_around_damage(context, level)));
     plans
 }
 
@@ -27,10 +32,24 @@ pub(super) fn full_tiers<'a>(context: &'a Context<'_>, end: usize) -> impl Itera
     (1..end).filter(move |&level| version.runs(level).len() as u64 >= ratio)
 }
 
-/// Whether all that may make the oldest run obsolete has as many bytes.
+/// Whether all that may make the oldest run obsolete has as many bytes, level 0 apart.
 fn is_stale(context: &Context<'_>) -> bool {
-    let deeper = || context.version.all_runs().filter(|(level, _)| *level > 0).map(|(_, run)| run);
-    let Some(oldest) = deeper().next_back().map(Run::bytes) else { return false };
-    let all: u64 = context.version.all_runs().map(|(_, run)| run.bytes()).sum();
-    all - oldest >= oldest
+    let deeper = || context.version.all_runs().filter(|(level, _)| *level > 0).map(|(_, run)| run.bytes());
+    let Some(oldest) = deeper().next_back() else { return false };
+    deeper().count() > 1 && deeper().sum::<u64>() - oldest >= oldest
+}
+
+/// Where a damaged table keeps a full level from going down, some of its other runs become one, or there would be ever more.
+pub(super) fn join_around_damage(context: &Context<'_>, level: usize) -> Option<Plan> {
+    let (runs, ratio) = (context.version.runs(level), context.options.size_ratio as usize);
+    let is_damaged = |run: &Run| run.tables().iter().any(|table| context.in_progress.damage.is_avoided(table.number));
+    if runs.len() < ratio || !runs.iter().any(is_damaged) {
+        return None;
+    }
+    let candidates: Vec<Candidate> = runs.iter().map(|run| context.candidate(run)).collect();
+    let window = |growth| cheapest_window(&candidates, Limits { runs: ratio.min(4), bytes: u64::MAX, growth });
+    let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| runs.len() > 2 * ratio))?;
+    let (newest, oldest) = (runs.get(chosen.start)?.id(), runs.get(chosen.end - 1)?.id());
+    let is_chosen = |run: &Run| (oldest..=newest).contains(&run.id());
+    context.plan(plan::whole_runs(context.version, level, is_chosen), RunId { level, run: oldest })
 }

@@ -22,7 +22,10 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
             written: stats.written,
         }
     };
-    let flushes_running = core.lock().is_flushing.into();
+    let (flushes_running, damaged_files) = {
+        let state = core.lock();
+        (state.is_flushing.into(), state.in_progress.damage.files())
+    };
     let (compactions_running, compaction_due) = progress(core);
     let counted = core.store.counters.snapshot((0..deepest).map(level).collect());
     Metrics {
@@ -36,6 +39,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         flushes_running,
         compactions_running,
         compaction_due,
+        damaged_files,
         ..counted
     }
 }

@@ -7,12 +7,14 @@
 //! Several merges may run at once. A plan is made and noted as in progress in one step under the write lock, and no plan is made
 //! that conflicts with a noted one. So the inputs of a merge stay in the version until it installs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::compaction::{Context, Plan, filter_bits_of_merge, pick, run};
-use crate::db::core::{Core, Phase, State, View};
+use crate::compaction::{Context, Plan, Work, filter_bits_of_merge, pick, run};
+use crate::db::core::{Core, Phase, State, View, fail_on_unwind};
 use crate::error::{Error, Result};
+use crate::manifest::FileKind;
 
 /// A merge that is noted as in progress.
 pub(crate) struct Job {
@@ -30,25 +32,27 @@ impl Job {
     }
 }
 
-/// Begins the merge that is needed most, if one is. The holder of the lock ends it by [`end`].
-pub(super) fn begin(core: &Core, state: &mut State) -> Option<Job> {
+/// Begins the merge of `work` that is needed most, if one is. The holder of the lock ends it by [`end`].
+pub(super) fn begin(core: &Core, state: &mut State, work: Work) -> Option<Job> {
     if state.ranges_waiting > 0 {
         return None;
     }
+    // The thread that is kept for level 0 takes that first, so that the others are free for the rest.
+    let work = if work == Work::Any && !state.in_progress.takes_level_0() { Work::Deeper } else { work };
     let view = core.view.load_full();
-    let plan = due(core, state, &view)?;
+    let plan = due(core, state, &view, work)?;
     Some(Job::begin(state, plan, view))
 }
 
-/// The merge that `view` needs most beside those under way.
-fn due(core: &Core, state: &State, view: &View) -> Option<Plan> {
-    pick(&Context { version: &view.version, options: &core.store.options, in_progress: &state.in_progress })
+/// The merge of `work` that `view` needs most beside those under way.
+fn due(core: &Core, state: &State, view: &View, work: Work) -> Option<Plan> {
+    pick(&Context { version: &view.version, options: &core.store.options, in_progress: &state.in_progress }, work)
 }
 
 /// How many merges are under way, and whether another is due.
 pub(crate) fn progress(core: &Core) -> (u64, bool) {
     let state = core.lock();
-    (state.in_progress.len() as u64, due(core, &state, &core.view.load()).is_some())
+    (state.in_progress.len() as u64, due(core, &state, &core.view.load(), Work::Any).is_some())
 }
 
 /// Notes the end of a merge, installed or not. Wakes everything that waits for merges to end or to make way.
@@ -84,10 +88,85 @@ fn merge(core: &Core, plan: &Plan, view: &View) -> Result<()> {
         counters.compaction_bytes_written.add(written);
     })?;
     done.obsolete.iter().for_each(|table| table.set_obsolete());
-    if from_level_0 > 0 {
+    // Within level 0 nothing leaves it.
+    if from_level_0 > 0 && plan.output.level > 0 {
         core.lock().controller.merged(from_level_0, begun.elapsed());
     }
     Ok(())
+}
+
+/// Merges small tables of level 0 among themselves on the caller's thread, as long as that is due: the last step before the workers
+/// end. Many short sessions would else leave a table each, and none would live to merge them. Waits for such a merge that a
+/// worker does; each takes about as long as a flush. A failure changes nothing, and leaves the rest to the next session.
+pub(crate) fn settle_level_0(core: &Core) {
+    while let Some(mut job) = begin_within_level_0(core) {
+        let result = fail_on_unwind(core, || run_job(core, &mut job));
+        let mut state = core.lock();
+        let outcome = note_outcome(core, &mut state, &job, result);
+        end(core, &mut state, &job);
+        if outcome != Outcome::Installed {
+            return;
+        }
+    }
+}
+
+fn begin_within_level_0(core: &Core) -> Option<Job> {
+    let mut state = core.lock();
+    loop {
+        core.check_usable().ok().filter(|()| state.phase != Phase::Stopped)?;
+        if !state.in_progress.writes_level_0() {
+            break;
+        }
+        state = core.wait(&core.room, state);
+    }
+    let view = core.view.load_full();
+    let plan = due(core, &state, &view, Work::Level0).filter(|plan| plan.output.level == 0)?;
+    let taken: HashSet<u64> = plan.tables().collect();
+    let bytes: u64 = view.version.level(0).filter(|table| taken.contains(&table.number)).map(|table| table.size).sum();
+    (bytes <= core.store.options.memtable_bytes as u64).then(|| Job::begin(&mut state, plan, view))
+}
+
+/// What becomes of a merge that was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Installed,
+    /// One of its inputs cannot be read: others go around that.
+    GoAround,
+    TryAgainLater,
+}
+
+/// Notes what came of a merge, for those that wait for it and for the merges that follow. The caller ends it.
+pub(super) fn note_outcome(core: &Core, state: &mut State, job: &Job, result: Result<()>) -> Outcome {
+    let relieves = job.plan.relieves_level_0();
+    let Err(error) = result else {
+        state.compaction_error = None;
+        if relieves {
+            state.level_0_error = None;
+        }
+        state.in_progress.damage.forget(job.plan.tables());
+        return Outcome::Installed;
+    };
+    tracing::warn!(%error, "a merge failed; its inputs stay");
+    fail_if_unsafe(core, state, &error);
+    if relieves {
+        state.level_0_error = Some(error.clone());
+    }
+    state.compaction_error = Some(error.clone());
+    if note_damage(state, job, &error) {
+        return Outcome::GoAround;
+    }
+    state.in_progress.pause(job.id);
+    Outcome::TryAgainLater
+}
+
+/// Whether the merge failed over one of its inputs, which further ones then go around.
+fn note_damage(state: &mut State, job: &Job, error: &Error) -> bool {
+    let Some(file) = error.unreadable_file() else { return false };
+    let kind = file.file_name().map(FileKind::of);
+    // An output that cannot be read back says nothing of the inputs.
+    let Some(number) = job.plan.tables().find(|number| kind == Some(FileKind::Table(*number))) else { return false };
+    state.in_progress.damage.note(number, file.to_path_buf(), error.clone(), Instant::now());
+    true
 }
 
 /// A sync that failed for good leaves it unknown what is on the device: the engine is read-only from then on. After any
@@ -98,7 +177,7 @@ pub(crate) fn fail_if_unsafe(core: &Core, state: &State, error: &Error) {
     }
 }
 
-/// Waits until no merge is due or under way.
+/// Waits until no merge is due or under way; fails if that leaves anything behind.
 pub(crate) fn wait_idle(core: &Core) -> Result<()> {
     let mut state = core.lock();
     loop {
@@ -109,8 +188,8 @@ pub(crate) fn wait_idle(core: &Core) -> Result<()> {
         if let Some(error) = &state.compaction_error {
             return Err(error.clone());
         }
-        if state.in_progress.len() == 0 && due(core, &state, &core.view.load()).is_none() {
-            return Ok(());
+        if state.in_progress.len() == 0 && due(core, &state, &core.view.load(), Work::Any).is_none() {
+            return state.in_progress.damage.cause().map_or(Ok(()), |cause| Err(cause.clone()));
         }
         state = core.wait(&core.room, state);
     }

@@ -4,6 +4,6 @@ mod compaction;
 mod flush;
 mod worker;
 
-pub(crate) use self::compaction::{Job, end, fail_if_unsafe, progress, run_job, wait_idle};
+pub(crate) use self::compaction::{Job, end, fail_if_unsafe, progress, run_job, settle_level_0, wait_idle};
 pub(crate) use self::flush::{flush_all, wait_flushed};
 pub(crate) use self::worker::Workers;

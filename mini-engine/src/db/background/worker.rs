@@ -7,14 +7,18 @@
 //! * No space, or no file handles: the worker tries again, with growing backoff. The inputs are untouched and writers wait, so
 //!   everything goes on by itself once there is room.
 //! * A flush that fails otherwise makes the engine read-only: its memtable can go nowhere else.
-//! * A merge that fails is tried again, ever more rarely. It stays in progress meanwhile, so that no other thread picks it up.
+//! * A merge that fails over one of its inputs ends, and further ones go around that table (`compaction/damage.rs`).
+//! * A merge that fails otherwise is tried again, ever more rarely. It stays in progress meanwhile, so that no other thread picks it
+//!   up.
 //! * A failed sync makes the engine read-only wherever it happens.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::compaction::Outcome;
 use super::{compaction, flush};
+use crate::compaction::Work;
 use crate::db::core::{Core, Phase, State, fail_on_unwind};
 use crate::error::{Error, Result};
 
@@ -34,9 +38,11 @@ impl Workers {
         let mut workers = Workers(Vec::new());
         let flush = ("mini-engine-flush", flush_loop as fn(&Core));
         let remove = ("mini-engine-remove", (|core| core.store.tables.keep_removing()) as fn(&Core));
-        let merges =
-            (0..core.store.options.compaction_threads).map(|_| ("mini-engine-merge", compaction_loop as fn(&Core)));
-        for (name, run) in [flush, remove].into_iter().chain(merges) {
+        let level_0 = ("mini-engine-merge", level_0_loop as fn(&Core));
+        // One of the merging threads is kept for level 0, and there is another one beside it.
+        let others = core.store.options.compaction_threads.saturating_sub(1).max(1);
+        let others = (0..others).map(|_| ("mini-engine-merge", any_level_loop as fn(&Core)));
+        for (name, run) in [flush, remove, level_0].into_iter().chain(others) {
             let shared = core.clone();
             let spawned =
                 thread::Builder::new().name(name.to_owned()).spawn(move || fail_on_unwind(&shared, || run(&shared)));
@@ -89,38 +95,49 @@ fn flush_loop(core: &Core) {
     }
 }
 
-fn compaction_loop(core: &Core) {
+fn any_level_loop(core: &Core) {
+    compaction_loop(core, Work::Any);
+}
+
+/// Without a thread of its own level 0 would wait for as long as the longest merges of deeper levels take.
+fn level_0_loop(core: &Core) {
+    compaction_loop(core, Work::Level0);
+}
+
+fn compaction_loop(core: &Core, work: Work) {
     let mut backoff = Backoff::up_to(COMPACTION_MAX_BACKOFF);
-    while let Some(mut job) = wait_for_merge(core) {
+    while let Some(mut job) = wait_for_merge(core, work) {
         let result = compaction::run_job(core, &mut job);
         let mut state = core.lock();
-        if job.plan.relieves_level_0() {
-            state.level_0_fails = result.is_err();
-        }
-        state.compaction_error = result.err();
-        let Some(error) = &state.compaction_error else {
+        if compaction::note_outcome(core, &mut state, &job, result) == Outcome::TryAgainLater {
+            core.room.notify_all();
+            state = backoff.wait(core, state);
+        } else {
             backoff.reset();
-            compaction::end(core, &mut state, &job);
-            continue;
-        };
-        tracing::warn!(%error, "a merge failed; its inputs stay");
-        compaction::fail_if_unsafe(core, &state, error);
-        core.room.notify_all();
-        let mut state = backoff.wait(core, state);
+        }
         compaction::end(core, &mut state, &job);
     }
 }
 
 /// Waits until a merge is due, and begins it; `None` when the worker is to end instead.
-fn wait_for_merge(core: &Core) -> Option<compaction::Job> {
+fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::Job> {
     let mut state = core.lock();
     while state.phase != Phase::Stopped {
         if core.check_usable().is_ok()
-            && let Some(job) = compaction::begin(core, &mut state)
+            && let Some(job) = compaction::begin(core, &mut state, work)
         {
             return Some(job);
         }
-        state = core.wait(&core.work, state);
+        if state.in_progress.damage.retry(Instant::now()) {
+            // This may be another thread's to take.
+            core.work.notify_all();
+            continue;
+        }
+        let until = state.in_progress.damage.next_retry();
+        state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+            Some(time) => core.wait_timeout(&core.work, state, time),
+            None => core.wait(&core.work, state),
+        };
     }
     None
 }

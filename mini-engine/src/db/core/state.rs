@@ -21,7 +21,7 @@ use super::directory::DirectoryLock;
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;
-use crate::compaction::{InProgress, TableStore};
+use crate::compaction::{Context, InProgress, TableStore, Work, pick};
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
 use crate::types::SeqNo;
@@ -65,8 +65,8 @@ pub(crate) struct State {
     pub(crate) controller: WriteController,
     /// Why the last merge failed, if it did.
     pub(crate) compaction_error: Option<Error>,
-    /// The last merge of level 0 failed: waiting for the next one could be waiting for ever.
-    pub(crate) level_0_fails: bool,
+    /// Why the last merge of level 0 failed, until one succeeds.
+    pub(crate) level_0_error: Option<Error>,
 }
 
 /// What everything of one open database shares.
@@ -127,7 +127,7 @@ impl Core {
             ranges_waiting: 0,
             controller: WriteController::default(),
             compaction_error: None,
-            level_0_fails: false,
+            level_0_error: None,
         };
         Core {
             store: opened.store,
@@ -274,11 +274,37 @@ impl Core {
         self.view.load().frozen.len() < self.store.options.immutable_memtables
     }
 
+    /// Whether level 0 may get another table.
+    pub(crate) fn level_0_has_room(&self) -> bool {
+        self.view.load().version.runs(0).len() < self.store.options.stop_tables()
+    }
+
     /// Whether writers may fill another memtable.
-    pub(crate) fn has_room(&self, state: &State) -> bool {
-        let stop = self.store.options.stop_tables();
-        let merges_keep_up = state.level_0_fails || self.view.load().version.runs(0).len() < stop;
-        merges_keep_up && self.queue_has_room()
+    pub(crate) fn has_room(&self) -> bool {
+        self.level_0_has_room() && self.queue_has_room()
+    }
+
+    /// Fails if level 0 is full, and what keeps merges from relieving it is nothing that a wait would end.
+    ///
+    /// A merge that wants space or file handles is waited for, as a flush is (rule 8). One that is at work, or can begin, is
+    /// waited for too. What is left is damage that all of level 0 overlaps, and other failures that are there to stay.
+    pub(crate) fn check_not_stalled(&self, state: &State) -> Result<()> {
+        let view = self.view.load();
+        let version = &view.version;
+        let tables = version.runs(0).len();
+        if tables < self.store.options.stop_tables() || state.in_progress.relieves_level_0() {
+            return Ok(());
+        }
+        let failure = state.level_0_error.as_ref();
+        if failure.is_some_and(Error::is_transient) {
+            return Ok(());
+        }
+        let Some(cause) = state.in_progress.damage.cause().or(failure) else { return Ok(()) };
+        let context = Context { version, options: &self.store.options, in_progress: &state.in_progress };
+        match pick(&context, Work::Level0) {
+            Some(_) => Ok(()),
+            None => Err(Error::Stalled { tables, cause: Arc::new(cause.clone()) }),
+        }
     }
 
     /// Makes the log durable up to `end` and all earlier logs whole (rule 5, which [`wal::Segment::sync`] keeps).

@@ -10,8 +10,11 @@ use crate::options::Options;
 
 /// What merges are taken to do, in bytes a second, until one has been seen: RocksDB's default for delayed writes.
 const FIRST_RATE: u64 = 16 << 20;
-/// One write never waits longer than this for the ones before it and itself.
-const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// One write never waits longer than this: what it owes beyond that later ones wait for, so that there are many short pauses and
+/// no long one.
+const MAX_PAUSE: Duration = Duration::from_millis(20);
+/// No more than this is ever owed.
+const MAX_DEBT: Duration = Duration::from_secs(1);
 
 /// What is known of how fast merges and writers are.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +47,9 @@ impl WriteController {
             Duration::from_nanos(u64::try_from(bytes as u128 * 1_000_000_000 / u128::from(rate)).unwrap_or(u64::MAX));
         // Behind the writers that wait already: several of them share one rate.
         let begin = self.until.filter(|until| *until > now).unwrap_or(now);
-        let until = begin.checked_add(pause).unwrap_or(begin).min(now + MAX_PAUSE);
+        let until = begin.checked_add(pause).unwrap_or(begin).min(now + MAX_DEBT);
         self.until = Some(until);
-        Some(until)
+        Some(until.min(now + MAX_PAUSE))
     }
 }
 
@@ -82,14 +85,17 @@ mod tests {
     }
 
     #[test]
-    fn several_writers_share_the_rate_and_none_waits_for_more_than_a_second() {
-        // Catches a rate for each writer, and a pause that adds up without bound.
+    fn several_writers_share_the_rate_and_no_pause_is_long() {
+        // Catches a rate for each writer, a single long pause, one that later writers need not make up for, and a debt without
+        // bound.
         let (mut controller, now) = (WriteController { rate: 1000, until: None }, Instant::now());
-        let mut wait = |bytes| controller.until(bytes, 10, &options(), now).map(|until| until - now);
-        assert_eq!(wait(100), Some(Duration::from_millis(100)));
-        assert_eq!(wait(200), Some(Duration::from_millis(300)));
-        assert_eq!(wait(1 << 40), Some(MAX_PAUSE));
-        assert_eq!(wait(1), Some(MAX_PAUSE));
+        let mut wait = |bytes, after| {
+            let now = now + Duration::from_millis(after);
+            controller.until(bytes, 10, &options(), now).map(|until| (until - now).as_millis())
+        };
+        assert_eq!((wait(5, 0), wait(10, 0)), (Some(5), Some(15)));
+        assert_eq!((wait(85, 0), wait(0, 50), wait(0, 90), wait(0, 200)), (Some(20), Some(20), Some(10), Some(0)));
+        assert_eq!((wait(1 << 40, 200), wait(0, 1190), wait(0, 1201)), (Some(20), Some(10), Some(0)));
     }
 
     #[test]

@@ -177,7 +177,7 @@ fn finish_large(core: &Core, state: &mut State, own: &Pending) {
         return;
     }
     state.active_is_full = true;
-    if core.has_room(state)
+    if core.has_room()
         && let Err(error) = rotate(core, state, core.store.options.memtable_bytes)
     {
         // The batch is written. The next write meets the failure and reports it.

@@ -6,16 +6,17 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use crate::db::core::{Core, State, create_log};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memtables::LoggedMemtable;
 use crate::options::Options;
 
 /// Freezes the active memtable, unless it is empty, so that it gets flushed. The log before which everything then is in
-/// frozen memtables or tables. For callers that wait for the flush; returns the error of a flush that fails for want of
-/// space while this waits for room.
+/// frozen memtables or tables. For callers that wait for the flush. They wait for room on level 0 as writers do; returns the
+/// error of a flush or a merge that fails for want of space while this waits.
 pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result<()>) -> Result<u64> {
     let mut state = core.lock();
     let failures = state.flush_failures;
+    let mut has_waited = false;
     loop {
         check(core, &state)?;
         let view = core.view.load();
@@ -23,16 +24,29 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
             return Ok(view.active.log);
         }
         drop(view);
-        if core.queue_has_room() {
+        if core.has_room() {
             break;
         }
-        if let Some(error) = state.flush_error.as_ref().filter(|_| state.flush_failures != failures) {
+        core.check_not_stalled(&state)?;
+        let flush = state.flush_error.as_ref().filter(|_| state.flush_failures != failures);
+        // It is tried again, but ever more rarely.
+        let merge = || state.level_0_error.as_ref().filter(|_| !core.level_0_has_room() && !relieved(&state));
+        if let Some(error) = flush.or_else(merge) {
             return Err(error.clone());
+        }
+        if !std::mem::replace(&mut has_waited, true) {
+            core.store.counters.stalls.add(1);
         }
         state = core.wait(&core.room, state);
     }
     rotate(core, &mut state, core.store.options.memtable_bytes)?;
     Ok(core.view.load().active.log)
+}
+
+/// Whether a merge takes tables off level 0 now, or goes around what another one failed over.
+fn relieved(state: &State) -> bool {
+    let is_gone_around = |error: &Error| error.unreadable_file().is_some();
+    state.in_progress.relieves_level_0() || state.level_0_error.as_ref().is_some_and(is_gone_around)
 }
 
 pub(super) fn is_large(core: &Core, memory: usize) -> bool {
@@ -49,7 +63,7 @@ pub(super) fn make_room<'a>(
     state = wait_for_loads(core, state)?;
     // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
     while needs_rotation(core, &state, memory) {
-        if core.has_room(&state) {
+        if core.has_room() {
             rotate(core, &mut state, core.store.options.memtable_bytes)?;
         } else {
             state = wait_for_loads(core, stall(core, state)?)?;
@@ -72,18 +86,24 @@ fn needs_rotation(core: &Core, state: &State, memory: usize) -> bool {
     !active.is_empty() && (full || is_large(core, memory))
 }
 
-/// Waits for a worker. By condition variable: the writer goes on as soon as there is room, or a failure to report.
+/// Waits for a worker. By condition variable: the writer goes on as soon as there is room, or a failure to report. Nothing of the
+/// write has happened yet, so that it may be tried again.
 #[cold]
 fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
     let since = Instant::now();
     core.store.counters.stalls.add(1);
     tracing::debug!("a write waits for a flush or a merge");
-    while core.check_writable(&state).is_ok() && !core.has_room(&state) {
+    let mut stalled = Ok(());
+    while core.check_writable(&state).is_ok() && !core.has_room() {
+        stalled = core.check_not_stalled(&state);
+        if stalled.is_err() {
+            break;
+        }
         state = core.wait(&core.room, state);
     }
     core.store.counters.stall_nanos.add(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
     core.check_writable(&state)?;
-    Ok(state)
+    stalled.map(|()| state)
 }
 
 /// Begins a new log and memtable and freezes the old ones.
@@ -113,12 +133,7 @@ pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, by
     let begun = Instant::now();
     let tables = || core.view.load().version.runs(0).len();
     let options = &core.store.options;
-    let until = match state.level_0_fails {
-        // Nothing would come of it.
-        true => None,
-        false => state.controller.until(bytes, tables(), options, begun),
-    };
-    let Some(until) = until else { return state };
+    let Some(until) = state.controller.until(bytes, tables(), options, begun) else { return state };
     core.store.counters.slowdowns.add(1);
     tracing::trace!(tables = tables(), "a write is slowed down");
     while core.check_writable(&state).is_ok() && tables() >= options.slowdown_tables() {
@@ -131,7 +146,7 @@ pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, by
 
 /// Counts `bytes` that were written without a wait of their own, so that the next writers wait for them.
 pub(super) fn charge(core: &Core, state: &mut State, bytes: usize) {
-    if bytes > 0 && !state.level_0_fails {
+    if bytes > 0 {
         let tables = core.view.load().version.runs(0).len();
         state.controller.until(bytes, tables, &core.store.options, Instant::now());
     }

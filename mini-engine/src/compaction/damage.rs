@@ -1,0 +1,107 @@
+//! The tables that merges could not read, and so go around.
+//!
+//! A merge that fails over one of its inputs would fail again, and hold up all that it was to do. So such a table is avoided: no
+//! plan takes it, nor, by the rule of `plan.rs`, what would have to take it along, and the rest goes on. Its data stays where it
+//! is. After a while it is tried again, ever more rarely: a device may recover, and a file may be restored.
+//!
+//! This is kept in memory alone. The next open learns it anew, or quarantines the table.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// The tables by number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Damage {
+    tables: BTreeMap<u64, Damaged>,
+}
+
+#[derive(Debug, Clone)]
+struct Damaged {
+    file: PathBuf,
+    error: Error,
+    /// When it is tried again; `None` while it is.
+    until: Option<Instant>,
+    delay: Duration,
+}
+
+impl Damage {
+    /// Notes that a merge failed to read table `number`, which is `file`.
+    pub(crate) fn note(&mut self, number: u64, file: PathBuf, error: Error, now: Instant) {
+        let delay = self.tables.get(&number).map_or(FIRST_DELAY, |known| MAX_DELAY.min(known.delay * 2));
+        self.tables.insert(number, Damaged { file, error, until: Some(now + delay), delay });
+    }
+
+    /// Whether no merge may take table `number`.
+    pub(crate) fn is_avoided(&self, number: u64) -> bool {
+        self.tables.get(&number).is_some_and(|table| table.until.is_some())
+    }
+
+    /// Whether nothing is known to be damaged.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    /// Lets merges try the tables whose time has come; whether there are any.
+    pub(crate) fn retry(&mut self, now: Instant) -> bool {
+        let mut due = self.tables.values_mut().filter(|table| table.until.is_some_and(|until| until <= now)).peekable();
+        let any = due.peek().is_some();
+        due.for_each(|table| table.until = None);
+        any
+    }
+
+    /// When the next table is to be tried.
+    pub(crate) fn next_retry(&self) -> Option<Instant> {
+        self.tables.values().filter_map(|table| table.until).min()
+    }
+
+    /// A merge has read these tables to their end.
+    pub(crate) fn forget(&mut self, numbers: impl IntoIterator<Item = u64>) {
+        if !self.is_empty() {
+            numbers.into_iter().for_each(|number| drop(self.tables.remove(&number)));
+        }
+    }
+
+    /// Why the first of them could not be read.
+    pub(crate) fn cause(&self) -> Option<&Error> {
+        self.tables.values().next().map(|table| &table.error)
+    }
+
+    /// Their files.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.tables.values().map(|table| table.file.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_damaged_table_is_avoided_and_tried_ever_more_rarely() {
+        // Catches a table that is never tried again, one that each merge stumbles over, and one that stays after it was read.
+        let (mut damage, begun) = (Damage::default(), Instant::now());
+        let mut now = begun;
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            damage.note(7, "000007.sst".into(), Error::corruption(Path::new("000007.sst"), 0, "torn"), now);
+            assert!(damage.is_avoided(7) && !damage.is_avoided(8));
+            assert_eq!(damage.next_retry(), Some(now + Duration::from_secs(seconds)));
+            assert!(
+                !damage.retry(now + Duration::from_secs(seconds) - Duration::from_nanos(1)) && damage.is_avoided(7)
+            );
+            now += Duration::from_secs(seconds);
+            assert!(damage.retry(now) && !damage.retry(now));
+            assert!(!damage.is_avoided(7) && damage.cause().is_some());
+            assert_eq!((damage.next_retry(), damage.files()), (None, vec![PathBuf::from("000007.sst")]));
+        }
+        damage.forget([6, 7]);
+        assert!(damage.is_empty());
+    }
+}

@@ -1,0 +1,105 @@
+//! What is particular to level 0: which of its tables can go down, and when they are rather merged among themselves.
+//!
+//! Writers wait for level 0, and a merge into a large level takes long. So the tables of level 0 become fewer by a merge among
+//! themselves (RocksDB's intra-level-0 compaction) in two cases:
+//! * They cannot go down, since a merge under way, or a table that cannot be read, is in the way.
+//! * They are tiny beside what they overlap below. After a session of one write each, many sessions would rewrite the level below
+//!   for a few bytes, and none would live to see the end of it. Nothing goes down then before level 0 is half way to where
+//!   writers are slowed down.
+//!
+//! L1 Such a merge takes neighbours in age, and makes one table of them: the sequence numbers of two tables of level 0 never
+//!    interleave (V2 of the version).
+//! L2 It keeps every tombstone: the tables below, and older ones of level 0, may hold what a tombstone hides.
+//! L3 What goes down passes over no older table that stays and shares keys with it (V4).
+
+use std::collections::HashSet;
+
+use super::Context;
+use super::neighbours::{Candidate, Growth, Limits, cheapest_window};
+use crate::compaction::key_range::{KeyRange, KeySet};
+use crate::compaction::plan::{self, Action, Chosen, Input, Plan};
+use crate::manifest::{Run, RunId};
+use crate::options::Options;
+use crate::table::TableMeta;
+
+/// Tables that become one, at least, where `l0_trigger` does not ask for fewer.
+const TABLES: usize = 4;
+/// Memtables of which a table of level 0 may be made up. Larger ones are to go down.
+const MEMTABLES: u64 = 8;
+
+/// The tables of level 0 that can go down to level `below`, and what they overlap up to there: all, or the oldest that nothing
+/// holds up. O(tables).
+pub(super) fn inputs<'a>(context: &Context<'a>, below: usize) -> Vec<Chosen<'a>> {
+    let in_the_way = |(level, _): &(usize, &Run)| (1..=below).contains(level);
+    let mut waiting: Vec<&TableMeta> = match context.in_progress.is_idle() {
+        true => Vec::new(),
+        false => context.version.all_runs().filter(in_the_way).flat_map(|(_, run)| run.tables()).collect(),
+    };
+    waiting.retain(|table| !context.in_progress.is_free(table.number));
+    let mut going = HashSet::new();
+    let mut span: Option<KeyRange> = None;
+    for table in context.version.runs(0).iter().rev().flat_map(Run::tables) {
+        let grown = KeyRange::grown(span.clone(), table);
+        if context.in_progress.is_free(table.number) && !waiting.iter().any(|other| grown.overlaps_table(other)) {
+            going.insert(table.number);
+            span = Some(grown);
+        } else {
+            waiting.push(table);
+        }
+    }
+    plan::expand_inputs(context.version, 0, below, |level, table| level == 0 && going.contains(&table.number))
+}
+
+/// Puts a merge within level 0 before `plans`, all of which can begin, if there is one that does more good than those of level 0
+/// among them. Takes a merge down out that is not worth its while yet.
+pub(super) fn arrange(context: &Context<'_>, plans: &mut Vec<Plan>) {
+    let down = plans.iter().position(Plan::relieves_level_0);
+    if down.and_then(|at| plans.get(at)).is_some_and(|plan| is_worth_its_while(context, plan)) {
+        return;
+    }
+    match (within(context), down) {
+        (Some(within), _) => plans.insert(0, within),
+        (None, Some(down)) if context.version.runs(0).len() <= patience(context.options) => drop(plans.remove(down)),
+        (None, _) => {}
+    }
+}
+
+/// Tables that level 0 may hold before tiny ones go down too.
+pub(super) fn patience(options: &Options) -> usize {
+    (options.l0_trigger + options.slowdown_tables().min(options.stop_tables())) / 2
+}
+
+/// Whether a merge writes no more for each byte from level 0 than it would between any two levels that are as they should be.
+fn is_worth_its_while(context: &Context<'_>, plan: &Plan) -> bool {
+    if plan.action == Action::Move {
+        return true;
+    }
+    let taken: HashSet<u64> = plan.tables().collect();
+    let bytes =
+        |run: &Run| run.tables().iter().filter(|table| taken.contains(&table.number)).map(|table| table.size).sum();
+    let (mut own, mut overlapped) = (0u64, 0u64);
+    for (level, run) in context.version.all_runs() {
+        let sum = if level == 0 { &mut own } else { &mut overlapped };
+        *sum = sum.saturating_add(bytes(run));
+    }
+    overlapped <= own.saturating_mul(context.options.size_ratio)
+}
+
+/// The merge of neighbours on level 0 that saves most, if one is allowed.
+fn within(context: &Context<'_>) -> Option<Plan> {
+    let (version, options) = (context.version, context.options);
+    let tables: Vec<&TableMeta> = version.level(0).collect();
+    let candidates: Vec<Candidate> = version.runs(0).iter().map(|run| context.candidate(run)).collect();
+    let runs = TABLES.min(options.l0_trigger + 1);
+    let bytes = (options.memtable_bytes as u64).saturating_mul(MEMTABLES);
+    let window = |growth: Growth| cheapest_window(&candidates, Limits { runs, bytes, growth });
+    let is_pressing = tables.len() >= options.slowdown_tables().min(options.stop_tables().saturating_sub(1));
+    let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| is_pressing))?;
+    let chosen = tables.get(chosen)?;
+    let key_range = KeyRange::around(chosen.iter().copied())?;
+    // Newest first, and each a run.
+    let inputs = chosen.iter().map(|table| Input { level: 0, tables: vec![table.number] }).collect();
+    let below = KeySet::of(key_range.clone());
+    let plan = Plan { action: Action::Merge, inputs, output: RunId::LEVEL_0, key_range, below };
+    context.in_progress.allows(&plan).then_some(plan)
+}
