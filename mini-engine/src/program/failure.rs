@@ -46,6 +46,7 @@ impl Failure {
 fn engine_exit_code(error: &Error) -> u8 {
     match error {
         Error::Corruption { .. } => CORRUPTION,
+        Error::Stalled { cause, .. } => engine_exit_code(cause),
         Error::InvalidArgument(_)
         | Error::NotADatabase { .. }
         | Error::UnsupportedVersion { .. }

@@ -1,6 +1,5 @@
 //! What every policy looks at, and the plans that several of them make.
 
-use super::level_0;
 use super::neighbours::Candidate;
 use crate::compaction::in_progress::InProgress;
 use crate::compaction::plan::{self, Chosen, Plan};
@@ -46,13 +45,10 @@ impl<'a> Context<'a> {
         self.plan(all, plan::oldest_run(self.version, level))
     }
 
-    /// All tables of `level` become a new run of the next; of level 0 those that can.
+    /// All tables of `level`, which is not level 0, become a new run of the next.
     pub(super) fn push_as_run(&self, level: usize) -> Option<Plan> {
-        let chosen = match level {
-            0 => level_0::inputs(self, 0),
-            _ => plan::expand_inputs(self.version, level, level, |_, _| true),
-        };
-        self.plan(chosen, plan::new_run(self.version, level + 1))
+        let all = plan::expand_inputs(self.version, level, level, |_, _| true);
+        self.plan(all, plan::new_run(self.version, level + 1))
     }
 
     /// All between level 0 and the deepest level goes into its oldest run.

@@ -5,7 +5,7 @@
 //! same share. All tiers together may grow to the deepest level's bytes divided by the size ratio; then they go down at
 //! once, without level 0, for which writers would wait as long.
 
-use super::{BOTTOM, Context, tiered};
+use super::{BOTTOM, Context, level_0, tiered};
 use crate::compaction::plan::{self, Plan};
 
 pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
@@ -14,7 +14,7 @@ pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
         plans.extend(context.join_runs(BOTTOM));
     }
     if context.level_0_is_due() {
-        plans.extend(context.push_as_run(0));
+        plans.extend(level_0::push_as_run(context));
     }
     let tiers = context.tier_bytes();
     if tiers > 0 && tiers >= context.version.level_bytes(BOTTOM) / context.options.size_ratio {

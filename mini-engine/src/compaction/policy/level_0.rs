@@ -50,6 +50,11 @@ pub(super) fn inputs<'a>(context: &Context<'a>, below: usize) -> Vec<Chosen<'a>>
     plan::expand_inputs(context.version, 0, below, |level, table| level == 0 && going.contains(&table.number))
 }
 
+/// The tables that can go down become a new run of level 1.
+pub(super) fn push_as_run(context: &Context<'_>) -> Option<Plan> {
+    context.plan(inputs(context, 0), plan::new_run(context.version, 1))
+}
+
 /// Puts a merge within level 0 before `plans`, all of which can begin, if there is one that does more good than those of level 0
 /// among them. Takes a merge down out that is not worth its while yet.
 pub(super) fn arrange(context: &Context<'_>, plans: &mut Vec<Plan>) {

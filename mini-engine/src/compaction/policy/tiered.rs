@@ -6,14 +6,14 @@
 //! everything below level 0 becomes one run. Level 0 stays out of that, since writers would wait for it as long.
 
 use super::neighbours::{Candidate, Growth, Limits, cheapest_window};
-use super::{BOTTOM, Context};
+use super::{BOTTOM, Context, level_0};
 use crate::compaction::plan::{self, Plan};
 use crate::manifest::{Run, RunId};
 
 pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
     if context.level_0_is_due() {
-        plans.extend(context.push_as_run(0));
+        plans.extend(level_0::push_as_run(context));
     }
     if is_stale(context) {
         plans.extend(context.push_tiers());

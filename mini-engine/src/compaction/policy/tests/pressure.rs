@@ -1,0 +1,104 @@
+//! Level 0 and the runs of tiers stay few where merges are held up: by one that never ends, by damage, by their own cost.
+
+use super::*;
+
+/// A world in which a merge of level 0 into the levels below has begun and never ends.
+fn held_up(policy: Compaction) -> World {
+    let mut world = overwritten(policy, 4, 4);
+    while world.version.runs(0).len() <= world.options.l0_trigger {
+        world.flush([(0, true), (119, true)]);
+    }
+    // Where the levels below are merged first.
+    while !world.jobs.iter().any(|job| job.plan.relieves_level_0()) {
+        assert!(world.begin(), "{policy:?}: {:?}", world.version);
+    }
+    world
+}
+
+#[test]
+fn level_0_stays_small_while_a_merge_of_it_never_ends() {
+    // Catches a level 0 that grows by a table for each flush behind one long merge, and one that is rewritten at each turn.
+    for policy in POLICIES {
+        let mut world = held_up(policy);
+        world.options.memtable_bytes = 1 << 20;
+        let (jobs, from, written) = (world.jobs.len(), world.seqno(), world.written);
+        for n in 0..400u64 {
+            world.flush([(n as u8, true), ((n * 7) as u8, false)]);
+            while world.begin_of(Work::Level0) {
+                assert_eq!(world.jobs[jobs].plan.output, RunId::LEVEL_0);
+                world.end(jobs);
+            }
+            let tables = world.version.runs(0).len();
+            assert!(tables <= 4 + 3 * 9, "{policy:?}: {tables} tables after {n}");
+        }
+        let (bytes, written) = ((world.seqno() - from) * ENTRY_BYTES, world.written - written);
+        assert!(written <= bytes * 9, "{policy:?}: {written} bytes written for {bytes}");
+        world.check();
+        // The merge may end after all.
+        world.settle();
+        world.check();
+    }
+}
+
+#[test]
+fn a_table_of_level_0_grows_to_a_few_memtables_and_no_further() {
+    // Catches a level 0 that becomes one huge table, which nothing else can be merged beside.
+    let mut world = held_up(Compaction::Leveled);
+    let jobs = world.jobs.len();
+    for n in 0..400u64 {
+        world.flush((0..5).map(|key| ((n * 5 + key) as u8, true)));
+        while world.begin_of(Work::Level0) {
+            world.end(jobs);
+        }
+    }
+    let most = 8 * world.options.memtable_bytes as u64;
+    assert!(world.version.level(0).all(|table| table.size <= most));
+    assert!(world.version.level(0).any(|table| table.size > most / 2));
+}
+
+#[test]
+fn tiny_tables_are_merged_with_each_other_before_they_rewrite_what_is_below() {
+    // Catches many short sessions of one write each that rewrite all of the data again and again, and pile up tables.
+    for policy in [Compaction::Leveled, Compaction::Partial] {
+        let mut world = overwritten(policy, 4, 4);
+        world.options = world.options.table_file_bytes(100_000).memtable_bytes(1 << 20);
+        let (from, written) = (world.seqno(), world.written);
+        for n in 0..200u64 {
+            world.flush([((n * 13) as u8, true)]);
+            world.settle();
+            assert!(
+                world.version.runs(0).len() <= level_0::patience(&world.options),
+                "{policy:?}: {:?}",
+                world.version
+            );
+        }
+        let (bytes, written) = ((world.seqno() - from) * ENTRY_BYTES, world.written - written);
+        assert!(written <= bytes * 12, "{policy:?}: {written} bytes written for {bytes}");
+        world.check();
+    }
+}
+
+#[test]
+fn merges_go_around_a_damaged_table() {
+    // Catches one damaged table that holds up everything: keys beside its own, deeper levels, and level 0.
+    for policy in POLICIES {
+        let levels =
+            overwritten(policy, 3, 4).version.all_runs().map(|(_, run)| run.tables()[0].number).collect::<Vec<_>>();
+        for damaged in levels {
+            let mut world = overwritten(policy, 3, 4);
+            world.damage(damaged);
+            for n in 0..300u64 {
+                world.flush([(n as u8, true), ((n * 31) as u8, n % 3 > 0)]);
+                let most = world.version.tables().count() * 10 + 20;
+                let merges = (0..most).take_while(|_| world.begin().then(|| world.end_all()).is_some()).count();
+                assert!(merges < most, "{policy:?}: still something due after {merges} merges");
+                let runs = world.version.all_runs().count();
+                assert!(runs <= 36, "{policy:?}: {runs} runs after {n} flushes: {:?}", world.version);
+            }
+            assert!(world.version.contains(damaged));
+            world.check();
+            world.settle();
+            world.check();
+        }
+    }
+}
