@@ -1,4 +1,4 @@
-//! Runs one plan: reads its inputs, writes its output, and says by which edit the output takes their place.
+//! Runs one plan, or a piece of it: reads its inputs, writes its output, and says by which edit the output takes their place.
 //!
 //! It changes nothing but the output files. The caller records the edit, installs the version and then unlinks the
 //! inputs (rule 6); after an error the inputs are as before and the output is gone, so that it can be tried again.
@@ -7,13 +7,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::compaction::piece::{self, Consumed};
 use crate::compaction::plan::{Action, Input, Plan};
 use crate::compaction::retention::{Retention, Tombstones};
-use crate::compaction::store::{OutputSpec, TableStore};
+use crate::compaction::store::{Limits, OutputSpec, TableStore};
 use crate::error::Result;
 use crate::iter::EntryIter;
 use crate::manifest::{CompactionStats, VersionEdit};
-use crate::table::{OpenRun, Table};
+use crate::table::{OpenRun, RunTable, Table, TableMeta};
 use crate::types::SeqNo;
 
 /// A plan that is done and not installed.
@@ -38,16 +39,17 @@ impl Done {
     }
 }
 
-/// Runs `plan` on those of `tables` that it names; outputs get `filter_bits` for each key. `None` if it was cancelled.
+/// Runs `plan`, or a piece of it, on those of `tables` that it names; outputs get `filter_bits` for each key. `None` if it was
+/// cancelled before it had anything to show.
 pub(crate) fn run<'a>(
     store: &TableStore,
     plan: &Plan,
     filter_bits: f64,
-    tables: impl IntoIterator<Item = &'a Arc<Table>>,
+    tables: impl IntoIterator<Item = &'a RunTable>,
     snapshots: &[SeqNo],
     cancel: &AtomicBool,
 ) -> Result<Option<Done>> {
-    let open: HashMap<u64, &Arc<Table>> = tables.into_iter().map(|table| (table.number(), table)).collect();
+    let open: HashMap<u64, &RunTable> = tables.into_iter().map(|table| (table.number(), table)).collect();
     let opened = |input: &Input| {
         let run = OpenRun::new(input.tables.iter().filter_map(|number| open.get(number).copied().cloned()));
         // A table that is left out would be dropped with its data.
@@ -75,42 +77,60 @@ fn merge(
         0 => OutputSpec::flush(filter_bits),
         level => OutputSpec { level, table_bytes: store.options.table_file_bytes, filter_bits },
     };
+    let is_divisible = piece::is_divisible(plan.output);
+    let tables = || inputs.iter().flat_map(OpenRun::tables);
+    let limits = Limits {
+        cancel,
+        share_bytes: piece::share(plan.bytes, is_divisible),
+        piece_bytes: is_divisible.then(|| store.options.piece_bytes()),
+    };
     let iters = inputs.iter().map(|run| Box::new(run.iter_uncached()) as Box<dyn EntryIter>).collect();
-    let Some(written) = store.write(iters, retention, spec, cancel)? else { return Ok(None) };
-    let stats = stats(plan, inputs, written.table_bytes());
+    let Some(written) = store.write(iters, retention, spec, limits)? else { return Ok(None) };
+    let metas: HashMap<u64, TableMeta> = tables().map(|table| (table.number(), table.meta())).collect();
+    let consumed = Consumed::of(plan, |number| metas[&number].clone(), written.next.as_ref());
+    let pointer = match &written.next {
+        Some(next) => {
+            let id = store.numbers.allocate().inspect_err(|_| written.remove_from(store))?;
+            consumed.pointer(plan, id, Some(next.clone()))
+        }
+        None => None,
+    };
+    let read = |table: &RunTable| match &written.next {
+        Some(next) if **next <= *table.largest() => table.bytes_before(next),
+        Some(_) | None => table.bytes(),
+    };
+    let outputs = written.tables.iter().map(|output| (plan.output, output.meta().clone()));
     let edit = VersionEdit {
-        removed: removed(plan),
-        added: written.tables.iter().map(|output| (plan.output, output.meta().clone())).collect(),
-        stats,
+        removed: consumed.removed,
+        added: outputs.chain(consumed.narrowed).collect(),
+        pointers: pointer.into_iter().collect(),
+        pointers_done: plan.resumes.clone(),
+        stats: stats(plan, inputs, read, written.table_bytes()),
         ..VersionEdit::default()
     };
-    let obsolete = inputs.iter().flat_map(OpenRun::tables).cloned().collect();
+    let is_done = |table: &&RunTable| consumed.obsolete.contains(&table.number());
+    let obsolete = tables().filter(is_done).map(RunTable::table).cloned().collect();
     Ok(Some(Done { edit, outputs: written.tables, obsolete }))
 }
 
 /// The same tables at another place.
 fn moved(plan: &Plan, inputs: &[OpenRun]) -> Done {
-    let added = inputs.iter().flat_map(OpenRun::tables).map(|table| (plan.output, table.meta().clone())).collect();
-    let mut stats = stats(plan, inputs, 0);
+    let added = inputs.iter().flat_map(OpenRun::tables).map(|table| (plan.output, table.meta())).collect();
+    let mut stats = stats(plan, inputs, RunTable::bytes, 0);
     stats.levels.iter_mut().for_each(|level| level.read = 0);
-    let edit = VersionEdit { removed: removed(plan), added, stats, ..VersionEdit::default() };
+    let removed =
+        plan.inputs.iter().flat_map(|input| input.tables.iter().map(|&number| (input.level, number))).collect();
+    let pointers_done = plan.resumes.clone();
+    let edit = VersionEdit { removed, added, pointers_done, stats, ..VersionEdit::default() };
     Done { edit, outputs: Vec::new(), obsolete: Vec::new() }
 }
 
-fn removed(plan: &Plan) -> Vec<(usize, u64)> {
-    let tables = |input: &Input| {
-        let level = input.level;
-        input.tables.iter().map(move |&number| (level, number)).collect::<Vec<_>>()
-    };
-    plan.inputs.iter().flat_map(tables).collect()
-}
-
-/// What it takes to put the inputs where the plan says, when that writes `written` bytes.
-fn stats(plan: &Plan, inputs: &[OpenRun], written: u64) -> CompactionStats {
+/// What it takes to put what `read` says of each input where the plan says, when that writes `written` bytes.
+fn stats(plan: &Plan, inputs: &[OpenRun], read: impl Fn(&RunTable) -> u64, written: u64) -> CompactionStats {
     let mut stats = CompactionStats::default();
     let mut arrived = 0;
     for (input, run) in plan.inputs.iter().zip(inputs) {
-        let bytes: u64 = run.tables().iter().map(|table| table.meta().size).sum();
+        let bytes: u64 = run.tables().iter().map(&read).sum();
         if let Some(level) = stats.levels.get_mut(input.level) {
             level.read += bytes;
         }

@@ -26,6 +26,8 @@ pub(crate) enum Action {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Input {
     pub(crate) level: usize,
+    /// The number of the run; on level 0 the newest sequence number of its table.
+    pub(crate) run: u64,
     /// Numbers of the tables, by key.
     pub(crate) tables: Vec<u64>,
 }
@@ -41,6 +43,10 @@ pub(crate) struct Plan {
     pub(crate) key_range: KeyRange,
     /// Keys that tables older than the output may hold. Tombstones of other keys can be dropped.
     pub(crate) below: KeySet,
+    /// Bytes of all tables of the merge, of which this may be the rest.
+    pub(crate) bytes: u64,
+    /// The compact pointers that this makes needless: of the merge that it goes on with, and of those that have nothing left.
+    pub(crate) resumes: Vec<u64>,
 }
 
 impl Plan {
@@ -70,12 +76,34 @@ pub(crate) fn expand_inputs<'a>(
     to: usize,
     is_wanted: impl Fn(usize, &TableMeta) -> bool,
 ) -> Vec<Chosen<'a>> {
+    let (top, output) = (RunId { level: from, run: u64::MAX }, RunId { level: to, run: 0 });
+    expand_between(version, top, output, |run_id, table| is_wanted(run_id.level, table))
+}
+
+/// Whether a read asks run `a` before it asks `b`.
+pub(crate) fn is_newer(a: RunId, b: RunId) -> bool {
+    a.level < b.level || a.level == b.level && a.run > b.run
+}
+
+/// As [`expand_inputs`], of the runs from `top` to `output`, both included. O(tables).
+pub(crate) fn expand_between<'a>(
+    version: &'a Version,
+    top: RunId,
+    output: RunId,
+    is_wanted: impl Fn(RunId, &TableMeta) -> bool,
+) -> Vec<Chosen<'a>> {
     let mut key_range: Option<KeyRange> = None;
     let mut all = Vec::new();
-    for (level, run) in version.all_runs().filter(|(level, _)| (from..=to).contains(level)) {
-        let spanned = |table: &TableMeta| key_range.as_ref().is_some_and(|key_range| key_range.overlaps_table(table));
-        let is_chosen = |table: &&TableMeta| is_wanted(level, table) || spanned(table);
-        let tables: Vec<&TableMeta> = run.tables().iter().filter(is_chosen).collect();
+    for (level, run) in version.all_runs() {
+        let run_id = RunId { level, run: run.id() };
+        if is_newer(run_id, top) || is_newer(output, run_id) {
+            continue;
+        }
+        // What lies between two of them is taken too, or a table of the output could span it.
+        let wanted = run.tables().iter().filter(|table| is_wanted(run_id, table));
+        key_range = wanted.fold(key_range, |key_range, table| Some(KeyRange::grown(key_range, table)));
+        let spanned = |table: &&TableMeta| key_range.as_ref().is_some_and(|key_range| key_range.overlaps_table(table));
+        let tables: Vec<&TableMeta> = run.tables().iter().filter(spanned).collect();
         if tables.is_empty() {
             continue;
         }
@@ -107,30 +135,37 @@ pub(crate) fn plan<'a>(
     options: &Options,
     mut chosen: Vec<Chosen<'a>>,
     output: RunId,
-    is_free: impl Fn(u64) -> bool,
+    is_free: impl Fn(&TableMeta) -> bool,
 ) -> Option<Plan> {
     let key_range = span_of(&chosen)?;
     let below = below(version, &chosen, output, &key_range);
     if is_movable(&chosen, output, options, &below) {
-        return Some(Plan { action: Action::Move, inputs: inputs(&chosen), output, key_range, below });
+        return Some(Plan { action: Action::Move, ..merge_of(&chosen, output, key_range, below) });
     }
     take_crumbs(version, options, &mut chosen, output, is_free);
     let key_range = span_of(&chosen)?;
     let below = self::below(version, &chosen, output, &key_range);
-    Some(Plan { action: Action::Merge, inputs: inputs(&chosen), output, key_range, below })
+    Some(merge_of(&chosen, output, key_range, below))
+}
+
+pub(crate) fn merge_of(chosen: &[Chosen<'_>], output: RunId, key_range: KeyRange, below: KeySet) -> Plan {
+    let bytes = all_tables(chosen).map(|table| table.size).sum();
+    Plan { action: Action::Merge, inputs: inputs(chosen), output, key_range, below, bytes, resumes: Vec::new() }
 }
 
 fn all_tables<'a, 'b>(chosen: &'b [Chosen<'a>]) -> impl Iterator<Item = &'a TableMeta> + use<'a, 'b> {
     chosen.iter().flat_map(|chosen| chosen.tables.iter().copied())
 }
 
-fn span_of(chosen: &[Chosen<'_>]) -> Option<KeyRange> {
+pub(crate) fn span_of(chosen: &[Chosen<'_>]) -> Option<KeyRange> {
     KeyRange::around(all_tables(chosen))
 }
 
 fn inputs(chosen: &[Chosen<'_>]) -> Vec<Input> {
     let numbers = |tables: &[&TableMeta]| tables.iter().map(|table| table.number).collect();
-    chosen.iter().map(|chosen| Input { level: chosen.level, tables: numbers(&chosen.tables) }).collect()
+    let input =
+        |chosen: &Chosen<'_>| Input { level: chosen.level, run: chosen.run.id(), tables: numbers(&chosen.tables) };
+    chosen.iter().map(input).collect()
 }
 
 /// What tables that are older than the output hold within its key range. Tables of its own run are disjoint with it. Those that
@@ -143,8 +178,8 @@ fn below(version: &Version, chosen: &[Chosen<'_>], output: RunId, key_range: &Ke
     KeySet::covering(older.filter(|table| key_range.overlaps_table(table) && !taken.contains(&table.number)))
 }
 
-/// Whether the tables can be put there as they are. Not where a merge would do good: where tombstones could go, or where
-/// crumbs would pile up.
+/// Whether the tables can be put there as they are. Not where a merge would do good: where tombstones could go, where crumbs
+/// would pile up, or where a narrowed table would keep the space of what does not count any more.
 fn is_movable(chosen: &[Chosen<'_>], output: RunId, options: &Options, below: &KeySet) -> bool {
     let is_there = |chosen: &Chosen<'_>| chosen.level == output.level && chosen.run.id() == output.run;
     if chosen.iter().any(is_there) {
@@ -155,8 +190,9 @@ fn is_movable(chosen: &[Chosen<'_>], output: RunId, options: &Options, below: &K
     let disjoint = tables.iter().zip(tables.iter().skip(1)).all(|(a, b)| a.largest < b.smallest);
     let bytes: u64 = tables.iter().map(|table| table.size).sum();
     let crumbs = bytes / (tables.len() as u64).max(1) < crumb_bytes(options);
+    let narrowed = tables.iter().any(|table| table.narrowed);
     let can_drop = below.is_empty() && tables.iter().any(|table| table.tombstones > 0);
-    disjoint && !crumbs && !can_drop
+    disjoint && !crumbs && !narrowed && !can_drop
 }
 
 fn crumb_bytes(options: &Options) -> u64 {
@@ -170,13 +206,13 @@ fn take_crumbs<'a>(
     options: &Options,
     chosen: &mut Vec<Chosen<'a>>,
     output: RunId,
-    is_free: impl Fn(u64) -> bool,
+    is_free: impl Fn(&TableMeta) -> bool,
 ) {
     let Some(key_range) = span_of(chosen) else { return };
     let Some(run) = version.runs(output.level).iter().find(|run| run.id() == output.run) else { return };
     let mut bytes: u64 = all_tables(chosen).map(|table| table.size).sum();
     let mut takes = |table: &&TableMeta| {
-        let small = table.size < crumb_bytes(options) && table.size <= bytes.saturating_mul(2) && is_free(table.number);
+        let small = table.size < crumb_bytes(options) && table.size <= bytes.saturating_mul(2) && is_free(table);
         bytes = bytes.saturating_add(if small { table.size } else { 0 });
         small
     };

@@ -48,6 +48,11 @@ impl<'a> Shadowing<'a> {
         Self { retention, key: Vec::new(), stripe: None }
     }
 
+    /// Whether no version of `key` came yet, if it comes next.
+    pub(crate) fn is_new(&self, key: &[u8]) -> bool {
+        self.stripe.is_none() || self.key != key
+    }
+
     /// Whether this version is kept. Versions come in entry order: key ascending, seqno descending.
     pub(crate) fn keeps(&mut self, key: &[u8], seqno: SeqNo, kind: Kind) -> bool {
         // The number of snapshots that are too old to see this version.

@@ -16,7 +16,7 @@ use crate::manifest::FileNumbers;
 use crate::metrics::Counters;
 use crate::options::Options;
 use crate::table::{self, Table, TableCache, TableMeta, TableOptions};
-use crate::types::{Kind, SeqNo, Shown};
+use crate::types::{Kind, SeqNo, Shown, Slice};
 
 /// Where an output goes, and how it is cut.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +35,24 @@ impl OutputSpec {
     }
 }
 
+/// When a copy ends before it has read everything.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits<'a> {
+    /// Tells it to end.
+    pub(crate) cancel: &'a AtomicBool,
+    /// Bytes of entries that are read before `cancel` counts.
+    pub(crate) share_bytes: u64,
+    /// Ends with the table with which the outputs reach this size. `None` for a copy that is whole or nothing.
+    pub(crate) piece_bytes: Option<u64>,
+}
+
+impl Limits<'_> {
+    /// Whole, or nothing as soon as it is cancelled.
+    pub(crate) fn whole(cancel: &AtomicBool) -> Limits<'_> {
+        Limits { cancel, share_bytes: 0, piece_bytes: None }
+    }
+}
+
 /// What a copy made.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
@@ -44,9 +62,16 @@ pub(crate) struct Written {
     pub(crate) entries: u64,
     /// Bytes of keys and values of all entries that were read.
     pub(crate) entry_bytes: u64,
+    /// The first key of which no version was read, if it ended before that.
+    pub(crate) next: Option<Slice>,
 }
 
 impl Written {
+    /// Removes the tables, which no edit will name.
+    pub(crate) fn remove_from(&self, store: &TableStore) {
+        self.tables.iter().for_each(|table| store.remove(table.number()));
+    }
+
     /// Bytes of the tables' files.
     pub(crate) fn table_bytes(&self) -> u64 {
         self.tables.iter().map(|table| table.meta().size).sum()
@@ -75,18 +100,18 @@ impl TableStore {
         TableStore { fs, dir, options, numbers, tables, cache, counters }
     }
 
-    /// Merges `inputs` into new tables; `None` if it was cancelled. After that or an error no file is left. Inputs with equal
+    /// Merges `inputs` into new tables; `None` if it was cancelled and can be no piece. After that or an error no file is left. Inputs with equal
     /// entries do not occur: sequence numbers are unique.
     pub(crate) fn write(
         &self,
         inputs: Vec<Box<dyn EntryIter>>,
         retention: Retention<'_>,
         spec: OutputSpec,
-        cancel: &AtomicBool,
+        limits: Limits<'_>,
     ) -> Result<Option<Written>> {
-        let mut output = Output { store: self, spec, current: None, finished: Vec::new() };
-        let Some((entries, entry_bytes)) = copy(inputs, retention, cancel, &mut output)? else { return Ok(None) };
-        let written = Written { tables: output.finish()?, entries, entry_bytes };
+        let mut output = Output::new(self, spec);
+        let Some(copied) = copy(inputs, retention, limits, &mut output)? else { return Ok(None) };
+        let written = Written { tables: output.finish()?, ..copied };
         let (tables, bytes) = (written.tables.len(), written.table_bytes());
         tracing::debug!(level = spec.level, tables, bytes, "wrote tables");
         Ok(Some(written))
@@ -104,7 +129,7 @@ impl TableStore {
         first: SeqNo,
         spec: OutputSpec,
     ) -> Result<Written> {
-        let mut output = Output { store: self, spec, current: None, finished: Vec::new() };
+        let mut output = Output::new(self, spec);
         let (mut last, mut count, mut entry_bytes) = (None::<Vec<u8>>, 0, 0);
         for (key, value) in entries {
             let (key, value) = (key.as_ref(), value.as_ref());
@@ -120,7 +145,7 @@ impl TableStore {
             count += 1;
             entry_bytes += key.len() as u64 + value.len() as u64;
         }
-        Ok(Written { tables: output.finish()?, entries: count, entry_bytes })
+        Ok(Written { tables: output.finish()?, entries: count, entry_bytes, next: None })
     }
 
     /// Unlinks table `number`, which no version names any more. Readers that have it open keep it (rule 14). A failure
@@ -162,7 +187,18 @@ struct Output<'a> {
     finished: Vec<TableMeta>,
 }
 
-impl Output<'_> {
+impl<'a> Output<'a> {
+    fn new(store: &'a TableStore, spec: OutputSpec) -> Output<'a> {
+        Output { store, spec, current: None, finished: Vec::new() }
+    }
+
+    /// Whether the last table is full, and all together have `bytes`.
+    fn reaches(&self, bytes: u64) -> bool {
+        let Some(last) = self.current.as_ref().map(table::Builder::bytes) else { return false };
+        let finished = || self.finished.iter().map(|meta| meta.size).sum::<u64>();
+        last >= self.spec.table_bytes && last + finished() >= bytes
+    }
+
     /// Ends the current table if it is full and `key` is not its last.
     fn cut(&mut self, key: &[u8]) -> Result<()> {
         let reached = self.spec.table_bytes;
@@ -207,29 +243,35 @@ impl Drop for Output<'_> {
     }
 }
 
-/// Copies what is to be kept of `inputs`. Entries and bytes of keys and values that were read; `None` if it was cancelled.
+/// Copies what is to be kept of `inputs`; what was read, and no tables yet. `None` if it was cancelled and can be no piece.
 fn copy(
     inputs: Vec<Box<dyn EntryIter>>,
     retention: Retention<'_>,
-    cancel: &AtomicBool,
+    limits: Limits<'_>,
     output: &mut Output<'_>,
-) -> Result<Option<(u64, u64)>> {
+) -> Result<Option<Written>> {
     let mut merged = MergeIter::new(inputs);
     let mut shadowing = Shadowing::new(retention);
-    let (mut entries, mut bytes) = (0, 0);
+    let mut copied = Written::default();
     merged.seek_to_first()?;
     while merged.valid() {
         // Relaxed: a late look at the flag costs time, not correctness.
-        if cancel.load(Ordering::Relaxed) {
+        let is_cancelled = copied.entry_bytes >= limits.share_bytes && limits.cancel.load(Ordering::Relaxed);
+        if is_cancelled && (limits.piece_bytes.is_none() || copied.entries == 0) {
             return Ok(None);
         }
-        entries += 1;
-        bytes += merged.key().len() as u64 + merged.value().len() as u64;
+        let ends = is_cancelled || limits.piece_bytes.is_some_and(|bytes| output.reaches(bytes));
+        if ends && shadowing.is_new(merged.key()) {
+            copied.next = Some(Slice::from(merged.key()));
+            break;
+        }
+        copied.entries += 1;
+        copied.entry_bytes += merged.key().len() as u64 + merged.value().len() as u64;
         if shadowing.keeps(merged.key(), merged.seqno(), merged.kind()) {
             output.cut(merged.key())?;
             output.add(merged.key(), merged.seqno(), merged.kind(), merged.value())?;
         }
         merged.next()?;
     }
-    Ok(Some((entries, bytes)))
+    Ok(Some(copied))
 }

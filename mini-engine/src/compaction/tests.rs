@@ -12,7 +12,7 @@ use crate::manifest::{FileNumbers, RunId, Version, VersionEdit};
 use crate::memtables::LoggedMemtable;
 use crate::options::{Compression, MemtableKind, Options};
 use crate::scratch::TempDir;
-use crate::table::Table;
+use crate::table::{RunTable, Table, TableMeta};
 use crate::types::SeqNo;
 
 fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {
@@ -32,8 +32,9 @@ fn table(store: &TableStore, entries: &[(&str, SeqNo)]) -> Arc<Table> {
 
 fn write(store: &TableStore, inputs: Vec<Box<dyn EntryIter>>) -> Result<Arc<Table>> {
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
-    let mut written =
-        store.write(inputs, retention, OutputSpec::flush(10.0), &AtomicBool::new(false))?.expect("not cancelled");
+    let mut written = store
+        .write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&AtomicBool::new(false)))?
+        .expect("not cancelled");
     assert_eq!(written.tables.len(), 1);
     Ok(written.tables.remove(0))
 }
@@ -50,7 +51,8 @@ fn merge_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
 }
 
 fn run_on(store: &TableStore, plan: &Plan, tables: &[Arc<Table>], cancel: bool) -> Result<Option<job::Done>> {
-    run(store, plan, 10.0, tables, &[], &AtomicBool::new(cancel))
+    let tables: Vec<RunTable> = tables.iter().map(|table| RunTable::new(table, table.meta())).collect();
+    run(store, plan, 10.0, &tables, &[], &AtomicBool::new(cancel))
 }
 
 fn files(dir: &TempDir) -> usize {
@@ -117,7 +119,8 @@ fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
     let retention = Retention { snapshots: &every, tombstones: Tombstones::KeepAll };
     let inputs = vec![memtable.iter()];
     let spec = OutputSpec { level: 7, table_bytes: 2048, filter_bits: 10.0 };
-    let written = store.write(inputs, retention, spec, &AtomicBool::new(false)).unwrap().expect("not cancelled");
+    let written =
+        store.write(inputs, retention, spec, Limits::whole(&AtomicBool::new(false))).unwrap().expect("not cancelled");
     assert!(written.tables.len() > 5, "{} tables", written.tables.len());
     assert_eq!(written.entry_bytes, entries.len() as u64 * 105);
     let added = written.tables.iter().map(|open| (RunId { level: 7, run: 1 }, open.meta().clone())).collect();
@@ -163,13 +166,75 @@ fn rule_9_a_merge_that_cannot_read_an_input_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn a_cancelled_merge_leaves_no_output() {
-    // Catches a shutdown that waits for a long merge, or leaves its file.
+fn a_cancelled_flush_leaves_no_output() {
+    // Catches a shutdown that waits for a flush whose log is there, or leaves its file.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
-    let tables = [table(&store, &[("a", 3)]), table(&store, &[("a", 1)])];
-    assert!(run_on(&store, &merge_of(&store, &tables), &tables, true).unwrap().is_none());
-    assert_eq!(files(&dir), 2);
+    let input = table(&store, &[("a", 3)]);
+    let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
+    let (inputs, cancel) = (vec![Box::new(input.iter_uncached()) as Box<dyn EntryIter>], AtomicBool::new(true));
+    assert!(store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&cancel)).unwrap().is_none());
+    assert_eq!(files(&dir), 1);
+}
+
+/// A table of 64 keys with these versions.
+fn table_of_64(store: &TableStore, first: SeqNo) -> Arc<Table> {
+    let entries: Vec<(String, SeqNo)> = (0..64).map(|n| (format!("key{n:02}"), first + n)).collect();
+    let entries: Vec<(&str, SeqNo)> = entries.iter().map(|(key, seqno)| (&key[..], *seqno)).collect();
+    table(store, &entries)
+}
+
+#[test]
+fn a_merge_that_is_told_to_stop_hands_over_its_share() {
+    // Catches a shutdown that throws the work of a merge away, so that processes that live shortly never finish one, and one that
+    // waits for all of it.
+    let dir = TempDir::new().unwrap();
+    let store = store(Arc::new(StdFs), dir.path());
+    let tables = [table_of_64(&store, 100), table_of_64(&store, 1)];
+    let mut version = version(&tables);
+    let mut open: Vec<Arc<Table>> = tables.to_vec();
+    let in_progress = InProgress::default();
+    let mut pieces = 0;
+    while let Some(plan) =
+        pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }, Work::Any)
+    {
+        let opened = |meta: &TableMeta| open.iter().find(|table| table.number() == meta.number).unwrap();
+        let listed: Vec<RunTable> = version.tables().map(|meta| RunTable::new(opened(meta), meta)).collect();
+        let done = run(&store, &plan, 10.0, &listed, &[], &AtomicBool::new(true)).unwrap().expect("a share");
+        assert!(done.edit.pointers.len() <= 1 && (pieces > 0) == !done.edit.pointers_done.is_empty());
+        version = version.apply(&done.edit).unwrap();
+        open.extend(done.outputs);
+        pieces += 1;
+        assert!(pieces <= 17, "{version:?}");
+    }
+    assert!(pieces >= 10, "{pieces} pieces of one part in 16 each");
+    assert!(version.pointers().is_empty() && !version.tables().any(|table| table.narrowed), "{version:?}");
+    assert_eq!((version.level(0).count(), version.tables().map(|table| table.entries).sum::<u64>()), (0, 64));
+    assert_eq!(files(&dir), 2 + pieces);
+}
+
+#[test]
+fn a_merge_ends_its_piece_with_a_full_table() {
+    // Catches a merge that takes as much space as it has inputs, pieces that leave crumbs, and statistics that count what was not
+    // read or count it twice.
+    let dir = TempDir::new().unwrap();
+    let mut store = store(Arc::new(StdFs), dir.path());
+    store.options = store.options.table_file_bytes(1024).block_bytes(512).max_compaction_bytes(2048);
+    let tables = [table_of_64(&store, 100), table_of_64(&store, 1)];
+    let plan = merge_of(&store, &tables);
+    let done = run_on(&store, &plan, &tables, false).unwrap().expect("not cancelled");
+    assert_eq!(done.outputs.len(), 2);
+    assert!(done.outputs.iter().all(|open| open.meta().size >= 1024));
+    let inputs: Vec<u64> = tables.iter().map(|open| open.meta().number).collect();
+    assert_eq!(done.edit.removed, [(0, inputs[0]), (0, inputs[1])]);
+    assert!(done.obsolete.is_empty());
+    let next = &done.edit.pointers[0].from;
+    assert!(done.outputs.iter().all(|open| open.meta().largest < *next));
+    let narrowed: Vec<&(RunId, TableMeta)> = done.edit.added.iter().filter(|(_, meta)| meta.narrowed).collect();
+    assert_eq!(narrowed.iter().map(|(_, meta)| meta.number).collect::<Vec<_>>(), inputs);
+    assert!(narrowed.iter().all(|(run_id, meta)| *run_id == RunId::LEVEL_0 && meta.smallest == *next));
+    let all: u64 = tables.iter().map(|open| open.meta().size).sum();
+    assert!(done.read_bytes() > all / 8 && done.read_bytes() < all / 2, "{} of {all}", done.read_bytes());
 }
 
 #[test]

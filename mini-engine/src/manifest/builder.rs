@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
+use crate::manifest::pointer::CompactPointer;
 use crate::manifest::version::{MAX_LEVELS, Run, RunId, Version, VersionEdit};
 use crate::table::TableMeta;
 
@@ -19,6 +20,7 @@ pub(super) struct VersionBuilder<'a> {
     /// The levels that an edit changed.
     changed: BTreeMap<usize, Level>,
     quarantined: Vec<TableMeta>,
+    pointers: Vec<CompactPointer>,
 }
 
 impl Version {
@@ -33,7 +35,8 @@ impl Version {
 impl<'a> VersionBuilder<'a> {
     /// Begins with the tables of `base`.
     pub(super) fn new(base: &'a Version) -> Self {
-        Self { base, changed: BTreeMap::new(), quarantined: base.quarantined.clone() }
+        let (quarantined, pointers) = (base.quarantined.clone(), base.pointers.clone());
+        Self { base, changed: BTreeMap::new(), quarantined, pointers }
     }
 
     /// Does what `edit` says, or says what is wrong with it (V1). O(1) for each table, and O(tables) for each level that was not
@@ -52,13 +55,16 @@ impl<'a> VersionBuilder<'a> {
             if self.is_quarantined(table.number) || self.contains(table.number) {
                 return Err(format!("edit quarantines table {}, which is there already", table.number));
             }
-            self.quarantined.push(table.clone());
+            // Nothing but its range is of use any more.
+            self.quarantined.push(TableMeta { narrowed: false, ..table.clone() });
         }
         for number in &edit.dropped {
             let at = self.quarantined.iter().position(|table| table.number == *number);
             let at = at.ok_or_else(|| format!("edit drops table {number}, which is not quarantined"))?;
             self.quarantined.remove(at);
         }
+        self.pointers.retain(|pointer| !edit.pointers_done.contains(&pointer.id));
+        self.pointers.extend_from_slice(&edit.pointers);
         Ok(())
     }
 
@@ -74,7 +80,7 @@ impl<'a> VersionBuilder<'a> {
         while levels.last().is_some_and(Vec::is_empty) {
             levels.pop();
         }
-        Ok(Version { levels, quarantined: self.quarantined })
+        Ok(Version { levels, quarantined: self.quarantined, pointers: self.pointers })
     }
 
     fn add(&mut self, RunId { level, run }: RunId, table: &TableMeta) -> Result<(), String> {

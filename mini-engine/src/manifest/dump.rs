@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::pointer::CompactPointer;
 use super::version::VersionEdit;
 use super::{edit, frame, read_manifest};
 use crate::error::{Error, Result};
@@ -51,6 +52,7 @@ pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Li
 fn dump_edit(at: usize, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<()> {
     let VersionEdit { added, removed, quarantined, dropped, log_number, next_file_number, last_seqno, policy, .. } =
         edit;
+    let VersionEdit { pointers, pointers_done, .. } = edit;
     let shown = |name: &str, number: &Option<u64>| number.map_or(String::new(), |number| format!(", {name} {number}"));
     lines(format_args!(
         "edit at {at}: {} tables added, {} removed{}{}{}{}",
@@ -74,6 +76,19 @@ fn dump_edit(at: usize, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlo
     for table in quarantined {
         lines(format_args!("  quarantined: {}", Described(table)))?;
     }
+    for id in pointers_done {
+        lines(format_args!("  merge {id} went on or ended"))?;
+    }
+    for CompactPointer { id, top, output, from, upto, bytes } in pointers {
+        lines(format_args!(
+            "  merge {id} of {bytes} bytes, levels {} to {}, goes on with keys {} to {}, run {}",
+            top.level,
+            output.level,
+            Shown(from),
+            Shown(upto),
+            output.run
+        ))?;
+    }
     ControlFlow::Continue(())
 }
 
@@ -85,13 +100,14 @@ impl fmt::Display for Described<'_> {
         let Self(table) = self;
         write!(
             f,
-            "table {}, {} bytes, {} entries, {} of them tombstones, seqnos {} to {}, keys {} to {}",
+            "table {}, {} bytes, {} entries, {} of them tombstones, seqnos {} to {}, {}keys {} to {}",
             table.number,
             table.size,
             table.entries,
             table.tombstones,
             table.min_seqno,
             table.max_seqno,
+            if table.narrowed { "narrowed to " } else { "" },
             Shown(&table.smallest),
             Shown(&table.largest)
         )

@@ -7,6 +7,7 @@ use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::error::Error;
 use crate::manifest::compaction_stats::{CompactionStats, LevelStats};
 use crate::manifest::names::MAX_FILE_NUMBER;
+use crate::manifest::pointer::CompactPointer;
 use crate::manifest::version::{MAX_LEVELS, RunId, VersionEdit};
 use crate::table::TableMeta;
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO, Slice};
@@ -20,6 +21,9 @@ const ADDED_TO_RUN: u8 = 6;
 const POLICY: u8 = 7;
 const USER_BYTES: u8 = 8;
 const LEVEL_STATS: u8 = 9;
+const ADDED_NARROWED: u8 = 10;
+const POINTER: u8 = 11;
+const POINTER_DONE: u8 = 12;
 const QUARANTINED: u8 = 32;
 const DROPPED: u8 = 33;
 
@@ -56,9 +60,14 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         }
     }
     for (RunId { level, run }, table) in &edit.added {
-        out.push(if *run == 0 { ADDED } else { ADDED_TO_RUN });
+        let tag = match (table.narrowed, *run) {
+            (true, _) => ADDED_NARROWED,
+            (false, 0) => ADDED,
+            (false, _) => ADDED_TO_RUN,
+        };
+        out.push(tag);
         put_varint(&mut out, *level as u64);
-        if *run != 0 {
+        if tag != ADDED {
             put_varint(&mut out, *run);
         }
         put_table(&mut out, table);
@@ -70,6 +79,18 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
     for number in &edit.dropped {
         out.push(DROPPED);
         put_varint(&mut out, *number);
+    }
+    for CompactPointer { id, top, output, from, upto, bytes } in &edit.pointers {
+        out.push(POINTER);
+        for number in [*id, top.level as u64, top.run, output.level as u64, output.run, *bytes] {
+            put_varint(&mut out, number);
+        }
+        put_prefixed(&mut out, from);
+        put_prefixed(&mut out, upto);
+    }
+    for id in &edit.pointers_done {
+        out.push(POINTER_DONE);
+        put_varint(&mut out, *id);
     }
     Ok(out)
 }
@@ -83,12 +104,9 @@ fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
 }
 
 fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
-    let check = |what: &str, found: u64, limit: u64| match found <= limit {
-        true => Ok(()),
-        false => Err(Error::InvalidArgument(format!("version edit: {what} {found}: at most {limit} is allowed"))),
-    };
     let removed = edit.removed.iter().map(|(_, number)| number).chain(&edit.dropped);
-    for number in edit.log_number.iter().chain(&edit.next_file_number).chain(removed) {
+    let pointers = edit.pointers.iter().map(|pointer| &pointer.id).chain(&edit.pointers_done);
+    for number in edit.log_number.iter().chain(&edit.next_file_number).chain(removed).chain(pointers) {
         check("file number", *number, MAX_FILE_NUMBER)?;
     }
     check("sequence number", edit.last_seqno.unwrap_or(0), MAX_SEQNO)?;
@@ -97,7 +115,8 @@ fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
     for bytes in stats.chain([edit.stats.user_bytes]) {
         check("sum of bytes", bytes, MAX_FILE_NUMBER)?;
     }
-    for (run_id, _) in &edit.added {
+    let runs = edit.pointers.iter().flat_map(|pointer| [&pointer.top, &pointer.output]);
+    for run_id in edit.added.iter().map(|(run_id, _)| run_id).chain(runs) {
         check("level", run_id.level as u64, MAX_LEVELS as u64 - 1)?;
         check("run", run_id.run, MAX_FILE_NUMBER)?;
     }
@@ -107,9 +126,24 @@ fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
             check("size or count", count, MAX_FILE_NUMBER)?;
         }
         check("sequence number", table.min_seqno.max(table.max_seqno), MAX_SEQNO)?;
-        check("key length", table.smallest.len().max(table.largest.len()) as u64, MAX_KEY_LEN as u64)?;
+        check_key(table.smallest.len().max(table.largest.len()))?;
+    }
+    for pointer in &edit.pointers {
+        check("size", pointer.bytes, MAX_FILE_NUMBER)?;
+        check_key(pointer.from.len().max(pointer.upto.len()))?;
     }
     Ok(())
+}
+
+fn check_key(len: usize) -> Result<(), Error> {
+    check("key length", len as u64, MAX_KEY_LEN as u64)
+}
+
+fn check(what: &str, found: u64, limit: u64) -> Result<(), Error> {
+    match found <= limit {
+        true => Ok(()),
+        false => Err(Error::InvalidArgument(format!("version edit: {what} {found}: at most {limit} is allowed"))),
+    }
 }
 
 /// Decodes an edit. The bytes come from disk: any of them may be wrong.
@@ -122,9 +156,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             NEXT_FILE_NUMBER => edit.next_file_number = Some(number(&mut reader)?),
             LAST_SEQNO => edit.last_seqno = Some(seqno(&mut reader)?),
             ADDED => edit.added.push((RunId { level: level(&mut reader)?, run: 0 }, table(&mut reader)?)),
-            ADDED_TO_RUN => {
+            tag @ (ADDED_TO_RUN | ADDED_NARROWED) => {
                 let run_id = RunId { level: level(&mut reader)?, run: number(&mut reader)? };
-                edit.added.push((run_id, table(&mut reader)?));
+                edit.added.push((run_id, TableMeta { narrowed: tag == ADDED_NARROWED, ..table(&mut reader)? }));
             }
             POLICY => edit.policy = Some(number(&mut reader)?),
             USER_BYTES => edit.stats.user_bytes = number(&mut reader)?,
@@ -132,6 +166,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             REMOVED => edit.removed.push((level(&mut reader)?, number(&mut reader)?)),
             QUARANTINED => edit.quarantined.push(table(&mut reader)?),
             DROPPED => edit.dropped.push(number(&mut reader)?),
+            POINTER => edit.pointers.push(pointer(&mut reader)?),
+            POINTER_DONE => edit.pointers_done.push(number(&mut reader)?),
             _ => return Err(reader.malformed("a known tag of an edit")),
         }
     }
@@ -148,6 +184,18 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta, Malformed> {
         max_seqno: seqno(reader)?,
         smallest: key(reader)?,
         largest: key(reader)?,
+        narrowed: false,
+    })
+}
+
+fn pointer(reader: &mut Reader<'_>) -> Result<CompactPointer, Malformed> {
+    Ok(CompactPointer {
+        id: number(reader)?,
+        top: RunId { level: level(reader)?, run: number(reader)? },
+        output: RunId { level: level(reader)?, run: number(reader)? },
+        bytes: number(reader)?,
+        from: key(reader)?,
+        upto: key(reader)?,
     })
 }
 
@@ -183,13 +231,26 @@ mod tests {
     use super::*;
     use crate::manifest::test_tables::table as test_table;
 
+    fn pointer_at(from: &str) -> CompactPointer {
+        let (from, upto) = (Slice::from(from.as_bytes()), Slice::from(&b"zz"[..]));
+        let (top, output) = (RunId { level: 0, run: MAX_SEQNO }, RunId { level: 6, run: 3 });
+        CompactPointer { id: 302, top, output, from, upto, bytes: 1 << 40 }
+    }
+
     fn edit() -> VersionEdit {
         let mut stats = CompactionStats { user_bytes: 17, ..CompactionStats::default() };
         stats.levels[0] = LevelStats { arrived: 1, read: 2, written: 300 };
         stats.levels[MAX_LEVELS - 1].read = 1 << 50;
         let deep = RunId { level: 6, run: 1 << 33 };
         VersionEdit {
-            added: vec![(RunId::LEVEL_0, test_table(3, 5, 9)), (deep, test_table(300, 1, 4))],
+            added: vec![
+                (RunId::LEVEL_0, test_table(3, 5, 9)),
+                (deep, test_table(300, 1, 4)),
+                (RunId::LEVEL_0, test_table(4, 10, 12).narrowed_to(Slice::from(&b"k"[..]))),
+                (deep, test_table(301, 1, 4).narrowed_to(Slice::from(&b"k"[..]))),
+            ],
+            pointers: vec![pointer_at("k")],
+            pointers_done: vec![17, 1 << 33],
             policy: Some(3),
             stats,
             removed: vec![(0, 1), (0, 2)],
@@ -229,7 +290,11 @@ mod tests {
             added(TableMeta { entries: past, ..good.clone() }),
             added(TableMeta { tombstones: past, ..good.clone() }),
             added(TableMeta { max_seqno: MAX_SEQNO + 1, ..good.clone() }),
-            added(TableMeta { largest: long, ..good }),
+            added(TableMeta { largest: long.clone(), ..good }),
+            VersionEdit { pointers: vec![CompactPointer { id: past, ..pointer_at("k") }], ..edit() },
+            VersionEdit { pointers: vec![CompactPointer { upto: long, ..pointer_at("k") }], ..edit() },
+            VersionEdit { pointers: vec![CompactPointer { bytes: past, ..pointer_at("k") }], ..edit() },
+            VersionEdit { pointers_done: vec![past], ..edit() },
         ];
         for edit in refused {
             assert!(matches!(encode(&edit), Err(Error::InvalidArgument(_))), "{:?}", edit.last_seqno);

@@ -19,6 +19,7 @@ mod dump;
 mod edit;
 mod frame;
 mod names;
+mod pointer;
 #[cfg(test)]
 pub(crate) mod test_tables;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use crate::types::SeqNo;
 pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use dump::dump;
 pub(crate) use names::{ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, LOCK, TAIL_ASIDE, manifest_name};
+pub(crate) use pointer::CompactPointer;
 pub(crate) use version::{MAX_LEVELS, Run, RunId, Version, VersionEdit};
 
 /// A manifest grows to this many bytes, or to [`GROWTH`] times its first record, before a new one is begun.

@@ -14,6 +14,7 @@ pub(crate) fn table(number: u64, min: SeqNo, max: SeqNo) -> TableMeta {
         largest: b"zz".as_slice().into(),
         min_seqno: min,
         max_seqno: max,
+        narrowed: false,
     }
 }
 

@@ -11,11 +11,16 @@
 //! V4 age: of two versions of a key the newer one is in the run that is asked first. No limits of tables can show
 //!    that; the planning of merges keeps it, and the properties of `compaction` check it.
 //!
+//! A merge may end before its last key (`compaction/piece.rs`). Then each input that reaches beyond that key stays in its run as a
+//! *narrowed* table: its lower bound in the version rises, and its file does not change. Of all that is said above a table holds
+//! what lies from its bound on. Pebble calls such a table a virtual sstable.
+//!
 //! V1 to V3 are checked by `VersionBuilder`, so that an edit from disk that breaks one is an error and not a wrong answer.
 
 use std::sync::Arc;
 
 use crate::manifest::compaction_stats::CompactionStats;
+use crate::manifest::pointer::CompactPointer;
 use crate::table::TableMeta;
 use crate::types::SeqNo;
 
@@ -78,6 +83,8 @@ pub(crate) struct Version {
     pub(super) levels: Vec<Vec<Run>>,
     /// Tables of which recovery could not read all, on no level any more: what they held is unknown (rule 10).
     pub(super) quarantined: Vec<TableMeta>,
+    /// The merges of which a part is done.
+    pub(super) pointers: Vec<CompactPointer>,
 }
 
 /// The difference between two versions, and what recovery must know along with it.
@@ -91,6 +98,10 @@ pub(crate) struct VersionEdit {
     pub(crate) quarantined: Vec<TableMeta>,
     /// Quarantined tables that were given up for good, by number.
     pub(crate) dropped: Vec<u64>,
+    /// Merges that took a piece.
+    pub(crate) pointers: Vec<CompactPointer>,
+    /// Pointers to merges that went on or have nothing left to do; one that is gone already is none.
+    pub(crate) pointers_done: Vec<u64>,
     /// Logs below this number are obsolete: tables hold what they held.
     pub(crate) log_number: Option<u64>,
     /// No file of this number or a higher one has been made yet.
@@ -139,6 +150,11 @@ impl Version {
         &self.quarantined
     }
 
+    /// Where merges that took a piece are to go on.
+    pub(crate) fn pointers(&self) -> &[CompactPointer] {
+        &self.pointers
+    }
+
     /// Whether table `number` is part of this version.
     pub(crate) fn contains(&self, number: u64) -> bool {
         self.tables().any(|table| table.number == number)
@@ -153,6 +169,7 @@ impl Version {
         VersionEdit {
             added: self.all_runs().flat_map(tables).collect(),
             quarantined: self.quarantined.clone(),
+            pointers: self.pointers.clone(),
             ..VersionEdit::default()
         }
     }

@@ -33,6 +33,8 @@ pub struct Options {
     pub(crate) l0_stop: usize,
     pub(crate) level1_bytes: u64,
     pub(crate) table_file_bytes: u64,
+    /// `None` for a few tables.
+    pub(crate) max_compaction_bytes: Option<u64>,
     pub(crate) compaction_threads: usize,
     pub(crate) block_bytes: usize,
     pub(crate) filter_bits_per_key: u32,
@@ -61,6 +63,7 @@ impl Default for Options {
             l0_stop: 36,
             level1_bytes: 64 << 20,
             table_file_bytes: 64 << 20,
+            max_compaction_bytes: None,
             compaction_threads: 2,
             block_bytes: 4096,
             filter_bits_per_key: 10,
@@ -83,6 +86,9 @@ const SIZE_RATIO: RangeInclusive<u64> = 2..=32;
 const L0_TABLES: RangeInclusive<u64> = 1..=1000;
 const LEVEL1_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 50;
 const TABLE_FILE_BYTES: RangeInclusive<u64> = 1 << 10..=16 << 30;
+const MAX_COMPACTION_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 50;
+/// Full tables that a piece of a merge writes by default.
+const PIECE_TABLES: u64 = 4;
 const COMPACTION_THREADS: RangeInclusive<u64> = 1..=64;
 const BLOCK_BYTES: RangeInclusive<u64> = 512..=64 << 10;
 const FILTER_BITS_PER_KEY: RangeInclusive<u64> = 0..=32;
@@ -99,6 +105,11 @@ impl Options {
     pub(crate) fn compression_at(&self, level: usize) -> Compression {
         let own = self.compression.get(level).or(self.compression.last());
         own.copied().unwrap_or_default()
+    }
+
+    /// Bytes that a merge writes before it ends with a full table, and goes on later.
+    pub(crate) fn piece_bytes(&self) -> u64 {
+        self.max_compaction_bytes.unwrap_or(self.table_file_bytes.saturating_mul(PIECE_TABLES))
     }
 
     /// Tables on level 0 from which on writers are slowed down.
@@ -126,6 +137,7 @@ impl Options {
             ("level1_bytes", self.level1_bytes, LEVEL1_BYTES),
             ("table_file_bytes", self.table_file_bytes, TABLE_FILE_BYTES),
             ("max_open_files", self.max_open_files.map_or(1, |files| files as u64), MAX_OPEN_FILES),
+            ("max_compaction_bytes", self.max_compaction_bytes.unwrap_or(1 << 10), MAX_COMPACTION_BYTES),
             ("compaction_threads", self.compaction_threads as u64, COMPACTION_THREADS),
             ("block_bytes", self.block_bytes as u64, BLOCK_BYTES),
             ("filter_bits_per_key", u64::from(self.filter_bits_per_key), FILTER_BITS_PER_KEY),
@@ -164,6 +176,7 @@ mod tests {
             (d().l0_stop(1001), "l0_stop", "1001", "1 to 1000"),
             (d().level1_bytes(1023), "level1_bytes", "1023", "1024 to 1125899906842624"),
             (d().table_file_bytes(1023), "table_file_bytes", "1023", "1024 to 17179869184"),
+            (d().max_compaction_bytes(1023), "max_compaction_bytes", "1023", "1024 to 1125899906842624"),
             (d().compaction_threads(0), "compaction_threads", "0", "1 to 64"),
             (d().compaction_threads(65), "compaction_threads", "65", "1 to 64"),
             (d().block_bytes(511), "block_bytes", "511", "512 to 65536"),
@@ -212,6 +225,7 @@ mod tests {
                 .size_ratio(2)
                 .level1_bytes(1024)
                 .table_file_bytes(1024)
+                .max_compaction_bytes(1024)
                 .compaction_threads(1)
                 .block_bytes(512)
                 .filter_bits_per_key(0)
@@ -225,6 +239,7 @@ mod tests {
                 .size_ratio(32)
                 .level1_bytes(1 << 50)
                 .table_file_bytes(16 << 30)
+                .max_compaction_bytes(1 << 50)
                 .compaction_threads(64)
                 .block_bytes(65_536)
                 .filter_bits_per_key(32),

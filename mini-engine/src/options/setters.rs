@@ -73,6 +73,14 @@ macro_rules! option_setters {
                 self
             }
 
+            /// Bytes that a merge writes before it puts its tables in the place of what it has read, and goes on with the rest later.
+            /// It ends with a full table, so this counts as `table_file_bytes` where that is more. While it runs, a merge needs about so
+            /// much space beside the data; a merge that a shutdown ends loses nothing. Default 4 * `table_file_bytes`; 1 KiB to 1 PiB.
+            pub fn max_compaction_bytes(mut self, bytes: u64) -> Self {
+                self$(.$options)?.max_compaction_bytes = Some(bytes);
+                self
+            }
+
             /// How many merges may run at once, beside flushes, each on a thread of its own. Default 2; 1 to 64. One of the threads
             /// takes tables off level 0 and does nothing else, so that writers never wait for a merge of deeper levels; where 1 is
             /// asked for, there is such a thread beside that one.

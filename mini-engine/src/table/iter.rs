@@ -1,4 +1,7 @@
-//! [`TableIter`]: all entries of a table in order, block by block.
+//! [`TableIter`]: the entries of a table in order, block by block.
+//!
+//! Of a narrowed table they are those from its bound on. A seek below the bound goes to the bound, which is the only way in from
+//! below; a step back, or a seek to the last entry at or before a key, that leads below it leaves the iterator invalid.
 
 use std::sync::Arc;
 
@@ -10,7 +13,7 @@ use super::root::Root;
 use crate::codec::Malformed;
 use crate::error::Result;
 use crate::iter::EntryIter;
-use crate::types::{Kind, SeqNo, Slice};
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
 /// Iterates over a table, which it keeps open. Holds one block, and in a scan those that were read ahead.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub(crate) struct TableIter {
     table: Arc<Table>,
     /// Absent before the first move. With it no move needs the file to be open, unless it reads a block.
     root: Option<Arc<Root>>,
+    /// The first key that counts, if the table was narrowed.
+    from: Option<Slice>,
     ahead: ReadAhead,
     /// The block that the cursor is in.
     index: usize,
@@ -25,21 +30,22 @@ pub(crate) struct TableIter {
     cursor: Option<Cursor>,
 }
 
+#[cfg(test)]
 impl Table {
     /// Iterates over all entries, through the cache.
     pub(crate) fn iter(self: &Arc<Self>) -> TableIter {
-        TableIter::new(Arc::clone(self), CacheUse::Fill)
+        TableIter::new(Arc::clone(self), None, CacheUse::Fill)
     }
 
     /// Iterates over all entries without putting blocks into the cache: for merges, which read each block once.
     pub(crate) fn iter_uncached(self: &Arc<Self>) -> TableIter {
-        TableIter::new(Arc::clone(self), CacheUse::Bypass)
+        TableIter::new(Arc::clone(self), None, CacheUse::Bypass)
     }
 }
 
 impl TableIter {
-    pub(super) fn new(table: Arc<Table>, cache: CacheUse) -> Self {
-        Self { table, root: None, ahead: ReadAhead::new(cache), index: 0, cursor: None }
+    pub(super) fn new(table: Arc<Table>, from: Option<Slice>, cache: CacheUse) -> Self {
+        Self { table, root: None, from, ahead: ReadAhead::new(cache), index: 0, cursor: None }
     }
 
     fn root(&mut self) -> Result<Arc<Root>> {
@@ -89,6 +95,24 @@ impl TableIter {
         self.enter(self.index + 1, Cursor::seek_to_first)
     }
 
+    /// Becomes invalid below the bound.
+    fn stop_below_bound(&mut self) {
+        if self.from.as_ref().is_some_and(|from| self.valid() && *self.key() < **from) {
+            self.cursor = None;
+        }
+    }
+
+    /// As [`EntryIter::seek`], whatever the bound.
+    fn seek_unbounded(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        let index = self.root()?.index.find(key, seqno);
+        self.enter(index, |cursor| cursor.seek(key, seqno))?;
+        // The target may lie between the block's last entry and its fence.
+        if self.cursor.is_some() && !self.valid() {
+            self.enter_next_block()?;
+        }
+        Ok(())
+    }
+
     fn enter_block_before(&mut self) -> Result<()> {
         match self.index.checked_sub(1) {
             Some(before) => self.enter(before, Cursor::seek_to_last),
@@ -126,24 +150,25 @@ impl EntryIter for TableIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        self.enter(0, Cursor::seek_to_first)
+        match self.from.clone() {
+            Some(from) => self.seek_unbounded(&from, MAX_SEQNO),
+            None => self.enter(0, Cursor::seek_to_first),
+        }
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        match self.root()?.index.len().checked_sub(1) {
-            Some(last) => self.enter(last, Cursor::seek_to_last),
-            None => Ok(()),
+        if let Some(last) = self.root()?.index.len().checked_sub(1) {
+            self.enter(last, Cursor::seek_to_last)?;
         }
+        self.stop_below_bound();
+        Ok(())
     }
 
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        let index = self.root()?.index.find(key, seqno);
-        self.enter(index, |cursor| cursor.seek(key, seqno))?;
-        // The target may lie between the block's last entry and its fence.
-        if self.cursor.is_some() && !self.valid() {
-            self.enter_next_block()?;
+        match self.from.as_ref().is_some_and(|from| *key < **from) {
+            true => self.seek_to_first(),
+            false => self.seek_unbounded(key, seqno),
         }
-        Ok(())
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
@@ -153,7 +178,11 @@ impl EntryIter for TableIter {
             return self.seek_to_last();
         }
         self.enter(index, |cursor| cursor.seek_for_prev(key, seqno))?;
-        if self.valid() { Ok(()) } else { self.enter_block_before() }
+        if !self.valid() {
+            self.enter_block_before()?;
+        }
+        self.stop_below_bound();
+        Ok(())
     }
 
     fn next(&mut self) -> Result<()> {
@@ -161,6 +190,10 @@ impl EntryIter for TableIter {
     }
 
     fn prev(&mut self) -> Result<()> {
-        if !self.valid() || self.step(Cursor::prev)? { Ok(()) } else { self.enter_block_before() }
+        if self.valid() && !self.step(Cursor::prev)? {
+            self.enter_block_before()?;
+        }
+        self.stop_below_bound();
+        Ok(())
     }
 }

@@ -53,7 +53,16 @@ impl Properties {
             largest: Slice::from(&self.largest[..]),
             min_seqno: self.min_seqno,
             max_seqno: self.max_seqno,
+            narrowed: false,
         }
+    }
+
+    /// Whether the last of the entries that `whole` is of can have these properties.
+    pub(super) fn is_end_of(&self, whole: &Properties) -> bool {
+        let counts = |of: &Properties| [of.entries, of.tombstones, of.keys];
+        let fewer = counts(self).iter().zip(counts(whole)).all(|(part, whole)| *part <= whole);
+        let within = whole.min_seqno <= self.min_seqno && self.max_seqno <= whole.max_seqno;
+        fewer && within && whole.smallest <= self.smallest && self.largest == whole.largest
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -97,12 +106,30 @@ pub(crate) struct TableMeta {
     /// Entries, tombstones included.
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
-    /// The first key.
+    /// The first key; of a narrowed table, what counts begins here.
     pub(crate) smallest: Slice,
     /// The last key.
     pub(crate) largest: Slice,
     pub(crate) min_seqno: SeqNo,
     pub(crate) max_seqno: SeqNo,
+    /// A merge has taken the keys below `smallest` already: the file still has them, and nothing may read them. Size and
+    /// counts are those of the file; seqnos are limits.
+    pub(crate) narrowed: bool,
+}
+
+impl TableMeta {
+    /// The table without what it holds below `from`, which lies within its keys.
+    pub(crate) fn narrowed_to(&self, from: Slice) -> TableMeta {
+        debug_assert!(self.smallest <= from && from <= self.largest, "a bound outside of the table");
+        TableMeta { smallest: from, narrowed: true, ..self.clone() }
+    }
+
+    /// Whether `file`, as its file describes it, is the table that this, from a version, is about.
+    pub(crate) fn is_of(&self, file: &TableMeta) -> bool {
+        let same = TableMeta { smallest: file.smallest.clone(), narrowed: false, ..self.clone() } == *file;
+        let begins = if self.narrowed { self.smallest >= file.smallest } else { self.smallest == file.smallest };
+        same && begins && self.smallest <= self.largest
+    }
 }
 
 #[cfg(test)]

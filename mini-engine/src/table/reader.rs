@@ -18,7 +18,7 @@ use super::root::{Opened, Root};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
-use crate::types::{Kind, SeqNo, Slice};
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
 /// A table of a version. Its file is opened on demand, and stays as long as this lives: the file of an obsolete table is removed
 /// when the last view that has the table lets go of it.
@@ -91,7 +91,7 @@ impl Table {
             _ => Error::io("open", &path)(error),
         })?;
         let (opened, found) = Opened::read(file, &path, self.number())?;
-        if found != self.meta {
+        if !self.meta.is_of(&found) {
             let what = format!("table: expected {:?} as the manifest says, found {found:?}", self.meta);
             return Err(Error::corruption(&path, 0, what));
         }
@@ -192,6 +192,12 @@ impl Table {
         if root.filter.is_some() && keys > 0 {
             self.tables.counters.filter_false_positives.add(keys as u64);
         }
+    }
+
+    /// Bytes of the data blocks before the one that can hold `key`: for statistics, so all of them if the table cannot be opened.
+    pub(super) fn bytes_before(&self, key: &[u8]) -> u64 {
+        let handle = self.root().ok().and_then(|root| root.index.handle(root.index.find(key, MAX_SEQNO)));
+        handle.map_or(self.meta.size, |handle| handle.offset)
     }
 
     /// Bytes of memory that the filter and the index take while the table is open; 0 if it is not.

@@ -1,40 +1,109 @@
 //! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, and [`RunIter`] over all of its entries.
 //!
+//! A narrowed table shows its entries from its bound on ([`RunTable`], [`TableIter`]): point reads never ask it for a key below, and no
+//! step of an iterator leads there.
+//!
 //! A read of a run is a read of one table, whose place is found by binary search: so what a read costs grows with the
 //! number of runs and hardly with the number of tables.
 
 use std::sync::Arc;
 
 use super::iter::TableIter;
+use super::properties::TableMeta;
 use super::readahead::CacheUse;
 use super::reader::Table;
+use super::verify::TableReport;
 use crate::error::Result;
 use crate::iter::EntryIter;
 use crate::types::{Kind, SeqNo, Slice};
 
+/// A table as one version has it: views of before and after it was narrowed share the open table.
+#[derive(Clone, Debug)]
+pub(crate) struct RunTable {
+    table: Arc<Table>,
+    /// The key from which on it counts, if it was narrowed.
+    from: Option<Slice>,
+}
+
+impl RunTable {
+    /// `table`, as `meta` of a version describes it.
+    pub(crate) fn new(table: &Arc<Table>, meta: &TableMeta) -> Self {
+        Self { table: Arc::clone(table), from: meta.narrowed.then(|| meta.smallest.clone()) }
+    }
+
+    /// The table, with all that its file holds.
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.table.number()
+    }
+
+    /// What the version says of it.
+    pub(crate) fn meta(&self) -> TableMeta {
+        let file = self.table.meta();
+        self.from.as_ref().map_or_else(|| file.clone(), |from| file.narrowed_to(from.clone()))
+    }
+
+    /// The first key that counts, or one before it.
+    pub(crate) fn smallest(&self) -> &[u8] {
+        self.from.as_deref().unwrap_or(&self.table.meta().smallest)
+    }
+
+    pub(crate) fn largest(&self) -> &[u8] {
+        &self.table.meta().largest
+    }
+
+    pub(crate) fn min_seqno(&self) -> SeqNo {
+        self.table.meta().min_seqno
+    }
+
+    /// Bytes of the blocks that hold what counts, up to the one with `key`.
+    pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
+        let begin = self.from.as_ref().map_or(0, |from| self.table.bytes_before(from));
+        self.table.bytes_before(key).saturating_sub(begin)
+    }
+
+    /// Bytes of the file from the first block that counts on.
+    pub(crate) fn bytes(&self) -> u64 {
+        let begin = self.from.as_ref().map_or(0, |from| self.table.bytes_before(from));
+        self.table.meta().size.saturating_sub(begin)
+    }
+
+    /// Verifies what counts.
+    pub(crate) fn verify(&self) -> Result<TableReport> {
+        self.table.verify(self.from.as_deref())
+    }
+
+    fn iter(&self, cache: CacheUse) -> TableIter {
+        TableIter::new(Arc::clone(&self.table), self.from.clone(), cache)
+    }
+}
+
 /// Open tables in key order, disjoint.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenRun {
-    tables: Arc<[Arc<Table>]>,
+    tables: Arc<[RunTable]>,
 }
 
 impl OpenRun {
     /// A run of `tables`, which are disjoint and in key order.
-    pub(crate) fn new(tables: impl IntoIterator<Item = Arc<Table>>) -> Self {
+    pub(crate) fn new(tables: impl IntoIterator<Item = RunTable>) -> Self {
         Self { tables: tables.into_iter().collect() }
     }
 
-    pub(crate) fn tables(&self) -> &[Arc<Table>] {
+    pub(crate) fn tables(&self) -> &[RunTable] {
         &self.tables
     }
 
     /// The one table that may hold `key`, if there is one. O(log tables).
-    pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<Table>> {
-        self.first_reaching(key).filter(|table| *table.meta().smallest <= *key)
+    pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
+        self.first_reaching(key).filter(|table| *table.smallest() <= *key)
     }
 
     /// The first table that ends at or after `key`. O(log tables).
-    pub(crate) fn first_reaching(&self, key: &[u8]) -> Option<&Arc<Table>> {
+    pub(crate) fn first_reaching(&self, key: &[u8]) -> Option<&RunTable> {
         self.tables.get(self.position(key))
     }
 
@@ -50,7 +119,7 @@ impl OpenRun {
 
     /// The index of the first table that ends at or after `key`.
     fn position(&self, key: &[u8]) -> usize {
-        self.tables.partition_point(|table| *table.meta().largest < *key)
+        self.tables.partition_point(|table| *table.largest() < *key)
     }
 }
 
@@ -70,10 +139,7 @@ impl RunIter {
     fn enter(&mut self, at: usize, place: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<()> {
         let open = self.table.take().filter(|_| at == self.at);
         let Some(table) = self.run.tables.get(at) else { return Ok(()) };
-        let mut iter = open.unwrap_or_else(|| match self.cache {
-            CacheUse::Fill => table.iter(),
-            CacheUse::Bypass => table.iter_uncached(),
-        });
+        let mut iter = open.unwrap_or_else(|| table.iter(self.cache));
         self.at = at;
         place(&mut iter)?;
         self.table = Some(iter);

@@ -3,7 +3,7 @@
 use super::neighbours::Candidate;
 use crate::compaction::in_progress::InProgress;
 use crate::compaction::plan::{self, Chosen, Plan};
-use crate::manifest::{MAX_LEVELS, Run, RunId, Version};
+use crate::manifest::{CompactPointer, MAX_LEVELS, Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
 
@@ -21,7 +21,21 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     /// The plan that puts `chosen` at `output`.
     pub(crate) fn plan(&self, chosen: Vec<Chosen<'a>>, output: RunId) -> Option<Plan> {
-        plan::plan(self.version, self.options, chosen, output, |table| self.in_progress.is_free(table))
+        plan::plan(self.version, self.options, chosen, output, |table| self.in_progress.is_free(table.number))
+    }
+
+    /// The next piece of the merge that `pointer` is of; `None` if nothing is left of it. It takes what lies within the pointer's keys
+    /// above the output, which is what was left and what came down since, and the narrowed table of the output's run.
+    pub(super) fn resume(&self, pointer: &CompactPointer) -> Option<Plan> {
+        let goes = |run_id: RunId, table: &TableMeta| {
+            let is_within = pointer.from <= table.smallest && table.largest <= pointer.upto;
+            is_within && (table.narrowed || plan::is_newer(run_id, pointer.output))
+        };
+        let chosen = plan::expand_between(self.version, pointer.top, pointer.output, goes);
+        // Crumbs before it may be what the last piece has made: taken along each time, they could be all that a piece gets done.
+        let is_free = |table: &TableMeta| self.in_progress.is_free(table.number) && table.largest >= pointer.from;
+        let plan = plan::plan(self.version, self.options, chosen, pointer.output, is_free)?;
+        Some(Plan { bytes: plan.bytes.max(pointer.bytes), resumes: vec![pointer.id], ..plan })
     }
 
     /// All tables of levels `from` to `to - 1`, and what they overlap of level `to`.
@@ -29,9 +43,9 @@ impl<'a> Context<'a> {
         plan::expand_inputs(self.version, from, to, |level, _| level < to)
     }
 
-    /// `run`, to be merged with its neighbours.
+    /// `run`, to be merged with its neighbours; not one that belongs to a merge which goes on with it.
     pub(super) fn candidate(&self, run: &Run) -> Candidate {
-        let is_free = run.tables().iter().all(|table| self.in_progress.is_free(table.number));
+        let is_free = run.tables().iter().all(|table| self.in_progress.is_free(table.number) && !table.narrowed);
         Candidate { bytes: run.bytes(), is_free }
     }
 

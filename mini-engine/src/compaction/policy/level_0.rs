@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use super::Context;
 use super::neighbours::{Candidate, Growth, Limits, cheapest_window};
 use crate::compaction::key_range::{KeyRange, KeySet};
-use crate::compaction::plan::{self, Action, Chosen, Input, Plan};
+use crate::compaction::plan::{self, Action, Chosen, Plan};
 use crate::manifest::{Run, RunId};
 use crate::options::Options;
 use crate::table::TableMeta;
@@ -76,7 +76,8 @@ pub(super) fn patience(options: &Options) -> usize {
 
 /// Whether a merge writes no more for each byte from level 0 than it would between any two levels that are as they should be.
 fn is_worth_its_while(context: &Context<'_>, plan: &Plan) -> bool {
-    if plan.action == Action::Move {
+    // One that took a piece already goes on: what it would cost was asked when it began.
+    if plan.action == Action::Move || !plan.resumes.is_empty() {
         return true;
     }
     let taken: HashSet<u64> = plan.tables().collect();
@@ -93,18 +94,17 @@ fn is_worth_its_while(context: &Context<'_>, plan: &Plan) -> bool {
 /// The merge of neighbours on level 0 that saves most, if one is allowed.
 fn within(context: &Context<'_>) -> Option<Plan> {
     let (version, options) = (context.version, context.options);
-    let tables: Vec<&TableMeta> = version.level(0).collect();
     let candidates: Vec<Candidate> = version.runs(0).iter().map(|run| context.candidate(run)).collect();
     let runs = TABLES.min(options.l0_trigger + 1);
     let bytes = (options.memtable_bytes as u64).saturating_mul(MEMTABLES);
     let window = |growth: Growth| cheapest_window(&candidates, Limits { runs, bytes, growth });
-    let is_pressing = tables.len() >= options.slowdown_tables().min(options.stop_tables().saturating_sub(1));
+    let is_pressing = version.runs(0).len() >= options.slowdown_tables().min(options.stop_tables().saturating_sub(1));
     let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| is_pressing))?;
-    let chosen = tables.get(chosen)?;
-    let key_range = KeyRange::around(chosen.iter().copied())?;
-    // Newest first, and each a run.
-    let inputs = chosen.iter().map(|table| Input { level: 0, tables: vec![table.number] }).collect();
+    let runs = version.runs(0).get(chosen)?;
+    let (newest, oldest) = (runs.first()?.id(), runs.last()?.id());
+    let chosen = plan::whole_runs(version, 0, |run| (oldest..=newest).contains(&run.id()));
+    let key_range = plan::span_of(&chosen)?;
     let below = KeySet::of(key_range.clone());
-    let plan = Plan { action: Action::Merge, inputs, output: RunId::LEVEL_0, key_range, below };
+    let plan = plan::merge_of(&chosen, RunId::LEVEL_0, key_range, below);
     context.in_progress.allows(&plan).then_some(plan)
 }

@@ -29,19 +29,39 @@ pub(crate) enum Work {
 
 /// The merge that is needed most among those that do not get into the way of the running ones; `None` if there is none.
 pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
-    let mut plans = match context.options.compaction.unwrap_or_default() {
+    let plans = match context.options.compaction.unwrap_or_default() {
         Compaction::Leveled => leveled::plans(context),
         Compaction::Tiered => tiered::plans(context),
         Compaction::LazyLeveled => lazy_leveled::plans(context),
         Compaction::Partial => partial::plans(context),
     };
+    let (resumed, done) = resumed(context);
+    // A merge that took a piece goes on before another begins on top of it; only level 0, which writers wait for, passes by a
+    // merge of deeper levels.
+    let passes = |plan: &Plan| plan.relieves_level_0() && !resumed.iter().any(Plan::relieves_level_0);
+    let (first, others): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(passes);
+    let mut plans: Vec<Plan> = first.into_iter().chain(resumed).chain(others).collect();
     plans.retain(|plan| context.in_progress.allows(plan));
     if context.level_0_is_due() {
         level_0::arrange(context, &mut plans);
     }
-    plans.into_iter().find(|plan| match work {
+    let mut plan = plans.into_iter().find(|plan| match work {
         Work::Any => true,
         Work::Level0 => plan.relieves_level_0(),
         Work::Deeper => !plan.relieves_level_0(),
-    })
+    })?;
+    plan.resumes.extend(done);
+    Some(plan)
+}
+
+/// The next pieces of the merges that took one, and the pointers to those that have nothing left.
+fn resumed(context: &Context<'_>) -> (Vec<Plan>, Vec<u64>) {
+    let (mut plans, mut done) = (Vec::new(), Vec::new());
+    for pointer in context.version.pointers() {
+        match context.resume(pointer) {
+            Some(plan) => plans.push(plan),
+            None => done.push(pointer.id),
+        }
+    }
+    (plans, done)
 }

@@ -22,7 +22,7 @@ use crate::fs::{FileSystem, link_or_copy};
 use crate::manifest::{CURRENT, FileNumbers, LOCK, Manifest, ManifestState};
 use crate::metrics::Counters;
 use crate::options::Options;
-use crate::table::{self, Table};
+use crate::table::{self, RunTable, Table};
 use crate::wal;
 
 /// Makes `dir` a copy of the database as it is now.
@@ -58,7 +58,7 @@ fn taken(dir: &Path) -> Error {
 fn durable_state(core: &Core) -> (ManifestState, Vec<Arc<Table>>) {
     // Both change together, under the manifest's lock.
     let manifest = core.manifest.lock().unwrap_or_else(PoisonError::into_inner);
-    (manifest.state().clone(), core.view.load().tables().cloned().collect())
+    (manifest.state().clone(), core.view.load().tables().map(RunTable::table).cloned().collect())
 }
 
 /// Steps 3 and 4.

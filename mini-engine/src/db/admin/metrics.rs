@@ -30,7 +30,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
     let counted = core.store.counters.snapshot((0..deepest).map(level).collect());
     Metrics {
         cache_bytes: core.store.cache.bytes(),
-        table_memory_bytes: view.tables().map(|table| table.memory_len()).sum(),
+        table_memory_bytes: view.tables().map(|table| table.table().memory_len()).sum(),
         open_files: core.store.tables.open_tables() as u64,
         compaction: core.store.options.compaction.unwrap_or_default(),
         flushed_user_bytes: view.stats.user_bytes,

@@ -9,7 +9,7 @@
 //! oldest first, and a rotation only adds newer ones. The edit's sequence number is the last one before the first frame of that log.
 //! So replay knows which number must come first, and notices a log whose beginning is lost.
 
-use crate::compaction::{OutputSpec, Retention, Tombstones, filter_bits_of_flush};
+use crate::compaction::{Limits, OutputSpec, Retention, Tombstones, filter_bits_of_flush};
 use crate::db::core::{Core, Phase, retire_log};
 use crate::db::write::freeze_active;
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let spec = OutputSpec::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
     // Merges that end meanwhile find nobody who has their inputs.
     drop(view);
-    let Some(written) = core.store.write(inputs, retention, spec, &core.cancel)? else { return Ok(()) };
+    let Some(written) = core.store.write(inputs, retention, spec, Limits::whole(&core.cancel))? else { return Ok(()) };
     let bytes = written.table_bytes();
     let edit = VersionEdit {
         added: written.tables.iter().map(|output| (RunId::LEVEL_0, output.meta().clone())).collect(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::iter::EntryIter;
 use crate::manifest::{CompactionStats, Run, Version};
 use crate::memtables::LoggedMemtable;
-use crate::table::{OpenRun, Table, TableMeta};
+use crate::table::{OpenRun, RunTable, Table, TableMeta};
 use crate::types::SeqNo;
 
 /// A memtable that takes no more writes and waits for its flush.
@@ -58,14 +58,14 @@ impl View {
         let old = || self.version.all_runs().map(|(_, run)| run).zip(self.runs.iter());
         let new = || version.all_runs().map(|(_, run)| run);
         let gone = old().filter(|(before, _)| !new().any(|run| run.is_same(before)));
-        let known = gone.flat_map(|(_, open)| open.tables()).chain(outputs);
+        let known = gone.flat_map(|(_, open)| open.tables()).map(RunTable::table).chain(outputs);
         let known: HashMap<u64, &Arc<Table>> = known.map(|table| (table.number(), table)).collect();
         let shared = |run: &Run| old().find(|(before, _)| before.is_same(run)).map(|(_, open)| open.clone());
         new().map(|run| shared(run).unwrap_or_else(|| open_run(run, &known))).collect()
     }
 
     /// All tables, newest run first.
-    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &RunTable> {
         self.runs.iter().flat_map(OpenRun::tables)
     }
 
@@ -100,7 +100,7 @@ fn open_run(run: &Run, known: &HashMap<u64, &Arc<Table>>) -> OpenRun {
     let open = |meta: &TableMeta| {
         // An edit adds no table but its outputs: the version would name one that nobody has.
         let table = known.get(&meta.number).expect("a version names tables that were made or found");
-        Arc::clone(table)
+        RunTable::new(table, meta)
     };
     OpenRun::new(run.tables().iter().map(open))
 }

@@ -49,10 +49,10 @@ fn ask_run(run: &OpenRun, open: &PendingKeys<'_>, seqno: SeqNo) -> Result<Vec<(u
     let mut found = Vec::new();
     let mut next = 0;
     while let Some(table) = open.keys.get(next).and_then(|key| run.first_reaching(key)) {
-        let (from, to) = open.within(&table.meta().smallest, &table.meta().largest);
-        if from < to && table.meta().min_seqno <= seqno {
+        let (from, to) = open.within(table.smallest(), table.largest());
+        if from < to && table.min_seqno() <= seqno {
             let answer = |at, kind, value| found.push((from + at, (kind == Kind::Value).then_some(value)));
-            table.get_many(&open.keys[from..to], &open.hashes[from..to], seqno, answer)?;
+            table.table().get_many(&open.keys[from..to], &open.hashes[from..to], seqno, answer)?;
         }
         // Past the table's last key, so past the key that led to it.
         next = to;

@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 use fastskip::{InsertError, Op};
 
 use super::report::{RecoveryReport, TornTail};
-use crate::compaction::{OutputSpec, Retention, TableStore, Tombstones};
+use crate::compaction::{Limits, OutputSpec, Retention, TableStore, Tombstones};
 use crate::db::core::FlushableMemtable;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
@@ -344,7 +344,7 @@ impl Replay<'_> {
         let inputs = vec![memtable.iter()];
         // As many bits as all levels have on the whole: it is a flush or two, soon merged.
         let spec = OutputSpec::flush(f64::from(self.store.options.filter_bits_per_key));
-        if let Some(written) = self.store.write(inputs, retention, spec, &never)? {
+        if let Some(written) = self.store.write(inputs, retention, spec, Limits::whole(&never))? {
             self.stats = self.stats.plus(&CompactionStats::of_flush(written.entry_bytes, written.table_bytes()));
             self.tables.extend(written.tables);
         }

@@ -8,7 +8,7 @@ use crate::db::read::QuarantinedTable;
 use crate::error::{Error, Result};
 use crate::manifest::{ASIDE, CURRENT, FileKind, ManifestState, Version, VersionEdit};
 use crate::options::RecoveryMode;
-use crate::table::{self, Table};
+use crate::table::{self, RunTable, Table};
 
 use super::report::RecoveryReport;
 
@@ -61,9 +61,9 @@ fn table_number(kind: &FileKind) -> Option<u64> {
     }
 }
 
-fn check(table: &Table, there: &HashSet<u64>, whole: bool) -> Result<()> {
+fn check(table: &Arc<Table>, there: &HashSet<u64>, whole: bool) -> Result<()> {
     match whole {
-        true => table.verify().map(drop),
+        true => RunTable::new(table, table.meta()).verify().map(drop),
         false if there.contains(&table.number()) => Ok(()),
         false => table.check(),
     }

@@ -79,12 +79,12 @@ fn verify_sees_what_single_checksums_cannot() {
     ];
     let dir = dir();
     write(dir.path(), &sound());
-    assert_eq!(open(dir.path(), 1).expect("sound").verify().expect("sound").entries, 4);
+    assert_eq!(open(dir.path(), 1).expect("sound").verify(None).expect("sound").entries, 4);
     for (expected, change) in cases {
         let mut parts = sound();
         change(&mut parts);
         write(dir.path(), &parts);
-        let error = open(dir.path(), 1).expect("each part is sound").verify().expect_err(expected);
+        let error = open(dir.path(), 1).expect("each part is sound").verify(None).expect_err(expected);
         assert!(matches!(&error, Error::Corruption { what, .. } if what.starts_with(expected)), "{expected}: {error}");
     }
 }

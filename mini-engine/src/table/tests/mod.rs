@@ -104,7 +104,7 @@ fn read_all(dir: &Path, keys: &[Entry]) -> Result<Vec<Entry>> {
         });
         iter.next()?;
     }
-    table.verify()?;
+    table.verify(None)?;
     Ok(all)
 }
 
@@ -139,7 +139,7 @@ proptest! {
         let table = open(dir.path(), 3)?;
         prop_assert_eq!(table.meta(), &meta);
         prop_assert_eq!(meta.size, std_fs::metadata(dir.path().join(file_name(3))).expect("the file").len());
-        let report = table.verify()?;
+        let report = table.verify(None)?;
         prop_assert_eq!((report.entries, report.bytes), (model.entries().len() as u64, meta.size));
 
         let versions: BTreeMap<(&[u8], std::cmp::Reverse<SeqNo>), &Entry> =
@@ -236,7 +236,11 @@ fn a_point_read_reads_one_block_and_an_absent_key_mostly_none() {
             get(&table, &entry.key, entry.seqno).expect("sound").expect("stored");
         }
         // Every block once, in the first round.
-        assert_eq!(counters.block_reads.get(), table.verify().expect("sound").blocks * (round + 1), "round {round}");
+        assert_eq!(
+            counters.block_reads.get(),
+            table.verify(None).expect("sound").blocks * (round + 1),
+            "round {round}"
+        );
     }
     let reads = counters.cache_hits.get() + counters.cache_misses.get();
     for i in 0..1000 {

@@ -20,7 +20,7 @@ impl Counted {
         build(dir.path(), 1, &options, &entries).expect("built");
         let fs = FaultFs::new(real());
         let table = open_in(Arc::new(fs.clone()), dir.path(), 1, cache_bytes, &Arc::default()).expect("sound");
-        let blocks = table.verify().expect("sound").blocks;
+        let blocks = table.verify(None).expect("sound").blocks;
         assert!(blocks > 400, "{blocks} blocks");
         Self { dir, fs, table, entries, blocks }
     }

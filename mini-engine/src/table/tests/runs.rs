@@ -1,7 +1,7 @@
 use super::*;
 
-/// Tables of `per_table` keys each, numbered from 1.
-fn run_of(dir: &Path, entries: &[Entry], per_table: usize) -> OpenRun {
+/// Entries by table, of `per_table` keys each.
+fn by_table(entries: &[Entry], per_table: usize) -> Vec<Vec<Entry>> {
     let mut tables: Vec<Vec<Entry>> = Vec::new();
     let (mut keys, mut last) = (0, None);
     for entry in entries {
@@ -14,10 +14,25 @@ fn run_of(dir: &Path, entries: &[Entry], per_table: usize) -> OpenRun {
         }
         tables.last_mut().expect("begun with the first key").push(entry.clone());
     }
-    OpenRun::new((1..).zip(&tables).map(|(number, entries)| {
+    tables
+}
+
+/// Tables of these entries, numbered from 1, each narrowed to a bound if it has one.
+fn run_of(dir: &Path, tables: &[(Vec<Entry>, Option<Slice>)]) -> OpenRun {
+    OpenRun::new((1..).zip(tables).map(|(number, (entries, from))| {
         build(dir, number, &small_blocks(), entries).expect("a table");
-        open(dir, number).expect("a table")
+        let table = open(dir, number).expect("a table");
+        let meta = table.meta();
+        RunTable::new(&table, &from.clone().map_or_else(|| meta.clone(), |from| meta.narrowed_to(from)))
     }))
+}
+
+/// A bound within the keys of `entries`, or between two of them.
+fn bound(entries: &[Entry], (at, between): (usize, bool)) -> Slice {
+    let at = at % entries.len();
+    let (mut key, largest) = (entries[at].key.clone(), &entries[entries.len() - 1].key);
+    key.extend(between.then_some(0));
+    Slice::from(if key <= *largest { key } else { largest.clone() })
 }
 
 proptest! {
@@ -29,18 +44,54 @@ proptest! {
         // looked for in the wrong table.
         let mut model = SortedVec::new(all);
         let dir = dir();
-        let run = run_of(dir.path(), model.entries(), per_table);
+        let tables: Vec<_> = by_table(model.entries(), per_table).into_iter().map(|entries| (entries, None)).collect();
+        let run = run_of(dir.path(), &tables);
         for entry in model.entries() {
             let table = run.find(&entry.key).expect("the table of a key");
-            let found = get(table, &entry.key, entry.seqno)?;
+            let found = get(table.table(), &entry.key, entry.seqno)?;
             prop_assert_eq!(found, Some((entry.kind, entry.seqno, Slice::from(&entry.value[..]))));
         }
         for absent in [&b"\xff"[..], b"\x01\x7f", b"\x00\x00\x00\x00\x00\x00"] {
-            let holds = |table: &Arc<Table>| *table.meta().smallest <= *absent && *absent <= *table.meta().largest;
+            let holds = |table: &RunTable| table.smallest() <= absent && absent <= table.largest();
             let expected = run.tables().iter().find(|table| holds(table)).map(|table| table.number());
             prop_assert_eq!(run.find(absent).map(|table| table.number()), expected);
         }
         assert_same(&mut run.iter(), &mut model.clone(), &moves);
         assert_same(&mut run.iter_uncached(), &mut model, &moves);
+    }
+
+    #[test]
+    fn a_narrowed_table_shows_what_lies_from_its_bound_on(
+        all in entries(80),
+        per_table in 1usize..20,
+        bounds in prop::collection::vec(prop::option::of((any::<usize>(), any::<bool>())), 80),
+        moves in moves(),
+    ) {
+        // Catches an entry below the bound that is shown, in either direction or after a seek below it, and one above it that is not:
+        // a removed key would return, or one would be lost.
+        let dir = dir();
+        let (mut tables, mut left, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+        for (entries, chosen) in by_table(SortedVec::new(all).entries(), per_table).into_iter().zip(bounds) {
+            let from = chosen.map(|chosen| bound(&entries, chosen));
+            let below = |entry: &Entry| from.as_ref().is_some_and(|from| entry.key[..] < **from);
+            let (merged, kept): (Vec<Entry>, Vec<Entry>) = entries.iter().cloned().partition(below);
+            left.extend(kept);
+            gone.extend(merged);
+            tables.push((entries, from));
+        }
+        let run = run_of(dir.path(), &tables);
+        let mut model = SortedVec::new(left);
+        for entry in model.entries() {
+            let table = run.find(&entry.key).expect("the table of a key");
+            let found = get(table.table(), &entry.key, entry.seqno)?;
+            prop_assert_eq!(found, Some((entry.kind, entry.seqno, Slice::from(&entry.value[..]))));
+        }
+        prop_assert!(gone.iter().all(|entry| run.find(&entry.key).is_none()));
+        assert_same(&mut run.iter(), &mut model.clone(), &moves);
+        assert_same(&mut run.iter_uncached(), &mut model, &moves);
+        for table in run.tables() {
+            table.verify()?;
+            prop_assert!(table.bytes() <= table.meta().size && table.bytes_before(table.smallest()) == 0);
+        }
     }
 }

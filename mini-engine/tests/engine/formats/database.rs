@@ -39,8 +39,10 @@ pub(crate) fn read(files: &Files) -> Read<Database> {
     let mut tables = BTreeMap::new();
     for line in &manifest.tables {
         let bytes = file(&format!("{:06}.sst", line.number))?;
-        let table = table::read(line.number, bytes)?;
+        let mut table = table::read(line.number, bytes, if line.narrowed { &line.smallest } else { b"" })?;
         need(describes(line, &table, bytes.len() as u64), format!("table {} is another one", line.number))?;
+        // What lies below counts no more.
+        table.entries.retain(|entry| !line.narrowed || entry.key >= line.smallest);
         need(line.number < manifest.next_file, "a table of a number that was not given out")?;
         tables.insert(line.number, table);
     }
@@ -65,7 +67,8 @@ fn describes(line: &TableLine, table: &Table, size: u64) -> bool {
     let found = &table.properties;
     let counts = (line.size, line.entries, line.tombstones) == (size, found.entries, found.tombstones);
     let seqnos = (line.smallest_seqno, line.largest_seqno) == (found.smallest_seqno, found.largest_seqno);
-    counts && seqnos && (&line.smallest, &line.largest) == (&found.first_key, &found.last_key)
+    let begins = if line.narrowed { line.smallest >= found.first_key } else { line.smallest == found.first_key };
+    counts && seqnos && begins && line.largest == found.last_key
 }
 
 impl Database {

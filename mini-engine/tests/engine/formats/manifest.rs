@@ -23,6 +23,8 @@ pub(crate) struct TableLine {
     pub(crate) largest_seqno: u64,
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
+    /// Only what lies from `smallest` on counts.
+    pub(crate) narrowed: bool,
 }
 
 /// Bytes that came to a level, were read there, were written there.
@@ -41,6 +43,8 @@ pub(crate) struct Manifest {
     /// On levels, in the order in which a read asks them; within a run by key.
     pub(crate) tables: Vec<TableLine>,
     pub(crate) quarantined: Vec<TableLine>,
+    /// The merges that are to go on, by number.
+    pub(crate) pointers: BTreeSet<u64>,
     /// Every tag that was met.
     pub(crate) tags: BTreeSet<u8>,
     pub(crate) edits: usize,
@@ -78,7 +82,7 @@ fn header(number: u64, file: &[u8]) -> Read {
     let mut bytes = Bytes::new(file.get(..HEADER_LEN).ok_or("no room for a header")?);
     need(bytes.take(8)? == b"mini-mft", "another magic")?;
     let (version, zero, own_number, sum) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
-    need(version <= 2, "a newer version")?;
+    need(version <= 3, "a newer version")?;
     need(sum == checksum(&file[..24], 0), "checksum of the header")?;
     need(version > 0 && zero == 0 && own_number == number, "another version or number")
 }
@@ -101,6 +105,7 @@ impl Manifest {
     fn apply(&mut self, edit: &[u8]) -> Read {
         let mut bytes = Bytes::new(edit);
         let (mut added, mut removed, mut dropped, mut quarantined) = (vec![], vec![], vec![], vec![]);
+        let (mut pointers, mut pointers_done) = (vec![], vec![]);
         let (mut user_bytes, mut work) = (0, [Work::default(); LEVELS]);
         let (log, last_seqno) = (self.log, self.last_seqno);
         while !bytes.is_empty() {
@@ -115,9 +120,9 @@ impl Manifest {
                     added.push(TableLine { level, ..table(&mut bytes)? });
                 }
                 5 => removed.push((level(&mut bytes)?, number(&mut bytes)?)),
-                6 => {
+                6 | 10 => {
                     let (level, run) = (level(&mut bytes)?, number(&mut bytes)?);
-                    added.push(TableLine { level, run, ..table(&mut bytes)? });
+                    added.push(TableLine { level, run, narrowed: tag == 10, ..table(&mut bytes)? });
                 }
                 7 => self.policy = Some(number(&mut bytes)?),
                 8 => user_bytes = number(&mut bytes)?,
@@ -125,6 +130,15 @@ impl Manifest {
                     let level = level(&mut bytes)?;
                     work[level] = [number(&mut bytes)?, number(&mut bytes)?, number(&mut bytes)?];
                 }
+                11 => {
+                    pointers.push(number(&mut bytes)?);
+                    for _ in 0..2 {
+                        (level(&mut bytes)?, number(&mut bytes)?);
+                    }
+                    number(&mut bytes)?;
+                    (bytes.prefixed()?, bytes.prefixed()?);
+                }
+                12 => pointers_done.push(number(&mut bytes)?),
                 32 => quarantined.push(table(&mut bytes)?),
                 33 => dropped.push(number(&mut bytes)?),
                 unknown => return Err(format!("tag {unknown}")),
@@ -132,6 +146,8 @@ impl Manifest {
         }
         need(log <= self.log && last_seqno <= self.last_seqno, "an edit that goes back")?;
         self.change(&removed, added, quarantined, &dropped)?;
+        self.pointers.retain(|id| !pointers_done.contains(id));
+        self.pointers.extend(pointers);
         let add = |sum: &mut u64, more: u64| *sum = (*sum + more).min(MAX_NUMBER);
         add(&mut self.user_bytes, user_bytes);
         for (sum, more) in self.work.iter_mut().flatten().zip(work.into_iter().flatten()) {

@@ -36,8 +36,8 @@ struct Fence<'a> {
     len: usize,
 }
 
-/// Reads table `number`, and checks all that the page says of it.
-pub(crate) fn read(number: u64, file: &[u8]) -> Read<Table> {
+/// Reads table `number`, of which the keys from `from` on count, and checks all that the page says of it.
+pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
     let [filter, index, properties] = footer(number, file)?;
     let data_end = filter.start;
     let filter = match filter.is_empty() {
@@ -47,15 +47,19 @@ pub(crate) fn read(number: u64, file: &[u8]) -> Read<Table> {
     let (_, index) = block(number, file, index)?;
     let properties = read_properties(&block(number, file, properties)?.1)?;
     let (mut entries, mut compressions): (Vec<Entry>, Vec<u8>) = Default::default();
-    let (mut at, mut before) = (0, None);
+    let (mut at, mut before, mut is_whole) = (0, None, true);
     for fence in fences(&index)? {
         let end = at + fence.len;
         need(end <= data_end, "a data block that ends behind the data blocks")?;
+        let place = (fence.key, Reverse(fence.seqno));
+        if place < (from, Reverse(u64::MAX)) {
+            (at, before, is_whole) = (end, Some(place), false);
+            continue;
+        }
         let (compression, contents) = block(number, file, at..end)?;
         compressions.push(compression);
         let block = data_block(&contents)?;
         let (first, last) = (block.first().ok_or("no entry")?, block.last().ok_or("no entry")?);
-        let place = (fence.key, Reverse(fence.seqno));
         need(last.place() <= place, "an entry behind its block's fence")?;
         need(before.is_none_or(|before| before < first.place()), "an entry that is not behind the fence before it")?;
         before = Some(place);
@@ -64,7 +68,9 @@ pub(crate) fn read(number: u64, file: &[u8]) -> Read<Table> {
     }
     need(at == data_end, "bytes behind the data blocks")?;
     need(entries.is_sorted_by(|a, b| a.place() < b.place()), "entries out of order")?;
-    need(properties == counted(&entries), "other properties than its entries have")?;
+    let found = counted(&entries);
+    let agrees = if is_whole { properties == found } else { properties.last_key == found.last_key };
+    need(agrees, "other properties than its entries have")?;
     let finds = |filter: &Filter| entries.iter().all(|entry| filter.may_contain(&entry.key));
     need(filter.as_ref().is_none_or(finds), "a filter that denies a key of the table")?;
     Ok(Table { entries, properties, filter, compressions })
