@@ -88,9 +88,11 @@ fn merge(core: &Core, plan: &Plan, view: &View) -> Result<()> {
         counters.compaction_bytes_written.add(written);
     })?;
     done.obsolete.iter().for_each(|table| table.set_obsolete());
+    let mut state = core.lock();
+    state.in_progress.damage.forget(plan.tables());
     // Within level 0 nothing leaves it.
     if from_level_0 > 0 && plan.output.level > 0 {
-        core.lock().controller.merged(from_level_0, begun.elapsed());
+        state.controller.merged(from_level_0, begun.elapsed());
     }
     Ok(())
 }
@@ -143,7 +145,6 @@ pub(super) fn note_outcome(core: &Core, state: &mut State, job: &Job, result: Re
         if relieves {
             state.level_0_error = None;
         }
-        state.in_progress.damage.forget(job.plan.tables());
         return Outcome::Installed;
     };
     tracing::warn!(%error, "a merge failed; its inputs stay");
