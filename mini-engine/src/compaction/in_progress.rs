@@ -86,6 +86,11 @@ impl InProgress {
         self.jobs.iter().any(|job| job.relieves_level_0 && job.output.level == 0 && !job.is_paused)
     }
 
+    /// Whether no merge was ever begun.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.begun == 0
+    }
+
     /// How many merges are under way.
     pub(crate) fn len(&self) -> usize {
         self.jobs.len()

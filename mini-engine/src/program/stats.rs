@@ -118,6 +118,7 @@ fn level(level: &LevelMetrics) -> Value {
     json!({
         "runs": level.runs,
         "tables": level.tables,
+        "narrowed": level.narrowed,
         "bytes": level.bytes,
         "arrived": level.arrived,
         "read": level.read,

@@ -1,7 +1,8 @@
 //! [`TableIter`]: the entries of a table in order, block by block.
 //!
 //! Of a narrowed table they are those from its bound on. A seek below the bound goes to the bound, which is the only way in from
-//! below; a step back, or a seek to the last entry at or before a key, that leads below it leaves the iterator invalid.
+//! below; a step back, or a seek to the last entry at or before a key, that leads below it leaves the iterator invalid. Blocks that end
+//! below the bound are never read, so that damage to them does no harm.
 
 use std::sync::Arc;
 
@@ -114,7 +115,11 @@ impl TableIter {
     }
 
     fn enter_block_before(&mut self) -> Result<()> {
-        match self.index.checked_sub(1) {
+        let first = match self.from.clone() {
+            Some(from) => self.root()?.index.find(&from, MAX_SEQNO),
+            None => 0,
+        };
+        match self.index.checked_sub(1).filter(|before| *before >= first) {
             Some(before) => self.enter(before, Cursor::seek_to_last),
             None => {
                 self.cursor = None;
@@ -172,6 +177,10 @@ impl EntryIter for TableIter {
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        if self.from.as_ref().is_some_and(|from| *key < **from) {
+            self.cursor = None;
+            return Ok(());
+        }
         let root = self.root()?;
         let index = root.index.find(key, seqno);
         if index >= root.index.len() {

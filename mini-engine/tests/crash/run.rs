@@ -89,6 +89,8 @@ impl Run {
         };
         let builder =
             builder.compaction(self.policy).size_ratio(ratio).level1_bytes(level1_bytes).table_file_bytes(2048);
+        // A piece of a merge is one table.
+        let builder = builder.max_compaction_bytes(1024);
         // One merge at a time, so that a seed repeats.
         let builder = builder.compaction_threads(1).block_bytes(512).immutable_memtables(4).cache_bytes(64 << 10);
         self.db = Some(builder.file_system(Arc::new(self.fs.clone())).open()?);

@@ -18,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod model;
 mod options;
+mod pieces;
 mod pins;
 mod quarantine;
 mod read_only;

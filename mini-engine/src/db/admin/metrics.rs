@@ -16,6 +16,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         LevelMetrics {
             tables: view.version.level(level).count() as u64,
             runs: runs.len() as u64,
+            narrowed: view.version.level(level).filter(|table| table.narrowed).count() as u64,
             bytes: runs.iter().map(Run::bytes).sum(),
             arrived: stats.arrived,
             read: stats.read,

@@ -120,13 +120,21 @@ fn compaction_loop(core: &Core, work: Work) {
 }
 
 /// Waits until a merge is due, and begins it; `None` when the worker is to end instead.
+///
+/// A database that was open too shortly for a merge to begin still does a share of one that is due (`compaction/piece.rs`): else
+/// each of many such processes would leave a table more.
 fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::Job> {
     let mut state = core.lock();
-    while state.phase != Phase::Stopped {
-        if core.check_usable().is_ok()
+    loop {
+        let is_stopped = state.phase == Phase::Stopped;
+        if (!is_stopped || state.in_progress.is_unused())
+            && core.check_usable().is_ok()
             && let Some(job) = compaction::begin(core, &mut state, work)
         {
             return Some(job);
+        }
+        if is_stopped {
+            return None;
         }
         if state.in_progress.damage.retry(Instant::now()) {
             // This may be another thread's to take.
@@ -139,7 +147,6 @@ fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::Job> {
             None => core.wait(&core.work, state),
         };
     }
-    None
 }
 
 /// Waits until `is_needed`; false when the worker is to end instead. After a failure there is nothing to do, but the

@@ -126,6 +126,18 @@ impl Disk {
         self.files.values().all(Content::is_durable) && self.directories.values().all(Directory::is_durable)
     }
 
+    /// Bytes of all files whose names end with `end`.
+    pub fn bytes_of(&self, end: &str) -> u64 {
+        let entries = self.directories.values().flat_map(Directory::now);
+        let len = |(name, entry): (&OsString, &Entry)| match entry {
+            Entry::File(file) if name.to_string_lossy().ends_with(end) => {
+                self.files.get(file).map_or(0, |content| content.now().len() as u64)
+            }
+            Entry::File(_) | Entry::Directory => 0,
+        };
+        entries.map(len).sum()
+    }
+
     /// Does `operation` again.
     ///
     /// # Errors

@@ -51,6 +51,8 @@ struct Shared {
     /// The locks that are held.
     locks: BTreeMap<PathBuf, Holders>,
     record: Option<Vec<Step>>,
+    /// Of which files the most bytes that there were are wanted, and how many that were.
+    most_bytes: Option<(String, u64)>,
     syncs: u64,
     fail_sync: Option<u64>,
 }
@@ -58,6 +60,9 @@ struct Shared {
 impl Shared {
     fn run(&mut self, kind: Kind, path: &Path) -> Result<()> {
         self.disk.perform(&kind)?;
+        if let Some((end, most)) = &mut self.most_bytes {
+            *most = self.disk.bytes_of(end).max(*most);
+        }
         if let Some(record) = &mut self.record {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
             let thread = std::thread::current().name().unwrap_or_default().to_owned();
@@ -116,6 +121,19 @@ impl MemFs {
     /// Starts to record changes.
     pub fn record(&self) {
         self.shared().record.get_or_insert_default();
+    }
+
+    /// Starts to count how many bytes the files have whose names end with `end`, after every change; how many they have now.
+    pub fn count_bytes_of(&self, end: &str) -> u64 {
+        let mut shared = self.shared();
+        let now = shared.disk.bytes_of(end);
+        shared.most_bytes = Some((end.to_owned(), now));
+        now
+    }
+
+    /// The most that were counted since [`MemFs::count_bytes_of`] was called.
+    pub fn most_bytes(&self) -> u64 {
+        self.shared().most_bytes.as_ref().map_or(0, |(_, most)| *most)
     }
 
     /// Puts a word of the caller's into the record: it says something about all that was recorded before.
