@@ -16,6 +16,7 @@ use crate::manifest::RunId;
 pub(crate) struct InProgress {
     jobs: Vec<Job>,
     busy: HashSet<u64>,
+    claimed: HashSet<u64>,
     begun: u64,
     pub(crate) damage: Damage,
 }
@@ -84,6 +85,21 @@ impl InProgress {
     /// Whether a merge within level 0 is at work.
     pub(crate) fn writes_level_0(&self) -> bool {
         self.jobs.iter().any(|job| job.relieves_level_0 && job.output.level == 0 && !job.is_paused)
+    }
+
+    /// Keeps workers from going on with the merge of compact pointer `id`, until that is released.
+    pub(crate) fn claim(&mut self, id: u64) {
+        self.claimed.insert(id);
+    }
+
+    /// Ends what [`InProgress::claim`] has begun.
+    pub(crate) fn release(&mut self, id: u64) {
+        self.claimed.remove(&id);
+    }
+
+    /// Whether a caller goes on with the merge of compact pointer `id`.
+    pub(crate) fn is_claimed(&self, id: u64) -> bool {
+        self.claimed.contains(&id)
     }
 
     /// Whether no merge was ever begun.

@@ -1,11 +1,12 @@
 //! Merges in pieces: what many processes that live shortly leave, and how much space merges take while they run.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mini_engine::fs::MemFs;
+use mini_engine::fs::{Disk, FaultFs, FileSystem, MemFs, Step};
 use mini_engine::random::Random;
-use mini_engine::{Builder, Compaction, Compression, Db, Metrics};
+use mini_engine::{Builder, Compaction, Compression, Db, Error, Metrics, RecoveryMode};
 
 use crate::compaction::POLICIES;
 
@@ -100,5 +101,126 @@ fn merges_take_little_space_beside_the_data() {
         let [leveled, tiered, lazy, partial] = peaks;
         assert!(leveled <= 1.3 && partial <= 1.3, "{peaks:.2?}");
         assert!(lazy <= 1.3 && tiered <= 2.2, "{peaks:.2?}");
+    }
+}
+
+/// A database on `disk` in which nothing is merged: no table can be made.
+fn frozen(mem: &MemFs, dir: &str) -> Builder {
+    let fs = FaultFs::new(Arc::new(mem.clone()));
+    fs.refuse_files(Some("sst"));
+    Db::builder(dir).file_system(Arc::new(fs)).create_if_missing(false)
+}
+
+/// A database of two tables on level 0 of which a merge has taken the lower keys, and what it holds.
+fn narrowed() -> (Disk, Map) {
+    let mem = MemFs::default();
+    let builder = Db::builder(DIR).l0_trigger(100).table_file_bytes(2048).max_compaction_bytes(1024).block_bytes(512);
+    let db = builder.compression(Compression::None).file_system(Arc::new(mem.clone())).open().unwrap();
+    let mut map = Map::new();
+    for round in 0..2u8 {
+        for n in 0..100 {
+            // Where only the newer table holds that a key is removed, it returns if the bound of the older one is overlooked.
+            if round == 1 && n % 3 == 0 {
+                db.remove(key(n)).unwrap();
+                map.remove(&key(n));
+            } else {
+                db.insert(key(n), [round; 60]).unwrap();
+                map.insert(key(n), vec![round; 60]);
+            }
+        }
+        db.flush().unwrap();
+    }
+    let mut disk = mem.disk();
+    mem.record();
+    db.compact_range::<&str, _>(..).unwrap();
+    for step in mem.take_record() {
+        let Step::Operation(operation) = step else { continue };
+        disk.apply(&operation).unwrap();
+        let is_edit = operation.to_string().starts_with("sync MANIFEST");
+        let mem = MemFs::on(disk.clone());
+        if is_edit && sum(&frozen(&mem, DIR).open().unwrap().metrics(), |level| level.narrowed) == 2 {
+            return (disk, map);
+        }
+    }
+    panic!("no merge took a piece");
+}
+
+fn assert_holds(db: &Db, map: &Map) {
+    let pair = |(key, value): (mini_engine::Slice, mini_engine::Slice)| {
+        (String::from_utf8(key.to_vec()).unwrap(), value.to_vec())
+    };
+    assert!(db.iter().map(|entry| pair(entry.unwrap())).eq(map.clone()));
+    assert!(db.iter().rev().map(|entry| pair(entry.unwrap())).eq(map.clone().into_iter().rev()));
+    let keys: Vec<String> = (0..100).map(key).collect();
+    let many = db.get_many(&keys).unwrap();
+    for (key, many) in keys.iter().zip(many) {
+        let expected = map.get(key).map(Vec::as_slice);
+        assert_eq!(db.get(key).unwrap().as_deref(), expected, "{key}");
+        assert_eq!(many.as_deref(), expected, "{key} among many");
+        let next = map.range(key.clone()..).next().map(|(key, value)| (key.clone(), value.clone()));
+        assert_eq!(db.range(key.as_str()..).next().map(|entry| pair(entry.unwrap())), next, "from {key} on");
+        let last = map.range(..=key.clone()).next_back().map(|(key, value)| (key.clone(), value.clone()));
+        assert_eq!(db.range(..=key.as_str()).next_back().map(|entry| pair(entry.unwrap())), last, "up to {key}");
+    }
+}
+
+#[test]
+fn of_a_narrowed_table_only_what_counts_is_read_verified_and_copied() {
+    // Catches a read, a scan, a checkpoint or a verification that goes by the file and not by the version: removed keys would return.
+    let (disk, map) = narrowed();
+    let mem = MemFs::on(disk);
+    let db = frozen(&mem, DIR).open().unwrap();
+    assert_holds(&db, &map);
+    assert!(db.verify().unwrap().problems.is_empty());
+    db.checkpoint("/copy").unwrap();
+    drop(db);
+    for dir in [DIR, "/copy"] {
+        let db = frozen(&mem, dir).open().unwrap();
+        assert_eq!(sum(&db.metrics(), |level| level.narrowed), 2, "{dir}");
+        assert_holds(&db, &map);
+        // And the merge goes on, whatever the options are.
+        drop(db);
+        let db = Db::builder(dir).file_system(Arc::new(mem.clone())).open().unwrap();
+        db.wait_for_compactions().unwrap();
+        assert_eq!(sum(&db.metrics(), |level| level.narrowed), 0, "{dir}");
+        assert_holds(&db, &map);
+        db.compact_range::<&str, _>(..).unwrap();
+        assert_holds(&db, &map);
+    }
+}
+
+/// The path of the oldest table.
+fn oldest_table(disk: &Disk) -> PathBuf {
+    let names = MemFs::on(disk.clone()).read_dir(Path::new(DIR)).unwrap();
+    let tables = names.iter().filter(|name| name.to_string_lossy().ends_with(".sst"));
+    Path::new(DIR).join(tables.min().unwrap())
+}
+
+#[test]
+fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
+    // Catches keys given up because of bytes that nothing reads any more, and keys below the bound, which are in other tables,
+    // refused for the sake of a table that does not hold them any more.
+    let (disk, map) = narrowed();
+    let path = oldest_table(&disk);
+    let damaged = |at: u64| {
+        let mem = MemFs::on(disk.clone());
+        let byte = disk.read(&path).unwrap()[at as usize] ^ 0x10;
+        mem.open_write(&path).unwrap().write_all_at(&[byte], at).unwrap();
+        mem
+    };
+    let db = frozen(&damaged(3), DIR).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
+    assert!(db.quarantined().is_empty() && db.verify().unwrap().problems.is_empty());
+    assert_holds(&db, &map);
+    // The last of what counts: the block before the filter.
+    let mem = damaged(disk.read(&path).unwrap().len() as u64 / 2);
+    let db = frozen(&mem, DIR).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
+    let [table] = &db.quarantined()[..] else { panic!("{:?}", db.quarantined()) };
+    let bound = String::from_utf8(table.smallest.to_vec()).unwrap();
+    assert!(bound > key(0), "{bound}");
+    for n in 0..100 {
+        match db.get(key(n)) {
+            Ok(found) => assert_eq!(found.as_deref(), map.get(&key(n)).map(Vec::as_slice), "{n}"),
+            Err(error) => assert!(key(n) >= bound && matches!(error, Error::Corruption { .. }), "{n}: {error}"),
+        }
     }
 }

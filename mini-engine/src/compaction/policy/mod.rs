@@ -57,7 +57,7 @@ pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
 /// The next pieces of the merges that took one, and the pointers to those that have nothing left.
 fn resumed(context: &Context<'_>) -> (Vec<Plan>, Vec<u64>) {
     let (mut plans, mut done) = (Vec::new(), Vec::new());
-    for pointer in context.version.pointers() {
+    for pointer in context.version.pointers().iter().filter(|pointer| !context.in_progress.is_claimed(pointer.id)) {
         match context.resume(pointer) {
             Some(plan) => plans.push(plan),
             None => done.push(pointer.id),

@@ -444,6 +444,32 @@ fn the_size_ratio_and_the_size_of_level_1_decide_how_many_levels_there_are() {
 }
 
 #[test]
+fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
+    // Catches a merge that begins anew below its last key whenever a new table has come: it would never get to the upper keys, and
+    // level 0 would grow for ever.
+    for policy in POLICIES {
+        let mut world = World::new(policy, 4);
+        world.flush((0..KEYS).map(|n| (n, true)));
+        world.run(Step::Reopen(Compaction::Leveled, 4));
+        world.settle();
+        world.run(Step::Reopen(policy, 4));
+        let (mut draw, mut most) = (7u64, 0);
+        for _ in 0..600 {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            world.run(Step::Flush(vec![((draw >> 33) as u8 % KEYS, true)]));
+            // As in a process that writes one key: a sixteenth of all there is.
+            if world.begin() {
+                world.end_after(0, usize::from(KEYS) / 16, true);
+            }
+            world.check();
+            most = most.max(world.version.runs(0).len());
+        }
+        assert!(most <= 2 * 16 + 8, "{policy:?}: {most} tables on level 0");
+        world.settle();
+    }
+}
+
+#[test]
 fn two_merges_run_at_once_where_they_do_not_meet() {
     // Catches a registry under which only ever one merge runs, so that a long one holds up level 0.
     let mut world = overwritten(Compaction::Tiered, 3, 4);

@@ -4,24 +4,54 @@ use std::ops::Bound;
 
 use crate::compaction::{Context, ManualCompaction, pick_manual};
 use crate::db::background::{Job, end, fail_if_unsafe, flush_all, run_job};
-use crate::db::core::{Core, fail_on_unwind};
+use crate::db::core::{Core, State, fail_on_unwind};
 use crate::error::Result;
 
 /// Merges all that lies within `bounds` now down to one run, on the lowest level that holds any of it.
 pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<()> {
     flush_all(core)?;
     let range = ManualCompaction { bounds, upto: core.visible(), made_from: core.store.numbers.next() };
-    while let Some(mut job) = begin_within(core, &range)? {
+    let mut rest = Rest { core, pointer: None };
+    while let Some(mut job) = begin_within(core, &range, &rest)? {
         let result = fail_on_unwind(core, || run_job(core, &mut job));
         let mut state = core.lock();
+        rest.take(&mut state, job.pointer);
         end(core, &mut state, &job);
         result.inspect_err(|error| fail_if_unsafe(core, &state, error))?;
     }
     Ok(())
 }
 
+/// The compact pointer of the last piece. No worker goes on with it meanwhile: this does, and when it returns all is done, and the
+/// files of the inputs are gone.
+struct Rest<'a> {
+    core: &'a Core,
+    pointer: Option<u64>,
+}
+
+impl Rest<'_> {
+    /// Takes another pointer in place of the last.
+    fn take(&mut self, state: &mut State, pointer: Option<u64>) {
+        if let Some(last) = std::mem::replace(&mut self.pointer, pointer) {
+            state.in_progress.release(last);
+        }
+        if let Some(pointer) = pointer {
+            state.in_progress.claim(pointer);
+        }
+    }
+}
+
+impl Drop for Rest<'_> {
+    fn drop(&mut self) {
+        let core = self.core;
+        self.take(&mut core.lock(), None);
+        // After an error something may be left for the workers.
+        core.wake_all();
+    }
+}
+
 /// Begins the next merge of `range` once no merge in progress conflicts with it; `None` if the range is done.
-fn begin_within(core: &Core, range: &ManualCompaction) -> Result<Option<Job>> {
+fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Result<Option<Job>> {
     let mut state = core.lock();
     // Workers begin nothing meanwhile, or there might always be another merge in the way.
     state.ranges_waiting += 1;
@@ -31,7 +61,8 @@ fn begin_within(core: &Core, range: &ManualCompaction) -> Result<Option<Job>> {
         }
         let view = core.view.load_full();
         let context = Context { version: &view.version, options: &core.store.options, in_progress: &state.in_progress };
-        let Some(plan) = pick_manual(&context, range) else { break Ok(None) };
+        let Some(mut plan) = pick_manual(&context, range) else { break Ok(None) };
+        plan.resumes.extend(rest.pointer);
         if !state.in_progress.conflicts_with(&plan) {
             break Ok(Some(Job::begin(&mut state, plan, view)));
         }

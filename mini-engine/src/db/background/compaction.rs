@@ -22,13 +22,15 @@ pub(crate) struct Job {
     pub(crate) plan: Plan,
     /// The view that it was planned on: it holds the inputs, until they are merged.
     view: Option<Arc<View>>,
+    /// The compact pointer that it has left.
+    pub(crate) pointer: Option<u64>,
 }
 
 impl Job {
     /// Notes `plan`, made on `view`, as running. The holder of the lock ends it by [`end`].
     pub(crate) fn begin(state: &mut State, plan: Plan, view: Arc<View>) -> Job {
         let id = state.in_progress.begin(&plan);
-        Job { id, plan, view: Some(view) }
+        Job { id, plan, view: Some(view), pointer: None }
     }
 }
 
@@ -65,21 +67,23 @@ pub(crate) fn end(core: &Core, state: &mut State, job: &Job) {
 /// readers still have.
 pub(crate) fn run_job(core: &Core, job: &mut Job) -> Result<()> {
     let Some(view) = job.view.take() else { return Ok(()) };
-    merge(core, &job.plan, &view)?;
+    job.pointer = merge(core, &job.plan, &view)?;
     drop(view);
     core.store.tables.remove_obsolete();
     Ok(())
 }
 
-fn merge(core: &Core, plan: &Plan, view: &View) -> Result<()> {
+/// The number of the compact pointer that it leaves.
+fn merge(core: &Core, plan: &Plan, view: &View) -> Result<Option<u64>> {
     let begun = Instant::now();
     // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
     let snapshots = core.snapshots.live();
     let filter_bits = filter_bits_of_merge(&core.store.options, &view.version, plan);
     let tables = view.tables();
-    let Some(done) = run(&core.store, plan, filter_bits, tables, &snapshots, &core.cancel)? else { return Ok(()) };
+    let Some(done) = run(&core.store, plan, filter_bits, tables, &snapshots, &core.cancel)? else { return Ok(None) };
     let (read, written) = (done.read_bytes(), done.written_bytes());
     let from_level_0 = done.edit.stats.levels[0].read;
+    let pointer = done.edit.pointers.first().map(|pointer| pointer.id);
     let Plan { action, output, .. } = plan;
     tracing::debug!(?action, level = output.level, inputs = plan.tables().count(), read, written, "merged tables");
     core.install(done.edit, &done.outputs, |counters| {
@@ -94,7 +98,7 @@ fn merge(core: &Core, plan: &Plan, view: &View) -> Result<()> {
     if from_level_0 > 0 && plan.output.level > 0 {
         state.controller.merged(from_level_0, begun.elapsed());
     }
-    Ok(())
+    Ok(pointer)
 }
 
 /// Merges small tables of level 0 among themselves on the caller's thread, as long as that is due: the last step before the workers

@@ -133,10 +133,12 @@ impl Manifest {
                 11 => {
                     pointers.push(number(&mut bytes)?);
                     for _ in 0..2 {
-                        (level(&mut bytes)?, number(&mut bytes)?);
+                        level(&mut bytes)?;
+                        number(&mut bytes)?;
                     }
                     number(&mut bytes)?;
-                    (bytes.prefixed()?, bytes.prefixed()?);
+                    bytes.prefixed()?;
+                    bytes.prefixed()?;
                 }
                 12 => pointers_done.push(number(&mut bytes)?),
                 32 => quarantined.push(table(&mut bytes)?),
