@@ -30,19 +30,19 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     let filter_bits = f64::from(options.filter_bits_per_key);
     let spec = OutputSpec { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };
     let written = core.store.write_new(entries, last_seqno + 1, spec);
-    let written = written.inspect_err(|error| fail_if_unsafe(core, &core.lock(), error))?;
+    let mut written = written.inspect_err(|error| fail_if_unsafe(core, &core.lock(), error))?;
     let Some(key_range) = KeyRange::around(written.tables.iter().map(|table| table.meta())) else {
         return Ok(last_seqno);
     };
     let last = last_seqno + written.tables.len() as u64;
-    fail_on_unwind(core, || install(core, &written, key_range, last))?;
+    fail_on_unwind(core, || install(core, &mut written, key_range, last))?;
     core.store.counters.writes.add(written.entries);
     core.store.counters.user_bytes.add(written.entry_bytes);
     Ok(last)
 }
 
 /// Step 3. The place is kept free of merges meanwhile.
-fn install(core: &Core, written: &Written, key_range: KeyRange, last: SeqNo) -> Result<()> {
+fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo) -> Result<()> {
     let mut state = core.lock();
     let usable = match last > MAX_SEQNO {
         true => Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed"))),
@@ -63,7 +63,7 @@ fn install(core: &Core, written: &Written, key_range: KeyRange, last: SeqNo) -> 
         ..VersionEdit::default()
     };
     tracing::debug!(level = run_id.level, tables = written.tables.len(), "ingested tables");
-    let installed = core.install(edit, &written.tables, |_| {});
+    let installed = core.install(edit, std::mem::take(&mut written.tables), |_| {});
     core.lock().in_progress.end(reserved);
     core.wake_all();
     installed

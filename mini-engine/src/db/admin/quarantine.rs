@@ -19,5 +19,5 @@ pub(crate) fn drop_quarantined(core: &Core, number: u64) -> Result<()> {
     };
     // Asked where no other edit can come between: a second caller is refused, and not taken for a broken manifest.
     let edit = VersionEdit { dropped: vec![number], ..VersionEdit::default() };
-    fail_on_unwind(core, || core.install_if(is_quarantined, edit, &[], |_| {}))
+    fail_on_unwind(core, || core.install_if(is_quarantined, edit, Vec::new(), |_| {}))
 }

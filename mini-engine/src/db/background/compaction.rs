@@ -86,7 +86,7 @@ fn merge(core: &Core, plan: &Plan, view: &View) -> Result<Option<u64>> {
     let pointer = done.edit.pointers.first().map(|pointer| pointer.id);
     let Plan { action, output, .. } = plan;
     tracing::debug!(?action, level = output.level, inputs = plan.tables().count(), read, written, "merged tables");
-    core.install(done.edit, &done.outputs, |counters| {
+    core.install(done.edit, done.outputs, |counters| {
         counters.compactions.add(1);
         counters.compaction_bytes_read.add(read);
         counters.compaction_bytes_written.add(written);

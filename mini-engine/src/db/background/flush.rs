@@ -38,7 +38,7 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     };
     let number = oldest.memtable.log;
     let log = core.lock().frozen_logs.iter().find(|log| log.number() == number).cloned();
-    core.install(edit, &written.tables, |counters| {
+    core.install(edit, written.tables, |counters| {
         counters.flushes.add(1);
         counters.flush_bytes.add(bytes);
     })?;

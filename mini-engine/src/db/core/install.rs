@@ -23,7 +23,7 @@ impl Core {
     pub(crate) fn install(
         &self,
         edit: VersionEdit,
-        outputs: &[Arc<Table>],
+        outputs: Vec<Arc<Table>>,
         count: impl FnOnce(&Counters),
     ) -> Result<()> {
         self.install_if(|_| Ok(()), edit, outputs, count)
@@ -34,7 +34,7 @@ impl Core {
         &self,
         check: impl FnOnce(&Version) -> Result<()>,
         edit: VersionEdit,
-        outputs: &[Arc<Table>],
+        outputs: Vec<Arc<Table>>,
         count: impl FnOnce(&Counters),
     ) -> Result<()> {
         let flushed_before = edit.log_number;
@@ -44,7 +44,9 @@ impl Core {
         // An edit that failed may be on disk nevertheless. So no file of either outcome is removed then.
         let version = manifest.append(edit).inspect_err(|error| self.fail(error))?;
         // Only the holder of the manifest's lock changes the version of the view, so its runs need no other lock.
-        let runs = self.view.load().runs_of(&version, outputs);
+        let runs = self.view.load().runs_of(&version, &outputs);
+        // The views alone have them from here on: a merge that replaces them at once finds nobody else who keeps their files.
+        drop(outputs);
         let mut state = self.lock();
         let mut next = self.view.load().with_version(version, runs, manifest.state().stats);
         if let Some(log) = flushed_before {
