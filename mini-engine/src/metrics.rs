@@ -158,6 +158,10 @@ pub struct Metrics {
     pub oldest_view_age: Option<Duration>,
     /// Bytes of the oldest sorted run: what everything above it may make obsolete.
     pub oldest_run_bytes: u64,
+    /// Memtables that wait for their flush now, or are being flushed.
+    pub immutable_memtables: u64,
+    /// Logs being made ahead for the next memtable now: 0 or 1.
+    pub logs_being_made: u64,
     /// Flushes under way now. One ends when the log that it replaces has been removed or recycled, which `flush` does not wait for.
     pub flushes_running: u64,
     /// Merges under way now.

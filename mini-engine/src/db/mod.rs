@@ -72,7 +72,7 @@ struct Handle {
 
 impl Handle {
     /// Ends the workers: a running flush or merge is given up, its partial output removed. Its inputs, the logs among
-    /// them, are where they were. The file that was kept for the next log goes.
+    /// them, are where they were. What was made or kept for the next log goes.
     fn stop(&self) {
         self.core.enter(Phase::Stopped);
         // Taken out first, so that the lock is not held while joining.

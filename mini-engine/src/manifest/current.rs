@@ -17,6 +17,8 @@ use crate::manifest::names::{CURRENT, CURRENT_TMP, FileKind, manifest_name};
 const NAME: &str = "mini-engine";
 /// The newest format version of the line that this build reads, and the one that it writes.
 const FORMAT_VERSION: u32 = 1;
+/// The step after which the pointer has changed, for the system if not for the device.
+pub(super) const SYNC_POINTER: &str = "sync the renamed pointer in";
 /// More than a line of any number and version takes.
 const MAX_LEN: u64 = 256;
 
@@ -31,8 +33,12 @@ pub(crate) fn store(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<()> 
     file.write_all_at(line(number).as_bytes(), 0).map_err(Error::io("write", &tmp))?;
     file.sync().map_err(Error::io("sync", &tmp))?;
     drop(file);
+    // Once the pointer has changed there is no way back. So the handle for the last step is had before, and let go for it.
+    let manifest = dir.join(manifest_name(number));
+    let reserved = fs.open(&manifest).map_err(Error::io("open", &manifest))?;
     fs.rename(&tmp, &current).map_err(Error::io("rename", &tmp))?;
-    fs.sync_dir(dir).map_err(Error::io("sync", dir))
+    drop(reserved);
+    fs.sync_dir(dir).map_err(Error::io(SYNC_POINTER, dir))
 }
 
 /// The number of the manifest that `CURRENT` in `dir` points to; `None` if there is no `CURRENT`.

@@ -8,6 +8,11 @@
 //!   edit is written (rules 4, 6); the caller sees to that.
 //! * After a failed append or sync nothing is ever appended again (rule 7): what the file holds behind the failure is
 //!   unknown, and a later edit behind an unknown one could be dropped with it at the next load.
+//! * An append without space is cut off, and the cut is synced: so the edit did not happen and never will, and its caller may
+//!   remove the files that it named. The manifest is closed then: the next edit begins a new manifest. A crash before that is
+//!   durable finds the old one as it was before the edit. If the cut or its sync fails, the manifest has failed for good.
+//! * A new manifest that cannot be created for want of space or file handles leaves the old one current; edits go on there
+//!   unless it is closed. Removing what was made of the new one comes first, so that no two tries leave files.
 //! * Each open begins a new manifest instead of going on with the old one: the old one may end in a tear, or in bytes
 //!   whose sync failed and which only the page cache still has. The same path bounds its growth while the engine runs.
 //! * A new manifest is complete, synced, and named in the directory, before `CURRENT` names it.
@@ -197,6 +202,11 @@ impl Written {
 pub(crate) fn is_still_current(fs: &dyn FileSystem, dir: &Path, before: Option<u64>, error: &Error) -> bool {
     // A rename that the device failed may be on the device nevertheless.
     let unknown = matches!(error, Error::Io { op: "rename", .. }) && !error.is_want_of_space();
+    let changed = matches!(error, Error::Io { op: current::SYNC_POINTER, .. });
+    // Without handles the pointer could not be read.
+    if error.is_want_of_handles() && !changed {
+        return true;
+    }
     !unknown && current::load(fs, dir).is_ok_and(|now| now == before)
 }
 
@@ -253,6 +263,8 @@ pub(crate) struct Manifest {
     state: ManifestState,
     /// Rule 7: set before each write and unset after its success, so that an unwinding writer leaves it set too.
     failed: bool,
+    /// An append found no space: the next edit begins a new manifest.
+    is_closed: bool,
 }
 
 impl Manifest {
@@ -280,7 +292,18 @@ impl Manifest {
         })?;
         let len = bytes.len() as u64;
         let rollover_at = ROLLOVER_BYTES.max(len.saturating_mul(GROWTH));
-        Ok(Manifest { fs, dir: dir.to_path_buf(), numbers, file, number, len, rollover_at, state, failed: false })
+        Ok(Manifest {
+            fs,
+            dir: dir.to_path_buf(),
+            numbers,
+            file,
+            number,
+            len,
+            rollover_at,
+            state,
+            failed: false,
+            is_closed: false,
+        })
     }
 
     /// The manifest `number` of `dir`, which says `state`, for a database that is only read: every append is refused.
@@ -293,11 +316,23 @@ impl Manifest {
     ) -> Result<Manifest> {
         let path = dir.join(manifest_name(number));
         let file = fs.open(&path).map_err(Error::io("open", &path))?;
-        Ok(Manifest { fs, dir: dir.to_path_buf(), numbers, file, number, len: 0, rollover_at: 0, state, failed: true })
+        Ok(Manifest {
+            fs,
+            dir: dir.to_path_buf(),
+            numbers,
+            file,
+            number,
+            len: 0,
+            rollover_at: 0,
+            state,
+            failed: true,
+            is_closed: false,
+        })
     }
 
-    /// Makes `edit` durable and returns the version after it. After an error nothing can be appended any more, and
-    /// whether the edit will be seen by the next load is unknown: the caller keeps the files of both outcomes.
+    /// Makes `edit` durable and returns the version after it. After an error that [`is_usable`](Self::is_usable) outlives, the edit
+    /// has not happened. After any other nothing can be appended any more, and whether the edit will be seen by the next load
+    /// is unknown: the caller keeps the files of both outcomes.
     pub(crate) fn append(&mut self, edit: VersionEdit) -> Result<Arc<Version>> {
         if self.failed {
             return Err(Error::ReadOnly { cause: format!("an earlier write to {} failed", self.path().display()) });
@@ -305,14 +340,18 @@ impl Manifest {
         let edit = VersionEdit { next_file_number: Some(self.numbers.next()), ..edit };
         let state = self.state.apply(&edit).map_err(|what| Error::corruption(&self.path(), self.len, what))?;
         self.failed = true;
-        if self.len >= self.rollover_at {
-            self.roll_over(state)?;
+        if !self.is_closed && self.len < self.rollover_at {
+            self.write(&edit, state)?;
         } else {
-            self.write(&edit)?;
-            self.state = state;
+            self.roll_over(&edit, state)?;
         }
         self.failed = false;
         Ok(self.state.version.clone())
+    }
+
+    /// Whether edits can be appended.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.failed
     }
 
     /// What all edits so far add up to.
@@ -334,24 +373,51 @@ impl Manifest {
         self.dir.join(manifest_name(self.number))
     }
 
-    fn write(&mut self, edit: &VersionEdit) -> Result<()> {
+    fn write(&mut self, edit: &VersionEdit, state: ManifestState) -> Result<()> {
         let path = self.path();
         let frame = frame::frame(self.number, self.len, &edit::encode(edit)?)?;
-        self.file.write_all_at(&frame, self.len).map_err(Error::io("write", &path))?;
+        let written = self.file.write_all_at(&frame, self.len).map_err(Error::io("write", &path));
+        written.map_err(|error| self.close_if_full(error))?;
         self.file.sync().map_err(Error::io("sync", &path))?;
         self.len += frame.len() as u64;
+        self.state = state;
         Ok(())
+    }
+
+    /// Cuts off what an append without space has left, for good, and closes the manifest.
+    #[cold]
+    fn close_if_full(&mut self, error: Error) -> Error {
+        let cut = || self.file.truncate(self.len).and_then(|()| self.file.sync());
+        self.is_closed = error.is_want_of_space() && cut().is_ok();
+        self.failed = !self.is_closed;
+        error
     }
 
     /// Begins a new manifest with `state` in place of one more edit, and removes the old one.
     #[cold]
-    fn roll_over(&mut self, state: ManifestState) -> Result<()> {
+    fn roll_over(&mut self, edit: &VersionEdit, state: ManifestState) -> Result<()> {
         let old = self.path();
-        *self = Manifest::create(self.fs.clone(), &self.dir, self.numbers.clone(), state)?;
+        match Manifest::create(self.fs.clone(), &self.dir, self.numbers.clone(), state.clone()) {
+            Ok(new) => *self = new,
+            Err(error) => return self.go_on_after(error, edit, state),
+        }
         if let Err(error) = self.fs.remove(&old) {
             // Nothing refers to it any more; the next open removes it as an orphan.
             tracing::warn!(file = %old.display(), %error, "could not remove the old manifest");
         }
         Ok(())
+    }
+
+    /// Appends `edit` to this manifest, since a new one could not be created.
+    fn go_on_after(&mut self, error: Error, edit: &VersionEdit, state: ManifestState) -> Result<()> {
+        if !error.is_transient() || !is_still_current(&*self.fs, &self.dir, Some(self.number), &error) {
+            return Err(error);
+        }
+        if self.is_closed {
+            self.failed = false;
+            return Err(error);
+        }
+        tracing::warn!(%error, "could not begin a new manifest; the old one grows");
+        self.write(edit, state)
     }
 }

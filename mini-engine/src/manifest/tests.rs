@@ -109,17 +109,71 @@ fn rule_7_nothing_is_appended_after_a_failed_append() {
     for fault in [Fault::Device, Fault::StorageFull, Fault::ShortWrite] {
         // The append's write, and its sync.
         for step in 0..2 {
+            // Without space for the write, what it has left is cut off, unless that fails too.
+            let repeat = if fault == Fault::Device { Repeat::Once } else { Repeat::FromThenOn };
             let dir = TempDir::new().unwrap();
             let faults = FaultFs::new(Arc::new(StdFs));
             let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
-            faults.fail_mutation(faults.mutations() + step, fault, Repeat::Once);
+            faults.fail_mutation(faults.mutations() + step, fault, repeat);
             manifest.append(adding(10, 1, 5)).unwrap_err();
+            faults.heal();
             let operations = faults.mutations();
             let again = manifest.append(adding(11, 6, 9)).unwrap_err();
             assert!(matches!(again, Error::ReadOnly { .. }), "{again}");
             assert_eq!(faults.mutations(), operations, "an operation after the failure");
         }
     }
+}
+
+#[test]
+fn an_edit_without_space_has_not_happened_and_the_next_one_begins_a_new_manifest() {
+    // Catches a part of an edit in front of a later one, an edit that comes back at the next load, and a manifest that is given
+    // up although space may come.
+    for fault in [Fault::StorageFull, Fault::ShortWrite] {
+        let dir = TempDir::new().unwrap();
+        let faults = FaultFs::new(Arc::new(StdFs));
+        let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+        manifest.append(adding(10, 1, 5)).unwrap();
+        let before = manifest.state().clone();
+        faults.fail_mutation(faults.mutations(), fault, Repeat::Once);
+        manifest.append(adding(11, 6, 9)).unwrap_err();
+        assert!(manifest.is_usable() && *manifest.state() == before);
+        let loaded = load(&StdFs, dir.path()).unwrap().unwrap();
+        assert_eq!((loaded.number, loaded.tail_dropped, &loaded.state), (manifest.number(), false, &before));
+        // No new manifest either: each step of creating one fails in its turn.
+        for step in 0..6 {
+            faults.fail_mutation(faults.mutations() + step, fault, Repeat::Once);
+            manifest.append(adding(12, 6, 9)).unwrap_err();
+            assert!(manifest.is_usable(), "step {step}");
+            assert_eq!(load(&StdFs, dir.path()).unwrap().unwrap().state, before, "step {step}");
+        }
+        faults.heal();
+        manifest.append(adding(13, 6, 9)).unwrap();
+        let loaded = load(&StdFs, dir.path()).unwrap().unwrap();
+        assert_eq!((loaded.number, &loaded.state), (manifest.number(), manifest.state()));
+        assert_ne!(loaded.state, before);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+}
+
+#[test]
+fn a_manifest_that_cannot_be_rolled_over_goes_on() {
+    // Catches edits that fail for want of space or handles for a new file, while the old one would take them.
+    let dir = TempDir::new().unwrap();
+    let faults = FaultFs::new(Arc::new(StdFs));
+    let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+    manifest.rollover_at = 0;
+    let number = manifest.number();
+    for (n, fault) in [Fault::StorageFull, Fault::ShortWrite].into_iter().enumerate() {
+        let n = n as u64;
+        faults.fail_mutation(faults.mutations() + n, fault, Repeat::Once);
+        manifest.append(adding(10 + n, 1 + 5 * n, 5 + 5 * n)).unwrap();
+        let loaded = load(&StdFs, dir.path()).unwrap().unwrap();
+        assert_eq!((loaded.number, &loaded.state), (number, manifest.state()));
+    }
+    manifest.append(adding(12, 11, 15)).unwrap();
+    assert_ne!(manifest.number(), number);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(crate) use dump::dump;
 pub(crate) use format::{Position, file_name, parse_file_name};
 pub(crate) use payload::{Payload, compress};
 pub(crate) use recycle::{SPARE, Spare};
-pub(crate) use replay::{Frame, Tail, keep_torn, newest_sync_record, replay, truncate_torn};
+pub(crate) use replay::{Frame, Tail, is_unused, keep_torn, newest_sync_record, replay, truncate_torn};
 pub(crate) use writer::{Append, Segment, Writer};
 
 #[cfg(test)]

@@ -66,10 +66,14 @@ impl Spare {
     /// [`Error::Io`]; the file is removed then, if it can be.
     pub(super) fn begin(self, fs: &dyn FileSystem, dir: &Path, log: Identity) -> Result<Option<RecycledFile>> {
         let (spare, path) = (dir.join(SPARE), dir.join(file_name(log.number)));
-        let file = match fs.open_write(&spare) {
+        let file = match fs.open_write(&spare).map_err(Error::io("open", &spare)) {
             Ok(file) => file,
+            Err(error) if error.is_want_of_handles() => {
+                remove_unused(fs, &spare);
+                return Err(error);
+            }
             Err(error) => {
-                tracing::warn!(file = %spare.display(), %error, "could not open the file kept for the next log");
+                tracing::warn!(%error, "could not open the file kept for the next log");
                 return Ok(None);
             }
         };
@@ -113,6 +117,11 @@ pub(super) struct PreviousGeneration {
 }
 
 impl PreviousGeneration {
+    /// Where it ends, in bytes from the file's start.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// How many zeros must follow the bytes of a write that ends at `end` (C4).
     pub(super) fn zeros_behind(&mut self, end: u64) -> usize {
         if end <= self.cleared {

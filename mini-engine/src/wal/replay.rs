@@ -131,6 +131,17 @@ pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) 
     }
 }
 
+/// Whether log `number` holds nothing: no frame, and nothing that could be damaged ones. So is a log that was made ahead.
+///
+/// # Errors
+/// As [`replay`].
+pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<bool> {
+    let mut log = LogReader::open(fs, path)?;
+    let Some(segment) = log.read_header(number)? else { return Ok(true) };
+    let start = segment.len();
+    Ok(log.frame_at(segment.log, start)?.is_none() && matches!(log.tail(&segment, start)?.0, Tail::Clean { .. }))
+}
+
 /// Calls `visit` with each valid frame of log `number` at or after `from`, past any damage, until it breaks off.
 ///
 /// # Errors

@@ -6,12 +6,22 @@
 //! W1 a group of whole frames is one write at the end of the log; no frame is ever written twice or out of order. In a file
 //!    that was a log before, zeros may follow the group (see [`super::recycle`]), which later frames are written over.
 //! W2 after a failed append or sync nothing is appended or synced here any more, and no later log of the chain can be
-//!    synced: what is on the device is unknown until a reopen (durability rule 7).
+//!    synced: what is on the device is unknown until a reopen (durability rule 7). The exception is an append that finds no
+//!    space: see W4.
 //! W3 a segment is synced after all earlier ones of its chain that still matter (durability rule 5), so "log L is
 //!    synced up to offset O" means that all logs before L are synced whole. Frames record that position.
+//! W4 an append without space closes its log: the file is cut behind the last whole frame, and the cut is synced before
+//!    the append returns. Nothing is appended to this log afterwards (rule 7), but a later log may follow it. Replay finds
+//!    a log that ends cleanly, and the next log's first frame has the number that the refused one would have had (rule 11).
+//!    Without the sync, a power cut could leave a part of the refused frames in front of a later log whose frames record
+//!    that this one is synced whole: that would be corruption (rule 2), though nothing was lost. If the cut or its sync
+//!    fails, W2 applies.
+//! W5 space may be written as zeros ahead of the frames ([`Writer::reserve`]). To replay, zeros behind the last frame are
+//!    unused space, whether they were written or lost.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,7 +33,7 @@ use super::recycle::{PreviousGeneration, RecycledFile, STARTS_APART, Spare, remo
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::metrics::Counters;
-use crate::types::{MAX_BATCH_LEN, SeqNo};
+use crate::types::{Durability, MAX_BATCH_LEN, SeqNo};
 
 /// The shared half of a log that is being written: its positions, and the way to sync it.
 #[derive(Debug)]
@@ -32,6 +42,7 @@ pub(crate) struct Segment {
     path: PathBuf,
     identity: Identity,
     counters: Arc<Counters>,
+    header_len: u64,
     written: AtomicU64,
     synced: AtomicU64,
     /// Where frames start, some of them, for the file's next generation.
@@ -60,6 +71,7 @@ impl Segment {
             path,
             identity,
             counters,
+            header_len,
             written: AtomicU64::new(header_len),
             synced: AtomicU64::new(header_len),
             starts: Mutex::default(),
@@ -83,6 +95,11 @@ impl Segment {
     /// Up to where this file has been synced, in bytes. Says nothing of earlier logs.
     pub(crate) fn synced(&self) -> u64 {
         self.synced.load(Ordering::Acquire)
+    }
+
+    /// Whether any frame was synced.
+    pub(crate) fn is_synced_at_all(&self) -> bool {
+        self.synced() > self.header_len
     }
 
     /// Makes every frame appended before the call durable, those of earlier logs of the chain included. Blocks for the
@@ -157,6 +174,15 @@ impl Segment {
         self.released.load(Ordering::Acquire) || (self.synced() >= self.written() && lock(&self.previous).is_none())
     }
 
+    /// Cuts off what an append without space has left, for good (W4). Does not count as a sync of the frames before it:
+    /// that needs the earlier logs too (W3).
+    fn cut_behind_last_frame(&self) -> Result<()> {
+        let _syncing = lock(&self.syncing);
+        self.check_usable()?;
+        self.file.truncate(self.written()).map_err(Error::io("truncate", &self.path))?;
+        self.file.sync().map_err(Error::io("sync", &self.path))
+    }
+
     fn check_usable(&self) -> Result<()> {
         match self.failure.get() {
             Some(cause) => Err(Error::ReadOnly { cause: cause.clone() }),
@@ -188,6 +214,8 @@ pub(crate) struct Writer {
     next_start: u64,
     /// What is left of the file's previous generation, if it had one.
     previous_generation: Option<PreviousGeneration>,
+    /// An append found no space (W4).
+    is_closed: bool,
 }
 
 /// A batch to append: `count` operations, the first with sequence number `first_seqno`.
@@ -198,6 +226,8 @@ pub(crate) struct Append<'a> {
     pub(crate) payload: Payload<'a>,
 }
 
+/// Zeros are written so many bytes at a time.
+const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// Memory of the buffer of frames that is kept between appends, in bytes.
 const KEPT_BUFFER: usize = 1 << 20;
 
@@ -253,7 +283,38 @@ impl Writer {
     }
 
     pub(super) fn at_start(segment: Segment, previous_generation: Option<PreviousGeneration>) -> Self {
-        Self { segment: Arc::new(segment), frames: Vec::new(), next_start: 0, previous_generation }
+        Self { segment: Arc::new(segment), frames: Vec::new(), next_start: 0, previous_generation, is_closed: false }
+    }
+
+    /// Says which log was written before this one; its writer must be done. For a log that was created ahead.
+    pub(crate) fn follow(&self, previous: Arc<Segment>) {
+        *lock(&self.segment.previous) = Some(previous);
+    }
+
+    /// Allocates space for frames up to `len` bytes from the log's start, by writing zeros. For a log without frames.
+    /// `Synced` also makes them durable, so that no sync of a frame has to allocate anything.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the log must not be used then.
+    pub(crate) fn reserve(&self, len: u64, durability: Durability) -> Result<()> {
+        let segment = &*self.segment;
+        let mut at = self.previous_generation.as_ref().map_or(segment.written(), PreviousGeneration::end);
+        let missing = len.saturating_sub(at);
+        while at < len {
+            let zeros = &ZEROS[..ZEROS.len().min((len - at) as usize)];
+            segment.file.write_all_at(zeros, at).map_err(Error::io("write", &segment.path))?;
+            at += zeros.len() as u64;
+        }
+        segment.counters.wal_bytes.add(missing);
+        match durability {
+            Durability::Synced if missing > 0 => segment.file.sync().map_err(Error::io("sync", &segment.path)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an append has found no space: a later log has to take what follows.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// The shared half, for syncing without this writer.
@@ -267,10 +328,12 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a payload longer than [`MAX_BATCH_LEN`]; nothing is written. Any failure to
-    /// write; after it, and after a failed sync, every call is [`Error::ReadOnly`].
+    /// write; after it, and after a failed sync, every call is [`Error::ReadOnly`]. After want of space the log
+    /// [is closed](Self::is_closed) instead, if that is possible, and nothing of the group is in it.
     pub(crate) fn append_group(&mut self, group: &[Append<'_>]) -> Result<u64> {
         let segment = &*self.segment;
         segment.check_usable()?;
+        assert!(!self.is_closed, "W4: an append to a log that is closed");
         if let Some(len) = group.iter().map(|append| append.payload.bytes().len()).find(|&len| len > MAX_BATCH_LEN) {
             return Err(Error::InvalidArgument(format!("batch of {len} bytes is too long: at most {MAX_BATCH_LEN}")));
         }
@@ -290,8 +353,9 @@ impl Writer {
         let zeros =
             self.previous_generation.as_mut().map_or(0, |previous_generation| previous_generation.zeros_behind(end));
         self.frames.resize(self.frames.len() + zeros, 0);
-        let written = segment.file.write_all_at(&self.frames, offset);
-        written.map_err(|error| segment.fail(Error::io("append to", &segment.path)(error)))?;
+        if let Err(error) = segment.file.write_all_at(&self.frames, offset) {
+            return Err(self.fail_append(error));
+        }
         segment.written.store(end, Ordering::Release);
         segment.counters.wal_bytes.add(self.frames.len() as u64);
         segment.counters.wal_writes.add(1);
@@ -299,6 +363,15 @@ impl Writer {
             self.frames = Vec::new();
         }
         Ok(end)
+    }
+
+    /// Ends the log after a failed append: closes it if space was missing, and else for good.
+    #[cold]
+    fn fail_append(&mut self, source: io::Error) -> Error {
+        let segment = &*self.segment;
+        let error = Error::io("append to", &segment.path)(source);
+        self.is_closed = error.is_want_of_space() && segment.cut_behind_last_frame().is_ok();
+        if self.is_closed { error } else { segment.fail(error) }
     }
 
     /// Appends the frame of one batch, see [`Writer::append_group`].

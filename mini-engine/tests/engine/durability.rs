@@ -179,11 +179,20 @@ fn rule_6_inputs_of_a_merge_are_unlinked_after_its_edit_is_durable() {
 #[test]
 fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth() {
     // Catches a log that goes on behind a gap, and a refused write that is visible.
-    for kind in [ErrorKind::StorageFull, ErrorKind::Other] {
+    // A failed write; and one without space, of which what it has left cannot be cut off.
+    for (kind, cut_fails) in [
+        (ErrorKind::Other, None),
+        (ErrorKind::StorageFull, Some(Op::Truncate)),
+        (ErrorKind::StorageFull, Some(Op::Sync)),
+    ] {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         let db = open(&dir, &fs);
         put(&db, "before", Durability::Buffered).unwrap();
-        fs.set(move |event| if event.is(Op::Write, ".log") { Answer::Fail(kind) } else { Answer::Go });
+        fs.set(move |event| match event.op {
+            Op::Write => Answer::Fail(kind),
+            op if Some(op) == cut_fails => Answer::Fail(ErrorKind::Other),
+            _ => Answer::Go,
+        });
         assert!(matches!(put(&db, "failed", Durability::Buffered), Err(Error::Io { .. })));
         fs.clear();
         fs.take();

@@ -4,9 +4,10 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use mini_engine::{Db, Error};
+use mini_engine::{Db, Durability, Error};
 
-use crate::hook::{Answer, Event, HookFs, Op, files, on_merge_thread};
+use crate::hook::{Answer, Event, HookFs, Op, count, files, on_merge_thread, position};
+use crate::recovery::{copy, keys};
 use crate::scratch::TempDir;
 
 /// A disk without room for tables as long as the flag is set.
@@ -154,17 +155,167 @@ fn writers_wait_for_merges_that_fall_behind_so_that_reads_stay_bounded() {
 }
 
 #[test]
-fn no_space_in_the_log_makes_the_engine_read_only() {
-    // Catches rule 8 taken too far: a log that goes on behind a write that failed for want of space.
+fn rule_8_a_write_without_space_in_the_log_goes_on_in_the_next_log() {
+    // Catches a log that goes on behind a write that failed for want of space (rule 7), and an engine that never writes again.
+    for durability in [Durability::Buffered, Durability::Synced] {
+        for part in [0, 100] {
+            let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+            let db = Db::builder(dir.path()).file_system(fs.arc()).durability(durability).open().unwrap();
+            db.insert("a", "1").unwrap();
+            // A part of the frame gets into the file, and no more.
+            let had = AtomicUsize::new(0);
+            fs.set(move |event| match (event.is(Op::Write, "000001.log"), had.fetch_add(1, Ordering::SeqCst)) {
+                (true, 0) if part > 0 => Answer::Short(part),
+                (true, _) => Answer::Fail(ErrorKind::StorageFull),
+                _ => Answer::Go,
+            });
+            fs.take();
+            db.insert("b", [7; 300]).unwrap();
+            let events = fs.take();
+            let cut = position(&events, 0, Op::Truncate, "000001.log");
+            let synced = position(&events, cut, Op::Sync, "000001.log");
+            let next = position(&events, synced, Op::Write, "000003.log");
+            assert_eq!(count(&events[next..], Op::Write, "000001.log"), 0, "{events:?}");
+            fs.clear();
+            db.insert("c", "3").unwrap();
+            // As a killed process leaves it.
+            let left = copy(dir.path());
+            for db in [&Db::open(left.path()).unwrap(), &db] {
+                assert_eq!(keys(db), ["a", "b", "c"]);
+                assert!(db.recovery().findings().is_empty(), "{:?}", db.recovery().findings());
+            }
+            db.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn rule_8_a_write_that_finds_space_nowhere_is_refused_and_later_ones_go_on() {
+    // Catches a refused write that comes back at a reopen, and one that leaves the engine read-only.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
     db.insert("a", "1").unwrap();
     let full = Arc::new(AtomicBool::new(true));
-    full_disk(&fs, &full, |event| event.is(Op::Write, ".log"));
-    assert!(matches!(db.insert("b", "2"), Err(Error::Io { .. })));
+    let refused = full_disk(&fs, &full, |event| event.is(Op::Write, ".log"));
+    for _ in 0..3 {
+        let error = db.insert("b", "2").unwrap_err();
+        assert!(matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull), "{error}");
+    }
+    assert!(refused.load(Ordering::SeqCst) >= 3);
+    assert_eq!((keys(&db), files(dir.path(), ".log").len()), (vec!["a".to_owned()], 1));
+    let left = copy(dir.path());
     full.store(false, Ordering::SeqCst);
-    assert!(matches!(db.insert("c", "3"), Err(Error::ReadOnly { .. })));
-    drop(db);
+    db.insert("c", "3").unwrap();
+    let killed = Db::open(left.path()).unwrap();
+    assert_eq!((keys(&killed), killed.recovery().findings().len()), (vec!["a".to_owned()], 0));
+    assert_eq!(keys(&db), ["a", "c"]);
+    db.close().unwrap();
+    assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a", "c"]);
+}
+
+#[test]
+fn rule_8_an_edit_without_space_is_written_later_and_leaves_no_table() {
+    // Catches a manifest that goes on behind a part of an edit, one that is read-only for good, and a table more for each try.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+    db.insert("a", "1").unwrap();
+    let full = Arc::new(AtomicBool::new(true));
+    let refused = full_disk(&fs, &full, |event| event.is(Op::Write, "MANIFEST"));
+    for _ in 0..2 {
+        let error = db.flush().unwrap_err();
+        assert!(matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull), "{error}");
+    }
+    db.insert("b", "2").unwrap();
+    let left = copy(dir.path());
+    assert_eq!(keys(&Db::open(left.path()).unwrap()), ["a", "b"]);
+    while refused.load(Ordering::SeqCst) < 6 {
+        std::thread::yield_now();
+    }
+    // The one that is being written, and one that a thread is about to remove.
+    assert!(files(dir.path(), ".sst").len() <= 2);
+    full.store(false, Ordering::SeqCst);
+    while db.metrics().flushes == 0 {
+        std::thread::yield_now();
+    }
+    // The old manifest was closed.
+    assert_eq!(files(dir.path(), "MANIFEST").len(), 1);
+    assert_ne!(files(dir.path(), "MANIFEST"), ["MANIFEST-000002"]);
+    db.close().unwrap();
     let db = Db::open(dir.path()).unwrap();
-    assert_eq!(db.iter().map(|entry| entry.unwrap().0.to_vec()).collect::<Vec<_>>(), [b"a"]);
+    assert_eq!((keys(&db), db.recovery().findings().len()), (vec!["a".to_owned(), "b".to_owned()], 0));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_rotation_or_an_edit_without_file_handles_is_done_later() {
+    // Catches a database that is read-only for good since another part of the process had many files open for a moment.
+    let handles: [fn(&Event) -> bool; 4] = [
+        |event| event.is(Op::Create, ".log"),
+        |event| event.op == Op::SyncDir,
+        |event| event.is(Op::Create, "MANIFEST"),
+        |event| event.is(Op::Create, "CURRENT"),
+    ];
+    for (n, wants_handle) in handles.into_iter().enumerate() {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+        db.insert("a", "1").unwrap();
+        if n >= 2 {
+            // The edit then needs a new manifest.
+            full_disk(&fs, &Arc::new(AtomicBool::new(true)), |event| event.is(Op::Write, "MANIFEST"));
+            db.flush().unwrap_err();
+        }
+        fs.set(move |event| if wants_handle(event) { Answer::FailOs(24) } else { Answer::Go });
+        let error = db.flush().unwrap_err();
+        assert!(matches!(&error, Error::Io { source, .. } if source.raw_os_error() == Some(24)), "{n}: {error}");
+        db.insert("b", "2").unwrap();
+        fs.clear();
+        db.flush().unwrap();
+        assert_eq!(files(dir.path(), "CURRENT"), ["CURRENT"], "{n}");
+        db.close().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        assert_eq!((keys(&db).len(), db.recovery().batches_replayed), (2, 0), "{n}");
+    }
+}
+
+#[test]
+fn a_rotation_exchanges_logs_and_waits_for_no_device() {
+    // Catches a log that is created, or synced, by the thread that writes, or under the lock that all writers need.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let builder = Db::builder(dir.path()).memtable_bytes(64 << 10).immutable_memtables(8).l0_trigger(100);
+    let db = builder.file_system(fs.arc()).open().unwrap();
+    let (on_writer, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (counter, ahead) = (on_writer.clone(), refused.clone());
+    let writer = std::thread::current().id();
+    fs.set(move |event| {
+        let waits = matches!(event.op, Op::Create | Op::Sync | Op::SyncDir | Op::Rename);
+        counter.fetch_add((waits && std::thread::current().id() == writer).into(), Ordering::SeqCst);
+        match ahead.load(Ordering::SeqCst) && event.is(Op::Create, ".log") {
+            true => Answer::Fail(ErrorKind::StorageFull),
+            false => Answer::Go,
+        }
+    });
+    let logs = || files(dir.path(), ".log");
+    let write_until = |done: &dyn Fn() -> bool| {
+        for n in 0u64.. {
+            db.insert(n.to_be_bytes(), [7; 400]).unwrap();
+            if done() {
+                return;
+            }
+        }
+    };
+    write_until(&|| db.metrics().logs_being_made > 0 || logs().len() > 1);
+    while db.metrics().logs_being_made > 0 {
+        std::thread::yield_now();
+    }
+    // The next rotation takes what is ready, though no log could be created now.
+    refused.store(true, Ordering::SeqCst);
+    let next = dir.path().join(logs().pop().unwrap());
+    let is_used = || std::fs::read(&next).map_or(true, |bytes| bytes.iter().skip(64).any(|byte| *byte != 0));
+    assert!(!is_used() && std::fs::metadata(&next).unwrap().len() > 32 << 10);
+    write_until(&is_used);
+    assert_eq!(on_writer.load(Ordering::SeqCst), 0);
+    refused.store(false, Ordering::SeqCst);
+    db.close().unwrap();
+    // Nothing that was made ahead is left.
+    assert_eq!((logs().len(), files(dir.path(), "SPARE").len()), (1, 0));
 }

@@ -23,9 +23,9 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
             written: stats.written,
         }
     };
-    let (flushes_running, damaged_files) = {
+    let (flushes_running, logs_being_made, damaged_files) = {
         let state = core.lock();
-        (state.is_flushing.into(), state.in_progress.damage.files())
+        (state.is_flushing.into(), state.next_log.is_wanted().into(), state.in_progress.damage.files())
     };
     let (compactions_running, compaction_due) = progress(core);
     let counted = core.store.counters.snapshot((0..deepest).map(level).collect());
@@ -37,6 +37,8 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         flushed_user_bytes: view.stats.user_bytes,
         oldest_view_age: core.snapshots.oldest_age(),
         oldest_run_bytes: view.version.all_runs().next_back().map_or(0, |(_, run)| run.bytes()),
+        immutable_memtables: view.frozen.len() as u64,
+        logs_being_made,
         flushes_running,
         compactions_running,
         compaction_due,

@@ -42,8 +42,6 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
         counters.flushes.add(1);
         counters.flush_bytes.add(bytes);
     })?;
-    // As above, while the log goes: the table may soon be merged.
-    drop(written);
     tracing::debug!(log = number, bytes, "flushed a memtable");
     retire_log(core, number, log.as_deref());
     Ok(())

@@ -2,6 +2,7 @@
 
 mod compaction;
 mod flush;
+mod log;
 mod worker;
 
 pub(crate) use self::compaction::{Job, end, fail_if_unsafe, progress, run_job, settle_level_0, wait_idle};

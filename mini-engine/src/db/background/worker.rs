@@ -1,4 +1,5 @@
-//! The threads of an open database: one flushes memtables, one removes the files of obsolete tables, the others merge tables.
+//! The threads of an open database: one flushes memtables, one makes the logs that rotations need, one removes the files of obsolete
+//! tables, the others merge tables.
 //!
 //! Flushes and merges wait on a condition variable of the write lock and look for work under that lock, so no wake-up is lost. They hold
 //! the core and never a handle; they end when they are told to.
@@ -17,7 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::compaction::Outcome;
-use super::{compaction, flush};
+use super::{compaction, flush, log};
 use crate::compaction::Work;
 use crate::db::core::{Core, Phase, State, fail_on_unwind};
 use crate::error::{Error, Result};
@@ -42,7 +43,8 @@ impl Workers {
         // One of the merging threads is kept for level 0, and there is another one beside it.
         let others = core.store.options.compaction_threads.saturating_sub(1).max(1);
         let others = (0..others).map(|_| ("mini-engine-merge", any_level_loop as fn(&Core)));
-        for (name, run) in [flush, remove, level_0].into_iter().chain(others) {
+        let logs = ("mini-engine-log", log::log_loop as fn(&Core));
+        for (name, run) in [flush, logs, remove, level_0].into_iter().chain(others) {
             let shared = core.clone();
             let spawned =
                 thread::Builder::new().name(name.to_owned()).spawn(move || fail_on_unwind(&shared, || run(&shared)));

@@ -41,8 +41,13 @@ impl Core {
         let loaded = edit.last_seqno;
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         check(&manifest.state().version)?;
-        // An edit that failed may be on disk nevertheless. So no file of either outcome is removed then.
-        let version = manifest.append(edit).inspect_err(|error| self.fail(error))?;
+        let version =
+            manifest.append(edit).inspect_err(|error| match manifest.is_usable() && error.is_transient() {
+                // The edit did not happen. It is tried again with other tables, and until then these would take the space.
+                true => outputs.iter().for_each(|output| output.set_obsolete()),
+                // It may be on disk nevertheless. So no file of either outcome is removed.
+                false => self.fail(error),
+            })?;
         // Only the holder of the manifest's lock changes the version of the view, so its runs need no other lock.
         let runs = self.view.load().runs_of(&version, &outputs);
         // The views alone have them from here on: a merge that replaces them at once finds nobody else who keeps their files.

@@ -5,6 +5,7 @@
 mod commit_queue;
 mod directory;
 mod install;
+mod next_log;
 mod recycle;
 mod snapshots;
 mod state;

@@ -5,11 +5,13 @@
 //! spare file, and only logs that it created itself are kept: older ones may have second names (`RecoveryMode::Quarantine`) and are
 //! removed.
 //!
-//! The spare's lock is held while the file is taken, but not while one is renamed. Only the thread that flushes puts a file there,
-//! and only when there is none, so nothing else uses the name then.
+//! The spare's lock is not held over what the file system does. Only the thread that flushes gives the name to a file, and only
+//! when there is no spare file and none that the thread of the logs has taken and not yet renamed. So one thread uses the name
+//! at a time.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
+use super::next_log::SpareFile;
 use super::state::Core;
 use crate::error::Result;
 use crate::wal;
@@ -17,28 +19,37 @@ use crate::wal;
 /// A file that has grown past this many memtables by a large batch is cut.
 const MAX_MEMTABLES: u64 = 2;
 
-/// Creates log `number`, which follows `previous`, on the spare file if there is one: its space is allocated then.
-pub(crate) fn create_log(core: &Core, number: u64, previous: Arc<wal::Segment>) -> Result<wal::Writer> {
+/// Creates log `number`, on the spare file if there is one: its space is allocated then.
+pub(crate) fn create_log(core: &Core, number: u64) -> Result<wal::Writer> {
     let (fs, dir, counters) = (&*core.store.fs, &core.store.dir, core.store.counters.clone());
-    let mut spare = lock(core);
-    match spare.take() {
-        Some(spare) => wal::Writer::create_on(spare, fs, dir, number, Some(previous), counters),
-        None => wal::Writer::create(fs, dir, number, Some(previous), counters),
-    }
+    let kept = {
+        let mut spare = lock(core);
+        match std::mem::take(&mut *spare) {
+            SpareFile::Kept(kept) => {
+                *spare = SpareFile::Taken;
+                Some(kept)
+            }
+            SpareFile::None | SpareFile::Taken => None,
+        }
+    };
+    let Some(kept) = kept else { return wal::Writer::create(fs, dir, number, None, counters) };
+    let created = wal::Writer::create_on(kept, fs, dir, number, None, counters);
+    *lock(core) = SpareFile::None;
+    created
 }
 
 /// Keeps the file of log `number`, or removes it. The log is obsolete for good. `log` is what wrote it.
 pub(crate) fn retire_log(core: &Core, number: u64, log: Option<&wal::Segment>) {
     let path = core.dir().join(wal::file_name(number));
     // Not held over what the file system does: it may drop the last handle, which asks for the spare file too.
-    let is_free = lock(core).is_none();
+    let is_free = matches!(*lock(core), SpareFile::None);
     let max_len = MAX_MEMTABLES * core.store.options.memtable_bytes as u64;
     // Only the one thread that flushes puts a file there.
     let kept = if is_free { log.and_then(|log| log.retire(max_len)) } else { None };
     if let Some(kept) = kept {
         match core.store.fs.rename(&path, &core.dir().join(wal::SPARE)) {
             Ok(()) => {
-                *lock(core) = Some(kept);
+                *lock(core) = SpareFile::Kept(kept);
                 return;
             }
             Err(error) => {
@@ -49,14 +60,20 @@ pub(crate) fn retire_log(core: &Core, number: u64, log: Option<&wal::Segment>) {
     core.store.unlink(&path);
 }
 
-/// Removes the spare file, of which the next open would not know anything.
+/// Removes the log that was made ahead and not used, and the spare file, of which the next open would not know anything. The
+/// threads have ended.
 pub(crate) fn remove_spare(core: &Core) {
-    if lock(core).take().is_some() {
+    let unused = core.lock().next_log.take();
+    if let Some(log) = unused {
+        core.store.unlink(&core.dir().join(wal::file_name(log.segment().number())));
+    }
+    let kept = std::mem::take(&mut *lock(core));
+    if matches!(kept, SpareFile::Kept(_)) {
         core.store.unlink(&core.dir().join(wal::SPARE));
     }
 }
 
-fn lock(core: &Core) -> MutexGuard<'_, Option<wal::Spare>> {
+fn lock(core: &Core) -> MutexGuard<'_, SpareFile> {
     // Whole at every moment, so a panic of another holder does no harm.
     core.spare.lock().unwrap_or_else(PoisonError::into_inner)
 }

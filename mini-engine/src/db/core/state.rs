@@ -2,7 +2,7 @@
 //!
 //! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry and the locks of a log come last. `state` is the write
 //! lock. It guards the log writer, the sequence numbers and the publishing of views. Nobody waits for the device while holding it,
-//! except a rotation, which creates a log. Both condition variables belong to it: `work` wakes the workers, `room` wakes whatever
+//! except a write that finds no space, which cuts the log (`wal/writer.rs`, W4). Both condition variables belong to it: `work` wakes the workers, `room` wakes whatever
 //! waits for the workers.
 //!
 //! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened
@@ -18,6 +18,7 @@ use arc_swap::ArcSwap;
 
 use super::commit_queue::CommitQueue;
 use super::directory::DirectoryLock;
+use super::next_log::{NextLog, SpareFile};
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;
@@ -45,6 +46,8 @@ pub(crate) struct State {
     pub(crate) log: wal::Writer,
     /// The logs of the frozen memtables, oldest first.
     pub(crate) frozen_logs: VecDeque<Arc<wal::Segment>>,
+    /// The log that the next rotation brings.
+    pub(crate) next_log: NextLog,
     /// The last sequence number given out, which is also the last that is visible whenever the lock is free.
     pub(crate) last_seqno: SeqNo,
     /// The active memtable takes no further write: it holds a batch that has it for itself.
@@ -79,7 +82,7 @@ pub(crate) struct Core {
     pub(crate) manifest: Mutex<Manifest>,
     state: Mutex<State>,
     /// The file that the next log will have, if there is one. `recycle` alone locks it.
-    pub(crate) spare: Mutex<Option<wal::Spare>>,
+    pub(crate) spare: Mutex<SpareFile>,
     /// Who waits for the write lock, with what. Locked last, under the write lock or without it.
     pub(crate) commits: CommitQueue,
     pub(crate) room: Condvar,
@@ -116,6 +119,7 @@ impl Core {
         let state = State {
             log: opened.log,
             frozen_logs: VecDeque::new(),
+            next_log: NextLog::default(),
             last_seqno: opened.last_seqno,
             active_is_full: false,
             phase: Phase::Open,

@@ -229,10 +229,14 @@ impl Replay<'_> {
     }
 
     /// Renames logs so that no later recovery takes them for logs, nor for orphans to delete. Durable before the edit
-    /// that makes all present logs obsolete: else that edit would sentence them to be deleted.
+    /// that makes all present logs obsolete: else that edit would sentence them to be deleted, as it does
+    /// with a log that was made ahead and holds nothing.
     fn set_aside(&mut self, logs: &[u64]) -> Result<()> {
         let fs = &self.store.fs;
         for &log in logs {
+            if wal::is_unused(&**fs, &self.path(log), log)? {
+                continue;
+            }
             let (from, to) = (self.path(log), self.store.dir.join(wal::file_name(log) + ASIDE));
             fs.rename(&from, &to).map_err(Error::io("rename", &from))?;
             self.report.set_aside.push(to);

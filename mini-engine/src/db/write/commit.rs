@@ -13,7 +13,7 @@ use std::sync::{Arc, MutexGuard};
 
 use fastskip::{InsertError, Op};
 
-use super::room::{charge, is_large, make_room, rotate, slow_down};
+use super::room::{charge, is_large, make_room, rotate, slow_down, want_log_ahead};
 use crate::db::core::{Core, Logged, Pending, State, View};
 use crate::error::{Error, Result};
 use crate::memtables::op;
@@ -52,16 +52,23 @@ fn lead<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, own: &Arc<Pending>
         return Ok(());
     }
     state = slow_down(core, state, own.batch.payload().len());
+    let mut memory = own.memory();
     // Where the estimate was too low for a memtable, a fresh one of a multiple, for this batch alone.
-    let larger = own.memory().saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
-    for memory in [own.memory(), larger] {
+    let larger = memory.saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
+    let mut log_was_closed = false;
+    while own.outcome.get().is_none() {
+        state = make_room(core, state, memory)?;
+        // It may have waited, without the lock.
         if own.outcome.get().is_some() {
             return Ok(());
         }
-        state = make_room(core, state, memory)?;
-        // It may have waited, without the lock.
-        if own.outcome.get().is_some() || write_group(core, &mut state, own)? == Written::Yes {
-            return Ok(());
+        match write_group(core, &mut state, own)? {
+            Written::Yes => return Ok(()),
+            Written::NoRoom if memory == larger => return Ok(()),
+            Written::NoRoom => memory = larger,
+            Written::LogClosed(error) if log_was_closed => return Err(error),
+            // The next log may have space of its own.
+            Written::LogClosed(_) => log_was_closed = true,
         }
     }
     Ok(())
@@ -71,11 +78,13 @@ fn no_room(own: &Pending) -> Error {
     Error::Full(format!("a batch of {} bytes does not fit into any memtable", own.batch.payload().len()))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Written {
     Yes,
     /// The memtable has no room for the batch; nothing has happened.
     NoRoom,
+    /// The disk has no space for the frames. Nothing has happened, but that the log takes no more.
+    LogClosed(Error),
 }
 
 /// Writes `own` and as many of the waiting batches as there is room for.
@@ -88,18 +97,27 @@ fn write_group(core: &Core, state: &mut State, own: &Arc<Pending>) -> Result<Wri
             core.commits.put_back(group.split_off(1));
             return Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed")));
         }
-        match view.active.table.reserve(&ops) {
+        let refused = match view.active.table.reserve(&ops) {
             Ok(reservation) => {
                 let first = state.last_seqno + 1;
-                let appended = append(state, &group, first);
-                let end = appended.inspect_err(|error| fail_group(core, state, &group, error))?;
-                reservation.apply(first);
-                finish(core, state, &group, (first, end));
-                finish_large(core, state, own);
-                return Ok(Written::Yes);
+                match append(state, &group, first) {
+                    Ok(end) => {
+                        reservation.apply(first);
+                        finish(core, state, &group, (first, end));
+                        finish_large(core, state, own);
+                        want_log_ahead(core, state);
+                        return Ok(Written::Yes);
+                    }
+                    // The reservation gives its memory back. Each of the others tries for itself.
+                    Err(error) if state.log.is_closed() => Some(error),
+                    Err(error) => {
+                        fail_group(core, state, &group, &error);
+                        return Err(error);
+                    }
+                }
             }
             // Perhaps one of the others is what does not fit: each finds out for itself.
-            Err(InsertError::Full | InsertError::TooLarge) if group.len() > 1 => {}
+            Err(InsertError::Full | InsertError::TooLarge) if group.len() > 1 => None,
             Err(InsertError::Full) => return Ok(Written::NoRoom),
             Err(error @ InsertError::TooLarge) => return Err(Error::InvalidArgument(error.to_string())),
             Err(error) => {
@@ -108,9 +126,12 @@ fn write_group(core: &Core, state: &mut State, own: &Arc<Pending>) -> Result<Wri
                 fail_group(core, state, &group, &error);
                 return Err(error);
             }
-        }
+        };
         drop(ops);
         core.commits.put_back(group.split_off(1));
+        if let Some(error) = refused {
+            return Ok(Written::LogClosed(error));
+        }
     }
 }
 
@@ -171,14 +192,14 @@ fn fail_group(core: &Core, state: &State, group: &[Arc<Pending>], error: &Error)
 }
 
 /// A batch larger than half a memtable has log and memtable for itself: they are full from now on. They are frozen at
-/// once if the queue has room; else the next write does it, so that this one need not wait for a flush.
+/// once if the queue has room and the next log is there; else the next write does it, so that this one need not wait.
 fn finish_large(core: &Core, state: &mut State, own: &Pending) {
     if !is_large(core, own.memory()) {
         return;
     }
     state.active_is_full = true;
     if core.has_room()
-        && let Err(error) = rotate(core, state, core.store.options.memtable_bytes)
+        && let Err(error) = rotate(core, state)
     {
         // The batch is written. The next write meets the failure and reports it.
         tracing::warn!(%error, "could not freeze the memtable of a large batch");

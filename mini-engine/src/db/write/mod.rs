@@ -8,6 +8,8 @@
 //!    was refused for want of memory would come back at replay.
 //! 3. Append one frame for each batch to the memtable's log. A failure leaves nothing visible, since nothing is applied yet. Part
 //!    of the frame may be on disk, so the engine turns read-only (rule 7); a reopen tells whether the batch is there, as a whole.
+//!    Where only space is missing, the part is cut off durably and the log closed (`wal/writer.rs`, W4). The write goes on with
+//!    the next log once, and fails if that has no space either: then the batch is not in any log, and later writes try again.
 //! 4. Apply the reservation, which cannot fail, and publish the sequence number. Both happen under one lock, so numbers become
 //!    visible in order, and none before its entries and its frame are complete (rule 12).
 //!

@@ -5,14 +5,14 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use crate::db::core::{Core, State, create_log};
+use crate::db::core::{Core, Phase, State};
 use crate::error::{Error, Result};
 use crate::memtables::LoggedMemtable;
 use crate::options::Options;
 
 /// Freezes the active memtable, unless it is empty, so that it gets flushed. The log before which everything then is in
 /// frozen memtables or tables. For callers that wait for the flush. They wait for room on level 0 as writers do; returns the
-/// error of a flush or a merge that fails for want of space while this waits.
+/// error of a flush or a merge that fails for want of space while this waits, and that of a log that cannot be created.
 pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result<()>) -> Result<u64> {
     let mut state = core.lock();
     let failures = state.flush_failures;
@@ -25,7 +25,11 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
         }
         drop(view);
         if core.has_room() {
-            break;
+            if rotate(core, &mut state)? {
+                return Ok(core.view.load().active.log);
+            }
+            state = wait_for_log(core, state)?;
+            continue;
         }
         core.check_not_stalled(&state)?;
         let flush = state.flush_error.as_ref().filter(|_| state.flush_failures != failures);
@@ -39,8 +43,6 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
         }
         state = core.wait(&core.room, state);
     }
-    rotate(core, &mut state, core.store.options.memtable_bytes)?;
-    Ok(core.view.load().active.log)
 }
 
 /// Whether a merge takes tables off level 0 now, or goes around what another one failed over.
@@ -63,10 +65,12 @@ pub(super) fn make_room<'a>(
     state = wait_for_loads(core, state)?;
     // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
     while needs_rotation(core, &state, memory) {
-        if core.has_room() {
-            rotate(core, &mut state, core.store.options.memtable_bytes)?;
-        } else {
+        if !core.has_room() {
             state = wait_for_loads(core, stall(core, state)?)?;
+        } else if !rotate(core, &mut state)? {
+            state = wait_for_log(core, state)?;
+            core.check_writable(&state)?;
+            state = wait_for_loads(core, state)?;
         }
     }
     let view = core.view.load_full();
@@ -83,7 +87,8 @@ fn needs_rotation(core: &Core, state: &State, memory: usize) -> bool {
     let view = core.view.load();
     let active = &view.active.table;
     let full = state.active_is_full || active.memory_usage() >= core.store.options.memtable_bytes;
-    !active.is_empty() && (full || is_large(core, memory))
+    // A closed log takes nothing more, even if its memtable is empty.
+    state.log.is_closed() || (!active.is_empty() && (full || is_large(core, memory)))
 }
 
 /// Waits for a worker. By condition variable: the writer goes on as soon as there is room, or a failure to report. Nothing of the
@@ -106,18 +111,18 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
     stalled.map(|()| state)
 }
 
-/// Begins a new log and memtable and freezes the old ones.
+/// Exchanges log and memtable for new ones and freezes the old ones, if the next log is there; false if it is not.
 ///
-/// The new log is created, synced and named in the directory before the first write into it, and before any manifest
-/// edit can name it as the start of replay (rule 4). Its creation comes first of all: if it fails, the old pair is as
-/// it was. It fails for good then, since what is left of the new log could stand between two logs with writes. A
-/// recycled file has its space from here on (rule 8); without one, a full disk shows at an append.
-pub(super) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> Result<()> {
-    let number = core.store.numbers.allocate()?;
-    let memtable = LoggedMemtable::new(core.store.options.memtable_kind, number, memtable_bytes)?;
+/// The next log was created, synced and named in the directory before it was handed out: so before the first write into it, and
+/// before any manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
+pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
+    let Options { memtable_kind, memtable_bytes, .. } = core.store.options;
+    let Some(number) = state.next_log.number() else { return Ok(false) };
+    let memtable = LoggedMemtable::new(memtable_kind, number, memtable_bytes)?;
+    let Some(log) = state.next_log.take() else { return Ok(false) };
     let previous = state.log.segment().clone();
-    let created = create_log(core, number, previous.clone());
-    state.log = created.inspect_err(|error| core.fail_locked(state, error))?;
+    log.follow(previous.clone());
+    state.log = log;
     state.frozen_logs.push_back(previous);
     let view = core.view.load_full();
     // Only the holder of the lock writes, so this waits for no writer. A stray write becomes an error.
@@ -125,7 +130,37 @@ pub(super) fn rotate(core: &Core, state: &mut State, memtable_bytes: usize) -> R
     core.view.store(Arc::new(view.rotated(memtable, state.last_seqno)));
     state.active_is_full = false;
     core.work.notify_all();
-    Ok(())
+    Ok(true)
+}
+
+/// Asks for the next log if the active memtable is half full.
+pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
+    let half = core.store.options.memtable_bytes / 2;
+    if core.view.load().active.table.memory_usage() >= half && state.next_log.want_ahead() {
+        core.work.notify_all();
+    }
+}
+
+/// Waits for the next log.
+///
+/// # Errors
+/// Why it could not be made, by a try that began after the call; what has ended writing; [`Error::Closed`].
+fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
+    let tries = state.next_log.tries();
+    while !state.next_log.is_ready() {
+        if let Some(error) = state.next_log.failure_after(tries) {
+            return Err(error.clone());
+        }
+        core.check_usable()?;
+        if state.phase == Phase::Stopped {
+            return Err(Error::Closed);
+        }
+        if state.next_log.want() {
+            core.work.notify_all();
+        }
+        state = core.wait(&core.room, state);
+    }
+    Ok(state)
 }
 
 /// Waits as long as a write of `bytes` has to, or until merges have caught up.

@@ -1,0 +1,65 @@
+//! Makes the log that the next rotation brings (`core/next_log.rs`).
+
+use crate::db::core::{Core, Phase, State, create_log};
+use crate::error::Result;
+use crate::types::Durability;
+use crate::wal;
+
+/// No log is given more space ahead than so many memtables.
+const MAX_MEMTABLES: u64 = 2;
+
+/// How much space a log is given ahead, in bytes, and how durably.
+type Reserve = (u64, Durability);
+
+/// Makes a log each time that one is wanted. A failure goes to the writers that wait for the log.
+pub(super) fn log_loop(core: &Core) {
+    while let Some(reserve) = begin(core) {
+        end(core, make(core, reserve));
+    }
+}
+
+/// Waits until a log is wanted; `None` when the thread is to end instead.
+fn begin(core: &Core) -> Option<Reserve> {
+    let mut state = core.lock();
+    while state.phase != Phase::Stopped {
+        if core.check_usable().is_ok() && state.next_log.begin() {
+            return Some(reserve(core, &state));
+        }
+        state = core.wait(&core.work, state);
+    }
+    None
+}
+
+/// What the active log will take when its memtable is full, by what it takes now; or what it takes now, where a memtable is
+/// flushed before it is half full. A log for a closing database gets nothing.
+fn reserve(core: &Core, state: &State) -> Reserve {
+    let (log, full) = (state.log.segment(), core.store.options.memtable_bytes as u64);
+    if state.phase != Phase::Open {
+        return (0, Durability::Buffered);
+    }
+    let used = core.view.load().active.table.memory_usage() as u64;
+    let used = if used < full / 2 { full } else { used.min(full) };
+    let expected = u128::from(log.written()) * u128::from(full) / u128::from(used.max(1));
+    let durability = if log.is_synced_at_all() { Durability::Synced } else { Durability::Buffered };
+    (u64::try_from(expected).unwrap_or(u64::MAX).min(MAX_MEMTABLES * full), durability)
+}
+
+fn make(core: &Core, (bytes, durability): Reserve) -> Result<wal::Writer> {
+    let number = core.store.numbers.allocate()?;
+    let log = create_log(core, number)?;
+    // Without frames it is nothing that a reopen would miss, whether or not it can be removed.
+    log.reserve(bytes, durability).inspect_err(|_| core.store.unlink(&core.dir().join(wal::file_name(number))))?;
+    Ok(log)
+}
+
+fn end(core: &Core, made: Result<wal::Writer>) {
+    let mut state = core.lock();
+    if let Err(error) = &made {
+        tracing::warn!(%error, "could not create a log");
+        if !error.is_transient() {
+            core.fail_locked(&state, error);
+        }
+    }
+    state.next_log.end(made);
+    core.room.notify_all();
+}

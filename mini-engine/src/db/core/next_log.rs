@@ -1,0 +1,99 @@
+//! The log after the active one. A thread of its own creates it ahead, so that a rotation only exchanges logs in memory, and no
+//! write waits for the device.
+//!
+//! N1 At most one such log exists. It is asked for when the active memtable is half full, or when a rotation finds none. Only the
+//!    one thread creates it, without the write lock.
+//! N2 Its header and its name are durable before it is handed out (rule 4), and no frame is in it. A crash leaves a log without
+//!    frames, with the greatest number of all: replay reads nothing from it, whatever the logs before it hold, and the next open
+//!    removes it. A log that was not completed is removed; one that cannot be removed is a log without frames between others.
+//! N3 It has space for as much as the active log will have taken when its memtable is full (rule 8). A full disk thus shows before
+//!    anything is written that would need the space. If the active log has been synced, the space is made durable, so that no
+//!    sync has to allocate anything. The first log of an open has no space ahead: its size is not known yet, and many a database
+//!    is opened for one write. What grows past its space is closed where the disk is full (`wal/writer.rs`, W4).
+//! N4 Want of space or of file handles changes nothing: the old log and memtable stay, those who wait for the new log get the
+//!    error, and the next write tries again. Any other failure, of a sync above all, ends writing (rule 7).
+
+use crate::error::{Error, Result};
+use crate::wal;
+
+/// The log after the active one, or what has become of making it. Guarded by the write lock.
+#[derive(Debug, Default)]
+pub(crate) struct NextLog {
+    ready: Option<wal::Writer>,
+    is_wanted: bool,
+    /// It was asked for ahead, for the rotation of the active memtable.
+    was_wanted_ahead: bool,
+    /// How often it was tried so far.
+    tries: u64,
+    /// The last try that failed, by its number, and why.
+    failed: Option<(u64, Error)>,
+}
+
+impl NextLog {
+    /// Whether it is asked for and not there yet.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
+
+    /// Asks for the log. Whether its thread must be told.
+    pub(crate) fn want(&mut self) -> bool {
+        let is_news = !self.is_wanted && !self.is_ready();
+        self.is_wanted |= is_news;
+        is_news
+    }
+
+    /// As [`want`](Self::want), once for each rotation.
+    pub(crate) fn want_ahead(&mut self) -> bool {
+        !std::mem::replace(&mut self.was_wanted_ahead, true) && self.want()
+    }
+
+    /// How often it was tried so far.
+    pub(crate) fn tries(&self) -> u64 {
+        self.tries
+    }
+
+    /// Why it could not be made, by a try after the first `tries`.
+    pub(crate) fn failure_after(&self, tries: u64) -> Option<&Error> {
+        self.failed.as_ref().filter(|(number, _)| *number > tries).map(|(_, error)| error)
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.is_some()
+    }
+
+    /// The number of the log that is ready.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.ready.as_ref().map(|log| log.segment().number())
+    }
+
+    /// Whether to make the log now. Begins a try if so, which ends with [`end`](Self::end).
+    pub(crate) fn begin(&mut self) -> bool {
+        self.tries += u64::from(self.is_wanted);
+        self.is_wanted
+    }
+
+    /// Notes what has become of the try.
+    pub(crate) fn end(&mut self, made: Result<wal::Writer>) {
+        self.is_wanted = false;
+        match made {
+            Ok(log) => self.ready = Some(log),
+            Err(error) => self.failed = Some((self.tries, error)),
+        }
+    }
+
+    /// Hands the log out, for the rotation.
+    pub(crate) fn take(&mut self) -> Option<wal::Writer> {
+        self.was_wanted_ahead = false;
+        self.ready.take()
+    }
+}
+
+/// The file that the next log will have: see `recycle.rs`.
+#[derive(Debug, Default)]
+pub(crate) enum SpareFile {
+    #[default]
+    None,
+    Kept(wal::Spare),
+    /// It is being made a log.
+    Taken,
+}
