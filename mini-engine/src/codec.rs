@@ -4,11 +4,15 @@
 //! against what is left before it hands out a slice, and never allocates. Checksums are xxh3, seeded with where
 //! the bytes belong, so that right bytes in a wrong place do not pass.
 
+mod zstd_contexts;
+
 use std::path::Path;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::error::Error;
+
+pub(crate) use zstd_contexts::{zstd_compress, zstd_decompress};
 
 /// The most bytes a varint of 32 bits takes.
 pub(crate) const MAX_VARINT32_LEN: usize = 5;

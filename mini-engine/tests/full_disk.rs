@@ -78,7 +78,7 @@ impl Mode {
     fn durability(self, n: u64) -> Durability {
         match self {
             Mode::Synced => Durability::Synced,
-            Mode::Mixed if n % 8 == 0 => Durability::Synced,
+            Mode::Mixed if n.is_multiple_of(8) => Durability::Synced,
             Mode::Buffered | Mode::Mixed => Durability::Buffered,
         }
     }

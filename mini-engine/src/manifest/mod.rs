@@ -50,6 +50,8 @@ pub(crate) use version::{MAX_LEVELS, Run, RunId, Version, VersionEdit};
 /// A manifest grows to this many bytes, or to [`GROWTH`] times its first record, before a new one is begun.
 const ROLLOVER_BYTES: u64 = 1 << 20;
 const GROWTH: u64 = 8;
+/// More than the numbers of an edit that are not of a table can come to take, in bytes.
+const STATE_SLACK: u64 = 1 << 10;
 
 /// What all edits so far add up to.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -260,6 +262,7 @@ pub(crate) struct Manifest {
     number: u64,
     len: u64,
     rollover_at: u64,
+    max_edit_len: u64,
     state: ManifestState,
     /// Rule 7: set before each write and unset after its success, so that an unwinding writer leaves it set too.
     failed: bool,
@@ -300,6 +303,7 @@ impl Manifest {
             number,
             len,
             rollover_at,
+            max_edit_len: frame::MAX_EDIT_LEN.into(),
             state,
             failed: false,
             is_closed: false,
@@ -324,6 +328,7 @@ impl Manifest {
             number,
             len: 0,
             rollover_at: 0,
+            max_edit_len: 0,
             state,
             failed: true,
             is_closed: false,
@@ -339,6 +344,7 @@ impl Manifest {
         }
         let edit = VersionEdit { next_file_number: Some(self.numbers.next()), ..edit };
         let state = self.state.apply(&edit).map_err(|what| Error::corruption(&self.path(), self.len, what))?;
+        self.check_fits(&edit, &state)?;
         self.failed = true;
         if !self.is_closed && self.len < self.rollover_at {
             self.write(&edit, state)?;
@@ -347,6 +353,23 @@ impl Manifest {
         }
         self.failed = false;
         Ok(self.state.version.clone())
+    }
+
+    /// Refuses an edit after which the whole state would not fit into one edit: the next open, which writes the state, would fail.
+    fn check_fits(&self, edit: &VersionEdit, state: &ManifestState) -> Result<()> {
+        // All edits so far and this one together are at least as long as the state, but for a few numbers.
+        let edit_len = edit::encode(edit)?.len() as u64;
+        if self.len + edit_len + STATE_SLACK <= self.max_edit_len {
+            return Ok(());
+        }
+        let len = edit::encode(&state.as_edit())?.len() as u64 + STATE_SLACK;
+        match len.max(edit_len) <= self.max_edit_len {
+            true => Ok(()),
+            false => Err(Error::Full(format!(
+                "a version of {len} bytes does not fit into one edit: at most {} are allowed",
+                self.max_edit_len
+            ))),
+        }
     }
 
     /// Whether edits can be appended.

@@ -177,6 +177,31 @@ fn a_manifest_that_cannot_be_rolled_over_goes_on() {
 }
 
 #[test]
+fn an_edit_after_which_the_state_would_be_too_long_for_an_open_is_refused() {
+    // Catches a database that takes one table too many, and then cannot be opened: each open writes all tables in one edit.
+    let dir = TempDir::new().unwrap();
+    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    manifest.max_edit_len = 8 << 10;
+    let mut refused = None;
+    for n in 0..1000 {
+        match manifest.append(adding(10 + n, 1 + 5 * n, 5 + 5 * n)) {
+            Ok(_) => {}
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    assert!(matches!(refused, Some(Error::Full(_))), "{refused:?}");
+    let len = edit::encode(&manifest.state().as_edit()).unwrap().len();
+    assert!((6 << 10..8 << 10).contains(&len), "{len}");
+    // It is as before: what makes the state shorter is taken.
+    assert!(manifest.is_usable());
+    manifest.append(VersionEdit { removed: vec![(0, 10)], ..VersionEdit::default() }).unwrap();
+    assert_eq!(load(&StdFs, dir.path()).unwrap().unwrap().state, *manifest.state());
+}
+
+#[test]
 fn a_manifest_rolls_over_and_keeps_its_state() {
     // Catches a manifest that grows for ever, a rollover that loses tables, and an old file left behind.
     let dir = TempDir::new().unwrap();

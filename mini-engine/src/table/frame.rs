@@ -73,7 +73,7 @@ fn compressed(contents: &[u8], compression: Compression) -> Option<(u8, Vec<u8>)
         Compression::None => return None,
         Compression::Lz4 => (LZ4, lz4_flex::block::compress(contents)),
         // Compression is an economy: a block it fails on is stored as it is.
-        Compression::Zstd { level } => (ZSTD, zstd::bulk::compress(contents, level).ok()?),
+        Compression::Zstd { level } => (ZSTD, codec::zstd_compress(contents, level).ok()?),
     };
     let worth = bytes.len() as u64 * 100 <= contents.len() as u64 * 88;
     worth.then_some((tag, bytes))
@@ -158,7 +158,7 @@ impl BlockLocation<'_> {
         let decompressed = if tag == LZ4 {
             lz4_flex::block::decompress_into(stored, contents).map_err(|error| error.to_string())
         } else {
-            zstd::bulk::decompress_to_buffer(stored, contents).map_err(|error| error.to_string())
+            codec::zstd_decompress(stored, contents).map_err(|error| error.to_string())
         };
         match decompressed {
             Ok(found) if found == len => Ok(Block(block)),

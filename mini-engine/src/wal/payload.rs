@@ -40,7 +40,7 @@ pub(crate) fn compress(batch: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     codec::put_u32(&mut out, u32::try_from(batch.len()).ok()?);
     // Compression is an economy: a batch that it fails on is stored as it is.
-    out.extend_from_slice(&zstd::bulk::compress(batch, ZSTD_LEVEL).ok()?);
+    out.extend_from_slice(&codec::zstd_compress(batch, ZSTD_LEVEL).ok()?);
     (out.len() as u64 * 100 <= batch.len() as u64 * 88).then_some(out)
 }
 

@@ -227,7 +227,7 @@ pub(crate) struct Append<'a> {
 }
 
 /// Zeros are written so many bytes at a time.
-const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// Memory of the buffer of frames that is kept between appends, in bytes.
 const KEPT_BUFFER: usize = 1 << 20;
 
