@@ -6,8 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::manifest::pointer::CompactPointer;
-use crate::manifest::version::{MAX_LEVELS, Run, RunId, Version, VersionEdit};
+use crate::manifest::version::{CompactPointer, MAX_LEVELS, Run, RunId, Version, VersionEdit};
 use crate::table::TableMeta;
 
 /// The tables of a level by their number, each with the number of its run.

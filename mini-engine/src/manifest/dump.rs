@@ -4,8 +4,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::pointer::CompactPointer;
-use super::version::VersionEdit;
+use super::version::{CompactPointer, VersionEdit};
 use super::{edit, frame, read_manifest};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;

@@ -7,8 +7,7 @@ use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::error::Error;
 use crate::manifest::compaction_stats::{CompactionStats, LevelStats};
 use crate::manifest::names::MAX_FILE_NUMBER;
-use crate::manifest::pointer::CompactPointer;
-use crate::manifest::version::{MAX_LEVELS, RunId, VersionEdit};
+use crate::manifest::version::{CompactPointer, MAX_LEVELS, RunId, VersionEdit};
 use crate::table::TableMeta;
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO, Slice};
 

@@ -24,7 +24,6 @@ mod dump;
 mod edit;
 mod frame;
 mod names;
-mod pointer;
 #[cfg(test)]
 pub(crate) mod test_tables;
 #[cfg(test)]
@@ -44,8 +43,7 @@ use crate::types::SeqNo;
 pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use dump::dump;
 pub(crate) use names::{ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, LOCK, TAIL_ASIDE, manifest_name};
-pub(crate) use pointer::CompactPointer;
-pub(crate) use version::{MAX_LEVELS, Run, RunId, Version, VersionEdit};
+pub(crate) use version::{CompactPointer, MAX_LEVELS, Run, RunId, Version, VersionEdit};
 
 /// A manifest grows to this many bytes, or to [`GROWTH`] times its first record, before a new one is begun.
 const ROLLOVER_BYTES: u64 = 1 << 20;

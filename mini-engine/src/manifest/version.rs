@@ -20,9 +20,8 @@
 use std::sync::Arc;
 
 use crate::manifest::compaction_stats::CompactionStats;
-use crate::manifest::pointer::CompactPointer;
 use crate::table::TableMeta;
-use crate::types::SeqNo;
+use crate::types::{SeqNo, Slice};
 
 /// Levels a version may have, level 0 among them.
 pub(crate) const MAX_LEVELS: usize = crate::metrics::MAX_LEVELS;
@@ -85,6 +84,29 @@ pub(crate) struct Version {
     pub(super) quarantined: Vec<TableMeta>,
     /// The merges of which a part is done.
     pub(super) pointers: Vec<CompactPointer>,
+}
+
+/// Where a merge that took a piece is to go on.
+///
+/// LevelDB's manifest has a compact pointer for each level: the key from which its next compaction starts. This is the same for a
+/// merge that ended before its last key. It decides what is merged next and never what is right: each piece is planned on the
+/// version as it is by then, under the rules of all plans, and without the pointer the tables are merged when a policy wants them
+/// merged. So nothing has to be checked of a pointer but that it can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CompactPointer {
+    /// A file number that no file has.
+    pub(crate) id: u64,
+    /// The newest run with tables that are left; those above it came later and wait for the next merge. On level 0, where each
+    /// table is a run, its newest sequence number.
+    pub(crate) top: RunId,
+    /// Where the rest goes, as what was merged has.
+    pub(crate) output: RunId,
+    /// The first key that is left.
+    pub(crate) from: Slice,
+    /// The last key of the whole merge.
+    pub(crate) upto: Slice,
+    /// Bytes of the tables of the whole merge.
+    pub(crate) bytes: u64,
 }
 
 /// The difference between two versions, and what recovery must know along with it.
