@@ -61,14 +61,14 @@ pub fn table_block(input: &[u8]) -> Met {
     damaged(Part::Block, input)
 }
 
-/// A damaged filter of a table.
-pub fn table_filter(input: &[u8]) -> Met {
-    damaged(Part::Filter, input)
+/// A damaged partition of a table.
+pub fn table_partition(input: &[u8]) -> Met {
+    damaged(Part::Partition, input)
 }
 
-/// A damaged index of a table.
-pub fn table_index(input: &[u8]) -> Met {
-    damaged(Part::Index, input)
+/// A damaged root of a table.
+pub fn table_root(input: &[u8]) -> Met {
+    damaged(Part::Root, input)
 }
 
 /// Damaged properties, or a damaged footer, of a table.
@@ -82,7 +82,8 @@ pub fn manifest(input: &[u8]) -> Met {
 }
 
 fn builder(mem: &MemFs, compression: Compression) -> Builder {
-    let builder = Db::builder(DIR).memtable_bytes(64 << 10).block_bytes(512).l0_trigger(100).cache_bytes(0);
+    let builder =
+        Db::builder(DIR).memtable_bytes(64 << 10).block_bytes(512).partition_bytes(128).l0_trigger(100).cache_bytes(0);
     builder.compression(compression).file_system(Arc::new(mem.clone()))
 }
 

@@ -86,8 +86,8 @@ pub fn engine_ops(input: &[u8]) -> Met {
 impl Pair {
     fn open(&mut self) {
         let builder = Db::builder("/db").memtable_bytes(self.memtable_bytes).block_bytes(512).l0_trigger(2);
-        // A merge takes pieces of one small table.
-        let builder = builder.table_file_bytes(2048).max_compaction_bytes(1024);
+        // A merge takes pieces of one small table, and a table has many partitions.
+        let builder = builder.table_file_bytes(2048).max_compaction_bytes(1024).partition_bytes(128);
         self.db = Some(builder.file_system(Arc::new(self.mem.clone())).open().expect("a sound disk"));
     }
 

@@ -15,7 +15,7 @@ mod skiplist;
 
 use std::collections::BTreeSet;
 
-pub use damage::{file_dump, log_replay, manifest, table_block, table_filter, table_footer, table_index};
+pub use damage::{file_dump, log_replay, manifest, table_block, table_footer, table_partition, table_root};
 pub use engine::{EngineOp, engine_ops};
 pub use memtable::{MemtableOp, memtable_ops};
 pub use skiplist::{SkipListOp, skiplist_ops};
@@ -33,8 +33,8 @@ pub const TARGETS: [(&str, Body); 10] = [
     ("engine_ops", engine_ops),
     ("log_replay", log_replay),
     ("table_block", table_block),
-    ("table_filter", table_filter),
-    ("table_index", table_index),
+    ("table_partition", table_partition),
+    ("table_root", table_root),
     ("table_footer", table_footer),
     ("manifest", manifest),
     ("file_dump", file_dump),

@@ -10,8 +10,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub(crate) enum Part {
     Log,
     Block,
-    Filter,
-    Index,
+    Partition,
+    Root,
     Properties,
     Footer,
     Manifest,
@@ -30,16 +30,17 @@ impl Part {
         match self {
             Part::Log => FileKind::Log,
             Part::Manifest => FileKind::Manifest,
-            Part::Block | Part::Filter | Part::Index | Part::Properties | Part::Footer => FileKind::Table,
+            Part::Block | Part::Partition | Part::Root | Part::Properties | Part::Footer => FileKind::Table,
         }
     }
 
     /// In the order of their numbers.
     pub(crate) const ALL: [Part; 7] =
-        [Part::Log, Part::Block, Part::Filter, Part::Index, Part::Properties, Part::Footer, Part::Manifest];
+        [Part::Log, Part::Block, Part::Partition, Part::Root, Part::Properties, Part::Footer, Part::Manifest];
 }
 
 const FOOTER_LEN: usize = 80;
+const TRAILER_LEN: usize = 13;
 const LOG_HEADER_LEN: usize = 40;
 /// From version 3 on, whose files were other logs before.
 const RECYCLED_LOG_HEADER_LEN: usize = 64;
@@ -70,11 +71,13 @@ pub(crate) fn places(part: Part, file: &[u8]) -> Vec<Range<usize>> {
         Part::Log => log_frames(file),
         Part::Manifest => manifest_frames(file),
         Part::Footer => std::iter::once(footer..file.len()).collect(),
-        Part::Filter => std::iter::once(block(0)).collect(),
-        Part::Index => std::iter::once(block(16)).collect(),
+        Part::Partition => partitions(file, block(0), block(16)),
+        Part::Root => std::iter::once(block(16)).collect(),
         Part::Properties => std::iter::once(block(32)).collect(),
-        // All data blocks as one place would have one checksum; the first alone is what a read of the first keys meets.
-        Part::Block => std::iter::once(0..first_block_end(file, block(16))).collect(),
+        Part::Block => partitions(file, block(0), block(16))
+            .into_iter()
+            .flat_map(|partition| data_blocks(file, partition))
+            .collect(),
     }
 }
 
@@ -105,25 +108,44 @@ fn log_frames(file: &[u8]) -> Vec<Range<usize>> {
     places
 }
 
-/// The end of the first data block: the length in the first fence of the index, which must be stored uncompressed.
-fn first_block_end(file: &[u8], index: Range<usize>) -> usize {
-    let mut at = index.start + 4;
-    let mut varint = || {
-        let (mut value, mut shift) = (0, 0);
-        loop {
-            value |= usize::from(file[at] & 0x7f) << shift;
-            shift += 7;
-            at += 1;
-            if file[at - 1] < 0x80 {
-                return value;
-            }
+/// The partitions, to which the root's fences lead.
+fn partitions(file: &[u8], partitions: Range<usize>, root: Range<usize>) -> Vec<Range<usize>> {
+    blocks(&file[root.start..root.end - TRAILER_LEN], partitions.start)
+}
+
+/// The data blocks to which a partition leads.
+fn data_blocks(file: &[u8], partition: Range<usize>) -> Vec<Range<usize>> {
+    let contents = &file[partition.start..partition.end - TRAILER_LEN];
+    let tail = contents.len() - 12;
+    blocks(&contents[u32_at(contents, tail + 8)..tail], u64_at(contents, tail) as usize)
+}
+
+/// The blocks of these fences, the first of which is at `start`. Neither partitions nor the root are compressed.
+fn blocks(fences: &[u8], start: usize) -> Vec<Range<usize>> {
+    let count_at = fences.len() - 4;
+    let count = u32_at(fences, count_at);
+    let mut blocks: Vec<Range<usize>> = Vec::new();
+    for fence in 0..count {
+        let mut at = u32_at(fences, count_at - 4 * (count - fence));
+        let key_len = varint(fences, &mut at);
+        at += key_len;
+        varint(fences, &mut at);
+        let end = start + varint(fences, &mut at);
+        blocks.push(blocks.last().map_or(start, |before| before.end)..end);
+    }
+    blocks
+}
+
+fn varint(bytes: &[u8], at: &mut usize) -> usize {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        value |= usize::from(bytes[*at] & 0x7f) << shift;
+        shift += 7;
+        *at += 1;
+        if bytes[*at - 1] < 0x80 {
+            return value;
         }
-    };
-    let key = varint();
-    // The key's bytes are plain ASCII here, each of them a varint of its own.
-    // Then the seqno, then the length.
-    (0..key + 1).fold(0, |_, _| varint());
-    varint()
+    }
 }
 
 /// Makes the checksums of `place` right for the bytes that stand there now. `number` is the file's.
@@ -145,7 +167,7 @@ pub(crate) fn seal(part: Part, file: &mut [u8], place: Range<usize>, number: u64
             put(file, start + 8, xxh3_64_with_seed(payload, seed([number, offset])));
         }
         Part::Footer => put(file, start + 64, xxh3_64_with_seed(&file[start..start + 64], seed([number, offset]))),
-        Part::Block | Part::Filter | Part::Index | Part::Properties => {
+        Part::Block | Part::Partition | Part::Root | Part::Properties => {
             put(file, place.end - 8, xxh3_64_with_seed(&file[start..place.end - 8], seed([number, offset])));
         }
     }

@@ -78,8 +78,8 @@ fn median(times: &mut [f64]) -> (f64, f64, f64) {
 
 fn compare(keys: usize, bits_per_key: f64) {
     let stored = hashes(0, keys);
-    let own = Filter::build(&stored, bits_per_key).expect("bits");
-    let own = Filter::decode(&own.encode()).expect("own encoding");
+    let encoded = Filter::build(&stored, bits_per_key);
+    let own = Filter::decode(&encoded).expect("own encoding");
     let unblocked = Unblocked::build(&stored, bits_per_key);
     let mut peer = BloomFilter::with_num_bits((keys as f64 * bits_per_key) as usize).expected_items(keys);
     stored.iter().for_each(|&hash| {
@@ -97,10 +97,14 @@ fn compare(keys: usize, bits_per_key: f64) {
     let subjects = [
         Subject {
             name: "mini-engine, one by one",
-            bits: own.memory_len() as f64 * 8.0,
+            bits: filter::encoded_len(keys, bits_per_key) as f64 * 8.0,
             ask: Box::new(|asked| asked.iter().filter(|&&hash| own.may_contain(hash)).count()),
         },
-        Subject { name: "mini-engine, batches", bits: own.memory_len() as f64 * 8.0, ask: Box::new(batched) },
+        Subject {
+            name: "mini-engine, batches",
+            bits: filter::encoded_len(keys, bits_per_key) as f64 * 8.0,
+            ask: Box::new(batched),
+        },
         Subject {
             name: "fastbloom",
             bits: peer.num_bits() as f64,
@@ -146,7 +150,8 @@ fn curve() {
     let stored = hashes(0, 4 << 20);
     println!("| bits per key | measured | expected in lines | expected without lines |\n|---|---|---|---|");
     for bits in 1..=32u32 {
-        let filter = Filter::build(&stored, f64::from(bits)).expect("bits");
+        let encoded = Filter::build(&stored, f64::from(bits));
+        let filter = Filter::decode(&encoded).expect("own encoding");
         let asked = 1u64 << 26;
         let passed = (1 << 40..).take(asked as usize).filter(|&n| filter.may_contain(hash(n))).count();
         let best = |rate: fn(f64, u32) -> f64| (1..=24).map(|k| rate(f64::from(bits), k)).fold(1.0, f64::min);

@@ -58,6 +58,10 @@ pub(crate) struct Counters {
     pub(crate) filter_false_positives: Counter,
     /// Data blocks read from files.
     pub(crate) block_reads: Counter,
+    /// Partitions read from files.
+    pub(crate) partition_reads: Counter,
+    pub(crate) partition_hits: Counter,
+    pub(crate) partition_misses: Counter,
     pub(crate) cache_hits: Counter,
     pub(crate) cache_misses: Counter,
 }
@@ -86,6 +90,9 @@ impl Counters {
             filter_negatives: self.filter_negatives.get(),
             filter_false_positives: self.filter_false_positives.get(),
             block_reads: self.block_reads.get(),
+            partition_reads: self.partition_reads.get(),
+            partition_hits: self.partition_hits.get(),
+            partition_misses: self.partition_misses.get(),
             cache_hits: self.cache_hits.get(),
             cache_misses: self.cache_misses.get(),
             levels,
@@ -139,13 +146,19 @@ pub struct Metrics {
     pub filter_false_positives: u64,
     /// Data blocks read from files.
     pub block_reads: u64,
+    /// Partitions (filters and indexes of groups of data blocks) read from files.
+    pub partition_reads: u64,
+    /// Partitions found in the cache.
+    pub partition_hits: u64,
+    /// Partitions looked for in the cache in vain.
+    pub partition_misses: u64,
     /// Data blocks found in the cache.
     pub cache_hits: u64,
     /// Data blocks looked for in the cache in vain.
     pub cache_misses: u64,
-    /// Bytes of memory that the cached data blocks take now.
+    /// Bytes of memory that the cached blocks take now, data blocks and partitions.
     pub cache_bytes: u64,
-    /// Bytes of memory that the filters and indexes of the open tables take now, beside the cache, while their tables are open.
+    /// Bytes of memory that the roots of the open tables take now, beside the cache: about a ten-thousandth of their data.
     pub table_memory_bytes: u64,
     /// Tables whose files are open now, at most [`Options::max_open_files`](crate::Options::max_open_files).
     pub open_files: u64,
@@ -260,6 +273,9 @@ mod tests {
             &counters.slowdown_nanos,
             &counters.get_blocks,
             &counters.wal_recycled,
+            &counters.partition_reads,
+            &counters.partition_hits,
+            &counters.partition_misses,
         ];
         for (counter, n) in all.iter().zip(1..) {
             counter.add(n);
@@ -288,6 +304,9 @@ mod tests {
             slowdown_time: Duration::from_nanos(20),
             get_blocks: 21,
             wal_recycled: 22,
+            partition_reads: 23,
+            partition_hits: 24,
+            partition_misses: 25,
             levels: levels.clone(),
             ..Metrics::default()
         };

@@ -37,6 +37,7 @@ pub struct Options {
     pub(crate) max_compaction_bytes: Option<u64>,
     pub(crate) compaction_threads: usize,
     pub(crate) block_bytes: usize,
+    pub(crate) partition_bytes: usize,
     pub(crate) filter_bits_per_key: u32,
     /// By level; the last one for all deeper levels too. Not empty once validated.
     pub(crate) compression: Vec<Compression>,
@@ -66,6 +67,7 @@ impl Default for Options {
             max_compaction_bytes: None,
             compaction_threads: 2,
             block_bytes: 4096,
+            partition_bytes: 8 << 10,
             filter_bits_per_key: 10,
             compression: vec![Compression::None, Compression::None, Compression::Lz4],
             cache_bytes: 32 << 20,
@@ -91,6 +93,7 @@ const MAX_COMPACTION_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 50;
 const PIECE_TABLES: u64 = 4;
 const COMPACTION_THREADS: RangeInclusive<u64> = 1..=64;
 const BLOCK_BYTES: RangeInclusive<u64> = 512..=64 << 10;
+const PARTITION_BYTES: RangeInclusive<u64> = 128..=1 << 20;
 const FILTER_BITS_PER_KEY: RangeInclusive<u64> = 0..=32;
 const CACHE_BYTES: RangeInclusive<u64> = 0..=1 << 50;
 const MAX_OPEN_FILES: RangeInclusive<u64> = 1..=1 << 20;
@@ -140,6 +143,7 @@ impl Options {
             ("max_compaction_bytes", self.max_compaction_bytes.unwrap_or(1 << 10), MAX_COMPACTION_BYTES),
             ("compaction_threads", self.compaction_threads as u64, COMPACTION_THREADS),
             ("block_bytes", self.block_bytes as u64, BLOCK_BYTES),
+            ("partition_bytes", self.partition_bytes as u64, PARTITION_BYTES),
             ("filter_bits_per_key", u64::from(self.filter_bits_per_key), FILTER_BITS_PER_KEY),
             ("cache_bytes", self.cache_bytes, CACHE_BYTES),
             ("replay_memory_bytes", self.replay_memory_bytes, REPLAY_MEMORY_BYTES),
@@ -181,6 +185,8 @@ mod tests {
             (d().compaction_threads(65), "compaction_threads", "65", "1 to 64"),
             (d().block_bytes(511), "block_bytes", "511", "512 to 65536"),
             (d().block_bytes(65_537), "block_bytes", "65537", "512 to 65536"),
+            (d().partition_bytes(127), "partition_bytes", "127", "128 to 1048576"),
+            (d().partition_bytes(1_048_577), "partition_bytes", "1048577", "128 to 1048576"),
             (d().filter_bits_per_key(33), "filter_bits_per_key", "33", "0 to 32"),
             (d().cache_bytes(u64::MAX), "cache_bytes", "18446744073709551615", "0 to 1125899906842624"),
             (d().replay_memory_bytes(65_535), "replay_memory_bytes", "65535", "65536 to 1125899906842624"),
@@ -228,6 +234,7 @@ mod tests {
                 .max_compaction_bytes(1024)
                 .compaction_threads(1)
                 .block_bytes(512)
+                .partition_bytes(128)
                 .filter_bits_per_key(0)
                 .replay_memory_bytes(64 << 10)
                 .cache_bytes(0),
@@ -242,6 +249,7 @@ mod tests {
                 .max_compaction_bytes(1 << 50)
                 .compaction_threads(64)
                 .block_bytes(65_536)
+                .partition_bytes(1 << 20)
                 .filter_bits_per_key(32),
             d().compression_per_level([Compression::Lz4; 8]),
             d().compression(Compression::Zstd { level: 22 }).durability(Durability::Synced).create_if_missing(false),

@@ -96,6 +96,14 @@ macro_rules! option_setters {
                 self
             }
 
+            /// Bytes up to which the filter and the index of neighbouring data blocks share one block, a partition; it holds those of one
+            /// data block at least. A point read may have to read one. Smaller ones leave a larger root, which stays in memory while
+            /// the table is open. Default 8192; 128 to 1048576.
+            pub fn partition_bytes(mut self, bytes: usize) -> Self {
+                self$(.$options)?.partition_bytes = bytes;
+                self
+            }
+
             /// Bits of filter for each key of a table; more bits make fewer useless reads of absent keys.
             /// Default 10 (about 1 % of absent keys are read in vain); 0 (no filter) to 32.
             pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
@@ -116,7 +124,8 @@ macro_rules! option_setters {
                 self
             }
 
-            /// Bytes of data blocks kept in memory, decompressed. Default 32 MiB; 0 to 1 PiB.
+            /// Bytes of blocks kept in memory, decompressed: data blocks, and the filters and indexes of tables, which data blocks do not
+            /// evict and which take up to half. Default 32 MiB; 0 to 1 PiB.
             pub fn cache_bytes(mut self, bytes: u64) -> Self {
                 self$(.$options)?.cache_bytes = bytes;
                 self

@@ -65,7 +65,7 @@ fn recovered(report: &RecoveryReport) -> [Named; 7] {
     ]
 }
 
-fn counters(metrics: &Metrics) -> [Named; 26] {
+fn counters(metrics: &Metrics) -> [Named; 29] {
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
@@ -88,6 +88,9 @@ fn counters(metrics: &Metrics) -> [Named; 26] {
         ("filter_negatives", metrics.filter_negatives),
         ("filter_false_positives", metrics.filter_false_positives),
         ("block_reads", metrics.block_reads),
+        ("partition_reads", metrics.partition_reads),
+        ("partition_hits", metrics.partition_hits),
+        ("partition_misses", metrics.partition_misses),
         ("cache_hits", metrics.cache_hits),
         ("cache_misses", metrics.cache_misses),
         ("cache_bytes", metrics.cache_bytes),

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::block::{BlockBuilder, entry_len_bound};
-use super::filter::Filter;
-use super::format::{Footer, Handle, file_name};
+use super::format::{Footer, Handle, VERSION, file_name};
 use super::frame::{self, MAX_CONTENTS_LEN};
 use super::index::IndexBuilder;
+use super::partition::{PartitionBuilder, last_fence};
 use super::properties::{Properties, TableMeta};
-use crate::codec;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::options::{Compression, Options};
@@ -29,6 +28,7 @@ pub(crate) struct TableOptions {
     /// Bits of filter for each key, which need not be whole: 0 (no filter) to 32.
     pub(crate) filter_bits_per_key: f64,
     pub(crate) block_bytes: usize,
+    pub(crate) partition_bytes: usize,
 }
 
 impl TableOptions {
@@ -38,6 +38,7 @@ impl TableOptions {
             compression: options.compression_at(level),
             filter_bits_per_key: filter_bits,
             block_bytes: options.block_bytes,
+            partition_bytes: options.partition_bytes,
         }
     }
 }
@@ -49,8 +50,9 @@ pub(crate) struct Builder {
     number: u64,
     options: TableOptions,
     block: BlockBuilder,
-    index: IndexBuilder,
-    hashes: Vec<u64>,
+    partition: PartitionBuilder,
+    /// The contents of the finished partitions. They follow the data blocks, so they wait here: 1 to 4 % of the table.
+    partitions: Vec<Vec<u8>>,
     properties: Properties,
     last_seqno: SeqNo,
 }
@@ -63,8 +65,8 @@ impl Builder {
             number,
             options,
             block: BlockBuilder::default(),
-            index: IndexBuilder::default(),
-            hashes: Vec::new(),
+            partition: PartitionBuilder::new(options.filter_bits_per_key),
+            partitions: Vec::new(),
             properties: Properties::default(),
             last_seqno: 0,
         })
@@ -82,9 +84,8 @@ impl Builder {
             self.finish_block(Some(key))?;
         }
         self.block.add(key, seqno, kind, value);
-        if self.properties.count(key, seqno, kind) && self.options.filter_bits_per_key > 0.0 {
-            self.hashes.push(codec::key_hash(key));
-        }
+        let is_new = self.properties.count(key, seqno, kind);
+        self.partition.add_key(key, is_new);
         self.last_seqno = seqno;
         Ok(())
     }
@@ -113,18 +114,11 @@ impl Builder {
             return Err(Error::InvalidArgument(format!("table {} has no entry", self.number)));
         }
         self.finish_block(None)?;
-        let filter = match Filter::build(&self.hashes, self.options.filter_bits_per_key) {
-            Some(filter) => self.write_block(&filter.encode(), Compression::None)?,
-            None => Handle { offset: self.output.offset(), len: 0 },
-        };
-        let index = std::mem::take(&mut self.index).finish();
-        if index.len() > MAX_CONTENTS_LEN {
-            return Err(Error::Full(format!("the index of table {} would have {} bytes", self.number, index.len())));
-        }
-        let index = self.write_block(&index, self.options.compression)?;
-        let properties = self.write_block(&self.properties.encode(), Compression::None)?;
+        let (partitions, root) = self.write_partitions()?;
+        let properties = self.write_block(&self.properties.encode())?;
         let offset = self.output.offset();
-        Footer { filter, index, properties }.encode(&mut self.output.buffer, self.number, offset);
+        let footer = Footer { partitions, root, properties, version: VERSION };
+        footer.encode(&mut self.output.buffer, self.number, offset);
         let size = self.output.finish()?;
         Ok(self.properties.meta(self.number, size))
     }
@@ -151,12 +145,35 @@ impl Builder {
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         let (number, compression, output) = (self.number, self.options.compression, &mut self.output);
         let handle = self.block.finish(|contents| output.write_block(contents, compression, number))?;
-        self.index.push((&self.properties.largest, self.last_seqno), next, handle.len);
+        self.partition.push((&self.properties.largest, self.last_seqno), next, handle.len);
+        if next.is_none() || self.partition.is_full(self.options.partition_bytes) {
+            self.partitions.push(self.partition.finish(self.output.offset()));
+        }
         Ok(())
     }
 
-    fn write_block(&mut self, contents: &[u8], compression: Compression) -> Result<Handle> {
-        self.output.write_block(contents, compression, self.number)
+    /// Writes the partitions and the root; where they are.
+    fn write_partitions(&mut self) -> Result<(Handle, Handle)> {
+        let start = self.output.offset();
+        let mut root = IndexBuilder::default();
+        for contents in std::mem::take(&mut self.partitions) {
+            let handle = self.write_block(&contents)?;
+            // Every partition has a fence.
+            root.push_fence(last_fence(&contents).unwrap_or_default(), handle.len);
+        }
+        let partitions = Handle { offset: start, len: self.output.offset() - start };
+        let mut contents = Vec::new();
+        root.finish(&mut contents);
+        Ok((partitions, self.write_block(&contents)?))
+    }
+
+    /// Writes a block that is not compressed: it is small, and often read.
+    fn write_block(&mut self, contents: &[u8]) -> Result<Handle> {
+        if contents.len() > MAX_CONTENTS_LEN {
+            let what = format!("a part of the index of table {} would have {} bytes", self.number, contents.len());
+            return Err(Error::Full(what));
+        }
+        self.output.write_block(contents, Compression::None, self.number)
     }
 }
 

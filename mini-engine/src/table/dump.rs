@@ -1,73 +1,102 @@
-//! Says what a table holds: its parts, its blocks, its entries. A damaged block does not hide the others.
+//! Says what a table holds: its parts, its partitions, their data blocks, their entries. Damage in one does not hide the others.
 
 use std::ops::ControlFlow;
 
+use super::partition::Partition;
 use super::reader::Table;
 use super::root::Root;
+use crate::cache::CacheUse;
 use crate::error::{Error, Result};
 use crate::types::{Kind, Lines, Shown};
 
 impl Table {
-    /// Writes a line for the table, each data block and each entry.
+    /// Writes a line for the table, each partition, each data block and each entry.
     ///
     /// # Errors
     /// The first damage, after the lines of all that could be read.
     pub(crate) fn dump(&self, lines: &mut Lines<'_>) -> Result<()> {
-        dump(self, lines)
+        let root = self.root()?;
+        let mut dump = Dump { table: self, blocks: 0, first_error: None };
+        // Whether all was told, or the reader of the lines has had enough.
+        let _: ControlFlow<()> = dump.table(&root, lines);
+        dump.first_error.map_or(Ok(()), Err)
     }
 }
 
-fn dump(table: &Table, lines: &mut Lines<'_>) -> Result<()> {
-    let (meta, root) = (table.meta(), table.root()?);
-    let told = lines(format_args!(
-        "table {}: {} bytes, {} data blocks, {} entries of {} keys, {} of them tombstones, seqnos {} to {}, keys {} to {}",
-        meta.number,
-        meta.size,
-        root.index.len(),
-        meta.entries,
-        root.properties.keys,
-        meta.tombstones,
-        meta.min_seqno,
-        meta.max_seqno,
-        Shown(&meta.smallest),
-        Shown(&meta.largest)
-    ));
-    let mut first_error = None;
-    if told.is_continue() {
-        for index in 0..root.index.len() {
-            match dump_block(table, &root, index, lines) {
-                Ok(ControlFlow::Continue(())) => {}
-                Ok(ControlFlow::Break(())) => break,
-                Err(error) => {
-                    let told = lines(format_args!("data block {index} is damaged: {error}"));
-                    first_error.get_or_insert(error);
-                    if told.is_break() {
-                        break;
-                    }
-                }
+struct Dump<'a> {
+    table: &'a Table,
+    /// Data blocks so far.
+    blocks: usize,
+    first_error: Option<Error>,
+}
+
+impl Dump<'_> {
+    fn table(&mut self, root: &Root, lines: &mut Lines<'_>) -> ControlFlow<()> {
+        let meta = self.table.meta();
+        lines(format_args!(
+            "table {}: {} bytes, {} partitions, {} entries of {} keys, {} of them tombstones, seqnos {} to {}, keys {} to {}",
+            meta.number,
+            meta.size,
+            root.index.len(),
+            meta.entries,
+            root.properties.keys,
+            meta.tombstones,
+            meta.min_seqno,
+            meta.max_seqno,
+            Shown(&meta.smallest),
+            Shown(&meta.largest)
+        ))?;
+        for at in 0..root.index.len() {
+            match self.table.partition(root, at, CacheUse::Bypass) {
+                Ok(Some(partition)) => self.partition(root, at, &partition, lines)?,
+                Ok(None) => {}
+                Err(error) => self.damaged(format_args!("partition {at}"), error, lines)?,
             }
         }
+        ControlFlow::Continue(())
     }
-    first_error.map_or(Ok(()), |error: Error| Err(error))
-}
 
-fn dump_block(table: &Table, root: &Root, index: usize, lines: &mut Lines<'_>) -> Result<ControlFlow<()>> {
-    let (Some(handle), Some((fence, seqno))) = (root.index.handle(index), root.index.fence(index)) else {
-        return Ok(ControlFlow::Continue(()));
-    };
-    let malformed = |error| table.malformed(handle, error);
-    let mut cursor = table.cursor(handle, table.read_block(handle)?)?;
-    cursor.seek_to_first().map_err(malformed)?;
-    let (at, len) = (handle.offset, handle.len);
-    let mut told =
-        lines(format_args!("data block {index} at {at}: {len} bytes, fence {} at seqno {seqno}", Shown(fence)));
-    while told.is_continue() && cursor.valid() {
-        let (key, seqno) = (Shown(cursor.key()), cursor.seqno());
-        told = match cursor.kind() {
-            Kind::Value => lines(format_args!("  {key} at {seqno} = {}", Shown(&cursor.value_slice()))),
-            Kind::Tombstone => lines(format_args!("  {key} at {seqno} removed")),
-        };
-        cursor.next().map_err(malformed)?;
+    fn partition(&mut self, root: &Root, at: usize, partition: &Partition, lines: &mut Lines<'_>) -> ControlFlow<()> {
+        let Some((fence, seqno)) = root.index.fence(at) else { return ControlFlow::Continue(()) };
+        let (blocks, filter, fence) = (partition.len(), partition.filter_len(), Shown(fence));
+        lines(format_args!(
+            "partition {at}: {blocks} data blocks, filter of {filter} bytes, fence {fence} at seqno {seqno}"
+        ))?;
+        for block in 0..blocks {
+            let number = self.blocks;
+            match self.block(partition, block, lines) {
+                Ok(told) => told?,
+                Err(error) => self.damaged(format_args!("data block {number}"), error, lines)?,
+            }
+            self.blocks += 1;
+        }
+        ControlFlow::Continue(())
     }
-    Ok(told)
+
+    fn block(&self, partition: &Partition, block: usize, lines: &mut Lines<'_>) -> Result<ControlFlow<()>> {
+        let (Some(handle), Some((fence, seqno))) = (partition.handle(block), partition.fence(block)) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let malformed = |error| self.table.malformed(handle, error);
+        let mut cursor = self.table.cursor(handle, self.table.read_block(handle)?)?;
+        cursor.seek_to_first().map_err(malformed)?;
+        let (number, at, len) = (self.blocks, handle.offset, handle.len);
+        let mut told =
+            lines(format_args!("data block {number} at {at}: {len} bytes, fence {} at seqno {seqno}", Shown(fence)));
+        while told.is_continue() && cursor.valid() {
+            let (key, seqno) = (Shown(cursor.key()), cursor.seqno());
+            told = match cursor.kind() {
+                Kind::Value => lines(format_args!("  {key} at {seqno} = {}", Shown(&cursor.value_slice()))),
+                Kind::Tombstone => lines(format_args!("  {key} at {seqno} removed")),
+            };
+            cursor.next().map_err(malformed)?;
+        }
+        Ok(told)
+    }
+
+    fn damaged(&mut self, what: std::fmt::Arguments<'_>, error: Error, lines: &mut Lines<'_>) -> ControlFlow<()> {
+        let told = lines(format_args!("{what} is damaged: {error}"));
+        self.first_error.get_or_insert(error);
+        told
+    }
 }

@@ -113,7 +113,7 @@ impl Heads {
 }
 
 /// The first number of the range that is not before; its end if all are.
-fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+pub(super) fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (range.start, range.end);
     while low < high {
         let middle = low + (high - low) / 2;

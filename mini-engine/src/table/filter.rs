@@ -9,6 +9,9 @@
 //! filter   64-byte lines, probes k u8
 //! ```
 //!
+//! A [`Filter`] reads these bytes where they are, in a cached block: asking one allocates nothing. Blocks are not aligned to cache
+//! lines, so a line may touch two of them, which are neighbours.
+//!
 //! Uses nothing of the crate, so that `benches/filter.rs` compiles this very file.
 //!
 //! The first three bits of a key are looked at without a branch, the others only if those are set: that is nearly always so
@@ -41,63 +44,59 @@ static MULTIPLIERS: [u32; MAX_PROBES] = {
     powers
 };
 
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Line([u64; LINE_LEN / 8]);
+type Line = [u8; LINE_LEN];
 
-impl Line {
-    /// Whether the bits of these probes of a key are set. No branch depends on one.
-    fn has(&self, hash: u64, multipliers: &[u32]) -> bool {
-        let bit = |&multiplier: &u32| {
-            let bit = (hash as u32).wrapping_mul(multiplier) >> 23;
-            self.0[(bit >> 6) as usize] >> (bit & 63)
-        };
-        multipliers.iter().map(bit).fold(1, |all, bit| all & bit) & 1 != 0
-    }
+/// Whether the bits of these probes of a key are set in its line. No branch depends on one.
+fn has(line: &Line, hash: u64, multipliers: &[u32]) -> bool {
+    let bit = |&multiplier: &u32| {
+        let bit = (hash as u32).wrapping_mul(multiplier) >> 23;
+        line[(bit >> 3) as usize] >> (bit & 7)
+    };
+    multipliers.iter().map(bit).fold(1, |all, bit| all & bit) & 1 != 0
+}
 
-    fn set(&mut self, hash: u32, multiplier: u32) {
-        let bit = hash.wrapping_mul(multiplier) >> 23;
-        self.0[(bit >> 6) as usize] |= 1 << (bit & 63);
-    }
+/// How many lines the filter of so many keys has.
+fn line_count(keys: usize, bits_per_key: f64) -> usize {
+    let lines = (keys as f64 * bits_per_key / LINE_BITS).ceil() as u64;
+    lines.clamp(1, MAX_LINES) as usize
+}
+
+/// The bytes of the filter that [`Filter::build`] makes of so many keys.
+pub(super) fn encoded_len(keys: usize, bits_per_key: f64) -> usize {
+    if bits_per_key > 0.0 { line_count(keys, bits_per_key) * LINE_LEN + 1 } else { 0 }
 }
 
 /// A set of key hashes that may contain more than was put in, never less.
-#[derive(Debug)]
-pub(super) struct Filter {
-    lines: Vec<Line>,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Filter<'a> {
+    lines: &'a [Line],
     /// 1 to 16.
     probes: usize,
 }
 
-impl Filter {
-    /// The filter of these hashes at `bits_per_key`, which need not be whole; `None` at 0 bits.
-    pub(super) fn build(hashes: &[u64], bits_per_key: f64) -> Option<Self> {
+impl<'a> Filter<'a> {
+    /// The bytes of the filter of these hashes at `bits_per_key`, which need not be whole; none at 0 bits.
+    pub(super) fn build(hashes: &[u64], bits_per_key: f64) -> Vec<u8> {
         if bits_per_key <= 0.0 {
-            return None;
+            return Vec::new();
         }
-        let lines = (hashes.len() as f64 * bits_per_key / LINE_BITS).ceil() as u64;
-        let lines = lines.clamp(1, MAX_LINES) as usize;
         let hundredths = (bits_per_key * 100.0) as u32;
         let probes = 1 + NEXT_PROBE_FROM.iter().take_while(|&&from| from <= hundredths).count();
-        let mut filter = Self { lines: vec![Line([0; LINE_LEN / 8]); lines], probes };
+        let lines = line_count(hashes.len(), bits_per_key);
+        let mut out = vec![0; lines * LINE_LEN];
         for &hash in hashes {
-            let at = filter.line_of(hash);
-            MULTIPLIERS.iter().take(probes).for_each(|&multiplier| filter.lines[at].set(hash as u32, multiplier));
+            let start = line_of(hash, lines) * LINE_LEN;
+            for multiplier in MULTIPLIERS.iter().take(probes) {
+                let bit = (hash as u32).wrapping_mul(*multiplier) >> 23;
+                out[start + (bit >> 3) as usize] |= 1 << (bit & 7);
+            }
         }
-        Some(filter)
-    }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.memory_len() + 1);
-        for word in self.lines.iter().flat_map(|line| line.0) {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-        out.push(self.probes as u8);
+        out.push(probes as u8);
         out
     }
 
-    /// Decodes what [`Filter::encode`] made; or what was expected of other bytes.
-    pub(super) fn decode(contents: &[u8]) -> Result<Self, &'static str> {
+    /// Reads what [`Filter::build`] made; or what was expected of other bytes.
+    pub(super) fn decode(contents: &'a [u8]) -> Result<Self, &'static str> {
         let Some((&probes, lines)) = contents.split_last() else { return Err("a number of probes") };
         let probes = usize::from(probes);
         if !(1..=MAX_PROBES).contains(&probes) {
@@ -107,20 +106,14 @@ impl Filter {
         if lines.is_empty() || !rest.is_empty() || lines.len() as u64 > MAX_LINES {
             return Err("filter lines of 64 bytes");
         }
-        let line = |bytes: &[u8; LINE_LEN]| {
-            let mut words = [0; LINE_LEN / 8];
-            let (chunks, _) = bytes.as_chunks::<8>();
-            words.iter_mut().zip(chunks).for_each(|(word, chunk)| *word = u64::from_le_bytes(*chunk));
-            Line(words)
-        };
-        Ok(Self { lines: lines.iter().map(line).collect(), probes })
+        Ok(Self { lines, probes })
     }
 
     /// Whether the key with this hash may be in the set; false is certain.
     pub(super) fn may_contain(&self, hash: u64) -> bool {
-        let line = &self.lines[self.line_of(hash)];
+        let line = self.line(hash);
         let (first, rest) = self.multipliers();
-        line.has(hash, first) && line.has(hash, rest)
+        has(line, hash, first) && has(line, hash, rest)
     }
 
     /// Appends to `passing` the position in `hashes` of each key that may be in the set.
@@ -130,7 +123,7 @@ impl Filter {
             // No branch and no address depends on what is loaded here, so that no load waits for the one before it.
             let mut passed = [false; WINDOW];
             for (passed, &hash) in passed.iter_mut().zip(window) {
-                *passed = self.lines[self.line_of(hash)].has(hash, first);
+                *passed = has(self.line(hash), hash, first);
             }
             let (mut left, mut len) = ([0; WINDOW], 0);
             for (at, &passed) in passed.iter().enumerate() {
@@ -139,7 +132,7 @@ impl Filter {
             }
             for &at in left.iter().take(len) {
                 let hash = window[at];
-                if self.lines[self.line_of(hash)].has(hash, rest) {
+                if has(self.line(hash), hash, rest) {
                     passing.push(start + at);
                 }
             }
@@ -151,13 +144,12 @@ impl Filter {
         MULTIPLIERS.split_at(self.probes).0.split_at(self.probes.min(FIRST_PROBES))
     }
 
-    /// Bytes of memory that the lines take.
-    pub(super) fn memory_len(&self) -> usize {
-        self.lines.len() * LINE_LEN
+    fn line(&self, hash: u64) -> &'a Line {
+        &self.lines[line_of(hash, self.lines.len())]
     }
+}
 
-    fn line_of(&self, hash: u64) -> usize {
-        // Less than the number of lines: a 32-bit number times it, divided by 2^32.
-        (((hash >> 32) * self.lines.len() as u64) >> 32) as usize
-    }
+/// Less than `lines`: a 32-bit number times it, divided by 2^32.
+fn line_of(hash: u64, lines: usize) -> usize {
+    (((hash >> 32) * lines as u64) >> 32) as usize
 }

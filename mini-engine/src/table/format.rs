@@ -1,13 +1,14 @@
 //! File names, block handles and the footer of a table.
 //!
 //! ```text
-//! footer   filter offset u64, filter length u64, index offset u64, index length u64,
+//! file     data blocks, partitions, root, properties, footer
+//! footer   partitions offset u64, their length u64, root offset u64, root length u64,
 //!          properties offset u64, properties length u64, table number u64, version u32, zero u32,
 //!          xxh3 of the 64 bytes before u64, magic [8]
 //! ```
 //!
-//! Lengths are those of the blocks in the file, trailers included; a filter of length 0 is no filter. The footer's
-//! size, version and checksum stay where they are in all versions to come.
+//! Lengths are those of the blocks in the file, trailers included. The footer's size, version and checksum stay where they are in
+//! all versions to come. In version 1 the first two handles are those of the filter and of the index, see [`version1`](super::version1).
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"mini-sst";
 /// The newest format version of tables.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Bytes of the footer.
 pub(super) const FOOTER_LEN: usize = 80;
 /// Bytes of the footer under its checksum.
@@ -51,22 +52,24 @@ impl Handle {
 /// The last bytes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Footer {
-    /// Length 0: the table has no filter.
-    pub(super) filter: Handle,
-    pub(super) index: Handle,
+    /// All partitions; in version 1 the filter, of length 0 if there is none.
+    pub(super) partitions: Handle,
+    /// The fences of the partitions; in version 1 those of the data blocks.
+    pub(super) root: Handle,
     pub(super) properties: Handle,
+    pub(super) version: u32,
 }
 
 impl Footer {
     /// Appends the footer of table `number` that belongs at `offset`.
     pub(super) fn encode(&self, out: &mut Vec<u8>, number: u64, offset: u64) {
         let start = out.len();
-        for handle in [self.filter, self.index, self.properties] {
+        for handle in [self.partitions, self.root, self.properties] {
             codec::put_u64(out, handle.offset);
             codec::put_u64(out, handle.len);
         }
         codec::put_u64(out, number);
-        codec::put_u32(out, VERSION);
+        codec::put_u32(out, self.version);
         codec::put_u32(out, 0);
         let checksum = codec::checksum(&out[start..], codec::seed([number, offset]));
         codec::put_u64(out, checksum);
@@ -79,11 +82,12 @@ impl Footer {
         let mut reader = Reader::new(bytes);
         let fields = (|| {
             let mut handle = || Some(Handle { offset: reader.u64()?, len: reader.u64()? });
-            let footer = Self { filter: handle()?, index: handle()?, properties: handle()? };
+            let (partitions, root, properties) = (handle()?, handle()?, handle()?);
             let (found, version, zero) = (reader.u64()?, reader.u32()?, reader.u32()?);
-            Some((footer, found, version, zero, reader.u64()?, reader.bytes(MAGIC.len())?))
+            let footer = Self { partitions, root, properties, version };
+            Some((footer, found, zero, reader.u64()?, reader.bytes(MAGIC.len())?))
         })();
-        let Some((footer, found, version, zero, stored, magic)) = fields else {
+        let Some((footer, found, zero, stored, magic)) = fields else {
             return Err(corrupt(format!("table footer: expected {FOOTER_LEN} bytes, found {}", bytes.len())));
         };
         if magic != MAGIC {
@@ -95,13 +99,17 @@ impl Footer {
                 "footer checksum of table {number}: expected {actual:016x}, found {stored:016x}"
             )));
         }
-        if version > VERSION {
-            return Err(Error::UnsupportedVersion { file: path.into(), found: version, supported: VERSION });
+        if footer.version > VERSION {
+            let (file, found) = (path.into(), footer.version);
+            return Err(Error::UnsupportedVersion { file, found, supported: VERSION });
+        }
+        if footer.version == 0 {
+            return Err(corrupt(format!("table version: expected 1 to {VERSION}, found 0")));
         }
         if found != number || zero != 0 {
             return Err(corrupt(format!("table number: expected {number}, found {found}")));
         }
-        for handle in [footer.filter, footer.index, footer.properties] {
+        for handle in [footer.partitions, footer.root, footer.properties] {
             if handle.end().is_none_or(|end| end > offset) {
                 return Err(corrupt(format!("block handle: expected an end before {offset}, found {handle:?}")));
             }

@@ -39,6 +39,11 @@ impl Block {
         Self(bytes)
     }
 
+    /// A block that was not read from a file.
+    pub(super) fn from_contents(contents: &[u8]) -> Self {
+        Self(contents.iter().copied().chain([0; TRAILER_LEN]).collect())
+    }
+
     pub(super) fn shared(&self) -> &Arc<[u8]> {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The index: one fence pointer for each data block, in memory as long as the table is open.
+//! Fence pointers: where the blocks of a list are, each with a place in entry order that its entries do not pass.
 //!
 //! A fence `(key, seqno)` lies between its block and the next: at or after the last entry of the block, before the
 //! first of the next. Where those entries' keys differ the fence is a short key that tells them apart, with seqno 0;
@@ -6,58 +6,84 @@
 //! is the first whose fence is not before it.
 //!
 //! ```text
-//! index    number of fences u32; for each: varint key length, key, varint seqno, varint block length
+//! fences   for each block: varint key length, key, varint seqno, varint end of the block;
+//!          then the offset of each fence u32, their number u32
 //! ```
 //!
-//! Block lengths have their trailers in; the first block is at offset 0 and each other directly behind the one before.
-//! On disk fences are sorted; a search goes through their [`Heads`], which are arranged when the table is opened.
+//! Ends count from the start of the first block; each block begins where the one before it ends. A partition has the fences of its data
+//! blocks, the root those of the partitions. [`Fences`] searches the bytes where they are, in a cached block, and allocates nothing.
+//! [`Index`] is for the root, which stays in memory: it searches the [`Heads`] of its fences.
+//!
+//! Bytes are checked whole once, when they are read from the file ([`Fences::check`]); later reads of them rely on it for order, and check
+//! every length nevertheless.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::codec::{self, Malformed, Reader};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO, SeqNo, entry_order};
 
-use super::eytzinger::Heads;
+use super::eytzinger::{Heads, partition_point};
 use super::format::Handle;
 use super::frame::{Block, TRAILER_LEN};
 
-/// Bytes of the shortest fence.
-const MIN_FENCE_LEN: usize = 3;
-
-/// Builds the contents of an index block.
+/// Builds fences.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuilder {
-    fences: Vec<u8>,
-    count: u32,
+    bytes: Vec<u8>,
+    offsets: Vec<u32>,
+    end: u64,
 }
 
 impl IndexBuilder {
     /// Adds the fence of a block of `len` bytes whose last entry is `last`; `next` is the first key of the block after
     /// it.
     pub(super) fn push(&mut self, (last_key, last_seqno): (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
+        self.begin();
         match next {
-            Some(next) if next == last_key => {
-                codec::put_prefixed(&mut self.fences, last_key);
-                codec::put_varint(&mut self.fences, last_seqno);
-            }
-            Some(next) => {
-                put_separator(&mut self.fences, last_key, next);
-                codec::put_varint(&mut self.fences, 0);
-            }
-            None => {
-                codec::put_prefixed(&mut self.fences, last_key);
-                codec::put_varint(&mut self.fences, 0);
-            }
+            Some(next) if next == last_key => codec::put_prefixed(&mut self.bytes, last_key),
+            Some(next) => put_separator(&mut self.bytes, last_key, next),
+            None => codec::put_prefixed(&mut self.bytes, last_key),
         }
-        codec::put_varint(&mut self.fences, len);
-        self.count += 1;
+        self.end(if next == Some(last_key) { last_seqno } else { 0 }, len);
     }
 
-    pub(super) fn finish(self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.fences.len() + 4);
-        codec::put_u32(&mut out, self.count);
-        out.extend_from_slice(&self.fences);
-        out
+    /// Adds this fence of a block of `len` bytes.
+    pub(super) fn push_fence(&mut self, (key, seqno): (&[u8], SeqNo), len: u64) {
+        self.begin();
+        codec::put_prefixed(&mut self.bytes, key);
+        self.end(seqno, len);
+    }
+
+    fn begin(&mut self) {
+        // Contents of a block are shorter than 4 GiB, as whoever writes it sees to.
+        self.offsets.push(self.bytes.len() as u32);
+    }
+
+    fn end(&mut self, seqno: SeqNo, len: u64) {
+        self.end += len;
+        codec::put_varint(&mut self.bytes, seqno);
+        codec::put_varint(&mut self.bytes, self.end);
+    }
+
+    /// How many fences there are.
+    pub(super) fn count(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Bytes that [`IndexBuilder::finish`] appends.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() + 4 * self.offsets.len() + 4
+    }
+
+    /// Appends the fences to `out` and starts again.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.bytes);
+        let count = self.offsets.len() as u32;
+        for offset in self.offsets.drain(..).chain([count]) {
+            codec::put_u32(out, offset);
+        }
+        self.end = 0;
     }
 }
 
@@ -84,107 +110,160 @@ fn put_separator(out: &mut Vec<u8>, last: &[u8], next: &[u8]) {
     }
 }
 
+/// A fence, and where its block ends.
 #[derive(Clone, Copy, Debug)]
-struct Fence {
-    key_start: u32,
-    key_len: u16,
-    seqno: SeqNo,
-    /// Where the fence's block ends.
-    end: u64,
+pub(super) struct Fence<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) seqno: SeqNo,
+    pub(super) end: u64,
 }
 
-/// The fences of an open table.
+impl<'a> Fence<'a> {
+    fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let key = reader.prefixed(MAX_KEY_LEN)?;
+        let seqno = reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?;
+        Some(Self { key, seqno, end: reader.varint()? })
+    }
+
+    pub(super) fn place(&self) -> (&'a [u8], SeqNo) {
+        (self.key, self.seqno)
+    }
+
+    fn is_before(&self, key: &[u8], seqno: SeqNo) -> bool {
+        entry_order(self.place(), (key, seqno)) == Ordering::Less
+    }
+}
+
+/// Fences as they are stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fences<'a> {
+    fences: &'a [u8],
+    offsets: &'a [[u8; 4]],
+}
+
+impl<'a> Fences<'a> {
+    /// The fences whose bytes are `contents`, unchecked but for their number.
+    pub(super) fn of(contents: &'a [u8]) -> Result<Self, Malformed> {
+        let malformed = Malformed { offset: contents.len(), expected: "a number of fences that fits the index" };
+        let (body, count) = contents.split_last_chunk::<4>().ok_or(malformed)?;
+        let count = u32::from_le_bytes(*count) as usize;
+        let fences_end = count.checked_mul(4).and_then(|len| body.len().checked_sub(len)).ok_or(malformed)?;
+        let (fences, offsets) = body.split_at(fences_end);
+        if count == 0 { Err(malformed) } else { Ok(Self { fences, offsets: offsets.as_chunks().0 }) }
+    }
+
+    /// Checks that every fence can be read, lies where its offset says, and comes after the one before it. The end of the
+    /// last block.
+    pub(super) fn check(&self) -> Result<u64, Malformed> {
+        let mut reader = Reader::new(self.fences);
+        let mut last: Option<Fence<'_>> = None;
+        for offset in self.offsets {
+            if u32::from_le_bytes(*offset) as usize != reader.position() {
+                return Err(reader.malformed("a fence where its offset says"));
+            }
+            let fence = Fence::read(&mut reader).ok_or(reader.malformed("a fence"))?;
+            if last.is_some_and(|last| !last.is_before(fence.key, fence.seqno)) {
+                return Err(reader.malformed("a fence after the one before it"));
+            }
+            let start = last.map_or(0, |last| last.end);
+            if fence.end.checked_sub(start).is_none_or(|len| len < TRAILER_LEN as u64) {
+                return Err(reader.malformed("a block that is longer than its trailer"));
+            }
+            last = Some(fence);
+        }
+        if !reader.is_empty() {
+            return Err(reader.malformed("the end of the fences"));
+        }
+        Ok(last.map_or(0, |last| last.end))
+    }
+
+    /// The number of blocks.
+    pub(super) fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// The fence of block `at`.
+    pub(super) fn get(&self, at: usize) -> Option<Fence<'a>> {
+        let offset = u32::from_le_bytes(*self.offsets.get(at)?) as usize;
+        Fence::read(&mut Reader::new(self.fences.get(offset..)?))
+    }
+
+    pub(super) fn last(&self) -> Option<Fence<'a>> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// Where block `at` is, if the first is at `start`.
+    pub(super) fn handle(&self, at: usize, start: u64) -> Option<Handle> {
+        let end = self.get(at)?.end;
+        let before = at.checked_sub(1).and_then(|before| self.get(before)).map_or(0, |fence| fence.end);
+        Some(Handle { offset: start.checked_add(before)?, len: end.checked_sub(before)? })
+    }
+
+    /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does. O(log blocks).
+    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
+        partition_point(0..self.len(), |at| self.is_before(at, key, seqno))
+    }
+
+    fn is_before(&self, at: usize, key: &[u8], seqno: SeqNo) -> bool {
+        self.get(at).is_some_and(|fence| fence.is_before(key, seqno))
+    }
+}
+
+/// Fences that stay in memory: of the partitions of an open table.
 #[derive(Debug)]
 pub(super) struct Index {
     block: Block,
-    fences: Vec<Fence>,
     heads: Heads,
+    start: u64,
 }
 
 impl Index {
-    /// Decodes the index of a table whose data blocks take `data_len` bytes.
-    pub(super) fn decode(block: Block, data_len: u64) -> Result<Self, Malformed> {
-        let contents = block.contents();
-        let mut reader = Reader::new(contents);
-        let count = reader.u32().ok_or(reader.malformed("a number of fences"))? as usize;
-        if count == 0 || count > reader.rest().len() / MIN_FENCE_LEN {
-            return Err(reader.malformed("a number of fences that fits the index"));
+    /// The fences in `block`, of blocks that take the bytes `blocks` of the file.
+    pub(super) fn decode(block: Block, blocks: Range<u64>) -> Result<Self, Malformed> {
+        let fences = Fences::of(block.contents())?;
+        if Some(fences.check()?) != blocks.end.checked_sub(blocks.start) {
+            return Err(Malformed { offset: block.contents().len(), expected: "fences that cover their blocks" });
         }
-        let mut fences: Vec<Fence> = Vec::with_capacity(count);
-        for _ in 0..count {
-            let start = fences.last().map_or(0, |fence| fence.end);
-            let fence = decode_fence(&mut reader, start).ok_or(reader.malformed("a fence"))?;
-            if let Some(last) = fences.last()
-                && entry_order(entry(contents, last), entry(contents, &fence)) != Ordering::Less
-            {
-                return Err(reader.malformed("a fence after the one before it"));
-            }
-            fences.push(fence);
-        }
-        if !reader.is_empty() || fences.last().map_or(0, |fence| fence.end) != data_len {
-            return Err(reader.malformed("fences that cover the data blocks"));
-        }
-        let heads = Heads::new(fences.len(), |index| entry(contents, &fences[index]).0);
-        Ok(Self { heads, fences, block })
+        let heads = Heads::new(fences.len(), |at| fences.get(at).map_or(&[], |fence| fence.key));
+        Ok(Self { heads, block, start: blocks.start })
     }
 
-    /// The number of data blocks.
+    fn fences(&self) -> Fences<'_> {
+        Fences::of(self.block.contents()).unwrap_or_default()
+    }
+
+    /// The number of blocks.
     pub(super) fn len(&self) -> usize {
-        self.fences.len()
+        self.fences().len()
     }
 
-    /// Where block `index` is.
-    pub(super) fn handle(&self, index: usize) -> Option<Handle> {
-        let end = self.fences.get(index)?.end;
-        let offset = index.checked_sub(1).and_then(|before| self.fences.get(before)).map_or(0, |fence| fence.end);
-        Some(Handle { offset, len: end - offset })
+    /// Where block `at` is.
+    pub(super) fn handle(&self, at: usize) -> Option<Handle> {
+        self.fences().handle(at, self.start)
     }
 
-    /// The fence `(key, seqno)` of block `index`.
-    pub(super) fn fence(&self, index: usize) -> Option<(&[u8], SeqNo)> {
-        self.fences.get(index).map(|fence| entry(self.block.contents(), fence))
+    /// The fence `(key, seqno)` of block `at`.
+    pub(super) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
+        self.fences().get(at).map(|fence| fence.place())
     }
 
     /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does.
     pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
-        let contents = self.block.contents();
-        let is_before = |at: usize| entry_order(entry(contents, &self.fences[at]), (key, seqno)) == Ordering::Less;
-        self.heads.first_not_before(key, is_before)
+        let fences = self.fences();
+        self.heads.first_not_before(key, |at| fences.is_before(at, key, seqno))
     }
 
     /// Bytes of memory that the index takes.
     pub(super) fn memory_len(&self) -> usize {
-        self.block.shared().len() + self.fences.len() * size_of::<Fence>() + self.heads.memory_len()
+        self.block.shared().len() + self.heads.memory_len()
     }
-}
-
-fn entry<'a>(contents: &'a [u8], fence: &Fence) -> (&'a [u8], SeqNo) {
-    let key = contents.get(fence.key_start as usize..).and_then(|rest| rest.get(..usize::from(fence.key_len)));
-    (key.unwrap_or_default(), fence.seqno)
-}
-
-fn decode_fence(reader: &mut Reader<'_>, start: u64) -> Option<Fence> {
-    let key_len = u16::try_from(reader.prefixed(MAX_KEY_LEN)?.len()).ok()?;
-    // Contents of a block are shorter than 4 GiB.
-    let key_start = u32::try_from(reader.position() - usize::from(key_len)).ok()?;
-    let seqno = reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?;
-    let len = reader.varint().filter(|&len| len >= TRAILER_LEN as u64)?;
-    Some(Fence { key_start, key_len, seqno, end: start.checked_add(len)? })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proptest::prelude::*;
 
     use super::*;
-
-    fn block_of(contents: &[u8]) -> Block {
-        let mut bytes = contents.to_vec();
-        bytes.resize(contents.len() + TRAILER_LEN, 0);
-        Block::from_shared(Arc::from(bytes))
-    }
 
     #[test]
     fn separators_are_short_and_lie_between_the_blocks() {
@@ -221,13 +300,50 @@ mod tests {
         }
 
         #[test]
-        fn random_bytes_never_panic_the_index(
-            bytes in prop::collection::vec(any::<u8>(), 0..200), data_len in 0u64..1000,
+        fn a_search_of_fences_finds_the_first_block_that_can_hold_the_entry(
+            places in prop::collection::btree_set((prop::collection::vec(0u8..3, 0..5), 0u64..4), 1..60),
+            asked in prop::collection::vec((prop::collection::vec(0u8..3, 0..6), 0u64..5), 1..40),
+            start in 0u64..1000,
         ) {
-            // Catches a count that is trusted before it is compared with the bytes there are.
-            if let Ok(index) = Index::decode(block_of(&bytes), data_len) {
-                prop_assert!(index.len() <= bytes.len() / MIN_FENCE_LEN);
-                prop_assert!(index.find(b"key", 1) <= index.len());
+            // Catches an offset that is off, seqnos in the wrong order, and a handle that is not behind the one before it;
+            // and a root that searches by heads otherwise than a partition that searches bytes.
+            let mut places: Vec<_> = places.into_iter().collect();
+            places.sort_by(|a, b| entry_order((&a.0, a.1), (&b.0, b.1)));
+            let mut builder = IndexBuilder::default();
+            for (at, (key, seqno)) in (0..).zip(&places) {
+                builder.push_fence((key, *seqno), 20 + at);
+            }
+            let (mut bytes, len) = (Vec::new(), builder.len());
+            builder.finish(&mut bytes);
+            prop_assert_eq!((bytes.len(), builder.count()), (len, 0));
+            let fences = Fences::of(&bytes).expect("own encoding");
+            let end = fences.check().expect("own encoding");
+            let index = Index::decode(Block::from_contents(&bytes), start..start + end).expect("own encoding");
+            prop_assert_eq!((fences.len(), index.len()), (places.len(), places.len()));
+            let mut offset = start;
+            for (at, (key, seqno)) in places.iter().enumerate() {
+                prop_assert_eq!(index.fence(at), Some((&key[..], *seqno)));
+                prop_assert_eq!(index.handle(at), Some(Handle { offset, len: 20 + at as u64 }));
+                offset += 20 + at as u64;
+            }
+            prop_assert_eq!((index.handle(places.len()), offset), (None, start + end));
+            for (key, seqno) in asked.iter().chain(&places) {
+                let expected = places.partition_point(|a| entry_order((&a.0, a.1), (key, *seqno)) == Ordering::Less);
+                prop_assert_eq!((fences.find(key, *seqno), index.find(key, *seqno)), (expected, expected));
+            }
+        }
+
+        #[test]
+        fn random_bytes_never_panic_the_index(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..200), count in 0u32..40, at in 0usize..50,
+        ) {
+            // Catches a count or an offset that is trusted before it is compared with the bytes there are.
+            bytes.extend_from_slice(&count.to_le_bytes());
+            if let Ok(fences) = Fences::of(&bytes) {
+                prop_assert!(fences.len() <= bytes.len() / 4 && fences.find(b"key", 1) <= fences.len());
+                let sound = fences.check();
+                prop_assert!(fences.handle(at, u64::MAX).is_none() || at < fences.len());
+                prop_assert_eq!(Index::decode(Block::from_contents(&bytes), 5..99).is_ok(), sound == Ok(94));
             }
         }
     }
@@ -235,7 +351,37 @@ mod tests {
     #[test]
     fn a_huge_count_of_fences_allocates_nothing() {
         // Catches `with_capacity` of a number from disk: 4 billion fences are 128 GiB.
-        let error = Index::decode(block_of(&u32::MAX.to_le_bytes()), 0).expect_err("no fence follows");
+        let error = Fences::of(&u32::MAX.to_le_bytes()).expect_err("no fence precedes it");
         assert_eq!(error.expected, "a number of fences that fits the index");
+    }
+
+    #[test]
+    fn fences_that_lie_about_each_other_are_refused() {
+        // Catches a search over fences that are not sorted, offsets that lead astray, and blocks that begin before others end.
+        let encoded = |fences: &[(&[u8], SeqNo, u64)]| {
+            let mut builder = IndexBuilder::default();
+            fences.iter().for_each(|(key, seqno, len)| builder.push_fence((key, *seqno), *len));
+            let mut bytes = Vec::new();
+            builder.finish(&mut bytes);
+            bytes
+        };
+        let check = |bytes: &[u8]| Fences::of(bytes).and_then(|fences| fences.check());
+        let sound = encoded(&[(b"a", 2, 13), (b"a", 1, 13), (b"b", 0, 40)]);
+        assert_eq!(check(&sound), Ok(66));
+        let mut moved = sound.clone();
+        moved[sound.len() - 8] += 1;
+        let mut longer = sound.clone();
+        longer.insert(12, 0);
+        let cases = [
+            ("a fence after the one before it", encoded(&[(b"b", 0, 13), (b"a", 0, 13)])),
+            ("a fence after the one before it", encoded(&[(b"a", 1, 13), (b"a", 2, 13)])),
+            ("a fence after the one before it", encoded(&[(b"a", 1, 13), (b"a", 1, 13)])),
+            ("a block that is longer than its trailer", encoded(&[(b"a", 1, 13), (b"b", 1, 12)])),
+            ("a fence where its offset says", moved),
+            ("the end of the fences", longer),
+        ];
+        for (expected, bytes) in cases {
+            assert_eq!(check(&bytes).map_err(|error| error.expected), Err(expected));
+        }
     }
 }

@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use super::block::Cursor;
 use super::format::Handle;
-use super::readahead::{CacheUse, ReadAhead};
+use super::partition::Partition;
+use super::readahead::ReadAhead;
 use super::reader::Table;
 use super::root::Root;
+use crate::cache::CacheUse;
 use crate::codec::Malformed;
 use crate::error::Result;
 use crate::iter::EntryIter;
-use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// Iterates over a table, which it keeps open. Holds one block, and in a scan those that were read ahead.
 #[derive(Debug)]
@@ -24,9 +26,13 @@ pub(crate) struct TableIter {
     root: Option<Arc<Root>>,
     /// The first key that counts, if the table was narrowed.
     from: Option<Slice>,
+    cache: CacheUse,
     ahead: ReadAhead,
-    /// The block that the cursor is in.
-    index: usize,
+    /// The partition that was entered last, and its number.
+    partition: Option<(usize, Partition)>,
+    /// The block of it that the cursor is in.
+    block: usize,
+    handle: Handle,
     /// Absent, or invalid, when the iterator is invalid.
     cursor: Option<Cursor>,
 }
@@ -44,9 +50,12 @@ impl Table {
     }
 }
 
+type Place<'a> = &'a dyn Fn(&mut Cursor) -> Result<(), Malformed>;
+
 impl TableIter {
     pub(super) fn new(table: Arc<Table>, from: Option<Slice>, cache: CacheUse) -> Self {
-        Self { table, root: None, from, ahead: ReadAhead::new(cache), index: 0, cursor: None }
+        let (ahead, handle) = (ReadAhead::new(cache), Handle::default());
+        Self { table, root: None, from, cache, ahead, partition: None, block: 0, handle, cursor: None }
     }
 
     fn root(&mut self) -> Result<Arc<Root>> {
@@ -57,35 +66,43 @@ impl TableIter {
         Ok(self.root.insert(root).clone())
     }
 
-    /// Loads block `index` and positions in it by `place`; past either end the iterator becomes invalid.
-    fn enter(&mut self, index: usize, place: impl FnOnce(&mut Cursor) -> Result<(), Malformed>) -> Result<()> {
+    /// Loads partition `at`; `None` past the last.
+    fn partition(&mut self, at: usize) -> Result<Option<Partition>> {
+        if let Some((_, partition)) = self.partition.as_ref().filter(|(loaded, _)| *loaded == at) {
+            return Ok(Some(partition.clone()));
+        }
+        let root = self.root()?;
+        let loaded = self.table.partition(&root, at, self.cache)?;
+        self.partition = loaded.clone().map(|partition| (at, partition));
+        Ok(loaded)
+    }
+
+    /// Loads the data block of partition `at` that `choose` chooses, and positions in it by `place`; past either end the
+    /// iterator becomes invalid, and after an error too.
+    fn enter(&mut self, at: usize, choose: impl FnOnce(&Partition) -> usize, place: Place<'_>) -> Result<()> {
         let loaded = self.cursor.take();
         let root = self.root()?;
-        let Some(handle) = root.index.handle(index) else { return Ok(()) };
+        let Some(partition) = self.partition(at)? else { return Ok(()) };
+        let block = choose(&partition);
+        let Some(handle) = partition.handle(block) else { return Ok(()) };
         let mut cursor = match loaded {
-            Some(cursor) if index == self.index => cursor,
-            Some(_) | None => self.table.cursor(handle, self.ahead.block(&self.table, &root, index)?)?,
+            Some(cursor) if handle == self.handle => cursor,
+            Some(_) | None => self.table.cursor(handle, self.ahead.block(&self.table, &root, handle)?)?,
         };
-        self.index = index;
-        self.place(&mut cursor, handle, place)?;
+        (self.block, self.handle) = (block, handle);
+        self.place(&mut cursor, place)?;
         self.cursor = Some(cursor);
         Ok(())
     }
 
-    fn place(
-        &self,
-        cursor: &mut Cursor,
-        handle: Handle,
-        place: impl FnOnce(&mut Cursor) -> Result<(), Malformed>,
-    ) -> Result<()> {
-        place(cursor).map_err(|malformed| self.table.malformed(handle, malformed))
+    fn place(&self, cursor: &mut Cursor, place: Place<'_>) -> Result<()> {
+        place(cursor).map_err(|malformed| self.table.malformed(self.handle, malformed))
     }
 
     /// Moves within the block by `step`; whether the iterator is still valid there. On an error it is not.
-    fn step(&mut self, step: impl FnOnce(&mut Cursor) -> Result<(), Malformed>) -> Result<bool> {
+    fn step(&mut self, step: Place<'_>) -> Result<bool> {
         let Some(mut cursor) = self.cursor.take() else { return Ok(false) };
-        let handle = self.root.as_ref().and_then(|root| root.index.handle(self.index)).unwrap_or_default();
-        self.place(&mut cursor, handle, step)?;
+        self.place(&mut cursor, step)?;
         let valid = cursor.valid();
         self.cursor = Some(cursor);
         Ok(valid)
@@ -93,7 +110,17 @@ impl TableIter {
 
     /// The position after the last entry of the block is the first of the next. Blocks have entries, so one step does.
     fn enter_next_block(&mut self) -> Result<()> {
-        self.enter(self.index + 1, Cursor::seek_to_first)
+        let (at, next) = (self.entered(), self.block + 1);
+        match self.partition(at)?.is_some_and(|partition| next < partition.len()) {
+            true => self.enter(at, |_| next, &Cursor::seek_to_first),
+            false => self.enter(at + 1, |_| 0, &Cursor::seek_to_first),
+        }
+    }
+
+    /// Whether what ends with this fence may hold entries from the bound on.
+    fn counts(&self, fence: Option<(&[u8], SeqNo)>) -> bool {
+        let reaches = |from: &Slice| fence.is_some_and(|fence| entry_order(fence, (from, MAX_SEQNO)).is_ge());
+        self.from.as_ref().is_none_or(reaches)
     }
 
     /// Becomes invalid below the bound.
@@ -105,8 +132,8 @@ impl TableIter {
 
     /// As [`EntryIter::seek`], whatever the bound.
     fn seek_unbounded(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        let index = self.root()?.index.find(key, seqno);
-        self.enter(index, |cursor| cursor.seek(key, seqno))?;
+        let at = self.root()?.index.find(key, seqno);
+        self.enter(at, |partition| partition.find(key, seqno), &|cursor| cursor.seek(key, seqno))?;
         // The target may lie between the block's last entry and its fence.
         if self.cursor.is_some() && !self.valid() {
             self.enter_next_block()?;
@@ -115,18 +142,30 @@ impl TableIter {
     }
 
     fn enter_block_before(&mut self) -> Result<()> {
-        let first = match self.from.clone() {
-            Some(from) => self.root()?.index.find(&from, MAX_SEQNO),
-            None => 0,
-        };
-        match self.index.checked_sub(1).filter(|before| *before >= first) {
-            Some(before) => self.enter(before, Cursor::seek_to_last),
-            None => {
-                self.cursor = None;
-                Ok(())
+        let at = self.entered();
+        if let Some(block) = self.block.checked_sub(1) {
+            if self.partition(at)?.is_some_and(|partition| self.counts(partition.fence(block))) {
+                return self.enter(at, |_| block, &Cursor::seek_to_last);
+            }
+        } else if let Some(before) = at.checked_sub(1) {
+            let root = self.root()?;
+            if self.counts(root.index.fence(before)) {
+                return self.enter(before, last_block, &Cursor::seek_to_last);
             }
         }
+        self.cursor = None;
+        Ok(())
     }
+
+    /// The number of the partition that was entered last.
+    fn entered(&self) -> usize {
+        self.partition.as_ref().map_or(0, |(at, _)| *at)
+    }
+}
+
+fn last_block(partition: &Partition) -> usize {
+    // Every partition has a block.
+    partition.len().saturating_sub(1)
 }
 
 impl EntryIter for TableIter {
@@ -157,14 +196,13 @@ impl EntryIter for TableIter {
     fn seek_to_first(&mut self) -> Result<()> {
         match self.from.clone() {
             Some(from) => self.seek_unbounded(&from, MAX_SEQNO),
-            None => self.enter(0, Cursor::seek_to_first),
+            None => self.enter(0, |_| 0, &Cursor::seek_to_first),
         }
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        if let Some(last) = self.root()?.index.len().checked_sub(1) {
-            self.enter(last, Cursor::seek_to_last)?;
-        }
+        let last = self.root()?.index.len().saturating_sub(1);
+        self.enter(last, last_block, &Cursor::seek_to_last)?;
         self.stop_below_bound();
         Ok(())
     }
@@ -182,11 +220,11 @@ impl EntryIter for TableIter {
             return Ok(());
         }
         let root = self.root()?;
-        let index = root.index.find(key, seqno);
-        if index >= root.index.len() {
+        let at = root.index.find(key, seqno);
+        if at >= root.index.len() {
             return self.seek_to_last();
         }
-        self.enter(index, |cursor| cursor.seek_for_prev(key, seqno))?;
+        self.enter(at, |partition| partition.find(key, seqno), &|cursor| cursor.seek_for_prev(key, seqno))?;
         if !self.valid() {
             self.enter_block_before()?;
         }
@@ -195,11 +233,11 @@ impl EntryIter for TableIter {
     }
 
     fn next(&mut self) -> Result<()> {
-        if !self.valid() || self.step(Cursor::next)? { Ok(()) } else { self.enter_next_block() }
+        if !self.valid() || self.step(&Cursor::next)? { Ok(()) } else { self.enter_next_block() }
     }
 
     fn prev(&mut self) -> Result<()> {
-        if self.valid() && !self.step(Cursor::prev)? {
+        if self.valid() && !self.step(&Cursor::prev)? {
             self.enter_block_before()?;
         }
         self.stop_below_bound();

@@ -1,10 +1,14 @@
 //! Sorted string tables (SSTables): immutable files of sorted entries.
 //!
-//! [`Builder`] writes one, [`Table`] reads it. A file is data blocks, then the filter, the index of fence pointers, the
-//! properties, and a footer of fixed size that says where those are. Every block carries a checksum seeded with the
-//! table's number and the block's offset, so right bytes in a wrong place do not pass; the footer carries one of its
-//! own. A table is read-only once built, is never truncated, and its number is never used for another. The layout is in
-//! [`format`], [`frame`] and [`block`]; `docs/src/formats.md` describes it for strangers.
+//! [`Builder`] writes one, [`Table`] reads it. A file is data blocks, then partitions, the root, the properties, and a footer of fixed
+//! size that says where those are. A partition is the filter and the fence pointers of a group of data blocks ([`partition`]); the root is
+//! the fence pointers of the partitions ([`root`]). The root is in memory while the table is open; partitions and data blocks come
+//! through the block cache. So what tables keep in memory outside the cache is a ten-thousandth of their data, and a point read
+//! reads two blocks at most.
+//!
+//! Every block carries a checksum seeded with the table's number and the block's offset, so right bytes in a wrong place do not
+//! pass; the footer carries one of its own. A table is read-only once built, is never truncated, and its number is never used
+//! for another. The layout is in [`format`], [`frame`] and [`block`]; `docs/src/formats.md` describes it for strangers.
 
 mod block;
 mod builder;
@@ -17,6 +21,7 @@ mod frame;
 mod index;
 mod iter;
 mod lookup;
+mod partition;
 mod properties;
 mod rates;
 mod readahead;
@@ -26,6 +31,7 @@ mod run;
 #[cfg(test)]
 mod theory;
 mod verify;
+mod version1;
 
 pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use cache::TableCache;

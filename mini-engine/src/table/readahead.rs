@@ -2,13 +2,15 @@
 //!
 //! A scan shows itself by entering blocks one after the other, in either direction. Then the next read takes as many bytes as were
 //! read so far, up to a window of 256 KiB; a jump starts again. So a scan reads at most twice what it needs, and a short one reads
-//! nothing in vain. Blocks that were read ahead stay here unchecked. Each is checked, decompressed and put into the cache when the
+//! nothing in vain. Where blocks end need not be known, since they have no gaps between them: a block that is there in part is read
+//! again. Blocks that were read ahead stay here unchecked. Each is checked, decompressed and put into the cache when the
 //! scan enters it, so a damaged block does not stop those before it.
 
 use super::format::Handle;
 use super::frame::Block;
 use super::reader::Table;
 use super::root::Root;
+use crate::cache::CacheUse;
 use crate::error::Result;
 
 /// Neighbours that are entered one by one before more are read at once.
@@ -17,15 +19,6 @@ const BLOCKS_BEFORE: u32 = 2;
 const WINDOW: u64 = 256 << 10;
 /// The first window of a scan that has just shown itself.
 const FIRST_WINDOW: u64 = 16 << 10;
-
-/// What a read does with the block cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CacheUse {
-    /// Looks there first and leaves there what it read.
-    Fill,
-    /// Reads from the file and leaves the cache as it is.
-    Bypass,
-}
 
 /// Where the scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +32,7 @@ enum Direction {
 pub(super) struct ReadAhead {
     cache: CacheUse,
     /// The block that was asked for last.
-    last: Option<usize>,
+    last: Option<Handle>,
     direction: Direction,
     /// Neighbours entered in this direction.
     streak: u32,
@@ -59,17 +52,16 @@ impl ReadAhead {
         Self { cache, last: None, direction: Direction::Forward, streak, window, span: Vec::new(), start: 0 }
     }
 
-    /// Block `index` of the table, which has one of that number.
-    pub(super) fn block(&mut self, table: &Table, root: &Root, index: usize) -> Result<Block> {
-        let handle = root.index.handle(index).unwrap_or_default();
-        self.follow(index);
+    /// The data block at `handle` of the table with this root.
+    pub(super) fn block(&mut self, table: &Table, root: &Root, handle: Handle) -> Result<Block> {
+        self.follow(handle);
         if self.cache == CacheUse::Fill
             && let Some(block) = table.cached(handle)
         {
             return Ok(block);
         }
         if self.bytes_of(handle).is_none() && self.streak >= BLOCKS_BEFORE {
-            self.read_span(table, root, index);
+            self.read_span(table, root, handle);
         }
         let block = match self.bytes_of(handle) {
             Some(bytes) => table.decode_block(handle, bytes)?,
@@ -81,16 +73,16 @@ impl ReadAhead {
         Ok(block)
     }
 
-    /// Notes that block `index` is entered.
-    fn follow(&mut self, index: usize) {
+    /// Notes that the block at `handle` is entered.
+    fn follow(&mut self, handle: Handle) {
         let direction = match self.last {
-            Some(last) if last + 1 == index => Some(Direction::Forward),
-            Some(last) if index + 1 == last => Some(Direction::Backward),
-            Some(last) if index == last => return,
+            Some(last) if last.end() == Some(handle.offset) => Some(Direction::Forward),
+            Some(last) if handle.end() == Some(last.offset) => Some(Direction::Backward),
+            Some(last) if handle == last => return,
             None if self.streak > 0 => Some(Direction::Forward),
             Some(_) | None => None,
         };
-        self.last = Some(index);
+        self.last = Some(handle);
         if direction == Some(self.direction) {
             self.streak = self.streak.saturating_add(1);
             return;
@@ -107,34 +99,24 @@ impl ReadAhead {
         self.span.get(from..to)
     }
 
-    /// Reads block `index` and the next ones in the direction of the scan, as many as fit the window; nothing if only the one does.
-    /// An error is not reported: reading the one block alone will tell whether it is its own.
+    /// Reads the block at `handle` and as much behind it in the direction of the scan as fits the window; nothing if not even a
+    /// second block of this length does. An error is not reported: reading the one block alone will tell whether it is its own.
     #[cold]
-    fn read_span(&mut self, table: &Table, root: &Root, index: usize) {
-        let handle = root.index.handle(index).unwrap_or_default();
-        let (mut start, mut end) = (handle.offset, handle.offset.saturating_add(handle.len));
-        let mut at = index;
-        loop {
-            let next = match self.direction {
-                Direction::Forward => at.checked_add(1),
-                Direction::Backward => at.checked_sub(1),
-            };
-            let Some((next, neighbour)) = next.and_then(|next| Some((next, root.index.handle(next)?))) else {
-                break;
-            };
-            let (low, high) = (start.min(neighbour.offset), end.max(neighbour.offset.saturating_add(neighbour.len)));
-            if high - low > self.window {
-                break;
-            }
-            (start, end, at) = (low, high, next);
-        }
-        self.window = WINDOW.min(self.window * 2);
+    fn read_span(&mut self, table: &Table, root: &Root, handle: Handle) {
+        let window = self.window;
+        self.window = WINDOW.min(window * 2);
         self.span.clear();
-        if at == index {
+        let Some(end) = handle.end().filter(|_| handle.len <= window / 2) else { return };
+        let (start, end) = match self.direction {
+            Direction::Forward => (handle.offset, handle.offset.saturating_add(window).min(root.data_end)),
+            Direction::Backward => (end.saturating_sub(window), end),
+        };
+        let len = end.saturating_sub(start);
+        if len <= handle.len {
             return;
         }
-        // At most the window, which the last comparison has seen to.
-        self.span.resize((end - start) as usize, 0);
+        // At most the window.
+        self.span.resize(len as usize, 0);
         self.start = start;
         if table.read_at(&mut self.span, start).is_err() {
             self.span.clear();

@@ -13,12 +13,14 @@ use super::cache::{OpenGuard, Slot, TableCache};
 use super::format::{Handle, file_name};
 use super::frame::{Block, BlockLocation};
 use super::lookup::{Found, lookup};
+use super::partition::Partition;
 use super::properties::TableMeta;
 use super::root::{Opened, Root};
+use crate::cache::CacheUse;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
-use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// A table of a version. Its file is opened on demand, and stays as long as this lives: the file of an obsolete table is removed
 /// when the last view that has the table lets go of it.
@@ -39,17 +41,15 @@ impl Table {
     }
 
     /// The table `number`, of which nothing is known yet, in `path` or else under its own name: reads and checks the footer, the
-    /// filter, the index and the properties.
+    /// root and the properties.
     ///
     /// # Errors
     /// [`Error::Io`], a missing file included; [`Error::Corruption`]; [`Error::UnsupportedVersion`].
     pub(crate) fn open(tables: &Arc<TableCache>, number: u64, path: Option<PathBuf>) -> Result<Arc<Self>> {
         let mut table = Self::at(tables, TableMeta { number, ..TableMeta::default() }, path);
-        let (opened, meta) = Opened::read(
-            tables.open_file(&table.path()).map_err(Error::io("open", &table.path()))?,
-            &table.path(),
-            number,
-        )?;
+        let path = table.path();
+        let file = tables.open_file(&path).map_err(Error::io("open", &path))?;
+        let (opened, meta) = Opened::read(file, &path, number)?;
         table.meta = meta;
         table.tables.keep(&table.slot, Arc::new(opened));
         Ok(Arc::new(table))
@@ -122,27 +122,33 @@ impl Table {
     }
 
     /// The newest version of `key`, whose [`key_hash`](crate::codec::key_hash) is `hash`, that is not newer than
-    /// `seqno`. The value is a view of its block. At most one block is read.
+    /// `seqno`. The value is a view of its block. At most two blocks are read: a partition and a data block.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of the block that can hold the key.
+    /// [`Error::Io`] and [`Error::Corruption`] of the blocks that can hold the key.
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let opened = self.opened()?;
-        let Root { filter, index, .. } = &*opened.root;
-        if filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
+        let root = &*opened.root;
+        let Some(partition) = self.partition(root, root.index.find(key, seqno), CacheUse::Fill)? else {
+            return Ok(None);
+        };
+        let filter = partition.filter();
+        if filter.is_some_and(|filter| !filter.may_contain(hash)) {
             self.tables.counters.filter_negatives.add(1);
             return Ok(None);
         }
-        let found = match index.handle(index.find(key, seqno)) {
+        let found = match partition.handle(partition.find(key, seqno)) {
             Some(handle) => self.look_up(handle, &self.cached_block(handle)?, key, seqno)?,
             None => None,
         };
-        self.count_useless(&opened.root, 1 - usize::from(found.is_some()));
+        if found.is_none() && filter.is_some() {
+            self.tables.counters.filter_false_positives.add(1);
+        }
         Ok(found)
     }
 
-    /// As [`Table::get`] for each of `keys`, which ascend: hands what it finds to `found`, with the key's position. The
-    /// filter is asked for all at once, and a block that holds several of them is looked for once.
+    /// As [`Table::get`] for each of `keys`, which ascend: hands what it finds to `found`, with the key's position. A partition
+    /// that leads to several of them is looked for once, and its filter asked for all at once; so is a data block looked for once.
     ///
     /// # Errors
     /// As of [`Table::get`], for the first key that has one.
@@ -155,15 +161,46 @@ impl Table {
     ) -> Result<()> {
         let opened = self.opened()?;
         let root = &*opened.root;
-        let passing = self.pass_filter(root, keys, hashes);
+        let (mut from, mut passing) = (0, Vec::new());
+        while let Some(&first) = keys.get(from) {
+            let at = root.index.find(first, seqno);
+            let (Some(partition), Some(fence)) = (self.partition(root, at, CacheUse::Fill)?, root.index.fence(at))
+            else {
+                break;
+            };
+            let reaches = |key: &&&[u8]| entry_order((key, seqno), fence).is_le();
+            let count = keys.split_at(from).1.iter().take_while(reaches).count();
+            let to = from + count.max(1);
+            passing.clear();
+            self.pass_filter(&partition, from, hashes.get(from..to).unwrap_or_default(), &mut passing);
+            self.get_passing(&partition, keys, &passing, seqno, &mut found)?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// The positions, from `from` on, of the hashes that the filter lets pass: of all, if there is none.
+    fn pass_filter(&self, partition: &Partition, from: usize, hashes: &[u64], passing: &mut Vec<usize>) {
+        let Some(filter) = partition.filter() else { return passing.extend(from..from + hashes.len()) };
+        filter.may_contain_many(hashes, passing);
+        passing.iter_mut().for_each(|at| *at += from);
+        self.tables.counters.filter_negatives.add((hashes.len() - passing.len()) as u64);
+    }
+
+    /// Looks for the keys at these positions, all of which the partition leads to.
+    fn get_passing(
+        &self,
+        partition: &Partition,
+        keys: &[&[u8]],
+        passing: &[usize],
+        seqno: SeqNo,
+        found: &mut impl FnMut(usize, Kind, Slice),
+    ) -> Result<()> {
         let mut useless = 0;
         let mut here: Option<(Handle, Block)> = None;
-        for at in passing {
+        for &at in passing {
             let Some(&key) = keys.get(at) else { continue };
-            let Some(handle) = root.index.handle(root.index.find(key, seqno)) else {
-                useless += 1;
-                continue;
-            };
+            let Some(handle) = partition.handle(partition.find(key, seqno)) else { continue };
             let block = match here.take() {
                 Some((last, block)) if last == handle => block,
                 Some(_) | None => self.cached_block(handle)?,
@@ -174,41 +211,66 @@ impl Table {
             }
             here = Some((handle, block));
         }
-        self.count_useless(root, useless);
+        if useless > 0 && partition.filter().is_some() {
+            self.tables.counters.filter_false_positives.add(useless);
+        }
         Ok(())
     }
 
-    /// The positions of the keys that the filter lets pass: of all, if there is none.
-    fn pass_filter(&self, root: &Root, keys: &[&[u8]], hashes: &[u64]) -> Vec<usize> {
-        let Some(filter) = &root.filter else { return (0..keys.len()).collect() };
-        let mut passing = Vec::new();
-        filter.may_contain_many(hashes, &mut passing);
-        self.tables.counters.filter_negatives.add((keys.len() - passing.len()) as u64);
-        passing
-    }
-
-    /// Counts keys that the filter let pass and that were not found.
-    fn count_useless(&self, root: &Root, keys: usize) {
-        if root.filter.is_some() && keys > 0 {
-            self.tables.counters.filter_false_positives.add(keys as u64);
+    /// Partition `at` of the table, checked when it is read; `None` past the last.
+    pub(super) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<Partition>> {
+        if let Some(whole) = &root.whole {
+            return Ok((at == 0).then(|| whole.clone()));
         }
+        let Some(handle) = root.index.handle(at) else { return Ok(None) };
+        let malformed = |error| self.malformed(handle, error);
+        if cache == CacheUse::Fill
+            && let Some(block) = self.tables.blocks.get_partition(self.number(), handle.offset)
+        {
+            return Partition::of(Block::from_shared(block)).map(Some).map_err(malformed);
+        }
+        self.tables.counters.partition_reads.add(1);
+        let block = self.location(&self.path(), handle).read(&*self.opened()?.file)?;
+        let partition = Partition::of(block).map_err(malformed)?;
+        partition.check(root.data_end, root.index.fence(at)).map_err(malformed)?;
+        if cache == CacheUse::Fill {
+            self.tables.blocks.insert_partition(self.number(), handle.offset, partition.block().shared().clone());
+        }
+        Ok(Some(partition))
     }
 
-    /// Bytes of the data blocks before the one that can hold `key`: for statistics, so all of them if the table cannot be opened.
+    /// Bytes of the data blocks before the one that can hold `key`: for statistics, so all of them if that cannot be read.
     pub(super) fn bytes_before(&self, key: &[u8]) -> u64 {
-        let handle = self.root().ok().and_then(|root| root.index.handle(root.index.find(key, MAX_SEQNO)));
-        handle.map_or(self.meta.size, |handle| handle.offset)
+        let handle = || {
+            let root = self.root().ok()?;
+            let partition = self.partition(&root, root.index.find(key, MAX_SEQNO), CacheUse::Bypass).ok()??;
+            partition.handle(partition.find(key, MAX_SEQNO))
+        };
+        handle().map_or(self.meta.size, |handle| handle.offset)
     }
 
-    /// Bytes of memory that the filter and the index take while the table is open; 0 if it is not.
+    /// Bytes of memory that the root takes while the table is open; 0 if it is not.
     pub(crate) fn memory_len(&self) -> u64 {
         self.slot.peek().map_or(0, |opened| opened.root.memory_len() as u64)
+    }
+
+    #[cfg(test)]
+    pub(super) fn cache(&self) -> Arc<crate::cache::BlockCache> {
+        self.tables.blocks.clone()
     }
 
     pub(super) fn path(&self) -> PathBuf {
         match &self.elsewhere {
             Some(path) => path.clone(),
             None => self.tables.dir.join(file_name(self.number())),
+        }
+    }
+
+    /// Makes room in the cache: nobody reads the partitions again. Those of a table that is not open grow cold instead.
+    fn forget_partitions(&self) {
+        let Some(opened) = self.slot.peek() else { return };
+        for handle in (0..opened.root.index.len()).filter_map(|at| opened.root.index.handle(at)) {
+            self.tables.blocks.remove_partition(self.number(), handle.offset);
         }
     }
 
@@ -275,8 +337,12 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
+        let is_obsolete = *self.is_obsolete.get_mut();
+        if is_obsolete {
+            self.forget_partitions();
+        }
         self.slot.close();
-        if *self.is_obsolete.get_mut() {
+        if is_obsolete {
             self.tables.add_obsolete(self.number());
         }
     }

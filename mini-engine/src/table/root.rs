@@ -1,16 +1,24 @@
-//! [`Root`]: what an open table keeps in memory, the parts that lead to its data blocks.
+//! [`Root`]: what of an open table is in memory, outside the cache: the top-level index, which leads to the partitions, and the
+//! properties.
+//!
+//! Both are at the end of the file, before the footer, and small: of a table of 64 MiB about 4 KiB. So one read of the end of the file
+//! mostly opens a table.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::filter::Filter;
-use super::format::{FOOTER_LEN, Footer, Handle};
-use super::frame::BlockLocation;
+use super::format::{FOOTER_LEN, Footer, Handle, VERSION};
+use super::frame::{Block, BlockLocation};
 use super::index::Index;
+use super::partition::Partition;
 use super::properties::{Properties, TableMeta};
+use super::version1;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
+
+/// Bytes that are read first, from the end of the file.
+const TAIL_LEN: u64 = 8 << 10;
 
 /// What an open table keeps in memory, beside its file.
 #[derive(Debug)]
@@ -19,63 +27,107 @@ pub(super) struct Opened {
     pub(super) root: Arc<Root>,
 }
 
-/// The parts of a table that lead to its data blocks.
+impl Opened {
+    /// Reads the root of table `number` in `file`, which is called `path`, and describes the table by it.
+    pub(super) fn read(file: Arc<dyn File>, path: &Path, number: u64) -> Result<(Self, TableMeta)> {
+        let (root, size) = Root::read(&*file, path, number)?;
+        let meta = root.properties.meta(number, size);
+        Ok((Self { file, root: Arc::new(root) }, meta))
+    }
+}
+
+/// The parts of a table that lead to its partitions, and by these to its data blocks.
 #[derive(Debug)]
 pub(super) struct Root {
-    pub(super) filter: Option<Filter>,
+    /// The fences of the partitions.
     pub(super) index: Index,
+    /// The only partition of a table of version 1, which stays in memory.
+    pub(super) whole: Option<Partition>,
+    /// Where the data blocks end.
+    pub(super) data_end: u64,
     pub(super) properties: Properties,
 }
 
 impl Root {
-    /// Bytes of memory that the filter and the index take.
-    pub(super) fn memory_len(&self) -> usize {
-        self.index.memory_len() + self.filter.as_ref().map_or(0, Filter::memory_len)
-    }
-}
-
-impl Opened {
-    /// Reads the root of table `number`, and describes the table by it.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; [`Error::Corruption`]; [`Error::UnsupportedVersion`].
-    pub(super) fn read(file: Arc<dyn File>, path: &Path, number: u64) -> Result<(Opened, TableMeta)> {
-        let (footer, size) = read_footer(&*file, path, number)?;
-        let location = |handle| BlockLocation { path, number, handle };
-        let malformed = |handle: Handle| move |error: Malformed| error.in_file(path, handle.offset);
-        let filter = match footer.filter.len {
-            0 => None,
-            _ => {
-                let block = location(footer.filter).read(&*file)?;
-                let contents = block.contents();
-                let decoded = Filter::decode(contents);
-                let decoded = decoded.map_err(|expected| Malformed { offset: contents.len(), expected });
-                Some(decoded.map_err(malformed(footer.filter))?)
-            }
+    /// Reads the root of table `number` in `file`; and the file's length.
+    fn read(file: &dyn File, path: &Path, number: u64) -> Result<(Self, u64)> {
+        let (tail, size) = Tail::read(file, path, number)?;
+        let footer = tail.footer()?;
+        let properties = tail.block(footer.properties)?;
+        let properties =
+            Properties::decode(properties.contents()).map_err(|error| tail.malformed(footer.properties, error))?;
+        let data_end = footer.partitions.offset;
+        let root = tail.block(footer.root)?;
+        let malformed = |error| tail.malformed(footer.root, error);
+        let (index, whole) = if footer.version < VERSION {
+            let filter = if footer.partitions.len > 0 { Some(tail.block(footer.partitions)?) } else { None };
+            let filter = filter.as_ref().map_or(&[][..], Block::contents);
+            version1::check_filter(filter).map_err(|error| tail.malformed(footer.partitions, error))?;
+            let (index, whole) = version1::convert(filter, root.contents(), data_end).map_err(malformed)?;
+            (index, Some(whole))
+        } else {
+            (Index::decode(root, data_end..footer.root.offset).map_err(malformed)?, None)
         };
-        let block = location(footer.index).read(&*file)?;
-        let index = Index::decode(block, footer.filter.offset).map_err(malformed(footer.index))?;
-        let block = location(footer.properties).read(&*file)?;
-        let properties = Properties::decode(block.contents()).map_err(malformed(footer.properties))?;
-        let meta = properties.meta(number, size);
-        Ok((Opened { file, root: Arc::new(Root { filter, index, properties }) }, meta))
+        Ok((Self { index, whole, data_end, properties }, size))
+    }
+
+    /// Bytes of memory that this takes.
+    pub(super) fn memory_len(&self) -> usize {
+        let Properties { smallest, largest, .. } = &self.properties;
+        let whole = self.whole.as_ref().map_or(0, |whole| whole.block().shared().len());
+        size_of::<Self>() + self.index.memory_len() + whole + smallest.len() + largest.len()
     }
 }
 
-/// The footer and the length of the file. Every byte of the file belongs to a block or to the footer.
-fn read_footer(file: &dyn File, path: &Path, number: u64) -> Result<(Footer, u64)> {
-    let size = file.len().map_err(Error::io("read the length of", path))?;
-    let Some(offset) = size.checked_sub(FOOTER_LEN as u64) else {
-        let what = format!("table footer: expected {FOOTER_LEN} bytes, found a file of {size}");
-        return Err(Error::corruption(path, 0, what));
-    };
-    let mut bytes = [0; FOOTER_LEN];
-    file.read_exact_at(&mut bytes, offset).map_err(Error::io("read", path))?;
-    let footer = Footer::decode(&bytes, path, number, offset)?;
-    let ends = [footer.filter, footer.index, footer.properties].map(Handle::end);
-    if ends != [footer.index.offset, footer.properties.offset, offset].map(Some) {
-        let what = format!("block handles: expected them to meet each other and the footer, found {footer:?}");
-        return Err(Error::corruption(path, offset, what));
+/// The end of a file.
+struct Tail<'a> {
+    file: &'a dyn File,
+    path: &'a Path,
+    number: u64,
+    bytes: Vec<u8>,
+    /// Where in the file they begin.
+    start: u64,
+}
+
+impl<'a> Tail<'a> {
+    fn read(file: &'a dyn File, path: &'a Path, number: u64) -> Result<(Self, u64)> {
+        let size = file.len().map_err(Error::io("read the length of", path))?;
+        let len = size.min(TAIL_LEN);
+        let (mut bytes, start) = (vec![0; len as usize], size - len);
+        file.read_exact_at(&mut bytes, start).map_err(Error::io("read", path))?;
+        Ok((Self { file, path, number, bytes, start }, size))
     }
-    Ok((footer, size))
+
+    /// The footer. Every byte of the file belongs to a block or to the footer.
+    fn footer(&self) -> Result<Footer> {
+        let Some((_, bytes)) = self.bytes.split_last_chunk::<FOOTER_LEN>() else {
+            let what = format!("table footer: expected {FOOTER_LEN} bytes, found a file of {}", self.bytes.len());
+            return Err(Error::corruption(self.path, 0, what));
+        };
+        let offset = self.start + (self.bytes.len() - FOOTER_LEN) as u64;
+        let footer = Footer::decode(bytes, self.path, self.number, offset)?;
+        let ends = [footer.partitions, footer.root, footer.properties].map(Handle::end);
+        if ends != [footer.root.offset, footer.properties.offset, offset].map(Some) {
+            let what = format!("block handles: expected them to meet each other and the footer, found {footer:?}");
+            return Err(Error::corruption(self.path, offset, what));
+        }
+        Ok(footer)
+    }
+
+    /// The block at `handle`, which lies before the footer.
+    fn block(&self, handle: Handle) -> Result<Block> {
+        let location = BlockLocation { path: self.path, number: self.number, handle };
+        let here = handle.offset.checked_sub(self.start).and_then(|from| {
+            let from = usize::try_from(from).ok()?;
+            self.bytes.get(from..from.checked_add(usize::try_from(handle.len).ok()?)?)
+        });
+        match here {
+            Some(bytes) => location.decode(bytes),
+            None => location.read(self.file),
+        }
+    }
+
+    fn malformed(&self, handle: Handle, error: Malformed) -> Error {
+        error.in_file(self.path, handle.offset)
+    }
 }

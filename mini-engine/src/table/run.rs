@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use super::iter::TableIter;
 use super::properties::TableMeta;
-use super::readahead::CacheUse;
 use super::reader::Table;
 use super::verify::TableReport;
+use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::iter::EntryIter;
 use crate::types::{Kind, SeqNo, Slice};

@@ -43,7 +43,7 @@ impl Damage {
 }
 
 fn open(mem: &MemFs) -> Result<Db, Error> {
-    let builder = Db::builder(DIR).memtable_bytes(64 << 10).block_bytes(512).l0_trigger(100);
+    let builder = Db::builder(DIR).memtable_bytes(64 << 10).block_bytes(512).partition_bytes(128).l0_trigger(100);
     builder.file_system(Arc::new(mem.clone())).open()
 }
 
@@ -190,7 +190,7 @@ fn quarantined(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> Outc
     file.truncate(0).unwrap();
     file.write_all_at(&bytes, 0).unwrap();
     let is_log = path.extension().is_some_and(|kind| kind == "log");
-    let builder = Db::builder(DIR).memtable_bytes(64 << 10).block_bytes(512).l0_trigger(100);
+    let builder = Db::builder(DIR).memtable_bytes(64 << 10).block_bytes(512).partition_bytes(128).l0_trigger(100);
     let builder = builder.recovery_mode(RecoveryMode::Quarantine).file_system(Arc::new(mem.clone()));
     mem.record();
     let shown = builder.clone().read_only(true).open().map(|db| read_each(&db)).ok();

@@ -92,7 +92,12 @@ impl Run {
         // A piece of a merge is one table.
         let builder = builder.max_compaction_bytes(1024);
         // One merge at a time, so that a seed repeats.
-        let builder = builder.compaction_threads(1).block_bytes(512).immutable_memtables(4).cache_bytes(64 << 10);
+        let builder = builder
+            .compaction_threads(1)
+            .block_bytes(512)
+            .partition_bytes(128)
+            .immutable_memtables(4)
+            .cache_bytes(64 << 10);
         self.db = Some(builder.file_system(Arc::new(self.fs.clone())).open()?);
         // What an open has found is durable.
         self.note_all_synced();

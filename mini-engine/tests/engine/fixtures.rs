@@ -88,13 +88,18 @@ fn pad_log(db: &Db) {
     }
 }
 
-/// Makes a fixture: tables of several compressions on several levels, and a log with compressed frames and others.
+/// Makes a fixture: tables of several compressions and partitions on several levels, and a log with compressed frames and others.
 fn make(directory: &Path) {
     assert!(!directory.exists(), "{} is there: a fixture is never made anew", directory.display());
     let room = TempDir::new().unwrap();
     let path = room.path().join("db");
     let levels = [Compression::None, Compression::Lz4, Compression::Zstd { level: 3 }];
-    let builder = Db::builder(&path).block_bytes(512).l0_trigger(2).table_file_bytes(4096).log_compression(true);
+    let builder = Db::builder(&path)
+        .block_bytes(512)
+        .partition_bytes(128)
+        .l0_trigger(2)
+        .table_file_bytes(4096)
+        .log_compression(true);
     let db = builder.compression_per_level(levels).open().unwrap();
     write_all(Some((&db, &path)));
     while {
@@ -142,7 +147,7 @@ fn databases_of_every_released_format_open_and_hold_what_they_held() {
         }
         opened.push(fixture.file_name().unwrap().to_string_lossy().into_owned());
     }
-    for released in ["log2-table1-manifest2", "log3-table1-manifest2"] {
+    for released in ["log2-table1-manifest2", "log3-table1-manifest2", "log3-table2-manifest2"] {
         assert!(opened.iter().any(|name| name == released), "{released} is missing from {opened:?}");
     }
 }

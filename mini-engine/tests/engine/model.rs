@@ -208,7 +208,12 @@ impl Run {
 }
 
 fn open(dir: &TempDir, (policy, ratio): (Compaction, u64)) -> Db {
-    let builder = Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(2).block_bytes(512).cache_bytes(8192);
+    let builder = Db::builder(dir.path())
+        .memtable_bytes(4096)
+        .l0_trigger(2)
+        .block_bytes(512)
+        .partition_bytes(128)
+        .cache_bytes(8192);
     let builder = builder.compaction(policy).size_ratio(ratio).level1_bytes(4096).table_file_bytes(2048);
     // So that merges take a piece wherever they can.
     let builder = builder.max_compaction_bytes(1024);

@@ -76,6 +76,7 @@ fn defaults_are_those_that_are_documented() {
         .table_file_bytes(64 << 20)
         .compaction_threads(2)
         .block_bytes(4096)
+        .partition_bytes(8192)
         .filter_bits_per_key(10)
         .compression_per_level([Compression::None, Compression::None, Compression::Lz4])
         .cache_bytes(32 << 20)
@@ -92,7 +93,7 @@ fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range()
     let dir = TempDir::new().unwrap();
     let builder = || Db::builder(dir.path().join("db"));
     type Set = fn(Builder, u64) -> Builder;
-    let options: [(&str, Set, u64, u64); 12] = [
+    let options: [(&str, Set, u64, u64); 13] = [
         ("memtable_bytes", |b, n| b.memtable_bytes(n as usize), 4096, 16 << 30),
         ("immutable_memtables", |b, n| b.immutable_memtables(n as usize), 1, 64),
         ("size_ratio", Builder::size_ratio, 2, 32),
@@ -103,6 +104,7 @@ fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range()
         ("table_file_bytes", Builder::table_file_bytes, 1 << 10, 16 << 30),
         ("compaction_threads", |b, n| b.compaction_threads(n as usize), 1, 64),
         ("block_bytes", |b, n| b.block_bytes(n as usize), 512, 64 << 10),
+        ("partition_bytes", |b, n| b.partition_bytes(n as usize), 128, 1 << 20),
         ("compression_per_level (levels)", |b, n| b.compression_per_level(vec![Compression::Lz4; n as usize]), 1, 8),
         ("compression zstd level", |b, n| b.compression(Compression::Zstd { level: n as i32 }), 1, 22),
     ];
@@ -276,6 +278,23 @@ fn blocks_end_at_block_bytes() {
         assert!((70_000..70_100).contains(large), "{large}");
         let (_, full) = ordinary.split_last().unwrap();
         assert!(full.iter().all(|len| (bytes * 3 / 4..=bytes + 13).contains(len)), "{bytes}: {full:?}");
+    }
+}
+
+#[test]
+fn partitions_end_at_partition_bytes() {
+    // Catches a size that is ignored, and partitions of one data block each.
+    let partitions = |bytes: usize| {
+        let dir = TempDir::new().unwrap();
+        let db = Db::builder(dir.path()).block_bytes(512).partition_bytes(bytes).open().unwrap();
+        (0..60_000).for_each(|n| db.insert(key(n), [7; 50]).unwrap());
+        db.flush().unwrap();
+        assert_eq!(db.iter().count(), 60_000);
+        db.metrics().partition_reads
+    };
+    let counts = [512, 4096, 32 << 10].map(partitions);
+    for (more, fewer) in [(counts[0], counts[1]), (counts[1], counts[2])] {
+        assert!((fewer * 7..=fewer * 11).contains(&more), "{counts:?}");
     }
 }
 

@@ -56,9 +56,10 @@ fn a_table_is_dumped_block_by_block_and_a_manifest_edit_by_edit() {
     let room = filled();
     let text = dump("table", &file(&room, ".sst")).text();
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[0].contains(" 1 data blocks, 3 entries of 3 keys, 1 of them tombstones, seqnos 1 to 4"), "{text}");
-    assert!(lines[1].starts_with("data block 0 at 0: "), "{text}");
-    assert_eq!(lines[2..], ["  \"apple\" at 1 = \"red\"", "  \"gone\" at 4 removed", "  \"plum\\n\" at 3 = \"blue\""]);
+    assert!(lines[0].contains(" 1 partitions, 3 entries of 3 keys, 1 of them tombstones, seqnos 1 to 4"), "{text}");
+    assert_eq!(lines[1], "partition 0: 1 data blocks, filter of 65 bytes, fence \"plum\\n\" at seqno 0");
+    assert!(lines[2].starts_with("data block 0 at 0: "), "{text}");
+    assert_eq!(lines[3..], ["  \"apple\" at 1 = \"red\"", "  \"gone\" at 4 removed", "  \"plum\\n\" at 3 = \"blue\""]);
 
     let text = dump("manifest", &file(&room, "MANIFEST")).text();
     assert!(text.starts_with("edit at 32: 0 tables added, 0 removed, replay from log "), "{text}");

@@ -1,13 +1,14 @@
-//! Tables whose parts are each sound and do not fit each other: what only `verify`, or opening, can see.
+//! Tables whose parts are each sound and do not fit each other: what only `verify`, opening, or reading a partition can see.
 
 use std::fs as std_fs;
 
 use super::*;
 use crate::table::block::BlockBuilder;
 use crate::table::filter::Filter;
-use crate::table::format::{Footer, Handle};
+use crate::table::format::{Footer, Handle, VERSION};
 use crate::table::frame;
 use crate::table::index::IndexBuilder;
+use crate::table::partition;
 use crate::table::properties::Properties;
 
 /// The parts of a table, to be changed before it is written.
@@ -15,7 +16,12 @@ struct Parts {
     blocks: Vec<Vec<Entry>>,
     /// For each block, the last entry and the next key that its fence is made from.
     fences: Vec<(Entry, Option<Vec<u8>>)>,
-    hashes: Vec<u64>,
+    /// Of each partition, which has one block.
+    hashes: Vec<Vec<u64>>,
+    /// What the partitions say of where their groups begin is moved by this.
+    shift: [u64; 2],
+    /// The fence that the root has for the first partition.
+    root_fence: (Vec<u8>, SeqNo),
     properties: Properties,
     /// The first restart of each block.
     restart: u32,
@@ -23,16 +29,26 @@ struct Parts {
     gap: usize,
 }
 
-/// Two blocks of two entries, all in order.
+/// Two blocks of two entries in a partition each, all in order.
 fn sound() -> Parts {
     let blocks = vec![vec![value("b", 4, "1"), value("d", 3, "2")], vec![value("f", 2, "3"), value("h", 1, "4")]];
     let mut properties = Properties::default();
     blocks.iter().flatten().for_each(|entry| {
         properties.count(&entry.key, entry.seqno, entry.kind);
     });
-    let hashes = blocks.iter().flatten().map(|entry| codec::key_hash(&entry.key)).collect();
+    let hashes = |block: &Vec<Entry>| block.iter().map(|entry| codec::key_hash(&entry.key)).collect();
+    let hashes = blocks.iter().map(hashes).collect();
     let fences = vec![(blocks[0][1].clone(), Some(b"f".to_vec())), (blocks[1][1].clone(), None)];
-    Parts { blocks, fences, hashes, properties, restart: 0, gap: 0 }
+    let root_fence = (b"d".to_vec(), 0);
+    Parts { blocks, fences, hashes, shift: [0; 2], root_fence, properties, restart: 0, gap: 0 }
+}
+
+impl Parts {
+    /// Gives the first block and the first partition the fence of a block that ends with `last`, before another key.
+    fn fence(&mut self, last: Entry, key: &[u8]) {
+        self.fences[0] = (last, None);
+        self.root_fence.0 = key.to_vec();
+    }
 }
 
 fn write(dir: &Path, parts: &Parts) {
@@ -44,21 +60,34 @@ fn write(dir: &Path, parts: &Parts) {
         out.resize(out.len() + gap, 0);
         Handle { offset, len }
     };
-    let mut index = IndexBuilder::default();
-    for (entries, (last, next)) in parts.blocks.iter().zip(&parts.fences) {
+    let (mut handles, mut contents_of_partitions) = (Vec::new(), Vec::new());
+    for (at, entries) in parts.blocks.iter().enumerate() {
         let mut block = BlockBuilder::default();
         entries.iter().for_each(|entry| block.add(&entry.key, entry.seqno, entry.kind, &entry.value));
         let mut contents = block.finish(<[u8]>::to_vec);
         let restarts = contents.len() - 8;
         contents[restarts..restarts + 4].copy_from_slice(&parts.restart.to_le_bytes());
         let handle = put(&contents, 0);
-        index.push((&last.key, last.seqno), next.as_deref(), handle.len);
+        let (mut fences, (last, next)) = (IndexBuilder::default(), &parts.fences[at]);
+        fences.push((&last.key, last.seqno), next.as_deref(), handle.len);
+        let filter = Filter::build(&parts.hashes[at], 20.0);
+        contents_of_partitions.push(partition::encode(filter, &mut fences, handle.offset + parts.shift[at]));
     }
-    let filter = put(&Filter::build(&parts.hashes, 20.0).expect("bits").encode(), 0);
-    let index = put(&index.finish(), 0);
+    let mut root = IndexBuilder::default();
+    for (at, contents) in contents_of_partitions.iter().enumerate() {
+        let handle = put(contents, 0);
+        let own = partition::last_fence(contents).expect("a fence");
+        let fence = if at == 0 { (&parts.root_fence.0[..], parts.root_fence.1) } else { own };
+        root.push_fence(fence, handle.len);
+        handles.push(handle);
+    }
+    let partitions = Handle { offset: handles[0].offset, len: handles.iter().map(|handle| handle.len).sum() };
+    let mut contents = Vec::new();
+    root.finish(&mut contents);
+    let root = put(&contents, 0);
     let properties = put(&parts.properties.encode(), parts.gap);
     let offset = out.len() as u64;
-    Footer { filter, index, properties }.encode(&mut out, 1, offset);
+    Footer { partitions, root, properties, version: VERSION }.encode(&mut out, 1, offset);
     std_fs::write(dir.join(file_name(1)), out).expect("written");
 }
 
@@ -66,13 +95,23 @@ fn write(dir: &Path, parts: &Parts) {
 fn verify_sees_what_single_checksums_cannot() {
     // Catches a verify that only reads: it would pass a table whose keys cannot be found, or that counts wrong.
     type Change = fn(&mut Parts);
-    let cases: [(&str, Change); 9] = [
+    let cases: [(&str, Change); 13] = [
         ("entry not after the one before it", |parts| parts.blocks[0].swap(0, 1)),
         ("entry not after the fence of the block before", |parts| parts.blocks[1][0].key = b"d".to_vec()),
-        ("entry after its block's fence", |parts| parts.fences[0].0 = value("c", 1, "")),
-        ("entry not after the fence of the block before", |parts| parts.fences[0].0 = value("f", 2, "")),
-        ("entry whose key the filter denies", |parts| parts.hashes.truncate(3)),
+        ("entry after its block's fence", |parts| parts.fence(value("c", 1, ""), b"c")),
+        ("entry not after the fence of the block before", |parts| parts.fence(value("f", 2, ""), b"f")),
+        ("entry whose key the filter denies", |parts| parts.hashes[1].truncate(1)),
+        ("entry whose key the filter denies", |parts| {
+            // A key that goes on in the next group.
+            parts.blocks[0][1] = value("f", 3, "2");
+            parts.fence(value("f", 3, "2"), b"f");
+            (parts.fences[0].1, parts.root_fence.1) = (Some(b"f".to_vec()), 3);
+            parts.hashes = vec![[b"b", b"f"].map(|key| codec::key_hash(key)).to_vec(), vec![codec::key_hash(b"h")]];
+        }),
         ("expected a restart at every 16th entry", |parts| parts.restart = 6),
+        ("expected the fence that the root has for the partition", |parts| parts.root_fence.0 = b"e".to_vec()),
+        ("groups of data blocks without gaps", |parts| parts.shift[0] = 1),
+        ("expected a group within the data blocks", |parts| parts.shift[1] = 1),
         ("properties: expected", |parts| parts.properties.tombstones = 1),
         ("properties: expected", |parts| parts.properties.keys = 3),
         ("properties: expected", |parts| parts.properties.largest = b"z".to_vec()),
@@ -103,7 +142,7 @@ fn fences_out_of_order_are_corruption_when_the_table_is_opened() {
     // Catches a binary search over fences that are not sorted: stored keys would be reported absent.
     let dir = dir();
     let mut parts = sound();
-    parts.fences.swap(0, 1);
+    parts.root_fence.0 = b"i".to_vec();
     write(dir.path(), &parts);
     let error = open(dir.path(), 1).expect_err("fences out of order");
     assert!(error.to_string().contains("a fence after the one before it"), "{error}");

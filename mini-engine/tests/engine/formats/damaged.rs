@@ -13,7 +13,12 @@ use crate::hook::flush_to_the_end;
 const DIR: &str = "/db";
 
 fn builder(mem: &MemFs) -> Builder {
-    let builder = Db::builder(DIR).block_bytes(512).l0_trigger(2).compression(Compression::Lz4).log_compression(true);
+    let builder = Db::builder(DIR)
+        .block_bytes(512)
+        .partition_bytes(128)
+        .l0_trigger(2)
+        .compression(Compression::Lz4)
+        .log_compression(true);
     builder.memtable_bytes(16 << 10).immutable_memtables(4).file_system(Arc::new(mem.clone()))
 }
 

@@ -14,7 +14,8 @@ const LINE_LEN: usize = 64;
 pub(crate) struct Table {
     pub(crate) entries: Vec<Entry>,
     pub(crate) properties: Properties,
-    pub(crate) filter: Option<Filter>,
+    /// Of each partition; of a table of version 1 the one filter.
+    filters: Vec<PartitionFilter>,
     /// The compression of each data block.
     pub(crate) compressions: Vec<u8>,
 }
@@ -30,50 +31,117 @@ pub(crate) struct Properties {
     pub(crate) last_key: Vec<u8>,
 }
 
-struct Fence<'a> {
-    key: &'a [u8],
+struct Fence {
+    key: Vec<u8>,
     seqno: u64,
-    len: usize,
+    /// Where the block is that it belongs to.
+    block: Range<usize>,
+}
+
+impl Fence {
+    fn place(&self) -> (&[u8], Reverse<u64>) {
+        (&self.key, Reverse(self.seqno))
+    }
+}
+
+/// The filter and the fences of a group of data blocks.
+struct Partition {
+    filter: Option<Filter>,
+    fences: Vec<Fence>,
+}
+
+struct PartitionFilter {
+    /// The last fence of the group.
+    reaches: (Vec<u8>, u64),
+    filter: Option<Filter>,
 }
 
 /// Reads table `number`, of which the keys from `from` on count, and checks all that the page says of it.
 pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
-    let [filter, index, properties] = footer(number, file)?;
-    let data_end = filter.start;
-    let filter = match filter.is_empty() {
-        true => None,
-        false => Some(Filter::read(block(number, file, filter)?.1)?),
+    let footer = footer(number, file)?;
+    let partitions = match footer.version {
+        1 => vec![whole(number, file, &footer)?],
+        _ => partitions(number, file, &footer)?,
     };
-    let (_, index) = block(number, file, index)?;
-    let properties = read_properties(&block(number, file, properties)?.1)?;
+    let properties = read_properties(&block(number, file, footer.properties)?.1)?;
     let (mut entries, mut compressions): (Vec<Entry>, Vec<u8>) = Default::default();
     let (mut at, mut before, mut is_whole) = (0, None, true);
-    for fence in fences(&index)? {
-        let end = at + fence.len;
-        need(end <= data_end, "a data block that ends behind the data blocks")?;
-        let place = (fence.key, Reverse(fence.seqno));
-        if place < (from, Reverse(u64::MAX)) {
-            (at, before, is_whole) = (end, Some(place), false);
-            continue;
+    for partition in &partitions {
+        let mut group = Vec::new();
+        for fence in &partition.fences {
+            need(fence.block.start == at && fence.block.end <= footer.partitions.start, "a gap between data blocks")?;
+            if fence.place() < (from, Reverse(u64::MAX)) {
+                (at, before, is_whole) = (fence.block.end, Some(fence.place()), false);
+                continue;
+            }
+            let (compression, contents) = block(number, file, fence.block.clone())?;
+            compressions.push(compression);
+            let block = data_block(&contents)?;
+            let (first, last) = (block.first().ok_or("no entry")?, block.last().ok_or("no entry")?);
+            need(last.place() <= fence.place(), "an entry behind its block's fence")?;
+            need(
+                before.is_none_or(|before| before < first.place()),
+                "an entry that is not behind the fence before it",
+            )?;
+            before = Some(fence.place());
+            group.extend(block);
+            at = fence.block.end;
         }
-        let (compression, contents) = block(number, file, at..end)?;
-        compressions.push(compression);
-        let block = data_block(&contents)?;
-        let (first, last) = (block.first().ok_or("no entry")?, block.last().ok_or("no entry")?);
-        need(last.place() <= place, "an entry behind its block's fence")?;
-        need(before.is_none_or(|before| before < first.place()), "an entry that is not behind the fence before it")?;
-        before = Some(place);
-        entries.extend(block);
-        at = end;
+        let finds = |filter: &Filter| group.iter().all(|entry| filter.may_contain(&entry.key));
+        need(partition.filter.as_ref().is_none_or(finds), "a filter that denies a key of its group")?;
+        entries.append(&mut group);
     }
-    need(at == data_end, "bytes behind the data blocks")?;
+    need(at == footer.partitions.start, "bytes behind the data blocks")?;
     need(entries.is_sorted_by(|a, b| a.place() < b.place()), "entries out of order")?;
     let found = counted(&entries);
     let agrees = if is_whole { properties == found } else { properties.last_key == found.last_key };
     need(agrees, "other properties than its entries have")?;
-    let finds = |filter: &Filter| entries.iter().all(|entry| filter.may_contain(&entry.key));
-    need(filter.as_ref().is_none_or(finds), "a filter that denies a key of the table")?;
-    Ok(Table { entries, properties, filter, compressions })
+    let filter = |mut partition: Partition| {
+        let last = partition.fences.pop().map(|fence| (fence.key, fence.seqno));
+        PartitionFilter { reaches: last.unwrap_or_default(), filter: partition.filter }
+    };
+    let filters = partitions.into_iter().map(filter).collect();
+    Ok(Table { entries, properties, filters, compressions })
+}
+
+/// All partitions, to which the root leads.
+fn partitions(number: u64, file: &[u8], footer: &Footer) -> Read<Vec<Partition>> {
+    let root = fences(&block(number, file, footer.root.clone())?.1, footer.partitions.start)?;
+    need(root.last().is_some_and(|last| last.block.end == footer.root.start), "bytes behind the partitions")?;
+    let mut partitions = Vec::new();
+    for fence in &root {
+        let (_, contents) = block(number, file, fence.block.clone())?;
+        let tail = contents.len().checked_sub(12).ok_or("a partition without a tail")?;
+        let mut bytes = Bytes::new(&contents[tail..]);
+        let (start, filter_len) = (bytes.u64()? as usize, bytes.u32()? as usize);
+        let parts = contents[..tail].split_at_checked(filter_len).ok_or("a filter longer than its partition")?;
+        let filter = if filter_len > 0 { Some(Filter::read(parts.0.to_vec())?) } else { None };
+        let fences = fences(parts.1, start)?;
+        need(fences.last().is_some_and(|last| last.place() == fence.place()), "another last fence than the root says")?;
+        partitions.push(Partition { filter, fences });
+    }
+    Ok(partitions)
+}
+
+/// The one partition of a table of version 1.
+fn whole(number: u64, file: &[u8], footer: &Footer) -> Read<Partition> {
+    let filter = match footer.partitions.is_empty() {
+        true => None,
+        false => Some(Filter::read(block(number, file, footer.partitions.clone())?.1)?),
+    };
+    let (_, index) = block(number, file, footer.root.clone())?;
+    let mut bytes = Bytes::new(&index);
+    let count = bytes.u32()?;
+    need(count > 0, "no data block")?;
+    let (mut fences, mut start) = (Vec::new(), 0);
+    for _ in 0..count {
+        let (key, seqno, len) = (bytes.prefixed()?.to_vec(), bytes.varint()?, bytes.varint()? as usize);
+        let end = start + len;
+        fences.push(Fence { key, seqno, block: start..end });
+        start = end;
+    }
+    need(bytes.is_empty(), "bytes behind the fences")?;
+    Ok(Partition { filter, fences })
 }
 
 impl Table {
@@ -82,23 +150,47 @@ impl Table {
         let from = self.entries.partition_point(|entry| entry.place() < (key, Reverse(wanted)));
         self.entries.get(from).filter(|entry| entry.key == key)
     }
+
+    /// The number of partitions.
+    pub(crate) fn partitions(&self) -> usize {
+        self.filters.len()
+    }
+
+    /// Whether there are filters.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.filters.iter().all(|part| part.filter.is_some())
+    }
+
+    /// Whether the filter lets a read of the newest version of `key` pass.
+    pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
+        let place = (key, Reverse(u64::MAX));
+        let part = self.filters.iter().find(|part| (&part.reaches.0[..], Reverse(part.reaches.1)) >= place);
+        part.is_some_and(|part| part.filter.as_ref().is_none_or(|filter| filter.may_contain(key)))
+    }
 }
 
-/// Where filter, index and properties are.
-fn footer(number: u64, file: &[u8]) -> Read<[Range<usize>; 3]> {
+/// Where the parts are.
+struct Footer {
+    version: u32,
+    partitions: Range<usize>,
+    root: Range<usize>,
+    properties: Range<usize>,
+}
+
+fn footer(number: u64, file: &[u8]) -> Read<Footer> {
     let at = file.len().checked_sub(FOOTER_LEN).ok_or("no room for a footer")?;
     let mut bytes = Bytes::new(&file[at..]);
     let mut handle = || Ok::<_, String>((bytes.u64()?, bytes.u64()?));
-    let (filter, index, properties) = (handle()?, handle()?, handle()?);
+    let (partitions, root, properties) = (handle()?, handle()?, handle()?);
     let (own_number, version, zero, sum) = (bytes.u64()?, bytes.u32()?, bytes.u32()?, bytes.u64()?);
     need(bytes.rest() == b"mini-sst", "another magic")?;
     need(sum == checksum(&file[at..at + 64], seed(&[number, at as u64])), "footer checksum")?;
-    need(version <= 1 && own_number == number && zero == 0, "another version or number")?;
+    need((1..=2).contains(&version) && own_number == number && zero == 0, "another version or number")?;
     let meets = |(offset, len): (u64, u64), next: u64| offset.checked_add(len) == Some(next);
-    let meet = meets(filter, index.0) && meets(index, properties.0) && meets(properties, at as u64);
+    let meet = meets(partitions, root.0) && meets(root, properties.0) && meets(properties, at as u64);
     need(meet, "parts with gaps between them")?;
-    let [filter, index, properties] = [filter.0, index.0, properties.0].map(|offset| offset as usize);
-    Ok([filter..index, index..properties, properties..at])
+    let [partitions, root, properties] = [partitions.0, root.0, properties.0].map(|offset| offset as usize);
+    Ok(Footer { version, partitions: partitions..root, root: root..properties, properties: properties..at })
 }
 
 /// The compression and the contents of a block.
@@ -152,16 +244,22 @@ fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
     Ok(entries)
 }
 
-fn fences(contents: &[u8]) -> Read<Vec<Fence<'_>>> {
-    let mut bytes = Bytes::new(contents);
-    let count = bytes.u32()?;
-    need(count > 0, "no data block")?;
-    let mut fences = Vec::new();
+/// Fences of blocks of which the first is at `start`.
+fn fences(contents: &[u8], start: usize) -> Read<Vec<Fence>> {
+    let count_at = contents.len().checked_sub(4).ok_or("no number of fences")?;
+    let count = Bytes::new(&contents[count_at..]).u32()? as usize;
+    let fences_end = count_at.checked_sub(4 * count).ok_or("more fences than there is room for")?;
+    let mut offsets = Bytes::new(&contents[fences_end..count_at]);
+    let mut bytes = Bytes::new(&contents[..fences_end]);
+    let (mut fences, mut at) = (Vec::new(), start);
     for _ in 0..count {
-        let (key, seqno, len) = (bytes.prefixed()?, bytes.varint()?, bytes.varint()? as usize);
-        fences.push(Fence { key, seqno, len });
+        need(offsets.u32()? as usize == fences_end - bytes.len(), "a fence that is not where its offset says")?;
+        let (key, seqno, end) = (bytes.prefixed()?.to_vec(), bytes.varint()?, bytes.varint()? as usize);
+        let end = start.checked_add(end).filter(|&end| end > at).ok_or("a block that ends before it begins")?;
+        fences.push(Fence { key, seqno, block: at..end });
+        at = end;
     }
-    need(bytes.is_empty(), "bytes behind the fences")?;
+    need(count > 0 && bytes.is_empty(), "no fence, or bytes behind the fences")?;
     Ok(fences)
 }
 
@@ -194,7 +292,7 @@ fn counted(entries: &[Entry]) -> Properties {
     }
 }
 
-pub(crate) struct Filter {
+struct Filter {
     lines: Vec<u8>,
     probes: u8,
 }
@@ -207,7 +305,7 @@ impl Filter {
         Ok(Filter { lines, probes })
     }
 
-    pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
+    fn may_contain(&self, key: &[u8]) -> bool {
         let hash = checksum(key, 0);
         let count = (self.lines.len() / LINE_LEN) as u64;
         let start = (((hash >> 32) * count) >> 32) as usize * LINE_LEN;

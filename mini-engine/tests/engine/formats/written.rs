@@ -9,6 +9,7 @@ use mini_engine::fs::{FaultFs, StdFs};
 use mini_engine::{Builder, Compaction, Compression, Db, Durability, Error, RecoveryMode, Snapshot};
 
 use crate::formats::database::{self, Answer, Database, Map};
+use crate::formats::table::Table;
 use crate::formats::workload::{all, batch, files, write};
 use crate::scratch::TempDir;
 
@@ -21,7 +22,8 @@ fn read(dir: &Path) -> Database {
 
 fn builder(dir: &Path, policy: Compaction) -> Builder {
     let levels = [Compression::Lz4, Compression::None, Compression::Zstd { level: 3 }];
-    let builder = Db::builder(dir).compaction(policy).compression_per_level(levels).block_bytes(512);
+    let builder =
+        Db::builder(dir).compaction(policy).compression_per_level(levels).block_bytes(512).partition_bytes(128);
     builder.memtable_bytes(64 << 10).table_file_bytes(8 << 10).l0_trigger(1).size_ratio(4).level1_bytes(16 << 10)
 }
 
@@ -62,6 +64,7 @@ struct Seen {
     tags: BTreeSet<u8>,
     most_runs: usize,
     most_blocks: usize,
+    most_partitions: usize,
     /// Keys whose versions are in more than one table.
     shared_keys: usize,
     tombstones: u64,
@@ -85,6 +88,7 @@ impl Seen {
         self.compressions.extend(tables().flat_map(|table| &table.compressions));
         self.most_blocks =
             self.most_blocks.max(tables().map(|table| table.compressions.len()).max().unwrap_or_default());
+        self.most_partitions = self.most_partitions.max(tables().map(Table::partitions).max().unwrap_or_default());
         let keys = tables().map(|table| table.properties.keys as usize).sum::<usize>();
         let different: BTreeSet<_> = tables().flat_map(|table| &table.entries).map(|entry| &entry.key).collect();
         self.shared_keys += keys - different.len();
@@ -130,6 +134,7 @@ fn tables_manifests_and_logs_read_by_the_page_alone_hold_every_state_that_was_wr
         levels.len() > 2 && *most_runs > 1 && *most_blocks > 3,
         "{levels:?}, {most_runs} runs, {most_blocks} blocks"
     );
+    assert!(seen.most_partitions > 3, "{} partitions", seen.most_partitions);
     assert!(seen.shared_keys > 0 && seen.tombstones > 0 && seen.logged > 0);
     assert!(seen.tags.is_superset(&BTreeSet::from([1, 2, 3, 4, 5, 6, 7, 8, 9])), "{:?}", seen.tags);
 }
@@ -137,21 +142,23 @@ fn tables_manifests_and_logs_read_by_the_page_alone_hold_every_state_that_was_wr
 #[test]
 fn a_filter_read_by_the_page_alone_has_each_key_and_few_others() {
     // Catches bits that are somewhere else than the page says: the reader of tables checks that no key is denied.
-    for (bits, most) in [(0, 4000), (2, 2000), (10, 80)] {
+    for (bits, most) in [(0, 3999), (2, 2000), (10, 80)] {
         let dir = TempDir::new().unwrap();
-        let db = Db::builder(dir.path()).filter_bits_per_key(bits).open().unwrap();
+        let db = Db::builder(dir.path()).filter_bits_per_key(bits).partition_bytes(4096).open().unwrap();
+        // In between are absent keys.
         for n in 0..4000u64 {
-            db.insert(n.to_be_bytes(), "").unwrap();
+            db.insert((2 * n).to_be_bytes(), "").unwrap();
         }
         db.close().unwrap();
         let database = read(dir.path());
         let table = database.tables.values().next().unwrap();
-        assert_eq!((database.tables.len(), table.filter.is_some()), (1, bits > 0));
-        let passes = |n: &u64| table.filter.as_ref().is_none_or(|filter| filter.may_contain(&n.to_be_bytes()));
-        let passing = (4000..8000).filter(passes).count();
+        assert_eq!((database.tables.len(), table.is_filtered()), (1, bits > 0));
+        assert_eq!(table.partitions() > 1, bits > 2, "{} partitions", table.partitions());
+        let passes = |n: &u64| table.may_contain(&(2 * n + 1).to_be_bytes());
+        let passing = (0..3999).filter(passes).count();
         assert!(
             passing <= most && (passing > 0 || bits > 2),
-            "{passing} of 4000 absent keys pass at {bits} bits a key"
+            "{passing} of 3999 absent keys pass at {bits} bits a key"
         );
     }
 }

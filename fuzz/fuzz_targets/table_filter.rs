@@ -1,6 +1,0 @@
-//! `cargo +nightly fuzz run table_filter --features libfuzzer`
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    fuzz::table_filter(input);
-});

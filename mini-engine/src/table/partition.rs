@@ -1,0 +1,194 @@
+//! Partitions: the filter and the fence pointers of a group of neighbouring data blocks, in one block.
+//!
+//! So one block answers whether a key may be in the group, and in which of its data blocks: a point read that finds nothing
+//! cached reads a partition and a data block. RocksDB calls these partitioned indexes and filters; theirs are blocks of their own.
+//!
+//! ```text
+//! partition   filter (perhaps none), fences of the data blocks, offset of the first data block u64, length of the filter u32
+//! ```
+//!
+//! P1: the filter has every key of which a version is in the group. The versions of a key may go on in the next group, so such a key is in both
+//! filters, and a read asks the one partition that can hold the version it wants. Checked by `verify`.
+//! P2: the last fence of a partition is its fence in the root, and the groups follow each other without gaps. The former is
+//! checked when a partition is read, the latter by `verify`.
+
+use crate::codec::{self, Malformed};
+use crate::types::SeqNo;
+
+use super::filter::{self, Filter};
+use super::format::Handle;
+use super::frame::Block;
+use super::index::{Fence, Fences, IndexBuilder};
+
+const TAIL_LEN: usize = 12;
+
+/// Builds the contents of partitions, one after the other.
+#[derive(Debug)]
+pub(super) struct PartitionBuilder {
+    fences: IndexBuilder,
+    /// Of the keys in the group, each once.
+    hashes: Vec<u64>,
+    bits_per_key: f64,
+    start: u64,
+}
+
+impl PartitionBuilder {
+    /// Partitions with filters of `bits_per_key`.
+    pub(super) fn new(bits_per_key: f64) -> Self {
+        Self { fences: IndexBuilder::default(), hashes: Vec::new(), bits_per_key, start: 0 }
+    }
+
+    /// Adds a key, which is new or was added to the partition before, to the filter.
+    pub(super) fn add_key(&mut self, key: &[u8], is_new: bool) {
+        if self.bits_per_key > 0.0 && (is_new || self.hashes.is_empty()) {
+            self.hashes.push(codec::key_hash(key));
+        }
+    }
+
+    /// Adds a data block, as [`IndexBuilder::push`] does.
+    pub(super) fn push(&mut self, last: (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
+        self.fences.push(last, next, len);
+    }
+
+    /// Whether another data block like those so far would make the contents longer than `bytes`.
+    pub(super) fn is_full(&self, bytes: usize) -> bool {
+        let (len, blocks) = (self.len(), self.fences.count());
+        blocks > 0 && len + len / blocks > bytes
+    }
+
+    fn len(&self) -> usize {
+        filter::encoded_len(self.hashes.len(), self.bits_per_key) + self.fences.len() + TAIL_LEN
+    }
+
+    /// The contents of the partition; the next one's group begins at `next_start`.
+    pub(super) fn finish(&mut self, next_start: u64) -> Vec<u8> {
+        let filter = Filter::build(&self.hashes, self.bits_per_key);
+        let contents = encode(filter, &mut self.fences, self.start);
+        self.hashes.clear();
+        self.start = next_start;
+        contents
+    }
+}
+
+/// The contents of a partition with this filter, which may be empty, whose first data block is at `start`.
+pub(super) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> Vec<u8> {
+    // The filter has at most as many lines as fit the length of a block.
+    let filter_len = filter.len() as u32;
+    let mut out = filter;
+    fences.finish(&mut out);
+    codec::put_u64(&mut out, start);
+    codec::put_u32(&mut out, filter_len);
+    out
+}
+
+/// Where the last of these partition contents' blocks ends: the fence that the root has for the partition.
+pub(super) fn last_fence(contents: &[u8]) -> Option<(&[u8], SeqNo)> {
+    let fences = Fences::of(Parts::of(contents).ok()?.fences).ok()?;
+    fences.last().map(|fence| fence.place())
+}
+
+struct Parts<'a> {
+    filter: &'a [u8],
+    fences: &'a [u8],
+    start: u64,
+}
+
+impl<'a> Parts<'a> {
+    fn of(contents: &'a [u8]) -> Result<Self, Malformed> {
+        let malformed = |expected| Malformed { offset: contents.len(), expected };
+        let (body, tail) = contents.split_last_chunk::<TAIL_LEN>().ok_or(malformed("the tail of a partition"))?;
+        let [start @ .., a, b, c, d] = *tail;
+        let filter_len = u32::from_le_bytes([a, b, c, d]) as usize;
+        let parts = body.split_at_checked(filter_len).ok_or(malformed("a filter that fits the partition"))?;
+        Ok(Self { filter: parts.0, fences: parts.1, start: u64::from_le_bytes(start) })
+    }
+}
+
+/// A partition in memory; making one of a cached block allocates nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Partition {
+    block: Block,
+    filter_len: usize,
+    start: u64,
+}
+
+impl Partition {
+    /// The partition in `block`, unchecked but for its layout.
+    pub(super) fn of(block: Block) -> Result<Self, Malformed> {
+        let Parts { filter, fences, start } = Parts::of(block.contents())?;
+        let filter_len = filter.len();
+        if filter_len > 0 {
+            Filter::decode(filter).map_err(|expected| Malformed { offset: filter_len, expected })?;
+        }
+        Fences::of(fences)?;
+        Ok(Self { block, filter_len, start })
+    }
+
+    /// Checks the fences, that the group ends within the data blocks, which end at `data_end`, and that the last fence is
+    /// `fence`, where one is known (P2).
+    pub(super) fn check(&self, data_end: u64, fence: Option<(&[u8], SeqNo)>) -> Result<(), Malformed> {
+        let fences = self.fences();
+        let malformed = |expected| Malformed { offset: self.filter_len, expected };
+        let end = fences.check().map_err(|error| Malformed { offset: self.filter_len + error.offset, ..error })?;
+        if self.start.checked_add(end).is_none_or(|end| end > data_end) {
+            return Err(malformed("a group within the data blocks"));
+        }
+        if fence.is_some() && fence != fences.last().map(|fence| fence.place()) {
+            return Err(malformed("the fence that the root has for the partition"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// `None` if the table has none.
+    pub(super) fn filter(&self) -> Option<Filter<'_>> {
+        let filter = self.block.contents().get(..self.filter_len).filter(|filter| !filter.is_empty())?;
+        // It has been decoded once.
+        Filter::decode(filter).ok()
+    }
+
+    /// Bytes of the filter.
+    pub(super) fn filter_len(&self) -> usize {
+        self.filter_len
+    }
+
+    fn fences(&self) -> Fences<'_> {
+        let contents = self.block.contents();
+        let fences = contents.get(self.filter_len..contents.len().saturating_sub(TAIL_LEN)).unwrap_or_default();
+        // They have been split once.
+        Fences::of(fences).unwrap_or_default()
+    }
+
+    /// The number of data blocks.
+    pub(super) fn len(&self) -> usize {
+        self.fences().len()
+    }
+
+    /// Where the group begins.
+    pub(super) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Where the group ends.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.fences().last().map_or(0, |fence| fence.end)
+    }
+
+    /// Where data block `at` of the group is.
+    pub(super) fn handle(&self, at: usize) -> Option<Handle> {
+        self.fences().handle(at, self.start)
+    }
+
+    /// The fence of data block `at` of the group.
+    pub(super) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
+        self.fences().get(at).map(|fence: Fence<'_>| fence.place())
+    }
+
+    /// The first data block of the group that can hold an entry at or after `(key, seqno)`; `len()` if none does.
+    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
+        self.fences().find(key, seqno)
+    }
+}

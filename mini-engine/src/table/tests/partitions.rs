@@ -1,0 +1,204 @@
+//! What reads through partitions cost: reads of the file, and memory.
+
+use super::*;
+use crate::table::{false_positive_rate, iter::TableIter};
+
+/// A table whose reads of the file are counted.
+struct Counted {
+    _dir: TempDir,
+    fs: FaultFs,
+    table: Arc<Table>,
+    counters: Arc<Counters>,
+}
+
+impl Counted {
+    fn new(options: &Options, entries: &[Entry], cache_bytes: u64) -> Self {
+        let dir = dir();
+        build(dir.path(), 1, options, entries).expect("built");
+        let (fs, counters) = (FaultFs::new(real()), Arc::new(Counters::default()));
+        let table = open_in(Arc::new(fs.clone()), dir.path(), 1, cache_bytes, &counters).expect("sound");
+        Self { _dir: dir, fs, table, counters }
+    }
+
+    fn partitions(&self) -> u64 {
+        self.table.root().expect("open").index.len() as u64
+    }
+
+    /// Reads of the file that `work` makes.
+    fn reads(&self, work: impl FnOnce()) -> u64 {
+        let before = self.fs.reads();
+        work();
+        self.fs.reads() - before
+    }
+
+    fn get(&self, key: &[u8]) -> Option<(Kind, SeqNo, Slice)> {
+        get(&self.table, key, MAX_SEQNO).expect("sound")
+    }
+
+    /// Partitions looked for, in the cache or not.
+    fn looked(&self) -> u64 {
+        self.counters.partition_hits.get() + self.counters.partition_misses.get()
+    }
+}
+
+fn key(n: u64) -> Vec<u8> {
+    format!("key/{n:012}").into_bytes()
+}
+
+/// Even keys; odd ones are absent.
+fn evens(n: u64) -> Vec<Entry> {
+    (0..n).map(|i| value(key(2 * i), 1, [b'v'; 100])).collect()
+}
+
+fn raw() -> Options {
+    Options::default().compression(Compression::None)
+}
+
+#[test]
+fn a_cold_get_reads_a_partition_and_a_data_block_and_an_absent_key_mostly_a_partition() {
+    // Catches an index that is read whole, and a filter in a block of its own.
+    let counted = Counted::new(&raw(), &evens(20_000), 0);
+    assert_eq!(counted.fs.reads(), 3, "opened, asked for its length, and read once for footer, properties and root");
+    assert!(counted.partitions() > 3, "{} partitions", counted.partitions());
+    let mut absent = 0;
+    for n in (0..20_000).step_by(97) {
+        assert_eq!(counted.reads(|| drop(counted.get(&key(2 * n)).expect("stored"))), 2, "key {n}");
+        let reads = counted.reads(|| assert_eq!(counted.get(&key(2 * n + 1)), None));
+        assert!((1..=2).contains(&reads), "{reads} reads for an absent key");
+        absent += reads - 1;
+    }
+    assert!(absent < 12, "{absent} of 207 absent keys were looked for in a data block");
+}
+
+#[test]
+fn a_warm_get_reads_nothing_and_looks_for_one_partition_and_one_data_block() {
+    // Catches a partition that is read and not kept, and one that is looked for twice, for its filter and for its fences.
+    let counted = Counted::new(&raw(), &evens(5_000), 16 << 20);
+    (0..5_000).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")));
+    let (looked, blocks) = (counted.looked(), counted.counters.get_blocks.get());
+    assert_eq!(counted.reads(|| (0..5_000).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")))), 0);
+    assert_eq!((counted.looked() - looked, counted.counters.get_blocks.get() - blocks), (5_000, 5_000));
+    assert_eq!(counted.counters.partition_reads.get(), counted.partitions());
+}
+
+#[test]
+fn an_open_table_keeps_a_small_root_in_memory_and_nothing_that_grows_with_its_keys() {
+    // Catches filters or fences of data blocks that stay: 2 to 4 % of the data.
+    let counted = Counted::new(&raw(), &evens(600_000), 0);
+    let (size, memory) = (counted.table.meta().size, counted.table.memory_len());
+    assert!((60 << 20..68 << 20).contains(&size), "{size}");
+    println!("{size} bytes, {} partitions, {memory} bytes of root", counted.partitions());
+    assert!((2 << 10..8 << 10).contains(&memory), "{memory} bytes for a table of {size}");
+    let (mut at, mut lens) = (0, Vec::new());
+    let root = counted.table.root().expect("open");
+    while let Some(handle) = root.index.handle(at) {
+        lens.push(handle.len);
+        at += 1;
+    }
+    let last = lens.pop().expect("partitions");
+    assert!(lens.iter().all(|len| (7_000..=8_205).contains(len)) && last <= 8_205, "{lens:?}, {last}");
+    assert_eq!(counted.counters.partition_reads.get(), 0, "opening reads no partition");
+}
+
+#[test]
+fn filters_in_partitions_let_as_many_absent_keys_pass_as_a_whole_one() {
+    // Catches keys that are in the wrong partition's filter, and lines too few for its keys.
+    for bits in [4, 10] {
+        let counted = Counted::new(&raw().filter_bits_per_key(bits), &evens(50_000), 64 << 20);
+        (0..49_999).for_each(|n| assert_eq!(counted.get(&key(2 * n + 1)), None));
+        let passed = counted.counters.filter_false_positives.get() as f64;
+        assert_eq!(passed + counted.counters.filter_negatives.get() as f64, 49_999.0);
+        let expected = false_positive_rate(f64::from(bits)) * 49_999.0;
+        // The last line of a filter is not quite full.
+        assert!(
+            (passed - expected).abs() < expected * 0.1 + 5.0 * expected.sqrt(),
+            "{bits} bits: {passed}, {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_scan_reads_each_partition_once_in_both_directions() {
+    // Catches a partition that is looked for again for each of its blocks.
+    type Moves = (fn(&mut TableIter) -> Result<()>, fn(&mut TableIter) -> Result<()>);
+    let moves: [Moves; 2] = [(TableIter::seek_to_first, TableIter::next), (TableIter::seek_to_last, TableIter::prev)];
+    for (begin, step) in moves {
+        for is_merge in [false, true] {
+            let counted = Counted::new(&raw().partition_bytes(1024), &evens(5_000), 1 << 20);
+            let mut iter = if is_merge { counted.table.iter_uncached() } else { counted.table.iter() };
+            begin(&mut iter).expect("sound");
+            let mut entries = 0;
+            while iter.valid() {
+                entries += 1;
+                step(&mut iter).expect("sound");
+            }
+            assert_eq!(entries, 5_000);
+            assert_eq!(counted.counters.partition_reads.get(), counted.partitions());
+            assert_eq!(counted.looked(), if is_merge { 0 } else { counted.partitions() });
+        }
+    }
+}
+
+#[test]
+fn many_reads_at_once_look_for_each_partition_once() {
+    // Catches a batch that asks the filter key by key.
+    let counted = Counted::new(&raw().partition_bytes(512), &evens(3_000), 16 << 20);
+    let keys: Vec<Vec<u8>> = (0..6_000).map(key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let hashes: Vec<u64> = keys.iter().map(|key| codec::key_hash(key)).collect();
+    let mut found = Vec::new();
+    counted.table.get_many(&keys, &hashes, MAX_SEQNO, |at, _, _| found.push(at)).expect("sound");
+    assert_eq!(found, (0..6_000).step_by(2).collect::<Vec<_>>());
+    // The last key is behind the last fence.
+    assert!(counted.partitions() > 10);
+    assert_eq!(counted.looked(), counted.partitions());
+    let passed = counted.counters.filter_negatives.get() + counted.counters.filter_false_positives.get();
+    assert_eq!(passed, 2_999);
+}
+
+#[test]
+fn versions_of_a_key_that_fill_several_partitions_are_all_found() {
+    // Catches a key that is missing in the filter of a partition in which only its older versions are.
+    let all: Vec<Entry> = (1..=400).rev().map(|seqno| value("key", seqno, [b'v'; 100])).collect();
+    let counted = Counted::new(&small_blocks().partition_bytes(128), &all, 0);
+    assert!(counted.partitions() > 20, "{}", counted.partitions());
+    for seqno in 1..=400 {
+        let found = get(&counted.table, b"key", seqno).expect("sound");
+        assert_eq!(found.map(|found| found.1), Some(seqno));
+    }
+    let mut at = Vec::new();
+    for seqno in [400, 200, 1] {
+        let (keys, hashes) = ([&b"key"[..]], [codec::key_hash(b"key")]);
+        counted.table.get_many(&keys, &hashes, seqno, |_, _, value| at.push(value.len())).expect("sound");
+    }
+    assert_eq!(at, [100; 3]);
+    assert_eq!(counted.table.verify(None).expect("sound").entries, 400);
+}
+
+#[test]
+fn partitions_stay_in_the_cache_while_scans_pass_through_it() {
+    // Catches data blocks that evict what every read needs.
+    let counted = Counted::new(&raw(), &evens(20_000), 256 << 10);
+    (0..20_000).step_by(50).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")));
+    for _ in 0..3 {
+        let mut iter = counted.table.iter();
+        iter.seek_to_first().expect("sound");
+        while iter.valid() {
+            iter.next().expect("sound");
+        }
+    }
+    assert_eq!(counted.counters.partition_reads.get(), counted.partitions());
+    assert!(counted.counters.block_reads.get() > 1000, "the data blocks do not fit");
+}
+
+#[test]
+fn a_table_that_is_removed_leaves_its_partitions_room_to_others() {
+    // Catches partitions of merged tables that nobody reads, and that take half the cache for ever.
+    let counted = Counted::new(&raw(), &evens(20_000), 4 << 20);
+    (0..20_000).step_by(50).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")));
+    let (blocks, before) = (counted.table.cache(), counted.table.cache().partition_bytes());
+    assert!(before > 8192 * (counted.partitions() - 1), "{before}");
+    counted.table.set_obsolete();
+    drop(counted.table);
+    assert_eq!(blocks.partition_bytes(), 0);
+}
