@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use mini_engine::{Builder, Compaction, Compression, Db, Error, Metrics};
 
-use crate::hook::{Answer, HookFs, Op, files, on_merge_thread};
+use crate::hook::{Answer, HookFs, Op, files, on_merge_thread, wait_for_removals};
 use crate::scratch::TempDir;
 
 pub(crate) const POLICIES: [Compaction; 4] =
@@ -62,6 +62,7 @@ fn compacting_everything_leaves_one_run_without_tombstones_and_old_values() {
         drop(snapshot);
         db.compact_range::<&str, _>(..).unwrap();
         db.wait_for_compactions().unwrap();
+        wait_for_removals(&db, dir.path());
         assert_eq!((db.verify().unwrap().entries, files(dir.path(), ".sst").len()), (0, 0), "{policy:?}");
     }
 }
@@ -72,11 +73,13 @@ fn compacting_a_range_touches_what_lies_in_it() {
     for policy in POLICIES {
         let dir = TempDir::new().unwrap();
         let db = compacted(&dir, policy);
+        wait_for_removals(&db, dir.path());
         let before = files(dir.path(), ".sst");
         assert!(before.len() > 8, "{policy:?}: {before:?}");
         db.remove(key(101)).unwrap();
         db.compact_range(key(100)..key(110)).unwrap();
         db.wait_for_compactions().unwrap();
+        wait_for_removals(&db, dir.path());
         let after = files(dir.path(), ".sst");
         let kept = before.iter().filter(|name| after.contains(name)).count();
         assert!((before.len() / 2..before.len()).contains(&kept), "{policy:?}: {kept} of {}", before.len());
@@ -85,6 +88,7 @@ fn compacting_a_range_touches_what_lies_in_it() {
         db.compact_range("nothing".."nowhere").unwrap();
         db.compact_range(key(300)..key(200)).unwrap();
         db.wait_for_compactions().unwrap();
+        wait_for_removals(&db, dir.path());
         assert_eq!(files(dir.path(), ".sst"), after, "{policy:?}");
     }
 }

@@ -291,6 +291,13 @@ pub(crate) fn wait_for_flush(db: &Db) {
     }
 }
 
+/// Waits until only tables of the version have files in `dir`: those that merges have replaced are removed later, by a thread.
+pub(crate) fn wait_for_removals(db: &Db, dir: &Path) {
+    while files(dir, ".sst").len() as u64 > db.metrics().levels.iter().map(|level| level.tables).sum() {
+        std::thread::yield_now();
+    }
+}
+
 /// The index of the first of `events` from `from` on that is `op` on a file whose name contains `part`.
 pub(crate) fn position(events: &[Event], from: usize, op: Op, part: &str) -> usize {
     let found = events[from..].iter().position(|event| event.is(op, part));

@@ -15,7 +15,7 @@ use mini_engine::{
     Builder, Compaction, Compression, Db, Durability, Error, MemtableKind, Options, RecoveryMode, WriteBatch, dump,
 };
 
-use crate::hook::{Answer, HookFs, Op, count, files};
+use crate::hook::{Answer, HookFs, Op, count, files, wait_for_removals};
 use crate::scratch::TempDir;
 
 fn key(n: u64) -> [u8; 8] {
@@ -325,11 +325,13 @@ fn each_level_has_its_own_compression() {
     let levels = [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }];
     let builder = Db::builder(dir.path()).compression_per_level(levels).compaction(Compaction::Tiered).l0_trigger(1);
     let db = builder.open().unwrap();
-    let flush = |db: &Db| {
+    let flush_to = |db: &Db, dir: &TempDir| {
         (0..100).for_each(|n| db.insert(key(n), [7; 100]).unwrap());
         db.flush().unwrap();
         db.wait_for_compactions().unwrap();
+        wait_for_removals(db, dir.path());
     };
+    let flush = |db: &Db| flush_to(db, &dir);
     flush(&db);
     assert_eq!((db.metrics().levels[0].tables, compressions(dir.path())), (1, BTreeSet::from([0])));
     flush(&db);
@@ -340,7 +342,7 @@ fn each_level_has_its_own_compression() {
     for (compression, id) in [(Compression::None, 0), (Compression::Lz4, 1), (Compression::Zstd { level: 22 }, 2)] {
         let dir = TempDir::new().unwrap();
         let db = Db::builder(dir.path()).compression(compression).open().unwrap();
-        flush(&db);
+        flush_to(&db, &dir);
         assert_eq!(compressions(dir.path()), BTreeSet::from([id]));
     }
 }
