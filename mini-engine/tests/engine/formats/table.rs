@@ -61,11 +61,14 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
     let footer = footer(number, file)?;
     let partitions = match footer.version {
         1 => vec![whole(number, file, &footer)?],
-        _ => partitions(number, file, &footer)?,
+        _ => partitions(number, file, &footer, from)?,
     };
     let properties = read_properties(&block(number, file, footer.properties)?.1)?;
     let (mut entries, mut compressions): (Vec<Entry>, Vec<u8>) = Default::default();
-    let (mut at, mut before, mut is_whole) = (0, None, true);
+    // Of a narrowed table what lies before the first partition that counts is not looked at.
+    let skips = !from.is_empty();
+    let first = partitions.first().and_then(|first| first.fences.first()).map_or(0, |fence| fence.block.start);
+    let (mut at, mut before, mut is_whole) = (if skips { first } else { 0 }, None, !skips || first == 0);
     for partition in &partitions {
         let mut group = Vec::new();
         for fence in &partition.fences {
@@ -104,12 +107,12 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
     Ok(Table { entries, properties, filters, compressions })
 }
 
-/// All partitions, to which the root leads.
-fn partitions(number: u64, file: &[u8], footer: &Footer) -> Read<Vec<Partition>> {
+/// The partitions to which the root leads, but for those in which no key from `from` on can be.
+fn partitions(number: u64, file: &[u8], footer: &Footer, from: &[u8]) -> Read<Vec<Partition>> {
     let root = fences(&block(number, file, footer.root.clone())?.1, footer.partitions.start)?;
     need(root.last().is_some_and(|last| last.block.end == footer.root.start), "bytes behind the partitions")?;
     let mut partitions = Vec::new();
-    for fence in &root {
+    for fence in root.iter().filter(|fence| fence.place() >= (from, Reverse(u64::MAX))) {
         let (_, contents) = block(number, file, fence.block.clone())?;
         let tail = contents.len().checked_sub(12).ok_or("a partition without a tail")?;
         let mut bytes = Bytes::new(&contents[tail..]);
