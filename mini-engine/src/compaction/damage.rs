@@ -19,6 +19,7 @@ const MAX_DELAY: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Damage {
     tables: BTreeMap<u64, Damaged>,
+    changes: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -33,6 +34,7 @@ struct Damaged {
 impl Damage {
     /// Notes that a merge failed to read table `number`, which is `file`.
     pub(crate) fn note(&mut self, number: u64, file: PathBuf, error: Error, now: Instant) {
+        self.changes += 1;
         let delay = self.tables.get(&number).map_or(FIRST_DELAY, |known| MAX_DELAY.min(known.delay * 2));
         self.tables.insert(number, Damaged { file, error, until: Some(now + delay), delay });
     }
@@ -40,6 +42,11 @@ impl Damage {
     /// Whether no merge may take table `number`.
     pub(crate) fn is_avoided(&self, number: u64) -> bool {
         self.tables.get(&number).is_some_and(|table| table.until.is_some())
+    }
+
+    /// How often this changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Whether nothing is known to be damaged.
@@ -52,6 +59,7 @@ impl Damage {
         let mut due = self.tables.values_mut().filter(|table| table.until.is_some_and(|until| until <= now)).peekable();
         let any = due.peek().is_some();
         due.for_each(|table| table.until = None);
+        self.changes += u64::from(any);
         any
     }
 
@@ -63,6 +71,7 @@ impl Damage {
     /// A merge has read these tables to their end.
     pub(crate) fn forget(&mut self, numbers: impl IntoIterator<Item = u64>) {
         if !self.is_empty() {
+            self.changes += 1;
             numbers.into_iter().for_each(|number| drop(self.tables.remove(&number)));
         }
     }

@@ -12,16 +12,18 @@ use crate::compaction::plan::Plan;
 use crate::manifest::RunId;
 
 /// The merges that were begun and not ended.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct InProgress {
     jobs: Vec<Job>,
     busy: HashSet<u64>,
     claimed: HashSet<u64>,
     begun: u64,
+    /// How often this changed.
+    changes: u64,
     pub(crate) damage: Damage,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Job {
     id: u64,
     inputs: Vec<u64>,
@@ -35,7 +37,7 @@ struct Job {
 impl InProgress {
     /// Notes that `plan` is under way; the number by which it is to be ended.
     pub(crate) fn begin(&mut self, plan: &Plan) -> u64 {
-        self.begun += 1;
+        (self.begun, self.changes) = (self.begun + 1, self.changes + 1);
         let inputs: Vec<u64> = plan.tables().collect();
         self.busy.extend(&inputs);
         let key_range = plan.key_range.clone();
@@ -48,7 +50,7 @@ impl InProgress {
     /// Keeps `key_range` of `run_id` free of the outputs of further merges, for tables that come from outside; the number by which
     /// that is to be ended.
     pub(crate) fn reserve(&mut self, run_id: RunId, key_range: KeyRange) -> u64 {
-        self.begun += 1;
+        (self.begun, self.changes) = (self.begun + 1, self.changes + 1);
         let (inputs, output) = (Vec::new(), run_id);
         self.jobs.push(Job { id: self.begun, inputs, output, key_range, relieves_level_0: false, is_paused: false });
         self.begun
@@ -62,6 +64,7 @@ impl InProgress {
     /// Notes the end of merge `id`, installed or not.
     pub(crate) fn end(&mut self, id: u64) {
         let Some(at) = self.jobs.iter().position(|job| job.id == id) else { return };
+        self.changes += 1;
         for input in self.jobs.swap_remove(at).inputs {
             self.busy.remove(&input);
         }
@@ -69,6 +72,7 @@ impl InProgress {
 
     /// Notes that merge `id` failed and does nothing until it ends.
     pub(crate) fn pause(&mut self, id: u64) {
+        self.changes += 1;
         self.jobs.iter_mut().filter(|job| job.id == id).for_each(|job| job.is_paused = true);
     }
 
@@ -82,6 +86,11 @@ impl InProgress {
         self.jobs.iter().any(|job| job.relieves_level_0 && !job.is_paused)
     }
 
+    /// Whether any merge is at work.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.jobs.iter().any(|job| !job.is_paused)
+    }
+
     /// Whether a merge within level 0 is at work.
     pub(crate) fn writes_level_0(&self) -> bool {
         self.jobs.iter().any(|job| job.relieves_level_0 && job.output.level == 0 && !job.is_paused)
@@ -89,17 +98,25 @@ impl InProgress {
 
     /// Keeps workers from going on with the merge of compact pointer `id`, until that is released.
     pub(crate) fn claim(&mut self, id: u64) {
+        self.changes += 1;
         self.claimed.insert(id);
     }
 
     /// Ends what [`InProgress::claim`] has begun.
     pub(crate) fn release(&mut self, id: u64) {
+        self.changes += 1;
         self.claimed.remove(&id);
     }
 
     /// Whether a caller goes on with the merge of compact pointer `id`.
     pub(crate) fn is_claimed(&self, id: u64) -> bool {
         self.claimed.contains(&id)
+    }
+
+    /// Whether this is still as it was in the copy `before`. Then a plan that was made with the copy may begin: its inputs are still
+    /// there, since only the end of a merge or a load takes any away, and a flush adds none that lie between them and the output.
+    pub(crate) fn is_as(&self, before: &InProgress) -> bool {
+        (self.changes, self.damage.changes()) == (before.changes, before.damage.changes())
     }
 
     /// Whether no merge was ever begun.

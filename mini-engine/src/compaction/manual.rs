@@ -61,5 +61,6 @@ fn rewrite(
     let run = version.runs(level).iter().find(|run| has_any(run))?;
     let old = run.tables().iter().find(|table| concerns(table) && table.number < range.made_from)?;
     let run_id = RunId { level, run: run.id() };
-    context.plan(plan::expand_inputs(version, level, level, |_, table| table.number == old.number), run_id)
+    // Of this run alone: what older runs have of its keys would pass the runs between, which have newer versions (V4).
+    context.plan(plan::expand_between(version, run_id, run_id, |_, table| table.number == old.number), run_id)
 }

@@ -12,6 +12,7 @@ mod faults;
 mod fixtures;
 mod formats;
 mod group;
+mod held_up;
 mod hook;
 mod ingest;
 mod lifecycle;

@@ -43,10 +43,18 @@ impl<'a> Context<'a> {
         plan::expand_inputs(self.version, from, to, |level, _| level < to)
     }
 
-    /// `run`, to be merged with its neighbours; not one that belongs to a merge which goes on with it.
+    /// `run`, to be merged with its neighbours; not one that belongs to a merge which can go on with it.
     pub(super) fn candidate(&self, run: &Run) -> Candidate {
-        let is_free = run.tables().iter().all(|table| self.in_progress.is_free(table.number) && !table.narrowed);
-        Candidate { bytes: run.bytes(), is_free }
+        let is_free = |table: &TableMeta| {
+            self.in_progress.is_free(table.number) && !(table.narrowed && self.goes_on_with(table.number))
+        };
+        Candidate { bytes: run.bytes(), is_free: run.tables().iter().all(is_free) }
+    }
+
+    /// Whether a merge that took a piece can go on now, and takes table `number`.
+    fn goes_on_with(&self, number: u64) -> bool {
+        let plans = self.version.pointers().iter().filter_map(|pointer| self.resume(pointer));
+        plans.filter(|plan| self.in_progress.allows(plan)).any(|plan| plan.tables().any(|table| table == number))
     }
 
     pub(super) fn level_0_is_due(&self) -> bool {

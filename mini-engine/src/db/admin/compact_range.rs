@@ -10,7 +10,7 @@ use crate::error::Result;
 /// Merges all that lies within `bounds` now down to one run, on the lowest level that holds any of it.
 pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<()> {
     flush_all(core)?;
-    let range = ManualCompaction { bounds, upto: core.visible(), made_from: core.store.numbers.next() };
+    let range = ManualCompaction { bounds, upto: core.visible(), made_from: first_number_since(core)? };
     let mut rest = Rest { core, pointer: None };
     while let Some(mut job) = begin_within(core, &range, &rest)? {
         let result = fail_on_unwind(core, || run_job(core, &mut job));
@@ -20,6 +20,23 @@ pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>
         result.inspect_err(|error| fail_if_unsafe(core, &state, error))?;
     }
     Ok(())
+}
+
+/// A number that only tables of merges which have yet to be planned get: those under way are waited for. They may keep what no
+/// merge has to keep any more.
+fn first_number_since(core: &Core) -> Result<u64> {
+    let mut state = core.lock();
+    state.ranges_waiting += 1;
+    let usable = loop {
+        let usable = core.check_writable(&state);
+        if usable.is_err() || !state.in_progress.is_at_work() {
+            break usable;
+        }
+        state = core.wait(&core.room, state);
+    };
+    state.ranges_waiting -= 1;
+    core.work.notify_all();
+    usable.map(|()| core.store.numbers.next())
 }
 
 /// The compact pointer of the last piece. No worker goes on with it meanwhile: this does, and when it returns all is done, and the

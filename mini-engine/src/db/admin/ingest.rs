@@ -10,9 +10,11 @@
 //!
 //! A crash before the edit is durable leaves orphans, after it the whole load.
 
+use std::sync::MutexGuard;
+
 use crate::compaction::{self, KeyRange, OutputSpec, Written};
 use crate::db::background::{fail_if_unsafe, flush_all};
-use crate::db::core::{Core, fail_on_unwind};
+use crate::db::core::{Core, State, fail_on_unwind};
 use crate::error::{Error, Result};
 use crate::manifest::{CompactionStats, RunId, VersionEdit};
 use crate::types::{MAX_SEQNO, SeqNo};
@@ -43,17 +45,12 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 
 /// Step 3. The place is kept free of merges meanwhile.
 fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo) -> Result<()> {
-    let mut state = core.lock();
-    let usable = match last > MAX_SEQNO {
+    let place = match last > MAX_SEQNO {
         true => Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed"))),
-        false => core.check_writable(&state),
+        false => find_place(core, &key_range),
     };
-    if let Err(error) = usable {
-        drop(state);
-        written.tables.iter().for_each(|table| core.store.remove(table.number()));
-        return Err(error);
-    }
-    let run_id = compaction::pick_for_ingest(&core.view.load().version, &state.in_progress, &key_range);
+    let remove = |_: &Error| written.tables.iter().for_each(|table| core.store.remove(table.number()));
+    let (mut state, run_id) = place.inspect_err(remove)?;
     let reserved = state.in_progress.reserve(run_id, key_range);
     drop(state);
     let edit = VersionEdit {
@@ -67,6 +64,24 @@ fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo)
     core.lock().in_progress.end(reserved);
     core.wake_all();
     installed
+}
+
+/// Where the load goes. On level 0 there may be no room for it: then this waits for merges, as writers do.
+fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a, State>, RunId)> {
+    let mut state = core.lock();
+    let mut has_waited = false;
+    loop {
+        core.check_writable(&state)?;
+        let run_id = compaction::pick_for_ingest(&core.view.load().version, &state.in_progress, key_range);
+        if run_id.level > 0 || core.level_0_has_room() {
+            return Ok((state, run_id));
+        }
+        core.check_not_stalled(&state)?;
+        if !std::mem::replace(&mut has_waited, true) {
+            core.store.counters.stalls.add(1);
+        }
+        state = core.wait(&core.room, state);
+    }
 }
 
 fn stats(run_id: RunId, written: &Written) -> CompactionStats {

@@ -4,11 +4,11 @@
 //! that pinned an older view keep the inputs open (rule 14). An error leaves the inputs untouched, so an input that could not be
 //! read is never dropped (rules 8, 9).
 //!
-//! Several merges may run at once. A plan is made and noted as in progress in one step under the write lock, and no plan is made
-//! that conflicts with a noted one. So the inputs of a merge stay in the version until it installs.
+//! Several merges may run at once. A plan is noted as in progress under the write lock, after a look that nothing has changed since it
+//! was made, and no plan is noted that conflicts with another one. So the inputs of a merge stay in the version until it installs.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use crate::compaction::{Context, Plan, Work, filter_bits_of_merge, pick, run};
@@ -16,45 +16,72 @@ use crate::db::core::{Core, Phase, State, View, fail_on_unwind};
 use crate::error::{Error, Result};
 use crate::manifest::FileKind;
 
+/// The write lock, held.
+type Held<'a> = MutexGuard<'a, State>;
+
 /// A merge that is noted as in progress.
 pub(crate) struct Job {
     id: u64,
     pub(crate) plan: Plan,
-    /// The view that it was planned on: it holds the inputs, until they are merged.
+    /// A view that holds the inputs, until they are merged.
     view: Option<Arc<View>>,
     /// The compact pointer that it has left.
     pub(crate) pointer: Option<u64>,
 }
 
 impl Job {
-    /// Notes `plan`, made on `view`, as running. The holder of the lock ends it by [`end`].
+    /// Notes `plan`, whose inputs `view` has, as running. The holder of the lock ends it by [`end`].
     pub(crate) fn begin(state: &mut State, plan: Plan, view: Arc<View>) -> Job {
         let id = state.in_progress.begin(&plan);
         Job { id, plan, view: Some(view), pointer: None }
     }
 }
 
-/// Begins the merge of `work` that is needed most, if one is. The holder of the lock ends it by [`end`].
-pub(super) fn begin(core: &Core, state: &mut State, work: Work) -> Option<Job> {
-    if state.ranges_waiting > 0 {
-        return None;
-    }
-    // The thread that is kept for level 0 takes that first, so that the others are free for the rest.
-    let work = if work == Work::Any && !state.in_progress.takes_level_0() { Work::Deeper } else { work };
-    let view = core.view.load_full();
-    let plan = due(core, state, &view, work)?;
-    Some(Job::begin(state, plan, view))
+/// Begins the merge of `work` that is needed most, if one is. The holder of the lock, which is given away meanwhile, ends it by [`end`].
+pub(super) fn begin<'a>(core: &'a Core, state: Held<'a>, work: Work) -> (Held<'a>, Option<Job>) {
+    let (mut state, due) = due(core, state, |state| {
+        // The thread that is kept for level 0 takes that first, so that the others are free for the rest.
+        let work = if work == Work::Any && !state.in_progress.takes_level_0() { Work::Deeper } else { work };
+        (state.ranges_waiting == 0).then_some(work)
+    });
+    let job = due.map(|(plan, view)| Job::begin(&mut state, plan, view));
+    (state, job)
 }
 
-/// The merge of `work` that `view` needs most beside those under way.
-fn due(core: &Core, state: &State, view: &View, work: Work) -> Option<Plan> {
-    pick(&Context { version: &view.version, options: &core.store.options, in_progress: &state.in_progress }, work)
+/// The merge that is needed most beside those under way, of the `work` that is asked for if there is any; and a view that has its
+/// inputs.
+///
+/// Picking takes time in proportion to the tables, and writers want the lock. So it is done on copies, without the lock, and done
+/// again if anything that it depends on has changed when the lock is back. A flush does not matter to what was picked: its table is
+/// newer than all that the plan takes. If nothing was picked, it may be what makes something due.
+fn due<'a>(
+    core: &'a Core,
+    mut state: Held<'a>,
+    work: impl Fn(&State) -> Option<Work>,
+) -> (Held<'a>, Option<(Plan, Arc<View>)>) {
+    loop {
+        let Some(wanted) = work(&state) else { return (state, None) };
+        // Not the view: it would keep the files of tables that a merge replaces meanwhile.
+        let (version, in_progress) = (core.view.load().version.clone(), state.in_progress.clone());
+        drop(state);
+        let context = Context { version: &version, options: &core.store.options, in_progress: &in_progress };
+        let plan = pick(&context, wanted);
+        state = core.lock();
+        if work(&state) != Some(wanted) || !state.in_progress.is_as(&in_progress) {
+            continue;
+        }
+        match plan {
+            Some(plan) => return (state, Some((plan, core.view.load_full()))),
+            None if Arc::ptr_eq(&core.view.load().version, &version) => return (state, None),
+            None => {}
+        }
+    }
 }
 
 /// How many merges are under way, and whether another is due.
 pub(crate) fn progress(core: &Core) -> (u64, bool) {
-    let state = core.lock();
-    (state.in_progress.len() as u64, due(core, &state, &core.view.load(), Work::Any).is_some())
+    let (state, due) = due(core, core.lock(), |_| Some(Work::Any));
+    (state.in_progress.len() as u64, due.is_some())
 }
 
 /// Notes the end of a merge, installed or not. Wakes everything that waits for merges to end or to make way.
@@ -93,7 +120,14 @@ fn merge(core: &Core, plan: &Plan, view: &View) -> Result<Option<u64>> {
     })?;
     done.obsolete.iter().for_each(|table| table.set_obsolete());
     let mut state = core.lock();
-    state.in_progress.damage.forget(plan.tables());
+    // These were read to their ends. Of others a piece may have read less, and a move nothing.
+    state.in_progress.damage.forget(done.obsolete.iter().map(|table| table.number()));
+    if state.in_progress.damage.is_empty() {
+        // A caller's merge may have done what failed: then no worker tries it again.
+        let is_mended = |error: &mut Error| error.unreadable_file().is_some();
+        state.compaction_error.take_if(is_mended);
+        state.level_0_error.take_if(is_mended);
+    }
     // Within level 0 nothing leaves it.
     if from_level_0 > 0 && plan.output.level > 0 {
         state.controller.merged(from_level_0, begun.elapsed());
@@ -125,8 +159,8 @@ fn begin_within_level_0(core: &Core) -> Option<Job> {
         }
         state = core.wait(&core.room, state);
     }
-    let view = core.view.load_full();
-    let plan = due(core, &state, &view, Work::Level0).filter(|plan| plan.output.level == 0)?;
+    let (mut state, due) = due(core, state, |_| Some(Work::Level0));
+    let (plan, view) = due.filter(|(plan, _)| plan.output.level == 0)?;
     let taken: HashSet<u64> = plan.tables().collect();
     let bytes: u64 = view.version.level(0).filter(|table| taken.contains(&table.number)).map(|table| table.size).sum();
     (bytes <= core.store.options.memtable_bytes as u64).then(|| Job::begin(&mut state, plan, view))
@@ -186,6 +220,14 @@ pub(crate) fn fail_if_unsafe(core: &Core, state: &State, error: &Error) {
 pub(crate) fn wait_idle(core: &Core) -> Result<()> {
     let mut state = core.lock();
     loop {
+        // First, since it gives the lock away. What is asked after it holds until the wait.
+        let mut is_due = true;
+        if state.in_progress.len() == 0 {
+            let found;
+            (state, found) = due(core, state, |_| Some(Work::Any));
+            // And no more of it is kept: its view would keep the files that the merge replaces.
+            is_due = found.is_some();
+        }
         core.check_usable()?;
         if state.phase != Phase::Open {
             return Err(Error::Closed);
@@ -193,7 +235,7 @@ pub(crate) fn wait_idle(core: &Core) -> Result<()> {
         if let Some(error) = &state.compaction_error {
             return Err(error.clone());
         }
-        if state.in_progress.len() == 0 && due(core, &state, &core.view.load(), Work::Any).is_none() {
+        if state.in_progress.len() == 0 && !is_due {
             return state.in_progress.damage.cause().map_or(Ok(()), |cause| Err(cause.clone()));
         }
         state = core.wait(&core.room, state);

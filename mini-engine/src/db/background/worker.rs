@@ -129,14 +129,19 @@ fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::Job> {
     let mut state = core.lock();
     loop {
         let is_stopped = state.phase == Phase::Stopped;
-        if (!is_stopped || state.in_progress.is_unused())
-            && core.check_usable().is_ok()
-            && let Some(job) = compaction::begin(core, &mut state, work)
-        {
-            return Some(job);
+        if (!is_stopped || state.in_progress.is_unused()) && core.check_usable().is_ok() {
+            let job;
+            (state, job) = compaction::begin(core, state, work);
+            if job.is_some() {
+                return job;
+            }
         }
         if is_stopped {
             return None;
+        }
+        if state.phase == Phase::Stopped {
+            // Since the look at it, while a plan was made.
+            continue;
         }
         if state.in_progress.damage.retry(Instant::now()) {
             // This may be another thread's to take.

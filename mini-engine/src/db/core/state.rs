@@ -291,12 +291,12 @@ impl Core {
     /// Fails if level 0 is full, and what keeps merges from relieving it is nothing that a wait would end.
     ///
     /// A merge that wants space or file handles is waited for, as a flush is (rule 8). One that is at work, or can begin, is
-    /// waited for too. What is left is damage that all of level 0 overlaps, and other failures that are there to stay.
+    /// waited for too: one of deeper levels may be what is in the way. What is left is damage that all of level 0 overlaps, and other failures that are there to stay.
     pub(crate) fn check_not_stalled(&self, state: &State) -> Result<()> {
         let view = self.view.load();
         let version = &view.version;
         let tables = version.runs(0).len();
-        if tables < self.store.options.stop_tables() || state.in_progress.relieves_level_0() {
+        if tables < self.store.options.stop_tables() || state.in_progress.is_at_work() {
             return Ok(());
         }
         let failure = state.level_0_error.as_ref();
