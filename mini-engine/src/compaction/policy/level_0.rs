@@ -59,7 +59,10 @@ pub(super) fn push_as_run(context: &Context<'_>) -> Option<Plan> {
 /// among them. Takes a merge down out that is not worth its while yet.
 pub(super) fn arrange(context: &Context<'_>, plans: &mut Vec<Plan>) {
     let down = plans.iter().position(Plan::relieves_level_0);
-    if down.and_then(|at| plans.get(at)).is_some_and(|plan| is_worth_its_while(context, plan)) {
+    // A piece makes level 0 no smaller, unless it is the last.
+    let is_passed_by = |plan: &Plan| !plan.resumes.is_empty() && is_pressing(context);
+    let goes_first = |plan: &Plan| !is_passed_by(plan) && is_worth_its_while(context, plan);
+    if down.and_then(|at| plans.get(at)).is_some_and(goes_first) {
         return;
     }
     match (within(context), down) {
@@ -91,6 +94,12 @@ fn is_worth_its_while(context: &Context<'_>, plan: &Plan) -> bool {
     overlapped <= own.saturating_mul(context.options.size_ratio)
 }
 
+/// Whether writers are slowed down, or about to wait.
+fn is_pressing(context: &Context<'_>) -> bool {
+    let options = context.options;
+    context.version.runs(0).len() >= options.slowdown_tables().min(options.stop_tables().saturating_sub(1))
+}
+
 /// The merge of neighbours on level 0 that saves most, if one is allowed.
 fn within(context: &Context<'_>) -> Option<Plan> {
     let (version, options) = (context.version, context.options);
@@ -98,8 +107,7 @@ fn within(context: &Context<'_>) -> Option<Plan> {
     let runs = TABLES.min(options.l0_trigger + 1);
     let bytes = (options.memtable_bytes as u64).saturating_mul(MEMTABLES);
     let window = |growth: Growth| cheapest_window(&candidates, Limits { runs, bytes, growth });
-    let is_pressing = version.runs(0).len() >= options.slowdown_tables().min(options.stop_tables().saturating_sub(1));
-    let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| is_pressing))?;
+    let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| is_pressing(context)))?;
     let runs = version.runs(0).get(chosen)?;
     let (newest, oldest) = (runs.first()?.id(), runs.last()?.id());
     let chosen = plan::whole_runs(version, 0, |run| (oldest..=newest).contains(&run.id()));

@@ -5,7 +5,8 @@
 //! that may write. The log and the manifest of the core refuse every write, and so does the core before them
 //! ([`Core::refuse_writes`](crate::db::core::Core::refuse_writes)).
 //!
-//! The shared lock keeps writers out, so nothing that was read can change meanwhile.
+//! The shared lock keeps writers out, so nothing that was read can change meanwhile. A directory without the lock file is a copy of
+//! another one, or on a read-only mount; there is no lock then, and who writes to it meanwhile makes reads fail.
 
 use std::sync::Arc;
 

@@ -141,13 +141,13 @@ pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
     }
 }
 
-/// Waits for the next log.
+/// Waits for the next log, or until another writer has begun with it.
 ///
 /// # Errors
 /// Why it could not be made, by a try that began after the call; what has ended writing; [`Error::Closed`].
 fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
-    let tries = state.next_log.tries();
-    while !state.next_log.is_ready() {
+    let (tries, number) = (state.next_log.tries(), state.log.segment().number());
+    while !state.next_log.is_ready() && state.log.segment().number() == number {
         if let Some(error) = state.next_log.failure_after(tries) {
             return Err(error.clone());
         }

@@ -102,3 +102,54 @@ fn merges_go_around_a_damaged_table() {
         }
     }
 }
+
+/// A world with `tables` on level 0, of which a merge down has taken the lower keys and ended.
+fn cut(policy: Compaction, tables: usize) -> World {
+    let mut world = overwritten(policy, 4, 4);
+    while world.version.runs(0).len() < tables {
+        world.flush([(0, true), (119, true)]);
+    }
+    world.options.memtable_bytes = 1 << 20;
+    while world.version.pointers().iter().all(|pointer| pointer.top.level > 0) {
+        assert!(world.begin(), "{policy:?}: {:?}", world.version);
+        let at = world.jobs.len() - 1;
+        let is_down = world.jobs[at].plan.relieves_level_0() && world.jobs[at].plan.output.level > 0;
+        world.end_after(at, if is_down { 1 } else { usize::MAX }, is_down);
+    }
+    world
+}
+
+#[test]
+fn level_0_is_merged_within_after_damage_has_stopped_a_merge_that_was_cut() {
+    // Catches tables that a piece has narrowed, which can go neither down nor together: all of level 0, in the worst case.
+    for policy in [Compaction::Leveled, Compaction::Partial] {
+        let mut world = cut(policy, 30);
+        let base = world.version.tables().filter(|table| table.narrowed).last().unwrap().number;
+        world.damage(base);
+        let before = world.version.runs(0).len();
+        assert!(
+            world.begin_of(Work::Level0),
+            "{policy:?}: {before} tables, none can be merged: {:?}",
+            world.version.level(0).map(|table| table.narrowed).collect::<Vec<_>>()
+        );
+        world.end_all();
+        assert!(world.version.runs(0).len() < before, "{policy:?}");
+        world.settle();
+        world.check();
+    }
+}
+
+#[test]
+fn new_tables_of_level_0_are_merged_before_the_next_piece_where_writers_wait() {
+    // Catches the thread that is kept for level 0 busy with one piece after the other, none of which makes level 0 any smaller.
+    for policy in POLICIES {
+        let mut world = cut(policy, 5);
+        while world.version.runs(0).len() < world.options.stop_tables() {
+            world.flush([(0, true), (119, true)]);
+        }
+        let before = world.version.runs(0).len();
+        assert!(world.begin_of(Work::Level0));
+        world.end_after(0, 1, true);
+        assert!(world.version.runs(0).len() < before, "{policy:?}: {before} tables before and after");
+    }
+}
