@@ -177,11 +177,6 @@ impl Version {
         &self.pointers
     }
 
-    /// Whether table `number` is part of this version.
-    pub(crate) fn contains(&self, number: u64) -> bool {
-        self.tables().any(|table| table.number == number)
-    }
-
     /// An edit that makes this version out of an empty one: the first record of a manifest.
     pub(crate) fn as_edit(&self) -> VersionEdit {
         let tables = |(level, run): (usize, &Run)| {

@@ -150,14 +150,18 @@ impl TableCache {
     pub(super) fn open_file(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         match self.fs.open(path) {
             Err(error) if is_want_of_handles(&error) => {
-                let mut clock = lock(&self.clock);
-                let half = clock.slots.len() / 2;
-                clock.shrink(half);
-                drop(clock);
+                self.make_way();
                 self.fs.open(path)
             }
             opened => opened,
         }
+    }
+
+    /// Closes half of the open tables, for a file that finds no handle.
+    pub(crate) fn make_way(&self) {
+        let mut clock = lock(&self.clock);
+        let half = clock.slots.len() / 2;
+        clock.shrink(half);
     }
 
     /// Keeps a table open that was opened just now.

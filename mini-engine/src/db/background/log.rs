@@ -14,7 +14,14 @@ type Reserve = (u64, Durability);
 /// Makes a log each time that one is wanted. A failure goes to the writers that wait for the log.
 pub(super) fn log_loop(core: &Core) {
     while let Some(reserve) = begin(core) {
-        end(core, make(core, reserve));
+        let made = make(core, reserve).or_else(|error| match error.is_want_of_handles() {
+            true => {
+                core.store.tables.make_way();
+                make(core, reserve)
+            }
+            false => Err(error),
+        });
+        end(core, made);
     }
 }
 

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 /// A flush is waited for by writers.
 const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
-/// A merge that fails reads its inputs each time.
+/// A merge that fails reads its inputs each time. One that writers wait for, and that wants no more than space, is tried as a flush is.
 const COMPACTION_MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// The running threads.
@@ -85,6 +85,7 @@ fn flush_loop(core: &Core) {
             Ok(()) => backoff.reset(),
             Err(error) if error.is_transient() => {
                 tracing::warn!(%error, "no space or no file handle for a flush; writes wait");
+                make_way(core, &error);
                 let mut state = core.lock();
                 state.flush_failures += 1;
                 state.flush_error = Some(error);
@@ -94,6 +95,13 @@ fn flush_loop(core: &Core) {
             }
             Err(error) => core.fail(&error),
         }
+    }
+}
+
+/// Closes tables if there were no file handles, so that the next try finds some.
+fn make_way(core: &Core, error: &Error) {
+    if error.is_want_of_handles() {
+        core.store.tables.make_way();
     }
 }
 
@@ -110,6 +118,11 @@ fn compaction_loop(core: &Core, work: Work) {
     let mut backoff = Backoff::up_to(COMPACTION_MAX_BACKOFF);
     while let Some(mut job) = wait_for_merge(core, work) {
         let result = compaction::run_job(core, &mut job);
+        if let Err(error) = &result {
+            make_way(core, error);
+            let is_awaited = job.plan.relieves_level_0() && error.is_transient();
+            backoff.limit(if is_awaited { FLUSH_MAX_BACKOFF } else { COMPACTION_MAX_BACKOFF });
+        }
         let mut state = core.lock();
         if compaction::note_outcome(core, &mut state, &job, result) == Outcome::TryAgainLater {
             core.room.notify_all();
@@ -178,6 +191,11 @@ struct Backoff {
 impl Backoff {
     fn up_to(max: Duration) -> Backoff {
         Backoff { next: FIRST_BACKOFF, max }
+    }
+
+    /// Waits no longer than `max` from now on.
+    fn limit(&mut self, max: Duration) {
+        (self.next, self.max) = (self.next.min(max), max);
     }
 
     fn reset(&mut self) {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use super::read_only;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
-use super::tables::{OpenedTables, is_unnamed, open_tables, set_suspects_aside, set_unnamed_aside};
+use super::tables::{NamedTables, OpenedTables, open_tables, set_suspects_aside, set_unnamed_aside};
 use crate::compaction::TableStore;
 use crate::db::core::{Core, DirectoryLock, Opened, View, lock_directory, open_runs};
 use crate::error::{Error, Result};
@@ -185,8 +185,8 @@ fn logs_to_replay(
         let missing = Error::corruption(&path, 0, "expected the log that the manifest names, found no such file");
         // Where the manifest may have lost its end, that is what the log is missing for: it was replaced by a table that
         // the manifest does not know any more. Nothing could be said of the keys in such a table.
-        let manifest_is_whole =
-            !report.manifest_tail_dropped && !names.iter().any(|kind| is_unnamed(&state.version, *kind));
+        let named = NamedTables::of(&state.version);
+        let manifest_is_whole = !report.manifest_tail_dropped && !names.iter().any(|kind| named.lack(*kind));
         if store.options.recovery_mode != RecoveryMode::Quarantine || !manifest_is_whole {
             return Err(missing);
         }
@@ -253,9 +253,10 @@ fn make_current(
 /// Step 7. What the version and the manifest in force do not name is left from an interrupted step, or obsolete.
 fn remove_orphans(opened: &Opened, report: &mut RecoveryReport) -> Result<()> {
     let store = &opened.store;
+    let named = NamedTables::of(&opened.view.version);
     for kind in list(&*store.fs, &store.dir)? {
         let name = match kind {
-            FileKind::Table(number) if is_unnamed(&opened.view.version, kind) => crate::table::file_name(number),
+            FileKind::Table(number) if named.lack(kind) => crate::table::file_name(number),
             FileKind::Log(number) if number < opened.view.active.log => wal::file_name(number),
             FileKind::Manifest(number) if number != opened.manifest.number() => manifest_name(number),
             FileKind::CurrentTmp => manifest::CURRENT_TMP.to_owned(),

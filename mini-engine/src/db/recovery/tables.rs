@@ -87,11 +87,18 @@ pub(super) fn set_suspects_aside(store: &TableStore, suspects: &[u64], report: &
     store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
 }
 
-/// Whether this is a table that `version` does not know, not even as one that is quarantined.
-pub(super) fn is_unnamed(version: &Version, kind: FileKind) -> bool {
-    let FileKind::Table(number) = kind else { return false };
-    let is_quarantined = version.quarantined().iter().any(|table| table.number == number);
-    !version.contains(number) && !is_quarantined
+/// The tables that a version knows, be it as quarantined ones.
+pub(super) struct NamedTables(HashSet<u64>);
+
+impl NamedTables {
+    pub(super) fn of(version: &Version) -> NamedTables {
+        NamedTables(version.tables().chain(version.quarantined()).map(|table| table.number).collect())
+    }
+
+    /// Whether `kind` is a table that is not among them.
+    pub(super) fn lack(&self, kind: FileKind) -> bool {
+        table_number(&kind).is_some_and(|number| !self.0.contains(&number))
+    }
 }
 
 /// The tables that a torn manifest does not name could be what its lost record named, so they are suspects: renamed, not
@@ -105,12 +112,8 @@ pub(super) fn set_unnamed_aside(
     if !report.manifest_tail_dropped {
         return Ok(());
     }
-    let before = report.set_aside.len();
-    for kind in names {
-        let FileKind::Table(number) = *kind else { continue };
-        if !is_unnamed(&state.version, *kind) {
-            continue;
-        }
+    let (before, named) = (report.set_aside.len(), NamedTables::of(&state.version));
+    for number in names.iter().filter(|kind| named.lack(**kind)).filter_map(table_number) {
         let name = table::file_name(number);
         let (path, aside) = (store.dir.join(&name), store.dir.join(name + ASIDE));
         store.fs.rename(&path, &aside).map_err(Error::io("rename", &path))?;
