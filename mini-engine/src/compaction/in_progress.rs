@@ -88,7 +88,17 @@ impl InProgress {
 
     /// Whether any merge is at work.
     pub(crate) fn is_at_work(&self) -> bool {
-        self.jobs.iter().any(|job| !job.is_paused)
+        self.is_at_work_upto(self.begun)
+    }
+
+    /// Whether a merge is at work that was begun as number `last` or earlier.
+    pub(crate) fn is_at_work_upto(&self, last: u64) -> bool {
+        self.jobs.iter().any(|job| job.id <= last && !job.is_paused)
+    }
+
+    /// The number of the merge that was begun last.
+    pub(crate) fn last_begun(&self) -> u64 {
+        self.begun
     }
 
     /// Whether a merge within level 0 is at work.

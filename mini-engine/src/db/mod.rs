@@ -147,8 +147,9 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::Stalled`] if level 0 is full and cannot be merged: nothing was written, and writes go on once it can be.
-    /// [`Error::Io`] if the log cannot be written or synced: whether the batch survives is then unknown until a reopen,
-    /// and every later write is [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory;
+    /// [`Error::Io`] for want of space or of file handles: nothing was written, and writes go on once there is some. Any other
+    /// [`Error::Io`] of the log: whether the batch survives is then unknown until a reopen, and every later write is
+    /// [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory;
     /// [`Error::Closed`].
     pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<SeqNo> {
         write::write(self.core(), batch, durability)
@@ -303,8 +304,8 @@ impl Db {
         wait_idle(self.core())
     }
 
-    /// Reads the manifest and every block of every table, and checks them and what they say about each other. Takes
-    /// time in proportion to the database and leaves the cache alone.
+    /// Reads the manifest, unless the database was opened read-only, and every block of every table, and checks them and what they
+    /// say about each other. Takes time in proportion to the database and leaves the cache alone.
     ///
     /// # Errors
     /// [`Error::Closed`]. What is wrong with the files is in the report.

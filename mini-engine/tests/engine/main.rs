@@ -29,4 +29,5 @@ mod recycle;
 #[path = "../scratch/mod.rs"]
 mod scratch;
 mod space;
+mod transient;
 mod vector;

@@ -26,17 +26,14 @@ pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>
 /// merge has to keep any more.
 fn first_number_since(core: &Core) -> Result<u64> {
     let mut state = core.lock();
-    state.ranges_waiting += 1;
-    let usable = loop {
-        let usable = core.check_writable(&state);
-        if usable.is_err() || !state.in_progress.is_at_work() {
-            break usable;
+    let last = state.in_progress.last_begun();
+    loop {
+        core.check_writable(&state)?;
+        if !state.in_progress.is_at_work_upto(last) {
+            return Ok(core.store.numbers.next());
         }
         state = core.wait(&core.room, state);
-    };
-    state.ranges_waiting -= 1;
-    core.work.notify_all();
-    usable.map(|()| core.store.numbers.next())
+    }
 }
 
 /// The compact pointer of the last piece. No worker goes on with it meanwhile: this does, and when it returns all is done, and the

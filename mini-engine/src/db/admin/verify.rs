@@ -52,7 +52,7 @@ fn verify_manifest(core: &Core) -> Result<()> {
         let Some(before) = written() else { return Ok(()) };
         let checked = before.check(&*core.store.fs, core.dir());
         // A manifest may have taken the place of this one.
-        let is_same = written().is_none_or(|after| after.number() == before.number());
+        let is_same = written().is_some_and(|after| after.number() == before.number());
         if checked.is_ok() || is_same {
             return checked;
         }

@@ -6,7 +6,8 @@
 //! N2 Its header and its name are durable before it is handed out (rule 4), and no frame is in it. A crash leaves a log without
 //!    frames, with the greatest number of all: replay reads nothing from it, whatever the logs before it hold, and the next open
 //!    removes it. A log that was not completed is removed; one that cannot be removed is a log without frames between others.
-//! N3 It has space for as much as the active log will have taken when its memtable is full (rule 8). A full disk thus shows before
+//! N3 It has space for as much as the active log will have taken when its memtable is full (rule 8), or takes now, where memtables are
+//!    flushed before they are half full. A full disk thus shows before
 //!    anything is written that would need the space. If the active log has been synced, the space is made durable, so that no
 //!    sync has to allocate anything. The first log of an open has no space ahead: its size is not known yet, and many a database
 //!    is opened for one write. What grows past its space is closed where the disk is full (`wal/writer.rs`, W4).

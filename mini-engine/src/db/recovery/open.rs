@@ -61,6 +61,11 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
             report.manifest_tail_bytes = loaded.tail_bytes;
             loaded.state
         }
+        None if read_only => {
+            // It went since the directory was locked. To go on would be to create a database.
+            let what = format!("expected {CURRENT}, found no such file");
+            return Err(Error::NotADatabase { path: dir.to_path_buf(), what });
+        }
         None => {
             check_nothing_is_lost(&*fs, dir, &names)?;
             ManifestState::default()
