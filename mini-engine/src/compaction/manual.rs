@@ -2,8 +2,9 @@
 //!
 //! Steps go from the top down: the tables of the uppermost level that has any in the range go to the next level that has some. On
 //! the lowest level, tables that nothing was merged into are rewritten, since they may hold tombstones and versions that were kept
-//! for snapshots which are gone. A step takes one table where it can, so that it needs little space.
+//! for snapshots which are gone. Those that turn out to hold neither are left as they are. A step takes one table where it can, so that it needs little space.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 
 use crate::compaction::key_range::overlaps_bounds;
@@ -21,6 +22,8 @@ pub(crate) struct ManualCompaction {
     pub(crate) upto: SeqNo,
     /// Tables of this number and higher ones were made since.
     pub(crate) made_from: u64,
+    /// Tables that hold nothing that could be left out.
+    pub(crate) minimal: HashSet<u64>,
 }
 
 /// The next step; `None` if there is no more to do. It may get into the way of a merge under way.
@@ -59,7 +62,8 @@ fn rewrite(
         return context.plan(plan::expand_inputs(version, level, level, |_, table| concerns(table)), output);
     }
     let run = version.runs(level).iter().find(|run| has_any(run))?;
-    let old = run.tables().iter().find(|table| concerns(table) && table.number < range.made_from)?;
+    let is_done = |table: &TableMeta| table.number >= range.made_from || range.minimal.contains(&table.number);
+    let old = run.tables().iter().find(|table| concerns(table) && !is_done(table))?;
     let run_id = RunId { level, run: run.id() };
     // Of this run alone: what older runs have of its keys would pass the runs between, which have newer versions (V4).
     context.plan(plan::expand_between(version, run_id, run_id, |_, table| table.number == old.number), run_id)

@@ -106,6 +106,11 @@ impl Table {
         &self.meta
     }
 
+    /// How many different keys it has. Reads the root, if the table is not open.
+    pub(super) fn keys(&self) -> Result<u64> {
+        Ok(self.opened()?.root.properties.keys)
+    }
+
     /// The open file.
     pub(crate) fn file(&self) -> Result<Arc<dyn File>> {
         Ok(self.opened()?.file.clone())

@@ -46,6 +46,11 @@ impl RunTable {
         self.from.as_ref().map_or_else(|| file.clone(), |from| file.narrowed_to(from.clone()))
     }
 
+    /// Whether it holds each key once, as a value, and nothing that does not count: no merge could leave anything out.
+    pub(crate) fn is_minimal(&self) -> Result<bool> {
+        Ok(self.from.is_none() && self.table.meta().tombstones == 0 && self.table.keys()? == self.table.meta().entries)
+    }
+
     /// The first key that counts, or one before it.
     pub(crate) fn smallest(&self) -> &[u8] {
         self.from.as_deref().unwrap_or(&self.table.meta().smallest)

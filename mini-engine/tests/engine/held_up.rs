@@ -102,8 +102,8 @@ fn a_move_does_not_tell_that_a_table_can_be_read() {
     while db.metrics().damaged_files.is_empty() {
         thread::yield_now();
     }
-    // The table is moved down, and cannot be read there either.
-    assert!(db.compact_range("b00"..="b01").is_err());
+    // The table is moved down, and nobody reads it there: it holds nothing that could be left out.
+    db.compact_range("b00"..="b01").unwrap();
     assert_eq!(db.metrics().damaged_files, [damaged]);
 }
 
@@ -123,6 +123,11 @@ fn writers_wait_for_a_merge_that_is_in_the_way_of_level_0() {
     };
     let db = small().open().unwrap();
     db.ingest((0..40).map(|n| (format!("a{n:03}"), [1; 60]))).unwrap();
+    // A version that a snapshot has kept is something to leave out.
+    let snapshot = db.snapshot();
+    db.insert("a000", "again").unwrap();
+    db.compact_range("a000"..="a039").unwrap();
+    drop(snapshot);
     db.ingest((0..40).map(|n| (format!("z{n:03}"), [1; 60]))).unwrap();
     db.close().unwrap();
     let mut tables = files(dir.path(), ".sst");

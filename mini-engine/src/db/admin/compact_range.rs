@@ -1,5 +1,6 @@
 //! Merges on demand: all that lies within a range of keys, on the caller's thread.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 
 use crate::compaction::{Context, ManualCompaction, pick_manual};
@@ -10,9 +11,15 @@ use crate::error::Result;
 /// Merges all that lies within `bounds` now down to one run, on the lowest level that holds any of it.
 pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<()> {
     flush_all(core)?;
-    let range = ManualCompaction { bounds, upto: core.visible(), made_from: first_number_since(core)? };
+    let (upto, made_from) = (core.visible(), first_number_since(core)?);
+    let mut range = ManualCompaction { bounds, upto, made_from, minimal: HashSet::new() };
     let mut rest = Rest { core, pointer: None };
     while let Some(mut job) = begin_within(core, &range, &rest)? {
+        if let Some(number) = job.rewrites_nothing() {
+            range.minimal.insert(number);
+            end(core, &mut core.lock(), &job);
+            continue;
+        }
         let result = fail_on_unwind(core, || run_job(core, &mut job));
         let mut state = core.lock();
         rest.take(&mut state, job.pointer);

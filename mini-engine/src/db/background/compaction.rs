@@ -35,6 +35,17 @@ impl Job {
         let id = state.in_progress.begin(&plan);
         Job { id, plan, view: Some(view), pointer: None }
     }
+
+    /// The table that this would write anew, where it is, without leaving anything out; `None` if it does any good.
+    pub(crate) fn rewrites_nothing(&self) -> Option<u64> {
+        let [input] = &self.plan.inputs[..] else { return None };
+        let [number] = input.tables[..] else { return None };
+        let stays = (input.level, input.run) == (self.plan.output.level, self.plan.output.run);
+        let view = self.view.as_ref().filter(|_| stays)?;
+        let table = view.tables().find(|table| table.number() == number)?;
+        // One that cannot be read is merged, so that the caller learns of it.
+        table.is_minimal().unwrap_or(false).then_some(number)
+    }
 }
 
 /// Begins the merge of `work` that is needed most, if one is. The holder of the lock, which is given away meanwhile, ends it by [`end`].
