@@ -105,20 +105,22 @@ pub(crate) fn end(core: &Core, state: &mut State, job: &Job) {
 /// readers still have.
 pub(crate) fn run_job(core: &Core, job: &mut Job) -> Result<()> {
     let Some(view) = job.view.take() else { return Ok(()) };
-    job.pointer = merge(core, &job.plan, &view)?;
-    drop(view);
+    job.pointer = merge(core, &job.plan, view)?;
     core.store.tables.remove_obsolete();
     Ok(())
 }
 
 /// The number of the compact pointer that it leaves.
-fn merge(core: &Core, plan: &Plan, view: &View) -> Result<Option<u64>> {
+fn merge(core: &Core, plan: &Plan, view: Arc<View>) -> Result<Option<u64>> {
     let begun = Instant::now();
     // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
     let snapshots = core.snapshots.live();
     let filter_bits = filter_bits_of_merge(&core.store.options, &view.version, plan);
-    let tables = view.tables();
-    let Some(done) = run(&core.store, plan, filter_bits, tables, &snapshots, &core.cancel)? else { return Ok(None) };
+    let taken: HashSet<u64> = plan.tables().collect();
+    let inputs: Vec<_> = view.tables().filter(|table| taken.contains(&table.number())).cloned().collect();
+    // Of all other tables the files go as soon as the merges of those are done.
+    drop(view);
+    let Some(done) = run(&core.store, plan, filter_bits, &inputs, &snapshots, &core.cancel)? else { return Ok(None) };
     let (read, written) = (done.read_bytes(), done.written_bytes());
     let from_level_0 = done.edit.stats.levels[0].read;
     let pointer = done.edit.pointers.first().map(|pointer| pointer.id);
