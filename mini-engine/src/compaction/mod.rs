@@ -24,7 +24,7 @@ pub(crate) use ingest::pick_for_ingest;
 pub(crate) use job::run;
 pub(crate) use key_range::{Bounds, KeyRange, overlaps_bounds};
 pub(crate) use manual::{ManualCompaction, pick_manual};
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Input, Plan};
 pub(crate) use policy::{BOTTOM, Context, Work, pick};
 pub(crate) use retention::{Retention, Tombstones};
 pub(crate) use store::{Limits, OutputSpec, TableStore, Written};

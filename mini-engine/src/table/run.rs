@@ -102,6 +102,12 @@ impl OpenRun {
         &self.tables
     }
 
+    /// The tables with keys from `smallest` to `largest`. O(log tables).
+    pub(crate) fn within(&self, smallest: &[u8], largest: &[u8]) -> &[RunTable] {
+        let after = self.tables.partition_point(|table| table.smallest() <= largest);
+        self.tables.get(self.position(smallest)..after).unwrap_or_default()
+    }
+
     /// The one table that may hold `key`, if there is one. O(log tables).
     pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
         self.first_reaching(key).filter(|table| *table.smallest() <= *key)

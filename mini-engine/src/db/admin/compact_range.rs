@@ -80,12 +80,13 @@ fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Resul
         if let Err(error) = core.check_writable(&state) {
             break Err(error);
         }
-        let view = core.view.load_full();
-        let context = Context { version: &view.version, options: &core.store.options, in_progress: &state.in_progress };
+        // Not the view: it would keep the files of the merges that this waits for.
+        let version = core.view.load().version.clone();
+        let context = Context { version: &version, options: &core.store.options, in_progress: &state.in_progress };
         let Some(mut plan) = pick_manual(&context, range) else { break Ok(None) };
         plan.resumes.extend(rest.pointer);
         if !state.in_progress.conflicts_with(&plan) {
-            break Ok(Some(Job::begin(&mut state, plan, view)));
+            break Ok(Some(Job::begin(&mut state, plan, &core.view.load())));
         }
         state = core.wait(&core.room, state);
     };

@@ -7,14 +7,14 @@
 //! Several merges may run at once. A plan is noted as in progress under the write lock, after a look that nothing has changed since it
 //! was made, and no plan is noted that conflicts with another one. So the inputs of a merge stay in the version until it installs.
 
-use std::collections::HashSet;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use crate::compaction::{Context, Plan, Work, filter_bits_of_merge, pick, run};
 use crate::db::core::{Core, Phase, State, View, fail_on_unwind};
 use crate::error::{Error, Result};
-use crate::manifest::FileKind;
+use crate::manifest::{FileKind, Version};
+use crate::table::RunTable;
 
 /// The write lock, held.
 type Held<'a> = MutexGuard<'a, State>;
@@ -23,17 +23,18 @@ type Held<'a> = MutexGuard<'a, State>;
 pub(crate) struct Job {
     id: u64,
     pub(crate) plan: Plan,
-    /// A view that holds the inputs, until they are merged.
-    view: Option<Arc<View>>,
+    /// Held until they are merged. A view would hold the files of all other tables too, of which another merge may replace some.
+    inputs: Vec<RunTable>,
+    version: Arc<Version>,
     /// The compact pointer that it has left.
     pub(crate) pointer: Option<u64>,
 }
 
 impl Job {
     /// Notes `plan`, whose inputs `view` has, as running. The holder of the lock ends it by [`end`].
-    pub(crate) fn begin(state: &mut State, plan: Plan, view: Arc<View>) -> Job {
+    pub(crate) fn begin(state: &mut State, plan: Plan, view: &View) -> Job {
         let id = state.in_progress.begin(&plan);
-        Job { id, plan, view: Some(view), pointer: None }
+        Job { id, inputs: view.inputs_of(&plan), version: view.version.clone(), plan, pointer: None }
     }
 
     /// The table that this would write anew, where it is, without leaving anything out; `None` if it does any good.
@@ -41,8 +42,7 @@ impl Job {
         let [input] = &self.plan.inputs[..] else { return None };
         let [number] = input.tables[..] else { return None };
         let stays = (input.level, input.run) == (self.plan.output.level, self.plan.output.run);
-        let view = self.view.as_ref().filter(|_| stays)?;
-        let table = view.tables().find(|table| table.number() == number)?;
+        let table = self.inputs.first().filter(|_| stays)?;
         // One that cannot be read is merged, so that the caller learns of it.
         table.is_minimal().unwrap_or(false).then_some(number)
     }
@@ -55,21 +55,17 @@ pub(super) fn begin<'a>(core: &'a Core, state: Held<'a>, work: Work) -> (Held<'a
         let work = if work == Work::Any && !state.in_progress.takes_level_0() { Work::Deeper } else { work };
         (state.ranges_waiting == 0).then_some(work)
     });
-    let job = due.map(|(plan, view)| Job::begin(&mut state, plan, view));
+    let job = due.map(|plan| Job::begin(&mut state, plan, &core.view.load()));
     (state, job)
 }
 
-/// The merge that is needed most beside those under way, of the `work` that is asked for if there is any; and a view that has its
+/// The merge that is needed most beside those under way, of the `work` that is asked for if there is any. The current view has its
 /// inputs.
 ///
 /// Picking takes time in proportion to the tables, and writers want the lock. So it is done on copies, without the lock, and done
 /// again if anything that it depends on has changed when the lock is back. A flush does not matter to what was picked: its table is
 /// newer than all that the plan takes. If nothing was picked, it may be what makes something due.
-fn due<'a>(
-    core: &'a Core,
-    mut state: Held<'a>,
-    work: impl Fn(&State) -> Option<Work>,
-) -> (Held<'a>, Option<(Plan, Arc<View>)>) {
+fn due<'a>(core: &'a Core, mut state: Held<'a>, work: impl Fn(&State) -> Option<Work>) -> (Held<'a>, Option<Plan>) {
     loop {
         let Some(wanted) = work(&state) else { return (state, None) };
         // Not the view: it would keep the files of tables that a merge replaces meanwhile.
@@ -82,7 +78,7 @@ fn due<'a>(
             continue;
         }
         match plan {
-            Some(plan) => return (state, Some((plan, core.view.load_full()))),
+            Some(plan) => return (state, Some(plan)),
             None if Arc::ptr_eq(&core.view.load().version, &version) => return (state, None),
             None => {}
         }
@@ -104,22 +100,18 @@ pub(crate) fn end(core: &Core, state: &mut State, job: &Job) {
 /// Runs a merge to its end, unless the engine shuts down meanwhile. Afterwards the files of its inputs are gone, but for those that
 /// readers still have.
 pub(crate) fn run_job(core: &Core, job: &mut Job) -> Result<()> {
-    let Some(view) = job.view.take() else { return Ok(()) };
-    job.pointer = merge(core, &job.plan, view)?;
+    let inputs = std::mem::take(&mut job.inputs);
+    job.pointer = merge(core, job, inputs)?;
     core.store.tables.remove_obsolete();
     Ok(())
 }
 
 /// The number of the compact pointer that it leaves.
-fn merge(core: &Core, plan: &Plan, view: Arc<View>) -> Result<Option<u64>> {
+fn merge(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<RunTable>) -> Result<Option<u64>> {
     let begun = Instant::now();
     // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
     let snapshots = core.snapshots.live();
-    let filter_bits = filter_bits_of_merge(&core.store.options, &view.version, plan);
-    let taken: HashSet<u64> = plan.tables().collect();
-    let inputs: Vec<_> = view.tables().filter(|table| taken.contains(&table.number())).cloned().collect();
-    // Of all other tables the files go as soon as the merges of those are done.
-    drop(view);
+    let filter_bits = filter_bits_of_merge(&core.store.options, version, plan);
     let Some(done) = run(&core.store, plan, filter_bits, &inputs, &snapshots, &core.cancel)? else { return Ok(None) };
     let (read, written) = (done.read_bytes(), done.written_bytes());
     let from_level_0 = done.edit.stats.levels[0].read;
@@ -173,10 +165,8 @@ fn begin_within_level_0(core: &Core) -> Option<Job> {
         state = core.wait(&core.room, state);
     }
     let (mut state, due) = due(core, state, |_| Some(Work::Level0));
-    let (plan, view) = due.filter(|(plan, _)| plan.output.level == 0)?;
-    let taken: HashSet<u64> = plan.tables().collect();
-    let bytes: u64 = view.version.level(0).filter(|table| taken.contains(&table.number)).map(|table| table.size).sum();
-    (bytes <= core.store.options.memtable_bytes as u64).then(|| Job::begin(&mut state, plan, view))
+    let small = |plan: &Plan| plan.output.level == 0 && plan.bytes <= core.store.options.memtable_bytes as u64;
+    due.filter(small).map(|plan| Job::begin(&mut state, plan, &core.view.load()))
 }
 
 /// What becomes of a merge that was run.
@@ -238,7 +228,6 @@ pub(crate) fn wait_idle(core: &Core) -> Result<()> {
         if state.in_progress.len() == 0 {
             let found;
             (state, found) = due(core, state, |_| Some(Work::Any));
-            // And no more of it is kept: its view would keep the files that the merge replaces.
             is_due = found.is_some();
         }
         core.check_usable()?;

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::compaction::{Input, Plan};
 use crate::iter::EntryIter;
 use crate::manifest::{CompactionStats, Run, Version};
 use crate::memtables::LoggedMemtable;
@@ -62,6 +63,18 @@ impl View {
         let known: HashMap<u64, &Arc<Table>> = known.map(|table| (table.number(), table)).collect();
         let shared = |run: &Run| old().find(|(before, _)| before.is_same(run)).map(|(_, open)| open.clone());
         new().map(|run| shared(run).unwrap_or_else(|| open_run(run, &known))).collect()
+    }
+
+    /// The inputs of a plan that was made on this view or an earlier one and can begin now. O(log tables) and what the plan spans.
+    pub(crate) fn inputs_of(&self, plan: &Plan) -> Vec<RunTable> {
+        let runs = || self.version.all_runs().zip(self.runs.iter());
+        let of_run = |input: &Input| {
+            let is_its = |(level, run): (usize, &Run)| level == input.level && run.id() == input.run;
+            let run = runs().find(|(place, _)| is_its(*place)).map(|(_, run)| run);
+            let within = run.map_or(&[][..], |run| run.within(&plan.key_range.smallest, &plan.key_range.largest));
+            within.iter().filter(|table| input.tables.contains(&table.number())).cloned().collect::<Vec<_>>()
+        };
+        plan.inputs.iter().flat_map(of_run).collect()
     }
 
     /// All tables, newest run first.
