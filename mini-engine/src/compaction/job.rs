@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::compaction::piece::{self, Consumed};
-use crate::compaction::plan::{Action, Input, Plan};
+use crate::compaction::plan::{Action, Plan};
 use crate::compaction::retention::{Retention, Tombstones};
 use crate::compaction::store::{Limits, OutputSpec, TableStore};
 use crate::error::Result;
@@ -39,27 +39,22 @@ impl Done {
     }
 }
 
-/// Runs `plan`, or a piece of it, on those of `tables` that it names; outputs get `filter_bits` for each key. `None` if it was
-/// cancelled before it had anything to show.
-pub(crate) fn run<'a>(
+/// Runs `plan`, or a piece of it, on its `inputs`; outputs get `filter_bits` for each key. `None` if it was cancelled before it had
+/// anything to show.
+pub(crate) fn run(
     store: &TableStore,
     plan: &Plan,
     filter_bits: f64,
-    tables: impl IntoIterator<Item = &'a RunTable>,
+    inputs: &[OpenRun],
     snapshots: &[SeqNo],
     cancel: &AtomicBool,
 ) -> Result<Option<Done>> {
-    let open: HashMap<u64, &RunTable> = tables.into_iter().map(|table| (table.number(), table)).collect();
-    let opened = |input: &Input| {
-        let run = OpenRun::new(input.tables.iter().filter_map(|number| open.get(number).copied().cloned()));
-        // A table that is left out would be dropped with its data.
-        assert_eq!(run.tables().len(), input.tables.len(), "a plan names a table that is not open");
-        run
-    };
-    let inputs: Vec<OpenRun> = plan.inputs.iter().map(opened).collect();
+    // A table that is left out would be dropped with its data.
+    let given = inputs.iter().flat_map(OpenRun::tables).map(RunTable::number);
+    assert!(given.eq(plan.tables()), "a plan names other tables than its inputs");
     match plan.action {
-        Action::Move => Ok(Some(moved(plan, &inputs))),
-        Action::Merge => merge(store, plan, filter_bits, &inputs, snapshots, cancel),
+        Action::Move => Ok(Some(moved(plan, inputs))),
+        Action::Merge => merge(store, plan, filter_bits, inputs, snapshots, cancel),
     }
 }
 

@@ -4,6 +4,8 @@
 //! shares keys with the input is an input too. Then the versions of a key move together, and no read finds an older version first.
 //! [`expand_inputs`] sees to that: it goes from the newest run down and takes what the tables chosen above overlap.
 
+use std::ops::Range;
+
 use crate::compaction::key_range::{KeyRange, KeySet};
 use crate::manifest::{Run, RunId, Version};
 use crate::options::Options;
@@ -113,10 +115,10 @@ pub(crate) fn expand_between<'a>(
     all
 }
 
-/// All tables of the runs of `level` that `is_chosen`, which lie next to each other in age.
-pub(crate) fn whole_runs(version: &Version, level: usize, is_chosen: impl Fn(&Run) -> bool) -> Vec<Chosen<'_>> {
-    let runs = version.runs(level).iter().filter(|run| is_chosen(run));
-    runs.map(|run| Chosen { level, run, tables: run.tables().iter().collect() }).collect()
+/// All tables of those runs of `level` that stand at `places`, the newest at 0.
+pub(crate) fn whole_runs(version: &Version, level: usize, places: Range<usize>) -> Vec<Chosen<'_>> {
+    let runs = version.runs(level).get(places).unwrap_or_default();
+    runs.iter().map(|run| Chosen { level, run, tables: run.tables().iter().collect() }).collect()
 }
 
 /// Where what goes down to `level` as a part of what is there belongs: its oldest run.

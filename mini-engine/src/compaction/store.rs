@@ -156,9 +156,7 @@ impl TableStore {
 
     /// Unlinks a file that nothing refers to; a failure is traced.
     pub(crate) fn unlink(&self, path: &Path) {
-        if let Err(error) = self.fs.remove(path) {
-            tracing::warn!(file = %path.display(), %error, "could not remove an obsolete file");
-        }
+        fs::unlink(&*self.fs, path);
     }
 
     fn builder(&self, spec: &OutputSpec) -> Result<table::Builder> {

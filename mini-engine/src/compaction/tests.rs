@@ -12,7 +12,7 @@ use crate::manifest::{FileNumbers, RunId, Version, VersionEdit};
 use crate::memtables::LoggedMemtable;
 use crate::options::{Compression, MemtableKind, Options};
 use crate::scratch::TempDir;
-use crate::table::{RunTable, Table, TableMeta};
+use crate::table::{OpenRun, RunTable, Table, TableMeta};
 use crate::types::SeqNo;
 
 fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {
@@ -52,7 +52,13 @@ fn merge_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
 
 fn run_on(store: &TableStore, plan: &Plan, tables: &[Arc<Table>], cancel: bool) -> Result<Option<job::Done>> {
     let tables: Vec<RunTable> = tables.iter().map(|table| RunTable::new(table, table.meta())).collect();
-    run(store, plan, 10.0, &tables, &[], &AtomicBool::new(cancel))
+    run(store, plan, 10.0, &inputs(plan, &tables), &[], &AtomicBool::new(cancel))
+}
+
+/// Those of `tables` that `plan` names.
+fn inputs(plan: &Plan, tables: &[RunTable]) -> Vec<OpenRun> {
+    let named = |&number: &u64| tables.iter().find(|table| table.number() == number).unwrap().clone();
+    plan.inputs.iter().map(|input| OpenRun::new(input.tables.iter().map(named))).collect()
 }
 
 fn files(dir: &TempDir) -> usize {
@@ -200,7 +206,8 @@ fn a_merge_that_is_told_to_stop_hands_over_its_share() {
     {
         let opened = |meta: &TableMeta| open.iter().find(|table| table.number() == meta.number).unwrap();
         let listed: Vec<RunTable> = version.tables().map(|meta| RunTable::new(opened(meta), meta)).collect();
-        let done = run(&store, &plan, 10.0, &listed, &[], &AtomicBool::new(true)).unwrap().expect("a share");
+        let done =
+            run(&store, &plan, 10.0, &inputs(&plan, &listed), &[], &AtomicBool::new(true)).unwrap().expect("a share");
         assert!(done.edit.pointers.len() <= 1);
         assert_eq!(done.edit.pointers_done.is_empty(), pieces == 0);
         version = version.apply(&done.edit).unwrap();

@@ -123,6 +123,13 @@ pub trait File: Send + Sync + Debug {
     }
 }
 
+/// Unlinks a file that nothing refers to; a failure is traced. It leaves an orphan, which the next open removes.
+pub(crate) fn unlink(fs: &dyn FileSystem, path: &Path) {
+    if let Err(error) = fs.remove(path) {
+        tracing::warn!(file = %path.display(), %error, "could not remove an obsolete file");
+    }
+}
+
 fn retry_interrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
     loop {
         match call() {

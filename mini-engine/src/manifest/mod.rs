@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use self::builder::VersionBuilder;
 use crate::error::{Error, Result};
-use crate::fs::{File, FileSystem};
+use crate::fs::{self, File, FileSystem};
 use crate::options::Compaction;
 use crate::types::SeqNo;
 
@@ -422,10 +422,7 @@ impl Manifest {
             Ok(new) => *self = new,
             Err(error) => return self.go_on_after(error, edit, state),
         }
-        if let Err(error) = self.fs.remove(&old) {
-            // Nothing refers to it any more; the next open removes it as an orphan.
-            tracing::warn!(file = %old.display(), %error, "could not remove the old manifest");
-        }
+        fs::unlink(&*self.fs, &old);
         Ok(())
     }
 

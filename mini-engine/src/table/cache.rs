@@ -21,7 +21,7 @@ use super::format::file_name;
 use super::root::Opened;
 use crate::cache::BlockCache;
 use crate::error::is_want_of_handles;
-use crate::fs::{File, FileSystem};
+use crate::fs::{self, File, FileSystem};
 use crate::metrics::Counters;
 
 /// What all tables of one database share.
@@ -190,10 +190,7 @@ impl TableCache {
         let _turn = lock(&self.removing);
         let numbers = std::mem::take(&mut lock(&self.obsolete).numbers);
         for number in numbers {
-            let path = self.dir.join(file_name(number));
-            if let Err(error) = self.fs.remove(&path) {
-                tracing::warn!(file = %path.display(), %error, "could not remove an obsolete table");
-            }
+            fs::unlink(&*self.fs, &self.dir.join(file_name(number)));
         }
     }
 

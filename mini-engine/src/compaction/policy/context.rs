@@ -1,5 +1,7 @@
 //! What every policy looks at, and the plans that several of them make.
 
+use std::collections::HashSet;
+
 use super::neighbours::Candidate;
 use crate::compaction::in_progress::InProgress;
 use crate::compaction::plan::{self, Chosen, Plan};
@@ -43,18 +45,17 @@ impl<'a> Context<'a> {
         plan::expand_inputs(self.version, from, to, |level, _| level < to)
     }
 
-    /// `run`, to be merged with its neighbours; not one that belongs to a merge which can go on with it.
-    pub(super) fn candidate(&self, run: &Run) -> Candidate {
+    /// The runs of `level`, to be merged with their neighbours; those are not free of which a merge that took a piece can go on with a
+    /// narrowed table.
+    pub(super) fn candidates(&self, level: usize) -> Vec<Candidate> {
+        let resumable = self.version.pointers().iter().filter_map(|pointer| self.resume(pointer));
+        let resumable = resumable.filter(|plan| self.in_progress.allows(plan));
+        let resumable: HashSet<u64> = resumable.flat_map(|plan| plan.tables().collect::<Vec<_>>()).collect();
         let is_free = |table: &TableMeta| {
-            self.in_progress.is_free(table.number) && !(table.narrowed && self.goes_on_with(table.number))
+            self.in_progress.is_free(table.number) && !(table.narrowed && resumable.contains(&table.number))
         };
-        Candidate { bytes: run.bytes(), is_free: run.tables().iter().all(is_free) }
-    }
-
-    /// Whether a merge that took a piece can go on now, and takes table `number`.
-    fn goes_on_with(&self, number: u64) -> bool {
-        let plans = self.version.pointers().iter().filter_map(|pointer| self.resume(pointer));
-        plans.filter(|plan| self.in_progress.allows(plan)).any(|plan| plan.tables().any(|table| table == number))
+        let candidate = |run: &Run| Candidate { bytes: run.bytes(), is_free: run.tables().iter().all(is_free) };
+        self.version.runs(level).iter().map(candidate).collect()
     }
 
     pub(super) fn level_0_is_due(&self) -> bool {

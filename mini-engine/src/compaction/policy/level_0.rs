@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 
 use super::Context;
-use super::neighbours::{Candidate, Growth, Limits, cheapest_window};
+use super::neighbours::{Growth, Limits, cheapest_window};
 use crate::compaction::key_range::{KeyRange, KeySet};
 use crate::compaction::plan::{self, Action, Chosen, Plan};
 use crate::manifest::{Run, RunId};
@@ -103,14 +103,12 @@ fn is_pressing(context: &Context<'_>) -> bool {
 /// The merge of neighbours on level 0 that saves most, if one is allowed.
 fn within(context: &Context<'_>) -> Option<Plan> {
     let (version, options) = (context.version, context.options);
-    let candidates: Vec<Candidate> = version.runs(0).iter().map(|run| context.candidate(run)).collect();
+    let candidates = context.candidates(0);
     let runs = TABLES.min(options.l0_trigger + 1);
     let bytes = (options.memtable_bytes as u64).saturating_mul(MEMTABLES);
     let window = |growth: Growth| cheapest_window(&candidates, Limits { runs, bytes, growth });
     let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| is_pressing(context)))?;
-    let runs = version.runs(0).get(chosen)?;
-    let (newest, oldest) = (runs.first()?.id(), runs.last()?.id());
-    let chosen = plan::whole_runs(version, 0, |run| (oldest..=newest).contains(&run.id()));
+    let chosen = plan::whole_runs(version, 0, chosen);
     let key_range = plan::span_of(&chosen)?;
     let below = KeySet::of(key_range.clone());
     let plan = plan::merge_of(&chosen, RunId::LEVEL_0, key_range, below);

@@ -5,7 +5,7 @@
 //! compaction bounds that by the bytes above the oldest run; so does this: once they are as many as the oldest run has,
 //! everything below level 0 becomes one run. Level 0 stays out of that, since writers would wait for it as long.
 
-use super::neighbours::{Candidate, Growth, Limits, cheapest_window};
+use super::neighbours::{Growth, Limits, cheapest_window};
 use super::{BOTTOM, Context, level_0};
 use crate::compaction::plan::{self, Plan};
 use crate::manifest::{Run, RunId};
@@ -46,10 +46,9 @@ pub(super) fn join_around_damage(context: &Context<'_>, level: usize) -> Option<
     if runs.len() < ratio || !runs.iter().any(is_damaged) {
         return None;
     }
-    let candidates: Vec<Candidate> = runs.iter().map(|run| context.candidate(run)).collect();
+    let candidates = context.candidates(level);
     let window = |growth| cheapest_window(&candidates, Limits { runs: ratio.min(4), bytes: u64::MAX, growth });
     let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| runs.len() > 2 * ratio))?;
-    let (newest, oldest) = (runs.get(chosen.start)?.id(), runs.get(chosen.end - 1)?.id());
-    let is_chosen = |run: &Run| (oldest..=newest).contains(&run.id());
-    context.plan(plan::whole_runs(context.version, level, is_chosen), RunId { level, run: oldest })
+    let oldest = RunId { level, run: runs.get(chosen.end - 1)?.id() };
+    context.plan(plan::whole_runs(context.version, level, chosen), oldest)
 }

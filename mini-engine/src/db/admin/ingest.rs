@@ -49,8 +49,7 @@ fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo)
         true => Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed"))),
         false => find_place(core, &key_range),
     };
-    let remove = |_: &Error| written.tables.iter().for_each(|table| core.store.remove(table.number()));
-    let (mut state, run_id) = place.inspect_err(remove)?;
+    let (mut state, run_id) = place.inspect_err(|_| written.remove_from(&core.store))?;
     let reserved = state.in_progress.reserve(run_id, key_range);
     drop(state);
     let edit = VersionEdit {

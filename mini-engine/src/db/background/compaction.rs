@@ -14,7 +14,7 @@ use crate::compaction::{Context, Plan, Work, filter_bits_of_merge, pick, run};
 use crate::db::core::{Core, Phase, State, View, fail_on_unwind};
 use crate::error::{Error, Result};
 use crate::manifest::{FileKind, Version};
-use crate::table::RunTable;
+use crate::table::OpenRun;
 
 /// The write lock, held.
 type Held<'a> = MutexGuard<'a, State>;
@@ -24,7 +24,7 @@ pub(crate) struct Job {
     id: u64,
     pub(crate) plan: Plan,
     /// Held until they are merged. A view would hold the files of all other tables too, of which another merge may replace some.
-    inputs: Vec<RunTable>,
+    inputs: Vec<OpenRun>,
     version: Arc<Version>,
     /// The compact pointer that it has left.
     pub(crate) pointer: Option<u64>,
@@ -42,7 +42,7 @@ impl Job {
         let [input] = &self.plan.inputs[..] else { return None };
         let [number] = input.tables[..] else { return None };
         let stays = (input.level, input.run) == (self.plan.output.level, self.plan.output.run);
-        let table = self.inputs.first().filter(|_| stays)?;
+        let table = self.inputs.first().filter(|_| stays)?.tables().first()?;
         // One that cannot be read is merged, so that the caller learns of it.
         table.is_minimal().unwrap_or(false).then_some(number)
     }
@@ -87,8 +87,14 @@ fn due<'a>(core: &'a Core, mut state: Held<'a>, work: impl Fn(&State) -> Option<
 
 /// How many merges are under way, and whether another is due.
 pub(crate) fn progress(core: &Core) -> (u64, bool) {
-    let (state, due) = due(core, core.lock(), |_| Some(Work::Any));
-    (state.in_progress.len() as u64, due.is_some())
+    let (state, is_due) = is_due(core, core.lock());
+    (state.in_progress.len() as u64, is_due)
+}
+
+/// Whether any merge is due beside those under way. Gives the lock away meanwhile.
+fn is_due<'a>(core: &'a Core, state: Held<'a>) -> (Held<'a>, bool) {
+    let (state, due) = due(core, state, |_| Some(Work::Any));
+    (state, due.is_some())
 }
 
 /// Notes the end of a merge, installed or not. Wakes everything that waits for merges to end or to make way.
@@ -107,7 +113,7 @@ pub(crate) fn run_job(core: &Core, job: &mut Job) -> Result<()> {
 }
 
 /// The number of the compact pointer that it leaves.
-fn merge(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<RunTable>) -> Result<Option<u64>> {
+fn merge(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<OpenRun>) -> Result<Option<u64>> {
     let begun = Instant::now();
     // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
     let snapshots = core.snapshots.live();
@@ -226,9 +232,7 @@ pub(crate) fn wait_idle(core: &Core) -> Result<()> {
         // First, since it gives the lock away. What is asked after it holds until the wait.
         let mut is_due = true;
         if state.in_progress.len() == 0 {
-            let found;
-            (state, found) = due(core, state, |_| Some(Work::Any));
-            is_due = found.is_some();
+            (state, is_due) = self::is_due(core, state);
         }
         core.check_usable()?;
         if state.phase != Phase::Open {

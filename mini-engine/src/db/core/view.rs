@@ -66,15 +66,14 @@ impl View {
     }
 
     /// The inputs of a plan that was made on this view or an earlier one and can begin now. O(log tables) and what the plan spans.
-    pub(crate) fn inputs_of(&self, plan: &Plan) -> Vec<RunTable> {
-        let runs = || self.version.all_runs().zip(self.runs.iter());
+    pub(crate) fn inputs_of(&self, plan: &Plan) -> Vec<OpenRun> {
         let of_run = |input: &Input| {
-            let is_its = |(level, run): (usize, &Run)| level == input.level && run.id() == input.run;
-            let run = runs().find(|(place, _)| is_its(*place)).map(|(_, run)| run);
+            let mut runs = self.version.all_runs().zip(self.runs.iter());
+            let run = runs.find(|((level, run), _)| (*level, run.id()) == (input.level, input.run)).map(|(_, run)| run);
             let within = run.map_or(&[][..], |run| run.within(&plan.key_range.smallest, &plan.key_range.largest));
-            within.iter().filter(|table| input.tables.contains(&table.number())).cloned().collect::<Vec<_>>()
+            OpenRun::new(within.iter().filter(|table| input.tables.contains(&table.number())).cloned())
         };
-        plan.inputs.iter().flat_map(of_run).collect()
+        plan.inputs.iter().map(of_run).collect()
     }
 
     /// All tables, newest run first.
