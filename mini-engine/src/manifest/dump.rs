@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::load::read_manifest;
 use super::version::{CompactPointer, VersionEdit};
-use super::{edit, frame, read_manifest};
+use super::{edit, frame};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::table::TableMeta;

@@ -1,9 +1,12 @@
 use std::fs as std_fs;
 
+use super::load::Loaded;
 use super::test_tables::table;
 use super::*;
 use crate::fs::{Fault, FaultFs, Repeat, StdFs};
+use crate::options::Compaction;
 use crate::scratch::TempDir;
+use crate::types::SeqNo;
 
 fn adding(number: u64, min: SeqNo, max: SeqNo) -> VersionEdit {
     VersionEdit {

@@ -1,0 +1,60 @@
+//! [`ManifestState`]: what the edits of a manifest add up to.
+
+use std::sync::Arc;
+
+use crate::manifest::compaction_stats::CompactionStats;
+use crate::manifest::version::{Version, VersionEdit};
+use crate::types::SeqNo;
+
+/// What all edits so far add up to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ManifestState {
+    pub(crate) version: Arc<Version>,
+    /// The oldest log that replay needs.
+    pub(crate) log_number: u64,
+    /// Above every file number that was given out when the last edit was written.
+    pub(crate) next_file_number: u64,
+    /// The highest sequence number in tables: the log `log_number` starts right after it.
+    pub(crate) last_seqno: SeqNo,
+    /// The policy that the database was opened with last, by its number.
+    pub(crate) policy: Option<u64>,
+    /// What has been read and written so far.
+    pub(crate) stats: CompactionStats,
+}
+
+impl ManifestState {
+    pub(super) fn apply(&self, edit: &VersionEdit) -> Result<ManifestState, String> {
+        Ok(ManifestState { version: Arc::new(self.version.apply(edit)?), ..self.after(edit)? })
+    }
+
+    /// The state after `edit`, but for its version.
+    pub(super) fn after(&self, edit: &VersionEdit) -> Result<ManifestState, String> {
+        let last_seqno = edit.last_seqno.unwrap_or(self.last_seqno);
+        let log_number = edit.log_number.unwrap_or(self.log_number);
+        if last_seqno < self.last_seqno || log_number < self.log_number {
+            return Err(format!(
+                "edit goes back in time: expected at least log {} and seqno {}, found {log_number} and {last_seqno}",
+                self.log_number, self.last_seqno
+            ));
+        }
+        Ok(ManifestState {
+            version: self.version.clone(),
+            log_number,
+            next_file_number: edit.next_file_number.unwrap_or(0).max(self.next_file_number),
+            last_seqno,
+            policy: edit.policy.or(self.policy),
+            stats: self.stats.plus(&edit.stats),
+        })
+    }
+
+    pub(super) fn as_edit(&self) -> VersionEdit {
+        VersionEdit {
+            log_number: Some(self.log_number),
+            next_file_number: Some(self.next_file_number),
+            last_seqno: Some(self.last_seqno),
+            policy: self.policy,
+            stats: self.stats,
+            ..self.version.as_edit()
+        }
+    }
+}
