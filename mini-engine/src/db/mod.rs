@@ -152,7 +152,7 @@ impl Db {
     /// [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory;
     /// [`Error::Closed`].
     pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<SeqNo> {
-        write::write(self.core(), batch, durability)
+        write::write(self.core(), &batch, durability)
     }
 
     /// Writes `entries`, whose keys ascend and are each there once, straight into tables, as low as nothing overlaps them:
@@ -349,9 +349,9 @@ impl Db {
         &self.handle.report
     }
 
-    /// How many writers wait for the write lock now. The next one writes for all of them.
+    /// How many writers wait for the write lock now.
     pub fn waiting_writers(&self) -> usize {
-        self.core().commits.len()
+        self.core().waiting_writers()
     }
 
     /// What the database has done since it was opened, and the size of its levels now.

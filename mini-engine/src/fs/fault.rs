@@ -1,6 +1,6 @@
 //! [`FaultFs`]: a file system that fails chosen operations of the one it wraps, or only pretends to do them.
 //!
-//! Mutating operations (create, write, sync, truncate, rename, remove, link, directory sync) are counted from 0 in the order
+//! Mutating operations (create, write, map, sync, truncate, rename, remove, link, directory sync) are counted from 0 in the order
 //! they are called, reads (open, `read_at`, length, directory listing) apart from them; one fault of each class
 //! can be armed. So a test can run a workload once to count its operations, and then once for each of them.
 //! An operation that fails does not reach the wrapped file system, except the part of a short write.
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{File, FileSystem};
+use super::{File, FileSystem, Mapping};
 
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,5 +304,11 @@ impl File for FaultFile {
     fn len(&self) -> Result<u64> {
         self.state.reads.check()?;
         self.inner.len()
+    }
+
+    /// Fails as an operation does; what is written into the mapping cannot fail.
+    fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
+        self.state.mutate()?;
+        self.inner.map_mut(len)
     }
 }

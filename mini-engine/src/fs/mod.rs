@@ -10,6 +10,8 @@
 #[cfg(any(test, feature = "simulation"))]
 mod fault;
 mod link_or_copy;
+#[cfg(unix)]
+mod mapping;
 #[cfg(any(test, feature = "simulation"))]
 mod mem;
 mod std_fs;
@@ -84,6 +86,15 @@ pub trait File: Send + Sync + Debug {
     /// The length in bytes.
     fn len(&self) -> Result<u64>;
 
+    /// Maps the first `len` bytes into memory for writing. The file may be shorter, as long as nobody writes behind its end.
+    ///
+    /// A file system allows this only if a write into space that the file has can never want new space: an error of such a write
+    /// has no caller to go to, it ends the process. By default it is [`ErrorKind::Unsupported`]: the caller uses
+    /// [`write_at`](Self::write_at) instead, as after any other error.
+    fn map_mut(&self, _len: u64) -> Result<Box<dyn Mapping>> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
     /// Whether the length is 0.
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
@@ -121,6 +132,16 @@ pub trait File: Send + Sync + Debug {
         }
         Ok(())
     }
+}
+
+/// A file's bytes in memory, for any number of writers at once. What is written is in the file at once, and survives the process;
+/// [`File::sync`] makes it durable.
+pub trait Mapping: Send + Sync + Debug {
+    /// Copies `bytes` to `offset`, a multiple of 8. If their number is not one, zeros follow up to the next.
+    ///
+    /// # Panics
+    /// If any of it is outside the mapping. Behind the end of the file, or after its device has failed, the system ends the process.
+    fn write(&self, bytes: &[u8], offset: u64);
 }
 
 /// Unlinks a file that nothing refers to; a failure is traced. It leaves an orphan, which the next open removes.

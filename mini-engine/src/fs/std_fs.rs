@@ -8,6 +8,10 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(unix)]
+use super::Mapping;
+#[cfg(unix)]
+use super::mapping::MappedFile;
 use super::{File, FileSystem};
 
 /// The operating system's file system.
@@ -139,5 +143,10 @@ impl File for StdFile {
 
     fn len(&self) -> Result<u64> {
         Ok(self.0.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
+        Ok(Box::new(MappedFile::new(&self.0, len)?))
     }
 }

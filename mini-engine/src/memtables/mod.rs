@@ -98,10 +98,7 @@ impl LoggedMemtable {
         // The write that makes a memtable full may be half as large as the memtable, by the same estimate.
         let limit = bytes.saturating_add(bytes / 2).saturating_add(BASE_BYTES);
         let table = match kind {
-            // One shard: writes come one at a time, under the write lock.
-            MemtableKind::SkipList => {
-                Memtable::builder().shards(1).max_memory_bytes(limit).try_build().map(Table::SkipList)
-            }
+            MemtableKind::SkipList => Memtable::builder().max_memory_bytes(limit).try_build().map(Table::SkipList),
             MemtableKind::Vector => Ok(Table::Vector(VectorTable::new(limit))),
         };
         let table =

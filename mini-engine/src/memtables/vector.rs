@@ -1,12 +1,12 @@
 //! [`VectorTable`]: a memtable that appends, for loads that write and do not read.
 //!
-//! Entries are in the order of their writes, which is that of their sequence numbers; nothing is searched or linked at a
-//! write. They are sorted once, by the first scan after the freeze: that is the flush. Until then a point read looks at
-//! all entries, the newest first, and a scan sorts a copy of them: right answers, at a price that only few reads may cost.
+//! Entries are in the order in which they were applied; nothing is searched or linked at a write. They are sorted once, by the
+//! first scan after the freeze: that is the flush. Until then a point read looks at all entries, and a scan sorts a copy of
+//! them: right answers, at a price that only few reads may cost.
 //! (RocksDB's `VectorRepFactory`.)
 //!
-//! T1 entries are appended in the order of their sequence numbers, by one writer at a time; none ever changes. So a reader
-//!    that sees a number sees every entry up to it.
+//! T1 entries are appended, by one writer at a time; none ever changes. A number is published after the entries of all numbers up
+//!    to it are appended, so a reader that sees a number sees them.
 //! T2 after the freeze nothing is appended, so what was sorted then is all there is.
 
 use std::cmp::Ordering;
@@ -129,8 +129,8 @@ impl VectorTable {
             return sorted.get(at).filter(|entry| entry.key() == key).map(found);
         }
         let appended = self.read();
-        let mut newest_first = appended.entries.iter().rev();
-        newest_first.find(|entry| entry.seqno <= seqno && entry.key() == key).map(found)
+        let versions = appended.entries.iter().filter(|entry| entry.seqno <= seqno && entry.key() == key);
+        versions.max_by_key(|entry| entry.seqno).map(found)
     }
 
     /// All entries there are now, sorted. O(n log n) each time before the freeze, once after it.

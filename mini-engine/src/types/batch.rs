@@ -21,6 +21,8 @@ const OP_OVERHEAD: usize = 1 + 2 * codec::MAX_VARINT32_LEN;
 pub struct WriteBatch {
     payload: Vec<u8>,
     count: u32,
+    /// Bytes of keys and values.
+    user_bytes: u64,
 }
 
 impl WriteBatch {
@@ -39,10 +41,12 @@ impl WriteBatch {
         check_len("key", key.len(), MAX_KEY_LEN)?;
         check_len("value", value.len(), MAX_VALUE_LEN)?;
         self.check_room(key.len() + value.len())?;
+        self.make_room(key.len() + value.len());
         self.payload.push(Kind::Value as u8);
         codec::put_prefixed(&mut self.payload, key);
         codec::put_prefixed(&mut self.payload, value);
         self.count += 1;
+        self.user_bytes += (key.len() + value.len()) as u64;
         Ok(())
     }
 
@@ -55,9 +59,11 @@ impl WriteBatch {
         let key = key.as_ref();
         check_len("key", key.len(), MAX_KEY_LEN)?;
         self.check_room(key.len())?;
+        self.make_room(key.len());
         self.payload.push(Kind::Tombstone as u8);
         codec::put_prefixed(&mut self.payload, key);
         self.count += 1;
+        self.user_bytes += key.len() as u64;
         Ok(())
     }
 
@@ -75,6 +81,7 @@ impl WriteBatch {
     pub fn clear(&mut self) {
         self.payload.clear();
         self.count = 0;
+        self.user_bytes = 0;
     }
 
     /// The operations in the order they were added.
@@ -91,6 +98,18 @@ impl WriteBatch {
     /// The encoded operations: the payload of a log frame.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.payload
+    }
+
+    /// Bytes of the keys and values.
+    pub(crate) fn user_bytes(&self) -> u64 {
+        self.user_bytes
+    }
+
+    /// Takes the memory of the first operation at once: many a batch has no other.
+    fn make_room(&mut self, bytes: usize) {
+        if self.payload.capacity() == 0 {
+            self.payload.reserve_exact(bytes + OP_OVERHEAD);
+        }
     }
 
     fn check_room(&self, bytes: usize) -> Result<()> {

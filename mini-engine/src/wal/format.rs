@@ -162,34 +162,31 @@ pub(super) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Appends the frame that belongs at `offset` to `out`. The payload is at most `MAX_BATCH_LEN` long.
-    pub(super) fn encode_frame(
-        out: &mut Vec<u8>,
+    /// The header of the frame that belongs at `offset`, as stored. The payload is at most `MAX_BATCH_LEN` long.
+    pub(super) fn encode(
         log: Identity,
         offset: u64,
         (first_seqno, count): (SeqNo, u32),
         synced: Position,
         payload: Payload<'_>,
-    ) {
+    ) -> [u8; FRAME_HEADER_LEN] {
         let kind = match payload {
             Payload::Raw(_) => KIND_BATCH,
             Payload::Compressed(_) => KIND_COMPRESSED,
         };
         let payload = payload.bytes();
-        let start = out.len();
         let seed = log.seed(offset);
-        codec::put_u32(out, 0);
-        codec::put_u32(out, payload.len() as u32);
-        codec::put_u32(out, kind);
-        codec::put_u32(out, count);
-        codec::put_u64(out, first_seqno);
-        codec::put_u64(out, synced.log);
-        codec::put_u64(out, synced.offset);
-        codec::put_u64(out, codec::checksum(payload, seed));
-        let checksum = codec::checksum(&out[start + 4..], seed) as u32;
-        out[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
-        out.extend_from_slice(payload);
-        out.resize(start + frame_len(payload.len() as u32) as usize, 0);
+        let mut out = [0; FRAME_HEADER_LEN];
+        let (checksum, summed) = out.split_at_mut(size_of::<u32>());
+        let mut rest = &mut *summed;
+        for field in [payload.len() as u32, kind, count] {
+            rest = put(rest, field.to_le_bytes());
+        }
+        for field in [first_seqno, synced.log, synced.offset, codec::checksum(payload, seed)] {
+            rest = put(rest, field.to_le_bytes());
+        }
+        checksum.copy_from_slice(&(codec::checksum(summed, seed) as u32).to_le_bytes());
+        out
     }
 
     /// The header in the first bytes of `bytes`, if a frame of `log` whose payload is at most `room` bytes starts at
@@ -229,6 +226,14 @@ impl FrameHeader {
     }
 }
 
-fn frame_len(payload_len: u32) -> u64 {
+/// Writes `field` to the beginning of `out`; what is behind it.
+fn put<const N: usize>(out: &mut [u8], field: [u8; N]) -> &mut [u8] {
+    let (place, rest) = out.split_at_mut(N);
+    place.copy_from_slice(&field);
+    rest
+}
+
+/// Bytes of a frame with a payload of `payload_len` bytes.
+pub(super) fn frame_len(payload_len: u32) -> u64 {
     (FRAME_HEADER_LEN as u64 + u64::from(payload_len)).next_multiple_of(ALIGN)
 }

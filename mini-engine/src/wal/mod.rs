@@ -1,6 +1,6 @@
-//! The write-ahead log: one file (a segment) for each memtable, one frame for each batch, one write for a group of frames.
+//! The write-ahead log: one file (a segment) for each memtable, one frame for each batch.
 //!
-//! [`Writer`] appends frames, [`Segment`] syncs them without the writer's lock, [`replay()`] reads them back. The checksums of a
+//! [`Writer`] gives frames their places, [`Segment`] takes and syncs them without the writer's lock, [`replay()`] reads them back. The checksums of a
 //! frame are seeded with the log's number, its random salt and the frame's offset. So bytes of another log, of another offset or
 //! inside a value never pass for a frame. Each frame also records the [`Position`] up to which the logs were synced when it was
 //! written. That record tells a torn tail, which was never synced, from damage. The file of an obsolete log can become a later log
@@ -12,6 +12,7 @@ mod payload;
 mod recycle;
 mod refusing;
 mod replay;
+mod segment;
 mod window;
 mod writer;
 
@@ -20,7 +21,8 @@ pub(crate) use format::{Position, file_name, parse_file_name};
 pub(crate) use payload::{Payload, compress};
 pub(crate) use recycle::{SPARE, Spare};
 pub(crate) use replay::{Frame, Tail, is_unused, keep_torn, newest_sync_record, replay, truncate_torn};
-pub(crate) use writer::{Append, Segment, Writer};
+pub(crate) use segment::Segment;
+pub(crate) use writer::{Append, Claim, Writer};
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::format::{Identity, file_name};
-use super::writer::{Segment, Writer};
+use super::segment::Segment;
+use super::writer::Writer;
 use crate::error::Error;
 use crate::fs::File;
 use crate::metrics::Counters;

@@ -1,219 +1,61 @@
-//! Appends frames to a log and syncs it.
+//! Gives frames their places in a log, and writes them where that needs a system call.
 //!
-//! [`Writer`] belongs to the holder of the engine's write lock; [`Segment`] is the shared half: positions, syncing,
-//! and the failure that ends both.
+//! A log has space ahead: zeros, or the frames of the log that its file was before. Where the file system can, the space is mapped
+//! into memory. Then a frame only gets its place from the [`Writer`], under the engine's write lock, and any number of threads
+//! [fill](Segment::fill) their places at once, without the lock and without a system call. Without a mapping the writer writes the
+//! frame itself, before it gives out the next place. [`Writer`] belongs to the holder of the engine's write lock; [`Segment`] is the
+//! shared half.
 //!
-//! W1 a group of whole frames is one write at the end of the log; no frame is ever written twice or out of order. In a file
-//!    that was a log before, zeros may follow the group (see [`super::recycle`]), which later frames are written over.
+//! W1 places are given out in order, without gaps but for padding, and never twice. In a file that was a log before, zeros may follow
+//!    the last place (see [`super::recycle`]), which later frames are written over.
 //! W2 after a failed append or sync nothing is appended or synced here any more, and no later log of the chain can be
 //!    synced: what is on the device is unknown until a reopen (durability rule 7). The exception is an append that finds no
 //!    space: see W4.
 //! W3 a segment is synced after all earlier ones of its chain that still matter (durability rule 5), so "log L is
 //!    synced up to offset O" means that all logs before L are synced whole. Frames record that position.
-//! W4 an append without space closes its log: the file is cut behind the last whole frame, and the cut is synced before
+//! W4 an append without space closes its log: the file is cut behind the last place, and the cut is synced before
 //!    the append returns. Nothing is appended to this log afterwards (rule 7), but a later log may follow it. Replay finds
 //!    a log that ends cleanly, and the next log's first frame has the number that the refused one would have had (rule 11).
-//!    Without the sync, a power cut could leave a part of the refused frames in front of a later log whose frames record
+//!    Without the sync, a power cut could leave a part of the refused frame in front of a later log whose frames record
 //!    that this one is synced whole: that would be corruption (rule 2), though nothing was lost. If the cut or its sync
 //!    fails, W2 applies.
 //! W5 space may be written as zeros ahead of the frames ([`Writer::reserve`]). To replay, zeros behind the last frame are
 //!    unused space, whether they were written or lost.
+//! W6 only space that was written before is used through a mapping: there a full disk has shown already, as an error of the writing.
+//! W7 a process that is killed while threads fill their places leaves holes. Replay ends at the first. What is behind it was not
+//!    acknowledged, since writes are published in the order of their places; and no frame records a sync beyond a hole (S3), so that
+//!    it is a torn tail. What a power cut leaves is no different from what it leaves of `write` calls: any of the unsynced pages.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::format::{FrameHeader, Identity, Position, SegmentHeader, file_name};
+use super::format::{FRAME_HEADER_LEN, FrameHeader, Identity, Position, SegmentHeader, file_name, frame_len};
 use super::payload::Payload;
 use super::recycle::{PreviousGeneration, RecycledFile, STARTS_APART, Spare, remove_unused};
+use super::segment::Segment;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::metrics::Counters;
 use crate::types::{Durability, MAX_BATCH_LEN, SeqNo};
 
-/// The shared half of a log that is being written: its positions, and the way to sync it.
-#[derive(Debug)]
-pub(crate) struct Segment {
-    file: Arc<dyn File>,
-    path: PathBuf,
-    identity: Identity,
-    counters: Arc<Counters>,
-    header_len: u64,
-    written: AtomicU64,
-    synced: AtomicU64,
-    /// Where frames start, some of them, for the file's next generation.
-    starts: Mutex<Vec<u64>>,
-    /// The contents are durable elsewhere, and those of all earlier logs.
-    released: AtomicBool,
-    /// The log before this one, until it is known to be synced whole or released.
-    previous: Mutex<Option<Arc<Segment>>>,
-    /// Held during a sync: the kernel reports a failure once, so a second sync beside the failing one would lie.
-    syncing: Mutex<()>,
-    failure: OnceLock<String>,
-}
-
-impl Segment {
-    /// A log that has its header, which is synced.
-    pub(super) fn new(
-        file: Arc<dyn File>,
-        path: PathBuf,
-        identity: Identity,
-        header_len: u64,
-        previous: Option<Arc<Segment>>,
-        counters: Arc<Counters>,
-    ) -> Self {
-        Self {
-            file,
-            path,
-            identity,
-            counters,
-            header_len,
-            written: AtomicU64::new(header_len),
-            synced: AtomicU64::new(header_len),
-            starts: Mutex::default(),
-            released: AtomicBool::new(false),
-            previous: Mutex::new(previous),
-            syncing: Mutex::new(()),
-            failure: OnceLock::new(),
-        }
-    }
-
-    /// The log's number.
-    pub(crate) fn number(&self) -> u64 {
-        self.identity.number
-    }
-
-    /// The end of the last whole frame, in bytes.
-    pub(crate) fn written(&self) -> u64 {
-        self.written.load(Ordering::Acquire)
-    }
-
-    /// Up to where this file has been synced, in bytes. Says nothing of earlier logs.
-    pub(crate) fn synced(&self) -> u64 {
-        self.synced.load(Ordering::Acquire)
-    }
-
-    /// Whether any frame was synced.
-    pub(crate) fn is_synced_at_all(&self) -> bool {
-        self.synced() > self.header_len
-    }
-
-    /// Makes every frame appended before the call durable, those of earlier logs of the chain included. Blocks for the
-    /// device, not for appends; a call that finds everything synced costs two locks. One that finds the log released has
-    /// nothing to do, and leaves the file alone: it may be another log's by now.
-    ///
-    /// # Errors
-    /// The failure of the sync, and [`Error::ReadOnly`] with its cause for every later call and append.
-    pub(crate) fn sync(&self) -> Result<()> {
-        let _syncing = lock(&self.syncing);
-        self.check_usable()?;
-        if self.released.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let previous = lock(&self.previous).clone();
-        if let Some(previous) = previous {
-            if !previous.released.load(Ordering::Acquire) {
-                previous.sync().map_err(|error| self.fail(error))?;
-            }
-            *lock(&self.previous) = None;
-        }
-        let target = self.written();
-        if self.synced() < target {
-            self.file.sync().map_err(|error| self.fail(Error::io("sync", &self.path)(error)))?;
-            self.synced.store(target, Ordering::Release);
-            self.counters.wal_syncs.add(1);
-        }
-        Ok(())
-    }
-
-    /// Tells later logs that they need not wait for this one: its contents are in an installed table.
-    pub(crate) fn release(&self) {
-        self.released.store(true, Ordering::Release);
-        // Ends the chain here, so that it does not keep the files of old logs open.
-        *lock(&self.previous) = None;
-    }
-
-    /// What is worth keeping of the file for another log, at most `max_len` bytes; the rest is cut off. The writer must be gone.
-    /// From then on nothing here touches the file. `None` if nothing is worth it, or if the file may still
-    /// be needed: as long as the log is not released, while it is being synced, after a failure. Asked once.
-    pub(crate) fn retire(&self, max_len: u64) -> Option<Spare> {
-        // A sync that comes later finds the log released.
-        let _idle = self.syncing.try_lock().ok()?;
-        if !self.released.load(Ordering::Acquire) || self.failure.get().is_some() {
-            return None;
-        }
-        let starts = std::mem::take(&mut *lock(&self.starts));
-        let spare = Spare::of(self.identity, starts, self.synced(), max_len)?;
-        match self.file.truncate(spare.end()) {
-            Ok(()) => Some(spare),
-            Err(error) => {
-                tracing::warn!(file = %self.path.display(), %error, "could not cut a log's file for the next log");
-                None
-            }
-        }
-    }
-
-    /// The position before which everything is synced.
-    fn frontier(&self) -> Position {
-        let mut previous = lock(&self.previous);
-        match &*previous {
-            Some(earlier) if !earlier.is_settled() => earlier.frontier(),
-            Some(_) | None => {
-                *previous = None;
-                Position { log: self.number(), offset: self.synced() }
-            }
-        }
-    }
-
-    /// Whether nothing of this log or those before it has to be synced any more. No frame is appended to it now.
-    fn is_settled(&self) -> bool {
-        self.released.load(Ordering::Acquire) || (self.synced() >= self.written() && lock(&self.previous).is_none())
-    }
-
-    /// Cuts off what an append without space has left, for good (W4). Does not count as a sync of the frames before it:
-    /// that needs the earlier logs too (W3).
-    fn cut_behind_last_frame(&self) -> Result<()> {
-        let _syncing = lock(&self.syncing);
-        self.check_usable()?;
-        self.file.truncate(self.written()).map_err(Error::io("truncate", &self.path))?;
-        self.file.sync().map_err(Error::io("sync", &self.path))
-    }
-
-    fn check_usable(&self) -> Result<()> {
-        match self.failure.get() {
-            Some(cause) => Err(Error::ReadOnly { cause: cause.clone() }),
-            None => Ok(()),
-        }
-    }
-
-    /// Ends this log with `error`. The first failure is the one that is remembered.
-    pub(super) fn fail(&self, error: Error) -> Error {
-        self.failure.get_or_init(|| match &error {
-            Error::ReadOnly { cause } => cause.clone(),
-            other => other.to_string(),
-        });
-        error
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What these mutexes guard is whole at every moment, so a panic of another holder does no harm.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Appends to one log.
 #[derive(Debug)]
 pub(crate) struct Writer {
     segment: Arc<Segment>,
-    frames: Vec<u8>,
+    /// A frame that is being written by a call.
+    frame: Vec<u8>,
     /// The next frame that starts here or later has its start remembered.
     next_start: u64,
     /// What is left of the file's previous generation, if it had one.
     previous_generation: Option<PreviousGeneration>,
+    /// The file was written up to here: so much space it has.
+    allocated: u64,
+    /// Mapping it was tried.
+    was_mapped: bool,
     /// An append found no space (W4).
     is_closed: bool,
 }
@@ -226,10 +68,35 @@ pub(crate) struct Append<'a> {
     pub(crate) payload: Payload<'a>,
 }
 
+/// A frame's place in a log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub(super) offset: u64,
+    pub(super) end: u64,
+    /// The first sequence number, and how many there are.
+    pub(super) range: (SeqNo, u32),
+    pub(super) synced: Position,
+    /// The frame is there already.
+    pub(super) is_written: bool,
+}
+
+impl Claim {
+    /// The end of the frame, in bytes from the log's start.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+}
+
 /// Zeros are written so many bytes at a time.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-/// Memory of the buffer of frames that is kept between appends, in bytes.
-const KEPT_BUFFER: usize = 1 << 20;
+/// A frame up to this length is written by one call, a longer one by several: a copy of it would cost more. In bytes.
+const ONE_CALL: usize = 64 << 10;
+/// A log without reserved space is mapped when it has grown to this length: many a database is opened for a few writes. In bytes.
+const MAPPED_FROM: u64 = 64 << 10;
+/// How much of a log is mapped: addresses, not memory. What is behind it is written by calls.
+const MAPPED_LEN: u64 = 1 << 30;
+/// A mapped log that has used up its space gets so much more at a time, in bytes.
+const SPACE_STEP: u64 = 1 << 20;
 
 impl Writer {
     /// Creates log `number` in `dir`: header written, file and directory synced.
@@ -283,32 +150,51 @@ impl Writer {
     }
 
     pub(super) fn at_start(segment: Segment, previous_generation: Option<PreviousGeneration>) -> Self {
-        Self { segment: Arc::new(segment), frames: Vec::new(), next_start: 0, previous_generation, is_closed: false }
+        let allocated = previous_generation.as_ref().map_or(segment.claimed(), PreviousGeneration::end);
+        Self {
+            segment: Arc::new(segment),
+            frame: Vec::new(),
+            next_start: 0,
+            previous_generation,
+            allocated,
+            was_mapped: false,
+            is_closed: false,
+        }
     }
 
     /// Says which log was written before this one; its writer must be done. For a log that was created ahead.
     pub(crate) fn follow(&self, previous: Arc<Segment>) {
-        *lock(&self.segment.previous) = Some(previous);
+        self.segment.set_previous(previous);
     }
 
-    /// Allocates space for frames up to `len` bytes from the log's start, by writing zeros. For a log without frames.
-    /// `Synced` also makes them durable, so that no sync of a frame has to allocate anything.
+    /// Allocates space for frames up to `len` bytes from the log's start, by writing zeros, and maps it if that is possible. For a
+    /// log without frames. `Synced` also makes the zeros durable, so that no sync of a frame has to allocate anything.
     ///
     /// # Errors
     /// [`Error::Io`]; the log must not be used then.
-    pub(crate) fn reserve(&self, len: u64, durability: Durability) -> Result<()> {
-        let segment = &*self.segment;
-        let mut at = self.previous_generation.as_ref().map_or(segment.written(), PreviousGeneration::end);
-        let missing = len.saturating_sub(at);
-        while at < len {
-            let zeros = &ZEROS[..ZEROS.len().min((len - at) as usize)];
-            segment.file.write_all_at(zeros, at).map_err(Error::io("write", &segment.path))?;
-            at += zeros.len() as u64;
+    pub(crate) fn reserve(&mut self, len: u64, durability: Durability) -> Result<()> {
+        let is_short = self.allocated < len;
+        self.allocate(len).map_err(Error::io("write", &self.segment.path))?;
+        if len > 0 {
+            self.map();
         }
-        segment.counters.wal_bytes.add(missing);
         match durability {
-            Durability::Synced if missing > 0 => segment.file.sync().map_err(Error::io("sync", &segment.path)),
+            Durability::Synced if is_short => self.segment.file.sync().map_err(Error::io("sync", &self.segment.path)),
             _ => Ok(()),
+        }
+    }
+
+    /// Writes zeros up to `len`, as far as the file is shorter.
+    fn allocate(&mut self, len: u64) -> io::Result<()> {
+        self.write_zeros(self.allocated, len.saturating_sub(self.allocated))
+    }
+
+    /// Maps the file. If that is not possible, frames are written by calls.
+    fn map(&mut self) {
+        self.was_mapped = true;
+        match self.segment.file.map_mut(MAPPED_LEN) {
+            Ok(mapping) => drop(self.segment.mapping.set(mapping)),
+            Err(error) => tracing::debug!(file = %self.segment.path.display(), %error, "this log is not mapped"),
         }
     }
 
@@ -322,47 +208,109 @@ impl Writer {
         &self.segment
     }
 
-    /// Appends a frame for each of `group`, in their order. One write call for all of them when the system takes it whole.
-    /// Survives a killed process from then on, a power cut after [`Segment::sync`]. Returns the end of the last frame, in
-    /// bytes from the log's start.
+    /// Gives the frame of a batch its place, and space. The caller has it [filled](Segment::fill) then. From then on, and once all
+    /// frames before it are filled, the batch survives a killed process; a power cut after a [sync](Segment::sync).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a payload longer than [`MAX_BATCH_LEN`]; nothing is written. Any failure to
+    /// [`Error::InvalidArgument`] for a payload longer than [`MAX_BATCH_LEN`]; nothing has happened. Any failure to
     /// write; after it, and after a failed sync, every call is [`Error::ReadOnly`]. After want of space the log
-    /// [is closed](Self::is_closed) instead, if that is possible, and nothing of the group is in it.
-    pub(crate) fn append_group(&mut self, group: &[Append<'_>]) -> Result<u64> {
-        let segment = &*self.segment;
-        segment.check_usable()?;
+    /// [is closed](Self::is_closed) instead, if that is possible, and nothing of the batch is in it.
+    pub(crate) fn claim(&mut self, append: &Append<'_>) -> Result<Claim> {
+        self.segment.check_usable()?;
         assert!(!self.is_closed, "W4: an append to a log that is closed");
-        if let Some(len) = group.iter().map(|append| append.payload.bytes().len()).find(|&len| len > MAX_BATCH_LEN) {
+        let len = append.payload.bytes().len();
+        if len > MAX_BATCH_LEN {
             return Err(Error::InvalidArgument(format!("batch of {len} bytes is too long: at most {MAX_BATCH_LEN}")));
         }
-        let offset = segment.written();
-        let synced = segment.frontier();
-        self.frames.clear();
-        for &Append { first_seqno, count, payload } in group {
-            let at = offset + self.frames.len() as u64;
-            let range = (first_seqno, count);
-            if at >= self.next_start {
-                lock(&segment.starts).push(at);
-                self.next_start = at + STARTS_APART;
+        let offset = self.segment.claimed();
+        let end = offset + frame_len(len as u32);
+        let range = (append.first_seqno, append.count);
+        let mut claim = Claim { offset, end, range, synced: self.segment.frontier(), is_written: false };
+        let placed = match self.has_mapped_space(&claim) {
+            Ok(true) => {
+                self.clear_behind(end);
+                self.segment.counters.wal_bytes.add(end - offset);
+                Ok(())
             }
-            FrameHeader::encode_frame(&mut self.frames, segment.identity, at, range, synced, payload);
+            Ok(false) => {
+                claim.is_written = true;
+                self.write_frame(&claim, append.payload)
+            }
+            Err(error) => Err(error),
+        };
+        placed.map_err(|error| self.fail_append(error))?;
+        if offset >= self.next_start {
+            self.segment.note_start(offset);
+            self.next_start = offset + STARTS_APART;
         }
-        let end = offset + self.frames.len() as u64;
-        let zeros =
-            self.previous_generation.as_mut().map_or(0, |previous_generation| previous_generation.zeros_behind(end));
-        self.frames.resize(self.frames.len() + zeros, 0);
-        if let Err(error) = segment.file.write_all_at(&self.frames, offset) {
-            return Err(self.fail_append(error));
+        self.segment.claim(end);
+        Ok(claim)
+    }
+
+    /// Whether the frame goes into the mapping. Its space is there then (W6).
+    fn has_mapped_space(&mut self, claim: &Claim) -> io::Result<bool> {
+        if !self.was_mapped && claim.offset >= MAPPED_FROM {
+            self.map();
         }
-        segment.written.store(end, Ordering::Release);
-        segment.counters.wal_bytes.add(self.frames.len() as u64);
+        if self.segment.mapping.get().is_none() || claim.end > MAPPED_LEN {
+            return Ok(false);
+        }
+        if self.allocated < claim.end {
+            self.allocate(claim.end.max(self.allocated + SPACE_STEP).min(MAPPED_LEN))?;
+        }
+        Ok(true)
+    }
+
+    /// Clears what the file's previous generation left behind `end`, in the mapping.
+    fn clear_behind(&mut self, end: u64) {
+        let zeros = self.zeros_behind(end);
+        let Some(mapping) = self.segment.mapping.get().filter(|_| zeros > 0) else { return };
+        for at in (0..zeros).step_by(ZEROS.len()) {
+            mapping.write(&ZEROS[..ZEROS.len().min((zeros - at) as usize)], end + at);
+        }
+    }
+
+    fn zeros_behind(&mut self, end: u64) -> u64 {
+        self.previous_generation.as_mut().map_or(0, |previous_generation| previous_generation.zeros_behind(end) as u64)
+    }
+
+    /// Writes a frame to the file, and the zeros that belong behind it. The first byte may be there without the last.
+    fn write_frame(&mut self, claim: &Claim, payload: Payload<'_>) -> io::Result<()> {
+        let header = FrameHeader::encode(self.segment.identity, claim.offset, claim.range, claim.synced, payload);
+        let zeros_end = claim.end + self.zeros_behind(claim.end);
+        let bytes = payload.bytes();
+        let payload_at = claim.offset + FRAME_HEADER_LEN as u64;
+        let len = (zeros_end - claim.offset) as usize;
+        if len > ONE_CALL {
+            self.write(&header, claim.offset)?;
+            self.write(bytes, payload_at)?;
+            let payload_end = payload_at + bytes.len() as u64;
+            return self.write_zeros(payload_end, zeros_end - payload_end);
+        }
+        let mut frame = std::mem::take(&mut self.frame);
+        frame.clear();
+        frame.extend_from_slice(&header);
+        frame.extend_from_slice(bytes);
+        frame.resize(len, 0);
+        let written = self.write(&frame, claim.offset);
+        self.frame = frame;
+        written
+    }
+
+    fn write_zeros(&mut self, at: u64, len: u64) -> io::Result<()> {
+        for done in (0..len).step_by(ZEROS.len()) {
+            self.write(&ZEROS[..ZEROS.len().min((len - done) as usize)], at + done)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
+        let segment = &*self.segment;
+        segment.file.write_all_at(bytes, at)?;
+        segment.counters.wal_bytes.add(bytes.len() as u64);
         segment.counters.wal_writes.add(1);
-        if self.frames.capacity() > KEPT_BUFFER {
-            self.frames = Vec::new();
-        }
-        Ok(end)
+        self.allocated = self.allocated.max(at + bytes.len() as u64);
+        Ok(())
     }
 
     /// Ends the log after a failed append: closes it if space was missing, and else for good.
@@ -374,10 +322,18 @@ impl Writer {
         if self.is_closed { error } else { segment.fail(error) }
     }
 
-    /// Appends the frame of one batch, see [`Writer::append_group`].
+    /// Appends the frame of one batch. The end of it.
     #[cfg(test)]
     pub(super) fn append(&mut self, first_seqno: SeqNo, count: u32, batch: &[u8]) -> Result<u64> {
-        self.append_group(&[Append { first_seqno, count, payload: Payload::Raw(batch) }])
+        self.append_payload(first_seqno, count, Payload::Raw(batch))
+    }
+
+    #[cfg(test)]
+    pub(super) fn append_payload(&mut self, first_seqno: SeqNo, count: u32, payload: Payload<'_>) -> Result<u64> {
+        let claim = self.claim(&Append { first_seqno, count, payload })?;
+        self.segment.fill(&claim, payload);
+        self.segment.complete(claim.end());
+        Ok(claim.end())
     }
 }
 

@@ -59,7 +59,9 @@ pub(crate) struct Counts {
     /// Recoveries that found a log in a file that was another log before; and those of them that found the logs torn.
     pub(crate) recycled: u64,
     pub(crate) recycled_torn: u64,
-    /// Recoveries from a kill, of a run that met no error, that found the logs torn: there is nothing to be torn.
+    /// Recoveries from a kill that found the logs torn, of a run that met no error: in the middle of a write, and while there was none,
+    /// so that there was nothing to be torn.
+    pub(crate) torn_fills: u64,
     pub(crate) torn_kills: u64,
     /// Recoveries after which fewer batches were there than had been acknowledged, none of them as synced.
     pub(crate) shortened: u64,
@@ -89,9 +91,10 @@ impl Counts {
         self.set_aside += set_aside;
         self.orphans += orphans;
         self.shortened += shortened;
-        let Counts { recycled, recycled_torn, torn_kills, .. } = other;
+        let Counts { recycled, recycled_torn, torn_fills, torn_kills, .. } = other;
         self.recycled += recycled;
         self.recycled_torn += recycled_torn;
+        self.torn_fills += torn_fills;
         self.torn_kills += torn_kills;
     }
 
@@ -262,7 +265,9 @@ impl Explorer {
         let torn = run.db().recovery().torn.is_some();
         self.counts.recycled += u64::from(recycled);
         self.counts.recycled_torn += u64::from(recycled && torn);
-        self.counts.torn_kills += u64::from(torn && crash == Crash::Kill && struck.depth == 0);
+        let torn_kill = torn && crash == Crash::Kill && struck.depth == 0;
+        self.counts.torn_fills += u64::from(torn_kill && begun > acknowledged);
+        self.counts.torn_kills += u64::from(torn_kill && begun == acknowledged);
         run.adopt(&struck.batches[..found]);
         let goes_on = |error| format!("it takes no more writes: {error}");
         for synced in [false, true, false] {

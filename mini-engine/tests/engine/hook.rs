@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 
 use mini_engine::Db;
-use mini_engine::fs::{File, FileSystem, StdFs};
+use mini_engine::fs::{File, FileSystem, Mapping, StdFs};
 
 /// What is about to happen to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub(crate) enum Op {
     RemoveDir,
     /// The name is the new one.
     Link,
+    /// Of a mapping, into which a writer is about to write.
+    Fill,
 }
 
 /// An operation and the name of its file.
@@ -60,6 +62,8 @@ type Hook = dyn Fn(&Event) -> Answer + Send + Sync;
 
 struct Shared {
     inner: Arc<dyn FileSystem>,
+    /// Files can be mapped.
+    maps: bool,
     events: Mutex<Vec<Event>>,
     failures: Mutex<Vec<Failure>>,
     hook: Mutex<Arc<Hook>>,
@@ -83,9 +87,19 @@ impl HookFs {
         HookFs::over(Arc::new(StdFs))
     }
 
+    /// As [`new`](Self::new), with logs that are mapped.
+    pub(crate) fn mapped() -> HookFs {
+        HookFs::with(Arc::new(StdFs), true)
+    }
+
     pub(crate) fn over(inner: Arc<dyn FileSystem>) -> HookFs {
+        HookFs::with(inner, false)
+    }
+
+    fn with(inner: Arc<dyn FileSystem>, maps: bool) -> HookFs {
         let hook: Arc<Hook> = Arc::new(|_| Answer::Go);
-        let shared = Shared { inner, events: Mutex::default(), failures: Mutex::default(), hook: Mutex::new(hook) };
+        let (events, failures) = (Mutex::default(), Mutex::default());
+        let shared = Shared { inner, maps, events, failures, hook: Mutex::new(hook) };
         HookFs { shared: Arc::new(shared) }
     }
 
@@ -270,6 +284,40 @@ impl File for HookFile {
 
     fn len(&self) -> Result<u64> {
         self.file.len()
+    }
+
+    fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
+        if !self.fs.shared.maps {
+            return Err(ErrorKind::Unsupported.into());
+        }
+        // In memory, so that it works whatever the file system of the test is.
+        let (file, fs, path) = (self.file.clone(), self.fs.clone(), self.path.clone());
+        Ok(Box::new(HookMapping { file, fs, path, len }))
+    }
+}
+
+/// Writes at once what a system would write later: for who reads the file there is no difference.
+struct HookMapping {
+    file: Arc<dyn File>,
+    path: std::path::PathBuf,
+    fs: HookFs,
+    len: u64,
+}
+
+impl fmt::Debug for HookMapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HookMapping({})", self.path.display())
+    }
+}
+
+impl Mapping for HookMapping {
+    fn write(&self, bytes: &[u8], offset: u64) {
+        let (_, event) = self.fs.ask(Op::Fill, &self.path);
+        let mut padded = bytes.to_vec();
+        padded.resize(bytes.len().next_multiple_of(8), 0);
+        let end = offset + padded.len() as u64;
+        assert!(end <= self.len && end <= self.file.len().unwrap(), "{} bytes at {offset}: no space", bytes.len());
+        self.fs.record(event, self.file.write_all_at(&padded, offset)).unwrap();
     }
 }
 

@@ -21,6 +21,7 @@ mod model;
 mod options;
 mod pieces;
 mod pins;
+mod pipeline;
 mod quarantine;
 mod read_only;
 mod reads;

@@ -46,14 +46,14 @@ fn reserve(core: &Core, state: &State) -> Reserve {
     }
     let used = core.view.load().active.table.memory_usage() as u64;
     let used = if used < full / 2 { full } else { used.min(full) };
-    let expected = u128::from(log.written()) * u128::from(full) / u128::from(used.max(1));
+    let expected = u128::from(log.claimed()) * u128::from(full) / u128::from(used.max(1));
     let durability = if log.is_synced_at_all() { Durability::Synced } else { Durability::Buffered };
     (u64::try_from(expected).unwrap_or(u64::MAX).min(MAX_MEMTABLES * full), durability)
 }
 
 fn make(core: &Core, (bytes, durability): Reserve) -> Result<wal::Writer> {
     let number = core.store.numbers.allocate()?;
-    let log = create_log(core, number)?;
+    let mut log = create_log(core, number)?;
     // Without frames it is nothing that a reopen would miss, whether or not it can be removed.
     log.reserve(bytes, durability).inspect_err(|_| core.store.unlink(&core.dir().join(wal::file_name(number))))?;
     Ok(log)

@@ -64,7 +64,7 @@ impl Core {
         self.view.store(Arc::new(next));
         if let Some(last) = loaded.filter(|last| *last > state.last_seqno) {
             state.last_seqno = last;
-            self.publish(last);
+            self.publication.raise(last);
         }
         count(&self.store.counters);
         drop(state);

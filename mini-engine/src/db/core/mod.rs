@@ -2,17 +2,16 @@
 //!
 //! Nothing here waits for a worker, and nothing here knows how keys are read or written.
 
-mod commit_queue;
 mod directory;
 mod install;
 mod next_log;
+mod publication;
 mod recycle;
 mod snapshots;
 mod state;
 mod view;
 mod write_controller;
 
-pub(crate) use self::commit_queue::{Logged, Pending};
 pub(crate) use self::directory::{DirectoryLock, lock_directory};
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};
 pub(crate) use self::snapshots::{SnapshotId, ViewId};

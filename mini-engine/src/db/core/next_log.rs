@@ -43,6 +43,11 @@ impl NextLog {
         is_news
     }
 
+    /// Whether it was not yet asked for ahead, for the next rotation.
+    pub(crate) fn may_be_wanted_ahead(&self) -> bool {
+        !self.was_wanted_ahead
+    }
+
     /// As [`want`](Self::want), once for each rotation.
     pub(crate) fn want_ahead(&mut self) -> bool {
         !std::mem::replace(&mut self.was_wanted_ahead, true) && self.want()

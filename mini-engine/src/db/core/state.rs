@@ -1,7 +1,7 @@
 //! The core of an open database: everything that handles, snapshots, iterators and workers share.
 //!
 //! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry and the locks of a log come last. `state` is the write
-//! lock. It guards the log writer, the sequence numbers and the publishing of views. Nobody waits for the device while holding it,
+//! lock. It guards the places in the log, the sequence numbers and the publishing of views. Nobody waits for the device while holding it,
 //! except a write that finds no space, which cuts the log (`wal/writer.rs`, W4). Both condition variables belong to it: `work` wakes the workers, `room` wakes whatever
 //! waits for the workers.
 //!
@@ -10,15 +10,15 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::commit_queue::CommitQueue;
 use super::directory::DirectoryLock;
 use super::next_log::{NextLog, SpareFile};
+use super::publication::Publication;
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;
@@ -48,8 +48,10 @@ pub(crate) struct State {
     pub(crate) frozen_logs: VecDeque<Arc<wal::Segment>>,
     /// The log that the next rotation brings.
     pub(crate) next_log: NextLog,
-    /// The last sequence number given out, which is also the last that is visible whenever the lock is free.
+    /// The last sequence number given out. Writes that are under way have numbers up to it that are not visible yet.
     pub(crate) last_seqno: SeqNo,
+    /// The ticket of the next write (`publication.rs`).
+    pub(crate) next_ticket: u64,
     /// The active memtable takes no further write: it holds a batch that has it for itself.
     pub(crate) active_is_full: bool,
     pub(crate) phase: Phase,
@@ -76,15 +78,15 @@ pub(crate) struct State {
 pub(crate) struct Core {
     pub(crate) store: TableStore,
     pub(crate) view: ArcSwap<View>,
-    /// The newest sequence number that readers may see.
-    visible: AtomicU64,
+    /// Lets readers see writes in the order of their numbers.
+    pub(crate) publication: Publication,
     pub(crate) snapshots: SnapshotRegistry,
     pub(crate) manifest: Mutex<Manifest>,
     state: Mutex<State>,
     /// The file that the next log will have, if there is one. `recycle` alone locks it.
     pub(crate) spare: Mutex<SpareFile>,
-    /// Who waits for the write lock, with what. Locked last, under the write lock or without it.
-    pub(crate) commits: CommitQueue,
+    /// How many writers wait for the write lock.
+    waiting_writers: AtomicUsize,
     pub(crate) room: Condvar,
     pub(crate) work: Condvar,
     /// Held during a sync. A thread that waits for it usually finds that the sync covered its own writes (group commit).
@@ -100,7 +102,7 @@ pub(crate) struct Core {
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Not what it holds: that is the database.
-        f.debug_struct("Core").field("dir", &self.store.dir).field("visible", &self.visible).finish_non_exhaustive()
+        f.debug_struct("Core").field("dir", &self.store.dir).field("visible", &self.visible()).finish_non_exhaustive()
     }
 }
 
@@ -121,6 +123,7 @@ impl Core {
             frozen_logs: VecDeque::new(),
             next_log: NextLog::default(),
             last_seqno: opened.last_seqno,
+            next_ticket: 0,
             active_is_full: false,
             phase: Phase::Open,
             is_ingesting: false,
@@ -136,12 +139,12 @@ impl Core {
         Core {
             store: opened.store,
             view: ArcSwap::from_pointee(opened.view),
-            visible: AtomicU64::new(opened.last_seqno),
+            publication: Publication::new(opened.last_seqno),
             snapshots: SnapshotRegistry::default(),
             manifest: Mutex::new(opened.manifest),
             state: Mutex::new(state),
             spare: Mutex::default(),
-            commits: CommitQueue::default(),
+            waiting_writers: AtomicUsize::new(0),
             room: Condvar::new(),
             work: Condvar::new(),
             sync_turn: Mutex::new(()),
@@ -162,13 +165,24 @@ impl Core {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`Core::lock`], unless the lock is taken.
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+    /// As [`Core::lock`], for a write: counted while it waits.
+    pub(crate) fn lock_for_write(&self) -> MutexGuard<'_, State> {
         match self.state.try_lock() {
-            Ok(state) => Some(state),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                // Relaxed: a number for those who watch; the lock orders everything else.
+                self.waiting_writers.fetch_add(1, Ordering::Relaxed);
+                let state = self.lock();
+                self.waiting_writers.fetch_sub(1, Ordering::Relaxed);
+                state
+            }
         }
+    }
+
+    /// How many writers wait for the write lock now.
+    pub(crate) fn waiting_writers(&self) -> usize {
+        self.waiting_writers.load(Ordering::Relaxed)
     }
 
     /// Waits for `condvar`, giving the write lock away meanwhile.
@@ -189,15 +203,19 @@ impl Core {
     /// The newest sequence number that readers may see. Pin a view first (rule 16): in the other order a merge could
     /// drop, between the two, the version that this number sees.
     pub(crate) fn visible(&self) -> SeqNo {
-        // ORDERING(visible): Acquire; pairs with Release in `publish`. Weaker: a reader could see the number and miss
-        // the memtable's nodes, or the view, that the write went to.
-        self.visible.load(Ordering::Acquire)
+        self.publication.visible()
     }
 
-    /// Lets readers see everything up to `seqno`. Called under the write lock, in order (rule 12).
-    pub(crate) fn publish(&self, seqno: SeqNo) {
-        // ORDERING(visible): Release; see `visible`.
-        self.visible.store(seqno, Ordering::Release);
+    /// Waits until `seqno`, which was given out, is visible: until all writes up to it are in their logs and memtables. Their threads
+    /// do not need the write lock for that, so its holder may wait.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]: one of those threads has failed.
+    pub(crate) fn wait_visible(&self, seqno: SeqNo) -> Result<()> {
+        match self.publication.wait(seqno, || self.failure.get().is_some()) {
+            true => Ok(()),
+            false => self.check_usable(),
+        }
     }
 
     /// Fails once the database was closed.
@@ -253,6 +271,7 @@ impl Core {
     }
 
     pub(crate) fn wake_all(&self) {
+        self.publication.wake_all();
         self.room.notify_all();
         self.work.notify_all();
     }

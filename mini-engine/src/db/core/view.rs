@@ -12,6 +12,7 @@ use crate::manifest::{CompactionStats, Run, Version};
 use crate::memtables::LoggedMemtable;
 use crate::table::{OpenRun, RunTable, Table, TableMeta};
 use crate::types::SeqNo;
+use crate::wal;
 
 /// A memtable that takes no more writes and waits for its flush.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ pub(crate) struct FlushableMemtable {
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) active: LoggedMemtable,
+    /// The log of the active memtable.
+    pub(crate) log: Arc<wal::Segment>,
     /// Newest first. Each holds older writes than the one before it, and newer ones than every table.
     pub(crate) frozen: Vec<FlushableMemtable>,
     pub(crate) version: Arc<Version>,
@@ -36,8 +39,8 @@ pub(crate) struct View {
 
 impl View {
     /// The view after the active memtable was frozen and `fresh` took its place.
-    pub(crate) fn rotated(&self, fresh: LoggedMemtable, last_seqno: SeqNo) -> View {
-        let mut next = self.clone();
+    pub(crate) fn rotated(&self, fresh: LoggedMemtable, log: Arc<wal::Segment>, last_seqno: SeqNo) -> View {
+        let mut next = View { log, ..self.clone() };
         let memtable = std::mem::replace(&mut next.active, fresh);
         next.frozen.insert(0, FlushableMemtable { memtable, last_seqno });
         next

@@ -217,7 +217,7 @@ fn begin(
     let created = wal::Writer::create(&*store.fs, &store.dir, number, None, store.counters.clone());
     let log = created.inspect_err(|_| remove_made())?;
     let last_seqno = replayed.last_seqno;
-    let (manifest, view) = make_current(&store, state, number, tables, replayed).inspect_err(|error| {
+    let (manifest, view) = make_current(&store, state, &log, tables, replayed).inspect_err(|error| {
         if manifest::is_still_current(&*store.fs, &store.dir, current, error) {
             store.unlink(&store.dir.join(wal::file_name(number)));
             remove_made();
@@ -226,11 +226,11 @@ fn begin(
     Ok(Opened { store, view, log, last_seqno, manifest, lock })
 }
 
-/// Step 6: the version with what was replayed, in a manifest that is current and says that replay starts from `log`.
+/// Step 6: the version with what was replayed, in a manifest that is current and says that replay starts from `log`, which is new.
 fn make_current(
     store: &TableStore,
     state: ManifestState,
-    log: u64,
+    log: &wal::Writer,
     mut tables: Vec<Arc<Table>>,
     replayed: Replayed,
 ) -> Result<(Manifest, View)> {
@@ -247,10 +247,12 @@ fn make_current(
     let runs = open_runs(&version, tables.iter());
     let stats = state.stats.plus(&replayed.stats);
     // The last of what can fail without a trace, so before what leaves one.
-    let active = LoggedMemtable::new(store.options.memtable_kind, log, store.options.memtable_bytes)?;
-    let view = View { active, frozen: Vec::new(), runs, stats, version: version.clone() };
+    let number = log.segment().number();
+    let active = LoggedMemtable::new(store.options.memtable_kind, number, store.options.memtable_bytes)?;
+    let log = log.segment().clone();
+    let view = View { active, log, frozen: Vec::new(), runs, stats, version: version.clone() };
     let policy = store.options.compaction.map(Compaction::id);
-    let state = ManifestState { version, log_number: log, last_seqno: replayed.last_seqno, policy, stats, ..state };
+    let state = ManifestState { version, log_number: number, last_seqno: replayed.last_seqno, policy, stats, ..state };
     let manifest = Manifest::create(store.fs.clone(), &store.dir, store.numbers.clone(), state)?;
     Ok((manifest, view))
 }

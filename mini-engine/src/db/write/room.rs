@@ -19,6 +19,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
     let mut has_waited = false;
     loop {
         check(core, &state)?;
+        core.wait_visible(state.last_seqno)?;
         let view = core.view.load();
         if view.active.table.is_empty() {
             return Ok(view.active.log);
@@ -64,7 +65,7 @@ pub(super) fn make_room<'a>(
     core.check_writable(&state)?;
     state = wait_for_loads(core, state)?;
     // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
-    while needs_rotation(core, &state, memory) {
+    while needs_rotation(core, &state, memory)? {
         if !core.has_room() {
             state = wait_for_loads(core, stall(core, state)?)?;
         } else if !rotate(core, &mut state)? {
@@ -73,8 +74,8 @@ pub(super) fn make_room<'a>(
             state = wait_for_loads(core, state)?;
         }
     }
-    let view = core.view.load_full();
     if is_large(core, memory) {
+        let view = core.view.load_full();
         // It is empty, so no reader misses it. The larger one keeps its log, which is empty too.
         let Options { memtable_kind, memtable_bytes, .. } = core.store.options;
         let larger = LoggedMemtable::new(memtable_kind, view.active.log, memory.max(memtable_bytes))?;
@@ -83,12 +84,20 @@ pub(super) fn make_room<'a>(
     Ok(state)
 }
 
-fn needs_rotation(core: &Core, state: &State, memory: usize) -> bool {
+fn needs_rotation(core: &Core, state: &State, memory: usize) -> Result<bool> {
     let view = core.view.load();
     let active = &view.active.table;
-    let full = state.active_is_full || active.memory_usage() >= core.store.options.memtable_bytes;
     // A closed log takes nothing more, even if its memtable is empty.
-    state.log.is_closed() || (!active.is_empty() && (full || is_large(core, memory)))
+    if state.log.is_closed() {
+        return Ok(true);
+    }
+    let is_full = state.active_is_full || active.memory_usage() >= core.store.options.memtable_bytes;
+    if !is_full && !is_large(core, memory) {
+        return Ok(false);
+    }
+    // A write that is under way may not be in it yet.
+    core.wait_visible(state.last_seqno)?;
+    Ok(!active.is_empty())
 }
 
 /// Waits for a worker. By condition variable: the writer goes on as soon as there is room, or a failure to report. Nothing of the
@@ -118,16 +127,20 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
 pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     let Options { memtable_kind, memtable_bytes, .. } = core.store.options;
     let Some(number) = state.next_log.number() else { return Ok(false) };
+    // The writers inside finish without the lock. After that the memtable and the places in its log are whole.
+    core.wait_visible(state.last_seqno)?;
     let memtable = LoggedMemtable::new(memtable_kind, number, memtable_bytes)?;
     let Some(log) = state.next_log.take() else { return Ok(false) };
     let previous = state.log.segment().clone();
+    previous.complete(previous.claimed());
     log.follow(previous.clone());
+    let segment = log.segment().clone();
     state.log = log;
     state.frozen_logs.push_back(previous);
     let view = core.view.load_full();
-    // Only the holder of the lock writes, so this waits for no writer. A stray write becomes an error.
+    // No writer is inside, so this waits for none. A stray write becomes an error.
     view.active.table.freeze();
-    core.view.store(Arc::new(view.rotated(memtable, state.last_seqno)));
+    core.view.store(Arc::new(view.rotated(memtable, segment, state.last_seqno)));
     state.active_is_full = false;
     core.work.notify_all();
     Ok(true)
@@ -136,7 +149,10 @@ pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
 /// Asks for the next log if the active memtable is half full.
 pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
     let half = core.store.options.memtable_bytes / 2;
-    if core.view.load().active.table.memory_usage() >= half && state.next_log.want_ahead() {
+    if state.next_log.may_be_wanted_ahead()
+        && core.view.load().active.table.memory_usage() >= half
+        && state.next_log.want_ahead()
+    {
         core.work.notify_all();
     }
 }
@@ -165,9 +181,12 @@ fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<
 
 /// Waits as long as a write of `bytes` has to, or until merges have caught up.
 pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
-    let begun = Instant::now();
     let tables = || core.view.load().version.runs(0).len();
     let options = &core.store.options;
+    if tables() < options.slowdown_tables() {
+        return state;
+    }
+    let begun = Instant::now();
     let Some(until) = state.controller.until(bytes, tables(), options, begun) else { return state };
     core.store.counters.slowdowns.add(1);
     tracing::trace!(tables = tables(), "a write is slowed down");
@@ -177,14 +196,6 @@ pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, by
     }
     core.store.counters.slowdown_nanos.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     state
-}
-
-/// Counts `bytes` that were written without a wait of their own, so that the next writers wait for them.
-pub(super) fn charge(core: &Core, state: &mut State, bytes: usize) {
-    if bytes > 0 {
-        let tables = core.view.load().version.runs(0).len();
-        state.controller.until(bytes, tables, &core.store.options, Instant::now());
-    }
 }
 
 /// Waits until no load is under way.

@@ -23,7 +23,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::disk::Kind;
-use super::{File, FileSystem};
+use super::{File, FileSystem, Mapping};
 
 pub use self::disk::{Disk, Operation};
 pub use self::losses::Losses;
@@ -343,5 +343,41 @@ impl File for MemFile {
 
     fn len(&self) -> Result<u64> {
         Ok(self.fs.shared().disk.content(self.file)?.len() as u64)
+    }
+
+    fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
+        match self.mode {
+            Mode::Write => {
+                Ok(Box::new(MemMapping { fs: self.fs.clone(), path: self.path.clone(), file: self.file, len }))
+            }
+            Mode::Read => Err(ErrorKind::PermissionDenied.into()),
+        }
+    }
+}
+
+/// What is written here is lost, kept or torn by a power cut as other writes are: a system writes mapped pages back as it does others.
+#[derive(Debug)]
+struct MemMapping {
+    fs: MemFs,
+    path: PathBuf,
+    file: u64,
+    len: u64,
+}
+
+impl Mapping for MemMapping {
+    /// Panics behind the end of the file too, where a real system ends the process.
+    fn write(&self, bytes: &[u8], offset: u64) {
+        let mut padded = bytes.to_vec();
+        padded.resize(bytes.len().next_multiple_of(8), 0);
+        let mut shared = self.fs.shared();
+        let end = offset + padded.len() as u64;
+        let has_space = shared.disk.content(self.file).is_ok_and(|content| end <= content.len() as u64);
+        assert!(
+            offset.is_multiple_of(8) && end <= self.len && has_space,
+            "{} bytes at {offset}: no space there",
+            bytes.len()
+        );
+        let written = shared.run(Kind::Write { file: self.file, offset, bytes: padded.into() }, &self.path);
+        written.expect("there is space");
     }
 }

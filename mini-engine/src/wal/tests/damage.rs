@@ -156,9 +156,8 @@ fn frames_of_another_log_place_or_life_are_never_taken() {
     let offset = SEGMENT_HEADER_LEN as u64;
     let synced = Position { log: 0, offset: 0 };
     let frame_of = |log: Identity, at: u64| {
-        let mut frame = Vec::new();
-        FrameHeader::encode_frame(&mut frame, log, at, (1, 1), synced, Payload::Raw(b"payload"));
-        frame
+        let header = FrameHeader::encode(log, at, (1, 1), synced, Payload::Raw(b"payload"));
+        [&header[..], b"payload\0"].concat()
     };
     let foreign = [
         frame_of(Identity { number: 4, ..own }, offset),
@@ -191,14 +190,9 @@ fn a_frame_whose_seqnos_pass_their_limit_is_not_taken() {
     {
         let mut bytes = header_of(log);
         let synced = Position { log: 5, offset: 0 };
-        FrameHeader::encode_frame(
-            &mut bytes,
-            log,
-            SEGMENT_HEADER_LEN as u64,
-            (first_seqno, 3),
-            synced,
-            Payload::Raw(b"payload"),
-        );
+        let (offset, payload) = (SEGMENT_HEADER_LEN as u64, Payload::Raw(b"payload"));
+        bytes.extend_from_slice(&FrameHeader::encode(log, offset, (first_seqno, 3), synced, payload));
+        bytes.extend_from_slice(b"payload\0");
         std_fs::write(path(&dir, 5), bytes).expect("written");
         assert_eq!(read(&dir, 5).expect("no proof of damage").0.len(), usize::from(valid), "{first_seqno}");
     }

@@ -66,9 +66,9 @@ fn what_was_appended_is_replayed() {
     let mut writer = create(&dir, 7, None);
     let batches = batches();
     let ends = append_all(&mut writer, &batches);
-    assert_eq!(writer.segment().written(), *ends.last().expect("batches"));
+    assert_eq!(writer.segment().claimed(), *ends.last().expect("batches"));
     let (found, tail) = read(&dir, 7).expect("a sound log");
-    assert_eq!((found, tail), (batches, Tail::Clean { end: writer.segment().written() }));
+    assert_eq!((found, tail), (batches, Tail::Clean { end: writer.segment().claimed() }));
     assert_eq!(
         (parse_file_name(&file_name(7)), parse_file_name("7.log"), parse_file_name("+00007.log")),
         (Some(7), None, None)
@@ -91,7 +91,7 @@ fn syncing_a_log_syncs_the_unsynced_ones_before_it() {
     assert_eq!(record(3).log, 1, "nothing after log 1 is synced as long as log 1 is not");
     logs[2].segment().sync().expect("synced");
     for log in &logs {
-        assert_eq!(log.segment().synced(), log.segment().written(), "log {}", log.segment().number());
+        assert_eq!(log.segment().synced(), log.segment().claimed(), "log {}", log.segment().number());
     }
     logs[2].append(4, 1, b"d").expect("appended");
     assert_eq!(record(3).log, 3);
@@ -171,20 +171,15 @@ fn a_frame_longer_than_the_read_buffer_is_replayed() {
 }
 
 #[test]
-fn a_group_of_frames_is_one_write_and_each_comes_back_by_itself_compressed_or_not() {
-    // Catches a frame whose offset, which its checksums know, is that of its group, and a batch handed out compressed.
+fn frames_come_back_as_their_batches_compressed_or_not() {
+    // Catches a frame whose offset, which its checksums know, is that of another, and a batch handed out compressed.
     let dir = dir();
-    let counters = Arc::new(Counters::default());
-    let mut writer = Writer::create(&StdFs, dir.path(), 1, None, Arc::clone(&counters)).expect("a new log");
+    let mut writer = create(&dir, 1, None);
     let long = vec![42; 5000];
     let compressed = compress(&long).expect("worth it");
-    let group = [
-        Append { first_seqno: 1, count: 2, payload: Payload::Raw(b"short") },
-        Append { first_seqno: 3, count: 1, payload: Payload::Compressed(&compressed) },
-        Append { first_seqno: 4, count: 1, payload: Payload::Raw(&long) },
-    ];
-    let end = writer.append_group(&group).expect("appended");
-    assert_eq!((counters.wal_writes.get(), writer.segment().written()), (1, end));
+    writer.append(1, 2, b"short").expect("appended");
+    writer.append_payload(3, 1, Payload::Compressed(&compressed)).expect("appended");
+    let end = writer.append(4, 1, &long).expect("appended");
     assert!(end < 5000 + 1000);
     let (found, tail) = read(&dir, 1).expect("sound");
     let expected = [(1, 2, b"short".to_vec()), (3, 1, long.clone()), (4, 1, long)];

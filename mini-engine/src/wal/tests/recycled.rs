@@ -60,7 +60,7 @@ fn a_previous_generations_frames_are_never_taken_though_they_stand_at_the_same_p
     let full = std_fs::metadata(path(&dir, 3)).expect("the log").len();
     for (done, (seqno, count, payload)) in batches.iter().enumerate() {
         let (found, tail) = read(&dir, 3).expect("sound");
-        assert_eq!((&found[..], tail), (&batches[..done], Tail::Clean { end: log.segment().written() }));
+        assert_eq!((&found[..], tail), (&batches[..done], Tail::Clean { end: log.segment().claimed() }));
         log.append(*seqno, *count, payload).expect("appended");
         assert_eq!(std_fs::metadata(path(&dir, 3)).expect("the log").len(), full, "its space was there before");
     }
@@ -101,7 +101,7 @@ fn a_flipped_bit_over_a_previous_generation_is_never_a_clean_end() {
             log.segment().sync().expect("synced");
         }
     }
-    let (synced, end) = (log.segment().synced(), log.segment().written());
+    let (synced, end) = (log.segment().synced(), log.segment().claimed());
     let whole = std_fs::read(path(&dir, 3)).expect("the log");
     let (mut corrupt, mut torn) = (0, 0);
     for at in START as usize..end as usize {

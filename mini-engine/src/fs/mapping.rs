@@ -1,0 +1,76 @@
+//! [`MappedFile`]: a file of the operating system, mapped into memory for writing.
+//!
+//! M1 Memory is written in words of 8 bytes, each by one relaxed atomic store. So threads that write the same place do not race, and
+//!    whatever else maps the file sees whole words. That is all the order there is: whoever needs more has it from elsewhere.
+//! M2 The mapping lasts as long as the `MappedFile`, whose length never changes; the file may be renamed and unlinked meanwhile. A file
+//!    that is cut must not be written behind the cut: the system then ends the process (SIGBUS). That is no undefined behaviour.
+//! M3 Only file systems that write in place are mapped. There a page that was written once has its space, and writing it again cannot
+//!    fail for want of space. One that copies on write (Btrfs, ZFS, overlays above them), or that is across a network, gets `write`
+//!    calls, which can fail.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::Mapping;
+
+/// Bytes that are written at once.
+const WORD: usize = size_of::<u64>();
+
+#[derive(Debug)]
+pub(super) struct MappedFile(MmapRaw);
+
+impl MappedFile {
+    pub(super) fn new(file: &File, len: u64) -> Result<MappedFile> {
+        let len = usize::try_from(len).map_err(|_| Error::from(ErrorKind::Unsupported))?;
+        // A large range would leave a process with 32-bit addresses little for itself.
+        if !cfg!(target_pointer_width = "64") || !writes_in_place(file) {
+            return Err(ErrorKind::Unsupported.into());
+        }
+        Ok(MappedFile(MmapOptions::new().len(len).map_raw(file)?))
+    }
+
+    #[expect(unsafe_code, reason = "nothing else makes memory of a mapping; see M1 and M2")]
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: `MmapRaw` keeps `len` bytes mapped, readable and writable, as long as `self` lives (M2), and the system aligns
+        // them to pages, which are multiples of 8. Every value is a valid `AtomicU64`. All accesses by this process are atomic
+        // (M1); the reference allows others to write, since the words are atomics.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast::<AtomicU64>(), self.0.len() / WORD) }
+    }
+}
+
+impl Mapping for MappedFile {
+    fn write(&self, bytes: &[u8], offset: u64) {
+        assert!(offset.is_multiple_of(WORD as u64), "M1: offset {offset} is no multiple of {WORD}");
+        let first = usize::try_from(offset).map_or(usize::MAX, |offset| offset / WORD);
+        let count = bytes.len().div_ceil(WORD);
+        let words = self.words().get(first..first.saturating_add(count));
+        let words = words.unwrap_or_else(|| panic!("{} bytes at {offset} are outside the mapping", bytes.len()));
+        let (whole, rest) = bytes.as_chunks::<WORD>();
+        for (word, bytes) in words.iter().zip(whole) {
+            // ORDERING(mapping): Relaxed; pairs with nothing: readers of the file are other processes, or come after a sync.
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        if let Some(last) = words.get(whole.len()) {
+            let mut padded = [0; WORD];
+            padded[..rest.len()].copy_from_slice(rest);
+            last.store(u64::from_ne_bytes(padded), Ordering::Relaxed);
+        }
+    }
+}
+
+/// M3.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn writes_in_place(file: &File) -> bool {
+    // Of `linux/magic.h`: ext2, ext3 and ext4; XFS; tmpfs.
+    const IN_PLACE: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
+    rustix::fs::fstatfs(file).is_ok_and(|stat| IN_PLACE.contains(&(stat.f_type as u64 & 0xffff_ffff)))
+}
+
+/// M3. What others have is not known well enough.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn writes_in_place(_: &File) -> bool {
+    false
+}

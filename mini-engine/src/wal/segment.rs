@@ -1,0 +1,235 @@
+//! The shared half of a log that is being written: its positions, its space in memory, and the way to sync it.
+//!
+//! W2, W3 and W4 of the [writer](super::writer) are kept here. Three positions, of which none ever goes back:
+//!
+//! S1 `claimed` is the end of the last frame that has a place. Only the writer moves it.
+//! S2 `complete` is an end before which every frame is whole, in the file or in its mapping. It is told by those who know that all
+//!    earlier writes are published; it may lag behind what is whole.
+//! S3 `synced` is where `complete` was when the last sync began that succeeded. So a sync record never covers a hole.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::format::{FrameHeader, Identity, Position};
+use super::payload::Payload;
+use super::recycle::Spare;
+use super::writer::Claim;
+use crate::error::{Error, Result};
+use crate::fs::{File, Mapping};
+use crate::metrics::Counters;
+
+/// The shared half of a log that is being written: its positions, and the way to sync it.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(super) file: Arc<dyn File>,
+    pub(super) path: PathBuf,
+    pub(super) identity: Identity,
+    pub(super) counters: Arc<Counters>,
+    header_len: u64,
+    /// The file in memory, once it is mapped.
+    pub(super) mapping: OnceLock<Box<dyn Mapping>>,
+    claimed: AtomicU64,
+    complete: AtomicU64,
+    synced: AtomicU64,
+    /// Where frames start, some of them, for the file's next generation.
+    starts: Mutex<Vec<u64>>,
+    /// The contents are durable elsewhere, and those of all earlier logs.
+    released: AtomicBool,
+    /// The log before this one, until it is known to be synced whole or released.
+    previous: Mutex<Option<Arc<Segment>>>,
+    /// There may be one: saves a look under the lock.
+    has_previous: AtomicBool,
+    /// Held during a sync: the kernel reports a failure once, so a second sync beside the failing one would lie.
+    syncing: Mutex<()>,
+    failure: OnceLock<String>,
+}
+
+impl Segment {
+    /// A log that has its header, which is synced.
+    pub(super) fn new(
+        file: Arc<dyn File>,
+        path: PathBuf,
+        identity: Identity,
+        header_len: u64,
+        previous: Option<Arc<Segment>>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            file,
+            path,
+            identity,
+            counters,
+            header_len,
+            mapping: OnceLock::new(),
+            claimed: AtomicU64::new(header_len),
+            complete: AtomicU64::new(header_len),
+            synced: AtomicU64::new(header_len),
+            starts: Mutex::default(),
+            released: AtomicBool::new(false),
+            has_previous: AtomicBool::new(previous.is_some()),
+            previous: Mutex::new(previous),
+            syncing: Mutex::new(()),
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// The log's number.
+    pub(crate) fn number(&self) -> u64 {
+        self.identity.number
+    }
+
+    /// The end of the last frame that has a place here, in bytes.
+    pub(crate) fn claimed(&self) -> u64 {
+        self.claimed.load(Ordering::Acquire)
+    }
+
+    /// Gives the place up to `end` to a frame. For the writer alone.
+    pub(super) fn claim(&self, end: u64) {
+        self.claimed.store(end, Ordering::Release);
+    }
+
+    /// Says where a frame starts, for the file's next generation.
+    pub(super) fn note_start(&self, at: u64) {
+        lock(&self.starts).push(at);
+    }
+
+    /// Says which log was written before this one.
+    pub(super) fn set_previous(&self, previous: Arc<Segment>) {
+        *lock(&self.previous) = Some(previous);
+        self.has_previous.store(true, Ordering::Release);
+    }
+
+    /// Writes the frame of `claim` in its place, unless that is done. By any thread, beside any other.
+    pub(crate) fn fill(&self, claim: &Claim, payload: Payload<'_>) {
+        if let Some(mapping) = self.mapping.get().filter(|_| !claim.is_written) {
+            let header = FrameHeader::encode(self.identity, claim.offset, claim.range, claim.synced, payload);
+            mapping.write(&header, claim.offset);
+            mapping.write(payload.bytes(), claim.offset + header.len() as u64);
+        }
+    }
+
+    /// Says that every frame before `end` is whole (S2): a sync that begins from now on covers them.
+    pub(crate) fn complete(&self, end: u64) {
+        // ORDERING(complete): AcqRel; pairs with Acquire in `sync`. Weaker: a sync could be taken to cover frames that other
+        // threads had not stored yet. That they were whole before this call the caller knows from their publication.
+        self.complete.fetch_max(end, Ordering::AcqRel);
+    }
+
+    /// Up to where this file has been synced, in bytes. Says nothing of earlier logs.
+    pub(crate) fn synced(&self) -> u64 {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// Whether any frame was synced.
+    pub(crate) fn is_synced_at_all(&self) -> bool {
+        self.synced() > self.header_len
+    }
+
+    /// Makes every [complete](Self::complete) frame durable, and all of the earlier logs of the chain. Blocks for the
+    /// device, not for appends; a call that finds everything synced costs two locks. One that finds the log released has
+    /// nothing to do, and leaves the file alone: it may be another log's by now.
+    ///
+    /// # Errors
+    /// The failure of the sync, and [`Error::ReadOnly`] with its cause for every later call and append.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let _syncing = lock(&self.syncing);
+        self.check_usable()?;
+        if self.released.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let previous = lock(&self.previous).clone();
+        if let Some(previous) = previous {
+            if !previous.released.load(Ordering::Acquire) {
+                previous.sync().map_err(|error| self.fail(error))?;
+            }
+            self.forget_previous(&mut lock(&self.previous));
+        }
+        let target = self.complete.load(Ordering::Acquire);
+        if self.synced() < target {
+            self.file.sync().map_err(|error| self.fail(Error::io("sync", &self.path)(error)))?;
+            self.synced.store(target, Ordering::Release);
+            self.counters.wal_syncs.add(1);
+        }
+        Ok(())
+    }
+
+    /// Tells later logs that they need not wait for this one: its contents are in an installed table.
+    pub(crate) fn release(&self) {
+        self.released.store(true, Ordering::Release);
+        // Ends the chain here, so that it does not keep the files of old logs open.
+        self.forget_previous(&mut lock(&self.previous));
+    }
+
+    fn forget_previous(&self, previous: &mut Option<Arc<Segment>>) {
+        *previous = None;
+        self.has_previous.store(false, Ordering::Release);
+    }
+
+    /// What is worth keeping of the file for another log, at most `max_len` bytes; the rest is cut off. The writer must be gone.
+    /// From then on nothing here touches the file. `None` if nothing is worth it, or if the file may still
+    /// be needed: as long as the log is not released, while it is being synced, after a failure. Asked once.
+    pub(crate) fn retire(&self, max_len: u64) -> Option<Spare> {
+        // A sync that comes later finds the log released.
+        let _idle = self.syncing.try_lock().ok()?;
+        if !self.released.load(Ordering::Acquire) || self.failure.get().is_some() {
+            return None;
+        }
+        let starts = std::mem::take(&mut *lock(&self.starts));
+        let spare = Spare::of(self.identity, starts, self.synced(), max_len)?;
+        match self.file.truncate(spare.end()) {
+            Ok(()) => Some(spare),
+            Err(error) => {
+                tracing::warn!(file = %self.path.display(), %error, "could not cut a log's file for the next log");
+                None
+            }
+        }
+    }
+
+    /// The position before which everything is synced.
+    pub(super) fn frontier(&self) -> Position {
+        if self.has_previous.load(Ordering::Acquire) {
+            let mut previous = lock(&self.previous);
+            match &*previous {
+                Some(earlier) if !earlier.is_settled() => return earlier.frontier(),
+                Some(_) | None => self.forget_previous(&mut previous),
+            }
+        }
+        Position { log: self.number(), offset: self.synced() }
+    }
+
+    /// Whether nothing of this log or those before it has to be synced any more. No frame is appended to it now.
+    fn is_settled(&self) -> bool {
+        self.released.load(Ordering::Acquire) || (self.synced() >= self.claimed() && lock(&self.previous).is_none())
+    }
+
+    /// Cuts off what an append without space has left, for good (W4). Does not count as a sync of the frames before it:
+    /// that needs the earlier logs too (W3).
+    pub(super) fn cut_behind_last_frame(&self) -> Result<()> {
+        let _syncing = lock(&self.syncing);
+        self.check_usable()?;
+        self.file.truncate(self.claimed()).map_err(Error::io("truncate", &self.path))?;
+        self.file.sync().map_err(Error::io("sync", &self.path))
+    }
+
+    pub(super) fn check_usable(&self) -> Result<()> {
+        match self.failure.get() {
+            Some(cause) => Err(Error::ReadOnly { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends this log with `error`. The first failure is the one that is remembered.
+    pub(super) fn fail(&self, error: Error) -> Error {
+        self.failure.get_or_init(|| match &error {
+            Error::ReadOnly { cause } => cause.clone(),
+            other => other.to_string(),
+        });
+        error
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these mutexes guard is whole at every moment, so a panic of another holder does no harm.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
