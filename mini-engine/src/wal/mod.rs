@@ -21,8 +21,8 @@ pub(crate) use format::{Position, file_name, parse_file_name};
 pub(crate) use payload::{Payload, compress};
 pub(crate) use recycle::{SPARE, Spare};
 pub(crate) use replay::{Frame, Tail, is_unused, keep_torn, newest_sync_record, replay, truncate_torn};
-pub(crate) use segment::Segment;
-pub(crate) use writer::{Append, Claim, Writer};
+pub(crate) use segment::{Claim, Segment};
+pub(crate) use writer::{Append, Writer};
 
 #[cfg(test)]
 mod tests;

@@ -14,10 +14,29 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::format::{FrameHeader, Identity, Position};
 use super::payload::Payload;
 use super::recycle::Spare;
-use super::writer::Claim;
 use crate::error::{Error, Result};
 use crate::fs::{File, Mapping};
 use crate::metrics::Counters;
+use crate::types::SeqNo;
+
+/// A frame's place in a log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub(super) offset: u64,
+    pub(super) end: u64,
+    /// The first sequence number, and how many there are.
+    pub(super) range: (SeqNo, u32),
+    pub(super) synced: Position,
+    /// The frame is there already.
+    pub(super) is_written: bool,
+}
+
+impl Claim {
+    /// The end of the frame, in bytes from the log's start.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+}
 
 /// The shared half of a log that is being written: its positions, and the way to sync it.
 #[derive(Debug)]

@@ -33,10 +33,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::format::{FRAME_HEADER_LEN, FrameHeader, Identity, Position, SegmentHeader, file_name, frame_len};
+use super::format::{FRAME_HEADER_LEN, FrameHeader, Identity, SegmentHeader, file_name, frame_len};
 use super::payload::Payload;
 use super::recycle::{PreviousGeneration, RecycledFile, STARTS_APART, Spare, remove_unused};
-use super::segment::Segment;
+use super::segment::{Claim, Segment};
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::metrics::Counters;
@@ -66,25 +66,6 @@ pub(crate) struct Append<'a> {
     pub(crate) first_seqno: SeqNo,
     pub(crate) count: u32,
     pub(crate) payload: Payload<'a>,
-}
-
-/// A frame's place in a log.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
-    pub(super) offset: u64,
-    pub(super) end: u64,
-    /// The first sequence number, and how many there are.
-    pub(super) range: (SeqNo, u32),
-    pub(super) synced: Position,
-    /// The frame is there already.
-    pub(super) is_written: bool,
-}
-
-impl Claim {
-    /// The end of the frame, in bytes from the log's start.
-    pub(crate) fn end(&self) -> u64 {
-        self.end
-    }
 }
 
 /// Zeros are written so many bytes at a time.

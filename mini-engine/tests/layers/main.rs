@@ -10,7 +10,7 @@ use imports::{Sources, find_circle};
 /// The layers, lowest first. A module may use those of lower layers, none beside it; the parts of one module may use each
 /// other.
 const LAYERS: [&[&str]; 6] = [
-    &["types", "error", "options", "codec", "metrics", "random"],
+    &["types", "error", "options", "codec", "metrics", "random", "sync"],
     &["fs", "cache", "iter"],
     &["wal", "table"],
     &["manifest", "memtables"],
