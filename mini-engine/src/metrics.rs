@@ -27,13 +27,38 @@ impl Counter {
     }
 }
 
+/// A number that only grows, by the holder of a lock: that takes no read-modify-write.
+#[derive(Debug, Default)]
+pub(crate) struct LockedCounter(AtomicU64);
+
+impl LockedCounter {
+    /// Adds `n`, for the holder of the lock.
+    pub(crate) fn add(&self, n: u64) {
+        self.0.store(self.get() + n, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counters under the write lock, on a cache line that moves with it.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct WriteCounters {
+    /// Operations of batches that have sequence numbers.
+    pub(crate) writes: LockedCounter,
+    /// Bytes of their keys and values.
+    pub(crate) user_bytes: LockedCounter,
+    /// Bytes of frames in mapped logs.
+    pub(crate) frame_bytes: LockedCounter,
+}
+
 /// The counters of one open database.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// Operations of acknowledged batches.
-    pub(crate) writes: Counter,
-    /// Bytes of keys and values in acknowledged batches.
-    pub(crate) user_bytes: Counter,
+    pub(crate) write_line: WriteCounters,
+    /// Bytes written to logs by calls.
     pub(crate) wal_bytes: Counter,
     pub(crate) wal_writes: Counter,
     pub(crate) wal_syncs: Counter,
@@ -70,9 +95,9 @@ impl Counters {
     /// The counters as they are now, with the levels as the caller knows them, who also knows what merges are under way.
     pub(crate) fn snapshot(&self, levels: Vec<LevelMetrics>) -> Metrics {
         Metrics {
-            writes: self.writes.get(),
-            user_bytes: self.user_bytes.get(),
-            wal_bytes: self.wal_bytes.get(),
+            writes: self.write_line.writes.get(),
+            user_bytes: self.write_line.user_bytes.get(),
+            wal_bytes: self.wal_bytes.get() + self.write_line.frame_bytes.get(),
             wal_writes: self.wal_writes.get(),
             wal_syncs: self.wal_syncs.get(),
             wal_recycled: self.wal_recycled.get(),
@@ -105,13 +130,13 @@ impl Counters {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Inserts and removes acknowledged.
+    /// Inserts and removes: acknowledged, or with a place in the log.
     pub writes: u64,
     /// Bytes of keys and values in them.
     pub user_bytes: u64,
     /// Bytes written to logs.
     pub wal_bytes: u64,
-    /// Writes to logs: one serves all writers that waited for it.
+    /// Calls to the system that wrote to logs, to fill them with zeros included. None is needed for a frame in a mapped log.
     pub wal_writes: u64,
     /// Times a log was synced.
     pub wal_syncs: u64,
@@ -251,8 +276,6 @@ mod tests {
         // Catches two counters swapped when they are copied into the snapshot.
         let counters = Counters::default();
         let all = [
-            &counters.writes,
-            &counters.user_bytes,
             &counters.wal_bytes,
             &counters.wal_syncs,
             &counters.flushes,
@@ -277,14 +300,17 @@ mod tests {
             &counters.partition_hits,
             &counters.partition_misses,
         ];
-        for (counter, n) in all.iter().zip(1..) {
+        for (counter, n) in all.iter().zip(3..) {
             counter.add(n);
         }
+        counters.write_line.writes.add(1);
+        counters.write_line.user_bytes.add(2);
+        counters.write_line.frame_bytes.add(100);
         let levels = vec![LevelMetrics { tables: 2, bytes: 99, ..LevelMetrics::default() }];
         let expected = Metrics {
             writes: 1,
             user_bytes: 2,
-            wal_bytes: 3,
+            wal_bytes: 103,
             wal_syncs: 4,
             flushes: 5,
             flush_bytes: 6,

@@ -6,3 +6,4 @@ pub(crate) mod atomic {
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+pub(crate) use std::thread::yield_now;

@@ -12,6 +12,8 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use memmap2::Advice;
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::Mapping;
@@ -57,6 +59,15 @@ impl Mapping for MappedFile {
             let mut padded = [0; WORD];
             padded[..rest.len()].copy_from_slice(rest);
             last.store(u64::from_ne_bytes(padded), Ordering::Relaxed);
+        }
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn populate(&self, offset: u64, len: u64) {
+        // An older system does not know the advice; then the writers touch the pages.
+        let advised = self.0.advise_range(Advice::PopulateWrite, offset as usize, len as usize);
+        if let Err(error) = advised {
+            tracing::trace!(%error, "pages of a mapping are not populated");
         }
     }
 }

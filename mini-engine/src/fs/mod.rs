@@ -142,6 +142,10 @@ pub trait Mapping: Send + Sync + Debug {
     /// # Panics
     /// If any of it is outside the mapping. Behind the end of the file, or after its device has failed, the system ends the process.
     fn write(&self, bytes: &[u8], offset: u64);
+
+    /// Makes the pages of `len` bytes at `offset` ready to be written, as far as that is possible: a page that is first touched by
+    /// two threads at once puts one of them to sleep. By default nothing.
+    fn populate(&self, _offset: u64, _len: u64) {}
 }
 
 /// Unlinks a file that nothing refers to; a failure is traced. It leaves an orphan, which the next open removes.

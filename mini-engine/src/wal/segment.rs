@@ -2,7 +2,7 @@
 //!
 //! W2, W3 and W4 of the [writer](super::writer) are kept here. Three positions, of which none ever goes back:
 //!
-//! S1 `claimed` is the end of the last frame that has a place. Only the writer moves it.
+//! S1 `end` is the end of the last frame. It is known when the writer is done; until then the writer has it for itself.
 //! S2 `complete` is an end before which every frame is whole, in the file or in its mapping. It is told by those who know that all
 //!    earlier writes are published; it may lag behind what is whole.
 //! S3 `synced` is where `complete` was when the last sync began that succeeded. So a sync record never covers a hole.
@@ -48,7 +48,8 @@ pub(crate) struct Segment {
     header_len: u64,
     /// The file in memory, once it is mapped.
     pub(super) mapping: OnceLock<Box<dyn Mapping>>,
-    claimed: AtomicU64,
+    /// `u64::MAX` until the writer is done.
+    end: AtomicU64,
     complete: AtomicU64,
     synced: AtomicU64,
     /// Where frames start, some of them, for the file's next generation.
@@ -81,7 +82,7 @@ impl Segment {
             counters,
             header_len,
             mapping: OnceLock::new(),
-            claimed: AtomicU64::new(header_len),
+            end: AtomicU64::new(u64::MAX),
             complete: AtomicU64::new(header_len),
             synced: AtomicU64::new(header_len),
             starts: Mutex::default(),
@@ -98,19 +99,17 @@ impl Segment {
         self.identity.number
     }
 
-    /// The end of the last frame that has a place here, in bytes.
-    pub(crate) fn claimed(&self) -> u64 {
-        self.claimed.load(Ordering::Acquire)
+    /// Bytes of the header: where the first frame starts.
+    pub(super) fn header_len(&self) -> u64 {
+        self.header_len
     }
 
-    /// Gives the place up to `end` to a frame. For the writer alone.
-    pub(super) fn claim(&self, end: u64) {
-        self.claimed.store(end, Ordering::Release);
-    }
-
-    /// Says where a frame starts, for the file's next generation.
-    pub(super) fn note_start(&self, at: u64) {
-        lock(&self.starts).push(at);
+    /// Says that the writer is done: every frame is whole, and the last one ends at `end`. Frames start at `starts`, among other
+    /// places.
+    pub(super) fn finish(&self, end: u64, starts: Vec<u64>) {
+        *lock(&self.starts) = starts;
+        self.end.store(end, Ordering::Release);
+        self.complete(end);
     }
 
     /// Says which log was written before this one.
@@ -219,15 +218,16 @@ impl Segment {
 
     /// Whether nothing of this log or those before it has to be synced any more. No frame is appended to it now.
     fn is_settled(&self) -> bool {
-        self.released.load(Ordering::Acquire) || (self.synced() >= self.claimed() && lock(&self.previous).is_none())
+        self.released.load(Ordering::Acquire)
+            || (self.synced() >= self.end.load(Ordering::Acquire) && lock(&self.previous).is_none())
     }
 
-    /// Cuts off what an append without space has left, for good (W4). Does not count as a sync of the frames before it:
+    /// Cuts off what an append without space has left behind `end`, for good (W4). Does not count as a sync of the frames before it:
     /// that needs the earlier logs too (W3).
-    pub(super) fn cut_behind_last_frame(&self) -> Result<()> {
+    pub(super) fn cut_behind(&self, end: u64) -> Result<()> {
         let _syncing = lock(&self.syncing);
         self.check_usable()?;
-        self.file.truncate(self.claimed()).map_err(Error::io("truncate", &self.path))?;
+        self.file.truncate(end).map_err(Error::io("truncate", &self.path))?;
         self.file.sync().map_err(Error::io("sync", &self.path))
     }
 

@@ -46,14 +46,18 @@ use crate::types::{Durability, MAX_BATCH_LEN, SeqNo};
 #[derive(Debug)]
 pub(crate) struct Writer {
     segment: Arc<Segment>,
-    /// A frame that is being written by a call.
-    frame: Vec<u8>,
+    /// The end of the last place that was given out.
+    end: u64,
     /// The next frame that starts here or later has its start remembered.
     next_start: u64,
-    /// What is left of the file's previous generation, if it had one.
-    previous_generation: Option<PreviousGeneration>,
     /// The file was written up to here: so much space it has.
     allocated: u64,
+    /// Where frames start, some of them, for the file's next generation.
+    starts: Vec<u64>,
+    /// What is left of the file's previous generation, if it had one.
+    previous_generation: Option<PreviousGeneration>,
+    /// A frame that is being written by a call.
+    frame: Vec<u8>,
     /// Mapping it was tried.
     was_mapped: bool,
     /// An append found no space (W4).
@@ -131,13 +135,15 @@ impl Writer {
     }
 
     pub(super) fn at_start(segment: Segment, previous_generation: Option<PreviousGeneration>) -> Self {
-        let allocated = previous_generation.as_ref().map_or(segment.claimed(), PreviousGeneration::end);
+        let end = segment.header_len();
         Self {
             segment: Arc::new(segment),
-            frame: Vec::new(),
+            end,
             next_start: 0,
+            allocated: previous_generation.as_ref().map_or(end, PreviousGeneration::end),
+            starts: Vec::new(),
             previous_generation,
-            allocated,
+            frame: Vec::new(),
             was_mapped: false,
             is_closed: false,
         }
@@ -146,6 +152,17 @@ impl Writer {
     /// Says which log was written before this one; its writer must be done. For a log that was created ahead.
     pub(crate) fn follow(&self, previous: Arc<Segment>) {
         self.segment.set_previous(previous);
+    }
+
+    /// The end of the last place that was given out, in bytes from the log's start.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Ends the writing. Every frame is filled, and every batch published.
+    pub(crate) fn finish(self) -> Arc<Segment> {
+        self.segment.finish(self.end, self.starts);
+        self.segment
     }
 
     /// Allocates space for frames up to `len` bytes from the log's start, by writing zeros, and maps it if that is possible. For a
@@ -158,6 +175,7 @@ impl Writer {
         self.allocate(len).map_err(Error::io("write", &self.segment.path))?;
         if len > 0 {
             self.map();
+            self.populate(0);
         }
         match durability {
             Durability::Synced if is_short => self.segment.file.sync().map_err(Error::io("sync", &self.segment.path)),
@@ -203,14 +221,14 @@ impl Writer {
         if len > MAX_BATCH_LEN {
             return Err(Error::InvalidArgument(format!("batch of {len} bytes is too long: at most {MAX_BATCH_LEN}")));
         }
-        let offset = self.segment.claimed();
+        let offset = self.end;
         let end = offset + frame_len(len as u32);
         let range = (append.first_seqno, append.count);
         let mut claim = Claim { offset, end, range, synced: self.segment.frontier(), is_written: false };
         let placed = match self.has_mapped_space(&claim) {
             Ok(true) => {
                 self.clear_behind(end);
-                self.segment.counters.wal_bytes.add(end - offset);
+                self.segment.counters.write_line.frame_bytes.add(end - offset);
                 Ok(())
             }
             Ok(false) => {
@@ -221,10 +239,10 @@ impl Writer {
         };
         placed.map_err(|error| self.fail_append(error))?;
         if offset >= self.next_start {
-            self.segment.note_start(offset);
+            self.starts.push(offset);
             self.next_start = offset + STARTS_APART;
         }
-        self.segment.claim(end);
+        self.end = end;
         Ok(claim)
     }
 
@@ -237,9 +255,18 @@ impl Writer {
             return Ok(false);
         }
         if self.allocated < claim.end {
-            self.allocate(claim.end.max(self.allocated + SPACE_STEP).min(MAPPED_LEN))?;
+            let from = self.allocated;
+            self.allocate(claim.end.max(from + SPACE_STEP).min(MAPPED_LEN))?;
+            self.populate(from);
         }
         Ok(true)
+    }
+
+    /// Makes the mapped space from `from` on ready to be written.
+    fn populate(&self, from: u64) {
+        if let Some(mapping) = self.segment.mapping.get() {
+            mapping.populate(from, self.allocated.min(MAPPED_LEN).saturating_sub(from));
+        }
     }
 
     /// Clears what the file's previous generation left behind `end`, in the mapping.
@@ -299,7 +326,7 @@ impl Writer {
     fn fail_append(&mut self, source: io::Error) -> Error {
         let segment = &*self.segment;
         let error = Error::io("append to", &segment.path)(source);
-        self.is_closed = error.is_want_of_space() && segment.cut_behind_last_frame().is_ok();
+        self.is_closed = error.is_want_of_space() && segment.cut_behind(self.end).is_ok();
         if self.is_closed { error } else { segment.fail(error) }
     }
 

@@ -38,8 +38,10 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     };
     let last = last_seqno + written.tables.len() as u64;
     fail_on_unwind(core, || install(core, &mut written, key_range, last))?;
-    core.store.counters.writes.add(written.entries);
-    core.store.counters.user_bytes.add(written.entry_bytes);
+    // Counted under the lock.
+    let _state = core.lock();
+    core.store.counters.write_line.writes.add(written.entries);
+    core.store.counters.write_line.user_bytes.add(written.entry_bytes);
     Ok(last)
 }
 

@@ -40,14 +40,14 @@ fn begin(core: &Core) -> Option<Reserve> {
 /// What the active log will take when its memtable is full, by what it takes now; or what it takes now, where a memtable is
 /// flushed before it is half full. A log for a closing database gets nothing.
 fn reserve(core: &Core, state: &State) -> Reserve {
-    let (log, full) = (state.log.segment(), core.store.options.memtable_bytes as u64);
+    let (log, full) = (&state.log, core.store.options.memtable_bytes as u64);
     if state.phase != Phase::Open {
         return (0, Durability::Buffered);
     }
     let used = core.view.load().active.table.memory_usage() as u64;
     let used = if used < full / 2 { full } else { used.min(full) };
-    let expected = u128::from(log.claimed()) * u128::from(full) / u128::from(used.max(1));
-    let durability = if log.is_synced_at_all() { Durability::Synced } else { Durability::Buffered };
+    let expected = u128::from(log.end()) * u128::from(full) / u128::from(used.max(1));
+    let durability = if log.segment().is_synced_at_all() { Durability::Synced } else { Durability::Buffered };
     (u64::try_from(expected).unwrap_or(u64::MAX).min(MAX_MEMTABLES * full), durability)
 }
 

@@ -6,7 +6,7 @@
 //! (Pebble's commit pipeline; the ring of slots is that of the Disruptor: Thompson et al. 2011.)
 //!
 //! Q1 Slot `t % SLOTS` belongs to ticket `t` from when it is given out until it is published. A ticket is only given out if the one
-//!    that had the slot before is published ([`has_slot`](Publication::has_slot)).
+//!    that had the slot before is published ([`tickets_with_slots`](Publication::tickets_with_slots)).
 //! Q2 A slot whose mark is `t + 1` says that `t` is complete and has the last number of `t`: written before the mark, by the one
 //!    thread that has the ticket.
 //! Q3 `published` goes up by one with each ticket, by the one compare-and-swap that succeeds. It does so only after the mark of the
@@ -19,7 +19,7 @@
 //!    `visible` before it looks at the count, all sequentially consistent. The last look is under the lock that it sleeps on.
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, spin_loop};
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, spin_loop, yield_now};
 use crate::types::SeqNo;
 
 /// How many writes may be between their tickets and their publication: more than threads that can run at once.
@@ -27,6 +27,8 @@ const SLOTS: usize = 256;
 /// How often a thread looks again before it sleeps. What it waits for takes another thread about a microsecond, unless that was
 /// interrupted.
 const SPINS: usize = 100;
+/// How often it then gives its processor away before it sleeps: to be woken takes longer than most interruptions.
+const YIELDS: usize = 20;
 
 /// On a cache line of its own.
 #[derive(Debug, Default)]
@@ -40,15 +42,22 @@ struct Slot {
     last_seqno: AtomicU64,
 }
 
+/// What each publication writes: together, so that they move between processors together.
+#[derive(Debug, Default)]
+struct Front {
+    /// How many tickets are published.
+    published: AtomicU64,
+    /// The newest sequence number that readers may see.
+    visible: AtomicU64,
+    /// How many threads sleep until a number is visible.
+    sleepers: AtomicUsize,
+}
+
 /// The order in which writes become visible.
 #[derive(Debug)]
 pub(crate) struct Publication<const N: usize = SLOTS> {
     slots: Box<[Padded<Slot>]>,
-    /// How many tickets are published.
-    published: Padded<AtomicU64>,
-    /// The newest sequence number that readers may see.
-    visible: Padded<AtomicU64>,
-    sleepers: AtomicUsize,
+    front: Padded<Front>,
     sleep: Mutex<()>,
     wake: Condvar,
 }
@@ -57,9 +66,7 @@ impl<const N: usize> Publication<N> {
     pub(crate) fn new(visible: SeqNo) -> Self {
         Self {
             slots: (0..N).map(|_| Padded::default()).collect(),
-            published: Padded(AtomicU64::new(0)),
-            visible: Padded(AtomicU64::new(visible)),
-            sleepers: AtomicUsize::new(0),
+            front: Padded(Front { visible: AtomicU64::new(visible), ..Front::default() }),
             sleep: Mutex::new(()),
             wake: Condvar::new(),
         }
@@ -69,19 +76,19 @@ impl<const N: usize> Publication<N> {
     pub(crate) fn visible(&self) -> SeqNo {
         // ORDERING(visible): Acquire; pairs with the read-modify-write in `publish`. Weaker: a reader could see the number and miss
         // the memtable's nodes, or the view, that the write went to.
-        self.visible.0.load(Ordering::Acquire)
+        self.front.0.visible.load(Ordering::Acquire)
     }
 
     /// Raises the visible number, while no ticket is out.
     pub(crate) fn raise(&self, seqno: SeqNo) {
-        self.visible.0.fetch_max(seqno, Ordering::SeqCst);
+        self.front.0.visible.fetch_max(seqno, Ordering::SeqCst);
     }
 
-    /// Whether `ticket` may be given out (Q1). Tickets are numbered from 0.
-    pub(crate) fn has_slot(&self, ticket: u64) -> bool {
+    /// Below which number tickets may be given out (Q1). They are numbered from 0.
+    pub(crate) fn tickets_with_slots(&self) -> u64 {
         // ORDERING(published): Acquire; pairs with the compare-and-swap in `publish`. Weaker: the new owner's mark could come before
         // the look at the old one.
-        ticket - self.published.0.load(Ordering::Acquire) < N as u64
+        self.front.0.published.load(Ordering::Acquire) + N as u64
     }
 
     /// Says that the write with `ticket` is in the log and in the memtable up to `last_seqno`, and publishes what can be published.
@@ -91,7 +98,7 @@ impl<const N: usize> Publication<N> {
         slot.last_seqno.store(last_seqno, Ordering::Relaxed);
         // ORDERING(mark): SeqCst (Q5); its release pairs with the load in `publish`. Weaker: a ticket could stay unpublished.
         slot.mark.store(ticket + 1, Ordering::SeqCst);
-        if self.publish() && self.sleepers.load(Ordering::SeqCst) > 0 {
+        if self.publish() && self.front.0.sleepers.load(Ordering::SeqCst) > 0 {
             self.wake_all();
         }
     }
@@ -100,7 +107,7 @@ impl<const N: usize> Publication<N> {
     fn publish(&self) -> bool {
         let mut has_published = false;
         loop {
-            let ticket = self.published.0.load(Ordering::SeqCst);
+            let ticket = self.front.0.published.load(Ordering::SeqCst);
             let slot = self.slot(ticket);
             // ORDERING(mark): SeqCst (Q5); its acquire pairs with the store in `complete`.
             if slot.mark.load(Ordering::SeqCst) != ticket + 1 {
@@ -108,12 +115,13 @@ impl<const N: usize> Publication<N> {
             }
             // If another thread publishes the ticket first this may be a later one's number: it is not used then (Q1).
             let last_seqno = slot.last_seqno.load(Ordering::Relaxed);
-            // ORDERING(published): SeqCst (Q5); its release pairs with the load in `has_slot`.
-            let passed = self.published.0.compare_exchange(ticket, ticket + 1, Ordering::SeqCst, Ordering::SeqCst);
+            // ORDERING(published): SeqCst (Q5); its release pairs with the load in `tickets_with_slots`.
+            let passed =
+                self.front.0.published.compare_exchange(ticket, ticket + 1, Ordering::SeqCst, Ordering::SeqCst);
             if passed.is_ok() {
                 // ORDERING(visible): SeqCst (Q6). Its release is that of this thread, which has acquired the mark of this ticket and,
                 // by `published`, those of all before.
-                self.visible.0.fetch_max(last_seqno, Ordering::SeqCst);
+                self.front.0.visible.fetch_max(last_seqno, Ordering::SeqCst);
                 has_published = true;
             }
         }
@@ -127,6 +135,12 @@ impl<const N: usize> Publication<N> {
             }
             spin_loop();
         }
+        for _ in 0..YIELDS {
+            yield_now();
+            if self.visible() >= seqno {
+                return true;
+            }
+        }
         self.sleep(seqno, is_over)
     }
 
@@ -134,9 +148,9 @@ impl<const N: usize> Publication<N> {
     fn sleep(&self, seqno: SeqNo, is_over: impl Fn() -> bool) -> bool {
         let mut held = self.lock();
         // ORDERING(sleepers): SeqCst (Q6).
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.front.0.sleepers.fetch_add(1, Ordering::SeqCst);
         let is_visible = loop {
-            if self.visible.0.load(Ordering::SeqCst) >= seqno {
+            if self.front.0.visible.load(Ordering::SeqCst) >= seqno {
                 break true;
             }
             if is_over() {
@@ -144,7 +158,7 @@ impl<const N: usize> Publication<N> {
             }
             held = self.wake.wait(held).unwrap_or_else(PoisonError::into_inner);
         };
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.front.0.sleepers.fetch_sub(1, Ordering::SeqCst);
         is_visible
     }
 
@@ -178,7 +192,7 @@ mod tests {
             publication.visible()
         };
         assert_eq!((done(1, 112), done(2, 113), done(0, 110)), (100, 100, 113));
-        assert!(publication.has_slot(6) && !publication.has_slot(7));
+        assert_eq!(publication.tickets_with_slots(), 3 + 4);
         assert_eq!((done(4, 115), done(3, 114), done(5, 120)), (113, 115, 120));
         assert!(publication.wait(120, || false));
         assert!(!publication.wait(121, || true));
@@ -195,7 +209,7 @@ mod tests {
                     for _ in 0..2000 {
                         let mut given = next.lock().unwrap();
                         let ticket = *given;
-                        assert!(publication.has_slot(ticket), "at most one for each thread");
+                        assert!(ticket < publication.tickets_with_slots(), "at most one for each thread");
                         *given += 1;
                         drop(given);
                         publication.complete(ticket, ticket + 1);

@@ -52,6 +52,10 @@ pub(crate) struct State {
     pub(crate) last_seqno: SeqNo,
     /// The ticket of the next write (`publication.rs`).
     pub(crate) next_ticket: u64,
+    /// Tickets up to this one have slots, as far as was seen.
+    pub(crate) tickets_with_slots: u64,
+    /// At least as many bytes of memory the active memtable takes, once all writes are applied: an estimate.
+    pub(crate) active_estimate: usize,
     /// The active memtable takes no further write: it holds a batch that has it for itself.
     pub(crate) active_is_full: bool,
     pub(crate) phase: Phase,
@@ -124,6 +128,8 @@ impl Core {
             next_log: NextLog::default(),
             last_seqno: opened.last_seqno,
             next_ticket: 0,
+            tickets_with_slots: 0,
+            active_estimate: 0,
             active_is_full: false,
             phase: Phase::Open,
             is_ingesting: false,

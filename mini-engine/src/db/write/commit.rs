@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastskip::{InsertError, Op};
 
 use super::room::{is_large, make_room, rotate, slow_down, want_log_ahead};
-use crate::db::core::{Core, State};
+use crate::db::core::{Core, State, View};
 use crate::error::{Error, Result};
 use crate::memtables::{memory_for, op};
 use crate::types::{Durability, MAX_SEQNO, SeqNo, WriteBatch};
@@ -69,7 +69,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<SeqNo> {
                 return Err(error);
             }
         };
-        let begun = match begin(core, &mut state, &commit) {
+        let begun = match begin(core, &mut state, &view, &commit) {
             Ok(begun) => begun,
             // The reservation gives its memory back. The next log may have space of its own.
             Err(_) if state.log.is_closed() && !log_was_closed => {
@@ -104,15 +104,18 @@ struct Begun {
 }
 
 /// Step 3. From its success on nothing fails.
-fn begin(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Begun> {
+fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Result<Begun> {
     let count = commit.batch.count();
     let (first_seqno, last_seqno) = (state.last_seqno + 1, state.last_seqno.saturating_add(u64::from(count)));
     if last_seqno > MAX_SEQNO {
         return Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed")));
     }
     let ticket = state.next_ticket;
-    if !core.publication.has_slot(ticket) {
-        core.wait_visible(state.last_seqno)?;
+    if ticket >= state.tickets_with_slots {
+        state.tickets_with_slots = core.publication.tickets_with_slots();
+        if ticket >= state.tickets_with_slots {
+            core.wait_visible(state.last_seqno)?;
+        }
     }
     let claim = state.log.claim(&Append { first_seqno, count, payload: commit.payload });
     // Nothing is applied yet, and part of the frame may be on disk (rule 7).
@@ -125,7 +128,11 @@ fn begin(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Begun> {
     state.next_ticket += 1;
     // A batch larger than half a memtable has log and memtable for itself: they are full from now on.
     state.active_is_full |= is_large(core, commit.memory);
-    want_log_ahead(core, state);
+    state.active_estimate += commit.memory;
+    want_log_ahead(core, state, view);
+    let counters = &core.store.counters.write_line;
+    counters.writes.add(u64::from(count));
+    counters.user_bytes.add(commit.batch.user_bytes());
     Ok(Begun { claim, ticket, first_seqno, last_seqno })
 }
 
@@ -135,8 +142,6 @@ fn finish(core: &Core, commit: &Commit<'_>, begun: &Begun, log: Option<&wal::Seg
         log.complete(begun.claim.end());
         core.sync_log(log, begun.claim.end())?;
     }
-    core.store.counters.writes.add(u64::from(commit.batch.count()));
-    core.store.counters.user_bytes.add(commit.batch.user_bytes());
     if is_large(core, commit.memory) {
         freeze_after_large(core);
     }

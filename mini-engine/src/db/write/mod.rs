@@ -56,8 +56,7 @@ pub(crate) fn persist(core: &Core, durability: Durability) -> Result<()> {
 /// Makes the logs durable whatever the phase, for a close whose flush failed too.
 pub(crate) fn sync_logs(core: &Core) -> Result<()> {
     let state = core.lock();
-    let (log, last_seqno) = (state.log.segment().clone(), state.last_seqno);
-    let end = log.claimed();
+    let (log, end, last_seqno) = (state.log.segment().clone(), state.log.end(), state.last_seqno);
     drop(state);
     core.wait_visible(last_seqno)?;
     log.complete(end);

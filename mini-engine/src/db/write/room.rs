@@ -5,7 +5,7 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use crate::db::core::{Core, Phase, State};
+use crate::db::core::{Core, Phase, State, View};
 use crate::error::{Error, Result};
 use crate::memtables::LoggedMemtable;
 use crate::options::Options;
@@ -65,7 +65,7 @@ pub(super) fn make_room<'a>(
     core.check_writable(&state)?;
     state = wait_for_loads(core, state)?;
     // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
-    while needs_rotation(core, &state, memory)? {
+    while needs_rotation(core, &mut state, memory)? {
         if !core.has_room() {
             state = wait_for_loads(core, stall(core, state)?)?;
         } else if !rotate(core, &mut state)? {
@@ -84,14 +84,23 @@ pub(super) fn make_room<'a>(
     Ok(state)
 }
 
-fn needs_rotation(core: &Core, state: &State, memory: usize) -> Result<bool> {
+/// Whether the active memtable takes `bytes` of memory. It is only asked where the estimates of its writes come to that: its counts
+/// are on cache lines that other writers write.
+fn has_reached(state: &mut State, view: &View, bytes: usize) -> bool {
+    if state.active_estimate >= bytes {
+        state.active_estimate = view.active.table.memory_usage();
+    }
+    state.active_estimate >= bytes
+}
+
+fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool> {
     let view = core.view.load();
     let active = &view.active.table;
     // A closed log takes nothing more, even if its memtable is empty.
     if state.log.is_closed() {
         return Ok(true);
     }
-    let is_full = state.active_is_full || active.memory_usage() >= core.store.options.memtable_bytes;
+    let is_full = state.active_is_full || has_reached(state, &view, core.store.options.memtable_bytes);
     if !is_full && !is_large(core, memory) {
         return Ok(false);
     }
@@ -131,28 +140,24 @@ pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     core.wait_visible(state.last_seqno)?;
     let memtable = LoggedMemtable::new(memtable_kind, number, memtable_bytes)?;
     let Some(log) = state.next_log.take() else { return Ok(false) };
-    let previous = state.log.segment().clone();
-    previous.complete(previous.claimed());
-    log.follow(previous.clone());
     let segment = log.segment().clone();
-    state.log = log;
+    log.follow(state.log.segment().clone());
+    let previous = std::mem::replace(&mut state.log, log).finish();
     state.frozen_logs.push_back(previous);
     let view = core.view.load_full();
     // No writer is inside, so this waits for none. A stray write becomes an error.
     view.active.table.freeze();
     core.view.store(Arc::new(view.rotated(memtable, segment, state.last_seqno)));
     state.active_is_full = false;
+    state.active_estimate = 0;
     core.work.notify_all();
     Ok(true)
 }
 
 /// Asks for the next log if the active memtable is half full.
-pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
+pub(super) fn want_log_ahead(core: &Core, state: &mut State, view: &View) {
     let half = core.store.options.memtable_bytes / 2;
-    if state.next_log.may_be_wanted_ahead()
-        && core.view.load().active.table.memory_usage() >= half
-        && state.next_log.want_ahead()
-    {
+    if state.next_log.may_be_wanted_ahead() && has_reached(state, view, half) && state.next_log.want_ahead() {
         core.work.notify_all();
     }
 }

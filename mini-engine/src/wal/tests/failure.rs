@@ -22,7 +22,7 @@ fn after_a_failed_append_or_sync_the_log_refuses_everything() {
             if fail_sync {
                 writer.append(2, 1, b"not synced").expect("appended");
             }
-            let written = writer.segment().claimed();
+            let written = writer.end();
             fs.fail_mutation(fs.mutations(), fault, Repeat::Once);
             let failed = if fail_sync { writer.segment().sync() } else { writer.append(2, 1, &[7; 100]).map(drop) };
             assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
@@ -31,7 +31,7 @@ fn after_a_failed_append_or_sync_the_log_refuses_everything() {
             let Err(Error::ReadOnly { cause }) = writer.segment().sync() else { panic!("synced again") };
             assert!(cause.contains("000001.log"), "{cause}");
             assert_eq!(fs.mutations(), mutations, "the file was touched after its failure");
-            assert_eq!(writer.segment().claimed(), written);
+            assert_eq!(writer.end(), written);
             assert!(writer.segment().synced() < written);
             let (found, _) = read(&dir, 1).expect("a tear at most");
             assert_eq!(found.len(), if fail_sync { 2 } else { 1 });

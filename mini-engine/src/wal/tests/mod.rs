@@ -66,9 +66,9 @@ fn what_was_appended_is_replayed() {
     let mut writer = create(&dir, 7, None);
     let batches = batches();
     let ends = append_all(&mut writer, &batches);
-    assert_eq!(writer.segment().claimed(), *ends.last().expect("batches"));
+    assert_eq!(writer.end(), *ends.last().expect("batches"));
     let (found, tail) = read(&dir, 7).expect("a sound log");
-    assert_eq!((found, tail), (batches, Tail::Clean { end: writer.segment().claimed() }));
+    assert_eq!((found, tail), (batches, Tail::Clean { end: writer.end() }));
     assert_eq!(
         (parse_file_name(&file_name(7)), parse_file_name("7.log"), parse_file_name("+00007.log")),
         (Some(7), None, None)
@@ -91,7 +91,7 @@ fn syncing_a_log_syncs_the_unsynced_ones_before_it() {
     assert_eq!(record(3).log, 1, "nothing after log 1 is synced as long as log 1 is not");
     logs[2].segment().sync().expect("synced");
     for log in &logs {
-        assert_eq!(log.segment().synced(), log.segment().claimed(), "log {}", log.segment().number());
+        assert_eq!(log.segment().synced(), log.end(), "log {}", log.segment().number());
     }
     logs[2].append(4, 1, b"d").expect("appended");
     assert_eq!(record(3).log, 3);
@@ -135,6 +135,8 @@ fn an_empty_log_does_not_hide_an_unsynced_one_before_it() {
     first.append(1, 1, b"a").expect("appended");
     let second = create(&dir, 2, Some(&first));
     let mut third = create(&dir, 3, Some(&second));
+    first.finish();
+    second.finish();
     third.append(2, 1, b"b").expect("appended");
     let record = newest_sync_record(&StdFs, &path(&dir, 3), 3).expect("sound").expect("frames");
     assert_eq!(record, Position { log: 1, offset: SEGMENT_HEADER_LEN as u64 });

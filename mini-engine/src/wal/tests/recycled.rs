@@ -18,8 +18,7 @@ fn recycle(dir: &TempDir, old: Writer, number: u64) -> Writer {
 }
 
 fn retire(dir: &TempDir, old: Writer) -> Spare {
-    let segment = Arc::clone(old.segment());
-    drop(old);
+    let segment = old.finish();
     segment.release();
     let spare = segment.retire(u64::MAX).expect("synced frames");
     std_fs::rename(path(dir, segment.number()), dir.path().join(SPARE)).expect("renamed");
@@ -60,7 +59,7 @@ fn a_previous_generations_frames_are_never_taken_though_they_stand_at_the_same_p
     let full = std_fs::metadata(path(&dir, 3)).expect("the log").len();
     for (done, (seqno, count, payload)) in batches.iter().enumerate() {
         let (found, tail) = read(&dir, 3).expect("sound");
-        assert_eq!((&found[..], tail), (&batches[..done], Tail::Clean { end: log.segment().claimed() }));
+        assert_eq!((&found[..], tail), (&batches[..done], Tail::Clean { end: log.end() }));
         log.append(*seqno, *count, payload).expect("appended");
         assert_eq!(std_fs::metadata(path(&dir, 3)).expect("the log").len(), full, "its space was there before");
     }
@@ -101,7 +100,7 @@ fn a_flipped_bit_over_a_previous_generation_is_never_a_clean_end() {
             log.segment().sync().expect("synced");
         }
     }
-    let (synced, end) = (log.segment().synced(), log.segment().claimed());
+    let (synced, end) = (log.segment().synced(), log.end());
     let whole = std_fs::read(path(&dir, 3)).expect("the log");
     let (mut corrupt, mut torn) = (0, 0);
     for at in START as usize..end as usize {
@@ -206,7 +205,7 @@ fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it
         }
         log.append(1 + n, 1, &[1; 300]).expect("appended");
     }
-    let segment = Arc::clone(log.segment());
+    let segment = log.finish();
     assert!(segment.retire(u64::MAX).is_none(), "not released");
     segment.release();
     let spare = segment.retire(u64::MAX).expect("ten frames");
@@ -221,15 +220,17 @@ fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it
 
     let mut unsynced = create(&dir, 3, None);
     unsynced.append(1, 1, b"batch").expect("appended");
-    unsynced.segment().release();
-    assert!(unsynced.segment().retire(u64::MAX).is_none(), "never synced");
+    let unsynced = unsynced.finish();
+    unsynced.release();
+    assert!(unsynced.retire(u64::MAX).is_none(), "never synced");
     let mut failed = Writer::create(&fs, dir.path(), 4, None, Arc::default()).expect("a new log");
     failed.append(1, 1, b"batch").expect("appended");
     failed.segment().sync().expect("synced");
     fs.fail_mutation(fs.mutations(), Fault::Device, Repeat::Once);
     failed.append(2, 1, b"batch").expect_err("refused");
-    failed.segment().release();
-    assert!(failed.segment().retire(u64::MAX).is_none(), "what is on the device is unknown");
+    let failed = failed.finish();
+    failed.release();
+    assert!(failed.retire(u64::MAX).is_none(), "what is on the device is unknown");
 }
 
 #[test]
