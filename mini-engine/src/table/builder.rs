@@ -207,6 +207,9 @@ impl Output {
     }
 
     fn write_block(&mut self, contents: &[u8], compression: Compression, number: u64) -> Result<Handle> {
+        if contents.len() >= WRITE_LEN {
+            return self.write_long_block(contents, compression, number);
+        }
         let offset = self.offset();
         frame::encode(&mut self.buffer, contents, compression, number, offset);
         let len = self.offset() - offset;
@@ -214,6 +217,17 @@ impl Output {
             self.write_buffer()?;
         }
         Ok(Handle { offset, len })
+    }
+
+    /// Writes the block from where it is: a long value is not copied once more.
+    #[cold]
+    fn write_long_block(&mut self, contents: &[u8], compression: Compression, number: u64) -> Result<Handle> {
+        self.write_buffer()?;
+        let (offset, stored) = (self.written, frame::Stored::of(contents, compression));
+        self.file.write_all_at(stored.bytes(), offset).map_err(Error::io("write", &self.path))?;
+        self.written += stored.bytes().len() as u64;
+        self.buffer.extend(stored.trailer(number, offset));
+        Ok(Handle { offset, len: self.offset() - offset })
     }
 
     fn write_buffer(&mut self) -> Result<()> {
