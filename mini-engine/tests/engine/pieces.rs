@@ -124,6 +124,39 @@ fn a_merge_on_demand_that_ends_anywhere_leaves_nothing_half_merged_for_good() {
     assert!(narrowed > 0);
 }
 
+#[test]
+fn tables_are_synced_as_they_are_written() {
+    // Catches a sync at the end of a table alone: that of a flush would wait for hundreds of megabytes that merges have written.
+    let mem = MemFs::default();
+    let builder = Db::builder(DIR).file_system(Arc::new(mem.clone())).compression(Compression::None);
+    let db = builder.bytes_per_sync(64 << 10).open().unwrap();
+    let (mut unsynced, mut most, mut tables) = (BTreeMap::new(), 0, 0);
+    let work = || {
+        let mut random = Random(4);
+        (0..KEYS).for_each(|n| db.insert(key(n), value(&mut random)).unwrap());
+        db.insert("long", vec![7; 3 << 20]).unwrap();
+        db.flush().unwrap();
+        db.ingest((0..KEYS).map(|n| (format!("loaded{n:06}"), [7; 1000]))).unwrap();
+        db.compact_range::<&str, _>(..).unwrap();
+    };
+    for (operation, _) in states_during(&mem, work) {
+        let (name, text) = (operation.name().to_owned(), operation.to_string());
+        let words: Vec<&str> = text.split(' ').collect();
+        match words[..] {
+            ["write", bytes, ..] if name.ends_with(".sst") => {
+                let table: &mut u64 = unsynced.entry(name).or_default();
+                *table += bytes.parse::<u64>().unwrap();
+                most = most.max(*table);
+            }
+            ["sync", ..] => tables += u64::from(unsynced.remove(&name).is_some()),
+            _ => {}
+        }
+    }
+    // Writes have 256 KiB each.
+    assert!(most < (64 + 256 + 8) << 10, "{most} bytes were not synced");
+    assert!(tables > 3 * (KEYS * 1000 + (3 << 20)) / (512 << 10), "{tables} syncs");
+}
+
 /// The most bytes of files after any operation while as many keys as there are are written anew, for each byte of the data.
 fn peak(policy: Compaction, level1_bytes: u64) -> f64 {
     let mem = MemFs::default();
