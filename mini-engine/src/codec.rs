@@ -8,7 +8,7 @@ mod zstd_contexts;
 
 use std::path::Path;
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 use crate::error::Error;
 
@@ -25,6 +25,13 @@ pub(crate) fn key_hash(key: &[u8]) -> u64 {
 /// The checksum of `bytes` that belong where `seed` says; see [`seed`].
 pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(bytes, seed)
+}
+
+/// The checksum of `parts`, one after the other.
+pub(crate) fn checksum_of<const N: usize>(parts: [&[u8]; N], seed: u64) -> u64 {
+    let mut hash = Xxh3::with_seed(seed);
+    parts.iter().for_each(|part| hash.update(part));
+    hash.digest()
 }
 
 /// Mixes the numbers that say where bytes belong (file number, offset, salt) into the seed of their checksum.

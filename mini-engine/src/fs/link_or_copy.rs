@@ -1,6 +1,7 @@
 //! Second names for files that must not be lost.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{File, FileSystem};
 use crate::error::{Error, Result};
@@ -9,15 +10,16 @@ use crate::error::{Error, Result};
 const COPIED_AT_ONCE: usize = 1 << 20;
 
 /// Gives the file called `from`, which never changes any more, the name `to` as well: as a further name of the same file,
-/// or as a synced copy where there are no links. `source` is the open file, if `from` may be gone. The new name is not
-/// synced.
-pub(crate) fn link_or_copy(fs: &dyn FileSystem, source: Option<&dyn File>, from: &Path, to: &Path) -> Result<()> {
+/// or as a synced copy where there are no links. A copy `open`s the file. The new name is not synced.
+pub(crate) fn link_or_copy(
+    fs: &dyn FileSystem,
+    open: impl FnOnce() -> Result<Arc<dyn File>>,
+    from: &Path,
+    to: &Path,
+) -> Result<()> {
     let Err(error) = fs.link(from, to) else { return Ok(()) };
     tracing::debug!(file = %from.display(), %error, "no link, so a copy");
-    match source {
-        Some(source) => copy(fs, source, from, to),
-        None => copy(fs, &*fs.open(from).map_err(Error::io("open", from))?, from, to),
-    }
+    copy(fs, &*open()?, from, to)
 }
 
 /// Copies the open file `source`, which was once called `from`, and syncs the copy.

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::codec::checksum;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, is_want_of_handles};
 use crate::fs::FileSystem;
 use crate::manifest::names::{CURRENT, CURRENT_TMP, FileKind, manifest_name};
 
@@ -33,12 +33,17 @@ pub(crate) fn store(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<()> 
     file.write_all_at(line(number).as_bytes(), 0).map_err(Error::io("write", &tmp))?;
     file.sync().map_err(Error::io("sync", &tmp))?;
     drop(file);
-    // Once the pointer has changed there is no way back. So the handle for the last step is had before, and let go for it.
+    // Once the pointer has changed there is no way back. So a handle is reserved for the last step.
     let manifest = dir.join(manifest_name(number));
     let reserved = fs.open(&manifest).map_err(Error::io("open", &manifest))?;
     fs.rename(&tmp, &current).map_err(Error::io("rename", &tmp))?;
-    drop(reserved);
-    fs.sync_dir(dir).map_err(Error::io(SYNC_POINTER, dir))
+    let mut synced = fs.sync_dir(dir);
+    if synced.as_ref().is_err_and(is_want_of_handles) {
+        // Nothing was synced. The reserve is let go only now, or another thread could have taken it while there was one left for this.
+        drop(reserved);
+        synced = fs.sync_dir(dir);
+    }
+    synced.map_err(Error::io(SYNC_POINTER, dir))
 }
 
 /// The number of the manifest that `CURRENT` in `dir` points to; `None` if there is no `CURRENT`.

@@ -36,6 +36,7 @@ pub struct Options {
     /// `None` for a few tables.
     pub(crate) max_compaction_bytes: Option<u64>,
     pub(crate) compaction_threads: usize,
+    pub(crate) bytes_per_sync: u64,
     pub(crate) block_bytes: usize,
     pub(crate) partition_bytes: usize,
     pub(crate) filter_bits_per_key: u32,
@@ -66,6 +67,7 @@ impl Default for Options {
             table_file_bytes: 64 << 20,
             max_compaction_bytes: None,
             compaction_threads: 2,
+            bytes_per_sync: 4 << 20,
             block_bytes: 4096,
             partition_bytes: 8 << 10,
             filter_bits_per_key: 10,
@@ -92,6 +94,7 @@ const MAX_COMPACTION_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 50;
 /// Full tables that a piece of a merge writes by default.
 const PIECE_TABLES: u64 = 4;
 const COMPACTION_THREADS: RangeInclusive<u64> = 1..=64;
+const BYTES_PER_SYNC: RangeInclusive<u64> = 64 << 10..=16 << 30;
 const BLOCK_BYTES: RangeInclusive<u64> = 512..=64 << 10;
 const PARTITION_BYTES: RangeInclusive<u64> = 128..=1 << 20;
 const FILTER_BITS_PER_KEY: RangeInclusive<u64> = 0..=32;
@@ -142,6 +145,7 @@ impl Options {
             ("max_open_files", self.max_open_files.map_or(1, |files| files as u64), MAX_OPEN_FILES),
             ("max_compaction_bytes", self.max_compaction_bytes.unwrap_or(1 << 10), MAX_COMPACTION_BYTES),
             ("compaction_threads", self.compaction_threads as u64, COMPACTION_THREADS),
+            ("bytes_per_sync", self.bytes_per_sync, BYTES_PER_SYNC),
             ("block_bytes", self.block_bytes as u64, BLOCK_BYTES),
             ("partition_bytes", self.partition_bytes as u64, PARTITION_BYTES),
             ("filter_bits_per_key", u64::from(self.filter_bits_per_key), FILTER_BITS_PER_KEY),
@@ -183,6 +187,7 @@ mod tests {
             (d().max_compaction_bytes(1023), "max_compaction_bytes", "1023", "1024 to 1125899906842624"),
             (d().compaction_threads(0), "compaction_threads", "0", "1 to 64"),
             (d().compaction_threads(65), "compaction_threads", "65", "1 to 64"),
+            (d().bytes_per_sync(65_535), "bytes_per_sync", "65535", "65536 to 17179869184"),
             (d().block_bytes(511), "block_bytes", "511", "512 to 65536"),
             (d().block_bytes(65_537), "block_bytes", "65537", "512 to 65536"),
             (d().partition_bytes(127), "partition_bytes", "127", "128 to 1048576"),
@@ -233,6 +238,7 @@ mod tests {
                 .table_file_bytes(1024)
                 .max_compaction_bytes(1024)
                 .compaction_threads(1)
+                .bytes_per_sync(64 << 10)
                 .block_bytes(512)
                 .partition_bytes(128)
                 .filter_bits_per_key(0)
@@ -248,6 +254,7 @@ mod tests {
                 .table_file_bytes(16 << 30)
                 .max_compaction_bytes(1 << 50)
                 .compaction_threads(64)
+                .bytes_per_sync(16 << 30)
                 .block_bytes(65_536)
                 .partition_bytes(1 << 20)
                 .filter_bits_per_key(32),

@@ -89,6 +89,14 @@ macro_rules! option_setters {
                 self
             }
 
+            /// Bytes of a table that are written before they are synced, while the rest of the table is still to be written. So the
+            /// sync at the end of a flush, which writers may wait for, does not queue behind hundreds of megabytes that merges
+            /// have written. Default 4 MiB; 64 KiB to 16 GiB.
+            pub fn bytes_per_sync(mut self, bytes: u64) -> Self {
+                self$(.$options)?.bytes_per_sync = bytes;
+                self
+            }
+
             /// Bytes of a data block before compression; an entry larger than that gets a block of its own.
             /// Default 4096; 512 to 65536.
             pub fn block_bytes(mut self, bytes: usize) -> Self {

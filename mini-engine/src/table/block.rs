@@ -19,6 +19,9 @@ use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo, Slice, en
 
 use super::frame::Block;
 
+/// A builder keeps no more memory than this for the next block, in bytes.
+const KEPT_LEN: usize = 1 << 20;
+
 /// Entries from one restart to the next.
 pub(super) const RESTART_INTERVAL: usize = 16;
 
@@ -34,6 +37,8 @@ pub(super) struct BlockBuilder {
 impl BlockBuilder {
     /// Adds an entry, which comes after all before it.
     pub(super) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) {
+        // With room for the end of the block: a long value would be copied into memory of twice its size for that.
+        self.bytes.reserve(entry_len_bound(key, value) + 4 * (self.restarts.len() + 2));
         let shared = if self.entries.is_multiple_of(RESTART_INTERVAL) {
             self.restarts.push(self.bytes.len() as u32);
             0
@@ -73,6 +78,7 @@ impl BlockBuilder {
         codec::put_u32(&mut self.bytes, self.restarts.len() as u32);
         let taken = take(&self.bytes);
         self.bytes.clear();
+        self.bytes.shrink_to(KEPT_LEN);
         self.restarts.clear();
         self.entries = 0;
         taken

@@ -2,6 +2,9 @@
 //!
 //! The file has its name from the start and is no table before [`Builder::finish`] has synced it: a crash leaves an
 //! orphan that nothing names. A builder that is dropped unfinished, or fails to finish, removes its file.
+//!
+//! What is written is synced every so many bytes already (RocksDB's `bytes_per_sync`). Nothing relies on these syncs: they only keep
+//! the device's queue short, so that the sync of a flush has little to wait for. One that fails counts as the last one does.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -29,6 +32,7 @@ pub(crate) struct TableOptions {
     pub(crate) filter_bits_per_key: f64,
     pub(crate) block_bytes: usize,
     pub(crate) partition_bytes: usize,
+    pub(crate) bytes_per_sync: u64,
 }
 
 impl TableOptions {
@@ -39,6 +43,7 @@ impl TableOptions {
             filter_bits_per_key: filter_bits,
             block_bytes: options.block_bytes,
             partition_bytes: options.partition_bytes,
+            bytes_per_sync: options.bytes_per_sync,
         }
     }
 }
@@ -61,7 +66,7 @@ impl Builder {
     /// Starts table `number` in `dir`; the file must not exist.
     pub(crate) fn new(fs: &Arc<dyn FileSystem>, dir: &Path, number: u64, options: TableOptions) -> Result<Self> {
         Ok(Self {
-            output: Output::create(fs, dir.join(file_name(number)))?,
+            output: Output::create(fs, dir.join(file_name(number)), options.bytes_per_sync)?,
             number,
             options,
             block: BlockBuilder::default(),
@@ -184,6 +189,9 @@ struct Output {
     path: PathBuf,
     file: Arc<dyn File>,
     written: u64,
+    /// How many of them are synced.
+    synced: u64,
+    bytes_per_sync: u64,
     buffer: Vec<u8>,
     state: OutputState,
 }
@@ -195,10 +203,11 @@ enum OutputState {
 }
 
 impl Output {
-    fn create(fs: &Arc<dyn FileSystem>, path: PathBuf) -> Result<Self> {
+    fn create(fs: &Arc<dyn FileSystem>, path: PathBuf, bytes_per_sync: u64) -> Result<Self> {
         let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
         let fs = Arc::clone(fs);
-        Ok(Self { fs, path, file, written: 0, buffer: Vec::new(), state: OutputState::Partial })
+        let (buffer, state) = (Vec::new(), OutputState::Partial);
+        Ok(Self { fs, path, file, written: 0, synced: 0, bytes_per_sync, buffer, state })
     }
 
     /// Where the next byte goes.
@@ -207,6 +216,9 @@ impl Output {
     }
 
     fn write_block(&mut self, contents: &[u8], compression: Compression, number: u64) -> Result<Handle> {
+        if contents.len() >= WRITE_LEN {
+            return self.write_long_block(contents, compression, number);
+        }
         let offset = self.offset();
         frame::encode(&mut self.buffer, contents, compression, number, offset);
         let len = self.offset() - offset;
@@ -216,17 +228,44 @@ impl Output {
         Ok(Handle { offset, len })
     }
 
+    /// Writes the block from where it is: a long value is not copied once more.
+    #[cold]
+    fn write_long_block(&mut self, contents: &[u8], compression: Compression, number: u64) -> Result<Handle> {
+        self.write_buffer()?;
+        let (offset, stored) = (self.written, frame::Stored::of(contents, compression));
+        for part in stored.bytes().chunks(WRITE_LEN) {
+            self.file.write_all_at(part, self.written).map_err(Error::io("write", &self.path))?;
+            self.written += part.len() as u64;
+            self.sync_if_due()?;
+        }
+        self.buffer.extend(stored.trailer(number, offset));
+        Ok(Handle { offset, len: self.offset() - offset })
+    }
+
     fn write_buffer(&mut self) -> Result<()> {
         self.file.write_all_at(&self.buffer, self.written).map_err(Error::io("write", &self.path))?;
         self.written = self.offset();
         self.buffer.clear();
+        self.sync_if_due()
+    }
+
+    fn sync_if_due(&mut self) -> Result<()> {
+        if self.written - self.synced < self.bytes_per_sync {
+            return Ok(());
+        }
+        self.sync()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.file.sync().map_err(Error::io("sync", &self.path))?;
+        self.synced = self.written;
         Ok(())
     }
 
     /// Writes what is left and syncs; the length of the file.
     fn finish(&mut self) -> Result<u64> {
         self.write_buffer()?;
-        self.file.sync().map_err(Error::io("sync", &self.path))?;
+        self.sync()?;
         self.state = OutputState::Finished;
         Ok(self.written)
     }

@@ -55,33 +55,59 @@ impl Block {
 
 /// Appends the block with these contents that belongs at `offset` of table `number`.
 pub(super) fn encode(out: &mut Vec<u8>, contents: &[u8], compression: Compression, number: u64, offset: u64) {
-    let start = out.len();
-    let tag = match compressed(contents, compression) {
-        Some((tag, bytes)) => {
-            out.extend_from_slice(&bytes);
-            tag
-        }
-        None => {
-            out.extend_from_slice(contents);
-            RAW
-        }
-    };
-    out.push(tag);
+    let (start, stored) = (out.len(), Stored::of(contents, compression));
+    out.extend_from_slice(stored.bytes());
+    out.push(stored.tag);
     codec::put_u32(out, contents.len() as u32);
     let checksum = codec::checksum(&out[start..], codec::seed([number, offset]));
     codec::put_u64(out, checksum);
+}
+
+/// The bytes of a block as they are stored, without the trailer.
+pub(super) struct Stored<'a> {
+    tag: u8,
+    contents: &'a [u8],
+    compressed: Option<Vec<u8>>,
+}
+
+impl<'a> Stored<'a> {
+    pub(super) fn of(contents: &'a [u8], compression: Compression) -> Self {
+        let (tag, compressed) = compressed(contents, compression).unzip();
+        Self { tag: tag.unwrap_or(RAW), contents, compressed }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.compressed.as_deref().unwrap_or(self.contents)
+    }
+
+    /// What [`encode`] puts behind the bytes.
+    pub(super) fn trailer(&self, number: u64, offset: u64) -> Vec<u8> {
+        let mut trailer = vec![self.tag];
+        codec::put_u32(&mut trailer, self.contents.len() as u32);
+        let checksum = codec::checksum_of([self.bytes(), &trailer], codec::seed([number, offset]));
+        codec::put_u64(&mut trailer, checksum);
+        trailer
+    }
 }
 
 /// The contents compressed, if that is wanted and saves at least 12 %.
 fn compressed(contents: &[u8], compression: Compression) -> Option<(u8, Vec<u8>)> {
     let (tag, bytes) = match compression {
         Compression::None => return None,
-        Compression::Lz4 => (LZ4, lz4_flex::block::compress(contents)),
+        Compression::Lz4 => (LZ4, lz4_compress(contents)?),
         // Compression is an economy: a block it fails on is stored as it is.
         Compression::Zstd { level } => (ZSTD, codec::zstd_compress(contents, level).ok()?),
     };
     let worth = bytes.len() as u64 * 100 <= contents.len() as u64 * 88;
     worth.then_some((tag, bytes))
+}
+
+/// As lz4_flex's own function, which copies what it has made into memory of the right size.
+fn lz4_compress(contents: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; lz4_flex::block::get_maximum_output_size(contents.len())];
+    let len = lz4_flex::block::compress_into(contents, &mut bytes).ok()?;
+    bytes.truncate(len);
+    Some(bytes)
 }
 
 /// Where a block is, for reading it and for naming it in errors.

@@ -38,6 +38,17 @@ fn filled(path: &Path, hook: &HookFs) -> Db {
 }
 
 #[test]
+fn a_checkpoint_by_links_opens_no_table() {
+    // Catches a checkpoint of many tables that drives others out of the cache of open files, and wants a handle for each.
+    let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
+    filled(&dir.path().join("db"), &hook).close().unwrap();
+    let db = open(&dir.path().join("db")).unwrap();
+    db.checkpoint(dir.path().join("copy")).unwrap();
+    assert_eq!(db.metrics().open_files, 0);
+    assert_eq!(entries(&open(&dir.path().join("copy")).unwrap()), entries(&db));
+}
+
+#[test]
 fn a_checkpoint_holds_all_that_was_written_and_is_a_database_of_its_own() {
     // Catches a copy without the newest writes, one that follows the original afterwards, and one that it can destroy.
     let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());

@@ -7,6 +7,7 @@ mod compaction;
 mod concurrency;
 mod damage;
 mod directory;
+mod disks;
 mod durability;
 mod faults;
 mod fixtures;

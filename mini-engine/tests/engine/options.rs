@@ -75,6 +75,7 @@ fn defaults_are_those_that_are_documented() {
         .level1_bytes(64 << 20)
         .table_file_bytes(64 << 20)
         .compaction_threads(2)
+        .bytes_per_sync(4 << 20)
         .block_bytes(4096)
         .partition_bytes(8192)
         .filter_bits_per_key(10)
@@ -93,7 +94,7 @@ fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range()
     let dir = TempDir::new().unwrap();
     let builder = || Db::builder(dir.path().join("db"));
     type Set = fn(Builder, u64) -> Builder;
-    let options: [(&str, Set, u64, u64); 13] = [
+    let options: [(&str, Set, u64, u64); 14] = [
         ("memtable_bytes", |b, n| b.memtable_bytes(n as usize), 4096, 16 << 30),
         ("immutable_memtables", |b, n| b.immutable_memtables(n as usize), 1, 64),
         ("size_ratio", Builder::size_ratio, 2, 32),
@@ -103,6 +104,7 @@ fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range()
         ("level1_bytes", Builder::level1_bytes, 1 << 10, 1 << 50),
         ("table_file_bytes", Builder::table_file_bytes, 1 << 10, 16 << 30),
         ("compaction_threads", |b, n| b.compaction_threads(n as usize), 1, 64),
+        ("bytes_per_sync", Builder::bytes_per_sync, 64 << 10, 16 << 30),
         ("block_bytes", |b, n| b.block_bytes(n as usize), 512, 64 << 10),
         ("partition_bytes", |b, n| b.partition_bytes(n as usize), 128, 1 << 20),
         ("compression_per_level (levels)", |b, n| b.compression_per_level(vec![Compression::Lz4; n as usize]), 1, 8),

@@ -280,6 +280,33 @@ fn a_rotation_or_an_edit_without_file_handles_is_done_later() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_new_manifest_becomes_durable_though_the_last_handle_is_reserved_for_that() {
+    // Catches a reserve that is let go before it is needed: another thread could take it, and the database would be read-only.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+    db.insert("a", "1").unwrap();
+    // The next edit then needs a new manifest.
+    full_disk(&fs, &Arc::new(AtomicBool::new(true)), |event| event.is(Op::Write, "MANIFEST"));
+    db.flush().unwrap_err();
+    let (renamed, refused) = (AtomicBool::new(false), Arc::new(AtomicUsize::new(0)));
+    let counter = refused.clone();
+    fs.set(move |event| {
+        let is_pointer = event.is(Op::RenameTo, "CURRENT") && !renamed.swap(true, Ordering::SeqCst);
+        let is_next = event.op == Op::SyncDir && renamed.load(Ordering::SeqCst);
+        match is_next && !is_pointer && counter.fetch_add(1, Ordering::SeqCst) == 0 {
+            true => Answer::FailOs(24),
+            false => Answer::Go,
+        }
+    });
+    db.flush().unwrap();
+    assert!(refused.load(Ordering::SeqCst) >= 2);
+    db.insert("b", "2").unwrap();
+    db.close().unwrap();
+    assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a", "b"]);
+}
+
 #[test]
 fn a_rotation_exchanges_logs_and_waits_for_no_device() {
     // Catches a log that is created, or synced, by the thread that writes, or under the lock that all writers need.

@@ -28,7 +28,7 @@ impl<'a> Context<'a> {
 
     /// The next piece of the merge that `pointer` is of; `None` if nothing is left of it. It takes what lies within the pointer's keys
     /// above the output, which is what was left and what came down since, and the narrowed table of the output's run.
-    pub(super) fn resume(&self, pointer: &CompactPointer) -> Option<Plan> {
+    pub(crate) fn resume(&self, pointer: &CompactPointer) -> Option<Plan> {
         let goes = |run_id: RunId, table: &TableMeta| {
             let is_within = pointer.from <= table.smallest && table.largest <= pointer.upto;
             is_within && (table.narrowed || plan::is_newer(run_id, pointer.output))

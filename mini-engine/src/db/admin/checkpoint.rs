@@ -4,7 +4,7 @@
 //! 1. everything written so far is flushed: the copy needs tables and no log.
 //! 2. the directory is created, its name synced, and its lock taken, so that no open sees it half made.
 //! 3. each table gets a further name there, or is copied and synced; the names are synced. Tables never change (rule 14),
-//!    so both databases can have one file. A merge may unlink a table meanwhile; the open file is still there to be copied.
+//!    so both databases can have one file. A merge may replace a table meanwhile; its file stays as long as this has the table.
 //! 4. an empty log, then a manifest that names all of it, then `CURRENT`: each synced before the next.
 //!
 //! A crash before the end leaves tables without `CURRENT`, which no open takes for a database; with `CURRENT` it is whole.
@@ -67,7 +67,7 @@ fn fill(core: &Core, dir: &Path, state: ManifestState, tables: &[Arc<Table>]) ->
     for table in tables {
         let name = table::file_name(table.number());
         let (from, to) = (core.dir().join(&name), dir.join(&name));
-        link_or_copy(&**fs, Some(&*table.file()?), &from, &to)?;
+        link_or_copy(&**fs, || table.file(), &from, &to)?;
     }
     fs.sync_dir(dir).map_err(Error::io("sync", dir))?;
     // Above the numbers of all tables, so that no later file of the copy takes the name of one.

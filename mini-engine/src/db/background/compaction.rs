@@ -59,13 +59,22 @@ pub(super) fn begin<'a>(core: &'a Core, state: Held<'a>, work: Work) -> (Held<'a
     (state, job)
 }
 
-/// The merge that is needed most beside those under way, of the `work` that is asked for if there is any. The current view has its
-/// inputs.
+/// The merge that is needed most beside those under way, of the `work` that is asked for if there is any.
+fn due<'a>(core: &'a Core, state: Held<'a>, work: impl Fn(&State) -> Option<Work>) -> (Held<'a>, Option<Plan>) {
+    pick_unlocked(core, state, work, pick)
+}
+
+/// What `pick` chooses for the `work` that is wanted; nothing if none is. The current view has its inputs.
 ///
 /// Picking takes time in proportion to the tables, and writers want the lock. So it is done on copies, without the lock, and done
 /// again if anything that it depends on has changed when the lock is back. A flush does not matter to what was picked: its table is
 /// newer than all that the plan takes. If nothing was picked, it may be what makes something due.
-fn due<'a>(core: &'a Core, mut state: Held<'a>, work: impl Fn(&State) -> Option<Work>) -> (Held<'a>, Option<Plan>) {
+pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
+    core: &'a Core,
+    mut state: Held<'a>,
+    work: impl Fn(&State) -> Option<W>,
+    pick: impl Fn(&Context<'_>, W) -> Option<Plan>,
+) -> (Held<'a>, Option<Plan>) {
     loop {
         let Some(wanted) = work(&state) else { return (state, None) };
         // Not the view: it would keep the files of tables that a merge replaces meanwhile.

@@ -204,7 +204,7 @@ impl Replay<'_> {
                 // Left by an open that was interrupted: a link to the same file, or a part of a copy.
                 fs.remove(&to).map_err(Error::io("remove", &to))?;
             }
-            link_or_copy(&*fs, None, &from, &to)?;
+            link_or_copy(&*fs, || fs.open(&from).map_err(Error::io("open", &from)), &from, &to)?;
             self.report.set_aside.push(to);
         }
         fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mini_engine::fs::{Disk, FileSystem, MemFs, Step};
+use mini_engine::fs::{Disk, FileSystem, MemFs};
 use mini_engine::{Builder, Compression, Db, Durability, Slice, WriteBatch};
 
+use crate::disks::states_during;
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;
 use crate::hook::flush_to_the_end;
@@ -89,19 +90,17 @@ impl Agreed {
 fn after_a_kill_or_a_power_cut_at_any_operation_the_page_and_the_engine_find_the_same() {
     // Catches a rule of where a log or a manifest ends that the page leaves out.
     let mem = MemFs::default();
-    mem.record();
-    let db = builder(&mem).open().unwrap();
-    let mut map = Map::new();
-    write(&db, 0, 30, &mut map);
-    // So there is a file for the next log, however slow the worker is.
-    flush_to_the_end(&db);
-    write(&db, 30, 60, &mut map);
-    db.close().unwrap();
-    let mut disk = MemFs::default().disk();
+    let states = states_during(&mem, || {
+        let db = builder(&mem).open().unwrap();
+        let mut map = Map::new();
+        write(&db, 0, 30, &mut map);
+        // So there is a file for the next log, however slow the worker is.
+        flush_to_the_end(&db);
+        write(&db, 30, 60, &mut map);
+        db.close().unwrap();
+    });
     let mut agreed = Agreed::default();
-    for (at, step) in mem.take_record().into_iter().enumerate() {
-        let Step::Operation(operation) = step else { continue };
-        disk.apply(&operation).unwrap();
+    for (at, (operation, disk)) in states.enumerate() {
         let cut = (0..2).map(|draw| disk.after_power_cut(at as u64 * 2 + draw).0);
         for (way, disk) in std::iter::once(disk.clone()).chain(cut).enumerate() {
             // Before there is a pointer there is no database.
@@ -124,18 +123,12 @@ fn in_pieces() -> Disk {
         (0..40).for_each(|n: u32| db.insert(format!("key{n:02}"), [table as u8; 40]).unwrap());
         flush_to_the_end(&db);
     }
-    let mut disk = mem.disk();
-    mem.record();
-    db.compact_range::<&str, _>(..).unwrap();
-    for step in mem.take_record() {
-        let Step::Operation(operation) = step else { continue };
-        disk.apply(&operation).unwrap();
-        let Ok(database) = database::read(&files(&disk)) else { continue };
-        if database.manifest.tables.iter().any(|table| table.narrowed) && !database.manifest.pointers.is_empty() {
-            return disk;
-        }
-    }
-    panic!("no merge took a piece");
+    let is_in_pieces = |disk: &Disk| {
+        let manifest = database::read(&files(disk)).map(|database| database.manifest);
+        manifest.is_ok_and(|it| it.tables.iter().any(|table| table.narrowed) && !it.pointers.is_empty())
+    };
+    let mut states = states_during(&mem, || db.compact_range::<&str, _>(..).unwrap());
+    states.find(|(_, disk)| is_in_pieces(disk)).expect("no merge took a piece").1
 }
 
 /// Two tables, a manifest with an edit for each, and a log that records a sync, goes on after it, and has frames of a previous
