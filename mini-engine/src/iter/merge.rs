@@ -4,6 +4,9 @@
 //! Going forward every child is at its first entry at or after the current one, going backward on its last entry at
 //! or before it; a change of direction moves every other child to its place by a seek, which stays right when a
 //! child (a memtable) has grown meanwhile. Entries with equal key and seqno come in the order of the children.
+//!
+//! The heap keeps the first 8 bytes of each child's key as a number: most comparisons are of these, and read no child. A merge of
+//! one child compares nothing.
 
 use std::cmp::Ordering;
 
@@ -17,28 +20,40 @@ enum Direction {
     Backward,
 }
 
+/// A valid child's place in the order.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The start of the child's key; not kept up in a heap of one.
+    head: u64,
+    child: usize,
+}
+
 /// The sorted union of several iterators.
-pub(crate) struct MergeIter {
-    children: Vec<Box<dyn EntryIter>>,
-    /// Indices of valid children, the next one in `direction` first; empty when this iterator is invalid.
-    heap: Vec<usize>,
+pub(crate) struct MergeIter<I> {
+    children: Vec<I>,
+    /// The valid children, the next one in `direction` first; empty when this iterator is invalid.
+    heap: Vec<Place>,
     direction: Direction,
 }
 
-impl MergeIter {
-    pub(crate) fn new(children: Vec<Box<dyn EntryIter>>) -> Self {
+impl<I: EntryIter> MergeIter<I> {
+    pub(crate) fn new(children: Vec<I>) -> Self {
         Self { heap: Vec::with_capacity(children.len()), children, direction: Direction::Forward }
     }
 
-    fn top(&self) -> &dyn EntryIter {
+    #[inline]
+    fn top(&self) -> &I {
         // Callers may only ask a valid iterator, whose heap is not empty.
-        &*self.children[self.heap[0]]
+        &self.children[self.heap[0].child]
     }
 
-    /// Whether child `a` comes before child `b` in the current direction.
-    fn before(&self, a: usize, b: usize) -> bool {
-        let (x, y) = (&self.children[a], &self.children[b]);
-        let order = entry_order((x.key(), x.seqno()), (y.key(), y.seqno())).then(a.cmp(&b));
+    /// Whether `a` comes before `b` in the current direction.
+    #[inline]
+    fn before(&self, a: Place, b: Place) -> bool {
+        let order = a.head.cmp(&b.head).then_with(|| {
+            let (x, y) = (&self.children[a.child], &self.children[b.child]);
+            entry_order((x.key(), x.seqno()), (y.key(), y.seqno())).then(a.child.cmp(&b.child))
+        });
         match self.direction {
             Direction::Forward => order == Ordering::Less,
             Direction::Backward => order == Ordering::Greater,
@@ -65,17 +80,17 @@ impl MergeIter {
     fn rebuild(
         &mut self,
         direction: Direction,
-        mut place: impl FnMut(usize, &mut dyn EntryIter) -> Result<()>,
+        mut place: impl FnMut(usize, &mut I) -> Result<()>,
     ) -> Result<()> {
         self.heap.clear();
         self.direction = direction;
         for (index, child) in self.children.iter_mut().enumerate() {
-            if let Err(error) = place(index, &mut **child) {
+            if let Err(error) = place(index, child) {
                 self.heap.clear();
                 return Err(error);
             }
             if child.valid() {
-                self.heap.push(index);
+                self.heap.push(Place { head: head(child.key()), child: index });
             }
         }
         for at in (0..self.heap.len() / 2).rev() {
@@ -85,19 +100,25 @@ impl MergeIter {
     }
 
     /// Moves the top child one entry on in `direction`, which all children already have.
+    #[inline]
     fn advance(&mut self) -> Result<()> {
-        let top = self.heap[0];
-        let child = &mut self.children[top];
+        let is_alone = self.heap.len() == 1;
+        let top = &mut self.heap[0];
+        let child = &mut self.children[top.child];
         let moved = match self.direction {
             Direction::Forward => child.next(),
             Direction::Backward => child.prev(),
         };
-        if let Err(error) = moved {
+        if moved.is_err() {
             self.heap.clear();
-            return Err(error);
+            return moved;
         }
         if !child.valid() {
             self.heap.swap_remove(0);
+        } else if is_alone {
+            return Ok(());
+        } else {
+            top.head = head(child.key());
         }
         self.sift_down(0);
         Ok(())
@@ -106,7 +127,7 @@ impl MergeIter {
     /// Turns round and moves one entry on in the new direction.
     #[cold]
     fn turn(&mut self, direction: Direction) -> Result<()> {
-        let current = self.heap[0];
+        let current = self.heap[0].child;
         let (key, seqno) = (self.key().to_vec(), self.seqno());
         self.rebuild(direction, |index, child| {
             // Among equal entries those of earlier children come first: an equal entry of a later child is
@@ -130,6 +151,7 @@ impl MergeIter {
         })
     }
 
+    #[inline]
     fn step(&mut self, direction: Direction) -> Result<()> {
         if self.heap.is_empty() {
             Ok(())
@@ -141,7 +163,7 @@ impl MergeIter {
     }
 }
 
-impl EntryIter for MergeIter {
+impl<I: EntryIter> EntryIter for MergeIter<I> {
     fn valid(&self) -> bool {
         !self.heap.is_empty()
     }
@@ -189,4 +211,15 @@ impl EntryIter for MergeIter {
     fn prev(&mut self) -> Result<()> {
         self.step(Direction::Backward)
     }
+}
+
+/// The first 8 bytes of a key as a number, zeros behind a shorter one: ordered as the keys are, but for ties.
+#[inline]
+fn head(key: &[u8]) -> u64 {
+    if let Some(bytes) = key.first_chunk() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes.split_at_mut(key.len()).0.copy_from_slice(key);
+    u64::from_be_bytes(bytes)
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::EntryIter;
 use crate::error::Result;
-use crate::types::{Kind, SeqNo, entry_order};
+use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 /// An entry with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,48 @@ impl EntryIter for SortedVec {
     }
     fn prev(&mut self) -> Result<()> {
         self.go(self.at.and_then(|at| at.checked_sub(1)))
+    }
+}
+
+/// Inputs of different types, for tests only: shipped code merges iterators of one type.
+pub(crate) type BoxedIter = Box<dyn EntryIter>;
+
+impl EntryIter for BoxedIter {
+    fn valid(&self) -> bool {
+        (**self).valid()
+    }
+    fn key(&self) -> &[u8] {
+        (**self).key()
+    }
+    fn seqno(&self) -> SeqNo {
+        (**self).seqno()
+    }
+    fn kind(&self) -> Kind {
+        (**self).kind()
+    }
+    fn value(&self) -> &[u8] {
+        (**self).value()
+    }
+    fn value_slice(&self) -> Slice {
+        (**self).value_slice()
+    }
+    fn seek_to_first(&mut self) -> Result<()> {
+        (**self).seek_to_first()
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        (**self).seek_to_last()
+    }
+    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        (**self).seek(key, seqno)
+    }
+    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        (**self).seek_for_prev(key, seqno)
+    }
+    fn next(&mut self) -> Result<()> {
+        (**self).next()
+    }
+    fn prev(&mut self) -> Result<()> {
+        (**self).prev()
     }
 }
 

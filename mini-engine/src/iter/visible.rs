@@ -25,8 +25,8 @@ enum State {
 pub(crate) struct VisibleIter<I> {
     inner: I,
     snapshot: SeqNo,
-    lower: Bound<Vec<u8>>,
-    upper: Bound<Vec<u8>>,
+    lower: Bound<Slice>,
+    upper: Bound<Slice>,
     state: State,
     /// Backward: the shown key. Forward: the key whose further versions are skipped.
     key: Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) struct VisibleIter<I> {
 impl<I: EntryIter> VisibleIter<I> {
     /// What a snapshot at `snapshot` sees of `inner` between the bounds. Inverted bounds are empty. Invalid
     /// until the first seek.
-    pub(crate) fn new(inner: I, snapshot: SeqNo, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Self {
+    pub(crate) fn new(inner: I, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
         Self { inner, snapshot, lower, upper, state: State::Invalid, key: Vec::new() }
     }
 
@@ -193,16 +193,16 @@ impl<I: EntryIter> VisibleIter<I> {
     fn above_lower(&self, key: &[u8]) -> bool {
         match &self.lower {
             Bound::Unbounded => true,
-            Bound::Included(lower) => key >= &lower[..],
-            Bound::Excluded(lower) => key > &lower[..],
+            Bound::Included(lower) => key >= &**lower,
+            Bound::Excluded(lower) => key > &**lower,
         }
     }
 
     fn below_upper(&self, key: &[u8]) -> bool {
         match &self.upper {
             Bound::Unbounded => true,
-            Bound::Included(upper) => key <= &upper[..],
-            Bound::Excluded(upper) => key < &upper[..],
+            Bound::Included(upper) => key <= &**upper,
+            Bound::Excluded(upper) => key < &**upper,
         }
     }
 }

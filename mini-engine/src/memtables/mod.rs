@@ -8,9 +8,9 @@ mod vector;
 
 use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor};
 
-use self::vector::{VectorReservation, VectorTable, kind};
+use self::vector::{VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
-use crate::iter::EntryIter;
+use crate::iter::{EntryIter, impl_entry_iter};
 use crate::options::MemtableKind;
 use crate::types::{BatchOp, Kind, SeqNo, Slice};
 
@@ -132,10 +132,10 @@ impl LoggedMemtable {
     }
 
     /// An iterator over all versions, which keeps the memtable alive.
-    pub(crate) fn iter(&self) -> Box<dyn EntryIter> {
+    pub(crate) fn iter(&self) -> MemtableIter {
         match &self.table {
-            Table::SkipList(table) => Box::new(MemtableIter { cursor: table.owned_cursor() }),
-            Table::Vector(table) => Box::new(table.iter()),
+            Table::SkipList(table) => MemtableIter::SkipList(SkipListIter { cursor: table.owned_cursor() }),
+            Table::Vector(table) => MemtableIter::Vector(table.iter()),
         }
     }
 }
@@ -168,12 +168,20 @@ pub(crate) fn op(op: BatchOp<'_>) -> Op<'_> {
     }
 }
 
+/// The entries of a memtable.
+pub(crate) enum MemtableIter {
+    SkipList(SkipListIter),
+    Vector(VectorIter),
+}
+
+impl_entry_iter!(MemtableIter { SkipList, Vector });
+
 /// A skip list's cursor as one sorted sequence. It reads memory only, so that no step of it fails.
-struct MemtableIter {
+pub(crate) struct SkipListIter {
     cursor: OwnedCursor,
 }
 
-impl EntryIter for MemtableIter {
+impl EntryIter for SkipListIter {
     fn valid(&self) -> bool {
         self.cursor.valid()
     }

@@ -149,7 +149,7 @@ pub(super) struct Cursor {
 pub(super) type Step<T = ()> = Result<T, Malformed>;
 
 impl Cursor {
-    /// A cursor over `block`, invalid until it is positioned. Its key buffer may come from another cursor.
+    /// A cursor over `block`, invalid until it is positioned.
     pub(super) fn new(block: Block) -> Step<Self> {
         let parts = Parts::of(block.contents())?;
         let none = 0..0;
@@ -157,6 +157,14 @@ impl Cursor {
         Ok(Self { parts, entry: none.clone(), key, seqno, kind, value: none, block })
     }
 
+    /// Leaves its block for `block`, and becomes invalid. Keeps the memory of its key.
+    pub(super) fn enter(&mut self, block: Block) -> Step {
+        self.parts = Parts::of(block.contents())?;
+        (self.entry, self.block) = (0..0, block);
+        Ok(())
+    }
+
+    #[inline]
     pub(super) fn valid(&self) -> bool {
         !self.entry.is_empty()
     }

@@ -67,7 +67,7 @@ pub(super) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Resul
 
 /// Rule 16, where no number is registered: the view is pinned first, the visible number loaded after. In the other order a merge in
 /// between could install a view that has only newer versions than the number, and the key would seem to be gone.
-fn view_first<V>(view: impl FnOnce() -> V, visible: impl FnOnce() -> SeqNo) -> (V, SeqNo) {
+pub(super) fn view_first<V>(view: impl FnOnce() -> V, visible: impl FnOnce() -> SeqNo) -> (V, SeqNo) {
     let view = view();
     (view, visible())
 }
