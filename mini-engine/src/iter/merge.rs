@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 
-use super::EntryIter;
+use super::{EntryIter, Stepped};
 use crate::error::Result;
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
@@ -34,11 +34,12 @@ pub(crate) struct MergeIter<I> {
     /// The valid children, the next one in `direction` first; empty when this iterator is invalid.
     heap: Vec<Place>,
     direction: Direction,
+    repeats: bool,
 }
 
 impl<I: EntryIter> MergeIter<I> {
     pub(crate) fn new(children: Vec<I>) -> Self {
-        Self { heap: Vec::with_capacity(children.len()), children, direction: Direction::Forward }
+        Self { heap: Vec::with_capacity(children.len()), children, direction: Direction::Forward, repeats: false }
     }
 
     #[inline]
@@ -77,11 +78,7 @@ impl<I: EntryIter> MergeIter<I> {
     }
 
     /// Positions all children by `place`, then orders the valid ones.
-    fn rebuild(
-        &mut self,
-        direction: Direction,
-        mut place: impl FnMut(usize, &mut I) -> Result<()>,
-    ) -> Result<()> {
+    fn rebuild(&mut self, direction: Direction, mut place: impl FnMut(usize, &mut I) -> Result<()>) -> Result<()> {
         self.heap.clear();
         self.direction = direction;
         for (index, child) in self.children.iter_mut().enumerate() {
@@ -100,11 +97,10 @@ impl<I: EntryIter> MergeIter<I> {
     }
 
     /// Moves the top child one entry on in `direction`, which all children already have.
-    #[inline]
     fn advance(&mut self) -> Result<()> {
-        let is_alone = self.heap.len() == 1;
+        let (is_alone, is_tied) = (self.heap.len() == 1, self.is_tied(1) || self.is_tied(2));
         let top = &mut self.heap[0];
-        let child = &mut self.children[top.child];
+        let (at, child) = (top.child, &mut self.children[top.child]);
         let moved = match self.direction {
             Direction::Forward => child.next(),
             Direction::Backward => child.prev(),
@@ -113,15 +109,44 @@ impl<I: EntryIter> MergeIter<I> {
             self.heap.clear();
             return moved;
         }
-        if !child.valid() {
-            self.heap.swap_remove(0);
-        } else if is_alone {
+        let (valid, repeats) = (child.valid(), child.repeats());
+        if valid && is_alone {
+            self.repeats = repeats;
             return Ok(());
-        } else {
+        }
+        if valid {
             top.head = head(child.key());
+        } else {
+            self.heap.swap_remove(0);
         }
         self.sift_down(0);
+        // Another child that is now first was second before.
+        let is_same = self.heap.first().is_some_and(|top| top.child == at);
+        self.repeats = if is_same { repeats } else { is_tied };
         Ok(())
+    }
+
+    /// Moves the first of several children one entry on, if it can do so at once.
+    fn step_among(&mut self) -> Option<Stepped> {
+        let is_tied = self.is_tied(1) || self.is_tied(2);
+        let top = self.heap.first_mut()?;
+        let (at, child) = (top.child, &mut self.children[top.child]);
+        let stepped = child.step()?;
+        top.head = head(child.key());
+        self.sift_down(0);
+        let first = self.heap.first()?.child;
+        if first == at {
+            return Some(stepped);
+        }
+        let first = &self.children[first];
+        Some(Stepped { seqno: first.seqno(), kind: first.kind(), repeats: is_tied })
+    }
+
+    /// Whether the child at this place in the heap is at the key of the first.
+    #[inline]
+    fn is_tied(&self, place: usize) -> bool {
+        let (Some(top), Some(other)) = (self.heap.first(), self.heap.get(place)) else { return false };
+        top.head == other.head && self.children[top.child].key() == self.children[other.child].key()
     }
 
     /// Turns round and moves one entry on in the new direction.
@@ -148,11 +173,12 @@ impl<I: EntryIter> MergeIter<I> {
                 Direction::Backward if equal && !still_to_come => child.prev(),
                 Direction::Forward | Direction::Backward => Ok(()),
             }
-        })
+        })?;
+        self.repeats = self.valid() && self.key() == key;
+        Ok(())
     }
 
-    #[inline]
-    fn step(&mut self, direction: Direction) -> Result<()> {
+    fn go(&mut self, direction: Direction) -> Result<()> {
         if self.heap.is_empty() {
             Ok(())
         } else if self.direction == direction {
@@ -188,6 +214,24 @@ impl<I: EntryIter> EntryIter for MergeIter<I> {
         self.top().value_slice()
     }
 
+    #[inline]
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    #[inline]
+    fn step(&mut self) -> Option<Stepped> {
+        let stepped = match &self.heap[..] {
+            _ if self.direction != Direction::Forward => None,
+            [top] => self.children[top.child].step(),
+            _ => self.step_among(),
+        };
+        if let Some(stepped) = stepped {
+            self.repeats = stepped.repeats;
+        }
+        stepped
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         self.rebuild(Direction::Forward, |_, child| child.seek_to_first())
     }
@@ -205,11 +249,11 @@ impl<I: EntryIter> EntryIter for MergeIter<I> {
     }
 
     fn next(&mut self) -> Result<()> {
-        self.step(Direction::Forward)
+        if self.step().is_some() { Ok(()) } else { self.go(Direction::Forward) }
     }
 
     fn prev(&mut self) -> Result<()> {
-        self.step(Direction::Backward)
+        self.go(Direction::Backward)
     }
 }
 

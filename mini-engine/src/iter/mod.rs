@@ -38,6 +38,24 @@ pub(crate) trait EntryIter: Send {
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()>;
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
+    /// Whether `next` came here from an entry with the same key: known to whoever decodes keys, so that nobody has to compare them.
+    /// Means nothing after other moves.
+    fn repeats(&self) -> bool;
+    /// As `next` on a valid iterator, if that takes no more than decoding bytes that are here; `None` if nothing has moved. No error, no
+    /// input or output: so that a scan's way to the next entry is short enough to be one function.
+    #[inline]
+    fn step(&mut self) -> Option<Stepped> {
+        None
+    }
+}
+
+/// What a scan has to know of an entry that it came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stepped {
+    pub(crate) seqno: SeqNo,
+    pub(crate) kind: Kind,
+    /// As [`EntryIter::repeats`].
+    pub(crate) repeats: bool,
 }
 
 /// Implements [`EntryIter`] for an enum of iterators: a closed set needs no call through a table of functions for each entry.
@@ -46,6 +64,7 @@ macro_rules! impl_entry_iter {
         impl $crate::iter::EntryIter for $name {
             $crate::iter::impl_entry_iter!(@calls [$($variant)+]
                 fn valid(&self) -> bool;
+                fn repeats(&self) -> bool;
                 fn key(&self) -> &[u8];
                 fn seqno(&self) -> $crate::types::SeqNo;
                 fn kind(&self) -> $crate::types::Kind;
@@ -53,6 +72,7 @@ macro_rules! impl_entry_iter {
                 fn value_slice(&self) -> $crate::types::Slice;
                 fn seek_to_first(&mut self) -> $crate::error::Result<()>;
                 fn seek_to_last(&mut self) -> $crate::error::Result<()>;
+                fn step(&mut self) -> Option<$crate::iter::Stepped>;
                 fn next(&mut self) -> $crate::error::Result<()>;
                 fn prev(&mut self) -> $crate::error::Result<()>;
             );

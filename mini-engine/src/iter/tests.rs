@@ -182,6 +182,9 @@ impl EntryIter for Failing {
         self.call()?;
         self.inner.prev()
     }
+    fn repeats(&self) -> bool {
+        self.inner.repeats()
+    }
 }
 
 #[test]

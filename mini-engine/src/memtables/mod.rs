@@ -134,7 +134,7 @@ impl LoggedMemtable {
     /// An iterator over all versions, which keeps the memtable alive.
     pub(crate) fn iter(&self) -> MemtableIter {
         match &self.table {
-            Table::SkipList(table) => MemtableIter::SkipList(SkipListIter { cursor: table.owned_cursor() }),
+            Table::SkipList(table) => MemtableIter::SkipList(SkipListIter::new(table)),
             Table::Vector(table) => MemtableIter::Vector(table.iter()),
         }
     }
@@ -179,6 +179,23 @@ impl_entry_iter!(MemtableIter { SkipList, Vector });
 /// A skip list's cursor as one sorted sequence. It reads memory only, so that no step of it fails.
 pub(crate) struct SkipListIter {
     cursor: OwnedCursor,
+    /// The key that the last step came from.
+    passed: Vec<u8>,
+    repeats: bool,
+}
+
+impl SkipListIter {
+    fn new(table: &Memtable) -> Self {
+        Self { cursor: table.owned_cursor(), passed: Vec::new(), repeats: false }
+    }
+
+    /// Takes the version that a search has found.
+    fn take(&mut self) -> Result<()> {
+        if self.valid() {
+            self.cursor.next();
+        }
+        Ok(())
+    }
 }
 
 impl EntryIter for SkipListIter {
@@ -204,9 +221,14 @@ impl EntryIter for SkipListIter {
 
     // A search finds a version, and the first step takes it. From past an end only a search leads back.
 
+    #[inline]
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         self.cursor.seek_to_first();
-        self.next()
+        self.take()
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
@@ -216,7 +238,7 @@ impl EntryIter for SkipListIter {
 
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         self.cursor.seek(key, seqno);
-        self.next()
+        self.take()
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
@@ -225,9 +247,11 @@ impl EntryIter for SkipListIter {
     }
 
     fn next(&mut self) -> Result<()> {
-        if self.valid() {
-            self.cursor.next();
-        }
+        let Some(here) = self.cursor.version() else { return Ok(()) };
+        self.passed.clear();
+        self.passed.extend_from_slice(here.key);
+        let next = self.cursor.next();
+        self.repeats = next.is_some_and(|next| next.key == self.passed);
         Ok(())
     }
 

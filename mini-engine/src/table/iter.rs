@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use super::block::{Cursor, Step};
+use super::block::Cursor;
+use super::entry::Step;
 use super::format::Handle;
 use super::partition::Partition;
 use super::readahead::ReadAhead;
@@ -14,7 +15,7 @@ use super::reader::Table;
 use super::root::Root;
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::EntryIter;
+use crate::iter::{EntryIter, Stepped};
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// Iterates over a table, which it keeps open. Holds one block, and in a scan those that were read ahead.
@@ -83,7 +84,7 @@ impl TableIter {
         place: impl FnOnce(&mut Cursor) -> Step,
     ) -> Result<()> {
         match self.load(at, choose) {
-            Ok(true) => self.step(place).map(drop),
+            Ok(true) => self.move_by(place).map(drop),
             other => {
                 self.cursor = None;
                 other.map(drop)
@@ -111,7 +112,7 @@ impl TableIter {
 
     /// Moves within the block by `step`; whether the iterator is still valid there. On an error it is not.
     #[inline]
-    fn step(&mut self, step: impl FnOnce(&mut Cursor) -> Step) -> Result<bool> {
+    fn move_by(&mut self, step: impl FnOnce(&mut Cursor) -> Step) -> Result<bool> {
         let Some(cursor) = &mut self.cursor else { return Ok(false) };
         match step(cursor) {
             Ok(()) => Ok(cursor.valid()),
@@ -183,28 +184,43 @@ fn last_block(partition: &Partition) -> usize {
 }
 
 impl EntryIter for TableIter {
+    #[inline]
     fn valid(&self) -> bool {
         self.cursor.as_ref().is_some_and(Cursor::valid)
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
         self.cursor.as_ref().map_or(&[], Cursor::key)
     }
 
+    #[inline]
     fn seqno(&self) -> SeqNo {
         self.cursor.as_ref().map_or(0, Cursor::seqno)
     }
 
+    #[inline]
     fn kind(&self) -> Kind {
         self.cursor.as_ref().map_or(Kind::Tombstone, Cursor::kind)
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
         self.cursor.as_ref().map_or(&[], Cursor::value)
     }
 
     fn value_slice(&self) -> Slice {
         self.cursor.as_ref().map_or_else(|| Slice::from(&[][..]), Cursor::value_slice)
+    }
+
+    #[inline]
+    fn repeats(&self) -> bool {
+        self.cursor.as_ref().is_some_and(Cursor::repeats)
+    }
+
+    #[inline]
+    fn step(&mut self) -> Option<Stepped> {
+        self.cursor.as_mut()?.step()
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
@@ -246,12 +262,13 @@ impl EntryIter for TableIter {
         Ok(())
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
-        if !self.valid() || self.step(Cursor::next)? { Ok(()) } else { self.enter_next_block() }
+        if !self.valid() || self.move_by(Cursor::next)? { Ok(()) } else { self.enter_next_block() }
     }
 
     fn prev(&mut self) -> Result<()> {
-        if self.valid() && !self.step(Cursor::prev)? {
+        if self.valid() && !self.move_by(Cursor::prev)? {
             self.enter_block_before()?;
         }
         self.stop_below_bound();

@@ -14,6 +14,7 @@ mod block;
 mod builder;
 mod cache;
 mod dump;
+mod entry;
 mod eytzinger;
 mod filter;
 mod format;

@@ -15,7 +15,7 @@ use super::reader::Table;
 use super::verify::TableReport;
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::EntryIter;
+use crate::iter::{EntryIter, Stepped};
 use crate::types::{Kind, SeqNo, Slice};
 
 /// A table as one version has it: views of before and after it was narrowed share the open table.
@@ -180,7 +180,7 @@ impl RunIter {
 
     /// Moves within the table by `step`; whether the iterator is still valid there. On an error it is not.
     #[inline]
-    fn step(&mut self, step: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<bool> {
+    fn move_by(&mut self, step: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<bool> {
         let Some(table) = &mut self.table else { return Ok(false) };
         match step(table) {
             Ok(()) => Ok(table.valid()),
@@ -203,28 +203,43 @@ impl RunIter {
 }
 
 impl EntryIter for RunIter {
+    #[inline]
     fn valid(&self) -> bool {
         self.table.as_ref().is_some_and(TableIter::valid)
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
         self.table.as_ref().map_or(&[], TableIter::key)
     }
 
+    #[inline]
     fn seqno(&self) -> SeqNo {
         self.table.as_ref().map_or(0, TableIter::seqno)
     }
 
+    #[inline]
     fn kind(&self) -> Kind {
         self.table.as_ref().map_or(Kind::Tombstone, TableIter::kind)
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
         self.table.as_ref().map_or(&[], TableIter::value)
     }
 
     fn value_slice(&self) -> Slice {
         self.table.as_ref().map_or_else(|| Slice::from(&[][..]), TableIter::value_slice)
+    }
+
+    #[inline]
+    fn repeats(&self) -> bool {
+        self.table.as_ref().is_some_and(TableIter::repeats)
+    }
+
+    #[inline]
+    fn step(&mut self) -> Option<Stepped> {
+        self.table.as_mut()?.step()
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
@@ -256,14 +271,15 @@ impl EntryIter for RunIter {
         if self.valid() { Ok(()) } else { self.enter_before() }
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
-        match !self.valid() || self.step(TableIter::next)? {
+        match !self.valid() || self.move_by(TableIter::next)? {
             true => Ok(()),
             false => self.enter(self.at + 1, TableIter::seek_to_first),
         }
     }
 
     fn prev(&mut self) -> Result<()> {
-        if !self.valid() || self.step(TableIter::prev)? { Ok(()) } else { self.enter_before() }
+        if !self.valid() || self.move_by(TableIter::prev)? { Ok(()) } else { self.enter_before() }
     }
 }

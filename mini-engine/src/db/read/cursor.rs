@@ -79,13 +79,16 @@ pub struct Cursor {
     /// Made by the first seek. Before `source`, so that the open tables go before the lock on the directory does.
     entries: Option<Entries>,
     range: ScanBounds,
+    /// Whether there are tables that no move must pass.
+    is_guarded: bool,
     source: Result<Arc<Pinned>>,
 }
 
 impl Cursor {
     /// A cursor over the part of `source` in `range`. If there is no source every seek returns its error.
     pub(crate) fn new(source: Result<Arc<Pinned>>, range: ScanBounds) -> Cursor {
-        Cursor { entries: None, range, source }
+        let is_guarded = source.as_ref().is_ok_and(|pinned| pinned.is_guarded());
+        Cursor { entries: None, range, is_guarded, source }
     }
 
     /// A new cursor over the same entries.
@@ -160,10 +163,7 @@ impl Cursor {
         start_at: &Start<'_>,
         step: impl FnOnce(&mut Entries) -> Result<()>,
     ) -> Result<()> {
-        match &self.source {
-            Ok(pinned) if pinned.is_guarded() => self.go_guarded(direction, start_at, step),
-            Ok(_) | Err(_) => step(self.entries()?),
-        }
+        if self.is_guarded { self.go_guarded(direction, start_at, step) } else { step(self.entries()?) }
     }
 
     /// Makes a move, which fails if it passes over keys that a quarantined table may hold.

@@ -31,7 +31,8 @@ fn newest<T>(
     let ReadPoint { core, view, seqno, .. } = point;
     core.store.counters.gets.add(1);
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
-    for memtable in std::iter::once(&view.active).chain(frozen) {
+    // A write is counted before it becomes visible.
+    for memtable in std::iter::once(&view.active).chain(frozen).filter(|memtable| !memtable.table.is_empty()) {
         if let Some(found) = memtable.get(key, seqno, &copy) {
             return Ok(found);
         }
