@@ -55,6 +55,29 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+const CONTINUED: u64 = 0x8080_8080_8080_8080;
+
+/// How long the varint at the start of these bytes is, if it ends within them.
+#[inline]
+pub(crate) fn short_varint_len(bytes: [u8; 8]) -> Option<usize> {
+    let ends = !u64::from_le_bytes(bytes) & CONTINUED;
+    (ends != 0).then_some((ends.trailing_zeros() / 8 + 1) as usize)
+}
+
+/// The varint at the start of these bytes and its length, if it ends within them. No branch depends on how long it is.
+#[inline]
+pub(crate) fn short_varint(bytes: [u8; 8]) -> Option<(u64, usize)> {
+    let len = short_varint_len(bytes)?;
+    let word = u64::from_le_bytes(bytes);
+    let ends = !word & CONTINUED;
+    // Up to the first byte without the bit that says that more follows; then groups of 7, 14 and 28 bits move together.
+    let word = word & (ends ^ (ends - 1)) & !CONTINUED;
+    let word = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+    let word = word & 0x0000_3fff_0000_3fff | (word & 0x3fff_0000_3fff_0000) >> 2;
+    let word = word & 0x0000_0000_0fff_ffff | (word & 0x0fff_ffff_0000_0000) >> 4;
+    Some((word, len))
+}
+
 /// Appends a varint length and the bytes. The caller has checked the length against its limit.
 pub(crate) fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
@@ -109,6 +132,7 @@ impl<'a> Reader<'a> {
         Malformed { offset: self.position(), expected }
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
@@ -134,7 +158,22 @@ impl<'a> Reader<'a> {
     }
 
     /// A varint of at most 64 bits; `None` if it is cut off or larger.
+    #[inline]
     pub(crate) fn varint(&mut self) -> Option<u64> {
+        match self.rest {
+            [byte @ ..0x80, rest @ ..] => {
+                self.rest = rest;
+                Some(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Option<u64> {
+        if let Some((value, len)) = self.rest.first_chunk().and_then(|bytes| short_varint(*bytes)) {
+            self.rest = self.rest.split_at(len).1;
+            return Some(value);
+        }
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -151,11 +190,13 @@ impl<'a> Reader<'a> {
         None
     }
 
+    #[inline]
     pub(crate) fn varint32(&mut self) -> Option<u32> {
         self.varint()?.try_into().ok()
     }
 
     /// A byte string behind its varint length, which may be at most `max`.
+    #[inline]
     pub(crate) fn prefixed(&mut self, max: usize) -> Option<&'a [u8]> {
         let len = usize::try_from(self.varint()?).ok()?;
         if len > max {
@@ -180,6 +221,12 @@ mod tests {
             put_varint(&mut out, value);
             assert_eq!(out.len(), (bits.max(1) as usize).div_ceil(7));
             assert_eq!(Reader::new(&out).varint(), Some(value));
+            let len = out.len();
+            out.resize(len.max(8), 0xff);
+            let whole = out.first_chunk().and_then(|bytes| short_varint(*bytes));
+            assert_eq!(whole, (len <= 8).then_some((value, len)));
+            assert_eq!(Reader::new(&out).varint(), Some(value));
+            out.truncate(len);
             assert_eq!(Reader::new(&out[..out.len() - 1]).varint(), None);
             assert_eq!(Reader::new(&out).varint32(), u32::try_from(value).ok());
         }

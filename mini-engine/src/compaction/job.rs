@@ -12,7 +12,6 @@ use crate::compaction::plan::{Action, Plan};
 use crate::compaction::retention::{Retention, Tombstones};
 use crate::compaction::store::{Limits, OutputSpec, TableStore};
 use crate::error::Result;
-use crate::iter::EntryIter;
 use crate::manifest::{CompactionStats, VersionEdit};
 use crate::table::{OpenRun, RunTable, Table, TableMeta};
 use crate::types::SeqNo;
@@ -79,7 +78,7 @@ fn merge(
         share_bytes: piece::share(plan.bytes, is_divisible),
         piece_bytes: is_divisible.then(|| store.options.piece_bytes()),
     };
-    let iters = inputs.iter().map(|run| Box::new(run.iter_uncached()) as Box<dyn EntryIter>).collect();
+    let iters = inputs.iter().map(OpenRun::iter_uncached).collect();
     let Some(written) = store.write(iters, retention, spec, limits)? else { return Ok(None) };
     let metas: HashMap<u64, TableMeta> = tables().map(|table| (table.number(), table.meta())).collect();
     let consumed = Consumed::of(plan, |number| metas[&number].clone(), written.next.as_ref());

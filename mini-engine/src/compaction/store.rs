@@ -102,9 +102,9 @@ impl TableStore {
 
     /// Merges `inputs` into new tables; `None` if it was cancelled and can be no piece. After that or an error no file is left. Inputs with equal
     /// entries do not occur: sequence numbers are unique.
-    pub(crate) fn write(
+    pub(crate) fn write<I: EntryIter>(
         &self,
-        inputs: Vec<Box<dyn EntryIter>>,
+        inputs: Vec<I>,
         retention: Retention<'_>,
         spec: OutputSpec,
         limits: Limits<'_>,
@@ -242,8 +242,8 @@ impl Drop for Output<'_> {
 }
 
 /// Copies what is to be kept of `inputs`; what was read, and no tables yet. `None` if it was cancelled and can be no piece.
-fn copy(
-    inputs: Vec<Box<dyn EntryIter>>,
+fn copy<I: EntryIter>(
+    inputs: Vec<I>,
     retention: Retention<'_>,
     limits: Limits<'_>,
     output: &mut Output<'_>,

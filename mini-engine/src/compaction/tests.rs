@@ -30,7 +30,7 @@ fn table(store: &TableStore, entries: &[(&str, SeqNo)]) -> Arc<Table> {
     write(store, vec![memtable.iter()]).unwrap()
 }
 
-fn write(store: &TableStore, inputs: Vec<Box<dyn EntryIter>>) -> Result<Arc<Table>> {
+fn write<I: EntryIter>(store: &TableStore, inputs: Vec<I>) -> Result<Arc<Table>> {
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
     let mut written = store
         .write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&AtomicBool::new(false)))?
@@ -142,14 +142,14 @@ fn rule_8_a_failed_write_leaves_no_output_at_any_step() {
     let store = store(Arc::new(faults.clone()), dir.path());
     let input = table(&store, &[("a", 1), ("b", 2)]);
     let before = faults.mutations();
-    write(&store, vec![Box::new(input.iter_uncached())]).unwrap();
+    write(&store, vec![input.iter_uncached()]).unwrap();
     let steps = faults.mutations() - before;
     assert!(steps >= 4, "create, write, sync and the directory's sync, not {steps}");
     let files_before = files(&dir);
     for step in 0..steps {
         for fault in [Fault::Device, Fault::StorageFull, Fault::ShortWrite] {
             faults.fail_mutation(faults.mutations() + step, fault, Repeat::Once);
-            let error = write(&store, vec![Box::new(input.iter_uncached())]).unwrap_err();
+            let error = write(&store, vec![input.iter_uncached()]).unwrap_err();
             assert!(matches!(error, Error::Io { .. }), "{error}");
             assert_eq!(files(&dir), files_before, "step {step}, {fault:?}");
         }
@@ -178,7 +178,7 @@ fn a_cancelled_flush_leaves_no_output() {
     let store = store(Arc::new(StdFs), dir.path());
     let input = table(&store, &[("a", 3)]);
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
-    let (inputs, cancel) = (vec![Box::new(input.iter_uncached()) as Box<dyn EntryIter>], AtomicBool::new(true));
+    let (inputs, cancel) = (vec![input.iter_uncached()], AtomicBool::new(true));
     assert!(store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&cancel)).unwrap().is_none());
     assert_eq!(files(&dir), 1);
 }

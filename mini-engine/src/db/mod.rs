@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::background::{Workers, flush_all, settle_level_0, wait_flushed, wait_idle};
 use self::core::{Core, Phase, remove_spare};
-use self::read::{Registered, ScanBounds};
+use self::read::{Pinned, Registered, ScanBounds};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::types::{Durability, SeqNo, Slice, WriteBatch};
@@ -197,22 +197,22 @@ impl Db {
 
     /// All entries in key order, from both ends, as they are now. Errors are yielded.
     pub fn iter(&self) -> Iter {
-        self.snapshot().iter()
+        Iter::new(Pinned::now(self.core()), ScanBounds::all())
     }
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty. Errors are yielded.
     pub fn range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Iter {
-        self.snapshot().range(bounds)
+        Iter::new(Pinned::now(self.core()), ScanBounds::of(&bounds))
     }
 
     /// The entries whose keys start with `prefix`. Errors are yielded.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        self.snapshot().prefix(prefix)
+        Iter::new(Pinned::now(self.core()), ScanBounds::prefix(prefix.as_ref()))
     }
 
     /// A cursor over all entries as they are now.
     pub fn cursor(&self) -> Cursor {
-        self.snapshot().cursor()
+        Cursor::new(Pinned::now(self.core()), ScanBounds::all())
     }
 
     /// Writes all that is in memory to tables, and waits for it. It is durable then. Waits for room on level 0 as writers do.

@@ -4,10 +4,13 @@
 //! Going forward every child is at its first entry at or after the current one, going backward on its last entry at
 //! or before it; a change of direction moves every other child to its place by a seek, which stays right when a
 //! child (a memtable) has grown meanwhile. Entries with equal key and seqno come in the order of the children.
+//!
+//! The heap keeps the first 8 bytes of each child's key as a number: most comparisons are of these, and read no child. A merge of
+//! one child compares nothing.
 
 use std::cmp::Ordering;
 
-use super::EntryIter;
+use super::{EntryIter, Stepped};
 use crate::error::Result;
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
@@ -17,28 +20,41 @@ enum Direction {
     Backward,
 }
 
-/// The sorted union of several iterators.
-pub(crate) struct MergeIter {
-    children: Vec<Box<dyn EntryIter>>,
-    /// Indices of valid children, the next one in `direction` first; empty when this iterator is invalid.
-    heap: Vec<usize>,
-    direction: Direction,
+/// A valid child's place in the order.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The start of the child's key; not kept up in a heap of one.
+    head: u64,
+    child: usize,
 }
 
-impl MergeIter {
-    pub(crate) fn new(children: Vec<Box<dyn EntryIter>>) -> Self {
-        Self { heap: Vec::with_capacity(children.len()), children, direction: Direction::Forward }
+/// The sorted union of several iterators.
+pub(crate) struct MergeIter<I> {
+    children: Vec<I>,
+    /// The valid children, the next one in `direction` first; empty when this iterator is invalid.
+    heap: Vec<Place>,
+    direction: Direction,
+    repeats: bool,
+}
+
+impl<I: EntryIter> MergeIter<I> {
+    pub(crate) fn new(children: Vec<I>) -> Self {
+        Self { heap: Vec::with_capacity(children.len()), children, direction: Direction::Forward, repeats: false }
     }
 
-    fn top(&self) -> &dyn EntryIter {
+    #[inline]
+    fn top(&self) -> &I {
         // Callers may only ask a valid iterator, whose heap is not empty.
-        &*self.children[self.heap[0]]
+        &self.children[self.heap[0].child]
     }
 
-    /// Whether child `a` comes before child `b` in the current direction.
-    fn before(&self, a: usize, b: usize) -> bool {
-        let (x, y) = (&self.children[a], &self.children[b]);
-        let order = entry_order((x.key(), x.seqno()), (y.key(), y.seqno())).then(a.cmp(&b));
+    /// Whether `a` comes before `b` in the current direction.
+    #[inline]
+    fn before(&self, a: Place, b: Place) -> bool {
+        let order = a.head.cmp(&b.head).then_with(|| {
+            let (x, y) = (&self.children[a.child], &self.children[b.child]);
+            entry_order((x.key(), x.seqno()), (y.key(), y.seqno())).then(a.child.cmp(&b.child))
+        });
         match self.direction {
             Direction::Forward => order == Ordering::Less,
             Direction::Backward => order == Ordering::Greater,
@@ -62,20 +78,16 @@ impl MergeIter {
     }
 
     /// Positions all children by `place`, then orders the valid ones.
-    fn rebuild(
-        &mut self,
-        direction: Direction,
-        mut place: impl FnMut(usize, &mut dyn EntryIter) -> Result<()>,
-    ) -> Result<()> {
+    fn rebuild(&mut self, direction: Direction, mut place: impl FnMut(usize, &mut I) -> Result<()>) -> Result<()> {
         self.heap.clear();
         self.direction = direction;
         for (index, child) in self.children.iter_mut().enumerate() {
-            if let Err(error) = place(index, &mut **child) {
+            if let Err(error) = place(index, child) {
                 self.heap.clear();
                 return Err(error);
             }
             if child.valid() {
-                self.heap.push(index);
+                self.heap.push(Place { head: head(child.key()), child: index });
             }
         }
         for at in (0..self.heap.len() / 2).rev() {
@@ -86,27 +98,61 @@ impl MergeIter {
 
     /// Moves the top child one entry on in `direction`, which all children already have.
     fn advance(&mut self) -> Result<()> {
-        let top = self.heap[0];
-        let child = &mut self.children[top];
+        let (is_alone, is_tied) = (self.heap.len() == 1, self.is_tied(1) || self.is_tied(2));
+        let top = &mut self.heap[0];
+        let (at, child) = (top.child, &mut self.children[top.child]);
         let moved = match self.direction {
             Direction::Forward => child.next(),
             Direction::Backward => child.prev(),
         };
-        if let Err(error) = moved {
+        if moved.is_err() {
             self.heap.clear();
-            return Err(error);
+            return moved;
         }
-        if !child.valid() {
+        let (valid, repeats) = (child.valid(), child.repeats());
+        if valid && is_alone {
+            self.repeats = repeats;
+            return Ok(());
+        }
+        if valid {
+            top.head = head(child.key());
+        } else {
             self.heap.swap_remove(0);
         }
         self.sift_down(0);
+        // Another child that is now first was second before.
+        let is_same = self.heap.first().is_some_and(|top| top.child == at);
+        self.repeats = if is_same { repeats } else { is_tied };
         Ok(())
+    }
+
+    /// Moves the first of several children one entry on, if it can do so at once.
+    fn step_among(&mut self) -> Option<Stepped> {
+        let is_tied = self.is_tied(1) || self.is_tied(2);
+        let top = self.heap.first_mut()?;
+        let (at, child) = (top.child, &mut self.children[top.child]);
+        let stepped = child.step()?;
+        top.head = head(child.key());
+        self.sift_down(0);
+        let first = self.heap.first()?.child;
+        if first == at {
+            return Some(stepped);
+        }
+        let first = &self.children[first];
+        Some(Stepped { seqno: first.seqno(), kind: first.kind(), repeats: is_tied })
+    }
+
+    /// Whether the child at this place in the heap is at the key of the first.
+    #[inline]
+    fn is_tied(&self, place: usize) -> bool {
+        let (Some(top), Some(other)) = (self.heap.first(), self.heap.get(place)) else { return false };
+        top.head == other.head && self.children[top.child].key() == self.children[other.child].key()
     }
 
     /// Turns round and moves one entry on in the new direction.
     #[cold]
     fn turn(&mut self, direction: Direction) -> Result<()> {
-        let current = self.heap[0];
+        let current = self.heap[0].child;
         let (key, seqno) = (self.key().to_vec(), self.seqno());
         self.rebuild(direction, |index, child| {
             // Among equal entries those of earlier children come first: an equal entry of a later child is
@@ -127,10 +173,12 @@ impl MergeIter {
                 Direction::Backward if equal && !still_to_come => child.prev(),
                 Direction::Forward | Direction::Backward => Ok(()),
             }
-        })
+        })?;
+        self.repeats = self.valid() && self.key() == key;
+        Ok(())
     }
 
-    fn step(&mut self, direction: Direction) -> Result<()> {
+    fn go(&mut self, direction: Direction) -> Result<()> {
         if self.heap.is_empty() {
             Ok(())
         } else if self.direction == direction {
@@ -141,7 +189,7 @@ impl MergeIter {
     }
 }
 
-impl EntryIter for MergeIter {
+impl<I: EntryIter> EntryIter for MergeIter<I> {
     fn valid(&self) -> bool {
         !self.heap.is_empty()
     }
@@ -166,6 +214,24 @@ impl EntryIter for MergeIter {
         self.top().value_slice()
     }
 
+    #[inline]
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    #[inline]
+    fn step(&mut self) -> Option<Stepped> {
+        let stepped = match &self.heap[..] {
+            _ if self.direction != Direction::Forward => None,
+            [top] => self.children[top.child].step(),
+            _ => self.step_among(),
+        };
+        if let Some(stepped) = stepped {
+            self.repeats = stepped.repeats;
+        }
+        stepped
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         self.rebuild(Direction::Forward, |_, child| child.seek_to_first())
     }
@@ -183,10 +249,21 @@ impl EntryIter for MergeIter {
     }
 
     fn next(&mut self) -> Result<()> {
-        self.step(Direction::Forward)
+        if self.step().is_some() { Ok(()) } else { self.go(Direction::Forward) }
     }
 
     fn prev(&mut self) -> Result<()> {
-        self.step(Direction::Backward)
+        self.go(Direction::Backward)
     }
+}
+
+/// The first 8 bytes of a key as a number, zeros behind a shorter one: ordered as the keys are, but for ties.
+#[inline]
+fn head(key: &[u8]) -> u64 {
+    if let Some(bytes) = key.first_chunk() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes.split_at_mut(key.len()).0.copy_from_slice(key);
+    u64::from_be_bytes(bytes)
 }

@@ -38,7 +38,72 @@ pub(crate) trait EntryIter: Send {
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()>;
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
+    /// Whether `next` came here from an entry with the same key: known to whoever decodes keys, so that nobody has to compare them.
+    /// Means nothing after other moves.
+    fn repeats(&self) -> bool;
+    /// As `next` on a valid iterator, if that takes no more than decoding bytes that are here; `None` if nothing has moved. No error, no
+    /// input or output: so that a scan's way to the next entry is short enough to be one function.
+    #[inline]
+    fn step(&mut self) -> Option<Stepped> {
+        None
+    }
 }
+
+/// What a scan has to know of an entry that it came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stepped {
+    pub(crate) seqno: SeqNo,
+    pub(crate) kind: Kind,
+    /// As [`EntryIter::repeats`].
+    pub(crate) repeats: bool,
+}
+
+/// Implements [`EntryIter`] for an enum of iterators: a closed set needs no call through a table of functions for each entry.
+macro_rules! impl_entry_iter {
+    ($name:ident { $($variant:ident),+ }) => {
+        impl $crate::iter::EntryIter for $name {
+            $crate::iter::impl_entry_iter!(@calls [$($variant)+]
+                fn valid(&self) -> bool;
+                fn repeats(&self) -> bool;
+                fn key(&self) -> &[u8];
+                fn seqno(&self) -> $crate::types::SeqNo;
+                fn kind(&self) -> $crate::types::Kind;
+                fn value(&self) -> &[u8];
+                fn value_slice(&self) -> $crate::types::Slice;
+                fn seek_to_first(&mut self) -> $crate::error::Result<()>;
+                fn seek_to_last(&mut self) -> $crate::error::Result<()>;
+                fn step(&mut self) -> Option<$crate::iter::Stepped>;
+                fn next(&mut self) -> $crate::error::Result<()>;
+                fn prev(&mut self) -> $crate::error::Result<()>;
+            );
+
+            fn seek(&mut self, key: &[u8], seqno: $crate::types::SeqNo) -> $crate::error::Result<()> {
+                match self { $(Self::$variant(inner) => inner.seek(key, seqno)),+ }
+            }
+
+            fn seek_for_prev(&mut self, key: &[u8], seqno: $crate::types::SeqNo) -> $crate::error::Result<()> {
+                match self { $(Self::$variant(inner) => inner.seek_for_prev(key, seqno)),+ }
+            }
+        }
+    };
+    (@calls $variants:tt $(fn $call:ident($($receiver:tt)+) -> $result:ty;)+) => {
+        $($crate::iter::impl_entry_iter!(@call $variants $call ($($receiver)+) $result);)+
+    };
+    (@call [$($variant:ident)+] $call:ident (&self) $result:ty) => {
+        #[inline]
+        fn $call(&self) -> $result {
+            match self { $(Self::$variant(inner) => inner.$call()),+ }
+        }
+    };
+    (@call [$($variant:ident)+] $call:ident (&mut self) $result:ty) => {
+        #[inline]
+        fn $call(&mut self) -> $result {
+            match self { $(Self::$variant(inner) => inner.$call()),+ }
+        }
+    };
+}
+
+pub(crate) use impl_entry_iter;
 
 #[cfg(test)]
 pub(crate) mod model;

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::EntryIter;
+use super::{EntryIter, Stepped};
 use crate::error::Result;
-use crate::types::{Kind, SeqNo, entry_order};
+use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 /// An entry with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,64 @@ impl EntryIter for SortedVec {
     }
     fn prev(&mut self) -> Result<()> {
         self.go(self.at.and_then(|at| at.checked_sub(1)))
+    }
+    fn repeats(&self) -> bool {
+        let before = self.at.and_then(|at| at.checked_sub(1));
+        before.is_some_and(|before| self.entries[before].key == self.key())
+    }
+    fn step(&mut self) -> Option<Stepped> {
+        // Like blocks of two entries: every other step takes the long way.
+        let next = self.at.map(|at| at + 1).filter(|next| next % 2 == 1 && *next < self.entries.len())?;
+        self.at = Some(next);
+        Some(Stepped { seqno: self.seqno(), kind: self.kind(), repeats: self.repeats() })
+    }
+}
+
+/// Inputs of different types, for tests only: shipped code merges iterators of one type.
+pub(crate) type BoxedIter = Box<dyn EntryIter>;
+
+impl EntryIter for BoxedIter {
+    fn valid(&self) -> bool {
+        (**self).valid()
+    }
+    fn key(&self) -> &[u8] {
+        (**self).key()
+    }
+    fn seqno(&self) -> SeqNo {
+        (**self).seqno()
+    }
+    fn kind(&self) -> Kind {
+        (**self).kind()
+    }
+    fn value(&self) -> &[u8] {
+        (**self).value()
+    }
+    fn value_slice(&self) -> Slice {
+        (**self).value_slice()
+    }
+    fn seek_to_first(&mut self) -> Result<()> {
+        (**self).seek_to_first()
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        (**self).seek_to_last()
+    }
+    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        (**self).seek(key, seqno)
+    }
+    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        (**self).seek_for_prev(key, seqno)
+    }
+    fn next(&mut self) -> Result<()> {
+        (**self).next()
+    }
+    fn prev(&mut self) -> Result<()> {
+        (**self).prev()
+    }
+    fn repeats(&self) -> bool {
+        (**self).repeats()
+    }
+    fn step(&mut self) -> Option<Stepped> {
+        (**self).step()
     }
 }
 
@@ -148,5 +206,14 @@ pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, mo
         apply(subject, step).expect("no error injected");
         apply(model, step).expect("a vector");
         assert_eq!(current(subject), current(model), "after move {i} of {moves:?}");
+        if matches!(step, Move::Next) && model.valid() {
+            assert_eq!(subject.repeats(), model.repeats(), "after move {i} of {moves:?}");
+        }
+        if let Some(stepped) = subject.valid().then(|| subject.step()).flatten() {
+            model.next().expect("a vector");
+            assert_eq!(current(subject), current(model), "after a step after move {i} of {moves:?}");
+            let known = (subject.seqno(), subject.kind(), model.repeats());
+            assert_eq!((stepped.seqno, stepped.kind, stepped.repeats), known, "after move {i} of {moves:?}");
+        }
     }
 }

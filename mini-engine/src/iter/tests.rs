@@ -6,16 +6,16 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 
-use super::model::{Entry, Move, SortedVec, assert_same, current, entries, keys, moves};
+use super::model::{BoxedIter, Entry, Move, SortedVec, assert_same, current, entries, keys, moves};
 use super::*;
 use crate::error::Error;
 
-fn split(all: &[Entry], parts: &[usize], n: usize) -> Vec<Box<dyn EntryIter>> {
+fn split(all: &[Entry], parts: &[usize], n: usize) -> Vec<BoxedIter> {
     let part = |p: usize| {
         let own = all.iter().zip(parts.iter().cycle()).filter(|&(_, &q)| q % n == p);
         SortedVec::new(own.map(|(entry, _)| entry.clone()).collect())
     };
-    (0..n).map(|p| Box::new(part(p)) as Box<dyn EntryIter>).collect()
+    (0..n).map(|p| Box::new(part(p)) as BoxedIter).collect()
 }
 
 /// What a snapshot sees: the newest version of each key not newer than it, tombstones left out.
@@ -69,7 +69,7 @@ proptest! {
             own.iter_mut().for_each(|entry| entry.value = vec![tag]);
             own
         };
-        let inputs = [0, 1, 2].map(|tag| Box::new(SortedVec::new(tagged(tag))) as Box<dyn EntryIter>);
+        let inputs = [0, 1, 2].map(|tag| Box::new(SortedVec::new(tagged(tag))) as BoxedIter);
         let mut merge = MergeIter::new(inputs.into());
         // A stable sort keeps the order of the inputs among equals.
         let mut model = SortedVec::new([0, 1, 2].into_iter().flat_map(tagged).collect());
@@ -87,6 +87,7 @@ proptest! {
         let mut seen: BTreeMap<Vec<u8>, Vec<u8>> = visible(&all, snapshot);
         seen.retain(|key, _| within(key, &lower, &upper));
         let merge = MergeIter::new(split(&all, &parts, 3));
+        let [lower, upper] = [lower, upper].map(|bound| bound.map(Slice::from));
         let mut iter = VisibleIter::new(merge, snapshot, lower, upper);
         let mut at: Option<Vec<u8>> = None;
         for (i, step) in moves.iter().enumerate() {
@@ -181,6 +182,9 @@ impl EntryIter for Failing {
         self.call()?;
         self.inner.prev()
     }
+    fn repeats(&self) -> bool {
+        self.inner.repeats()
+    }
 }
 
 #[test]
@@ -191,7 +195,7 @@ fn an_error_of_an_input_surfaces_and_leaves_the_iterator_invalid() {
         for calls_left in 0..6 {
             let sound = SortedVec::new((0..10).step_by(2).map(entry).collect());
             let failing = Failing { inner: SortedVec::new((1..10).step_by(2).map(entry).collect()), calls_left };
-            let merge = MergeIter::new(vec![Box::new(sound), Box::new(failing)]);
+            let merge = MergeIter::<BoxedIter>::new(vec![Box::new(sound), Box::new(failing)]);
             let mut iter = VisibleIter::new(merge, 9, Bound::Unbounded, Bound::Unbounded);
             let mut result = if forward { iter.seek_to_first() } else { iter.seek_to_last() };
             let mut shown = 0u32;
@@ -208,7 +212,7 @@ fn an_error_of_an_input_surfaces_and_leaves_the_iterator_invalid() {
 #[test]
 fn an_unpositioned_iterator_is_invalid_and_stays_so() {
     // Catches a step on an empty heap.
-    let mut merge = MergeIter::new(Vec::new());
+    let mut merge = MergeIter::<SortedVec>::new(Vec::new());
     for step in [MergeIter::next, MergeIter::prev, MergeIter::seek_to_first, MergeIter::seek_to_last] {
         step(&mut merge).expect("nothing to fail");
         assert_eq!(current(&merge), None);

@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use super::EntryIter;
+use super::{EntryIter, Stepped};
 use crate::error::Result;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
@@ -25,25 +25,27 @@ enum State {
 pub(crate) struct VisibleIter<I> {
     inner: I,
     snapshot: SeqNo,
-    lower: Bound<Vec<u8>>,
-    upper: Bound<Vec<u8>>,
+    lower: Bound<Slice>,
+    upper: Bound<Slice>,
     state: State,
-    /// Backward: the shown key. Forward: the key whose further versions are skipped.
+    /// Backward: the shown key.
     key: Vec<u8>,
 }
 
 impl<I: EntryIter> VisibleIter<I> {
     /// What a snapshot at `snapshot` sees of `inner` between the bounds. Inverted bounds are empty. Invalid
     /// until the first seek.
-    pub(crate) fn new(inner: I, snapshot: SeqNo, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Self {
+    pub(crate) fn new(inner: I, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
         Self { inner, snapshot, lower, upper, state: State::Invalid, key: Vec::new() }
     }
 
+    #[inline]
     pub(crate) fn valid(&self) -> bool {
         !matches!(self.state, State::Invalid)
     }
 
     /// The key of the shown entry; the iterator must be valid.
+    #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         match self.state {
             State::Forward => self.inner.key(),
@@ -52,6 +54,7 @@ impl<I: EntryIter> VisibleIter<I> {
     }
 
     /// The value of the shown entry; the iterator must be valid.
+    #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match &self.state {
             State::Forward => self.inner.value(),
@@ -109,18 +112,37 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_prev()
     }
 
+    #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
-        match std::mem::replace(&mut self.state, State::Invalid) {
-            State::Invalid => Ok(()),
-            State::Forward => {
-                self.skip_versions()?;
-                self.show_next()
-            }
-            State::Backward(_) => {
-                seek_past(&mut self.inner, &self.key)?;
-                self.show_next()
-            }
+        if !matches!(self.state, State::Forward) {
+            return self.turn_forward();
         }
+        let stepped = self.inner.step();
+        if let Some(Stepped { seqno, kind: Kind::Value, repeats: false }) = stepped
+            && seqno <= self.snapshot
+            && self.is_below_upper()
+        {
+            return Ok(());
+        }
+        self.show_next_after(stepped)
+    }
+
+    /// Goes on where a step has led to no entry that is shown, or where there was none.
+    fn show_next_after(&mut self, stepped: Option<Stepped>) -> Result<()> {
+        self.state = State::Invalid;
+        if stepped.is_none_or(|stepped| stepped.repeats) {
+            self.skip_versions()?;
+        }
+        self.show_next()
+    }
+
+    #[cold]
+    fn turn_forward(&mut self) -> Result<()> {
+        if let State::Backward(_) = std::mem::replace(&mut self.state, State::Invalid) {
+            seek_past(&mut self.inner, &self.key)?;
+            self.show_next()?;
+        }
+        Ok(())
     }
 
     pub(crate) fn prev(&mut self) -> Result<()> {
@@ -137,7 +159,7 @@ impl<I: EntryIter> VisibleIter<I> {
 
     /// Shows the first visible key at or after where the inner iterator stands, which is not below the lower bound.
     fn show_next(&mut self) -> Result<()> {
-        while self.inner.valid() && self.below_upper(self.inner.key()) {
+        while self.inner.valid() && self.is_below_upper() {
             if self.inner.seqno() > self.snapshot {
                 self.inner.next()?;
             } else if self.inner.kind() == Kind::Tombstone {
@@ -152,14 +174,20 @@ impl<I: EntryIter> VisibleIter<I> {
 
     /// Moves the inner iterator past all versions of its current key.
     fn skip_versions(&mut self) -> Result<()> {
-        self.copy_key();
         for _ in 0..STEPS_BEFORE_SEEK {
             self.inner.next()?;
-            if !self.inner.valid() || self.inner.key() != self.key {
+            if !self.inner.repeats() || !self.inner.valid() {
                 return Ok(());
             }
         }
+        self.copy_key();
         seek_past(&mut self.inner, &self.key)
+    }
+
+    /// Whether the inner iterator's entry is not above the upper bound.
+    #[inline]
+    fn is_below_upper(&self) -> bool {
+        matches!(self.upper, Bound::Unbounded) || self.below_upper(self.inner.key())
     }
 
     /// Shows the last visible key at or before where the inner iterator stands, on the oldest version of its key and
@@ -193,16 +221,16 @@ impl<I: EntryIter> VisibleIter<I> {
     fn above_lower(&self, key: &[u8]) -> bool {
         match &self.lower {
             Bound::Unbounded => true,
-            Bound::Included(lower) => key >= &lower[..],
-            Bound::Excluded(lower) => key > &lower[..],
+            Bound::Included(lower) => key >= &**lower,
+            Bound::Excluded(lower) => key > &**lower,
         }
     }
 
     fn below_upper(&self, key: &[u8]) -> bool {
         match &self.upper {
             Bound::Unbounded => true,
-            Bound::Included(upper) => key <= &upper[..],
-            Bound::Excluded(upper) => key < &upper[..],
+            Bound::Included(upper) => key <= &**upper,
+            Bound::Excluded(upper) => key < &**upper,
         }
     }
 }

@@ -8,9 +8,9 @@ mod vector;
 
 use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor};
 
-use self::vector::{VectorReservation, VectorTable, kind};
+use self::vector::{VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
-use crate::iter::EntryIter;
+use crate::iter::{EntryIter, impl_entry_iter};
 use crate::options::MemtableKind;
 use crate::types::{BatchOp, Kind, SeqNo, Slice};
 
@@ -132,10 +132,10 @@ impl LoggedMemtable {
     }
 
     /// An iterator over all versions, which keeps the memtable alive.
-    pub(crate) fn iter(&self) -> Box<dyn EntryIter> {
+    pub(crate) fn iter(&self) -> MemtableIter {
         match &self.table {
-            Table::SkipList(table) => Box::new(MemtableIter { cursor: table.owned_cursor() }),
-            Table::Vector(table) => Box::new(table.iter()),
+            Table::SkipList(table) => MemtableIter::SkipList(SkipListIter::new(table)),
+            Table::Vector(table) => MemtableIter::Vector(table.iter()),
         }
     }
 }
@@ -168,12 +168,37 @@ pub(crate) fn op(op: BatchOp<'_>) -> Op<'_> {
     }
 }
 
-/// A skip list's cursor as one sorted sequence. It reads memory only, so that no step of it fails.
-struct MemtableIter {
-    cursor: OwnedCursor,
+/// The entries of a memtable.
+pub(crate) enum MemtableIter {
+    SkipList(SkipListIter),
+    Vector(VectorIter),
 }
 
-impl EntryIter for MemtableIter {
+impl_entry_iter!(MemtableIter { SkipList, Vector });
+
+/// A skip list's cursor as one sorted sequence. It reads memory only, so that no step of it fails.
+pub(crate) struct SkipListIter {
+    cursor: OwnedCursor,
+    /// The key that the last step came from.
+    passed: Vec<u8>,
+    repeats: bool,
+}
+
+impl SkipListIter {
+    fn new(table: &Memtable) -> Self {
+        Self { cursor: table.owned_cursor(), passed: Vec::new(), repeats: false }
+    }
+
+    /// Takes the version that a search has found.
+    fn take(&mut self) -> Result<()> {
+        if self.valid() {
+            self.cursor.next();
+        }
+        Ok(())
+    }
+}
+
+impl EntryIter for SkipListIter {
     fn valid(&self) -> bool {
         self.cursor.valid()
     }
@@ -196,9 +221,14 @@ impl EntryIter for MemtableIter {
 
     // A search finds a version, and the first step takes it. From past an end only a search leads back.
 
+    #[inline]
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         self.cursor.seek_to_first();
-        self.next()
+        self.take()
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
@@ -208,7 +238,7 @@ impl EntryIter for MemtableIter {
 
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         self.cursor.seek(key, seqno);
-        self.next()
+        self.take()
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
@@ -217,9 +247,11 @@ impl EntryIter for MemtableIter {
     }
 
     fn next(&mut self) -> Result<()> {
-        if self.valid() {
-            self.cursor.next();
-        }
+        let Some(here) = self.cursor.version() else { return Ok(()) };
+        self.passed.clear();
+        self.passed.extend_from_slice(here.key);
+        let next = self.cursor.next();
+        self.repeats = next.is_some_and(|next| next.key == self.passed);
         Ok(())
     }
 

@@ -243,6 +243,12 @@ impl EntryIter for VectorIter {
         self.entry().map_or_else(|| Slice::from(&[][..]), Entry::value_slice)
     }
 
+    #[inline]
+    fn repeats(&self) -> bool {
+        let before = self.at.and_then(|at| self.entries.get(at.checked_sub(1)?));
+        before.is_some_and(|before| before.key() == self.key())
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         self.place(Some(0))
     }

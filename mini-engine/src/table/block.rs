@@ -7,17 +7,18 @@
 //! ```
 //!
 //! `shared` bytes of a key are those of the key before it; at a restart, every 16 entries, it is 0, so that a search
-//! can start there. Entries are in entry order, strictly. [`Cursor`] reads bytes whose checksum matched, and trusts
-//! them no further: each length is checked, each step moves on, so a block that lies gives an error and not a panic or
-//! a loop.
+//! can start there. Entries are in entry order, strictly. [`Cursor`] reads them as [`entry`](super::entry) does, whatever the bytes
+//! are.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::codec::{self, Malformed, Reader};
-use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo, Slice, entry_order};
+use crate::codec::{self, Malformed};
+use crate::iter::Stepped;
+use crate::types::{Kind, SeqNo, Slice};
 
+use super::entry::{Entry, Parts, Step};
 use super::frame::Block;
+use super::lookup::{Place, find};
 
 /// A builder keeps no more memory than this for the next block, in bytes.
 const KEPT_LEN: usize = 1 << 20;
@@ -95,98 +96,94 @@ fn shared_len(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// The parts of a block's contents.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Parts {
-    /// Where the entries end and the restarts begin.
-    pub(super) entries_end: usize,
-    /// How many restarts there are, at least one.
-    pub(super) restarts: usize,
-}
-
-impl Parts {
-    pub(super) fn of(contents: &[u8]) -> Step<Self> {
-        let malformed = |expected| Malformed { offset: contents.len(), expected };
-        let Some((body, count)) = contents.split_last_chunk::<4>() else {
-            return Err(malformed("a number of restarts"));
-        };
-        let restarts = u32::from_le_bytes(*count) as usize;
-        let table_len = restarts.checked_mul(4).ok_or(malformed("a number of restarts that fits the block"))?;
-        let entries_end =
-            body.len().checked_sub(table_len).ok_or(malformed("a number of restarts that fits the block"))?;
-        if restarts == 0 || entries_end == 0 {
-            return Err(malformed("an entry and a restart"));
-        }
-        Ok(Self { entries_end, restarts })
-    }
-
-    /// The offset of the `index`-th restart, which lies within the entries.
-    pub(super) fn restart(&self, contents: &[u8], index: usize) -> Step<usize> {
-        let at = self.entries_end + 4 * index;
-        let bytes = contents.get(at..).and_then(<[u8]>::first_chunk::<4>);
-        let offset = bytes.map(|bytes| u32::from_le_bytes(*bytes) as usize);
-        let malformed = Malformed { offset: at, expected: "a restart within the entries" };
-        offset.filter(|&offset| offset < self.entries_end).ok_or(malformed)
-    }
-
-    /// The entry at `offset` and where it ends; the key before it has `last_key_len` bytes.
-    pub(super) fn entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Step<(Entry<'a>, usize)> {
-        let mut reader = Reader::new(contents.get(offset..self.entries_end).unwrap_or_default());
-        match decode_entry(&mut reader, last_key_len) {
-            Some(entry) => Ok((entry, offset + reader.position())),
-            None => Err(Malformed { offset: offset + reader.position(), expected: "an entry" }),
-        }
-    }
-}
-
 /// Walks the entries of one block, in both directions. After an error its position means nothing: drop it or seek.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     block: Block,
     parts: Parts,
-    /// The current entry; an empty range when the cursor is invalid.
+    at: Current,
+}
+
+/// The current entry.
+#[derive(Clone, Debug)]
+struct Current {
+    /// Where it is; an empty range when the cursor is invalid.
     entry: Range<usize>,
     key: Vec<u8>,
     seqno: SeqNo,
     kind: Kind,
     value: Range<usize>,
+    /// Whether its key was there before.
+    repeats: bool,
 }
 
-pub(super) type Step<T = ()> = Result<T, Malformed>;
+impl Current {
+    /// Takes the entry read at `offset`, whose shared bytes are those of the key that is here.
+    #[inline]
+    fn take(&mut self, offset: usize, read: &Entry<'_>) {
+        // A restart has the whole key, be it that of the entry before or not.
+        self.repeats = read.key_len() == self.key.len()
+            && (read.unshared.is_empty() || read.shared == 0 && self.key == read.unshared);
+        if !self.repeats {
+            self.key.truncate(read.shared);
+            self.key.extend_from_slice(read.unshared);
+        }
+        (self.seqno, self.kind) = (read.seqno, read.kind);
+        (self.value, self.entry) = (read.value_range(), offset..read.end);
+    }
+}
 
 impl Cursor {
-    /// A cursor over `block`, invalid until it is positioned. Its key buffer may come from another cursor.
+    /// A cursor over `block`, invalid until it is positioned.
     pub(super) fn new(block: Block) -> Step<Self> {
         let parts = Parts::of(block.contents())?;
-        let none = 0..0;
         let (key, seqno, kind) = (Vec::new(), 0, Kind::Tombstone);
-        Ok(Self { parts, entry: none.clone(), key, seqno, kind, value: none, block })
+        Ok(Self { block, parts, at: Current { entry: 0..0, key, seqno, kind, value: 0..0, repeats: false } })
     }
 
+    /// Leaves its block for `block`, and becomes invalid. Keeps its key, so that the first entry of the block is seen to repeat it.
+    pub(super) fn enter(&mut self, block: Block) -> Step {
+        self.parts = Parts::of(block.contents())?;
+        (self.at.entry, self.block) = (0..0, block);
+        Ok(())
+    }
+
+    #[inline]
     pub(super) fn valid(&self) -> bool {
-        !self.entry.is_empty()
+        !self.at.entry.is_empty()
     }
 
+    /// Whether [`Cursor::next`], or going on at the start of the next block, came from an entry with the same key. Means nothing after
+    /// other moves.
+    #[inline]
+    pub(super) fn repeats(&self) -> bool {
+        self.at.repeats
+    }
+
+    #[inline]
     pub(super) fn key(&self) -> &[u8] {
-        &self.key
+        &self.at.key
     }
 
+    #[inline]
     pub(super) fn seqno(&self) -> SeqNo {
-        self.seqno
+        self.at.seqno
     }
 
+    #[inline]
     pub(super) fn kind(&self) -> Kind {
-        self.kind
+        self.at.kind
     }
 
+    #[inline]
     pub(super) fn value(&self) -> &[u8] {
-        self.block.contents().get(self.value.clone()).unwrap_or_default()
+        self.block.contents().get(self.at.value.clone()).unwrap_or_default()
     }
 
     /// The value as a view of the block.
     pub(super) fn value_slice(&self) -> Slice {
         // The range was read within the contents; an invalid cursor's is empty.
-        Slice::view(self.block.shared().clone(), self.value.clone()).unwrap_or_else(|| Slice::from(self.value()))
+        Slice::view(self.block.shared().clone(), self.at.value.clone()).unwrap_or_else(|| Slice::from(self.value()))
     }
 
     pub(super) fn seek_to_first(&mut self) -> Step {
@@ -200,40 +197,55 @@ impl Cursor {
 
     /// Goes to the first entry at or after `(key, seqno)`, or becomes invalid.
     pub(super) fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Step {
-        // The last restart whose entry is before the target, or the first restart.
-        let (mut low, mut high) = (0, self.parts.restarts);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            self.jump(self.restart(middle)?)?;
-            if self.order((key, seqno)) == Ordering::Less { low = middle } else { high = middle }
-        }
-        self.jump(self.restart(low)?)?;
-        while self.valid() && self.order((key, seqno)) == Ordering::Less {
-            self.next()?;
-        }
-        Ok(())
+        self.find(key, seqno).map(drop)
+    }
+
+    /// As [`Cursor::seek`]; whether it is at a version of `key`.
+    fn find(&mut self, key: &[u8], seqno: SeqNo) -> Step<bool> {
+        let Self { block, parts, .. } = self;
+        self.at.entry = 0..0;
+        let Some(Place { offset, entry, is_key }) = find(parts, block.contents(), key, seqno)? else {
+            return Ok(false);
+        };
+        self.at.key.clear();
+        self.at.key.extend_from_slice(key.split_at(entry.shared).0);
+        self.at.take(offset, &entry);
+        Ok(is_key)
     }
 
     /// Goes to the last entry at or before `(key, seqno)`, or becomes invalid.
     pub(super) fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Step {
-        self.seek(key, seqno)?;
+        let is_key = self.find(key, seqno)?;
         if !self.valid() {
             self.seek_to_last()
-        } else if self.order((key, seqno)) == Ordering::Greater {
-            self.prev()
-        } else {
+        } else if is_key && self.at.seqno == seqno {
             Ok(())
+        } else {
+            self.prev()
         }
     }
 
     /// Goes to the next entry, or becomes invalid after the last.
+    #[inline]
     pub(super) fn next(&mut self) -> Step {
-        self.read_entry(self.entry.end)
+        self.read_entry(self.at.entry.end, self.at.key.len())
+    }
+
+    /// As `next`, if the next entry is in this block and of the common form; else nothing has moved.
+    #[inline]
+    pub(super) fn step(&mut self) -> Option<Stepped> {
+        let offset = self.at.entry.end;
+        if offset == 0 {
+            return None;
+        }
+        let read = self.parts.short_entry(self.block.contents(), offset, self.at.key.len())?;
+        self.at.take(offset, &read);
+        Some(Stepped { seqno: self.at.seqno, kind: self.at.kind, repeats: self.at.repeats })
     }
 
     /// Goes to the entry before, or becomes invalid at the first. Costs a scan from a restart: at most 16 entries.
     pub(super) fn prev(&mut self) -> Step {
-        let current = self.entry.start;
+        let current = self.at.entry.start;
         // The last restart before the current entry; none when it is the first.
         let (mut low, mut high) = (0, self.parts.restarts);
         while low < high {
@@ -243,7 +255,7 @@ impl Cursor {
         match low.checked_sub(1) {
             Some(restart) => self.scan_to_last_before(self.restart(restart)?, current),
             None => {
-                self.entry = 0..0;
+                self.at.entry = 0..0;
                 Ok(())
             }
         }
@@ -251,7 +263,7 @@ impl Cursor {
 
     /// Where the current entry starts.
     pub(super) fn offset(&self) -> usize {
-        self.entry.start
+        self.at.entry.start
     }
 
     /// Checks that the restarts are the entries at `starts`, and that those can be read by themselves. The position means
@@ -274,70 +286,35 @@ impl Cursor {
         Ok(())
     }
 
-    fn order(&self, target: (&[u8], SeqNo)) -> Ordering {
-        entry_order((&self.key, self.seqno), target)
-    }
-
     fn restart(&self, index: usize) -> Step<usize> {
         self.parts.restart(self.block.contents(), index)
     }
 
     /// Goes to the entry at the restart `offset`.
     fn jump(&mut self, offset: usize) -> Step {
-        self.key.clear();
-        self.read_entry(offset)
+        self.read_entry(offset, 0)
     }
 
     /// Goes to the last entry that starts at or after the restart `from` and before `end`.
     fn scan_to_last_before(&mut self, from: usize, end: usize) -> Step {
         self.jump(from)?;
-        while self.valid() && self.entry.end < end {
+        while self.valid() && self.at.entry.end < end {
             self.next()?;
         }
         Ok(())
     }
 
-    /// Decodes the entry at `offset`, whose shared bytes are those of the key that is here; invalid at the end.
-    fn read_entry(&mut self, offset: usize) -> Step {
-        self.entry = 0..0;
+    /// Decodes the entry at `offset`, which shares up to `most` bytes with the key that is here; invalid at the end.
+    #[inline]
+    fn read_entry(&mut self, offset: usize, most: usize) -> Step {
+        self.at.entry = 0..0;
         if offset >= self.parts.entries_end {
             return Ok(());
         }
-        let (read, end) = self.parts.entry(self.block.contents(), offset, self.key.len())?;
-        self.key.truncate(read.shared);
-        self.key.extend_from_slice(read.unshared);
-        self.seqno = read.seqno;
-        self.kind = read.kind;
-        self.value = end - read.value.len()..end;
-        self.entry = offset..end;
+        let read = self.parts.entry(self.block.contents(), offset, most)?;
+        self.at.take(offset, &read);
         Ok(())
     }
-}
-
-/// An entry as it is stored in the block.
-pub(super) struct Entry<'a> {
-    /// Bytes of the key before that this one starts with.
-    pub(super) shared: usize,
-    /// The rest of the key.
-    pub(super) unshared: &'a [u8],
-    pub(super) seqno: SeqNo,
-    pub(super) kind: Kind,
-    pub(super) value: &'a [u8],
-}
-
-fn decode_entry<'a>(reader: &mut Reader<'a>, last_key_len: usize) -> Option<Entry<'a>> {
-    let shared = reader.varint32()? as usize;
-    let unshared_len = reader.varint32()? as usize;
-    let tag = reader.varint()?;
-    let kind = Kind::try_from((tag & 1) as u8).ok()?;
-    let value_len = if kind == Kind::Value { reader.varint32()? as usize } else { 0 };
-    let key_len = shared.checked_add(unshared_len)?;
-    let seqno = tag >> 1;
-    if shared > last_key_len || key_len > MAX_KEY_LEN || value_len > MAX_VALUE_LEN || seqno > MAX_SEQNO {
-        return None;
-    }
-    let unshared = reader.bytes(unshared_len)?;
-    Some(Entry { shared, unshared, seqno, kind, value: reader.bytes(value_len)? })
 }
 
 #[cfg(test)]

@@ -44,6 +44,10 @@ impl Block {
         Self(contents.iter().copied().chain([0; TRAILER_LEN]).collect())
     }
 
+    pub(super) fn into_shared(self) -> Arc<[u8]> {
+        self.0
+    }
+
     pub(super) fn shared(&self) -> &Arc<[u8]> {
         &self.0
     }

@@ -184,8 +184,7 @@ impl<'a> Fences<'a> {
 
     /// The fence of block `at`.
     pub(super) fn get(&self, at: usize) -> Option<Fence<'a>> {
-        let offset = u32::from_le_bytes(*self.offsets.get(at)?) as usize;
-        Fence::read(&mut Reader::new(self.fences.get(offset..)?))
+        Fence::read(&mut self.reader(at)?)
     }
 
     pub(super) fn last(&self) -> Option<Fence<'a>> {
@@ -204,8 +203,20 @@ impl<'a> Fences<'a> {
         partition_point(0..self.len(), |at| self.is_before(at, key, seqno))
     }
 
+    /// Whether the fence of block `at` is before the target. Reads no more of it than it takes to tell.
+    #[inline]
     fn is_before(&self, at: usize, key: &[u8], seqno: SeqNo) -> bool {
-        self.get(at).is_some_and(|fence| fence.is_before(key, seqno))
+        let Some(mut reader) = self.reader(at) else { return false };
+        match reader.prefixed(MAX_KEY_LEN).map(|fence| fence.cmp(key)) {
+            Some(Ordering::Equal) => reader.varint().is_some_and(|fence| fence > seqno),
+            order => order == Some(Ordering::Less),
+        }
+    }
+
+    #[inline]
+    fn reader(&self, at: usize) -> Option<Reader<'a>> {
+        let offset = u32::from_le_bytes(*self.offsets.get(at)?) as usize;
+        Some(Reader::new(self.fences.get(offset..)?))
     }
 }
 
@@ -214,6 +225,8 @@ impl<'a> Fences<'a> {
 pub(super) struct Index {
     block: Block,
     heads: Heads,
+    /// Where each block ends, counted from `start`.
+    ends: Box<[u64]>,
     start: u64,
 }
 
@@ -225,7 +238,8 @@ impl Index {
             return Err(Malformed { offset: block.contents().len(), expected: "fences that cover their blocks" });
         }
         let heads = Heads::new(fences.len(), |at| fences.get(at).map_or(&[], |fence| fence.key));
-        Ok(Self { heads, block, start: blocks.start })
+        let ends = (0..fences.len()).map(|at| fences.get(at).map_or(0, |fence| fence.end)).collect();
+        Ok(Self { heads, ends, block, start: blocks.start })
     }
 
     fn fences(&self) -> Fences<'_> {
@@ -234,12 +248,14 @@ impl Index {
 
     /// The number of blocks.
     pub(super) fn len(&self) -> usize {
-        self.fences().len()
+        self.ends.len()
     }
 
     /// Where block `at` is.
     pub(super) fn handle(&self, at: usize) -> Option<Handle> {
-        self.fences().handle(at, self.start)
+        let end = *self.ends.get(at)?;
+        let before = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(Handle { offset: self.start.checked_add(before)?, len: end.checked_sub(before)? })
     }
 
     /// The fence `(key, seqno)` of block `at`.
@@ -255,7 +271,7 @@ impl Index {
 
     /// Bytes of memory that the index takes.
     pub(super) fn memory_len(&self) -> usize {
-        self.block.shared().len() + self.heads.memory_len()
+        self.block.shared().len() + self.heads.memory_len() + size_of_val(&*self.ends)
     }
 }
 

@@ -7,15 +7,15 @@
 use std::sync::Arc;
 
 use super::block::Cursor;
+use super::entry::Step;
 use super::format::Handle;
 use super::partition::Partition;
 use super::readahead::ReadAhead;
 use super::reader::Table;
 use super::root::Root;
 use crate::cache::CacheUse;
-use crate::codec::Malformed;
 use crate::error::Result;
-use crate::iter::EntryIter;
+use crate::iter::{EntryIter, Stepped};
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// Iterates over a table, which it keeps open. Holds one block, and in a scan those that were read ahead.
@@ -50,8 +50,6 @@ impl Table {
     }
 }
 
-type Place<'a> = &'a dyn Fn(&mut Cursor) -> Result<(), Malformed>;
-
 impl TableIter {
     pub(super) fn new(table: Arc<Table>, from: Option<Slice>, cache: CacheUse) -> Self {
         let (ahead, handle) = (ReadAhead::new(cache), Handle::default());
@@ -79,41 +77,58 @@ impl TableIter {
 
     /// Loads the data block of partition `at` that `choose` chooses, and positions in it by `place`; past either end the
     /// iterator becomes invalid, and after an error too.
-    fn enter(&mut self, at: usize, choose: impl FnOnce(&Partition) -> usize, place: Place<'_>) -> Result<()> {
-        let loaded = self.cursor.take();
-        let root = self.root()?;
-        let Some(partition) = self.partition(at)? else { return Ok(()) };
-        let block = choose(&partition);
-        let Some(handle) = partition.handle(block) else { return Ok(()) };
-        let mut cursor = match loaded {
-            Some(cursor) if handle == self.handle => cursor,
-            Some(_) | None => self.table.cursor(handle, self.ahead.block(&self.table, &root, handle)?)?,
-        };
-        (self.block, self.handle) = (block, handle);
-        self.place(&mut cursor, place)?;
-        self.cursor = Some(cursor);
-        Ok(())
+    fn enter(
+        &mut self,
+        at: usize,
+        choose: impl FnOnce(&Partition) -> usize,
+        place: impl FnOnce(&mut Cursor) -> Step,
+    ) -> Result<()> {
+        match self.load(at, choose) {
+            Ok(true) => self.move_by(place).map(drop),
+            other => {
+                self.cursor = None;
+                other.map(drop)
+            }
+        }
     }
 
-    fn place(&self, cursor: &mut Cursor, place: Place<'_>) -> Result<()> {
-        place(cursor).map_err(|malformed| self.table.malformed(self.handle, malformed))
+    /// Brings the cursor into the data block of partition `at` that `choose` chooses, at no certain entry; false past either end.
+    fn load(&mut self, at: usize, choose: impl FnOnce(&Partition) -> usize) -> Result<bool> {
+        let root = self.root()?;
+        let Some(partition) = self.partition(at)? else { return Ok(false) };
+        let block = choose(&partition);
+        let Some(handle) = partition.handle(block) else { return Ok(false) };
+        if self.cursor.is_none() || handle != self.handle {
+            let block = self.ahead.block(&self.table, &root, handle)?;
+            let entered = match &mut self.cursor {
+                Some(cursor) => cursor.enter(block),
+                none => Cursor::new(block).map(|cursor| *none = Some(cursor)),
+            };
+            entered.map_err(|malformed| self.table.malformed(handle, malformed))?;
+        }
+        (self.block, self.handle) = (block, handle);
+        Ok(true)
     }
 
     /// Moves within the block by `step`; whether the iterator is still valid there. On an error it is not.
-    fn step(&mut self, step: Place<'_>) -> Result<bool> {
-        let Some(mut cursor) = self.cursor.take() else { return Ok(false) };
-        self.place(&mut cursor, step)?;
-        let valid = cursor.valid();
-        self.cursor = Some(cursor);
-        Ok(valid)
+    #[inline]
+    fn move_by(&mut self, step: impl FnOnce(&mut Cursor) -> Step) -> Result<bool> {
+        let Some(cursor) = &mut self.cursor else { return Ok(false) };
+        match step(cursor) {
+            Ok(()) => Ok(cursor.valid()),
+            Err(malformed) => {
+                self.cursor = None;
+                Err(self.table.malformed(self.handle, malformed))
+            }
+        }
     }
 
     /// The position after the last entry of the block is the first of the next. Blocks have entries, so one step does.
     fn enter_next_block(&mut self) -> Result<()> {
         let (at, next) = (self.entered(), self.block + 1);
         match self.partition(at)?.is_some_and(|partition| next < partition.len()) {
-            true => self.enter(at, |_| next, &Cursor::seek_to_first),
-            false => self.enter(at + 1, |_| 0, &Cursor::seek_to_first),
+            true => self.enter(at, |_| next, Cursor::seek_to_first),
+            false => self.enter(at + 1, |_| 0, Cursor::seek_to_first),
         }
     }
 
@@ -133,7 +148,7 @@ impl TableIter {
     /// As [`EntryIter::seek`], whatever the bound.
     fn seek_unbounded(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         let at = self.root()?.index.find(key, seqno);
-        self.enter(at, |partition| partition.find(key, seqno), &|cursor| cursor.seek(key, seqno))?;
+        self.enter(at, |partition| partition.find(key, seqno), |cursor| cursor.seek(key, seqno))?;
         // The target may lie between the block's last entry and its fence.
         if self.cursor.is_some() && !self.valid() {
             self.enter_next_block()?;
@@ -145,12 +160,12 @@ impl TableIter {
         let at = self.entered();
         if let Some(block) = self.block.checked_sub(1) {
             if self.partition(at)?.is_some_and(|partition| self.counts(partition.fence(block))) {
-                return self.enter(at, |_| block, &Cursor::seek_to_last);
+                return self.enter(at, |_| block, Cursor::seek_to_last);
             }
         } else if let Some(before) = at.checked_sub(1) {
             let root = self.root()?;
             if self.counts(root.index.fence(before)) {
-                return self.enter(before, last_block, &Cursor::seek_to_last);
+                return self.enter(before, last_block, Cursor::seek_to_last);
             }
         }
         self.cursor = None;
@@ -169,22 +184,27 @@ fn last_block(partition: &Partition) -> usize {
 }
 
 impl EntryIter for TableIter {
+    #[inline]
     fn valid(&self) -> bool {
         self.cursor.as_ref().is_some_and(Cursor::valid)
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
         self.cursor.as_ref().map_or(&[], Cursor::key)
     }
 
+    #[inline]
     fn seqno(&self) -> SeqNo {
         self.cursor.as_ref().map_or(0, Cursor::seqno)
     }
 
+    #[inline]
     fn kind(&self) -> Kind {
         self.cursor.as_ref().map_or(Kind::Tombstone, Cursor::kind)
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
         self.cursor.as_ref().map_or(&[], Cursor::value)
     }
@@ -193,16 +213,26 @@ impl EntryIter for TableIter {
         self.cursor.as_ref().map_or_else(|| Slice::from(&[][..]), Cursor::value_slice)
     }
 
+    #[inline]
+    fn repeats(&self) -> bool {
+        self.cursor.as_ref().is_some_and(Cursor::repeats)
+    }
+
+    #[inline]
+    fn step(&mut self) -> Option<Stepped> {
+        self.cursor.as_mut()?.step()
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         match self.from.clone() {
             Some(from) => self.seek_unbounded(&from, MAX_SEQNO),
-            None => self.enter(0, |_| 0, &Cursor::seek_to_first),
+            None => self.enter(0, |_| 0, Cursor::seek_to_first),
         }
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
         let last = self.root()?.index.len().saturating_sub(1);
-        self.enter(last, last_block, &Cursor::seek_to_last)?;
+        self.enter(last, last_block, Cursor::seek_to_last)?;
         self.stop_below_bound();
         Ok(())
     }
@@ -224,7 +254,7 @@ impl EntryIter for TableIter {
         if at >= root.index.len() {
             return self.seek_to_last();
         }
-        self.enter(at, |partition| partition.find(key, seqno), &|cursor| cursor.seek_for_prev(key, seqno))?;
+        self.enter(at, |partition| partition.find(key, seqno), |cursor| cursor.seek_for_prev(key, seqno))?;
         if !self.valid() {
             self.enter_block_before()?;
         }
@@ -232,12 +262,13 @@ impl EntryIter for TableIter {
         Ok(())
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
-        if !self.valid() || self.step(&Cursor::next)? { Ok(()) } else { self.enter_next_block() }
+        if !self.valid() || self.move_by(Cursor::next)? { Ok(()) } else { self.enter_next_block() }
     }
 
     fn prev(&mut self) -> Result<()> {
-        if self.valid() && !self.step(&Cursor::prev)? {
+        if self.valid() && !self.move_by(Cursor::prev)? {
             self.enter_block_before()?;
         }
         self.stop_below_bound();

@@ -1,4 +1,4 @@
-//! Finds one entry in a data block, for point reads: builds no key and allocates nothing.
+//! Finds one entry in a data block: builds no key and allocates nothing.
 //!
 //! A restart stores its key whole. From there on it is enough to know how many bytes the target shares with the last key that was
 //! passed. That key is less than the target. So an entry that shares more with it than the target does is less for the same reason,
@@ -7,8 +7,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::block::{Parts, Step};
-use crate::types::{Kind, SeqNo, entry_order};
+use super::entry::{Entry, Parts, Step};
+use crate::types::{Kind, SeqNo};
 
 /// An entry that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,26 +21,46 @@ pub(super) struct Found {
 
 /// The newest version of `key` in the block that is not newer than `seqno`.
 pub(super) fn lookup(contents: &[u8], key: &[u8], seqno: SeqNo) -> Step<Option<Found>> {
-    let parts = Parts::of(contents)?;
-    let mut offset = last_restart_before(&parts, contents, key, seqno)?;
+    let place = find(&Parts::of(contents)?, contents, key, seqno)?;
+    Ok(place.filter(|place| place.is_key).map(|Place { entry, .. }| Found {
+        kind: entry.kind,
+        seqno: entry.seqno,
+        value: entry.value_range(),
+    }))
+}
+
+/// Where a search ended.
+pub(super) struct Place<'a> {
+    pub(super) offset: usize,
+    /// It shares no more bytes with the key before it than the target does: its key starts with those of the target.
+    pub(super) entry: Entry<'a>,
+    /// Whether its key is the target.
+    pub(super) is_key: bool,
+}
+
+/// The first entry at or after `(key, seqno)`.
+pub(super) fn find<'a>(parts: &Parts, contents: &'a [u8], key: &[u8], seqno: SeqNo) -> Step<Option<Place<'a>>> {
+    let mut offset = last_restart_before(parts, contents, key, seqno)?;
     // Of the key that was passed last: its length, and how many bytes of it the target starts with.
     let (mut len, mut matched) = (0, 0);
     while offset < parts.entries_end {
-        let (entry, end) = parts.entry(contents, offset, len)?;
-        if entry.shared <= matched {
-            let rest = key.split_at(entry.shared).1;
-            match entry.unshared.cmp(rest) {
-                Ordering::Greater => return Ok(None),
-                Ordering::Equal if entry.seqno <= seqno => {
-                    let value = end - entry.value.len()..end;
-                    return Ok(Some(Found { kind: entry.kind, seqno: entry.seqno, value }));
-                }
-                Ordering::Equal | Ordering::Less => {}
-            }
-            matched = entry.shared + shared_len(entry.unshared, rest);
+        // Most entries are passed by their lengths and a byte of their keys.
+        if let Some((head, bytes)) = parts.head(contents, offset, len)
+            && (head.shared > matched || head.unshared(bytes).first() < key.get(head.shared))
+        {
+            matched = matched.min(head.shared);
+            (len, offset) = (head.key_len(), offset + head.len);
+            continue;
         }
-        len = entry.shared + entry.unshared.len();
-        offset = end;
+        let entry = parts.entry(contents, offset, len)?;
+        if entry.shared <= matched {
+            let (more, order) = compare(entry.unshared, key.split_at(entry.shared).1);
+            if order == Ordering::Greater || order == Ordering::Equal && entry.seqno <= seqno {
+                return Ok(Some(Place { offset, entry, is_key: order == Ordering::Equal }));
+            }
+            matched = entry.shared + more;
+        }
+        (len, offset) = (entry.key_len(), entry.end);
     }
     Ok(None)
 }
@@ -50,13 +70,16 @@ fn last_restart_before(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo)
     let (mut low, mut high) = (0, parts.restarts);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let (entry, _) = parts.entry(contents, parts.restart(contents, middle)?, 0)?;
-        let before = entry_order((entry.unshared, entry.seqno), (key, seqno)) == Ordering::Less;
-        if before { low = middle } else { high = middle }
+        let entry = parts.entry(contents, parts.restart(contents, middle)?, 0)?;
+        let order = compare(entry.unshared, key).1.then_with(|| seqno.cmp(&entry.seqno));
+        if order == Ordering::Less { low = middle } else { high = middle }
     }
     parts.restart(contents, low)
 }
 
-fn shared_len(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+/// How many bytes both start with, and how `a` compares to `b`.
+#[inline]
+fn compare(a: &[u8], b: &[u8]) -> (usize, Ordering) {
+    let shared = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    (shared, a.get(shared).cmp(&b.get(shared)))
 }

@@ -14,6 +14,7 @@ mod block;
 mod builder;
 mod cache;
 mod dump;
+mod entry;
 mod eytzinger;
 mod filter;
 mod format;
@@ -39,7 +40,7 @@ pub(crate) use format::{file_name, parse_file_name};
 pub(crate) use properties::TableMeta;
 pub(crate) use rates::{MOST_BITS, false_positive_rate};
 pub(crate) use reader::Table;
-pub(crate) use run::{OpenRun, RunTable};
+pub(crate) use run::{OpenRun, RunIter, RunTable};
 
 #[cfg(test)]
 mod tests;

@@ -143,11 +143,13 @@ impl Partition {
         &self.block
     }
 
-    /// `None` if the table has none.
-    pub(super) fn filter(&self) -> Option<Filter<'_>> {
-        let filter = self.block.contents().get(..self.filter_len).filter(|filter| !filter.is_empty())?;
-        // It has been decoded once.
-        Filter::decode(filter).ok()
+    /// The parts, for several questions. They have been decoded once.
+    pub(super) fn parts(&self) -> PartitionParts<'_> {
+        let contents = self.block.contents();
+        let (filter, rest) = contents.split_at_checked(self.filter_len).unwrap_or_default();
+        let fences = rest.split_at_checked(rest.len().saturating_sub(TAIL_LEN)).unwrap_or_default().0;
+        let filter = if filter.is_empty() { None } else { Filter::decode(filter).ok() };
+        PartitionParts { filter, fences: Fences::of(fences).unwrap_or_default(), start: self.start }
     }
 
     /// Bytes of the filter.
@@ -156,10 +158,7 @@ impl Partition {
     }
 
     fn fences(&self) -> Fences<'_> {
-        let contents = self.block.contents();
-        let fences = contents.get(self.filter_len..contents.len().saturating_sub(TAIL_LEN)).unwrap_or_default();
-        // They have been split once.
-        Fences::of(fences).unwrap_or_default()
+        self.parts().fences
     }
 
     /// The number of data blocks.
@@ -190,5 +189,21 @@ impl Partition {
     /// The first data block of the group that can hold an entry at or after `(key, seqno)`; `len()` if none does.
     pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
         self.fences().find(key, seqno)
+    }
+}
+
+/// What a partition says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PartitionParts<'a> {
+    /// `None` if the table has none.
+    pub(super) filter: Option<Filter<'a>>,
+    fences: Fences<'a>,
+    start: u64,
+}
+
+impl PartitionParts<'_> {
+    /// The first data block of the group that can hold an entry at or after `(key, seqno)`; `None` if none does.
+    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<Handle> {
+        self.fences.handle(self.fences.find(key, seqno), self.start)
     }
 }

@@ -137,16 +137,16 @@ impl Table {
         let Some(partition) = self.partition(root, root.index.find(key, seqno), CacheUse::Fill)? else {
             return Ok(None);
         };
-        let filter = partition.filter();
-        if filter.is_some_and(|filter| !filter.may_contain(hash)) {
+        let parts = partition.parts();
+        if parts.filter.is_some_and(|filter| !filter.may_contain(hash)) {
             self.tables.counters.filter_negatives.add(1);
             return Ok(None);
         }
-        let found = match partition.handle(partition.find(key, seqno)) {
-            Some(handle) => self.look_up(handle, &self.cached_block(handle)?, key, seqno)?,
+        let found = match parts.find(key, seqno) {
+            Some(handle) => self.look_up(handle, self.cached_block(handle)?, key, seqno)?,
             None => None,
         };
-        if found.is_none() && filter.is_some() {
+        if found.is_none() && parts.filter.is_some() {
             self.tables.counters.filter_false_positives.add(1);
         }
         Ok(found)
@@ -186,7 +186,7 @@ impl Table {
 
     /// The positions, from `from` on, of the hashes that the filter lets pass: of all, if there is none.
     fn pass_filter(&self, partition: &Partition, from: usize, hashes: &[u64], passing: &mut Vec<usize>) {
-        let Some(filter) = partition.filter() else { return passing.extend(from..from + hashes.len()) };
+        let Some(filter) = partition.parts().filter else { return passing.extend(from..from + hashes.len()) };
         filter.may_contain_many(hashes, passing);
         passing.iter_mut().for_each(|at| *at += from);
         self.tables.counters.filter_negatives.add((hashes.len() - passing.len()) as u64);
@@ -201,22 +201,23 @@ impl Table {
         seqno: SeqNo,
         found: &mut impl FnMut(usize, Kind, Slice),
     ) -> Result<()> {
+        let parts = partition.parts();
         let mut useless = 0;
         let mut here: Option<(Handle, Block)> = None;
         for &at in passing {
             let Some(&key) = keys.get(at) else { continue };
-            let Some(handle) = partition.handle(partition.find(key, seqno)) else { continue };
+            let Some(handle) = parts.find(key, seqno) else { continue };
             let block = match here.take() {
                 Some((last, block)) if last == handle => block,
                 Some(_) | None => self.cached_block(handle)?,
             };
-            match self.look_up(handle, &block, key, seqno)? {
+            match self.look_up(handle, block.clone(), key, seqno)? {
                 Some((kind, _, value)) => found(at, kind, value),
                 None => useless += 1,
             }
             here = Some((handle, block));
         }
-        if useless > 0 && partition.filter().is_some() {
+        if useless > 0 && parts.filter.is_some() {
             self.tables.counters.filter_false_positives.add(useless);
         }
         Ok(())
@@ -249,7 +250,7 @@ impl Table {
         let handle = || {
             let root = self.root().ok()?;
             let partition = self.partition(&root, root.index.find(key, MAX_SEQNO), CacheUse::Bypass).ok()??;
-            partition.handle(partition.find(key, MAX_SEQNO))
+            partition.parts().find(key, MAX_SEQNO)
         };
         handle().map_or(self.meta.size, |handle| handle.offset)
     }
@@ -291,10 +292,10 @@ impl Table {
 
     /// The newest version of `key` in `block`, the data block at `handle`. One that is not in this block is not in the
     /// next either: the fence would say so.
-    fn look_up(&self, handle: Handle, block: &Block, key: &[u8], seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
+    fn look_up(&self, handle: Handle, block: Block, key: &[u8], seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let found = lookup(block.contents(), key, seqno).map_err(|malformed| self.malformed(handle, malformed))?;
-        Ok(found
-            .and_then(|Found { kind, seqno, value }| Some((kind, seqno, Slice::view(block.shared().clone(), value)?))))
+        let view = |Found { kind, seqno, value }| Some((kind, seqno, Slice::view(block.into_shared(), value)?));
+        Ok(found.and_then(view))
     }
 
     /// The data block at `handle` for a point read.

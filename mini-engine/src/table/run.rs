@@ -6,6 +6,7 @@
 //! A read of a run is a read of one table, whose place is found by binary search: so what a read costs grows with the
 //! number of runs and hardly with the number of tables.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::iter::TableIter;
@@ -14,7 +15,7 @@ use super::reader::Table;
 use super::verify::TableReport;
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::EntryIter;
+use crate::iter::{EntryIter, Stepped};
 use crate::types::{Kind, SeqNo, Slice};
 
 /// A table as one version has it: views of before and after it was narrowed share the open table.
@@ -108,6 +109,20 @@ impl OpenRun {
         self.tables.get(self.position(smallest)..after).unwrap_or_default()
     }
 
+    /// Whether a table has keys between the bounds. O(log tables).
+    pub(crate) fn overlaps(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
+        let at = match lower {
+            Bound::Unbounded => 0,
+            Bound::Included(key) => self.position(key),
+            Bound::Excluded(key) => self.tables.partition_point(|table| *table.largest() <= *key),
+        };
+        self.tables.get(at).is_some_and(|first| match upper {
+            Bound::Unbounded => true,
+            Bound::Included(key) => *first.smallest() <= *key,
+            Bound::Excluded(key) => *first.smallest() < *key,
+        })
+    }
+
     /// The one table that may hold `key`, if there is one. O(log tables).
     pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
         self.first_reaching(key).filter(|table| *table.smallest() <= *key)
@@ -146,23 +161,34 @@ pub(crate) struct RunIter {
 }
 
 impl RunIter {
-    /// Goes to table `at` and positions in it by `place`; past either end the iterator becomes invalid.
+    /// Goes to table `at` and positions in it by `place`; past either end, or after an error, the iterator becomes invalid.
     fn enter(&mut self, at: usize, place: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<()> {
-        let open = self.table.take().filter(|_| at == self.at);
-        let Some(table) = self.run.tables.get(at) else { return Ok(()) };
-        let mut iter = open.unwrap_or_else(|| table.iter(self.cache));
-        self.at = at;
-        place(&mut iter)?;
-        self.table = Some(iter);
-        Ok(())
+        let Some(table) = self.run.tables.get(at) else {
+            self.table = None;
+            return Ok(());
+        };
+        if at != self.at || self.table.is_none() {
+            self.table = Some(table.iter(self.cache));
+            self.at = at;
+        }
+        let placed = self.table.as_mut().map_or(Ok(()), place);
+        if placed.is_err() {
+            self.table = None;
+        }
+        placed
     }
 
-    fn step(&mut self, step: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<bool> {
-        let Some(mut iter) = self.table.take() else { return Ok(false) };
-        step(&mut iter)?;
-        let valid = iter.valid();
-        self.table = Some(iter);
-        Ok(valid)
+    /// Moves within the table by `step`; whether the iterator is still valid there. On an error it is not.
+    #[inline]
+    fn move_by(&mut self, step: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<bool> {
+        let Some(table) = &mut self.table else { return Ok(false) };
+        match step(table) {
+            Ok(()) => Ok(table.valid()),
+            Err(error) => {
+                self.table = None;
+                Err(error)
+            }
+        }
     }
 
     fn enter_before(&mut self) -> Result<()> {
@@ -177,28 +203,43 @@ impl RunIter {
 }
 
 impl EntryIter for RunIter {
+    #[inline]
     fn valid(&self) -> bool {
         self.table.as_ref().is_some_and(TableIter::valid)
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
         self.table.as_ref().map_or(&[], TableIter::key)
     }
 
+    #[inline]
     fn seqno(&self) -> SeqNo {
         self.table.as_ref().map_or(0, TableIter::seqno)
     }
 
+    #[inline]
     fn kind(&self) -> Kind {
         self.table.as_ref().map_or(Kind::Tombstone, TableIter::kind)
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
         self.table.as_ref().map_or(&[], TableIter::value)
     }
 
     fn value_slice(&self) -> Slice {
         self.table.as_ref().map_or_else(|| Slice::from(&[][..]), TableIter::value_slice)
+    }
+
+    #[inline]
+    fn repeats(&self) -> bool {
+        self.table.as_ref().is_some_and(TableIter::repeats)
+    }
+
+    #[inline]
+    fn step(&mut self) -> Option<Stepped> {
+        self.table.as_mut()?.step()
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
@@ -230,14 +271,15 @@ impl EntryIter for RunIter {
         if self.valid() { Ok(()) } else { self.enter_before() }
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
-        match !self.valid() || self.step(TableIter::next)? {
+        match !self.valid() || self.move_by(TableIter::next)? {
             true => Ok(()),
             false => self.enter(self.at + 1, TableIter::seek_to_first),
         }
     }
 
     fn prev(&mut self) -> Result<()> {
-        if !self.valid() || self.step(TableIter::prev)? { Ok(()) } else { self.enter_before() }
+        if !self.valid() || self.move_by(TableIter::prev)? { Ok(()) } else { self.enter_before() }
     }
 }

@@ -25,6 +25,13 @@ impl Slice {
         bytes.get(start..end)?;
         Some(Self { bytes, start, end })
     }
+
+    /// The first `len` bytes, or all if there are fewer, and the others.
+    pub(crate) fn split_at(self, len: usize) -> (Self, Self) {
+        let middle = self.end.min(self.start.saturating_add(len));
+        let head = Self { bytes: self.bytes.clone(), start: self.start, end: middle };
+        (head, Self { start: middle, ..self })
+    }
 }
 
 impl Default for Slice {

@@ -16,4 +16,4 @@ pub(crate) use self::directory::{DirectoryLock, lock_directory};
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};
 pub(crate) use self::snapshots::{SnapshotId, ViewId};
 pub(crate) use self::state::{Core, OPENED_READ_ONLY, Opened, Phase, State, fail_on_unwind};
-pub(crate) use self::view::{FlushableMemtable, View, open_runs};
+pub(crate) use self::view::{FlushableMemtable, Source, View, open_runs};

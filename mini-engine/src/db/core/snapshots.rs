@@ -15,17 +15,24 @@ pub(crate) struct SnapshotRegistry(Mutex<Held>);
 struct Held {
     /// Live snapshots by sequence number, with how many there are of each.
     snapshots: BTreeMap<SeqNo, usize>,
-    /// When each snapshot and each view was taken, in that order.
-    begun: BTreeMap<u64, Instant>,
-    next_id: u64,
+    /// When each snapshot and each view was taken that is still held. Slots are used again, so that a scan allocates nothing here.
+    begun: Vec<Option<Instant>>,
+    free: Vec<usize>,
 }
 
 impl Held {
-    fn begin(&mut self) -> u64 {
-        let id = self.next_id;
-        self.next_id += 1;
-        self.begun.insert(id, Instant::now());
-        id
+    fn begin(&mut self) -> usize {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.begun.push(None);
+            self.begun.len() - 1
+        });
+        self.begun[slot] = Some(Instant::now());
+        slot
+    }
+
+    fn end(&mut self, slot: usize) {
+        self.begun[slot] = None;
+        self.free.push(slot);
     }
 }
 
@@ -33,12 +40,12 @@ impl Held {
 #[derive(Debug)]
 pub(crate) struct SnapshotId {
     pub(crate) seqno: SeqNo,
-    id: u64,
+    slot: usize,
 }
 
 /// A held view, until [`SnapshotRegistry::release_view`].
 #[derive(Debug)]
-pub(crate) struct ViewId(u64);
+pub(crate) struct ViewId(usize);
 
 impl SnapshotRegistry {
     /// Registers a snapshot at the number that `visible` returns. It runs under the registry's lock, so that a snapshot is
@@ -48,13 +55,13 @@ impl SnapshotRegistry {
         let mut held = self.lock();
         let seqno = visible();
         *held.snapshots.entry(seqno).or_default() += 1;
-        SnapshotId { seqno, id: held.begin() }
+        SnapshotId { seqno, slot: held.begin() }
     }
 
     /// Ends a snapshot.
     pub(crate) fn release(&self, snapshot: &SnapshotId) {
         let mut held = self.lock();
-        held.begun.remove(&snapshot.id);
+        held.end(snapshot.slot);
         if let Some(count) = held.snapshots.get_mut(&snapshot.seqno) {
             *count -= 1;
             if *count == 0 {
@@ -70,7 +77,7 @@ impl SnapshotRegistry {
 
     /// Notes that a view is held no more.
     pub(crate) fn release_view(&self, view: &ViewId) {
-        self.lock().begun.remove(&view.0);
+        self.lock().end(view.0);
     }
 
     /// The sequence numbers of the live snapshots, ascending.
@@ -78,9 +85,13 @@ impl SnapshotRegistry {
         self.lock().snapshots.keys().copied().collect()
     }
 
-    /// For how long the oldest snapshot or view has been held.
+    /// For how long the oldest snapshot or view has been held. O(most that were held at once).
     pub(crate) fn oldest_age(&self) -> Option<Duration> {
-        self.lock().begun.first_key_value().map(|(_, begun)| begun.elapsed())
+        self.oldest().map(|begun| begun.elapsed())
+    }
+
+    fn oldest(&self) -> Option<Instant> {
+        self.lock().begun.iter().flatten().min().copied()
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
@@ -112,13 +123,17 @@ mod tests {
         // Catches an age that ends with the wrong one, or that forgets the views.
         let registry = SnapshotRegistry::default();
         assert_eq!(registry.oldest_age(), None);
+        let before = Instant::now();
         let view = registry.register_view();
-        let begun = Instant::now();
+        let between = Instant::now();
         let snapshot = registry.register(|| 5);
-        assert!(registry.live() == [5] && registry.oldest_age().is_some_and(|age| age >= begun.elapsed()));
+        assert_eq!(registry.live(), [5]);
+        assert!(registry.oldest().is_some_and(|oldest| (before..=between).contains(&oldest)));
         registry.release_view(&view);
-        let younger = registry.oldest_age().expect("the snapshot is held");
-        assert!(younger <= begun.elapsed());
+        assert!(registry.oldest().is_some_and(|oldest| oldest >= between));
+        let slots = registry.lock().begun.len();
+        registry.release_view(&registry.register_view());
+        assert_eq!(registry.lock().begun.len(), slots, "slots are used again");
         registry.release(&snapshot);
         assert_eq!(registry.oldest_age(), None);
     }

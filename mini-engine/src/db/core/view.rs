@@ -4,13 +4,14 @@
 //! the holder of the write lock publishes, so that no step is lost between reading the old view and storing the new.
 
 use std::collections::HashMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::compaction::{Input, Plan};
-use crate::iter::EntryIter;
+use crate::iter::impl_entry_iter;
 use crate::manifest::{CompactionStats, Run, Version};
-use crate::memtables::LoggedMemtable;
-use crate::table::{OpenRun, RunTable, Table, TableMeta};
+use crate::memtables::{LoggedMemtable, MemtableIter};
+use crate::table::{OpenRun, RunIter, RunTable, Table, TableMeta};
 use crate::types::SeqNo;
 use crate::wal;
 
@@ -97,13 +98,25 @@ impl View {
         Some((oldest, next.log))
     }
 
-    /// Iterators over everything, newest source first.
-    pub(crate) fn entries(&self) -> Vec<Box<dyn EntryIter>> {
-        let memtables = std::iter::once(&self.active).chain(self.frozen.iter().map(|frozen| &frozen.memtable));
-        let memtables = memtables.map(LoggedMemtable::iter);
-        memtables.chain(self.runs.iter().map(|run| Box::new(run.iter()) as Box<dyn EntryIter>)).collect()
+    /// Iterators over every source that may have entries between `lower` and `upper`, newest source first. Nothing is read before they
+    /// are positioned. What becomes visible later than this call may be missing.
+    pub(crate) fn sources(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Vec<Source> {
+        let mut sources = Vec::with_capacity(1 + self.frozen.len() + self.runs.len());
+        let frozen = self.frozen.iter().map(|frozen| &frozen.memtable);
+        let memtables = std::iter::once(&self.active).chain(frozen).filter(|memtable| !memtable.table.is_empty());
+        sources.extend(memtables.map(|memtable| Source::Memtable(memtable.iter())));
+        sources.extend(self.runs.iter().filter(|run| run.overlaps(lower, upper)).map(|run| Source::Run(run.iter())));
+        sources
     }
 }
+
+/// The entries of one source of a view.
+pub(crate) enum Source {
+    Memtable(MemtableIter),
+    Run(RunIter),
+}
+
+impl_entry_iter!(Source { Memtable, Run });
 
 /// The runs of `version`, all of whose tables are among `known`.
 pub(crate) fn open_runs<'a>(version: &Version, known: impl Iterator<Item = &'a Arc<Table>>) -> Arc<[OpenRun]> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::pinned::Pinned;
 use super::quarantine::check_range;
+use crate::db::core::Source;
 use crate::error::{Error, Result};
 use crate::iter::{MergeIter, VisibleIter};
 use crate::types::Slice;
@@ -15,8 +16,8 @@ use crate::types::Slice;
 /// The keys that a scan may show.
 #[derive(Debug, Clone)]
 pub(crate) struct ScanBounds {
-    lower: Bound<Vec<u8>>,
-    upper: Bound<Vec<u8>>,
+    lower: Bound<Slice>,
+    upper: Bound<Slice>,
 }
 
 impl ScanBounds {
@@ -25,12 +26,12 @@ impl ScanBounds {
     }
 
     pub(crate) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> ScanBounds {
-        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        let owned = |bound: Bound<&K>| bound.map(|key| Slice::from(key.as_ref()));
         ScanBounds { lower: owned(bounds.start_bound()), upper: owned(bounds.end_bound()) }
     }
 
     pub(crate) fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-        (self.lower, self.upper)
+        (self.lower.map(|key| key.to_vec()), self.upper.map(|key| key.to_vec()))
     }
 
     /// From the prefix itself to the first key that does not start with it: the prefix with its last byte that can grow
@@ -43,11 +44,11 @@ impl ScanBounds {
         let upper = match end.last_mut() {
             Some(last) => {
                 *last += 1;
-                Bound::Excluded(end)
+                Bound::Excluded(Slice::from(end))
             }
             None => Bound::Unbounded,
         };
-        ScanBounds { lower: Bound::Included(prefix.to_vec()), upper }
+        ScanBounds { lower: Bound::Included(Slice::from(prefix)), upper }
     }
 }
 
@@ -78,13 +79,21 @@ pub struct Cursor {
     /// Made by the first seek. Before `source`, so that the open tables go before the lock on the directory does.
     entries: Option<Entries>,
     range: ScanBounds,
+    /// Whether there are tables that no move must pass.
+    is_guarded: bool,
     source: Result<Arc<Pinned>>,
 }
 
 impl Cursor {
     /// A cursor over the part of `source` in `range`. If there is no source every seek returns its error.
     pub(crate) fn new(source: Result<Arc<Pinned>>, range: ScanBounds) -> Cursor {
-        Cursor { entries: None, range, source }
+        let is_guarded = source.as_ref().is_ok_and(|pinned| pinned.is_guarded());
+        Cursor { entries: None, range, is_guarded, source }
+    }
+
+    /// A new cursor over the same entries.
+    pub(super) fn another(&self) -> Cursor {
+        Cursor::new(self.source.clone(), self.range.clone())
     }
 
     /// Whether the cursor is at an entry.
@@ -147,17 +156,14 @@ impl Cursor {
     }
 
     /// Makes a move.
+    #[inline]
     fn go(
         &mut self,
         direction: Direction,
         start_at: &Start<'_>,
         step: impl FnOnce(&mut Entries) -> Result<()>,
     ) -> Result<()> {
-        let is_sound = |pinned: &Arc<Pinned>| pinned.point().quarantined.is_empty();
-        if self.source.as_ref().map_or(true, is_sound) {
-            return step(self.entries()?);
-        }
-        self.go_guarded(direction, start_at, step)
+        if self.is_guarded { self.go_guarded(direction, start_at, step) } else { step(self.entries()?) }
     }
 
     /// Makes a move, which fails if it passes over keys that a quarantined table may hold.
@@ -170,8 +176,8 @@ impl Cursor {
     ) -> Result<()> {
         let start = match (start_at, direction) {
             (Start::Here, _) if !self.valid() => return step(self.entries()?),
-            (Start::Here, _) => Bound::Excluded(self.key().to_vec()),
-            (Start::Key(key), _) => Bound::Included(key.to_vec()),
+            (Start::Here, _) => Bound::Excluded(Slice::from(self.key())),
+            (Start::Key(key), _) => Bound::Included(Slice::from(*key)),
             (Start::Bound, Direction::Forward) => self.range.lower.clone(),
             (Start::Bound, Direction::Backward) => self.range.upper.clone(),
         };
@@ -183,11 +189,11 @@ impl Cursor {
     }
 
     /// Fails if a quarantined table may hold a key of the range from `start` to where the cursor stands.
-    fn check_passed(&self, direction: Direction, start: &Bound<Vec<u8>>) -> Result<()> {
+    fn check_passed(&self, direction: Direction, start: &Bound<Slice>) -> Result<()> {
         let pinned = self.source.as_ref().map_err(Error::clone)?;
         let ScanBounds { lower, upper } = &self.range;
         let end = match (self.valid(), direction) {
-            (true, _) => Bound::Included(self.key().to_vec()),
+            (true, _) => Bound::Included(Slice::from(self.key())),
             (false, Direction::Forward) => upper.clone(),
             (false, Direction::Backward) => lower.clone(),
         };
@@ -199,16 +205,26 @@ impl Cursor {
         check_range(pinned.point(), ranges)
     }
 
+    #[inline]
     fn entries(&mut self) -> Result<&mut Entries> {
-        let pinned = self.source.as_ref().map_err(Error::clone)?;
-        let ScanBounds { lower, upper } = &self.range;
-        let make =
-            || VisibleIter::new(MergeIter::new(pinned.view.entries()), pinned.seqno, lower.clone(), upper.clone());
-        Ok(self.entries.get_or_insert_with(make))
+        match &mut self.entries {
+            Some(entries) => Ok(entries),
+            none => {
+                let pinned = self.source.as_ref().map_err(Error::clone)?;
+                Ok(none.insert(open(pinned, &self.range)))
+            }
+        }
     }
 }
 
-type Entries = VisibleIter<MergeIter>;
+#[cold]
+fn open(pinned: &Pinned, range: &ScanBounds) -> Entries {
+    let ScanBounds { lower, upper } = range;
+    let sources = pinned.view.sources(slice(lower), slice(upper));
+    VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower.clone(), upper.clone())
+}
+
+type Entries = VisibleIter<MergeIter<Source>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
@@ -226,8 +242,8 @@ enum Start<'a> {
     Here,
 }
 
-fn slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    bound.as_ref().map(Vec::as_slice)
+fn slice(bound: &Bound<Slice>) -> Bound<&[u8]> {
+    bound.as_ref().map(|key| &**key)
 }
 
 impl std::fmt::Debug for Cursor {
@@ -244,8 +260,8 @@ mod tests {
     fn a_prefix_ends_where_the_next_one_starts() {
         // Catches a prefix of 0xff bytes, whose successor is shorter, or none at all.
         let upper = |prefix: &[u8]| ScanBounds::prefix(prefix).upper;
-        assert_eq!(upper(b"ab"), Bound::Excluded(b"ac".to_vec()));
-        assert_eq!(upper(b"a\xff\xff"), Bound::Excluded(b"b".to_vec()));
+        assert_eq!(upper(b"ab"), Bound::Excluded(Slice::from(&b"ac"[..])));
+        assert_eq!(upper(b"a\xff\xff"), Bound::Excluded(Slice::from(&b"b"[..])));
         assert_eq!(upper(b"\xff\xff"), Bound::Unbounded);
         assert_eq!(upper(b""), Bound::Unbounded);
     }

@@ -31,7 +31,8 @@ fn newest<T>(
     let ReadPoint { core, view, seqno, .. } = point;
     core.store.counters.gets.add(1);
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
-    for memtable in std::iter::once(&view.active).chain(frozen) {
+    // A write is counted before it becomes visible.
+    for memtable in std::iter::once(&view.active).chain(frozen).filter(|memtable| !memtable.table.is_empty()) {
         if let Some(found) = memtable.get(key, seqno, &copy) {
             return Ok(found);
         }
@@ -67,7 +68,7 @@ pub(super) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Resul
 
 /// Rule 16, where no number is registered: the view is pinned first, the visible number loaded after. In the other order a merge in
 /// between could install a view that has only newer versions than the number, and the key would seem to be gone.
-fn view_first<V>(view: impl FnOnce() -> V, visible: impl FnOnce() -> SeqNo) -> (V, SeqNo) {
+pub(super) fn view_first<V>(view: impl FnOnce() -> V, visible: impl FnOnce() -> SeqNo) -> (V, SeqNo) {
     let view = view();
     (view, visible())
 }

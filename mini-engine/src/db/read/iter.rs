@@ -1,6 +1,5 @@
 //! Ordered reads that own what they yield: [`Iter`], two cursors that walk towards each other.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use super::cursor::{Cursor, ScanBounds};
@@ -32,14 +31,17 @@ use crate::types::Slice;
 #[derive(Debug)]
 pub struct Iter {
     front: End,
-    back: End,
-    /// What the front has come to: the back yields nothing below.
-    floor: Bound<Slice>,
+    /// Made when the back is first asked for: most scans go one way.
+    back: Option<End>,
+    /// Where the last seek of the front led: until it has yielded, the back yields nothing below.
+    sought: Option<Slice>,
     /// The last key from the back: the front yields nothing at or above.
     ceiling: Option<Slice>,
     /// An error that is still to be yielded.
     error: Option<Error>,
     done: bool,
+    /// Where an entry is put together.
+    scratch: Vec<u8>,
 }
 
 /// What one step yields: a key and its value, or the end.
@@ -63,21 +65,33 @@ enum EndState {
     Yielded,
 }
 
+/// Values up to this length are copied together with their keys. A longer one is shared, which costs two atomic operations more.
+const COPIED_VALUE: usize = 512;
+
 impl End {
-    fn new(source: &Result<Arc<Pinned>>, range: &ScanBounds) -> End {
-        End { cursor: Cursor::new(source.clone(), range.clone()), state: EndState::Start }
+    fn new(cursor: Cursor) -> End {
+        End { cursor, state: EndState::Start }
     }
 
-    fn entry(&self) -> (Slice, Slice) {
-        (Slice::from(self.cursor.key()), self.cursor.value_slice())
+    /// The entry: one allocation, or for a long value of a memtable two.
+    fn entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
+        let (key, value) = (self.cursor.key(), self.cursor.value());
+        if value.len() > COPIED_VALUE {
+            return (Slice::from(key), self.cursor.value_slice());
+        }
+        scratch.clear();
+        scratch.extend_from_slice(key);
+        scratch.extend_from_slice(value);
+        Slice::from(&**scratch).split_at(key.len())
     }
 }
 
 impl Iter {
     /// The entries of `source` in `range`. Without a source its error is all that is yielded.
-    pub(crate) fn new(source: &Result<Arc<Pinned>>, range: &ScanBounds) -> Iter {
-        let (front, back) = (End::new(source, range), End::new(source, range));
-        Iter { front, back, floor: Bound::Unbounded, ceiling: None, error: None, done: false }
+    pub(crate) fn new(source: Result<Arc<Pinned>>, range: ScanBounds) -> Iter {
+        let front = End::new(Cursor::new(source, range));
+        let scratch = Vec::new();
+        Iter { front, back: None, sought: None, ceiling: None, error: None, done: false, scratch }
     }
 
     /// Moves the front to the first entry of the range whose key is at or after `key`, forwards or backwards: `next`
@@ -85,7 +99,7 @@ impl Iter {
     /// what `next` or `next_back` yields next.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
-        self.floor = Bound::Included(Slice::from(key));
+        self.sought = Some(Slice::from(key));
         self.front.state = EndState::Next;
         self.done = false;
         self.error = self.front.cursor.seek(key).err();
@@ -102,30 +116,29 @@ impl Iter {
         if !cursor.valid() || self.ceiling.as_ref().is_some_and(|ceiling| *cursor.key() >= **ceiling) {
             return Ok(None);
         }
-        let (key, value) = self.front.entry();
-        self.floor = Bound::Excluded(key.clone());
-        Ok(Some((key, value)))
+        Ok(Some(self.front.entry(&mut self.scratch)))
     }
 
     fn step_back(&mut self) -> Stepped {
-        let cursor = &mut self.back.cursor;
-        match self.back.state {
+        let back = self.back.get_or_insert_with(|| End::new(self.front.cursor.another()));
+        let cursor = &mut back.cursor;
+        match back.state {
             EndState::Start => cursor.seek_to_last()?,
             EndState::Next => {}
             EndState::Yielded => cursor.retreat()?,
         }
-        self.back.state = EndState::Yielded;
-        let above_floor = match &self.floor {
-            Bound::Unbounded => true,
-            Bound::Included(floor) => *cursor.key() >= **floor,
-            Bound::Excluded(floor) => *cursor.key() > **floor,
+        let above_floor = match (&self.front.state, &self.sought) {
+            (EndState::Yielded, _) => cursor.key() > self.front.cursor.key(),
+            (EndState::Next, Some(sought)) => *cursor.key() >= **sought,
+            (EndState::Start | EndState::Next, _) => true,
         };
         if !cursor.valid() || !above_floor {
             // A later seek to before this may make the entry here the next one.
-            self.back.state = if cursor.valid() { EndState::Next } else { EndState::Yielded };
+            back.state = if cursor.valid() { EndState::Next } else { EndState::Yielded };
             return Ok(None);
         }
-        let (key, value) = self.back.entry();
+        back.state = EndState::Yielded;
+        let (key, value) = back.entry(&mut self.scratch);
         self.ceiling = Some(key.clone());
         Ok(Some((key, value)))
     }

@@ -14,7 +14,7 @@ pub(crate) use self::cursor::ScanBounds;
 pub(crate) use self::get::{contains_now, get_now};
 pub(crate) use self::get_many::get_many_now;
 pub use self::iter::Iter;
-pub(crate) use self::pinned::Registered;
+pub(crate) use self::pinned::{Pinned, Registered};
 pub use self::quarantine::QuarantinedTable;
 pub(crate) use self::quarantine::refusal;
 pub use self::snapshot::Snapshot;

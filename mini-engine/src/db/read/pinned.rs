@@ -10,6 +10,9 @@
 //!    registered after that sees the newer version.
 //! P4 Quarantined tables are those of the time when the number was registered: one that is dropped later is still in the way, since
 //!    the snapshot may have shown that it is.
+//! P5 A scan of now registers no number either. It pins its view first and loads the visible number after (rule 16): what the view's
+//!    tables lack was replaced by versions that this number sees. Writes of after the view's last rotation are not in the view, whatever
+//!    the number: then the scan shows the database as it was at that rotation, which the caller overlapped with. No batch is in two memtables.
 //!
 //! Both at once, as in a snapshot that pins its view, would keep the space twice: the files of the past, and in the new ones the
 //! versions that these files hold as well. An iterator does not move on to newer views on its way: for that it would have to keep
@@ -17,7 +20,7 @@
 
 use std::sync::Arc;
 
-use super::get::{contains, get};
+use super::get::{contains, get, view_first};
 use super::get_many::get_many;
 use super::read_point::ReadPoint;
 use crate::db::core::{Core, SnapshotId, View, ViewId};
@@ -55,9 +58,7 @@ impl Registered {
 
     /// Pins the current view, to be read at this number.
     pub(crate) fn pin(&self) -> Arc<Pinned> {
-        let Registered { quarantined, core, .. } = self;
-        let (view, id) = (core.view.load_full(), core.snapshots.register_view());
-        Arc::new(Pinned { view, seqno: self.seqno(), quarantined: quarantined.clone(), id, core: core.clone() })
+        Pinned::new(&self.core, self.core.view.load_full(), self.seqno(), Some(self.quarantined.clone()))
     }
 
     /// The newest value of `key` that this sees.
@@ -93,15 +94,37 @@ impl Drop for Registered {
 pub(crate) struct Pinned {
     pub(crate) view: Arc<View>,
     pub(crate) seqno: SeqNo,
-    quarantined: Arc<[TableMeta]>,
+    /// Of the snapshot that it was made from, if it was (P4).
+    quarantined: Option<Arc<[TableMeta]>>,
     id: ViewId,
     core: Arc<Core>,
 }
 
 impl Pinned {
+    /// Pins the current view, to be read as of now (P5).
+    pub(crate) fn now(core: &Arc<Core>) -> Result<Arc<Pinned>> {
+        core.check_open()?;
+        let (view, seqno) = view_first(|| core.view.load_full(), || core.visible());
+        Ok(Pinned::new(core, view, seqno, None))
+    }
+
+    fn new(core: &Arc<Core>, view: Arc<View>, seqno: SeqNo, quarantined: Option<Arc<[TableMeta]>>) -> Arc<Pinned> {
+        let id = core.snapshots.register_view();
+        Arc::new(Pinned { view, seqno, quarantined, id, core: core.clone() })
+    }
+
+    /// Whether there are tables that reads must not pass.
+    pub(super) fn is_guarded(&self) -> bool {
+        !self.quarantined().is_empty()
+    }
+
+    fn quarantined(&self) -> &[TableMeta] {
+        self.quarantined.as_deref().unwrap_or_else(|| self.view.version.quarantined())
+    }
+
     pub(super) fn point(&self) -> ReadPoint<'_> {
-        let Pinned { view, seqno, quarantined, core, .. } = self;
-        ReadPoint { core, view, seqno: *seqno, quarantined }
+        let Pinned { view, seqno, core, .. } = self;
+        ReadPoint { core, view, seqno: *seqno, quarantined: self.quarantined() }
     }
 }
 

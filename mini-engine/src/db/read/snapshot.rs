@@ -54,17 +54,17 @@ impl Snapshot {
 
     /// All entries in key order.
     pub fn iter(&self) -> Iter {
-        Iter::new(&self.pin(), &ScanBounds::all())
+        Iter::new(self.pin(), ScanBounds::all())
     }
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty.
     pub fn range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Iter {
-        Iter::new(&self.pin(), &ScanBounds::of(&bounds))
+        Iter::new(self.pin(), ScanBounds::of(&bounds))
     }
 
     /// The entries whose keys start with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        Iter::new(&self.pin(), &ScanBounds::prefix(prefix.as_ref()))
+        Iter::new(self.pin(), ScanBounds::prefix(prefix.as_ref()))
     }
 
     /// A cursor over all entries.

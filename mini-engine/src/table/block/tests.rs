@@ -9,6 +9,7 @@ use super::super::lookup::{Found, lookup};
 use super::*;
 use crate::iter::EntryIter;
 use crate::iter::model::{Move, SortedVec, entries, keys, moves};
+use crate::types::{MAX_KEY_LEN, MAX_SEQNO};
 
 fn block_of(contents: &[u8]) -> Block {
     let mut bytes = contents.to_vec();
@@ -64,6 +65,9 @@ proptest! {
             apply(&mut cursor, step).expect("own encoding");
             apply_model(&mut model, step);
             prop_assert_eq!(cursor.valid(), model.valid(), "{:?} of {:?}", step, moves);
+            if matches!(step, Move::Next) && cursor.valid() {
+                prop_assert_eq!(cursor.repeats(), model.repeats(), "{:?}", moves);
+            }
             if model.valid() {
                 let found = (cursor.key(), cursor.seqno(), cursor.kind());
                 prop_assert_eq!(found, (model.key(), model.seqno(), model.kind()));

@@ -1,12 +1,16 @@
 //! Counters that all layers add to, and [`Metrics`], the snapshot of them that a user gets.
 //!
 //! Counters are independent, relaxed atomics: each is exact, a snapshot taken under load is not one instant.
-//! Each has a cache line of its own, so that readers and writers of different counters do not slow each other.
+//! Each has a cache line of its own, so that readers and writers of different counters do not slow each other. What each point read
+//! counts has one for each thread ([`ReadCounter`]), so that readers do not slow each other either.
+
+mod read_counter;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use self::read_counter::ReadCounter;
 use crate::options::Compaction;
 
 /// Levels that there may be, level 0 among them.
@@ -74,21 +78,21 @@ pub(crate) struct Counters {
     /// Writes that were slowed down, and for how long.
     pub(crate) slowdowns: Counter,
     pub(crate) slowdown_nanos: Counter,
-    pub(crate) gets: Counter,
+    pub(crate) gets: ReadCounter,
     /// Data blocks that point reads looked at, cached or not.
-    pub(crate) get_blocks: Counter,
+    pub(crate) get_blocks: ReadCounter,
     /// Table reads that a filter made unnecessary.
-    pub(crate) filter_negatives: Counter,
+    pub(crate) filter_negatives: ReadCounter,
     /// Table reads that a filter let pass and that found nothing.
-    pub(crate) filter_false_positives: Counter,
+    pub(crate) filter_false_positives: ReadCounter,
     /// Data blocks read from files.
     pub(crate) block_reads: Counter,
     /// Partitions read from files.
     pub(crate) partition_reads: Counter,
-    pub(crate) partition_hits: Counter,
-    pub(crate) partition_misses: Counter,
-    pub(crate) cache_hits: Counter,
-    pub(crate) cache_misses: Counter,
+    pub(crate) partition_hits: ReadCounter,
+    pub(crate) partition_misses: ReadCounter,
+    pub(crate) cache_hits: ReadCounter,
+    pub(crate) cache_misses: ReadCounter,
 }
 
 impl Counters {
@@ -276,33 +280,34 @@ mod tests {
         // Catches two counters swapped when they are copied into the snapshot.
         let counters = Counters::default();
         let all = [
-            &counters.wal_bytes,
-            &counters.wal_syncs,
-            &counters.flushes,
-            &counters.flush_bytes,
-            &counters.compactions,
-            &counters.compaction_bytes_read,
-            &counters.compaction_bytes_written,
-            &counters.stalls,
-            &counters.stall_nanos,
-            &counters.gets,
-            &counters.filter_negatives,
-            &counters.block_reads,
-            &counters.cache_hits,
-            &counters.cache_misses,
-            &counters.filter_false_positives,
-            &counters.wal_writes,
-            &counters.slowdowns,
-            &counters.slowdown_nanos,
-            &counters.get_blocks,
-            &counters.wal_recycled,
-            &counters.partition_reads,
-            &counters.partition_hits,
-            &counters.partition_misses,
+            (&counters.wal_bytes, 3),
+            (&counters.wal_syncs, 4),
+            (&counters.flushes, 5),
+            (&counters.flush_bytes, 6),
+            (&counters.compactions, 7),
+            (&counters.compaction_bytes_read, 8),
+            (&counters.compaction_bytes_written, 9),
+            (&counters.stalls, 10),
+            (&counters.stall_nanos, 11),
+            (&counters.block_reads, 14),
+            (&counters.wal_writes, 18),
+            (&counters.slowdowns, 19),
+            (&counters.slowdown_nanos, 20),
+            (&counters.wal_recycled, 22),
+            (&counters.partition_reads, 23),
         ];
-        for (counter, n) in all.iter().zip(3..) {
-            counter.add(n);
-        }
+        let of_reads = [
+            (&counters.gets, 12),
+            (&counters.filter_negatives, 13),
+            (&counters.cache_hits, 15),
+            (&counters.cache_misses, 16),
+            (&counters.filter_false_positives, 17),
+            (&counters.get_blocks, 21),
+            (&counters.partition_hits, 24),
+            (&counters.partition_misses, 25),
+        ];
+        all.iter().for_each(|(counter, n)| counter.add(*n));
+        of_reads.iter().for_each(|(counter, n)| counter.add(*n));
         counters.write_line.writes.add(1);
         counters.write_line.user_bytes.add(2);
         counters.write_line.frame_bytes.add(100);

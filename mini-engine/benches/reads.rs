@@ -1,0 +1,171 @@
+//! What does a read cost whose data is in the cache: a get that finds its key, one that does not, a short scan, an entry of a long one?
+//!
+//! `cargo bench -p mini-engine --bench reads [-- WORKLOAD OPERATIONS]`. 600,000 random keys of 16 bytes with values of 100, a cache of
+//! 128 MiB, no compression; once after all was merged into level 1, and once as a load leaves them: a third in the memtable, the
+//! rest in level 0. Medians of seven rounds, the shortest and the longest beside them. The seed is fixed.
+//!
+//! With a workload and a number of operations only that is run, once, so that `valgrind --tool=callgrind
+//! --toggle-collect='reads::measured*'` counts its instructions. `READS_DB` names a directory that keeps the databases from run to run.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use std::{env, fs};
+
+use mini_engine::random::{Random, hash};
+use mini_engine::{Compression, Db, Result, WriteBatch};
+
+const ENTRIES: u64 = 600_000;
+const VALUE: [u8; 100] = [7; 100];
+const ROUNDS: usize = 7;
+
+fn key(n: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&hash(n).to_be_bytes());
+    key[8..].copy_from_slice(&n.to_be_bytes());
+    key
+}
+
+fn open(dir: &Path) -> Result<Db> {
+    Db::builder(dir).compression(Compression::None).cache_bytes(128 << 20).open()
+}
+
+/// The database in `dir`, made unless it is there.
+fn database(dir: &Path, merged: bool) -> Result<Db> {
+    if dir.exists() {
+        return open(dir);
+    }
+    let db = open(dir)?;
+    for first in (0..ENTRIES).step_by(100) {
+        let mut batch = WriteBatch::new();
+        for n in first..first + 100 {
+            batch.insert(key(n), VALUE)?;
+        }
+        db.write(batch, mini_engine::Durability::Buffered)?;
+    }
+    if merged {
+        db.flush()?;
+        db.compact_range::<&[u8], _>(..)?;
+    }
+    Ok(db)
+}
+
+type Workload = fn(&Db, &mut Random, u64) -> u64;
+
+/// What is run, by name, with how many operations a round. Each returns how often it did what it counts.
+fn workloads() -> BTreeMap<&'static str, (u64, Workload)> {
+    let of = |name, operations, workload: Workload| (name, (operations, workload));
+    BTreeMap::from([
+        of("get hit", 200_000, measured_get_hit),
+        of("get miss", 200_000, measured_get_miss),
+        of("get_many of 100", 200_000, measured_get_many),
+        of("cursor, scan of 100", 20_000, measured_cursor),
+        of("iter, scan of 100", 20_000, measured_iter),
+        of("iter, scan of 100 back", 5_000, measured_iter_back),
+        of("cursor, all: an entry", ENTRIES, measured_all),
+    ])
+}
+
+#[inline(never)]
+fn measured_get_hit(db: &Db, random: &mut Random, operations: u64) -> u64 {
+    for _ in 0..operations {
+        let found = db.get(key(random.next() % ENTRIES)).unwrap();
+        assert_eq!(black_box(found).unwrap().len(), VALUE.len());
+    }
+    operations
+}
+
+#[inline(never)]
+fn measured_get_miss(db: &Db, random: &mut Random, operations: u64) -> u64 {
+    for _ in 0..operations {
+        assert!(db.get(key(ENTRIES + random.next() % ENTRIES)).unwrap().is_none());
+    }
+    operations
+}
+
+#[inline(never)]
+fn measured_get_many(db: &Db, random: &mut Random, operations: u64) -> u64 {
+    for _ in 0..operations / 100 {
+        let keys: Vec<_> = (0..100).map(|_| key(random.next() % ENTRIES)).collect();
+        assert!(db.get_many(&keys).unwrap().iter().all(Option::is_some));
+    }
+    operations
+}
+
+#[inline(never)]
+fn measured_cursor(db: &Db, random: &mut Random, operations: u64) -> u64 {
+    for _ in 0..operations {
+        let mut cursor = db.cursor();
+        cursor.seek(key(random.next() % ENTRIES)).unwrap();
+        for _ in 0..100 {
+            black_box((cursor.key(), cursor.value()));
+            cursor.advance().unwrap();
+        }
+    }
+    operations
+}
+
+#[inline(never)]
+fn measured_iter(db: &Db, random: &mut Random, operations: u64) -> u64 {
+    for _ in 0..operations {
+        let from = key(random.next() % ENTRIES);
+        black_box(db.range(from..).take(100).map(|entry| entry.unwrap().1.len()).sum::<usize>());
+    }
+    operations
+}
+
+#[inline(never)]
+fn measured_iter_back(db: &Db, random: &mut Random, operations: u64) -> u64 {
+    for _ in 0..operations {
+        let to = key(random.next() % ENTRIES);
+        black_box(db.range(..to).rev().take(100).map(|entry| entry.unwrap().1.len()).sum::<usize>());
+    }
+    operations
+}
+
+#[inline(never)]
+fn measured_all(db: &Db, _: &mut Random, operations: u64) -> u64 {
+    let mut cursor = db.cursor();
+    cursor.seek_to_first().unwrap();
+    let mut entries = 0;
+    while cursor.valid() && entries < operations {
+        black_box((cursor.key(), cursor.value()));
+        cursor.advance().unwrap();
+        entries += 1;
+    }
+    entries
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let temporary = tempfile::tempdir().expect("a temporary directory");
+    let root = env::var_os("READS_DB").map_or_else(|| temporary.path().to_path_buf(), PathBuf::from);
+    fs::create_dir_all(&root).expect("a directory for the databases");
+    let workloads = workloads();
+    for (state, merged) in [("merged", true), ("loaded", false)] {
+        let db = database(&root.join(state), merged)?;
+        if let [name, operations] = &arguments[..] {
+            let Some((workload, only)) = name.split_once('@') else { panic!("WORKLOAD@STATE") };
+            if only == state {
+                measured_all(&db, &mut Random(1), ENTRIES);
+                workloads[workload].1(&db, &mut Random(7), operations.parse().expect("a number"));
+            }
+            continue;
+        }
+        measured_all(&db, &mut Random(1), ENTRIES);
+        println!("{state:24}     ns  shortest  longest");
+        for (name, (operations, workload)) in &workloads {
+            let mut nanos: Vec<f64> = (0..ROUNDS)
+                .map(|round| {
+                    let (mut random, start) = (Random(round as u64), Instant::now());
+                    let done = workload(&db, &mut random, *operations);
+                    start.elapsed().as_nanos() as f64 / done as f64
+                })
+                .collect();
+            nanos.sort_by(f64::total_cmp);
+            println!("{name:24} {:6.0}  {:8.0} {:8.0}", nanos[ROUNDS / 2], nanos[0], nanos[ROUNDS - 1]);
+        }
+    }
+    Ok(())
+}

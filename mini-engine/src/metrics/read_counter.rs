@@ -1,0 +1,99 @@
+//! [`ReadCounter`]: what many threads count at once, without a read-modify-write and without a shared cache line.
+//!
+//! Each thread of the process has a slot of its own from its first count to its end, and of each counter the word of its slot: only
+//! the thread itself writes it, by a load and a store. Threads beyond the number of slots share one word, and add by
+//! a read-modify-write. So every count is exact.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Slots, as many as there are bits in the word that says which are taken.
+const SLOTS: usize = u64::BITS as usize;
+
+/// A bit for each slot that a thread has.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static SLOT: Slot = Slot::take();
+}
+
+/// The slot of a thread; `SLOTS` if there was none left.
+struct Slot(usize);
+
+impl Slot {
+    fn take() -> Self {
+        // ORDERING(slot): Acquire; pairs with Release in `drop`. Weaker: a load could miss counts of the thread that had the slot before.
+        let lowest_free = |taken: u64| (taken != u64::MAX).then(|| taken | (taken + 1));
+        let before = TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, lowest_free);
+        Self(before.map_or(SLOTS, |taken| taken.trailing_ones() as usize))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.0 < SLOTS {
+            // ORDERING(slot): Release; see `take`.
+            TAKEN.fetch_and(!(1 << self.0), Ordering::Release);
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Word(AtomicU64);
+
+/// A number that only grows, by what many threads add.
+#[derive(Debug)]
+pub(crate) struct ReadCounter {
+    own: [Word; SLOTS],
+    shared: Word,
+}
+
+impl Default for ReadCounter {
+    fn default() -> Self {
+        Self { own: std::array::from_fn(|_| Word::default()), shared: Word::default() }
+    }
+}
+
+impl ReadCounter {
+    #[inline]
+    pub(crate) fn add(&self, n: u64) {
+        // A thread that ends may have given its slot back.
+        match self.own.get(SLOT.try_with(|slot| slot.0).unwrap_or(SLOTS)) {
+            // Relaxed: nobody else writes this word.
+            Some(Word(own)) => own.store(own.load(Ordering::Relaxed) + n, Ordering::Relaxed),
+            None => drop(self.shared.0.fetch_add(n, Ordering::Relaxed)),
+        }
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        let words = self.own.iter().chain([&self.shared]);
+        words.map(|word| word.0.load(Ordering::Relaxed)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn no_count_is_lost_by_more_threads_than_slots() {
+        // Catches two threads that share a slot, which would overwrite each other's counts, at once or one after the other.
+        const THREADS: usize = SLOTS + 9;
+        let (counter, together) = (ReadCounter::default(), Barrier::new(THREADS));
+        for round in 1..4 {
+            thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    scope.spawn(|| {
+                        counter.add(1);
+                        together.wait();
+                        (0..1000).for_each(|_| counter.add(1));
+                    });
+                }
+            });
+            assert_eq!(counter.get(), round * 1001 * THREADS as u64);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Entries of a data block as they are stored, read in place. The layout is in [`block`](super::block).
+//!
+//! The bytes' checksum matched, and they are trusted no further: each length is checked, each entry has bytes, so a block that lies
+//! gives an error and not a panic or a loop. Nearly every entry has lengths of one byte and a tag of at most eight, which are read
+//! with one check of what is left; the others are read field by field.
+
+use crate::codec::{self, Malformed, Reader};
+use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo};
+
+pub(super) type Step<T = ()> = Result<T, Malformed>;
+
+/// The parts of a block's contents.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    /// Where the entries end and the restarts begin.
+    pub(super) entries_end: usize,
+    /// How many restarts there are, at least one.
+    pub(super) restarts: usize,
+}
+
+impl Parts {
+    pub(super) fn of(contents: &[u8]) -> Step<Self> {
+        let malformed = |expected| Malformed { offset: contents.len(), expected };
+        let Some((body, count)) = contents.split_last_chunk::<4>() else {
+            return Err(malformed("a number of restarts"));
+        };
+        let restarts = u32::from_le_bytes(*count) as usize;
+        let table_len = restarts.checked_mul(4).ok_or(malformed("a number of restarts that fits the block"))?;
+        let entries_end =
+            body.len().checked_sub(table_len).ok_or(malformed("a number of restarts that fits the block"))?;
+        if restarts == 0 || entries_end == 0 {
+            return Err(malformed("an entry and a restart"));
+        }
+        Ok(Self { entries_end, restarts })
+    }
+
+    /// The offset of the `index`-th restart, which lies within the entries.
+    #[inline]
+    pub(super) fn restart(&self, contents: &[u8], index: usize) -> Step<usize> {
+        let at = self.entries_end + 4 * index;
+        let bytes = contents.get(at..).and_then(<[u8]>::first_chunk::<4>);
+        let offset = bytes.map(|bytes| u32::from_le_bytes(*bytes) as usize);
+        let malformed = Malformed { offset: at, expected: "a restart within the entries" };
+        offset.filter(|&offset| offset < self.entries_end).ok_or(malformed)
+    }
+
+    /// The entry at `offset`; the key before it has `last_key_len` bytes.
+    #[inline]
+    pub(super) fn entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Step<Entry<'a>> {
+        match self.short_entry(contents, offset, last_key_len) {
+            Some(entry) => Ok(entry),
+            None => long_entry(self.rest(contents, offset), offset, last_key_len),
+        }
+    }
+
+    /// The entry at `offset`, if it is there and of the common form: then no field can be past its limit.
+    #[inline]
+    pub(super) fn short_entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Option<Entry<'a>> {
+        let bytes = self.rest(contents, offset);
+        let head = Head::read(bytes, last_key_len)?;
+        Some(head.entry(bytes, offset))
+    }
+
+    /// Lengths of the entry at `offset`, if it is of the common form.
+    #[inline]
+    pub(super) fn head<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Option<(Head, &'a [u8])> {
+        let bytes = self.rest(contents, offset);
+        Some((Head::read(bytes, last_key_len)?, bytes))
+    }
+
+    #[inline]
+    fn rest<'a>(&self, contents: &'a [u8], offset: usize) -> &'a [u8] {
+        contents.get(offset..self.entries_end).unwrap_or_default()
+    }
+}
+
+/// An entry as it is stored in the block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'a> {
+    /// Bytes of the key before that this one starts with.
+    pub(super) shared: usize,
+    /// The rest of the key.
+    pub(super) unshared: &'a [u8],
+    pub(super) seqno: SeqNo,
+    pub(super) kind: Kind,
+    pub(super) value: &'a [u8],
+    /// Where in the contents it ends, and the value too.
+    pub(super) end: usize,
+}
+
+impl Entry<'_> {
+    pub(super) fn key_len(&self) -> usize {
+        self.shared + self.unshared.len()
+    }
+
+    /// Where the value is in the contents.
+    pub(super) fn value_range(&self) -> std::ops::Range<usize> {
+        self.end - self.value.len()..self.end
+    }
+}
+
+/// What an entry of the common form begins with. Its lengths lie within the bytes that it was read from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) shared: usize,
+    unshared: usize,
+    tag: [u8; 8],
+    /// Where in the entry the unshared bytes begin.
+    key_at: usize,
+    /// Of the whole entry.
+    pub(super) len: usize,
+}
+
+impl Head {
+    #[inline(always)]
+    fn read(bytes: &[u8], last_key_len: usize) -> Option<Self> {
+        let ([shared, unshared, tag @ ..], _) = bytes.split_first_chunk::<10>()?;
+        let tag_len = codec::short_varint_len(*tag)?;
+        let (shared, unshared) = (usize::from(*shared), usize::from(*unshared));
+        if (shared | unshared) >= 0x80 || shared > last_key_len {
+            return None;
+        }
+        let (mut key_at, mut value_len) = (2 + tag_len, 0);
+        if tag[0] & 1 == Kind::Value as u8 {
+            let low = *bytes.get(key_at)?;
+            value_len = usize::from(low);
+            key_at += 1;
+            if low >= 0x80 {
+                let high = *bytes.get(key_at).filter(|high| **high < 0x80)?;
+                value_len = usize::from(low & 0x7f) | usize::from(high) << 7;
+                key_at += 1;
+            }
+        }
+        let len = key_at + unshared + value_len;
+        (len <= bytes.len()).then_some(Self { shared, unshared, tag: *tag, key_at, len })
+    }
+
+    /// The unshared bytes; `bytes` are those that the head was read from.
+    #[inline]
+    pub(super) fn unshared<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        bytes.get(self.key_at..self.key_at + self.unshared).unwrap_or_default()
+    }
+
+    pub(super) fn key_len(&self) -> usize {
+        self.shared + self.unshared
+    }
+
+    /// The whole entry, which begins at `offset` of the block.
+    #[inline(always)]
+    pub(super) fn entry<'a>(&self, bytes: &'a [u8], offset: usize) -> Entry<'a> {
+        let tag = codec::short_varint(self.tag).map_or(0, |(tag, _)| tag);
+        let kind = if tag & 1 == 0 { Kind::Tombstone } else { Kind::Value };
+        let value = bytes.get(self.key_at + self.unshared..self.len).unwrap_or_default();
+        let (shared, unshared, end) = (self.shared, self.unshared(bytes), offset + self.len);
+        Entry { shared, unshared, seqno: tag >> 1, kind, value, end }
+    }
+}
+
+#[cold]
+fn long_entry(bytes: &[u8], offset: usize, last_key_len: usize) -> Step<Entry<'_>> {
+    let mut reader = Reader::new(bytes);
+    match decode(&mut reader, last_key_len) {
+        Some(entry) => Ok(Entry { end: offset + reader.position(), ..entry }),
+        None => Err(Malformed { offset: offset + reader.position(), expected: "an entry" }),
+    }
+}
+
+fn decode<'a>(reader: &mut Reader<'a>, last_key_len: usize) -> Option<Entry<'a>> {
+    let shared = reader.varint32()? as usize;
+    let unshared_len = reader.varint32()? as usize;
+    let tag = reader.varint()?;
+    let kind = Kind::try_from((tag & 1) as u8).ok()?;
+    let value_len = if kind == Kind::Value { reader.varint32()? as usize } else { 0 };
+    let key_len = shared.checked_add(unshared_len)?;
+    let seqno = tag >> 1;
+    if shared > last_key_len || key_len > MAX_KEY_LEN || value_len > MAX_VALUE_LEN || seqno > MAX_SEQNO {
+        return None;
+    }
+    let unshared = reader.bytes(unshared_len)?;
+    Some(Entry { shared, unshared, seqno, kind, value: reader.bytes(value_len)?, end: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn field_by_field(bytes: &[u8], last_key_len: usize) -> Option<(usize, Entry<'_>)> {
+        let mut reader = Reader::new(bytes);
+        decode(&mut reader, last_key_len).map(|entry| (reader.position(), entry))
+    }
+
+    fn short_entry(bytes: &[u8], last_key_len: usize) -> Option<(usize, Entry<'_>)> {
+        let parts = Parts { entries_end: bytes.len(), restarts: 1 };
+        parts.short_entry(bytes, 0, last_key_len).map(|entry| (entry.end, entry))
+    }
+
+    fn fields<'a>((len, entry): (usize, Entry<'a>)) -> (usize, usize, &'a [u8], SeqNo, Kind, &'a [u8]) {
+        (len, entry.shared, entry.unshared, entry.seqno, entry.kind, entry.value)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn the_common_form_is_read_as_any_other(
+            lens in (0u64..300, 0u64..300, 0u64..20_000), tag in any::<u64>(), shift in 0u32..64,
+            cut in 0usize..400, last_key_len in 0usize..300, noise in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            // Catches a short cut that reads other fields, or takes what the checks of each field refuse.
+            let mut sound = Vec::new();
+            codec::put_varint(&mut sound, lens.0);
+            codec::put_varint(&mut sound, lens.1);
+            codec::put_varint(&mut sound, tag >> shift);
+            if tag >> shift & 1 == 1 {
+                codec::put_varint(&mut sound, lens.2);
+            }
+            sound.resize(sound.len() + (lens.1 + lens.2) as usize, 7);
+            sound.truncate(sound.len().saturating_sub(cut.saturating_sub(200)));
+            for bytes in [sound, noise] {
+                if let Some(read) = short_entry(&bytes, last_key_len) {
+                    prop_assert_eq!(Some(fields(read)), field_by_field(&bytes, last_key_len).map(fields));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn entries_of_everyday_size_have_the_common_form() {
+        // Catches a short cut that is never taken.
+        for (key_len, value_len, seqno) in [(0, 0, 0), (16, 100, 600_000), (127, 16_000, 1 << 54)] {
+            let mut bytes = vec![0, key_len];
+            codec::put_varint(&mut bytes, seqno << 1 | 1);
+            codec::put_varint(&mut bytes, value_len);
+            bytes.resize(bytes.len() + usize::from(key_len) + value_len as usize + 8, 7);
+            assert!(short_entry(&bytes, 0).is_some_and(|(len, _)| len == bytes.len() - 8), "{key_len} {value_len}");
+        }
+    }
+}
