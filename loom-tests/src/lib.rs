@@ -1,4 +1,4 @@
-//! Models of `fastskip`: its production sources, compiled against loom's atomics and a storage that checks its rules.
+//! Models of `fastskip`, and of the engine's publication of writes: their production sources, compiled against loom's atomics and a storage that checks its rules.
 //!
 //! The algorithm reaches atomics, locks and threads only through `crate::sync`, and memory only through
 //! `crate::mem::storage`. Those two are this crate's own, and so is `tuning`, which decides how much is
@@ -31,6 +31,9 @@ mod mem {
 mod memtable;
 #[path = "../../fastskip/src/node/mod.rs"]
 mod node;
+/// The engine's, which knows nothing of the rest.
+#[path = "../../mini-engine/src/db/core/publication.rs"]
+mod publication;
 #[path = "../../fastskip/src/skiplist/mod.rs"]
 mod skiplist;
 
@@ -40,6 +43,9 @@ pub mod mutants;
 pub mod sources;
 mod sync;
 mod tuning;
+mod types {
+    pub(crate) type SeqNo = u64;
+}
 pub mod weaken;
 
 pub use bounds::{KeyBounds, OwnedBounds};

@@ -7,11 +7,17 @@ use core::fmt;
 use std::cell::Cell;
 
 pub(crate) use core::sync::atomic::Ordering;
-pub(crate) use loom::sync::Mutex;
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+pub(crate) use loom::hint::spin_loop;
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
+pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+pub(crate) use loom::thread::yield_now;
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
 
 pub(crate) use crate::weaken::ord;
+
+/// The engine's threads go to sleep at once: that is what is modelled.
+pub(crate) const SPINS: usize = 0;
+pub(crate) const YIELDS: usize = 0;
 
 /// Watches who reads and who writes what stands beside it.
 pub(crate) type Watch<T> = loom::cell::UnsafeCell<T>;

@@ -98,4 +98,10 @@ models! {
     block_is_replaced_beside_its_holder_i2
     block_is_replaced_beside_a_split_i2
     freeze_waits_for_a_split_i7
+    writes_become_visible_in_order_and_whole_q4
+    writes_of_three_become_visible_in_order_and_whole_q4
+    no_ticket_and_no_sleeper_is_left_behind_q5_q6
+    slot_is_given_to_one_ticket_at_a_time_q1
+    rotation_waits_for_the_writes_under_way
+    a_sync_covers_whole_frames_only
 }

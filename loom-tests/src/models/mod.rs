@@ -8,6 +8,7 @@ mod hints;
 mod insert;
 mod lone;
 pub mod misuse;
+mod publication;
 mod publish;
 mod quota;
 mod room;
@@ -115,4 +116,10 @@ models! {
     block_is_replaced_beside_its_holder_i2: hints::Replaced<false>, hints::REPLACED;
     block_is_replaced_beside_a_split_i2: hints::Replaced<true>, hints::REPLACED;
     freeze_waits_for_a_split_i7: hints::Frozen, hints::FROZEN;
+    writes_become_visible_in_order_and_whole_q4: publication::InOrder<2>, publication::IN_ORDER;
+    writes_of_three_become_visible_in_order_and_whole_q4: publication::InOrder<3>, publication::IN_ORDER_OF_THREE;
+    no_ticket_and_no_sleeper_is_left_behind_q5_q6: publication::Sleepers, &["1 | 2"];
+    slot_is_given_to_one_ticket_at_a_time_q1: publication::OneSlot, &[""];
+    rotation_waits_for_the_writes_under_way: publication::Rotation, publication::ROTATION;
+    a_sync_covers_whole_frames_only: publication::GroupCommit, publication::GROUP_COMMIT;
 }

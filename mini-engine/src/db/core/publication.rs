@@ -13,22 +13,20 @@
 //!    ticket was seen. So every ticket below it is complete.
 //! Q4 `visible` is raised to the last number of a ticket after `published` has passed it, never lowered. So all numbers up to
 //!    `visible` are complete, whichever of several publishing threads raises it first.
-//! Q5 No ticket is left behind: a thread marks its slot before it looks whether its ticket is the next, and a publishing thread raises
-//!    `published` before it looks at the next slot, both sequentially consistent. So at least one of the two sees the other.
+//! Q5 No ticket is left behind: a thread marks its slot before it looks at `published`, and a publishing thread raises `published` before
+//!    it looks at the next slot, with a sequentially consistent fence in between. So at least one of the two sees the other.
 //! Q6 No sleeper is left behind: it counts itself before it looks at `visible` for the last time, and a publishing thread raises
-//!    `visible` before it looks at the count, all sequentially consistent. The last look is under the lock that it sleeps on.
+//!    `visible` before it looks at the count, with such a fence in between. The last look is under the lock that it sleeps on.
+//!
+//! Shown by the models of `loom-tests`, which compile this file.
 
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, spin_loop, yield_now};
+use crate::sync::{
+    AtomicU64, Condvar, Mutex, MutexGuard, Ordering, PoisonError, SPINS, YIELDS, fence, spin_loop, yield_now,
+};
 use crate::types::SeqNo;
 
 /// How many writes may be between their tickets and their publication: more than threads that can run at once.
 const SLOTS: usize = 256;
-/// How often a thread looks again before it sleeps. What it waits for takes another thread about a microsecond, unless that was
-/// interrupted.
-const SPINS: usize = 100;
-/// How often it then gives its processor away before it sleeps: to be woken takes longer than most interruptions.
-const YIELDS: usize = 20;
 
 /// On a cache line of its own.
 #[derive(Debug, Default)]
@@ -50,7 +48,7 @@ struct Front {
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
     /// How many threads sleep until a number is visible.
-    sleepers: AtomicUsize,
+    sleepers: AtomicU64,
 }
 
 /// The order in which writes become visible.
@@ -74,14 +72,15 @@ impl<const N: usize> Publication<N> {
 
     /// The newest sequence number that readers may see.
     pub(crate) fn visible(&self) -> SeqNo {
-        // ORDERING(visible): Acquire; pairs with the read-modify-write in `publish`. Weaker: a reader could see the number and miss
+        // ORDERING(visible): Acquire; pairs with the release in `publish`. Weaker: a reader could see the number and miss
         // the memtable's nodes, or the view, that the write went to.
         self.front.0.visible.load(Ordering::Acquire)
     }
 
     /// Raises the visible number, while no ticket is out.
     pub(crate) fn raise(&self, seqno: SeqNo) {
-        self.front.0.visible.fetch_max(seqno, Ordering::SeqCst);
+        // ORDERING(visible): Release; as in `publish`.
+        self.front.0.visible.fetch_max(seqno, Ordering::Release);
     }
 
     /// Below which number tickets may be given out (Q1). They are numbered from 0.
@@ -96,32 +95,36 @@ impl<const N: usize> Publication<N> {
         let slot = self.slot(ticket);
         // ORDERING(last): Relaxed; the mark's store releases it.
         slot.last_seqno.store(last_seqno, Ordering::Relaxed);
-        // ORDERING(mark): SeqCst (Q5); its release pairs with the load in `publish`. Weaker: a ticket could stay unpublished.
-        slot.mark.store(ticket + 1, Ordering::SeqCst);
-        if self.publish() && self.front.0.sleepers.load(Ordering::SeqCst) > 0 {
+        // ORDERING(mark): Release; pairs with Acquire in `publish`. Weaker: the number could be visible and the write not.
+        slot.mark.store(ticket + 1, Ordering::Release);
+        // After the last fence in `publish` (Q6).
+        if self.publish() && self.front.0.sleepers.load(Ordering::Relaxed) > 0 {
             self.wake_all();
         }
     }
 
     /// Publishes all complete tickets from the first on; whether there was one.
     fn publish(&self) -> bool {
+        let Front { published, visible, .. } = &self.front.0;
         let mut has_published = false;
         loop {
-            let ticket = self.front.0.published.load(Ordering::SeqCst);
+            // ORDERING(publish): SeqCst, between this thread's mark and its look at `published`, and between its raising of
+            // `published` and `visible` and its look at the next mark (Q5) and at the sleepers (Q6).
+            fence(Ordering::SeqCst);
+            let ticket = published.load(Ordering::Relaxed);
             let slot = self.slot(ticket);
-            // ORDERING(mark): SeqCst (Q5); its acquire pairs with the store in `complete`.
-            if slot.mark.load(Ordering::SeqCst) != ticket + 1 {
+            // ORDERING(mark): Acquire; pairs with Release in `complete`.
+            if slot.mark.load(Ordering::Acquire) != ticket + 1 {
                 return has_published;
             }
             // If another thread publishes the ticket first this may be a later one's number: it is not used then (Q1).
             let last_seqno = slot.last_seqno.load(Ordering::Relaxed);
-            // ORDERING(published): SeqCst (Q5); its release pairs with the load in `tickets_with_slots`.
-            let passed =
-                self.front.0.published.compare_exchange(ticket, ticket + 1, Ordering::SeqCst, Ordering::SeqCst);
+            // ORDERING(published): AcqRel; hands on what this thread and those before it have acquired from the marks, and takes what
+            // they hand on. Weaker: the release of `visible` would not cover the earlier tickets.
+            let passed = published.compare_exchange(ticket, ticket + 1, Ordering::AcqRel, Ordering::Relaxed);
             if passed.is_ok() {
-                // ORDERING(visible): SeqCst (Q6). Its release is that of this thread, which has acquired the mark of this ticket and,
-                // by `published`, those of all before.
-                self.front.0.visible.fetch_max(last_seqno, Ordering::SeqCst);
+                // ORDERING(visible): Release; pairs with Acquire in `visible`.
+                visible.fetch_max(last_seqno, Ordering::Release);
                 has_published = true;
             }
         }
@@ -147,10 +150,11 @@ impl<const N: usize> Publication<N> {
     #[cold]
     fn sleep(&self, seqno: SeqNo, is_over: impl Fn() -> bool) -> bool {
         let mut held = self.lock();
-        // ORDERING(sleepers): SeqCst (Q6).
-        self.front.0.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.front.0.sleepers.fetch_add(1, Ordering::Relaxed);
+        // ORDERING(sleep): SeqCst, between the count and the look at `visible` (Q6).
+        fence(Ordering::SeqCst);
         let is_visible = loop {
-            if self.front.0.visible.load(Ordering::SeqCst) >= seqno {
+            if self.visible() >= seqno {
                 break true;
             }
             if is_over() {
@@ -158,7 +162,7 @@ impl<const N: usize> Publication<N> {
             }
             held = self.wake.wait(held).unwrap_or_else(PoisonError::into_inner);
         };
-        self.front.0.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.front.0.sleepers.fetch_sub(1, Ordering::Relaxed);
         is_visible
     }
 
