@@ -7,11 +7,12 @@
 //!
 //! A round that goes wrong answers with its exit code and a message on stderr.
 
+use std::io::Read;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
-use std::{env, io};
+use std::{env, io, thread};
 
-use process_control::{ChildExt, Control};
 use serde_json::json;
 
 use crate::round::{self, Outcome, Request};
@@ -55,13 +56,28 @@ fn decode(answer: &str) -> Option<Outcome> {
 /// What `command` prints to stdout, if it exits with 0 within `limit`. A process that takes longer is killed.
 fn answer_of(command: &mut Command, limit: Duration) -> Result<String, ChildError> {
     let failed = |error: io::Error| ChildError::Failed(format!("cannot run it: {error}"));
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
-    let ended = child.controlled_with_output().time_limit(limit).terminate_for_timeout().wait().map_err(failed)?;
-    let output = ended.ok_or(ChildError::TimedOut(limit))?.into_std_lossy();
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(ChildError::Failed(reason(output.status, &String::from_utf8_lossy(&output.stderr)))),
-    }
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let pipes = (read(child.stdout.take()), read(child.stderr.take()));
+    // The pipe ends with the process.
+    let Ok(stdout) = pipes.0.recv_timeout(limit) else {
+        child.kill().and_then(|()| child.wait()).map_err(failed)?;
+        return Err(ChildError::TimedOut(limit));
+    };
+    let status = child.wait().map_err(failed)?;
+    let stderr = pipes.1.recv().unwrap_or_default();
+    if status.success() { Ok(stdout) } else { Err(ChildError::Failed(reason(status, &stderr))) }
+}
+
+/// All that comes from a pipe, once it has ended.
+fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is all there is.
+        drop(pipe.map(|mut pipe| pipe.read_to_end(&mut bytes)));
+        drop(send.send(String::from_utf8_lossy(&bytes).into_owned()));
+    });
+    receive
 }
 
 /// How the process ended, and the line of its stderr that says most: a panic's message, or else the last line.
@@ -99,6 +115,11 @@ mod tests {
             ("echo half; echo why >&2; exit 3", Err("exit status: 3: why")),
             (panic, Err("exit status: 101: no room")),
             ("kill -SEGV $$", Err("signal: 11 (SIGSEGV)")),
+            // Stopped and continued, as by a terminal: it has not ended meanwhile.
+            (
+                "(sleep 0.1; while kill -CONT $$; do sleep 0.01; done) >&- 2>&- & kill -STOP $$; echo result",
+                Ok("result\n"),
+            ),
         ] {
             let ended = shell(script, Duration::from_secs(3600));
             assert_eq!(ended.as_deref().map_err(String::as_str), expected);

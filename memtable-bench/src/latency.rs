@@ -26,13 +26,18 @@ pub(crate) struct Latency {
     pub(crate) clock_p999: f64,
 }
 
+/// None yet.
+pub(crate) fn times() -> Times {
+    Times::new(DIGITS).expect("the crate allows up to five digits")
+}
+
 /// The time that `work` takes for each item, between two readings of the clock. Recording it is not part of any time.
 pub(crate) fn each<T, I: Sub<Output = Duration>>(
     now: impl Fn() -> I,
     items: impl Iterator<Item = T>,
     mut work: impl FnMut(T),
 ) -> Times {
-    let mut times = Times::new(DIGITS).expect("the crate allows up to five digits");
+    let mut times = times();
     for item in items {
         let begun = now();
         work(item);

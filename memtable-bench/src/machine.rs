@@ -1,6 +1,8 @@
 //! The machine and the build that a result names, and the memory that is there to measure in.
 
-use std::fs;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -66,6 +68,55 @@ pub(crate) fn peak() -> Option<u64> {
     bytes_of("/proc/self/status", "VmHWM:")
 }
 
+/// Anonymous resident memory, in bytes (Linux).
+pub(crate) fn anonymous() -> Option<u64> {
+    bytes_of("/proc/self/status", "RssAnon:")
+}
+
+/// What this process has written so far, by the system's account (Linux).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Io {
+    /// System calls.
+    pub(crate) write_calls: u64,
+    /// Bytes of pages that went, or will go, to a disk. A page that changes again before it has gone counts once.
+    pub(crate) disk_bytes: u64,
+}
+
+impl Io {
+    pub(crate) fn now() -> Option<Self> {
+        let text = fs::read_to_string("/proc/self/io").ok()?;
+        let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
+        Some(Self { write_calls: number("syscw:")?, disk_bytes: number("write_bytes:")? })
+    }
+}
+
+/// The bytes that the files in a directory take on the disk, where the system tells (Unix).
+pub(crate) fn disk_space(directory: &Path) -> io::Result<Option<u64>> {
+    let mut bytes = Some(0);
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let own = match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => disk_space(&entry.path())?,
+            Ok(metadata) => allocated(&metadata),
+            // Removed meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
+            Err(error) => return Err(error),
+        };
+        bytes = bytes.zip(own).map(|(bytes, own)| bytes + own);
+    }
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+fn allocated(metadata: &Metadata) -> Option<u64> {
+    Some(std::os::unix::fs::MetadataExt::blocks(metadata) * 512)
+}
+
+#[cfg(not(unix))]
+fn allocated(_metadata: &Metadata) -> Option<u64> {
+    None
+}
+
 fn bytes_of(file: &str, field: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
@@ -93,6 +144,23 @@ fn touched(bytes: usize) -> Option<MmapMut> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_written_and_what_it_takes_on_the_disk_is_told() {
+        // Catches calls taken for bytes, files below the directory left out, and blocks counted as bytes.
+        let directory = tempfile::tempdir().expect("a directory");
+        let below = directory.path().join("below");
+        fs::create_dir(&below).expect("made");
+        let before = Io::now().expect("this system tells");
+        for of in [directory.path(), &below] {
+            fs::write(of.join("file"), vec![1; 1 << 20]).expect("written");
+        }
+        assert!(Io::now().expect("it tells").write_calls >= before.write_calls + 2);
+        let space = disk_space(directory.path()).expect("read").expect("it tells");
+        assert!((2 << 20..3 << 20).contains(&space), "{space}");
+        assert!(anonymous() > Some(100_000));
+    }
 
     #[cfg(target_os = "linux")]
     #[test]

@@ -1,13 +1,14 @@
-//! The program `memtable-bench`: measures fastskip's tables beside their peers.
+//! The program `memtable-bench`: measures fastskip's tables and the engine beside their peers.
 //!
 //! Every round of a subject runs in a process of its own: the published fastskip 0.1.1 can corrupt the one it runs in, and no
 //! subject inherits another's heap. Only ratios within one run are a result; absolute times are context.
 //!
 //! `plan` (arguments, `presets`, `goals`) -> `measure`: for each cell of the plan and each round a process (`ipc`) that does a
 //! `round` on one of the `tables` -> `results`, printed and written -> `report`. Files only use those below them.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod clock;
+mod engines;
 mod error;
 mod goals;
 mod ipc;
@@ -35,11 +36,12 @@ use clap::Parser;
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 a subject failed (except fastskip-published, which is known to) or I/O, 2 wrong use";
 
-/// Measures fastskip's tables beside their peers.
+/// Measures fastskip's tables and the engine beside their peers.
 #[derive(Parser)]
 #[command(name = "memtable-bench", version, after_help = EXIT_CODES)]
 enum Command {
     Memtable(Box<plan::MemtableArgs>),
+    Engine(Box<plan::EngineArgs>),
     Scaling(scaling::ScalingArgs),
     Report(report::ReportArgs),
     #[command(hide = true, name = ipc::ROUND)]
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
     // Ends the process itself when clap refuses the arguments (code 2), and for help and version (code 0).
     let outcome = match Command::parse() {
         Command::Memtable(args) => measure::memtable(&args),
+        Command::Engine(args) => measure::engine(&args),
         Command::Scaling(args) => scaling::run(&args),
         Command::Report(args) => report::run(&args),
         Command::MemtableRound { request } => {

@@ -10,9 +10,9 @@ use crate::goals;
 use crate::ipc::{self, ChildError};
 use crate::machine;
 use crate::patterns;
-use crate::plan::{MemtableArgs, Plan};
+use crate::plan::{EngineArgs, MemtableArgs, Plan};
 use crate::presets::Preset;
-use crate::results::{CellResults, Run, Turn, cell_text, heading};
+use crate::results::{CellResults, Run, Turn, cell_text, heading, ratios};
 use crate::round::Outcome;
 use crate::spec::{Cell, Subject};
 use crate::text::{name, print};
@@ -29,10 +29,22 @@ pub(crate) fn memtable(args: &MemtableArgs) -> Result<(), Error> {
     judge(&run)
 }
 
+/// The command `engine`: which engine is how fast at what, and at what cost.
+pub(crate) fn engine(args: &EngineArgs) -> Result<(), Error> {
+    let run = measure(&Plan::of_engines(args, machine::memory_available())?)?;
+    print(&ratios(&run.cells))?;
+    if run.preset.is_some() {
+        print(&goals::summary(&run.cells))?;
+    }
+    judge(&run)
+}
+
 /// Measures cell after cell, and prints each when it is done. Writes the results so far after each cell, so that a run that
 /// is stopped leaves what it has.
 pub(crate) fn measure(plan: &Plan) -> Result<Run, Error> {
-    let mut run = Run::new(plan.preset.as_deref(), plan.rounds);
+    let run = Run::new(plan.preset.as_deref(), plan.rounds);
+    let has_engines = plan.cells.iter().any(|cell| !cell.shape.store.is_table());
+    let mut run = if has_engines { run.of_engines() } else { run };
     print(&heading(&run))?;
     let bar = progress(plan.turns());
     let save =

@@ -1,4 +1,4 @@
-//! The arguments of `memtable`, and the run that they ask for. What makes no sense or cannot be done is refused here, before
+//! The arguments of `memtable` and `engine`, and the run that they ask for. What makes no sense or cannot be done is refused here, before
 //! anything runs.
 
 use std::path::{Path, PathBuf};
@@ -8,11 +8,15 @@ use itertools::iproduct;
 
 use crate::error::Error;
 use crate::patterns::{self, Pattern};
-use crate::presets::Preset;
-use crate::spec::{Access, Backing, Cell, KEY_LEN, KeySet, Pages, SHORTEST_KEY, Shape, Subject, VALUE_LEN, Workload};
+use crate::presets::{self, Preset};
+use crate::spec::{
+    Access, Backing, Cell, KEY_LEN, KeySet, Pages, SHORTEST_KEY, Shape, Store, Subject, VALUE_LEN, Workload,
+};
 use crate::text::name;
 
 const QUICK_ENTRIES: usize = 100_000;
+const ROUNDS: u32 = 5;
+const QUICK_ROUNDS: u32 = 3;
 /// The shortest value that tells records apart.
 const SHORTEST_VALUE: u64 = 8;
 const LONGEST_KEY: u64 = 1 << 10;
@@ -30,7 +34,46 @@ pub(crate) struct MemtableArgs {
     /// A set of cells that has a name, instead of a matrix
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = MATRIX)]
     pub(crate) preset: Option<Preset>,
-    /// What to do with the tables [default: all]
+    #[command(flatten)]
+    matrix: Matrix,
+    /// Whether the memory for a table is touched before the clock starts
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "touched", value_name = "NAME")]
+    backing: Vec<Backing>,
+    /// The pages that fastskip's tables ask for, on Linux
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "huge", value_name = "NAME")]
+    pages: Vec<Pages>,
+    /// Take no more entries than this in any cell: a preset in small. Its goals then count as not measured
+    #[arg(long, value_parser = parse_count, value_name = "N")]
+    at_most: Option<usize>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Compare engines: time per operation, what they write, take and remember, medians of interleaved rounds, ratios to each peer
+///
+/// Without --workloads, --entries and --store it measures all that the project's goals for the engine need, and more. Databases go
+/// to the directory that TMPDIR names.
+#[derive(Debug, Args)]
+pub(crate) struct EngineArgs {
+    /// The same in small and in fewer rounds: done in five minutes
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    matrix: Matrix,
+    /// The memory that engines get
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME")]
+    store: Vec<Store>,
+    /// Take no more entries than this in any cell
+    #[arg(long, value_parser = parse_count, value_name = "N")]
+    at_most: Option<usize>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// The arguments of which each combination is a cell.
+#[derive(Debug, Args)]
+struct Matrix {
+    /// What to do with the tables or databases [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME")]
     workloads: Vec<Workload>,
     /// How keys look, and in which order they are stored
@@ -53,17 +96,6 @@ pub(crate) struct MemtableArgs {
     #[arg(long, value_parser = value_parser!(u64).range(SHORTEST_VALUE..=LONGEST_VALUE), value_delimiter = ',',
         default_values_t = [VALUE_LEN as u64], value_name = "N")]
     value_len: Vec<u64>,
-    /// Whether the memory for a table is touched before the clock starts
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "touched", value_name = "NAME")]
-    backing: Vec<Backing>,
-    /// The pages that fastskip's tables ask for, on Linux
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "huge", value_name = "NAME")]
-    pages: Vec<Pages>,
-    /// Take no more entries than this in any cell: a preset in small. Its goals then count as not measured
-    #[arg(long, value_parser = parse_count, value_name = "N")]
-    at_most: Option<usize>,
-    #[command(flatten)]
-    run: RunArgs,
 }
 
 /// What a preset decides.
@@ -76,9 +108,9 @@ pub(crate) struct RunArgs {
     /// What to measure, separated by commas [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME")]
     pub(crate) subjects: Vec<Subject>,
-    /// How often each subject runs; fewer than 5 say little
-    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..), value_name = "N")]
-    pub(crate) rounds: u32,
+    /// How often each subject runs; fewer than 5 say little [default: 5; engine --quick: 3]
+    #[arg(long, value_parser = value_parser!(u32).range(1..), value_name = "N")]
+    pub(crate) rounds: Option<u32>,
     /// Write machine, commit, parameters and every round to this file, which `report` reads
     #[arg(long, value_name = "OUT")]
     pub(crate) json: Option<PathBuf>,
@@ -112,7 +144,12 @@ impl Plan {
     /// The run that `args` ask for, on a machine with `memory` bytes available, if it tells.
     pub(crate) fn new(args: &MemtableArgs, memory: Option<u64>) -> Result<Self, Error> {
         let subjects = &args.run.subjects;
-        let mut cells = args.preset.map_or_else(|| matrix(args), |preset| narrowed(preset.cells(), subjects));
+        let all = |backing, pages| {
+            let usual = if args.quick { QUICK_ENTRIES } else { Shape::default().entries };
+            args.matrix.cells(usual, subjects, backing, pages, &[Store::Table])
+        };
+        let preset = |preset: Preset| narrowed(preset.cells(), subjects);
+        let mut cells = args.preset.map_or_else(|| all(&args.backing, &args.pages), preset);
         let most = args.at_most.unwrap_or(usize::MAX);
         cells.iter_mut().for_each(|cell| cell.shape.entries = most.min(cell.shape.entries));
         // Only a memtable counts.
@@ -123,6 +160,29 @@ impl Plan {
         }
         let patterns = counts.then(|| most.min(patterns::ENTRIES));
         Ok(Self { patterns, ..Self::of_cells(args.preset.map(name), cells, &args.run, memory)? })
+    }
+
+    /// The run of engines that `args` ask for.
+    pub(crate) fn of_engines(args: &EngineArgs, memory: Option<u64>) -> Result<Self, Error> {
+        let (EngineArgs { matrix, store, .. }, subjects) = (args, &args.run.subjects);
+        let is_matrix = !(matrix.workloads.is_empty() && matrix.entries.is_empty() && store.is_empty());
+        let (mut cells, preset) = if is_matrix {
+            let usual = Shape::default();
+            let store = if store.is_empty() { &[Store::Engine][..] } else { store };
+            let entries = if args.quick { QUICK_ENTRIES } else { presets::ENGINE_ENTRIES };
+            (matrix.cells(entries, subjects, &[usual.backing], &[usual.pages], store), None)
+        } else {
+            let set = if args.quick { "engine-quick" } else { "engine" };
+            (narrowed(presets::built(set), subjects), Some(set.to_owned()))
+        };
+        let most = args.at_most.unwrap_or(usize::MAX);
+        cells.iter_mut().for_each(|cell| cell.shape.entries = most.min(cell.shape.entries).max(cell.shape.threads));
+        if cells.is_empty() {
+            return Err("the preset has none of the subjects".to_owned().into());
+        }
+        let plan = Self::of_cells(preset, cells, &args.run, memory)?;
+        let rounds = args.run.rounds.unwrap_or(if args.quick { QUICK_ROUNDS } else { ROUNDS });
+        Ok(Self { rounds, ..plan })
     }
 
     /// Refuses cells that cannot be measured, and files that cannot be written. Measures cells that are the same once.
@@ -140,7 +200,7 @@ impl Plan {
             }
         }
         args.json.as_deref().map_or(Ok(()), can_write)?;
-        Ok(Self { preset, cells, patterns: None, rounds: args.rounds, json: args.json.clone() })
+        Ok(Self { preset, cells, patterns: None, rounds: args.rounds.unwrap_or(ROUNDS), json: args.json.clone() })
     }
 
     /// How many rounds there are of all subjects, and patterns to count.
@@ -151,18 +211,27 @@ impl Plan {
     }
 }
 
-/// Every combination of the arguments.
-fn matrix(args: &MemtableArgs) -> Vec<Cell> {
-    let MemtableArgs { keys, access, value_len, threads, backing, pages, .. } = args;
-    let usual = [if args.quick { QUICK_ENTRIES } else { Shape::default().entries }];
-    let entries = if args.entries.is_empty() { &usual[..] } else { &args.entries };
-    let all = iproduct!(keys, access, value_len, entries, threads, backing, pages);
-    all.map(|(&keys, &access, &value_len, &entries, &threads, &backing, &pages)| {
-        let (key_len, value_len) = (args.key_len as usize, value_len as usize);
-        let shape = Shape { keys, access, entries, threads, key_len, value_len, backing, pages };
-        Cell::new(shape, &args.run.subjects, &args.workloads)
-    })
-    .collect()
+impl Matrix {
+    /// Every combination of the arguments, with `usual` entries unless they say otherwise.
+    fn cells(
+        &self,
+        usual: usize,
+        subjects: &[Subject],
+        backing: &[Backing],
+        pages: &[Pages],
+        store: &[Store],
+    ) -> Vec<Cell> {
+        let Self { keys, access, value_len, threads, .. } = self;
+        let usual = [usual];
+        let entries = if self.entries.is_empty() { &usual[..] } else { &self.entries };
+        let all = iproduct!(keys, access, value_len, entries, threads, backing, pages, store);
+        all.map(|(&keys, &access, &value_len, &entries, &threads, &backing, &pages, &store)| {
+            let (key_len, value_len) = (self.key_len as usize, value_len as usize);
+            let shape = Shape { keys, access, entries, threads, key_len, value_len, backing, pages, store };
+            Cell::new(shape, subjects, &self.workloads)
+        })
+        .collect()
+    }
 }
 
 /// A preset's cells with no other subjects than `subjects`, if any are named.

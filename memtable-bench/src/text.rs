@@ -49,6 +49,11 @@ pub(crate) fn nanos(ns: f64) -> String {
     }
 }
 
+/// The same in microseconds: 135, 6.8 or 0.74.
+pub(crate) fn micros(ns: f64) -> String {
+    if ns < 995.0 { format!("{:.2}", ns / 1e3) } else { nanos(ns / 1e3) }
+}
+
 /// A table of texts, which is printed in aligned columns. Each row has as many cells as the head.
 #[derive(Debug, Default)]
 pub(crate) struct Sheet {

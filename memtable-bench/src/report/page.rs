@@ -8,9 +8,9 @@ use plotters::style::RGBColor;
 use super::plots::colour;
 use super::results::{HEADLINES, Headline, Results};
 use super::sections::Sections;
-use crate::goals::{self, GOALS, Goal};
+use crate::goals::{self, Goal};
 use crate::patterns;
-use crate::results::{CellResults, by_threads, latencies};
+use crate::results::{CellResults, by_threads, facts, latencies, ratios_sheet};
 use crate::sharing;
 use crate::spec::{Subject, Workload};
 use crate::text::{Sheet, grouped, name, nanos};
@@ -24,6 +24,8 @@ pub(super) fn html(results: &Results, sections: &Sections) -> Result<String, min
         let (verdict, outcome) = goals::outcome(name, &checks);
         context! { name, asks, verdict, outcome }
     };
+    let tables = || results.cells.iter().filter(|cell| cell.shape.store.is_table());
+    let engines = || results.cells.iter().filter(|cell| !cell.shape.store.is_table());
     let hex = |subject: &Subject| {
         let RGBColor(red, green, blue) = colour(*subject);
         (name(*subject), format!("#{red:02x}{green:02x}{blue:02x}"))
@@ -33,11 +35,16 @@ pub(super) fn html(results: &Results, sections: &Sections) -> Result<String, min
         headline => results.headline().map(|shape| shape.to_string()),
         optimised => results.runs.iter().all(|run| run.optimised),
         tiles => HEADLINES.iter().filter_map(|headline| tile(results, headline)).collect::<Vec<_>>(),
-        goals => GOALS.iter().map(goal).collect::<Vec<_>>(),
+        goals => goals::concerned(&results.cells).map(goal).collect::<Vec<_>>(),
         sections,
         checks => table(goals::sheet(&checks)),
         sharing => table(sharing::sheet()),
-        latencies => table(latencies(&results.cells)),
+        has_tables => tables().next().is_some() || !results.patterns().is_empty(),
+        has_engines => engines().next().is_some(),
+        ratios => table(ratios_sheet(&results.cells)),
+        facts => table(facts(engines())),
+        engine_latencies => table(latencies(engines())),
+        latencies => table(latencies(tables())),
         conflicts => table(conflicts(results)),
         thread_entries => grouped(results.threads().first().map_or(0, |shape| shape.entries)),
         patterns => table(patterns::sheet(results.patterns())),

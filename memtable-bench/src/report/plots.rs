@@ -44,10 +44,11 @@ pub(super) struct Bar {
 /// One line: where it is known, from left to right.
 pub(super) type Series = (Subject, Vec<(f64, f64)>);
 
-/// In the order of the subjects: ours are blue and green, skip lists warm, trees olive and amber, floors grey.
+/// In the order of the subjects: ours are blue and green, skip lists and LSM trees warm, trees olive and amber, floors grey.
 #[rustfmt::skip]
-const COLOURS: [u32; 12] = [
+const COLOURS: [u32; 24] = [
     0x0c9484, 0x07604f, 0x1769e0, 0x0b3f9c, 0xd9480f, 0xc2255c, 0x9c36b5, 0xc77700, 0x5c8a0d, 0x8a7a1c, 0x868e96, 0x495057,
+    0x1864ab, 0x1098ad, 0x4263eb, 0x3b5bdb, 0x15aabf, 0xe8590c, 0xa61e4d, 0x862e9c, 0x2b8a3e, 0xe67700, 0x74b816, 0xadb5bd,
 ];
 
 pub(super) fn colour(subject: Subject) -> RGBColor {
@@ -154,10 +155,36 @@ pub(super) fn lines(
             let (width, radius) = if subject.role() == Role::Own { (3, 4) } else { (2, 3) };
             let line = LineSeries::new(points.iter().copied(), colour(*subject).stroke_width(width));
             chart.draw_series(line.point_size(radius))?;
-            let y = 12 + row as i32 * LEGEND_STEP;
-            legend.draw(&Rectangle::new([(0, y - 2), (14, y + 2)], colour(*subject).filled()))?;
-            let style = style(*subject).pos(Pos::new(HPos::Left, VPos::Center));
-            legend.draw_text(&crate::text::name(*subject), &style, (20, y))?;
+            draw_legend(&legend, row, *subject)?;
+        }
+        Ok(())
+    })
+}
+
+fn draw_legend(legend: &Area<'_>, row: usize, subject: Subject) -> Result<(), Box<dyn Error>> {
+    let y = 12 + row as i32 * LEGEND_STEP;
+    legend.draw(&Rectangle::new([(0, y - 2), (14, y + 2)], colour(subject).filled()))?;
+    let style = style(subject).pos(Pos::new(HPos::Left, VPos::Center));
+    Ok(legend.draw_text(&crate::text::name(subject), &style, (20, y))?)
+}
+
+/// Draws lines over time; `None` without any. Both axes begin at zero, so that a stall shows as one.
+pub(super) fn timelines([name, title, unit]: [&str; 3], series: &[Series]) -> Option<Plot> {
+    let points = || series.iter().flat_map(|(_, points)| points);
+    let end = points().map(|point| point.0).max_by(f64::total_cmp)?;
+    let top = points().map(|point| point.1).max_by(f64::total_cmp)? * 1.1;
+    draw(name, title, unit, LINES_HEIGHT, |area| {
+        let (left, legend) = area.split_horizontally(WIDTH as i32 - LEGEND_WIDTH);
+        let mut on = ChartBuilder::on(&left);
+        let on = on.margin_right(14).x_label_area_size(44).y_label_area_size(56);
+        let mut chart = on.build_cartesian_2d(0.0..end, 0.0..top)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.disable_x_mesh().light_line_style(TRANSPARENT).bold_line_style(GRID).axis_style(SOFT);
+        mesh.y_label_formatter(&|y| nanos(*y)).label_style(text(14, SOFT)).x_desc("seconds").draw()?;
+        for (row, (subject, points)) in series.iter().enumerate() {
+            let width = if subject.role() == Role::Own { 2 } else { 1 };
+            chart.draw_series(LineSeries::new(points.iter().copied(), colour(*subject).stroke_width(width)))?;
+            draw_legend(&legend, row, *subject)?;
         }
         Ok(())
     })

@@ -80,7 +80,7 @@ impl Results {
         let is_full = |shape: &Shape| {
             let cell = self.find(shape, Workload::Insert);
             let has = |role| cell.is_some_and(|cell| cell.subjects.iter().any(|subject| subject.role() == role));
-            shape.entries <= HEADLINE_ENTRIES && has(Role::Own) && has(Role::SkipListPeer)
+            shape.entries <= HEADLINE_ENTRIES && has(Role::Own) && has(Role::ClosePeer)
         };
         self.sizes(KeySet::Random).into_iter().rfind(is_full)
     }
@@ -102,7 +102,7 @@ impl Results {
     /// The fastest of the peers that are skip lists.
     pub(super) fn best_skip_list(&self, shape: &Shape, workload: Workload) -> Option<&Figure> {
         let figures = self.figures(shape, workload.of_peers());
-        figures.into_iter().find(|figure| figure.subject.role() == Role::SkipListPeer)
+        figures.into_iter().find(|figure| figure.subject.role() == Role::ClosePeer)
     }
 
     /// Subjects whose rounds failed anywhere, with how many did, of how many, and the first reason.

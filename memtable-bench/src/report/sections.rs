@@ -7,10 +7,10 @@ use itertools::iproduct;
 
 use super::plots::{self, Bar, Plot, Series};
 use super::results::Results;
-use crate::results::{Figure, Overhead};
+use crate::results::{CellResults, Figure, Overhead};
 use crate::spec::Workload::{self, Delete, FrozenScan, Get, Insert, Miss, Mixed, Mixed95, Scan, Seek};
-use crate::spec::{Backing, KeySet, Pages, Role, Shape, Subject};
-use crate::text::{name, nanos, short};
+use crate::spec::{Backing, KeySet, Pages, Role, Shape, Store, Subject};
+use crate::text::{micros, name, nanos, short};
 
 /// The plots of each section of the page, by the name that the page's template knows it by.
 pub(super) type Sections = BTreeMap<&'static str, Vec<Plot>>;
@@ -21,6 +21,8 @@ pub(super) fn all(results: &Results) -> Sections {
         ("growth", growth(results)),
         ("threads", threads(results)),
         ("memory", memory(results)),
+        ("engines", engines(results)),
+        ("stalls", stalls(results)),
     ]
     .into()
 }
@@ -135,4 +137,51 @@ fn memory(results: &Results) -> Vec<Plot> {
         plots::bars("memory", &title, "bytes an entry, lower is better; own: the table's own account", &bars)
     };
     results.headline().into_iter().flat_map(|shape| [plot(shape), backing(results, shape)]).flatten().collect()
+}
+
+/// The cell of engines that shows most at `workload`: random keys and one thread rather than others, then the most entries.
+fn of_engines(results: &Results, workload: Workload) -> Option<&CellResults> {
+    let is_usual = |shape: &Shape| shape.keys == KeySet::Random && shape.threads == 1;
+    let shown = |cell: &CellResults| (is_usual(&cell.shape), cell.figures_at(workload).count(), cell.shape.entries);
+    let cells = results.cells.iter().filter(|cell| !cell.shape.store.is_table());
+    cells.filter(|cell| cell.figures_at(workload).count() > 0).max_by_key(|cell| shown(cell))
+}
+
+fn engines(results: &Results) -> Vec<Plot> {
+    let plot = |workload: Workload| {
+        let cell = of_engines(results, workload)?;
+        let mut figures: Vec<_> = cell.figures_at(workload).collect();
+        figures.sort_by(|a, b| a.median().total_cmp(&b.median()));
+        let own = cell.nanos(Subject::MiniEngine, workload);
+        let bar = |figure: &&Figure| {
+            let times = own.map_or_else(String::new, |own| format!(" · {:.2}x", figure.median() / own));
+            Bar { note: format!("{} µs{times}", micros(figure.median())), ..bar(figure) }
+        };
+        plots::bars(
+            &format!("engine-{}", name(workload)),
+            &format!("{}: {}", workload.title(), cell.shape.brief()),
+            "time per operation, lower is better; 1.00x is mini-engine",
+            &figures.iter().map(bar).collect::<Vec<_>>(),
+        )
+    };
+    Workload::of(Store::Engine).filter_map(plot).collect()
+}
+
+/// Operations a second over time, where they may wait for flushes and merges.
+fn stalls(results: &Results) -> Vec<Plot> {
+    let plot = |workload: Workload| {
+        let cell = of_engines(results, workload)?;
+        let line = |&subject: &Subject| {
+            let timeline = cell.timeline(subject, workload)?;
+            let point = |(at, &operations): (usize, &u64)| {
+                let seconds = timeline.moment_ms as f64 / 1e3;
+                ((at as f64 + 0.5) * seconds, operations as f64 / seconds / 1e3)
+            };
+            Some((subject, timeline.operations.iter().enumerate().map(point).collect()))
+        };
+        let series: Vec<Series> = cell.subjects.iter().filter_map(line).collect();
+        let title = format!("{}: {}", workload.title(), cell.shape.brief());
+        plots::timelines([&format!("stalls-{}", name(workload)), &title, "thousand operations a second"], &series)
+    };
+    Workload::of(Store::Engine).filter(|workload| workload.has_stalls()).filter_map(plot).collect()
 }

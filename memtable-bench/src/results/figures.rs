@@ -95,7 +95,7 @@ fn compared(workload: Workload, subjects: &[Subject], turns: &[Turn]) -> Vec<Fig
         let peers = subjects.iter().filter(|subject| roles.contains(&subject.role()));
         peers.filter_map(|&peer| Some(nanos(peer, workload.of_peers())?.median)).min_by(f64::total_cmp)
     };
-    let (skip_list, peer) = (best(&[Role::SkipListPeer]), best(&[Role::SkipListPeer, Role::OtherPeer]));
+    let (skip_list, peer) = (best(&[Role::ClosePeer]), best(&[Role::ClosePeer, Role::OtherPeer]));
     let figure = |&subject: &Subject| {
         let ns_per_operation = nanos(subject, workload);
         let times = |best: Option<f64>| Some(best? / ns_per_operation?.median);
@@ -129,7 +129,7 @@ mod tests {
     /// Rounds of a subject with these nanoseconds per operation at a workload. One of no time failed.
     fn turns(subject: Subject, workload: Workload, nanos: &[u64]) -> Vec<Turn> {
         let turn = |&ns: &u64| {
-            let samples = vec![Sample { workload, operations: 10, ns: ns * 10 }];
+            let samples = vec![Sample { workload, operations: 10, ns: ns * 10, ..Sample::default() }];
             let outcome = Outcome { samples, ..Outcome::default() };
             Turn::new(1, subject, if ns > 0 { Ok(outcome) } else { Err("signal: 11".into()) })
         };

@@ -11,10 +11,12 @@ use crate::latency::Latency;
 use crate::machine::{self, Machine, OPTIMISED};
 use crate::patterns::PatternCost;
 use crate::random::SEED;
+use crate::round::{Fact, Outcome, Timeline};
 use crate::spec::{Cell, Shape, Subject, Workload};
 
 /// What a file must say it is.
-const BENCHMARK: &str = "memtable";
+pub(super) const ENGINE: &str = "engine";
+const BENCHMARKS: [&str; 2] = ["memtable", ENGINE];
 
 /// The results of one run: where they come from, what was asked, every round, and the figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,7 +52,7 @@ impl Run {
     /// What is known before anything has run.
     pub(crate) fn new(preset: Option<&str>, rounds: u32) -> Self {
         Self {
-            benchmark: BENCHMARK.into(),
+            benchmark: BENCHMARKS[0].into(),
             date: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string(),
             commit: machine::commit(),
             optimised: OPTIMISED,
@@ -63,11 +65,16 @@ impl Run {
         }
     }
 
+    /// The same of engines.
+    pub(crate) fn of_engines(self) -> Self {
+        Self { benchmark: ENGINE.into(), ..self }
+    }
+
     /// The run in a file's text, or what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let run: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if run.benchmark != BENCHMARK {
-            return Err(format!("expected benchmark {BENCHMARK:?}, found {:?}", run.benchmark));
+        if !BENCHMARKS.contains(&&*run.benchmark) {
+            return Err(format!("expected benchmark {BENCHMARKS:?}, found {:?}", run.benchmark));
         }
         Ok(run)
     }
@@ -120,13 +127,24 @@ impl CellResults {
         (inserts > 0).then(|| failures.iter().sum::<u64>() as f64 * 1e6 / inserts as f64)
     }
 
-    /// The latency of single inserts into `subject`: medians over its rounds.
-    pub(crate) fn latency(&self, subject: Subject) -> Option<Latency> {
+    /// The latency of single operations of `subject`: medians over its rounds.
+    pub(crate) fn latency(&self, subject: Subject, workload: Workload) -> Option<Latency> {
         let median = |field: fn(&Latency) -> f64| {
-            Spread::over(&self.rounds, subject, |outcome| outcome.latency.as_ref().map(field))
+            Spread::over(&self.rounds, subject, |outcome| outcome.latency(workload).as_ref().map(field))
                 .map(|spread| spread.median)
         };
         Latency::medians(median)
+    }
+
+    /// What `subject` took beside time: the median over its rounds.
+    pub(crate) fn fact(&self, subject: Subject, workload: Workload, fact: Fact) -> Option<f64> {
+        let fact = |outcome: &Outcome| outcome.sample(workload)?.facts.get(&fact).copied();
+        Some(Spread::over(&self.rounds, subject, fact)?.median)
+    }
+
+    /// When `subject` did how much, in its first round that did not fail.
+    pub(crate) fn timeline(&self, subject: Subject, workload: Workload) -> Option<&Timeline> {
+        outcomes(&self.rounds, subject).find_map(|outcome| outcome.sample(workload)?.timeline.as_ref())
     }
 
     /// How many rounds of `subject` failed, of how many, and why the first of them did.
@@ -147,7 +165,7 @@ mod tests {
         // Catches a field that is written under one name and read under another, files that grow by whitespace, and rounds that
         // crashed counted as rounds without a failed swap. Ten entries: 1 and 2 swaps failed, then 3 in one round.
         let ended = |ns| {
-            let samples = vec![Sample { workload: Workload::Insert, operations: 10, ns }];
+            let samples = vec![Sample { workload: Workload::Insert, operations: 10, ns, ..Sample::default() }];
             let memory = Memory { payload: 9, ..Memory::default() };
             let latency = Some(Latency { tail_ratio: ns as f64, ..Latency::default() });
             Ok(Outcome { samples, memory, cas_failures: Some(ns / 100), latency, ..Outcome::default() })
@@ -166,10 +184,13 @@ mod tests {
         let cell = &written.cells[0];
         assert_eq!((cell.failures(peer), cell.failures(ours)), (Some((1, 2, "signal: 11")), None));
         assert_eq!(cell.nanos(ours, Workload::Insert), Some(15.0));
-        assert_eq!([ours, peer].map(|of| cell.latency(of).map(|of| of.tail_ratio)), [Some(150.0), Some(300.0)]);
+        assert_eq!(
+            [ours, peer].map(|of| cell.latency(of, Workload::InsertLatency).map(|of| of.tail_ratio)),
+            [Some(150.0), Some(300.0)]
+        );
         let conflicts = [ours, peer, Subject::Skl].map(|subject| cell.conflicts_per_million(subject));
         assert_eq!(conflicts, [Some(150_000.0), Some(300_000.0), None]);
-        let engine = Run::parse(&text.replacen("memtable", "engine", 1));
-        assert_eq!(engine, Err("expected benchmark \"memtable\", found \"engine\"".into()));
+        let other = Run::parse(&text.replacen("memtable", "cache", 1));
+        assert_eq!(other, Err("expected benchmark [\"memtable\", \"engine\"], found \"cache\"".into()));
     }
 }

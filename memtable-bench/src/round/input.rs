@@ -55,9 +55,27 @@ pub(super) fn seek_reads(workload: Workload) -> usize {
 
 impl Input {
     pub(super) fn new(shape: &Shape) -> Self {
+        Self::with_later(shape, 0)
+    }
+
+    /// With so many records that are written later.
+    pub(super) fn with_later(shape: &Shape, later: usize) -> Self {
         let mut pool = vec![0; POOL + shape.value_len];
         rng(POOL_STREAM).fill(&mut pool[..]);
-        Self { shape: *shape, keys: keys::stored(shape, 0..shape.entries), pool }
+        Self { shape: *shape, keys: keys::stored(shape, 0..shape.entries + later), pool }
+    }
+
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub(super) fn key(&self, index: usize) -> &[u8] {
+        self.keys.get(index)
+    }
+
+    /// A copy of the keys at `indices`, in that order.
+    pub(super) fn pick(&self, indices: &[usize]) -> Keys {
+        self.keys.pick(indices)
     }
 
     /// The records that fill the table.
@@ -80,7 +98,8 @@ impl Input {
         Record { number: index as u64, key, value: self.value(index) }
     }
 
-    fn value(&self, index: usize) -> &[u8] {
+    /// The value of record `index`: any number has one.
+    pub(super) fn value(&self, index: usize) -> &[u8] {
         let start = index * STRIDE % POOL;
         &self.pool[start..start + self.shape.value_len]
     }
@@ -103,22 +122,26 @@ impl Input {
     }
 
     /// The stored records in random order, each once.
-    fn shuffled(&self, stream: u64) -> Vec<usize> {
+    pub(super) fn shuffled(&self, stream: u64) -> Vec<usize> {
         let mut order: Vec<usize> = self.stored().collect();
         order.shuffle(&mut rng(stream));
         order
     }
 
     /// The stored records in random order: each once, or a few of them most of the time.
-    fn accessed(&self) -> Vec<usize> {
+    pub(super) fn accessed(&self) -> Vec<usize> {
         let shuffled = self.shuffled(ORDER_STREAM);
         if self.shape.access == Access::Uniform {
             return shuffled;
         }
-        let zipf = Zipf::new(shuffled.len() as f64, THETA).expect("there is at least one entry");
-        // Ranks begin at 1.
-        let ranks = zipf.sample_iter(rng(ZIPF_STREAM)).map(|rank| rank as usize - 1);
-        ranks.take(shuffled.len()).map(|rank| shuffled[rank]).collect()
+        self.skewed(shuffled.len(), ZIPF_STREAM).map(|rank| shuffled[rank]).collect()
+    }
+
+    /// Ranks of stored records, low ones more often than others.
+    pub(super) fn skewed(&self, count: usize, stream: u64) -> impl Iterator<Item = usize> + use<> {
+        let zipf = Zipf::new(self.shape.entries as f64, THETA).expect("there is at least one entry");
+        // They begin at 1.
+        zipf.sample_iter(rng(stream)).map(|rank| rank as usize - 1).take(count)
     }
 
     /// The operations of a workload, in all threads together. Mixed workloads append the records that they write.

@@ -1,12 +1,15 @@
 //! One round: a fresh table of one subject, every workload once, and a check of everything that the table gave back. Runs in
-//! a process of its own; see `ipc`.
+//! a process of its own; see `ipc`. Rounds of engines are in `engine`.
 //!
 //! No clock runs while inputs are made and results compared. The contents are compared record by record with the sorted
 //! input, whether or not scans are measured: so every round shows that its table is complete and sorted.
 
 mod digest;
+mod engine;
 mod input;
+mod ops;
 mod outcome;
+mod recorder;
 
 use std::iter::once;
 use std::mem::forget;
@@ -15,12 +18,13 @@ use std::time::Instant;
 
 use digest::{Digest, adder, of_count, of_value};
 use input::{Input, Operations};
-pub(crate) use outcome::{Memory, Outcome, Request, Sample};
+pub(crate) use outcome::{Fact, Memory, Outcome, Request, Sample, Timeline};
 
 use crate::clock::{share, timed};
+use crate::engines::{Fjall, InMemory, Lmdb, Log, Mini, Redb, Sled};
 use crate::latency::{self, Latency};
 use crate::machine;
-use crate::spec::{Backing, Shape, Subject, Workload};
+use crate::spec::{Backing, Shape, Store, Subject, Workload};
 use crate::tables::{
     CrossbeamList, Fastskip, LockedHashMap, LockedTree, LockedVec, PublishedList, ShardedTree, Table, Tree,
     VersionedTable,
@@ -30,6 +34,9 @@ use crate::text::name;
 /// Runs a round. An error is what the table did wrong.
 pub(crate) fn run(request: Request) -> Result<Outcome, String> {
     let subject = request.subject;
+    if !request.shape.store.is_table() {
+        return run_engine(&request);
+    }
     let round = Round::new(request);
     match subject {
         Subject::Fastskip => round.run::<Fastskip<false>>(),
@@ -47,6 +54,30 @@ pub(crate) fn run(request: Request) -> Result<Outcome, String> {
         Subject::ShardedBtreemap => round.run::<ShardedTree>(),
         Subject::Hashmap => round.run::<LockedHashMap>(),
         Subject::Vec => round.run::<LockedVec>(),
+        engine => Err(format!("{} is no table", name(engine))),
+    }
+}
+
+/// The same with databases.
+fn run_engine(request: &Request) -> Result<Outcome, String> {
+    use Subject::{MiniEngine, MiniEngineLazyLeveled, MiniEnginePartial, MiniEngineTiered, MiniEngineVector};
+    match request.subject {
+        MiniEngine | MiniEngineVector | MiniEngineTiered | MiniEngineLazyLeveled | MiniEnginePartial => {
+            engine::run::<Mini>(request)
+        }
+        Subject::Fjall => engine::run::<Fjall>(request),
+        #[cfg(feature = "rocksdb")]
+        Subject::Rocksdb => engine::run::<crate::engines::Rocksdb>(request),
+        #[cfg(feature = "leveldb")]
+        Subject::Leveldb => engine::run::<crate::engines::Leveldb>(request),
+        Subject::Lmdb => engine::run::<Lmdb>(request),
+        Subject::Redb => engine::run::<Redb>(request),
+        Subject::Sled => engine::run::<Sled>(request),
+        Subject::Log => engine::run::<Log>(request),
+        Subject::Memtable => engine::run::<InMemory<VersionedTable<false>>>(request),
+        Subject::Hashmap => engine::run::<InMemory<LockedHashMap>>(request),
+        Subject::Vec => engine::run::<InMemory<LockedVec>>(request),
+        other => Err(format!("{} is no engine, or was not built", name(other))),
     }
 }
 
@@ -68,7 +99,7 @@ impl Round {
         let is_wanted = |workload: &Workload| workloads.contains(workload) || *workload == Workload::Sort;
         // What the table holds at the end.
         let mut left = 0;
-        for &workload in Workload::all().iter().filter(|workload| is_wanted(workload) && subject.can(**workload)) {
+        for workload in Workload::of(Store::Table).filter(|workload| is_wanted(workload) && subject.can(*workload)) {
             match workload {
                 // Part of `fill`.
                 Workload::Insert => {}
@@ -193,7 +224,7 @@ impl Round {
         let (made, sums): (_, Vec<_>) = ended.into_iter().unzip();
         // No round lasts 584 years.
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.outcome.samples.push(Sample { workload, operations: operations as u64, ns });
+        self.outcome.samples.push(Sample { workload, operations: operations as u64, ns, ..Sample::default() });
         let found = sums.into_iter().sum();
         if found == expected {
             return Ok(made);

@@ -24,12 +24,12 @@ impl Cell {
             [] => (workloads.is_empty() || subject.can_any(workloads)) && subject.is_measurable(&shape),
             named => named.contains(subject),
         };
-        let subjects: Vec<_> = Subject::all().iter().copied().filter(takes_part).collect();
+        let subjects: Vec<_> = Subject::of(shape.store).filter(takes_part).collect();
         let is_done = |workload: &Workload| match workloads {
             [] => subjects.iter().any(|subject| subject.can(*workload)),
             named => named.contains(workload),
         };
-        let workloads = Workload::all().iter().copied().filter(is_done).collect();
+        let workloads = Workload::of(shape.store).filter(is_done).collect();
         Self { shape, subjects, workloads }
     }
 
@@ -37,6 +37,9 @@ impl Cell {
     pub(crate) fn check(&self, memory: Option<u64>) -> Result<(), String> {
         let Shape { entries, threads, .. } = self.shape;
         let refuse = |is_wrong: bool, why: String| if is_wrong { Err(why) } else { Ok(()) };
+        let none = |of: &str| format!("none of the {of} is one of {}", self.shape.store.kind());
+        refuse(self.subjects.is_empty(), none("subjects"))?;
+        refuse(self.workloads.is_empty(), none("workloads"))?;
         for &subject in &self.subjects {
             let (name, missing) = (name(subject), subject.missing_feature());
             let feature = missing.unwrap_or_default();
@@ -51,6 +54,8 @@ impl Cell {
         for &workload in &self.workloads {
             let is_done = self.subjects.iter().any(|subject| subject.can(workload));
             refuse(!is_done, format!("none of the subjects can do workload {}", name(workload)))?;
+            let one = format!("workload {} takes one thread, found {threads}", name(workload));
+            refuse(threads > 1 && !workload.takes_threads(), one)?;
         }
         let most = entries.min(MOST_THREADS);
         let expected = format!("expected at most as many threads as entries, and {MOST_THREADS}: {most}");

@@ -1,11 +1,13 @@
-//! What can be measured: which subjects do which workloads on tables of which shape.
+//! What can be measured: which subjects do which workloads on tables or databases of which shape.
 
 mod cell;
 mod shape;
+mod store;
 mod subject;
 mod workload;
 
 pub(crate) use cell::Cell;
 pub(crate) use shape::{Access, Backing, KEY_LEN, KeySet, Pages, SHORTEST_KEY, Shape, VALUE_LEN};
+pub(crate) use store::Store;
 pub(crate) use subject::{Role, Subject};
 pub(crate) use workload::Workload;

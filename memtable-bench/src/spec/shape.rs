@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::text::{grouped, name};
+use super::store::Store;
+use crate::text::{grouped, name, short};
 
 /// The length of keys and values unless arguments say otherwise, in bytes.
 pub(crate) const KEY_LEN: usize = 16;
@@ -88,12 +89,28 @@ pub(crate) struct Shape {
     pub(crate) value_len: usize,
     pub(crate) backing: Backing,
     pub(crate) pages: Pages,
+    #[serde(skip_serializing_if = "Store::is_table")]
+    pub(crate) store: Store,
 }
 
 impl Shape {
     /// One thread, uniform access, keys and values of the usual lengths.
     pub(crate) fn new(keys: KeySet, entries: usize) -> Self {
         Self { keys, entries, ..Self::default() }
+    }
+
+    /// In a few words.
+    pub(crate) fn brief(&self) -> String {
+        let Self { keys, access, entries, threads, key_len, .. } = self;
+        let has_length = keys.has_one_length() && *key_len != KEY_LEN;
+        let length = if has_length { format!(" of {key_len} B") } else { String::new() };
+        let access = if *access == Access::Zipfian { ", zipfian" } else { "" };
+        let threads = if *threads > 1 { format!(", {threads} threads") } else { String::new() };
+        let store = match self.store {
+            Store::Table | Store::Engine => String::new(),
+            other => format!(", {}", name(other)),
+        };
+        format!("{} {}{length}{access}{threads}{store}", name(*keys), short(*entries))
     }
 
     /// In bytes.
@@ -115,9 +132,26 @@ impl Shape {
         3 * self.table_memory() / 2 + (input + key) * self.entries as u128
     }
 
-    /// When a round counts as hung: far more than the slowest subject needs.
+    /// When a round counts as hung: far more than the slowest subject needs. Engines fill several databases, and sync them.
     pub(crate) fn time_limit(&self) -> Duration {
-        Duration::from_secs(60) + Duration::from_micros(200).saturating_mul(self.entries.try_into().unwrap_or(u32::MAX))
+        let micros = if self.store.is_table() { 200 } else { 1000 };
+        Duration::from_secs(60)
+            + Duration::from_micros(micros).saturating_mul(self.entries.try_into().unwrap_or(u32::MAX))
+    }
+
+    /// An upper estimate of the bytes of all keys and values.
+    pub(crate) fn payload(&self) -> u64 {
+        (self.longest_key() as u64 + self.value_len as u64).saturating_mul(self.entries as u64)
+    }
+
+    /// The block cache of an engine, in bytes.
+    pub(crate) fn cache_bytes(&self) -> u64 {
+        self.store.cache_bytes(self.payload())
+    }
+
+    /// A memtable of an engine, in bytes.
+    pub(crate) fn memtable_bytes(&self) -> u64 {
+        self.store.memtable_bytes(self.payload())
     }
 }
 
@@ -126,13 +160,13 @@ impl Default for Shape {
     fn default() -> Self {
         let (keys, access, backing, pages) = (KeySet::Random, Access::Uniform, Backing::Touched, Pages::Huge);
         let (entries, threads, key_len, value_len) = (3_000_000, 1, KEY_LEN, VALUE_LEN);
-        Self { keys, access, entries, threads, key_len, value_len, backing, pages }
+        Self { keys, access, entries, threads, key_len, value_len, backing, pages, store: Store::Table }
     }
 }
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { keys, access, entries, threads, key_len, value_len, backing, pages } = self;
+        let Self { keys, access, entries, threads, key_len, value_len, backing, pages, store } = self;
         write!(f, "{} entries, {}", grouped(*entries), name(*keys))?;
         if keys.has_one_length() {
             write!(f, " keys of {key_len} bytes")?;
@@ -141,6 +175,13 @@ impl fmt::Display for Shape {
         write!(f, ", values of {value_len} bytes, {threads} thread{plural}")?;
         f.write_str(if *access == Access::Uniform { "" } else { ", zipfian access" })?;
         f.write_str(if *backing == Backing::Touched { "" } else { ", memory not touched before" })?;
-        f.write_str(if *pages == Pages::Huge { "" } else { ", small pages" })
+        f.write_str(if *pages == Pages::Huge { "" } else { ", small pages" })?;
+        let [cache, memtable] =
+            [self.cache_bytes(), self.memtable_bytes()].map(|bytes| bytes as f64 / (1 << 20) as f64);
+        let digits = usize::from(cache < 10.0);
+        match store {
+            Store::Table => Ok(()),
+            _ => write!(f, "; a database with a cache of {cache:.digits$} MiB, memtables of {memtable:.digits$} MiB"),
+        }
     }
 }

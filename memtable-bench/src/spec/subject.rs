@@ -1,15 +1,16 @@
-//! The tables' names, what they are compared as, and what each of them can do.
+//! The names of tables and engines, what they are compared as, and what each of them can do.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::shape::Shape;
+use super::store::Store;
 use super::workload::Workload;
 
 /// skl's inserts take O(n): filling a table of 100,000 takes minutes, one of 3 M days.
 const MOST_OF_SKL: usize = 20_000;
 
-/// The tables' names.
+/// The names of tables and engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Subject {
@@ -37,6 +38,30 @@ pub(crate) enum Subject {
     Hashmap,
     /// A Vec behind a Mutex: appended to, then sorted
     Vec,
+    /// This workspace's engine
+    MiniEngine,
+    /// The same with its vector memtable: writes only
+    MiniEngineVector,
+    /// The same with tiered merges: overwrite only
+    MiniEngineTiered,
+    /// The same with lazy-leveled merges: overwrite only
+    MiniEngineLazyLeveled,
+    /// The same with merges of single tables: overwrite only
+    MiniEnginePartial,
+    /// fjall, an LSM tree
+    Fjall,
+    /// RocksDB, an LSM tree (build with --features rocksdb)
+    Rocksdb,
+    /// LevelDB, an LSM tree (build with --features leveldb)
+    Leveldb,
+    /// LMDB through heed, a B+ tree in a memory map
+    Lmdb,
+    /// redb, a B+ tree that copies on write
+    Redb,
+    /// sled, a tree of pages in a log
+    Sled,
+    /// A file that records are appended to, no engine: writes only
+    Log,
 }
 
 /// What a subject is compared as.
@@ -44,9 +69,10 @@ pub(crate) enum Subject {
 pub(crate) enum Role {
     /// One of this workspace.
     Own,
-    SkipListPeer,
+    /// Built alike: a skip list beside tables, an LSM tree beside engines.
+    ClosePeer,
     OtherPeer,
-    /// Not a peer, since it has no order before it is sorted, or none at all: it shows what merely storing costs.
+    /// Not a peer, since it has no order before it is sorted, or none at all, or no files: it shows what merely storing costs.
     Floor,
 }
 
@@ -56,17 +82,44 @@ impl Subject {
         Self::value_variants()
     }
 
+    /// Those that take part where records are in this store.
+    pub(crate) fn of(store: Store) -> impl Iterator<Item = Self> {
+        Self::all().iter().copied().filter(move |subject| match store {
+            Store::Table => !subject.is_engine(),
+            _ => subject.is_engine() || subject.is_floor_of_engines(),
+        })
+    }
+
+    /// Whether it keeps records in files.
+    pub(crate) fn is_engine(self) -> bool {
+        self as usize >= Self::MiniEngine as usize
+    }
+
+    /// Tables without a log, which show what an engine could reach at most.
+    fn is_floor_of_engines(self) -> bool {
+        matches!(self, Self::Memtable | Self::Hashmap | Self::Vec)
+    }
+
     /// The feature that this program lacks to measure the subject, if there is one.
     pub(crate) fn missing_feature(self) -> Option<&'static str> {
-        (self == Self::Skl && !cfg!(feature = "skl")).then_some("skl")
+        match self {
+            Self::Skl => (!cfg!(feature = "skl")).then_some("skl"),
+            Self::Rocksdb => (!cfg!(feature = "rocksdb")).then_some("rocksdb"),
+            Self::Leveldb => (!cfg!(feature = "leveldb")).then_some("leveldb"),
+            _ => None,
+        }
     }
 
     pub(crate) fn role(self) -> Role {
         match self {
             Self::Fastskip | Self::FastskipBatch | Self::Memtable | Self::MemtableBatch => Role::Own,
-            Self::FastskipPublished | Self::CrossbeamSkiplist | Self::Skl => Role::SkipListPeer,
+            Self::MiniEngine | Self::MiniEngineVector | Self::MiniEngineTiered => Role::Own,
+            Self::MiniEngineLazyLeveled | Self::MiniEnginePartial => Role::Own,
+            Self::FastskipPublished | Self::CrossbeamSkiplist | Self::Skl => Role::ClosePeer,
+            Self::Fjall | Self::Rocksdb | Self::Leveldb => Role::ClosePeer,
             Self::Treeindex | Self::Btreemap | Self::ShardedBtreemap => Role::OtherPeer,
-            Self::Hashmap | Self::Vec => Role::Floor,
+            Self::Lmdb | Self::Redb | Self::Sled => Role::OtherPeer,
+            Self::Hashmap | Self::Vec | Self::Log => Role::Floor,
         }
     }
 
@@ -86,8 +139,12 @@ impl Subject {
     /// Whether it can do this workload. Batch subjects only do what comes in batches; the one-by-one subject of the same
     /// table shows the rest.
     pub(crate) fn can(self, workload: Workload) -> bool {
+        if self.is_engine() {
+            return self.can_as_engine(workload);
+        }
         let finds = !self.is_batched() && self != Self::Vec;
         match workload {
+            Workload::Put => self.is_floor_of_engines(),
             Workload::Insert => true,
             Workload::Sort => self == Self::Vec,
             Workload::GetMany => self.is_batched(),
@@ -96,6 +153,18 @@ impl Subject {
             Workload::Scan | Workload::Seek | Workload::SeekOne => finds && self != Self::Hashmap,
             Workload::Reverse => finds && !matches!(self, Self::Hashmap | Self::FastskipPublished),
             Workload::FrozenScan => matches!(self, Self::Fastskip | Self::Memtable),
+            _ => false,
+        }
+    }
+
+    /// Logs, and memtables that differ in what they take, only write; policies of merges differ in what overwriting costs.
+    fn can_as_engine(self, workload: Workload) -> bool {
+        use Workload::{Get, Load, Miss, Overwrite, Put, PutBatch, Replay, SyncedPut};
+        match self {
+            Self::MiniEngineTiered | Self::MiniEngineLazyLeveled | Self::MiniEnginePartial => workload == Overwrite,
+            Self::MiniEngineVector | Self::Log => matches!(workload, Put | PutBatch | SyncedPut | Load),
+            _ if workload == Replay => self == Self::MiniEngine || self.role() == Role::ClosePeer,
+            _ => workload.is_of_engines() || matches!(workload, Get | Miss),
         }
     }
 

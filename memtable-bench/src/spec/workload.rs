@@ -1,13 +1,16 @@
-//! What is done to a table while the clock runs.
+//! What is done to a table or to an engine while the clock runs.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::store::Store;
+
 /// The workloads, in the order in which a round does them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Workload {
     /// Store every key
+    #[default]
     Insert,
     /// Sort what was stored without order (vec only)
     Sort,
@@ -37,11 +40,85 @@ pub(crate) enum Workload {
     FrozenScan,
     /// Fill a fresh table, each insert timed by itself: percentiles, and the cost of the clock (not of batches and vec)
     InsertLatency,
+    /// Store every key in an empty database, one by one (from here on engines only)
+    Put,
+    /// The same, until all of it is flushed and synced
+    Load,
+    /// The same as put, in batches of 100
+    PutBatch,
+    /// The same as put, each write synced before it is acknowledged
+    SyncedPut,
+    /// Go to a random key and read 10 entries from there
+    #[value(name = "scan-10")]
+    #[serde(rename = "scan-10")]
+    Scan10,
+    /// Go to a random key and read 100 entries from there
+    #[value(name = "scan-100")]
+    #[serde(rename = "scan-100")]
+    Scan100,
+    /// Go to a random key and read 10,000 entries from there
+    #[value(name = "scan-10k")]
+    #[serde(rename = "scan-10k")]
+    Scan10k,
+    /// Find random keys while another thread overwrites others as fast as it can
+    ReadWhileWriting,
+    /// Overwrite three times as many keys as there are, drawn at random, then wait for merges: the amplifications
+    Overwrite,
+    /// YCSB A: half reads, half updates
+    YcsbA,
+    /// YCSB B: 95 % reads, 5 % updates
+    YcsbB,
+    /// YCSB C: reads
+    YcsbC,
+    /// YCSB D: 95 % reads of the newest, 5 % inserts
+    YcsbD,
+    /// YCSB E: 95 % scans of 1 to 100 entries, 5 % inserts
+    YcsbE,
+    /// YCSB F: half reads, half reads followed by an update of the same key
+    YcsbF,
+    /// Open the copy of a database that was not closed, as a killed process leaves it: all of it is in the log
+    Replay,
+    /// Open a database that was flushed and closed, and read a key
+    Open,
 }
 
 impl Workload {
     pub(crate) fn all() -> &'static [Self] {
         Self::value_variants()
+    }
+
+    /// Whether it is one of the Yahoo Cloud Serving Benchmark.
+    pub(crate) fn is_ycsb(self) -> bool {
+        (Self::YcsbA as usize..=Self::YcsbF as usize).contains(&(self as usize))
+    }
+
+    /// Whether an engine does it with a full database at rest.
+    pub(crate) fn is_at_rest(self) -> bool {
+        !matches!(self, Self::Put | Self::Load | Self::PutBatch | Self::SyncedPut | Self::Replay)
+    }
+
+    /// Whether operations may wait for flushes and merges.
+    pub(crate) fn has_stalls(self) -> bool {
+        matches!(self, Self::Put | Self::PutBatch | Self::Overwrite | Self::ReadWhileWriting)
+    }
+
+    /// Whether its operations may be divided among threads: none reads what another one writes.
+    pub(crate) fn takes_threads(self) -> bool {
+        !self.is_ycsb() && !matches!(self, Self::Overwrite | Self::ReadWhileWriting)
+    }
+
+    /// Whether no table can do it.
+    pub(crate) fn is_of_engines(self) -> bool {
+        self as usize >= Self::Put as usize
+    }
+
+    /// Those of tables, or those of engines.
+    pub(crate) fn of(store: Store) -> impl Iterator<Item = Self> {
+        let is_shared = |of: Self| matches!(of, Self::Get | Self::Miss);
+        Self::all().iter().copied().filter(move |of| match store {
+            Store::Table => !of.is_of_engines(),
+            _ => of.is_of_engines() || is_shared(*of),
+        })
     }
 
     /// The workload of the peers that this one is compared with: they have neither batches of reads nor frozen tables.
@@ -73,6 +150,23 @@ impl Workload {
             Self::Mixed => "Half reads, half writes",
             Self::Mixed95 => "95 % reads, 5 % writes",
             Self::Delete => "Delete",
+            Self::Put => "Put",
+            Self::Load => "Load, flushed and synced",
+            Self::PutBatch => "Put in batches of 100, a record",
+            Self::SyncedPut => "Put, each synced",
+            Self::Scan10 => "Seek and read 10",
+            Self::Scan100 => "Seek and read 100",
+            Self::Scan10k => "Seek and read 10,000",
+            Self::ReadWhileWriting => "Get while another thread writes",
+            Self::Overwrite => "Overwrite three times, merges included",
+            Self::YcsbA => "YCSB A: half updates",
+            Self::YcsbB => "YCSB B: 5 % updates",
+            Self::YcsbC => "YCSB C: reads",
+            Self::YcsbD => "YCSB D: reads of the newest",
+            Self::YcsbE => "YCSB E: short scans",
+            Self::YcsbF => "YCSB F: half read-modify-writes",
+            Self::Replay => "Open with everything in the log",
+            Self::Open => "Open",
         }
     }
 }
