@@ -1,4 +1,5 @@
-//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block is not copied.
+//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block is not copied. Short ones are held in place: they
+//! cost neither an allocation nor an atomic operation.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -7,30 +8,56 @@ use std::hash::{Hash, Hasher};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Immutable bytes behind a reference count; a clone costs one atomic increment.
+/// The longest bytes that are held in place: what fits beside the tag into the size of the other form.
+const INLINE: usize = 23;
+
+/// Immutable bytes: up to 23 in place, more behind a reference count. A clone costs one atomic increment at most.
 ///
-/// Compares, orders and hashes as the bytes it derefs to. A value read from a table is a view of its cached block
-/// and keeps that block in memory as long as the slice lives: copy small values that are kept for long.
+/// Compares, orders and hashes as the bytes it derefs to. A longer value read from a table is a view of its cached block
+/// and keeps that block in memory as long as the slice lives: copy values that are kept for long.
 #[derive(Clone)]
-pub struct Slice {
-    bytes: Arc<[u8]>,
-    start: usize,
-    end: usize,
+pub struct Slice(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Inline { len: u8, bytes: [u8; INLINE] },
+    Shared { bytes: Arc<[u8]>, start: usize, end: usize },
 }
 
 impl Slice {
+    /// Whether bytes of this length are held in place.
+    pub(crate) fn is_inline(len: usize) -> bool {
+        len <= INLINE
+    }
+
     /// A view of `range` within `bytes`, or `None` if the range does not lie within them.
     pub(crate) fn view(bytes: Arc<[u8]>, range: Range<usize>) -> Option<Self> {
         let Range { start, end } = range;
-        bytes.get(start..end)?;
-        Some(Self { bytes, start, end })
+        let viewed = bytes.get(start..end)?;
+        Some(Self::inline(viewed).unwrap_or(Self(Repr::Shared { bytes, start, end })))
     }
 
     /// The first `len` bytes, or all if there are fewer, and the others.
     pub(crate) fn split_at(self, len: usize) -> (Self, Self) {
-        let middle = self.end.min(self.start.saturating_add(len));
-        let head = Self { bytes: self.bytes.clone(), start: self.start, end: middle };
-        (head, Self { start: middle, ..self })
+        match self.0 {
+            Repr::Shared { bytes, start, end } if len < end - start => {
+                let middle = start + len;
+                let head = Self(Repr::Shared { bytes: bytes.clone(), start, end: middle });
+                (head, Self(Repr::Shared { bytes, start: middle, end }))
+            }
+            Repr::Shared { .. } => (self, Self::default()),
+            Repr::Inline { .. } => {
+                let (head, tail) = self.split_at_checked(len).unwrap_or((&self, &[]));
+                (Self::from(head), Self::from(tail))
+            }
+        }
+    }
+
+    #[inline]
+    fn inline(bytes: &[u8]) -> Option<Self> {
+        let mut inline = [0; INLINE];
+        inline.split_at_mut_checked(bytes.len())?.0.copy_from_slice(bytes);
+        Some(Self(Repr::Inline { len: bytes.len() as u8, bytes: inline }))
     }
 }
 
@@ -43,9 +70,13 @@ impl Default for Slice {
 impl Deref for Slice {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
-        // In range: `view` and `From` are the only constructors, and the bytes never change.
-        &self.bytes[self.start..self.end]
+        // In range: the constructors above and below are the only ones, and the bytes never change.
+        match &self.0 {
+            Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Repr::Shared { bytes, start, end } => &bytes[*start..*end],
+        }
     }
 }
 
@@ -63,13 +94,14 @@ impl Borrow<[u8]> for Slice {
 
 impl From<&[u8]> for Slice {
     fn from(bytes: &[u8]) -> Self {
-        Self { start: 0, end: bytes.len(), bytes: Arc::from(bytes) }
+        let shared = || Self(Repr::Shared { start: 0, end: bytes.len(), bytes: Arc::from(bytes) });
+        Self::inline(bytes).unwrap_or_else(shared)
     }
 }
 
 impl From<Vec<u8>> for Slice {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { start: 0, end: bytes.len(), bytes: Arc::from(bytes) }
+        Self::from(&*bytes)
     }
 }
 
@@ -129,8 +161,27 @@ mod tests {
         let bytes: Arc<[u8]> = Arc::from(&b"block"[..]);
         assert_eq!(Slice::view(bytes.clone(), 1..3).as_deref(), Some(&b"lo"[..]));
         assert_eq!(Slice::view(bytes.clone(), 5..5).as_deref(), Some(&b""[..]));
+        let long: Arc<[u8]> = Arc::from(vec![7; 100]);
+        assert_eq!(Slice::view(long.clone(), 10..90).as_deref(), Some(&[7; 80][..]));
+        assert!(Slice::view(long, 10..101).is_none());
         for range in [0..6, 6..6, Range { start: 3, end: 2 }, usize::MAX..usize::MAX] {
             assert!(Slice::view(bytes.clone(), range.clone()).is_none(), "{range:?}");
+        }
+    }
+
+    #[test]
+    fn both_forms_split_anywhere_and_take_no_more_room_than_one() {
+        // Catches a part that begins or ends beside its place, and a tag that makes every slice larger.
+        assert_eq!(size_of::<Slice>(), size_of::<(Arc<[u8]>, usize, usize)>());
+        for len in [0, 1, INLINE, INLINE + 1, 100] {
+            let bytes: Vec<u8> = (0..len as u8).collect();
+            let slice = Slice::from(&*bytes);
+            assert_eq!((&*slice, matches!(slice.0, Repr::Inline { .. })), (&*bytes, Slice::is_inline(len)));
+            for at in 0..len + 2 {
+                let (head, tail) = slice.clone().split_at(at);
+                assert_eq!([&*head, &*tail].concat(), bytes);
+                assert_eq!(head.len(), at.min(len));
+            }
         }
     }
 

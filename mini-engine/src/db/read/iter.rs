@@ -65,7 +65,7 @@ enum EndState {
     Yielded,
 }
 
-/// Values up to this length are copied together with their keys. A longer one is shared, which costs two atomic operations more.
+/// Values up to this length are copied together with a key that is not held in place.
 const COPIED_VALUE: usize = 512;
 
 impl End {
@@ -73,10 +73,11 @@ impl End {
         End { cursor, state: EndState::Start }
     }
 
-    /// The entry: one allocation, or for a long value of a memtable two.
+    /// The entry. At most one allocation, unless key and value are both long and from a memtable.
+    #[inline]
     fn entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
         let (key, value) = (self.cursor.key(), self.cursor.value());
-        if value.len() > COPIED_VALUE {
+        if Slice::is_inline(key.len()) || value.len() > COPIED_VALUE {
             return (Slice::from(key), self.cursor.value_slice());
         }
         scratch.clear();

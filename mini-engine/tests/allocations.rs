@@ -1,0 +1,93 @@
+//! Reads of cached data allocate nothing an entry: counts, so that a copy or a box that slips in is a failure and not a slower figure.
+
+use allocation_counter::measure;
+use mini_engine::{Compression, Db, Durability, WriteBatch};
+
+const ENTRIES: u64 = 10_000;
+const VALUE: [u8; 100] = [7; 100];
+
+/// A key of 16 bytes, which a slice holds in place.
+fn key(n: u64) -> [u8; 16] {
+    let mut key = *b"user/---/-------";
+    key[8..].copy_from_slice(&n.to_be_bytes());
+    key
+}
+
+/// Where entries are: all in the memtable, in two runs and a memtable, or in one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Memtable,
+    Spread,
+    Run,
+}
+
+const PLACES: [Place; 3] = [Place::Memtable, Place::Spread, Place::Run];
+
+/// A database whose blocks are all in the cache.
+fn database(dir: &std::path::Path, place: Place) -> Db {
+    let db = Db::builder(dir).compression(Compression::None).open().unwrap();
+    for part in 0..3 {
+        let mut batch = WriteBatch::new();
+        (0..ENTRIES).filter(|n| n % 3 == part).for_each(|n| batch.insert(key(n), VALUE).unwrap());
+        db.write(batch, Durability::Buffered).unwrap();
+        if place == Place::Run || place == Place::Spread && part < 2 {
+            db.flush().unwrap();
+        }
+    }
+    if place == Place::Run {
+        db.compact_range::<&[u8], _>(..).unwrap();
+    }
+    assert_eq!(db.iter().map(Result::unwrap).count() as u64, ENTRIES);
+    assert!((0..ENTRIES).all(|n| db.get(key(n)).unwrap().is_some()));
+    db
+}
+
+/// Each count twice as far, so that what a scan allocates at its start and for its buffers is told from what it allocates for entries.
+fn difference(mut scan: impl FnMut(usize)) -> u64 {
+    let [once, twice] = [2000, 4000].map(|entries| measure(|| scan(entries)).count_total);
+    twice - once
+}
+
+#[test]
+fn a_cursor_allocates_nothing_an_entry_and_little_at_its_start() {
+    // Catches a key or a value that is copied to be lent, and sources or buffers that are made anew for each block.
+    for place in PLACES {
+        let dir = tempfile::tempdir().unwrap();
+        let db = database(dir.path(), place);
+        let scan = |entries| {
+            let mut cursor = db.cursor();
+            cursor.seek(key(17)).unwrap();
+            (0..entries).for_each(|_| cursor.advance().unwrap());
+            assert_eq!(cursor.key(), key(17 + entries as u64));
+        };
+        assert_eq!(difference(scan), 0, "{place:?}");
+        let start = measure(|| scan(100)).count_total;
+        assert!(start <= 12, "{start} allocations at the start of a scan: {place:?}");
+    }
+}
+
+#[test]
+fn an_iterator_allocates_at_most_once_an_entry() {
+    // Catches a key and a value that are copied one by one, and the back of an iterator that only goes forward.
+    for (place, most) in PLACES.into_iter().zip([2000, 2000, 0]) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = database(dir.path(), place);
+        let scan = |entries| assert_eq!(db.range(key(17)..).take(entries).map(Result::unwrap).count(), entries);
+        let allocated = difference(scan);
+        assert!(allocated <= most, "{allocated} for 2000 entries: {place:?}");
+        let start = measure(|| scan(1)).count_total;
+        assert!(start <= 12, "{start} allocations at the start of a scan: {place:?}");
+    }
+}
+
+#[test]
+fn a_get_of_a_cached_block_allocates_nothing() {
+    // Catches a value that is copied out of its block, a path or a guard that is made although nothing is read.
+    let dir = tempfile::tempdir().unwrap();
+    let db = database(dir.path(), Place::Run);
+    let gets = |found: bool| {
+        let start = if found { 0 } else { ENTRIES };
+        measure(|| (start..start + 1000).for_each(|n| assert_eq!(db.get(key(n)).unwrap().is_some(), found))).count_total
+    };
+    assert_eq!((gets(true), gets(false)), (0, 0));
+}
