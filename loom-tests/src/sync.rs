@@ -15,9 +15,9 @@ pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
 
 pub(crate) use crate::weaken::ord;
 
-/// The engine's threads go to sleep at once: that is what is modelled.
-pub(crate) const SPINS: usize = 0;
-pub(crate) const YIELDS: usize = 0;
+/// The engine's threads soon go to sleep: that is what is modelled.
+pub(crate) const SPINS: usize = 1;
+pub(crate) const YIELDS: usize = 1;
 
 /// Watches who reads and who writes what stands beside it.
 pub(crate) type Watch<T> = loom::cell::UnsafeCell<T>;

@@ -144,6 +144,9 @@ impl Program for Rotation {
 
     fn at_rest(&self) -> String {
         assert_eq!(self.publication.visible(), 2);
+        // A load follows, which waits as the rotation does.
+        self.publication.raise(5);
+        assert_eq!(self.publication.visible(), 5);
         String::new()
     }
 }
