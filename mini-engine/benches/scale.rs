@@ -7,7 +7,8 @@
 //!   so that no device is measured. `edits` says how many edits the manifest had; half of the databases are left with as many as one may
 //!   have before a new one begins.
 //! * Longest put. Random keys are put into memtables of 1 MiB for each policy: the put that took longest, that of which one in 10,000 was
-//!   longer, and the mean; the most bytes that files took, for each byte that they have after all is merged.
+//!   longer, and the mean; the most bytes that files took, for each byte that they have after all is merged; bytes of tables that
+//!   were written for each byte of keys and values.
 //!
 //! Sizes are 1,000 and 16,000 tables, 100 and 400 MB; `full` adds 100,000 tables and 1,600 MB.
 
@@ -108,11 +109,13 @@ fn measure_puts(dir: &Path, policy: Compaction, megabytes: u64) -> Result<()> {
     db.flush()?;
     db.wait_for_compactions()?;
     most_bytes = most_bytes.max(bytes_in(dir));
+    let done = db.metrics();
+    let written = done.levels.iter().map(|level| level.written).sum::<u64>() as f64 / done.flushed_user_bytes as f64;
     db.compact_range::<&str, _>(..)?;
     let least: u64 = db.metrics().levels.iter().map(|level| level.bytes).sum();
     let metrics = db.metrics();
     println!(
-        "{:<12} {megabytes:>6} {longest:>9.1?} {rare:>9.1?} {mean:>9.2?} {:>8} {:>8} {:>9} {:>6.2}",
+        "{:<12} {megabytes:>6} {longest:>9.1?} {rare:>9.1?} {mean:>9.2?} {:>8} {:>8} {:>9} {:>6.2} {written:>8.2}",
         format!("{policy:?}"),
         metrics.stalls,
         metrics.slowdowns,
@@ -156,7 +159,7 @@ fn run_all(full: bool) {
         std::io::Write::flush(&mut std::io::stdout()).expect("standard output");
         in_child(&["open".to_owned(), path, tables.to_string()]);
     }
-    println!("\npolicy           MB   longest  1 in 10^4      mean   stalls slowdowns  level 0  space");
+    println!("\npolicy           MB   longest  1 in 10^4      mean   stalls slowdowns  level 0  space  written");
     let sizes: &[u64] = if full { &[100, 400, 1600] } else { &[100, 400] };
     for (policy, megabytes) in (0..POLICIES.len()).flat_map(|policy| sizes.iter().map(move |&size| (policy, size))) {
         let dir = tempfile::tempdir().expect("a temporary directory");

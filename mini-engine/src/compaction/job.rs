@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::compaction::output_sizes::OutputSizes;
 use crate::compaction::piece::{self, Consumed};
 use crate::compaction::plan::{Action, Plan};
 use crate::compaction::retention::{Retention, Tombstones};
@@ -38,12 +39,12 @@ impl Done {
     }
 }
 
-/// Runs `plan`, or a piece of it, on its `inputs`; outputs get `filter_bits` for each key. `None` if it was cancelled before it had
-/// anything to show.
+/// Runs `plan`, or a piece of it, on its `inputs`; outputs are of these `sizes` and get `filter_bits` for each key. `None` if it was
+/// cancelled before it had anything to show.
 pub(crate) fn run(
     store: &TableStore,
     plan: &Plan,
-    filter_bits: f64,
+    (sizes, filter_bits): (OutputSizes, f64),
     inputs: &[OpenRun],
     snapshots: &[SeqNo],
     cancel: &AtomicBool,
@@ -53,14 +54,14 @@ pub(crate) fn run(
     assert!(given.eq(plan.tables()), "a plan names other tables than its inputs");
     match plan.action {
         Action::Move => Ok(Some(moved(plan, inputs))),
-        Action::Merge => merge(store, plan, filter_bits, inputs, snapshots, cancel),
+        Action::Merge => merge(store, plan, (sizes, filter_bits), inputs, snapshots, cancel),
     }
 }
 
 fn merge(
     store: &TableStore,
     plan: &Plan,
-    filter_bits: f64,
+    (sizes, filter_bits): (OutputSizes, f64),
     inputs: &[OpenRun],
     snapshots: &[SeqNo],
     cancel: &AtomicBool,
@@ -69,14 +70,14 @@ fn merge(
     let spec = match plan.output.level {
         // One table: the sequence numbers of several would interleave (V2).
         0 => OutputSpec::flush(filter_bits),
-        level => OutputSpec { level, table_bytes: store.options.table_file_bytes, filter_bits },
+        level => OutputSpec { level, table_bytes: sizes.table_bytes, filter_bits },
     };
     let is_divisible = piece::is_divisible(plan.output);
     let tables = || inputs.iter().flat_map(OpenRun::tables);
     let limits = Limits {
         cancel,
         share_bytes: piece::share(plan.bytes, is_divisible),
-        piece_bytes: is_divisible.then(|| store.options.piece_bytes()),
+        piece_bytes: is_divisible.then_some(sizes.piece_bytes),
     };
     let iters = inputs.iter().map(OpenRun::iter_uncached).collect();
     let Some(written) = store.write(iters, retention, spec, limits)? else { return Ok(None) };

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::compaction::key_range::{KeyRange, KeySet};
+use crate::compaction::output_sizes::OutputSizes;
 use crate::manifest::{Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
@@ -141,7 +142,7 @@ pub(crate) fn plan<'a>(
 ) -> Option<Plan> {
     let key_range = span_of(&chosen)?;
     let below = below(version, &chosen, output, &key_range);
-    if is_movable(&chosen, output, options, &below) {
+    if is_movable(&chosen, output, crumb_bytes(version, options), &below) {
         return Some(Plan { action: Action::Move, ..merge_of(&chosen, output, key_range, below) });
     }
     take_crumbs(version, options, &mut chosen, output, is_free);
@@ -182,7 +183,7 @@ fn below(version: &Version, chosen: &[Chosen<'_>], output: RunId, key_range: &Ke
 
 /// Whether the tables can be put there as they are. Not where a merge would do good: where tombstones could go, where crumbs
 /// would pile up, or where a narrowed table would keep the space of what does not count any more.
-fn is_movable(chosen: &[Chosen<'_>], output: RunId, options: &Options, below: &KeySet) -> bool {
+fn is_movable(chosen: &[Chosen<'_>], output: RunId, crumb_bytes: u64, below: &KeySet) -> bool {
     let is_there = |chosen: &Chosen<'_>| chosen.level == output.level && chosen.run.id() == output.run;
     if chosen.iter().any(is_there) {
         return false;
@@ -191,14 +192,14 @@ fn is_movable(chosen: &[Chosen<'_>], output: RunId, options: &Options, below: &K
     tables.sort_by(|a, b| a.smallest.cmp(&b.smallest));
     let disjoint = tables.iter().zip(tables.iter().skip(1)).all(|(a, b)| a.largest < b.smallest);
     let bytes: u64 = tables.iter().map(|table| table.size).sum();
-    let crumbs = bytes / (tables.len() as u64).max(1) < crumb_bytes(options);
+    let crumbs = bytes / (tables.len() as u64).max(1) < crumb_bytes;
     let narrowed = tables.iter().any(|table| table.narrowed);
     let can_drop = below.is_empty() && tables.iter().any(|table| table.tombstones > 0);
     disjoint && !crumbs && !narrowed && !can_drop
 }
 
-fn crumb_bytes(options: &Options) -> u64 {
-    options.table_file_bytes / CRUMB_PART
+fn crumb_bytes(version: &Version, options: &Options) -> u64 {
+    OutputSizes::of(options, version).table_bytes / CRUMB_PART
 }
 
 /// Takes the small tables beside the output along, as long as each is at most twice what is rewritten anyway: so that an
@@ -212,9 +213,10 @@ fn take_crumbs<'a>(
 ) {
     let Some(key_range) = span_of(chosen) else { return };
     let Some(run) = version.runs(output.level).iter().find(|run| run.id() == output.run) else { return };
-    let mut bytes: u64 = all_tables(chosen).map(|table| table.size).sum();
+    let (mut bytes, crumb_bytes) =
+        (all_tables(chosen).map(|table| table.size).sum::<u64>(), crumb_bytes(version, options));
     let mut takes = |table: &&TableMeta| {
-        let small = table.size < crumb_bytes(options) && table.size <= bytes.saturating_mul(2) && is_free(table);
+        let small = table.size < crumb_bytes && table.size <= bytes.saturating_mul(2) && is_free(table);
         bytes = bytes.saturating_add(if small { table.size } else { 0 });
         small
     };

@@ -50,9 +50,13 @@ fn merge_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
     pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }, Work::Any).expect("a plan")
 }
 
+fn outputs(store: &TableStore) -> (OutputSizes, f64) {
+    (OutputSizes::of(&store.options, &Version::default()), 10.0)
+}
+
 fn run_on(store: &TableStore, plan: &Plan, tables: &[Arc<Table>], cancel: bool) -> Result<Option<job::Done>> {
     let tables: Vec<RunTable> = tables.iter().map(|table| RunTable::new(table, table.meta())).collect();
-    run(store, plan, 10.0, &inputs(plan, &tables), &[], &AtomicBool::new(cancel))
+    run(store, plan, outputs(store), &inputs(plan, &tables), &[], &AtomicBool::new(cancel))
 }
 
 /// Those of `tables` that `plan` names.
@@ -206,8 +210,9 @@ fn a_merge_that_is_told_to_stop_hands_over_its_share() {
     {
         let opened = |meta: &TableMeta| open.iter().find(|table| table.number() == meta.number).unwrap();
         let listed: Vec<RunTable> = version.tables().map(|meta| RunTable::new(opened(meta), meta)).collect();
-        let done =
-            run(&store, &plan, 10.0, &inputs(&plan, &listed), &[], &AtomicBool::new(true)).unwrap().expect("a share");
+        let done = run(&store, &plan, outputs(&store), &inputs(&plan, &listed), &[], &AtomicBool::new(true))
+            .unwrap()
+            .expect("a share");
         assert!(done.edit.pointers.len() <= 1);
         assert_eq!(done.edit.pointers_done.is_empty(), pieces == 0);
         version = version.apply(&done.edit).unwrap();

@@ -33,7 +33,7 @@ pub struct Options {
     pub(crate) l0_stop: usize,
     pub(crate) level1_bytes: u64,
     pub(crate) table_file_bytes: u64,
-    /// `None` for a few tables.
+    /// `None` for a part of the data.
     pub(crate) max_compaction_bytes: Option<u64>,
     pub(crate) compaction_threads: usize,
     pub(crate) bytes_per_sync: u64,
@@ -91,8 +91,6 @@ const L0_TABLES: RangeInclusive<u64> = 1..=1000;
 const LEVEL1_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 50;
 const TABLE_FILE_BYTES: RangeInclusive<u64> = 1 << 10..=16 << 30;
 const MAX_COMPACTION_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 50;
-/// Full tables that a piece of a merge writes by default.
-const PIECE_TABLES: u64 = 4;
 const COMPACTION_THREADS: RangeInclusive<u64> = 1..=64;
 const BYTES_PER_SYNC: RangeInclusive<u64> = 64 << 10..=16 << 30;
 const BLOCK_BYTES: RangeInclusive<u64> = 512..=64 << 10;
@@ -111,11 +109,6 @@ impl Options {
     pub(crate) fn compression_at(&self, level: usize) -> Compression {
         let own = self.compression.get(level).or(self.compression.last());
         own.copied().unwrap_or_default()
-    }
-
-    /// Bytes that a merge writes before it ends with a full table, and goes on later.
-    pub(crate) fn piece_bytes(&self) -> u64 {
-        self.max_compaction_bytes.unwrap_or(self.table_file_bytes.saturating_mul(PIECE_TABLES))
     }
 
     /// Tables on level 0 from which on writers are slowed down.

@@ -67,7 +67,8 @@ macro_rules! option_setters {
             }
 
             /// Bytes at which a merge ends a table and begins the next; a table is longer by what the versions of one key and its
-            /// index take. Default 64 MiB; 1 KiB to 16 GiB.
+            /// index take. Where that is more than a 32nd of the data, tables end at a 32nd, but not below `memtable_bytes`.
+            /// Default 64 MiB; 1 KiB to 16 GiB.
             pub fn table_file_bytes(mut self, bytes: u64) -> Self {
                 self$(.$options)?.table_file_bytes = bytes;
                 self
@@ -75,7 +76,8 @@ macro_rules! option_setters {
 
             /// Bytes that a merge writes before it puts its tables in the place of what it has read, and goes on with the rest later.
             /// It ends with a full table, so this counts as `table_file_bytes` where that is more. While it runs, a merge needs about so
-            /// much space beside the data; a merge that a shutdown ends loses nothing. Default 4 * `table_file_bytes`; 1 KiB to 1 PiB.
+            /// much space beside the data; a merge that a shutdown ends loses nothing. Default a sixteenth of the data, but
+            /// at least one full table and at most 4; 1 KiB to 1 PiB.
             pub fn max_compaction_bytes(mut self, bytes: u64) -> Self {
                 self$(.$options)?.max_compaction_bytes = Some(bytes);
                 self

@@ -158,12 +158,13 @@ fn tables_are_synced_as_they_are_written() {
 }
 
 /// The most bytes of files after any operation while as many keys as there are are written anew, for each byte of the data.
-fn peak(policy: Compaction, level1_bytes: u64) -> f64 {
+fn peak(policy: Compaction, level1_bytes: u64, table_file_bytes: u64) -> f64 {
     let mem = MemFs::default();
     filled(&mem, policy);
     let data = mem.count_bytes_of(".sst");
-    // One sixteenth of what a table has with options as they are, for each byte of the data: so there is little but what merges take.
-    let builder = builder(&mem, policy).level1_bytes(level1_bytes).table_file_bytes(16 << 10).l0_trigger(2);
+    let builder = builder(&mem, policy).level1_bytes(level1_bytes).table_file_bytes(table_file_bytes).l0_trigger(2);
+    // What memtables and level 0 take is little beside the data.
+    let builder = builder.memtable_bytes(32 << 10);
     let (db, mut random) = (builder.open().unwrap(), Random(3));
     for _ in 0..KEYS / 25 {
         (0..25).for_each(|_| db.insert(key(random.below(KEYS)), value(&mut random)).unwrap());
@@ -177,9 +178,10 @@ fn peak(policy: Compaction, level1_bytes: u64) -> f64 {
 #[test]
 fn merges_take_little_space_beside_the_data() {
     // Catches a merge that needs as much space as all its inputs until it ends.
-    for level1_bytes in [64 << 20, 256 << 10] {
-        let peaks = POLICIES.map(|policy| peak(policy, level1_bytes));
-        println!("levels from {level1_bytes} bytes on: {peaks:.2?} of the data with {POLICIES:?}");
+    // Tables of a 256th of the data, and such that one would hold all of it.
+    for (level1_bytes, table_file_bytes) in [(64 << 20, 16 << 10), (256 << 10, 16 << 10), (64 << 20, 4 << 20)] {
+        let peaks = POLICIES.map(|policy| peak(policy, level1_bytes, table_file_bytes));
+        println!("levels from {level1_bytes}, tables of {table_file_bytes} bytes: {peaks:.2?} with {POLICIES:?}");
         let [leveled, tiered, lazy, partial] = peaks;
         assert!(leveled <= 1.3 && partial <= 1.3, "{peaks:.2?}");
         assert!(lazy <= 1.3 && tiered <= 2.2, "{peaks:.2?}");

@@ -403,7 +403,8 @@ fn small_tables_do_not_pile_up() {
     // Catches thousands of tables with a few keys each, after as many short sessions with keys in order.
     for policy in POLICIES {
         let mut world = World::new(policy, 4);
-        world.options.table_file_bytes = 100_000;
+        // Sessions that end long before a memtable is full.
+        (world.options.table_file_bytes, world.options.memtable_bytes) = (100_000, 100_000);
         for n in 0..KEYS {
             world.run(Step::FlushRange(n, 1));
             world.settle();

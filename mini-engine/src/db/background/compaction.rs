@@ -10,7 +10,7 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use crate::compaction::{Context, Plan, Work, filter_bits_of_merge, pick, run};
+use crate::compaction::{Context, OutputSizes, Plan, Work, filter_bits_of_merge, pick, run};
 use crate::db::core::{Core, Phase, State, View, fail_on_unwind};
 use crate::error::{Error, Result};
 use crate::manifest::{FileKind, Version};
@@ -127,7 +127,8 @@ fn merge(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<OpenRun>) -> 
     // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
     let snapshots = core.snapshots.live();
     let filter_bits = filter_bits_of_merge(&core.store.options, version, plan);
-    let Some(done) = run(&core.store, plan, filter_bits, &inputs, &snapshots, &core.cancel)? else { return Ok(None) };
+    let outputs = (OutputSizes::of(&core.store.options, version), filter_bits);
+    let Some(done) = run(&core.store, plan, outputs, &inputs, &snapshots, &core.cancel)? else { return Ok(None) };
     let (read, written) = (done.read_bytes(), done.written_bytes());
     let from_level_0 = done.edit.stats.levels[0].read;
     let pointer = done.edit.pointers.first().map(|pointer| pointer.id);
