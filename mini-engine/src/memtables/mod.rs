@@ -6,7 +6,7 @@
 
 mod vector;
 
-use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor};
+use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool};
 
 use self::vector::{VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
@@ -89,16 +89,43 @@ pub(crate) struct LoggedMemtable {
     pub(crate) log: u64,
 }
 
+/// Makes memtables one after the other. Each takes over the memory of one that was flushed, if there is one of its size: to touch fresh
+/// pages costs as much as an insert.
+#[derive(Debug)]
+pub(crate) struct MemtableFactory {
+    kind: MemtableKind,
+    bytes: usize,
+    pool: TablePool,
+}
+
+impl MemtableFactory {
+    /// For memtables of `kind`, each of about `bytes` of memory. Keeps the memory of one.
+    pub(crate) fn new(kind: MemtableKind, bytes: usize) -> MemtableFactory {
+        MemtableFactory { kind, bytes, pool: TablePool::new(1) }
+    }
+
+    /// An empty memtable for log `log`, for at least `memory` bytes. Errors as of [`LoggedMemtable::new`].
+    pub(crate) fn make(&self, log: u64, memory: usize) -> Result<LoggedMemtable> {
+        LoggedMemtable::in_pool(self.kind, log, self.bytes.max(memory), &self.pool)
+    }
+}
+
 impl LoggedMemtable {
     /// An empty memtable for writes of about `bytes` of memory.
     ///
     /// # Errors
     /// [`Error::Full`] if its address range cannot be reserved.
     pub(crate) fn new(kind: MemtableKind, log: u64, bytes: usize) -> Result<LoggedMemtable> {
+        Self::in_pool(kind, log, bytes, &TablePool::new(0))
+    }
+
+    fn in_pool(kind: MemtableKind, log: u64, bytes: usize, pool: &TablePool) -> Result<LoggedMemtable> {
         // The write that makes a memtable full may be half as large as the memtable, by the same estimate.
         let limit = bytes.saturating_add(bytes / 2).saturating_add(BASE_BYTES);
         let table = match kind {
-            MemtableKind::SkipList => Memtable::builder().max_memory_bytes(limit).try_build().map(Table::SkipList),
+            MemtableKind::SkipList => {
+                Memtable::builder().max_memory_bytes(limit).pool(pool).try_build().map(Table::SkipList)
+            }
             MemtableKind::Vector => Ok(Table::Vector(VectorTable::new(limit))),
         };
         let table =

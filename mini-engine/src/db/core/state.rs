@@ -25,6 +25,7 @@ use super::write_controller::WriteController;
 use crate::compaction::{Context, InProgress, TableStore, Work, pick};
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
+use crate::memtables::MemtableFactory;
 use crate::types::SeqNo;
 use crate::wal;
 
@@ -85,6 +86,7 @@ pub(crate) struct Core {
     /// Lets readers see writes in the order of their numbers.
     pub(crate) publication: Publication,
     pub(crate) snapshots: SnapshotRegistry,
+    pub(crate) memtables: MemtableFactory,
     pub(crate) manifest: Mutex<Manifest>,
     state: Mutex<State>,
     /// The file that the next log will have, if there is one. `recycle` alone locks it.
@@ -142,7 +144,9 @@ impl Core {
             compaction_error: None,
             level_0_error: None,
         };
+        let options = &opened.store.options;
         Core {
+            memtables: MemtableFactory::new(options.memtable_kind, options.memtable_bytes),
             store: opened.store,
             view: ArcSwap::from_pointee(opened.view),
             publication: Publication::new(opened.last_seqno),

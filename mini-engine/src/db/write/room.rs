@@ -7,8 +7,6 @@ use std::time::Instant;
 
 use crate::db::core::{Core, Phase, State, View};
 use crate::error::{Error, Result};
-use crate::memtables::LoggedMemtable;
-use crate::options::Options;
 
 /// Freezes the active memtable, unless it is empty, so that it gets flushed. The log before which everything then is in
 /// frozen memtables or tables. For callers that wait for the flush. They wait for room on level 0 as writers do; returns the
@@ -77,8 +75,7 @@ pub(super) fn make_room<'a>(
     if is_large(core, memory) {
         let view = core.view.load_full();
         // It is empty, so no reader misses it. The larger one keeps its log, which is empty too.
-        let Options { memtable_kind, memtable_bytes, .. } = core.store.options;
-        let larger = LoggedMemtable::new(memtable_kind, view.active.log, memory.max(memtable_bytes))?;
+        let larger = core.memtables.make(view.active.log, memory)?;
         core.view.store(Arc::new(view.with_active(larger)));
     }
     Ok(state)
@@ -134,11 +131,10 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
 /// The next log was created, synced and named in the directory before it was handed out: so before the first write into it, and
 /// before any manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
 pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
-    let Options { memtable_kind, memtable_bytes, .. } = core.store.options;
     let Some(number) = state.next_log.number() else { return Ok(false) };
     // The writers inside finish without the lock. After that the memtable and the places in its log are whole.
     core.wait_visible(state.last_seqno)?;
-    let memtable = LoggedMemtable::new(memtable_kind, number, memtable_bytes)?;
+    let memtable = core.memtables.make(number, 0)?;
     let Some(log) = state.next_log.take() else { return Ok(false) };
     let segment = log.segment().clone();
     log.follow(state.log.segment().clone());
