@@ -22,7 +22,7 @@ pub(crate) use payload::{Payload, compress};
 pub(crate) use recycle::{SPARE, Spare};
 pub(crate) use replay::{Frame, Tail, is_unused, keep_torn, newest_sync_record, replay, truncate_torn};
 pub(crate) use segment::{Claim, Segment};
-pub(crate) use writer::{Append, Writer};
+pub(crate) use writer::{Append, Extension, Writer};
 
 #[cfg(test)]
 mod tests;

@@ -25,7 +25,7 @@ pub(crate) enum Payload<'a> {
 
 impl<'a> Payload<'a> {
     /// The stored bytes.
-    pub(super) fn bytes(self) -> &'a [u8] {
+    pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
             Self::Raw(bytes) | Self::Compressed(bytes) => bytes,
         }

@@ -22,6 +22,8 @@
 //! W5 space may be written as zeros ahead of the frames ([`Writer::reserve`]). To replay, zeros behind the last frame are
 //!    unused space, whether they were written or lost.
 //! W6 only space that was written before is used through a mapping: there a full disk has shown already, as an error of the writing.
+//!    More of it is written by another thread, behind what there is, while frames fill the rest ([`Extension`]). Nothing else is
+//!    written there until that has ended, and the file is no other log's until then.
 //! W7 a process that is killed while threads fill their places leaves holes. Replay ends at the first. What is behind it was not
 //!    acknowledged, since writes are published in the order of their places; and no frame records a sync beyond a hole (S3), so that
 //!    it is a torn tail. What a power cut leaves is no different from what it leaves of `write` calls: any of the unsynced pages.
@@ -60,6 +62,7 @@ pub(crate) struct Writer {
     frame: Vec<u8>,
     /// Mapping it was tried.
     was_mapped: bool,
+    growth: Growth,
     /// An append found no space (W4).
     is_closed: bool,
 }
@@ -80,8 +83,37 @@ const ONE_CALL: usize = 64 << 10;
 const MAPPED_FROM: u64 = 64 << 10;
 /// How much of a log is mapped: addresses, not memory. What is behind it is written by calls.
 const MAPPED_LEN: u64 = 1 << 30;
-/// A mapped log that has used up its space gets so much more at a time, in bytes.
-const SPACE_STEP: u64 = 1 << 20;
+/// A mapped log that runs out of space gets as much again as it has, but at least and at most so much at a time, in bytes.
+const SPACE_STEPS: (u64, u64) = (1 << 20, 16 << 20);
+
+/// Whether another thread gives a log more space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    Idle,
+    Wanted,
+    Begun,
+}
+
+/// Space for a log, to be written by another thread.
+#[derive(Debug)]
+pub(crate) struct Extension {
+    segment: Arc<Segment>,
+    from: u64,
+    to: u64,
+}
+
+impl Extension {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: an unknown part of it is written.
+    pub(crate) fn write(&self) -> Result<()> {
+        let written = write_zeros(&self.segment, self.from, self.to - self.from);
+        written.map_err(Error::io("write", &self.segment.path))?;
+        populate(&self.segment, self.from, self.to);
+        Ok(())
+    }
+}
 
 impl Writer {
     /// Creates log `number` in `dir`: header written, file and directory synced.
@@ -145,6 +177,7 @@ impl Writer {
             previous_generation,
             frame: Vec::new(),
             was_mapped: false,
+            growth: Growth::Idle,
             is_closed: false,
         }
     }
@@ -175,7 +208,7 @@ impl Writer {
         self.allocate(len).map_err(Error::io("write", &self.segment.path))?;
         if len > 0 {
             self.map();
-            self.populate(0);
+            populate(&self.segment, 0, self.allocated);
         }
         match durability {
             Durability::Synced if is_short => self.segment.file.sync().map_err(Error::io("sync", &self.segment.path)),
@@ -185,7 +218,49 @@ impl Writer {
 
     /// Writes zeros up to `len`, as far as the file is shorter.
     fn allocate(&mut self, len: u64) -> io::Result<()> {
-        self.write_zeros(self.allocated, len.saturating_sub(self.allocated))
+        write_zeros(&self.segment, self.allocated, len.saturating_sub(self.allocated))?;
+        self.allocated = self.allocated.max(len);
+        Ok(())
+    }
+
+    /// Asks for more space if little is left; whether this is news.
+    pub(crate) fn wants_space(&mut self) -> bool {
+        let is_short = self.growth == Growth::Idle && self.allocated - self.end.min(self.allocated) < SPACE_STEPS.0 / 2;
+        let can_grow = self.segment.mapping.get().is_some() && self.allocated < MAPPED_LEN && !self.is_closed;
+        let is_news = is_short && can_grow;
+        if is_news {
+            self.growth = Growth::Wanted;
+        }
+        is_news
+    }
+
+    /// Begins to give the log more space, if that was asked for.
+    pub(crate) fn begin_extension(&mut self) -> Option<Extension> {
+        if self.growth != Growth::Wanted || self.is_closed {
+            return None;
+        }
+        self.growth = Growth::Begun;
+        let from = self.allocated;
+        let to = (from + from.clamp(SPACE_STEPS.0, SPACE_STEPS.1)).min(MAPPED_LEN);
+        Some(Extension { segment: Arc::clone(&self.segment), from, to })
+    }
+
+    /// Ends it. If the space was not written the log is as before.
+    pub(crate) fn end_extension(&mut self, extension: &Extension, is_written: bool) {
+        self.growth = Growth::Idle;
+        if is_written {
+            self.allocated = extension.to;
+        }
+    }
+
+    /// Whether another thread is giving the log more space: the log must not end before that has.
+    pub(crate) fn is_growing(&self) -> bool {
+        self.growth == Growth::Begun
+    }
+
+    /// Whether a frame with `payload` bytes has to wait for that.
+    pub(crate) fn waits_for_space(&self, payload: usize) -> bool {
+        self.is_growing() && self.end + frame_len(payload as u32) > self.allocated
     }
 
     /// Maps the file. If that is not possible, frames are written by calls.
@@ -255,18 +330,13 @@ impl Writer {
             return Ok(false);
         }
         if self.allocated < claim.end {
+            assert!(self.growth != Growth::Begun, "W6: another thread is writing there");
+            self.growth = Growth::Idle;
             let from = self.allocated;
-            self.allocate(claim.end.max(from + SPACE_STEP).min(MAPPED_LEN))?;
-            self.populate(from);
+            self.allocate(claim.end.max(from + SPACE_STEPS.0).min(MAPPED_LEN))?;
+            populate(&self.segment, from, self.allocated);
         }
         Ok(true)
-    }
-
-    /// Makes the mapped space from `from` on ready to be written.
-    fn populate(&self, from: u64) {
-        if let Some(mapping) = self.segment.mapping.get() {
-            mapping.populate(from, self.allocated.min(MAPPED_LEN).saturating_sub(from));
-        }
     }
 
     /// Clears what the file's previous generation left behind `end`, in the mapping.
@@ -293,7 +363,7 @@ impl Writer {
             self.write(&header, claim.offset)?;
             self.write(bytes, payload_at)?;
             let payload_end = payload_at + bytes.len() as u64;
-            return self.write_zeros(payload_end, zeros_end - payload_end);
+            return write_zeros(&self.segment, payload_end, zeros_end - payload_end);
         }
         let mut frame = std::mem::take(&mut self.frame);
         frame.clear();
@@ -305,18 +375,8 @@ impl Writer {
         written
     }
 
-    fn write_zeros(&mut self, at: u64, len: u64) -> io::Result<()> {
-        for done in (0..len).step_by(ZEROS.len()) {
-            self.write(&ZEROS[..ZEROS.len().min((len - done) as usize)], at + done)?;
-        }
-        Ok(())
-    }
-
     fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
-        let segment = &*self.segment;
-        segment.file.write_all_at(bytes, at)?;
-        segment.counters.wal_bytes.add(bytes.len() as u64);
-        segment.counters.wal_writes.add(1);
+        write(&self.segment, bytes, at)?;
         self.allocated = self.allocated.max(at + bytes.len() as u64);
         Ok(())
     }
@@ -342,6 +402,27 @@ impl Writer {
         self.segment.fill(&claim, payload);
         self.segment.complete(claim.end());
         Ok(claim.end())
+    }
+}
+
+fn write(segment: &Segment, bytes: &[u8], at: u64) -> io::Result<()> {
+    segment.file.write_all_at(bytes, at)?;
+    segment.counters.wal_bytes.add(bytes.len() as u64);
+    segment.counters.wal_writes.add(1);
+    Ok(())
+}
+
+fn write_zeros(segment: &Segment, at: u64, len: u64) -> io::Result<()> {
+    for done in (0..len).step_by(ZEROS.len()) {
+        write(segment, &ZEROS[..ZEROS.len().min((len - done) as usize)], at + done)?;
+    }
+    Ok(())
+}
+
+/// Makes the mapped space from `from` to `to` ready to be written.
+fn populate(segment: &Segment, from: u64, to: u64) {
+    if let Some(mapping) = segment.mapping.get() {
+        mapping.populate(from, to.min(MAPPED_LEN).saturating_sub(from));
     }
 }
 

@@ -195,3 +195,32 @@ fn mapped_and_unmapped_logs_hold_the_same() {
     assert_eq!(found[0].1, found[1].1);
     assert_eq!(found[0].1.len(), 600);
 }
+
+#[test]
+fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behind() {
+    // Catches zeros over frames: of this log, and of a later one that has the file.
+    for ends_by_flush in [false, true] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+        let (db, entries) = open_mapped(dir.path(), &fs);
+        let is_extension = |event: &Event| event.is(Op::Write, ".log") && on_thread("mini-engine-log");
+        let (arrivals, go) = fs.hold_where(Answer::Go, is_extension);
+        let mut written = 0;
+        while arrivals.try_recv().is_err() {
+            db.insert(format!("more{written:05}"), [8; 4000]).unwrap();
+            written += 1;
+        }
+        // More than there is space for: the last of them have to wait.
+        std::thread::scope(|scope| {
+            let writer =
+                spawn(scope, "writer", || (0..300).try_for_each(|n| db.insert(format!("last{n:05}"), [9; 4000])));
+            let flush = spawn(scope, "flush", || if ends_by_flush { db.flush() } else { Ok(()) });
+            drop(go);
+            writer.join().unwrap().unwrap();
+            flush.join().unwrap().unwrap();
+        });
+        drop(db);
+        let db = Db::open(dir.path()).unwrap();
+        assert!(db.recovery().torn.is_none());
+        assert_eq!(db.iter().map(Result::unwrap).count(), entries + written + 300);
+    }
+}

@@ -1,9 +1,9 @@
-//! Makes the log that the next rotation brings (`core/next_log.rs`).
+//! Makes the log that the next rotation brings (`core/next_log.rs`), and space for the active one (`wal/writer.rs`, W6).
 
 use crate::db::core::{Core, Phase, State, create_log};
 use crate::error::Result;
 use crate::types::Durability;
-use crate::wal;
+use crate::wal::{self, Extension};
 
 /// No log is given more space ahead than so many memtables.
 const MAX_MEMTABLES: u64 = 2;
@@ -11,30 +11,60 @@ const MAX_MEMTABLES: u64 = 2;
 /// How much space a log is given ahead, in bytes, and how durably.
 type Reserve = (u64, Durability);
 
-/// Makes a log each time that one is wanted. A failure goes to the writers that wait for the log.
+/// What is to be done.
+enum Task {
+    /// The next log.
+    Make(Reserve),
+    /// More space for the active log.
+    Extend(Extension),
+}
+
+/// Makes a log each time that one is wanted, and gives the active one space. A failure goes to the writers that wait for it.
 pub(super) fn log_loop(core: &Core) {
-    while let Some(reserve) = begin(core) {
-        let made = make(core, reserve).or_else(|error| match error.is_want_of_handles() {
-            true => {
-                core.store.tables.make_way();
-                make(core, reserve)
+    while let Some(task) = begin(core) {
+        match task {
+            Task::Make(reserve) => {
+                let made = make(core, reserve).or_else(|error| match error.is_want_of_handles() {
+                    true => {
+                        core.store.tables.make_way();
+                        make(core, reserve)
+                    }
+                    false => Err(error),
+                });
+                end(core, made);
             }
-            false => Err(error),
-        });
-        end(core, made);
+            Task::Extend(extension) => extend(core, &extension),
+        }
     }
 }
 
-/// Waits until a log is wanted; `None` when the thread is to end instead.
-fn begin(core: &Core) -> Option<Reserve> {
+/// Waits until there is something to do; `None` when the thread is to end instead.
+fn begin(core: &Core) -> Option<Task> {
     let mut state = core.lock();
     while state.phase != Phase::Stopped {
-        if core.check_usable().is_ok() && state.next_log.begin() {
-            return Some(reserve(core, &state));
+        if core.check_usable().is_ok() {
+            // First what writers need first.
+            if let Some(extension) = state.log.begin_extension() {
+                return Some(Task::Extend(extension));
+            }
+            if state.next_log.begin() {
+                return Some(Task::Make(reserve(core, &state)));
+            }
         }
         state = core.wait(&core.work, state);
     }
     None
+}
+
+/// The log is the active one until this has ended. Where space is missing the next writer finds out for itself, and closes the log.
+fn extend(core: &Core, extension: &Extension) {
+    let written = extension.write();
+    let mut state = core.lock();
+    state.log.end_extension(extension, written.is_ok());
+    if let Some(error) = written.err().filter(|error| !error.is_transient()) {
+        core.fail_locked(&state, &error);
+    }
+    core.room.notify_all();
 }
 
 /// What the active log will take when its memtable is full, by what it takes now; or what it takes now, where a memtable is

@@ -52,7 +52,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<SeqNo> {
     let larger = commit.memory.saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
     let mut log_was_closed = false;
     loop {
-        state = make_room(core, state, commit.memory)?;
+        state = make_room(core, state, commit.memory, commit.payload.bytes().len())?;
         let view = core.view.load();
         let reservation = match view.active.table.reserve(commit.ops) {
             Ok(reservation) => reservation,
@@ -130,6 +130,9 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
     state.active_is_full |= is_large(core, commit.memory);
     state.active_estimate += commit.memory;
     want_log_ahead(core, state, view);
+    if state.log.wants_space() {
+        core.work.notify_all();
+    }
     let counters = &core.store.counters.write_line;
     counters.writes.add(u64::from(count));
     counters.user_bytes.add(commit.batch.user_bytes());

@@ -54,23 +54,31 @@ pub(super) fn is_large(core: &Core, memory: usize) -> bool {
     memory > core.store.options.memtable_bytes / 2
 }
 
-/// Step 1: on return the active memtable may take a write of `memory` bytes.
+/// Step 1: on return the active memtable may take a write of `memory` bytes, and its log a frame with `payload` bytes.
 pub(super) fn make_room<'a>(
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
     memory: usize,
+    payload: usize,
 ) -> Result<MutexGuard<'a, State>> {
     core.check_writable(&state)?;
     state = wait_for_loads(core, state)?;
     // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
-    while needs_rotation(core, &mut state, memory)? {
-        if !core.has_room() {
-            state = wait_for_loads(core, stall(core, state)?)?;
-        } else if !rotate(core, &mut state)? {
+    loop {
+        if state.log.waits_for_space(payload) {
+            state = core.wait(&core.room, state);
+            core.check_writable(&state)?;
+        } else if !needs_rotation(core, &mut state, memory)? {
+            break;
+        } else if !core.has_room() {
+            state = stall(core, state)?;
+        } else if rotate(core, &mut state)? {
+            continue;
+        } else {
             state = wait_for_log(core, state)?;
             core.check_writable(&state)?;
-            state = wait_for_loads(core, state)?;
         }
+        state = wait_for_loads(core, state)?;
     }
     if is_large(core, memory) {
         let view = core.view.load_full();
@@ -126,11 +134,15 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
     stalled.map(|()| state)
 }
 
-/// Exchanges log and memtable for new ones and freezes the old ones, if the next log is there; false if it is not.
+/// Exchanges log and memtable for new ones and freezes the old ones, if the next log is there and nobody writes to the old one; false
+/// if not.
 ///
 /// The next log was created, synced and named in the directory before it was handed out: so before the first write into it, and
 /// before any manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
 pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
+    if state.log.is_growing() {
+        return Ok(false);
+    }
     let Some(number) = state.next_log.number() else { return Ok(false) };
     // The writers inside finish without the lock. After that the memtable and the places in its log are whole.
     core.wait_visible(state.last_seqno)?;
@@ -158,13 +170,13 @@ pub(super) fn want_log_ahead(core: &Core, state: &mut State, view: &View) {
     }
 }
 
-/// Waits for the next log, or until another writer has begun with it.
+/// Waits until a rotation can take place, or another writer has done it: for the next log, and for the space of this one.
 ///
 /// # Errors
 /// Why it could not be made, by a try that began after the call; what has ended writing; [`Error::Closed`].
 fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
     let (tries, number) = (state.next_log.tries(), state.log.segment().number());
-    while !state.next_log.is_ready() && state.log.segment().number() == number {
+    while (!state.next_log.is_ready() || state.log.is_growing()) && state.log.segment().number() == number {
         if let Some(error) = state.next_log.failure_after(tries) {
             return Err(error.clone());
         }
