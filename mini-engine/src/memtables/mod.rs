@@ -1,7 +1,7 @@
 //! The memtables of a database: one takes writes, the frozen ones wait for their flush.
 //!
-//! A memtable and a log belong together: log `n` holds exactly the writes of the memtable bound to `n`. A write goes to both in one
-//! step under the write lock, and both end together when the memtable is frozen. So a log is obsolete exactly when its memtable is
+//! A memtable and a log belong together: log `n` holds exactly the writes of the memtable bound to `n`. A write gets its places in both
+//! in one step under the write lock, and both end together when the memtable is frozen and the places are filled. So a log is obsolete exactly when its memtable is
 //! in a table, and the oldest log that replay needs is that of the oldest memtable.
 
 mod vector;
