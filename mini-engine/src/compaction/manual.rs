@@ -26,8 +26,21 @@ pub(crate) struct ManualCompaction {
     pub(crate) minimal: HashSet<u64>,
 }
 
-/// The next step; `None` if there is no more to do. It may get into the way of a merge under way.
-pub(crate) fn pick_manual(context: &Context<'_>, range: &ManualCompaction) -> Option<Plan> {
+/// The next piece of the merge that has left the compact pointer `rest`, or the next step; `None` if there is no more to do. It may get
+/// into the way of a merge under way.
+///
+/// A merge goes on to its end, be that beyond the range, before another step begins. So no table is narrowed that no pointer leads to.
+pub(crate) fn pick_manual(context: &Context<'_>, range: &ManualCompaction, rest: Option<u64>) -> Option<Plan> {
+    let pointer = context.version.pointers().iter().find(|pointer| Some(pointer.id) == rest);
+    if let Some(next) = pointer.and_then(|pointer| context.resume(pointer)) {
+        return Some(next);
+    }
+    let mut step = pick_step(context, range)?;
+    step.resumes.extend(rest);
+    Some(step)
+}
+
+fn pick_step(context: &Context<'_>, range: &ManualCompaction) -> Option<Plan> {
     let version = context.version;
     let (lower, upper) = &range.bounds;
     let bounds = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));

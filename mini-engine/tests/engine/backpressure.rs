@@ -53,6 +53,13 @@ fn new_key(n: u64) -> String {
     format!("{}/{n}", key(n))
 }
 
+fn insert_until_writes_go_on(db: &Db) {
+    while let Err(error) = db.insert("later", "") {
+        assert!(matches!(error, Error::Stalled { .. }), "{error}");
+        std::thread::yield_now();
+    }
+}
+
 /// Whether all of [`fill`] is there that was acknowledged.
 fn check(db: &Db, written: u64) {
     for n in 0..written {
@@ -112,10 +119,7 @@ fn writers_stopped_by_damage_go_on_when_the_file_is_restored() {
     assert!(matches!(error, Some(Error::Stalled { .. })));
     // In place: the file is open.
     fs::write(&damaged, &sound).unwrap();
-    while let Err(error) = db.insert("later", "") {
-        assert!(matches!(error, Error::Stalled { .. }), "{error}");
-        std::thread::yield_now();
-    }
+    insert_until_writes_go_on(&db);
     check(&db, written);
     db.flush().unwrap();
     // A caller's own merge tells as well that it can be read.
@@ -137,10 +141,7 @@ fn merges_that_fail_for_another_reason_stop_writers_until_they_succeed() {
     let Some(Error::Stalled { cause, .. }) = &error else { panic!("{error:?}") };
     assert!(matches!(&**cause, Error::Io { op: "create", .. }), "{cause}");
     fs.clear();
-    while let Err(error) = db.insert("later", "") {
-        assert!(matches!(error, Error::Stalled { .. }), "{error}");
-        std::thread::yield_now();
-    }
+    insert_until_writes_go_on(&db);
     check(&db, written);
     assert!(fill(&db, 2).1.is_none());
 }

@@ -76,8 +76,10 @@ fn whatever_finds_no_space_and_no_handle_for_a_while_nothing_acknowledged_is_los
                                     refused.lock().unwrap().insert(n);
                                 }
                             }
-                            if random(state).is_multiple_of(40) {
-                                let _ = db.flush();
+                            if random(state).is_multiple_of(40)
+                                && let Err(error) = db.flush()
+                            {
+                                assert!(matches!(&error, Error::Io { .. }), "seed {seed} thread {thread}: {error}");
                             }
                         }
                     });

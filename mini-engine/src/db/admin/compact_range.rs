@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Bound;
 
-use crate::compaction::{Context, ManualCompaction, Plan, pick_manual};
+use crate::compaction::{ManualCompaction, pick_manual};
 use crate::db::background::{Job, end, fail_if_unsafe, flush_all, pick_unlocked, run_job};
 use crate::db::core::{Core, State, fail_on_unwind};
 use crate::error::Result;
@@ -51,18 +51,6 @@ struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// The next piece of the merge that took one, or the next step. A merge goes on to its end, be that beyond the range, before
-    /// another one begins: whatever ends this, no table is narrowed but by the one merge that has a pointer.
-    fn pick(&self, context: &Context<'_>, range: &ManualCompaction) -> Option<Plan> {
-        let pointer = context.version.pointers().iter().find(|pointer| Some(pointer.id) == self.pointer);
-        if let Some(next) = pointer.and_then(|pointer| context.resume(pointer)) {
-            return Some(next);
-        }
-        let mut next = pick_manual(context, range)?;
-        next.resumes.extend(self.pointer);
-        Some(next)
-    }
-
     /// Takes another pointer in place of the last.
     fn take(&mut self, state: &mut State, pointer: Option<u64>) {
         if let Some(last) = std::mem::replace(&mut self.pointer, pointer) {
@@ -91,7 +79,7 @@ fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Resul
     let begun = loop {
         let is_wanted = |state: &State| core.check_writable(state).is_ok().then_some(());
         let plan;
-        (state, plan) = pick_unlocked(core, state, is_wanted, |context, ()| rest.pick(context, range));
+        (state, plan) = pick_unlocked(core, state, is_wanted, |context, ()| pick_manual(context, range, rest.pointer));
         let Some(plan) = plan else { break core.check_writable(&state).map(|()| None) };
         if !state.in_progress.conflicts_with(&plan) {
             break Ok(Some(Job::begin(&mut state, plan, &core.view.load())));

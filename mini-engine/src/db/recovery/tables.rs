@@ -72,14 +72,24 @@ fn check(table: &Arc<Table>, there: &HashSet<u64>, whole: bool) -> Result<()> {
 /// Renames the files of `suspects`, those that are there, and makes that durable. A crash before a manifest says that they
 /// are quarantined leaves tables that are missing, which the next open finds as it found these.
 pub(super) fn set_suspects_aside(store: &TableStore, suspects: &[u64], report: &mut RecoveryReport) -> Result<()> {
-    let before = report.set_aside.len();
+    let mut there = Vec::new();
     for &number in suspects {
+        let path = store.dir.join(table::file_name(number));
+        if store.fs.exists(&path).map_err(Error::io("look for", &path))? {
+            there.push(number);
+        }
+    }
+    set_aside(store, there, report)
+}
+
+/// Renames the files of `tables`, and makes that durable.
+fn set_aside(store: &TableStore, tables: impl IntoIterator<Item = u64>, report: &mut RecoveryReport) -> Result<()> {
+    let before = report.set_aside.len();
+    for number in tables {
         let name = table::file_name(number);
         let (path, aside) = (store.dir.join(&name), store.dir.join(name + ASIDE));
-        if store.fs.exists(&path).map_err(Error::io("look for", &path))? {
-            store.fs.rename(&path, &aside).map_err(Error::io("rename", &path))?;
-            report.set_aside.push(aside);
-        }
+        store.fs.rename(&path, &aside).map_err(Error::io("rename", &path))?;
+        report.set_aside.push(aside);
     }
     if report.set_aside.len() == before {
         return Ok(());
@@ -112,15 +122,7 @@ pub(super) fn set_unnamed_aside(
     if !report.manifest_tail_dropped {
         return Ok(());
     }
-    let (before, named) = (report.set_aside.len(), NamedTables::of(&state.version));
-    for number in names.iter().filter(|kind| named.lack(**kind)).filter_map(table_number) {
-        let name = table::file_name(number);
-        let (path, aside) = (store.dir.join(&name), store.dir.join(name + ASIDE));
-        store.fs.rename(&path, &aside).map_err(Error::io("rename", &path))?;
-        report.set_aside.push(aside);
-    }
-    if report.set_aside.len() == before {
-        return Ok(());
-    }
-    store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
+    let named = NamedTables::of(&state.version);
+    let unnamed = names.iter().filter(|kind| named.lack(**kind)).filter_map(table_number);
+    set_aside(store, unnamed, report)
 }

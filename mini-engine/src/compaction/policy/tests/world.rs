@@ -1,0 +1,402 @@
+//! A world of tables without files: flushes, loads, merges in pieces, a caller's merge of a range, and what readers must find at each step.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::super::*;
+use crate::compaction::in_progress::InProgress;
+use crate::compaction::piece::{Consumed, is_divisible};
+use crate::compaction::plan::Action;
+use crate::compaction::retention::{Retention, Shadowing, Tombstones};
+use crate::compaction::{KeyRange, ManualCompaction, pick_for_ingest, pick_manual};
+use crate::manifest::{RunId, Version, VersionEdit};
+use crate::options::Options;
+use crate::table::TableMeta;
+use crate::types::{Kind, SeqNo, Slice};
+
+pub(super) const POLICIES: [Compaction; 4] =
+    [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];
+pub(super) const KEYS: u8 = 120;
+pub(super) const ENTRY_BYTES: u64 = 100;
+
+pub(super) type Entry = (Vec<u8>, SeqNo, Kind);
+
+pub(super) fn key(n: u8) -> Vec<u8> {
+    format!("key{:03}", n % KEYS).into_bytes()
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// A memtable with these keys, set or removed, is flushed.
+    Flush(Vec<(u8, bool)>),
+    /// One in key order, above or within what is there.
+    FlushRange(u8, u8),
+    TakeSnapshot,
+    DropSnapshot,
+    /// A merge begins, if one can.
+    Begin,
+    /// One that takes tables off level 0.
+    BeginLevel0,
+    /// A merge could not read one of the tables.
+    Damage(u8),
+    /// All tables can be read again.
+    Repair,
+    /// One of those under way ends, after so many entries and a full table if there are that many, or with what it has if it is told
+    /// to stop.
+    End(u8, usize, bool),
+    /// Tables from outside with so many keys.
+    Ingest(u8, u8),
+    /// A caller merges a range of so many keys: the next merge begins, if none is in its way. With a number of entries it ends after
+    /// these at once, or else as the others do.
+    Manual(u8, u8, Option<usize>),
+    /// All merges end, and another policy goes on.
+    Reopen(Compaction, u64),
+}
+
+pub(super) fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => vec((0..KEYS, prop::bool::weighted(0.7)), 1..14).prop_map(Step::Flush),
+        2 => (0..KEYS, 1..14u8).prop_map(|(from, keys)| Step::FlushRange(from, keys)),
+        1 => Just(Step::TakeSnapshot),
+        1 => Just(Step::DropSnapshot),
+        8 => Just(Step::Begin),
+        3 => Just(Step::BeginLevel0),
+        1 => any::<u8>().prop_map(Step::Damage),
+        1 => Just(Step::Repair),
+        5 => (any::<u8>(), 1..40usize, prop::bool::weighted(0.3)).prop_map(|(at, piece, stop)| Step::End(at, piece, stop)),
+        2 => (0..KEYS, 1..30u8).prop_map(|(from, keys)| Step::Ingest(from, keys)),
+        4 => (0..KEYS, 1..KEYS, prop::option::of(1..40usize)).prop_map(|(from, keys, end)| Step::Manual(from, keys, end)),
+        1 => (prop::sample::select(&POLICIES[..]), 2..5u64).prop_map(|(policy, ratio)| Step::Reopen(policy, ratio)),
+    ]
+}
+
+pub(super) struct Job {
+    pub(super) id: u64,
+    pub(super) plan: Plan,
+    pub(super) snapshots: Vec<SeqNo>,
+    is_manual: bool,
+}
+
+pub(super) struct World {
+    pub(super) options: Options,
+    pub(super) version: Version,
+    pub(super) contents: HashMap<u64, Vec<Entry>>,
+    pub(super) in_progress: InProgress,
+    pub(super) jobs: Vec<Job>,
+    pub(super) history: Vec<Entry>,
+    pub(super) snapshots: Vec<SeqNo>,
+    pub(super) made: u64,
+    pub(super) written: u64,
+    pub(super) moved: u64,
+    /// Merges that took a piece and left a rest.
+    pub(super) cuts: u64,
+    /// What merges write before they leave the rest to another.
+    pub(super) piece: usize,
+    /// What a caller merges.
+    range: Option<ManualCompaction>,
+    /// The compact pointer that the caller goes on with.
+    rest: Option<u64>,
+}
+
+impl World {
+    pub(super) fn new(policy: Compaction, ratio: u64) -> World {
+        let options = Options { memtable_bytes: 500, ..Options::default() };
+        let options = options.l0_trigger(2).level1_bytes(800).table_file_bytes(1000).size_ratio(ratio);
+        World {
+            options: options.compaction(policy),
+            version: Version::default(),
+            contents: HashMap::new(),
+            in_progress: InProgress::default(),
+            jobs: Vec::new(),
+            history: Vec::new(),
+            snapshots: Vec::new(),
+            made: 0,
+            written: 0,
+            moved: 0,
+            cuts: 0,
+            piece: usize::MAX,
+            range: None,
+            rest: None,
+        }
+    }
+
+    pub(super) fn seqno(&self) -> SeqNo {
+        self.history.len() as u64
+    }
+
+    pub(super) fn table(&mut self, entries: Vec<Entry>) -> TableMeta {
+        self.made += 1;
+        let seqnos = || entries.iter().map(|entry| entry.1);
+        let meta = TableMeta {
+            number: self.made,
+            size: entries.len() as u64 * ENTRY_BYTES,
+            entries: entries.len() as u64,
+            tombstones: entries.iter().filter(|entry| entry.2 == Kind::Tombstone).count() as u64,
+            smallest: entries[0].0.clone().into(),
+            largest: entries[entries.len() - 1].0.clone().into(),
+            min_seqno: seqnos().min().unwrap(),
+            max_seqno: seqnos().max().unwrap(),
+            narrowed: false,
+        };
+        self.written += meta.size;
+        self.contents.insert(self.made, entries);
+        meta
+    }
+
+    pub(super) fn flush(&mut self, writes: impl IntoIterator<Item = (u8, bool)>) {
+        let mut entries = Vec::new();
+        for (n, set) in writes {
+            let entry = (key(n), self.seqno() + 1, if set { Kind::Value } else { Kind::Tombstone });
+            self.history.push(entry.clone());
+            entries.push(entry);
+        }
+        entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        let meta = self.table(entries);
+        self.apply(VersionEdit { added: vec![(RunId::LEVEL_0, meta)], ..VersionEdit::default() });
+    }
+
+    pub(super) fn apply(&mut self, edit: VersionEdit) {
+        self.version = self.version.apply(&edit).expect("a plan that keeps the invariants of versions");
+    }
+
+    pub(super) fn begin(&mut self) -> bool {
+        self.begin_of(Work::Any)
+    }
+
+    pub(super) fn begin_of(&mut self, work: Work) -> bool {
+        let Some(plan) = pick(&self.context(), work) else { return false };
+        assert!(work == Work::Any || plan.relieves_level_0());
+        self.start(plan, false);
+        true
+    }
+
+    fn start(&mut self, plan: Plan, is_manual: bool) {
+        let id = self.in_progress.begin(&plan);
+        self.jobs.push(Job { id, plan, snapshots: self.snapshots.clone(), is_manual });
+    }
+
+    fn ingest(&mut self, keys: impl IntoIterator<Item = u8>) {
+        let first = self.history.len();
+        self.history.extend(keys.into_iter().zip(first as u64 + 1..).map(|(n, seqno)| (key(n), seqno, Kind::Value)));
+        let chunks: Vec<Vec<Entry>> = self.history[first..].chunks(10).map(<[Entry]>::to_vec).collect();
+        let metas: Vec<TableMeta> = chunks.into_iter().map(|chunk| self.table(chunk)).collect();
+        let Some(key_range) = KeyRange::around(&metas) else { return };
+        let place = pick_for_ingest(&self.version, &self.in_progress, &key_range);
+        self.apply(VersionEdit {
+            added: metas.into_iter().map(|meta| (place, meta)).collect(),
+            ..VersionEdit::default()
+        });
+    }
+
+    fn merge_range(&mut self, from: u8, keys: u8, end_after: Option<usize>) {
+        if self.jobs.iter().any(|job| job.is_manual) {
+            return;
+        }
+        let to = from.saturating_add(keys).min(KEYS - 1);
+        let bounds = (Bound::Included(key(from)), Bound::Included(key(to)));
+        let (upto, made_from) = (self.seqno(), self.made + 1);
+        let new = || ManualCompaction { bounds, upto, made_from, minimal: HashSet::new() };
+        let range = self.range.get_or_insert_with(new).clone();
+        let Some(plan) = pick_manual(&self.context(), &range, self.rest) else { return self.end_range() };
+        if self.in_progress.conflicts_with(&plan) {
+            return;
+        }
+        self.start(plan, true);
+        if let Some(entries) = end_after {
+            self.end_after(self.jobs.len() - 1, entries, false);
+        }
+    }
+
+    /// The caller goes on with the merge of this pointer, and no longer with the last.
+    fn take_rest(&mut self, pointer: Option<u64>) {
+        if let Some(last) = std::mem::replace(&mut self.rest, pointer) {
+            self.in_progress.release(last);
+        }
+        if let Some(pointer) = pointer {
+            self.in_progress.claim(pointer);
+        }
+    }
+
+    /// The caller is done, or gives up.
+    fn end_range(&mut self) {
+        self.range = None;
+        self.take_rest(None);
+    }
+
+    pub(super) fn context(&self) -> Context<'_> {
+        Context { version: &self.version, options: &self.options, in_progress: &self.in_progress }
+    }
+
+    pub(super) fn end(&mut self, at: usize) {
+        self.end_after(at, self.piece, false);
+    }
+
+    pub(super) fn end_after(&mut self, at: usize, piece: usize, stop: bool) {
+        let Job { id, plan, snapshots, is_manual } = self.jobs.remove(at);
+        let metas: HashMap<u64, TableMeta> = self.version.tables().map(|meta| (meta.number, meta.clone())).collect();
+        let (outputs, next) = match plan.action {
+            Action::Move => {
+                self.moved += plan.tables().count() as u64;
+                (plan.tables().map(|number| metas[&number].clone()).collect(), None)
+            }
+            Action::Merge => self.merge(&plan, &snapshots, is_divisible(plan.output).then_some((piece, stop))),
+        };
+        let consumed = Consumed::of(&plan, |number| metas[&number].clone(), next.as_ref());
+        self.cuts += u64::from(next.is_some());
+        self.made += 1;
+        let pointers: Vec<_> = consumed.pointer(&plan, self.made, next).into_iter().collect();
+        if is_manual {
+            self.take_rest(pointers.first().map(|pointer| pointer.id));
+        }
+        let added = outputs.into_iter().map(|meta| (plan.output, meta)).chain(consumed.narrowed).collect();
+        let pointers_done = plan.resumes.clone();
+        self.apply(VersionEdit { removed: consumed.removed, added, pointers, pointers_done, ..VersionEdit::default() });
+        self.in_progress.end(id);
+    }
+
+    /// What a table of the version has.
+    pub(super) fn entries_of(&self, meta: &TableMeta) -> impl Iterator<Item = &Entry> {
+        self.contents[&meta.number].iter().filter(|entry| entry.0[..] >= *meta.smallest)
+    }
+
+    /// The tables that `plan` makes before it ends, and the first key that is left then.
+    pub(super) fn merge(
+        &mut self,
+        plan: &Plan,
+        snapshots: &[SeqNo],
+        piece: Option<(usize, bool)>,
+    ) -> (Vec<TableMeta>, Option<Slice>) {
+        let taken: Vec<u64> = plan.tables().collect();
+        let inputs = self.version.tables().filter(|meta| taken.contains(&meta.number));
+        let mut entries: Vec<Entry> = inputs.flat_map(|meta| self.entries_of(meta)).cloned().collect();
+        entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        let mut shadowing = Shadowing::new(Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) });
+        // On level 0 one table is a run.
+        let full = if plan.output == RunId::LEVEL_0 { u64::MAX } else { self.options.table_file_bytes };
+        let per_table = (full / ENTRY_BYTES) as usize;
+        let (mut tables, mut kept, mut next): (Vec<Vec<Entry>>, usize, _) = (Vec::new(), 0, None);
+        for (at, entry) in entries.into_iter().enumerate() {
+            let is_full = tables.last().is_some_and(|table| table.len() >= per_table);
+            let ends = piece.is_some_and(|(piece, stop)| if stop { at >= piece } else { is_full && kept >= piece });
+            if ends && at > 0 && shadowing.is_new(&entry.0) {
+                next = Some(Slice::from(&entry.0[..]));
+                break;
+            }
+            if !shadowing.keeps(&entry.0, entry.1, entry.2) {
+                continue;
+            }
+            kept += 1;
+            match tables.last_mut() {
+                Some(table) if table.len() < per_table || table.last().unwrap().0 == entry.0 => table.push(entry),
+                _ => tables.push(vec![entry]),
+            }
+        }
+        (tables.into_iter().map(|table| self.table(table)).collect(), next)
+    }
+
+    pub(super) fn damage(&mut self, number: u64) {
+        let error = crate::error::Error::corruption(std::path::Path::new("1.sst"), 0, "a test");
+        self.in_progress.damage.note(number, "1.sst".into(), error, std::time::Instant::now());
+    }
+
+    pub(super) fn end_all(&mut self) {
+        while !self.jobs.is_empty() {
+            self.end(0);
+        }
+    }
+
+    /// Merges until nothing is due any more.
+    pub(super) fn settle(&mut self) {
+        self.in_progress.damage.forget(1..=self.made);
+        self.end_all();
+        self.end_range();
+        // A piece of a merge is a merge by itself.
+        let pieces = 1 + 2 * self.seqno() as usize / self.piece.min(self.seqno() as usize + 1);
+        let bound = (20 + 10 * self.version.tables().count()) * pieces;
+        for _ in 0..bound {
+            if !self.begin() {
+                return self.check_shape();
+            }
+            self.end_all();
+        }
+        panic!("still something due after {bound} merges: {:?}", self.version);
+    }
+
+    /// What each policy promises of a version in which nothing is due.
+    pub(super) fn check_shape(&self) {
+        let (version, ratio) = (&self.version, self.options.size_ratio as usize);
+        let held = level_0::inputs(&self.context(), BOTTOM).len() > 1;
+        let most = if held { level_0::patience(&self.options) } else { self.options.l0_trigger };
+        assert!(version.runs(0).len() <= most, "{version:?}");
+        assert!(!version.tables().any(|table| table.narrowed), "a merge that nobody goes on with: {version:?}");
+        let most = |level: usize| match self.options.compaction.unwrap() {
+            Compaction::Leveled | Compaction::Partial => 1,
+            Compaction::LazyLeveled if level == BOTTOM => 1,
+            Compaction::LazyLeveled | Compaction::Tiered => ratio - 1,
+        };
+        assert!((1..=BOTTOM).all(|level| version.runs(level).len() <= most(level)), "{version:?}");
+        if let Some(Compaction::Leveled | Compaction::Partial) = self.options.compaction {
+            let context = Context { version, options: &self.options, in_progress: &self.in_progress };
+            let targets = targets::Targets::of(&context);
+            // Up to one part in a thousand above the target is not worth a merge.
+            let fits = |level: usize| version.level_bytes(level) / 1001 <= targets.bytes(level) / 1000;
+            assert!((1..=BOTTOM).all(fits), "{version:?}");
+        }
+    }
+
+    pub(super) fn run(&mut self, step: Step) {
+        match step {
+            Step::Flush(writes) => self.flush(writes),
+            Step::FlushRange(from, keys) => self.flush((from..from.saturating_add(keys)).map(|n| (n, true))),
+            Step::TakeSnapshot => self.snapshots.push(self.seqno()),
+            Step::DropSnapshot => drop((!self.snapshots.is_empty()).then(|| self.snapshots.remove(0))),
+            Step::Begin => drop(self.begin()),
+            Step::BeginLevel0 => drop(self.begin_of(Work::Level0)),
+            Step::Damage(at) => {
+                let numbers: Vec<u64> = self.version.tables().map(|table| table.number).collect();
+                numbers.get(usize::from(at) % numbers.len().max(1)).into_iter().for_each(|&number| self.damage(number));
+            }
+            Step::Repair => self.in_progress.damage.forget(1..=self.made),
+            Step::End(at, piece, stop) if !self.jobs.is_empty() => {
+                self.end_after(usize::from(at) % self.jobs.len(), piece, stop);
+            }
+            Step::End(..) => {}
+            Step::Ingest(from, keys) => self.ingest(from..from.saturating_add(keys).min(KEYS)),
+            Step::Manual(from, keys, end_after) => self.merge_range(from, keys, end_after),
+            Step::Reopen(policy, ratio) => {
+                self.end_all();
+                self.end_range();
+                self.snapshots.clear();
+                self.options = self.options.clone().compaction(policy).size_ratio(ratio);
+            }
+        }
+        self.snapshots.sort_unstable();
+        self.snapshots.dedup();
+        self.check();
+    }
+
+    /// Every reader finds what an ordinary map would have, and the versions of each key stand newest first (V4).
+    pub(super) fn check(&self) {
+        let mut versions: BTreeMap<&[u8], Vec<(SeqNo, Kind)>> = BTreeMap::new();
+        for (_, run) in self.version.all_runs() {
+            for (key, seqno, kind) in run.tables().iter().flat_map(|table| self.entries_of(table)) {
+                versions.entry(key).or_default().push((*seqno, *kind));
+            }
+        }
+        for n in 0..KEYS {
+            let key = key(n);
+            let found = versions.get(&key[..]).map_or(&[][..], Vec::as_slice);
+            assert!(found.is_sorted_by(|a, b| a.0 > b.0), "{}: {found:?}", key.escape_ascii());
+            for &at in self.snapshots.iter().chain([&self.seqno()]) {
+                let expected = self.history.iter().rev().find(|entry| entry.0 == key && entry.1 <= at);
+                let expected = expected.filter(|entry| entry.2 == Kind::Value).map(|entry| entry.1);
+                let first = found.iter().find(|version| version.0 <= at);
+                let first = first.filter(|version| version.1 == Kind::Value).map(|version| version.0);
+                assert_eq!(first, expected, "{} at {at}", key.escape_ascii());
+            }
+        }
+    }
+}
