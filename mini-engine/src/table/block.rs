@@ -102,10 +102,44 @@ pub(super) struct Cursor {
     block: Block,
     parts: Parts,
     at: Current,
+    behind: Behind,
+}
+
+/// The entries that a move backward has decoded on its way to the current one, the last one on top: so that going back through a block
+/// decodes each entry once.
+#[derive(Clone, Debug, Default)]
+struct Behind {
+    entries: Vec<Current>,
+    /// Entries that were taken, whose memory is used again.
+    free: Vec<Current>,
+}
+
+impl Behind {
+    fn push(&mut self, at: &Current) {
+        // More than there are between two restarts only a block has that lies about them: its keys shall not fill the memory.
+        if self.entries.len() == RESTART_INTERVAL {
+            self.clear();
+        }
+        let mut kept = self.free.pop().unwrap_or_default();
+        kept.clone_from(at);
+        self.entries.push(kept);
+    }
+
+    /// Exchanges `at` for the entry before it in the block, if that is here.
+    fn take_before(&mut self, at: &mut Current) -> bool {
+        let Some(mut kept) = self.entries.pop_if(|kept| kept.entry.end == at.entry.start) else { return false };
+        std::mem::swap(&mut kept, at);
+        self.free.push(kept);
+        true
+    }
+
+    fn clear(&mut self) {
+        self.free.append(&mut self.entries);
+    }
 }
 
 /// The current entry.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Current {
     /// Where it is; an empty range when the cursor is invalid.
     entry: Range<usize>,
@@ -115,6 +149,28 @@ struct Current {
     value: Range<usize>,
     /// Whether its key was there before.
     repeats: bool,
+}
+
+impl Default for Current {
+    fn default() -> Self {
+        Self { entry: 0..0, key: Vec::new(), seqno: 0, kind: Kind::Tombstone, value: 0..0, repeats: false }
+    }
+}
+
+impl Clone for Current {
+    fn clone(&self) -> Self {
+        let mut clone = Self::default();
+        clone.clone_from(self);
+        clone
+    }
+
+    /// Keeps the memory of the key.
+    fn clone_from(&mut self, other: &Self) {
+        let Self { entry, key, seqno, kind, value, repeats } = other;
+        self.key.clone_from(key);
+        (self.entry, self.value) = (entry.clone(), value.clone());
+        (self.seqno, self.kind, self.repeats) = (*seqno, *kind, *repeats);
+    }
 }
 
 impl Current {
@@ -137,14 +193,14 @@ impl Cursor {
     /// A cursor over `block`, invalid until it is positioned.
     pub(super) fn new(block: Block) -> Step<Self> {
         let parts = Parts::of(block.contents())?;
-        let (key, seqno, kind) = (Vec::new(), 0, Kind::Tombstone);
-        Ok(Self { block, parts, at: Current { entry: 0..0, key, seqno, kind, value: 0..0, repeats: false } })
+        Ok(Self { block, parts, at: Current::default(), behind: Behind::default() })
     }
 
     /// Leaves its block for `block`, and becomes invalid. Keeps its key, so that the first entry of the block is seen to repeat it.
     pub(super) fn enter(&mut self, block: Block) -> Step {
         self.parts = Parts::of(block.contents())?;
         (self.at.entry, self.block) = (0..0, block);
+        self.behind.clear();
         Ok(())
     }
 
@@ -243,8 +299,11 @@ impl Cursor {
         Some(Stepped { seqno: self.at.seqno, kind: self.at.kind, repeats: self.at.repeats })
     }
 
-    /// Goes to the entry before, or becomes invalid at the first. Costs a scan from a restart: at most 16 entries.
+    /// Goes to the entry before, or becomes invalid at the first. Costs a scan from a restart, at most 16 entries, once for all of them.
     pub(super) fn prev(&mut self) -> Step {
+        if self.behind.take_before(&mut self.at) {
+            return Ok(());
+        }
         let current = self.at.entry.start;
         // The last restart before the current entry; none when it is the first.
         let (mut low, mut high) = (0, self.parts.restarts);
@@ -297,8 +356,10 @@ impl Cursor {
 
     /// Goes to the last entry that starts at or after the restart `from` and before `end`.
     fn scan_to_last_before(&mut self, from: usize, end: usize) -> Step {
+        self.behind.clear();
         self.jump(from)?;
         while self.valid() && self.at.entry.end < end {
+            self.behind.push(&self.at);
             self.next()?;
         }
         Ok(())

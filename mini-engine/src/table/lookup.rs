@@ -5,6 +5,7 @@
 //! and of any other entry only the unshared bytes must be compared.
 
 use std::cmp::Ordering;
+use std::hint::black_box;
 use std::ops::Range;
 
 use super::entry::{Entry, Parts, Step};
@@ -40,7 +41,10 @@ pub(super) struct Place<'a> {
 
 /// The first entry at or after `(key, seqno)`.
 pub(super) fn find<'a>(parts: &Parts, contents: &'a [u8], key: &[u8], seqno: SeqNo) -> Step<Option<Place<'a>>> {
-    let mut offset = last_restart_before(parts, contents, key, seqno)?;
+    let restart = last_restart_before(parts, contents, key, seqno)?;
+    let mut offset = parts.restart(contents, restart)?;
+    let next = parts.restart(contents, restart + 1).unwrap_or(parts.entries_end);
+    read_ahead(contents, (offset..next.min(offset + READ_AHEAD)).step_by(LINE));
     // Of the key that was passed last: its length, and how many bytes of it the target starts with.
     let (mut len, mut matched) = (0, 0);
     while offset < parts.entries_end {
@@ -65,16 +69,32 @@ pub(super) fn find<'a>(parts: &Parts, contents: &'a [u8], key: &[u8], seqno: Seq
     Ok(None)
 }
 
-/// The offset of the last restart whose entry is before the target, or of the first restart.
+const LINE: usize = 64;
+/// The most bytes of entries that are read ahead of the search; entries that need more have large values, which are passed over.
+const READ_AHEAD: usize = 2 << 10;
+/// The most restarts that are read ahead of their search.
+const RESTARTS_AHEAD: usize = 8;
+
+/// Reads these bytes so that the processor has their lines.
+#[inline]
+fn read_ahead(contents: &[u8], offsets: impl Iterator<Item = usize>) {
+    let read = |at: usize| contents.get(at).copied().unwrap_or(0);
+    black_box(offsets.fold(0, |all, at| all | read(at)));
+}
+
+/// The last restart whose entry is before the target, or the first restart.
 fn last_restart_before(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Step<usize> {
     let (mut low, mut high) = (0, parts.restarts);
+    if (3..=RESTARTS_AHEAD).contains(&high) {
+        read_ahead(contents, (1..high).map(|index| parts.restart(contents, index).unwrap_or(0)));
+    }
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         let entry = parts.entry(contents, parts.restart(contents, middle)?, 0)?;
         let order = compare(entry.unshared, key).1.then_with(|| seqno.cmp(&entry.seqno));
         if order == Ordering::Less { low = middle } else { high = middle }
     }
-    parts.restart(contents, low)
+    Ok(low)
 }
 
 /// How many bytes both start with, and how `a` compares to `b`.
