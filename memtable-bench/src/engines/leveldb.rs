@@ -59,6 +59,11 @@ impl Engine for Leveldb {
         Ok(self.db.get_bytes(ReadOptions::new(), Key::from_u8(key))?.map(|value| read(&value)))
     }
 
+    /// Its binding cannot flush: the log is synced.
+    fn flush(&self) -> Done {
+        Ok(self.db.write(WriteOptions { sync: true }, &Writebatch::new())?)
+    }
+
     fn scan(&self, from: &[u8], most: usize, mut each: impl FnMut(&[u8], &[u8])) -> Done {
         let from = Key::from_u8(from);
         let entries = self.db.iter(ReadOptions::new()).from(&from);

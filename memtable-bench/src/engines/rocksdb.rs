@@ -38,7 +38,7 @@ impl Engine for Rocksdb {
     fn put_batch<'a>(&self, records: impl Iterator<Item = Record<'a>>) -> Done {
         let mut batch = WriteBatch::default();
         records.for_each(|record| batch.put(record.key, record.value));
-        Ok(self.db.write_opt(&batch, &self.write)?)
+        Ok(self.db.write_opt(batch, &self.write)?)
     }
 
     fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Done<Option<R>> {

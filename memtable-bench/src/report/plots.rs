@@ -8,11 +8,12 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde::Serialize;
 
 use crate::spec::{Role, Subject};
-use crate::text::nanos;
+use crate::text::{grouped, nanos};
 
 const WIDTH: u32 = 680;
 const LINES_HEIGHT: u32 = 400;
 const BAR_STEP: u32 = 28;
+const TIMELINE_STEP: u32 = 44;
 const LEGEND_WIDTH: i32 = 190;
 const LEGEND_STEP: i32 = 20;
 /// The place for labels beside the plotting area.
@@ -155,36 +156,32 @@ pub(super) fn lines(
             let (width, radius) = if subject.role() == Role::Own { (3, 4) } else { (2, 3) };
             let line = LineSeries::new(points.iter().copied(), colour(*subject).stroke_width(width));
             chart.draw_series(line.point_size(radius))?;
-            draw_legend(&legend, row, *subject)?;
+            let y = 12 + row as i32 * LEGEND_STEP;
+            legend.draw(&Rectangle::new([(0, y - 2), (14, y + 2)], colour(*subject).filled()))?;
+            let style = style(*subject).pos(Pos::new(HPos::Left, VPos::Center));
+            legend.draw_text(&crate::text::name(*subject), &style, (20, y))?;
         }
         Ok(())
     })
 }
 
-fn draw_legend(legend: &Area<'_>, row: usize, subject: Subject) -> Result<(), Box<dyn Error>> {
-    let y = 12 + row as i32 * LEGEND_STEP;
-    legend.draw(&Rectangle::new([(0, y - 2), (14, y + 2)], colour(subject).filled()))?;
-    let style = style(subject).pos(Pos::new(HPos::Left, VPos::Center));
-    Ok(legend.draw_text(&crate::text::name(subject), &style, (20, y))?)
-}
-
-/// Draws lines over time; `None` without any. Both axes begin at zero, so that a stall shows as one.
-pub(super) fn timelines([name, title, unit]: [&str; 3], series: &[Series]) -> Option<Plot> {
+/// Draws a row for each subject, over the same time and to the same height, so that a stall shows as a gap; `None` without any.
+pub(super) fn timelines(name: &str, title: &str, series: &[Series]) -> Option<Plot> {
     let points = || series.iter().flat_map(|(_, points)| points);
     let end = points().map(|point| point.0).max_by(f64::total_cmp)?;
-    let top = points().map(|point| point.1).max_by(f64::total_cmp)? * 1.1;
-    draw(name, title, unit, LINES_HEIGHT, |area| {
-        let (left, legend) = area.split_horizontally(WIDTH as i32 - LEGEND_WIDTH);
-        let mut on = ChartBuilder::on(&left);
-        let on = on.margin_right(14).x_label_area_size(44).y_label_area_size(56);
-        let mut chart = on.build_cartesian_2d(0.0..end, 0.0..top)?;
-        let mut mesh = chart.configure_mesh();
-        mesh.disable_x_mesh().light_line_style(TRANSPARENT).bold_line_style(GRID).axis_style(SOFT);
-        mesh.y_label_formatter(&|y| nanos(*y)).label_style(text(14, SOFT)).x_desc("seconds").draw()?;
-        for (row, (subject, points)) in series.iter().enumerate() {
-            let width = if subject.role() == Role::Own { 2 } else { 1 };
-            chart.draw_series(LineSeries::new(points.iter().copied(), colour(*subject).stroke_width(width)))?;
-            draw_legend(&legend, row, *subject)?;
+    let top = points().map(|point| point.1).max_by(f64::total_cmp).filter(|top| *top > 0.0)?;
+    let unit =
+        format!("operations a second over {end:.1} s; the highest row reaches {}", grouped(top.round() as usize));
+    draw(name, title, &unit, 64 + TIMELINE_STEP * series.len() as u32, |area| {
+        for (row, (subject, points)) in area.split_evenly((series.len(), 1)).iter().zip(series) {
+            row.draw_text(&crate::text::name(*subject), &style(*subject), (0, TIMELINE_STEP as i32 / 2))?;
+            let mut on = ChartBuilder::on(row);
+            let mut chart = on.margin_left(LABELS).margin_top(6).build_cartesian_2d(0.0..end, 0.0..top)?;
+            let (first, last) = (points.first().map_or(0.0, |of| of.0), points.last().map_or(0.0, |of| of.0));
+            let outline =
+                [(first, 0.0)].into_iter().chain(points.iter().copied()).chain([(last, 0.0)]).collect::<Vec<_>>();
+            chart.draw_series([Polygon::new(outline, colour(*subject).mix(0.6))])?;
+            chart.draw_series([PathElement::new([(0.0, 0.0), (end, 0.0)], GRID)])?;
         }
         Ok(())
     })
@@ -224,7 +221,23 @@ mod tests {
             [x, y].iter().all(|at| (at[1] - (at[0] + at[2]) / 2.0).abs() <= 1.0) && svg.contains("&lt;a&gt;"),
             "{svg}"
         );
-        let nothing = [bars("x", "t", "u", &[]), lines(texts, &ticks[..1], &series), lines(texts, &ticks, &[])];
+        // A row whose values end in the middle of the time is half as wide, and one with half the values half as high.
+        let series = [(Subject::Lmdb, vec![(0.0, 4.0), (10.0, 4.0)]), (Subject::Redb, vec![(0.0, 2.0), (5.0, 2.0)])];
+        let svg = timelines("x", "t", &series).expect("timelines").svg;
+        let outlines: Vec<_> =
+            svg.split("<polygon").skip(1).filter_map(|of| of.split("points=\"").nth(1)?.split('"').next()).collect();
+        let extent = |outline: &str, axis: usize| {
+            let all = outline.split_whitespace().filter_map(|point| point.split(',').nth(axis)?.parse::<f64>().ok());
+            all.clone().fold(f64::MIN, f64::max) - all.fold(f64::MAX, f64::min)
+        };
+        let [wide, high] = [0, 1].map(|axis| extent(outlines[0], axis) / extent(outlines[1], axis));
+        assert!((wide - 2.0).abs() < 0.1 && (high - 2.0).abs() < 0.15, "{wide} {high}: {svg}");
+        let nothing = [
+            timelines("x", "t", &[]),
+            bars("x", "t", "u", &[]),
+            lines(texts, &ticks[..1], &series),
+            lines(texts, &ticks, &[]),
+        ];
         assert!(nothing.iter().all(Option::is_none));
 
         let colours: std::collections::HashSet<_> = Subject::all().iter().map(|of| colour(*of).rgb()).collect();

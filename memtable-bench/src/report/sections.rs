@@ -175,13 +175,13 @@ fn stalls(results: &Results) -> Vec<Plot> {
             let timeline = cell.timeline(subject, workload)?;
             let point = |(at, &operations): (usize, &u64)| {
                 let seconds = timeline.moment_ms as f64 / 1e3;
-                ((at as f64 + 0.5) * seconds, operations as f64 / seconds / 1e3)
+                ((at as f64 + 0.5) * seconds, operations as f64 / seconds)
             };
             Some((subject, timeline.operations.iter().enumerate().map(point).collect()))
         };
         let series: Vec<Series> = cell.subjects.iter().filter_map(line).collect();
         let title = format!("{}: {}", workload.title(), cell.shape.brief());
-        plots::timelines([&format!("stalls-{}", name(workload)), &title, "thousand operations a second"], &series)
+        plots::timelines(&format!("stalls-{}", name(workload)), &title, &series)
     };
     Workload::of(Store::Engine).filter(|workload| workload.has_stalls()).filter_map(plot).collect()
 }

@@ -114,7 +114,13 @@ impl Round<'_> {
             let facts = [self.disk_bytes(&before, ops.ops.len()), self.disk_space("filled")?];
             let facts = facts.into_iter().flatten().collect();
             let ns = put.ns + flush.as_nanos() as u64;
-            self.outcome.samples.push(Sample { workload: Workload::Load, ns, facts, latency: None, ..put });
+            self.outcome.samples.push(Sample {
+                workload: Workload::Load,
+                operations: put.operations,
+                ns,
+                facts,
+                ..Sample::default()
+            });
         }
         self.check(&db, &contents)?;
         db.close()?;

@@ -7,7 +7,7 @@ use crate::latency::Times;
 
 /// The moments of a recorder.
 const MOMENT: Duration = Duration::from_millis(10);
-/// A timeline has fewer moments than twice this.
+/// A timeline has no more moments than this.
 const MOMENTS: usize = 120;
 
 /// One thread's times. The clock is read once an operation: the end of one is the beginning of the next.

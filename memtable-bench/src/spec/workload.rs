@@ -158,7 +158,7 @@ impl Workload {
             Self::Scan100 => "Seek and read 100",
             Self::Scan10k => "Seek and read 10,000",
             Self::ReadWhileWriting => "Get while another thread writes",
-            Self::Overwrite => "Overwrite three times, merges included",
+            Self::Overwrite => "Overwrite three times",
             Self::YcsbA => "YCSB A: half updates",
             Self::YcsbB => "YCSB B: 5 % updates",
             Self::YcsbC => "YCSB C: reads",

@@ -144,7 +144,7 @@ fn expected_of_engine(subject: &str) -> &'static str {
         "vec" => "put",
         "mini-engine-vector" | "log" => "put load put-batch synced-put",
         "mini-engine-tiered" | "mini-engine-lazy-leveled" | "mini-engine-partial" => "overwrite",
-        "mini-engine" | "fjall" => concat!(
+        "mini-engine" | "fjall" | "rocksdb" | "leveldb" => concat!(
             "put load put-batch synced-put get miss scan-10 scan-100 scan-10k read-while-writing overwrite ",
             "ycsb-a ycsb-b ycsb-c ycsb-d ycsb-e ycsb-f replay open"
         ),
@@ -161,7 +161,9 @@ fn every_engine_does_every_workload_and_the_page_shows_it() {
     // ratios and costs that are in no file or on no page.
     let Measured { directory, file, printed, json } = measured("engine --at-most 150");
     assert_eq!((&json["benchmark"], &json["preset"]), (&"engine".into(), &"engine".into()));
-    for subject in ENGINES.split(' ') {
+    let features = [("rocksdb", cfg!(feature = "rocksdb")), ("leveldb", cfg!(feature = "leveldb"))];
+    let built = features.into_iter().filter_map(|(subject, is_built)| is_built.then_some(subject));
+    for subject in ENGINES.split(' ').chain(built) {
         let of_subject = |cell: &Value| {
             array(cell, "rounds").iter().filter(|of| of["subject"] == subject).cloned().collect::<Vec<_>>()
         };
