@@ -200,6 +200,8 @@ fn copy_tail(
             copied => at += copied,
         }
     }
+    // Behind that there may be what an interrupted try has kept of a longer tail.
+    kept.truncate(at).map_err(Error::io("truncate", to))?;
     kept.sync().map_err(Error::io("sync", to))
 }
 

@@ -157,6 +157,8 @@ fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
                 let kept_end = offset + dropped_bytes;
                 assert!((ends[29]..ends[29] + 1000).contains(&kept_end), "{kept_end}, {}", ends[29]);
                 let aside = dir.path().join("aside");
+                // A recovery that was interrupted has kept more: a power cut has taken it from the log since.
+                std_fs::write(&aside, vec![1; kept_end as usize + 1000]).expect("written");
                 keep_torn(&StdFs, &path(&dir, 3), 3, offset..kept_end, &aside).expect("kept");
                 let mut whole = 0;
                 let count = |_: u64, _: &FrameHeader| {
