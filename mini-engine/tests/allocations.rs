@@ -95,3 +95,21 @@ fn a_get_of_a_cached_block_allocates_nothing() {
     };
     assert_eq!((gets(true), gets(false)), (0, 0));
 }
+
+#[test]
+fn a_put_allocates_its_batch_and_calls_the_system_once_in_twenty_at_most() {
+    // Catches a copy of the batch, a list of its writers, and a log that is written by calls.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    let puts = |from: u64| (from..from + ENTRIES).for_each(|n| db.insert(key(n), VALUE).unwrap());
+    // The first log of an open is not mapped from its beginning.
+    puts(0);
+    let before = db.metrics().wal_writes;
+    let allocated = measure(|| puts(ENTRIES)).count_total;
+    // The memtable's index allocates while it splits a block, once in some 17 puts.
+    assert!(allocated <= ENTRIES + ENTRIES / 10, "{allocated} allocations for {ENTRIES} puts");
+    let calls = db.metrics().wal_writes - before;
+    let is_mapped = calls < ENTRIES;
+    // Where the file system cannot be mapped each put is a call; two are no more.
+    assert!(calls <= if is_mapped { ENTRIES / 20 } else { ENTRIES }, "{calls} calls for {ENTRIES} puts");
+}

@@ -9,7 +9,8 @@
 //!    [`super::recycle`]) so is a rest of zeros up to a valid frame of that log: a writer leaves no other bytes between the
 //!    end of its own frames and one of those. What follows that frame is not looked at, but for own frames (R2).
 //! R4 of a torn tail the part from the first valid frame of the previous log on, behind all own frames, is not kept: nothing of
-//!    it was written by this log, or not so that a frame is left.
+//!    it was written by this log, or not so that a frame is left. Nor are pages of zeros at its end: space that was
+//!    not used.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -25,6 +26,8 @@ use crate::types::SeqNo;
 
 /// Bytes of a torn tail that are copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 /// Bytes that are looked at in one step for one that is not zero.
 const ZEROS_AT_ONCE: usize = 64 << 10;
 
@@ -57,7 +60,7 @@ pub(crate) enum Tail {
     Torn {
         /// The end of the last valid frame; 0 if not even the header is there.
         offset: u64,
-        /// Bytes from there to the end of the file, or to what the log that the file was before has left.
+        /// Bytes from there to the end of the last page that is not zeros, or to what the log that the file was before has left.
         dropped_bytes: u64,
     },
 }
@@ -252,10 +255,27 @@ impl<'a> LogReader<'a> {
             })?;
         }
         // Own frames are no zeros, so there are none behind such an end.
-        if self.is_zero(stop..rest)? {
+        let end = self.end_of_bytes(stop..rest)?;
+        if end == stop {
             return Ok((Tail::Clean { end: stop }, None));
         }
-        Ok((Tail::Torn { offset: stop, dropped_bytes: rest.saturating_sub(stop) }, record))
+        // To the end of its page: a torn frame may end in zeros.
+        let end = end.next_multiple_of(PAGE).max(own_end).min(rest);
+        Ok((Tail::Torn { offset: stop, dropped_bytes: end - stop }, record))
+    }
+
+    /// The end of the last byte in `range` that is not zero; its start if all are.
+    fn end_of_bytes(&mut self, range: Range<u64>) -> Result<u64> {
+        let (mut at, mut end) = (range.start, range.start);
+        while at < range.end {
+            let want = usize::try_from(range.end - at).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
+            let bytes = self.window.get(at, want)?;
+            if let Some(last) = bytes.iter().rposition(|&byte| byte != 0) {
+                end = at + last as u64 + 1;
+            }
+            at += bytes.len() as u64;
+        }
+        Ok(end)
     }
 
     /// The valid frame at `offset`, if there is one.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::Error;
-use crate::types::MAX_SEQNO;
+use crate::types::{Durability, MAX_SEQNO};
 use crate::wal::format::{FRAME_HEADER_LEN, FrameHeader, Identity, SegmentHeader};
 
 fn header_of(log: Identity) -> Vec<u8> {
@@ -313,4 +313,33 @@ proptest! {
             other => prop_assert!(false, "{:?}", other),
         }
     }
+}
+
+#[test]
+fn zeros_behind_a_torn_tail_are_no_part_of_it() {
+    // Catches a process that was killed in the middle of a frame and is told that all the space ahead is lost, and a copy of it.
+    let dir = dir();
+    let mut writer = create(&dir, 1, None);
+    writer.reserve(3_000_000, Durability::Buffered).expect("reserved");
+    let start = writer.append(1, 1, b"whole").expect("appended");
+    writer.append(2, 1, &[7; 100]).expect("appended");
+    let mut bytes = std_fs::read(path(&dir, 1)).expect("the log");
+    // The last bytes of the frame are missing.
+    let cut = start as usize + FRAME_HEADER_LEN + 50;
+    bytes[cut..].fill(0);
+    std_fs::write(path(&dir, 1), &bytes).expect("written");
+    // To the end of the page.
+    let end = cut.next_multiple_of(4096);
+    let torn = Tail::Torn { offset: start, dropped_bytes: end as u64 - start };
+    assert_eq!(read(&dir, 1).expect("no proof of damage").1, torn);
+    // What an interrupted try has left may be longer.
+    let kept = dir.path().join("kept");
+    for end in [bytes.len(), end] {
+        keep_torn(&StdFs, &path(&dir, 1), 1, start..end as u64, &kept).expect("kept");
+    }
+    assert_eq!(
+        std_fs::read(kept).expect("the copy"),
+        [&bytes[..SEGMENT_HEADER_LEN], &vec![0; start as usize - SEGMENT_HEADER_LEN], &bytes[start as usize..end]]
+            .concat()
+    );
 }
