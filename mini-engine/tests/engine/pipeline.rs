@@ -204,15 +204,11 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
         let (db, entries) = open_mapped(dir.path(), &fs);
         let is_extension = |event: &Event| event.is(Op::Write, ".log") && on_thread("mini-engine-log");
         let (arrivals, go) = fs.hold_where(Answer::Go, is_extension);
-        let mut written = 0;
-        while arrivals.try_recv().is_err() {
-            db.insert(format!("more{written:05}"), [8; 4000]).unwrap();
-            written += 1;
-        }
-        // More than there is space for: the last of them have to wait.
         std::thread::scope(|scope| {
-            let writer =
-                spawn(scope, "writer", || (0..300).try_for_each(|n| db.insert(format!("last{n:05}"), [9; 4000])));
+            // More than there is space for, so that it has to wait if the log thread is late.
+            let write = || (0..800).try_for_each(|n| db.insert(format!("more{n:05}"), [8; 4000]));
+            let writer = spawn(scope, "writer", write);
+            arrivals.recv().unwrap();
             let flush = spawn(scope, "flush", || if ends_by_flush { db.flush() } else { Ok(()) });
             drop(go);
             writer.join().unwrap().unwrap();
@@ -221,6 +217,6 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
         drop(db);
         let db = Db::open(dir.path()).unwrap();
         assert!(db.recovery().torn.is_none());
-        assert_eq!(db.iter().map(Result::unwrap).count(), entries + written + 300);
+        assert_eq!(db.iter().map(Result::unwrap).count(), entries + 800);
     }
 }
