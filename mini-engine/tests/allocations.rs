@@ -77,7 +77,8 @@ fn an_iterator_allocates_at_most_once_an_entry() {
         assert!(allocated <= most, "{allocated} for 2000 entries: {place:?}");
         let start = measure(|| scan(1)).count_total;
         assert!(start <= 12, "{start} allocations at the start of a scan: {place:?}");
-        let back = |entries| assert_eq!(db.range(..key(9_000)).rev().take(entries).map(Result::unwrap).count(), entries);
+        let back =
+            |entries| assert_eq!(db.range(..key(9_000)).rev().take(entries).map(Result::unwrap).count(), entries);
         let allocated = difference(back);
         assert!(allocated <= most, "{allocated} for 2000 entries backward: {place:?}");
     }
