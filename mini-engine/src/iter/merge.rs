@@ -131,12 +131,18 @@ impl<I: EntryIter> MergeIter<I> {
         let is_tied = self.is_tied(1) || self.is_tied(2);
         let top = self.heap.first_mut()?;
         let (at, child) = (top.child, &mut self.children[top.child]);
-        let stepped = child.step()?;
-        top.head = head(child.key());
+        let stepped = child.step();
+        if stepped.is_some() {
+            top.head = head(child.key());
+        } else if child.valid() {
+            return None;
+        } else {
+            self.heap.swap_remove(0);
+        }
         self.sift_down(0);
         let first = self.heap.first()?.child;
         if first == at {
-            return Some(stepped);
+            return stepped;
         }
         let first = &self.children[first];
         Some(Stepped { seqno: first.seqno(), kind: first.kind(), repeats: is_tied })

@@ -41,8 +41,9 @@ pub(crate) trait EntryIter: Send {
     /// Whether `next` came here from an entry with the same key: known to whoever decodes keys, so that nobody has to compare them.
     /// Means nothing after other moves.
     fn repeats(&self) -> bool;
-    /// As `next` on a valid iterator, if that takes no more than decoding bytes that are here; `None` if nothing has moved. No error, no
-    /// input or output: so that a scan's way to the next entry is short enough to be one function.
+    /// As `next` on a valid iterator, if that takes no more than decoding bytes that are here. After `None` the iterator is where it was, or
+    /// past the last entry: `next` goes on. No error, no input or output: so that a scan's way to the next entry is short enough to be
+    /// one function.
     #[inline]
     fn step(&mut self) -> Option<Stepped> {
         None

@@ -81,9 +81,10 @@ impl EntryIter for SortedVec {
         before.is_some_and(|before| self.entries[before].key == self.key())
     }
     fn step(&mut self) -> Option<Stepped> {
-        // Like blocks of two entries: every other step takes the long way.
-        let next = self.at.map(|at| at + 1).filter(|next| next % 2 == 1 && *next < self.entries.len())?;
-        self.at = Some(next);
+        // Like blocks of two entries: every other step takes the long way. Past the end both ways lead.
+        let next = self.at.map(|at| at + 1).filter(|next| next % 2 == 1)?;
+        self.at = (next < self.entries.len()).then_some(next);
+        self.at?;
         Some(Stepped { seqno: self.seqno(), kind: self.kind(), repeats: self.repeats() })
     }
 }
@@ -209,11 +210,22 @@ pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, mo
         if matches!(step, Move::Next) && model.valid() {
             assert_eq!(subject.repeats(), model.repeats(), "after move {i} of {moves:?}");
         }
-        if let Some(stepped) = subject.valid().then(|| subject.step()).flatten() {
+        if subject.valid() {
+            let stepped = subject.step();
+            if stepped.is_none() {
+                subject.next().expect("no error injected");
+            }
             model.next().expect("a vector");
             assert_eq!(current(subject), current(model), "after a step after move {i} of {moves:?}");
-            let known = (subject.seqno(), subject.kind(), model.repeats());
-            assert_eq!((stepped.seqno, stepped.kind, stepped.repeats), known, "after move {i} of {moves:?}");
+            let known = subject.valid().then(|| (subject.seqno(), subject.kind(), subject.repeats()));
+            assert_eq!(
+                subject.repeats() && subject.valid(),
+                model.repeats(),
+                "after a step after move {i} of {moves:?}"
+            );
+            if let Some(Stepped { seqno, kind, repeats }) = stepped {
+                assert_eq!(Some((seqno, kind, repeats)), known, "after move {i} of {moves:?}");
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool};
 
 use self::vector::{VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
-use crate::iter::{EntryIter, impl_entry_iter};
+use crate::iter::{EntryIter, Stepped, impl_entry_iter};
 use crate::options::MemtableKind;
 use crate::types::{BatchOp, Kind, SeqNo, Slice};
 
@@ -253,6 +253,14 @@ impl EntryIter for SkipListIter {
         self.repeats
     }
 
+    fn step(&mut self) -> Option<Stepped> {
+        self.passed.clear();
+        self.passed.extend_from_slice(self.cursor.version()?.key);
+        let next = self.cursor.next()?;
+        self.repeats = next.key == self.passed;
+        Some(Stepped { seqno: next.seqno, kind: kind(next.kind), repeats: self.repeats })
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         self.cursor.seek_to_first();
         self.take()
@@ -274,11 +282,7 @@ impl EntryIter for SkipListIter {
     }
 
     fn next(&mut self) -> Result<()> {
-        let Some(here) = self.cursor.version() else { return Ok(()) };
-        self.passed.clear();
-        self.passed.extend_from_slice(here.key);
-        let next = self.cursor.next();
-        self.repeats = next.is_some_and(|next| next.key == self.passed);
+        self.step();
         Ok(())
     }
 
