@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::panic;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -263,30 +263,34 @@ impl Round<'_> {
 
     /// One thread reads while another one stores what is there already, as fast as it can.
     fn read_while_writing<E: Engine>(&mut self, db: &E, ops: &Ops) -> Done {
-        let is_over = AtomicBool::new(false);
-        let (time, mut ended) = timed(2, |thread| {
-            let (mut sum, mut recorder, mut written) = (0, Recorder::start(), 0);
-            if thread == 0 {
-                for at in 0..ops.ops.len() {
-                    sum += db.get(ops.keys.get(at), of_value)?.unwrap_or_default();
-                    recorder.tick(1);
-                }
-                // Only a flag: what the threads found goes through the join.
-                is_over.store(true, Ordering::Relaxed);
-            }
-            for record in self.input.stored().rev().cycle() {
-                if is_over.load(Ordering::Relaxed) {
+        let (first, begun) = mpsc::channel();
+        // Closed when everything was read, or reading has panicked.
+        let (open, closed) = mpsc::channel::<()>();
+        let input = self.input;
+        let write = move || {
+            let mut written = 0;
+            for record in input.stored().rev().cycle() {
+                if closed.try_recv() != Err(mpsc::TryRecvError::Empty) {
                     break;
                 }
-                db.put(self.input.record(record, self.input.key(record)))?;
+                db.put(input.record(record, input.key(record)))?;
                 written += 1;
+                // The reader waits for the first one only.
+                let _ = first.send(());
             }
-            Done::Ok((sum, recorder, written))
-        });
-        let ((_, _, written), (sum, recorder, _)) =
-            (ended.pop().ok_or("no writer")??, ended.pop().ok_or("no reader")??);
-        found(Workload::ReadWhileWriting, sum, ops.expected)?;
-        self.push(Workload::ReadWhileWriting, ops.ops.len(), time, &[recorder]);
+            Done::Ok(written)
+        };
+        let ((time, threads), written) = thread::scope(|scope| {
+            let writer = scope.spawn(write);
+            // A writer that fails lets it go on, too.
+            let _ = begun.recv();
+            drop(begun);
+            let read = self.run(db, Workload::ReadWhileWriting, ops);
+            drop(open);
+            let written: u32 = writer.join().unwrap_or_else(|cause| panic::resume_unwind(cause))?;
+            Done::Ok((read?, written))
+        })?;
+        self.push(Workload::ReadWhileWriting, ops.ops.len(), time, &threads);
         self.facts([Some((Fact::WriterRate, f64::from(written) / time.as_secs_f64()))]);
         Ok(())
     }

