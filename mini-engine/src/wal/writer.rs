@@ -208,7 +208,10 @@ impl Writer {
         self.allocate(len).map_err(Error::io("write", &self.segment.path))?;
         if len > 0 {
             self.map();
-            populate(&self.segment, 0, self.allocated);
+            // This makes the pages dirty. The next sync of a recycled file would write all its dead bytes to the device.
+            if durability == Durability::Buffered {
+                populate(&self.segment, 0, self.allocated);
+            }
         }
         match durability {
             Durability::Synced if is_short => self.segment.file.sync().map_err(Error::io("sync", &self.segment.path)),
