@@ -139,3 +139,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_reserved_counts_before_it_is_applied_and_not_after_it_was_given_up() {
+    // Catches writers that together take a multiple of the limit, since none of them has applied its batch yet.
+    let value = vec![7; 90_000];
+    let ops = [Op::Put { key: b"a", value: &value }];
+    for kind in KINDS {
+        let memtable = LoggedMemtable::new(kind, 1, 1 << 20).unwrap();
+        let reservations: Vec<_> = (0..1000).map_while(|_| memtable.table.reserve(&ops).ok()).collect();
+        assert!((20..40).contains(&reservations.len()), "{} reservations of {kind:?}", reservations.len());
+        assert!(memtable.table.memory_usage() > 20 * value.len());
+        assert!(memtable.table.is_empty());
+        drop(reservations);
+        let again: Vec<_> = (0..20).map(|_| memtable.table.reserve(&ops).unwrap()).collect();
+        for (reservation, first) in again.into_iter().zip(1..) {
+            reservation.apply(first);
+        }
+        assert_eq!(memtable.entries(), 20);
+        assert!(memtable.table.memory_usage() > 20 * value.len());
+    }
+}

@@ -52,8 +52,8 @@ impl Entry {
 #[derive(Debug, Default)]
 struct Appended {
     entries: Vec<Entry>,
-    /// Bytes of keys and values.
-    payload: usize,
+    /// Bytes that the entries take, and those that have a reservation.
+    memory: usize,
     frozen: bool,
 }
 
@@ -84,10 +84,9 @@ impl VectorTable {
         self.read().entries.len()
     }
 
-    /// Bytes that entries and what they hold take.
+    /// Bytes that entries and what they hold take, reserved ones included.
     pub(crate) fn memory_usage(&self) -> usize {
-        let appended = self.read();
-        appended.payload + appended.entries.len() * size_of::<Entry>()
+        self.read().memory
     }
 
     /// Ends all writing.
@@ -98,16 +97,19 @@ impl VectorTable {
     /// Checks and copies `ops`, so that applying them cannot fail.
     pub(crate) fn reserve(&self, ops: &[Op<'_>]) -> Result<VectorReservation<'_>, InsertError> {
         let payload: usize = ops.iter().map(|op| op_len(op)).sum();
-        let used = self.memory_usage();
-        if self.read().frozen {
-            return Err(InsertError::Sealed);
-        }
         if u32::try_from(payload).is_err() {
             return Err(InsertError::TooLarge);
         }
-        if used + payload + size_of_val(ops) > self.0.limit && used > 0 {
+        let memory = payload + ops.len() * size_of::<Entry>();
+        let mut appended = self.write();
+        if appended.frozen {
+            return Err(InsertError::Sealed);
+        }
+        if appended.memory + memory > self.0.limit && appended.memory > 0 {
             return Err(InsertError::Full);
         }
+        appended.memory += memory;
+        drop(appended);
         let mut bytes = Vec::with_capacity(payload);
         let mut places = Vec::with_capacity(ops.len());
         for op in ops {
@@ -117,7 +119,7 @@ impl VectorTable {
             op.value().iter().for_each(|part| bytes.extend_from_slice(part));
             places.push((kind(op.kind()), [start, middle, bytes.len() as u32]));
         }
-        Ok(VectorReservation { table: self, bytes: Arc::from(bytes), places })
+        Ok(VectorReservation { table: self, bytes: Arc::from(bytes), places, memory })
     }
 
     /// The newest version of `key` that is not newer than `seqno`. O(entries) before the first scan after the freeze,
@@ -181,12 +183,23 @@ pub(crate) struct VectorReservation<'a> {
     table: &'a VectorTable,
     bytes: Arc<[u8]>,
     places: Vec<(Kind, [u32; 3])>,
+    /// What is given back if they are not applied: several writers reserve at once.
+    memory: usize,
+}
+
+impl Drop for VectorReservation<'_> {
+    fn drop(&mut self) {
+        if self.memory > 0 {
+            self.table.write().memory -= self.memory;
+        }
+    }
 }
 
 impl VectorReservation<'_> {
     /// Appends them, the first with sequence number `first`.
-    pub(crate) fn apply(self, first: SeqNo) {
-        let VectorReservation { table, bytes, places } = self;
+    pub(crate) fn apply(mut self, first: SeqNo) {
+        self.memory = 0;
+        let (bytes, places) = (&self.bytes, std::mem::take(&mut self.places));
         let entries = places.into_iter().zip(first..).map(|((kind, [key, value, end]), seqno)| Entry {
             bytes: bytes.clone(),
             key,
@@ -195,9 +208,7 @@ impl VectorReservation<'_> {
             kind,
             seqno,
         });
-        let mut appended = table.write();
-        appended.payload += bytes.len();
-        appended.entries.extend(entries);
+        self.table.write().entries.extend(entries);
     }
 }
 

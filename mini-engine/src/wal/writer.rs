@@ -208,7 +208,10 @@ impl Writer {
         self.allocate(len).map_err(Error::io("write", &self.segment.path))?;
         if len > 0 {
             self.map();
-            populate(&self.segment, 0, self.allocated);
+            // This makes the pages dirty. The next sync of a recycled file would write all its dead bytes to the device.
+            if durability == Durability::Buffered {
+                populate(&self.segment, 0, self.allocated);
+            }
         }
         match durability {
             Durability::Synced if is_short => self.segment.file.sync().map_err(Error::io("sync", &self.segment.path)),
@@ -223,11 +226,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Asks for more space if little is left; whether this is news.
-    pub(crate) fn wants_space(&mut self) -> bool {
+    /// Where the log will end when its memtable takes `full` bytes, if it takes `used` now.
+    pub(crate) fn expected_end(&self, used: usize, full: usize) -> u64 {
+        let expected = u128::from(self.end) * full as u128 / used.max(1) as u128;
+        u64::try_from(expected).unwrap_or(u64::MAX)
+    }
+
+    /// Asks for more space if little is left, and less than a memtable of `full` bytes, of which `used` are, is expected to want: the
+    /// log of a memtable that is about to be full needs none, and its rotation would wait for it. Whether this is news.
+    pub(crate) fn wants_space(&mut self, used: usize, full: usize) -> bool {
         let is_short = self.growth == Growth::Idle && self.allocated - self.end.min(self.allocated) < SPACE_STEPS.0 / 2;
         let can_grow = self.segment.mapping.get().is_some() && self.allocated < MAPPED_LEN && !self.is_closed;
-        let is_news = is_short && can_grow;
+        let is_news = is_short && can_grow && self.allocated < self.expected_end(used, full);
         if is_news {
             self.growth = Growth::Wanted;
         }

@@ -174,6 +174,38 @@ fn a_writer_that_panics_between_the_lock_and_the_publication_ends_the_waits_of_a
 }
 
 #[test]
+fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
+    // Catches a failure that is told only to those who do not have the lock: both then wait for each other.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, entries) = open_mapped(dir.path(), &fs);
+    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    std::thread::scope(|scope| {
+        let first = spawn(scope, "first", || {
+            let insert = std::panic::AssertUnwindSafe(|| db.insert("a", "1"));
+            std::panic::catch_unwind(insert).is_err()
+        });
+        arrivals.recv().unwrap();
+        let flush = spawn(scope, "flush", || db.flush());
+        // One that does not get the lock shows that the flush has it, and waits for the first.
+        let mut others = Vec::new();
+        while db.waiting_writers() == 0 {
+            others.push(spawn(scope, "other", || db.insert("b", "2")));
+            std::thread::yield_now();
+        }
+        // Meanwhile the flush falls asleep.
+        assert_eq!(Db::open(copy(dir.path()).path()).unwrap().iter().count(), entries);
+        fs.set(|event| if is_first(event) { panic!("a writer that dies") } else { Answer::Go });
+        drop(go);
+        assert!(first.join().unwrap(), "the double panics");
+        assert!(matches!(flush.join().unwrap(), Err(Error::ReadOnly { .. })));
+        for other in others {
+            assert!(matches!(other.join().unwrap(), Err(Error::ReadOnly { .. })));
+        }
+    });
+    assert!(db.close().is_err());
+}
+
+#[test]
 fn mapped_and_unmapped_logs_hold_the_same() {
     // Catches frames that are misplaced where a log goes over from calls to its mapping, or grows past its space.
     let mut found = Vec::new();

@@ -247,3 +247,23 @@ fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
     drop(db);
     assert_eq!(contents(&open(dir.path(), &fs)), model);
 }
+
+#[test]
+fn a_log_whose_memtable_is_about_to_be_full_is_given_no_more_space() {
+    // Catches zeros, as many as the log has bytes, that are written for each log just before its end, and delay its rotation.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4 << 20).l0_trigger(100);
+    let db = builder.open().unwrap();
+    for round in 0..6 {
+        for n in 0..970u32 {
+            db.insert(n.to_be_bytes(), [round; 4000]).unwrap();
+        }
+        db.persist(Durability::Synced).unwrap();
+        flush_to_the_end(&db);
+        let events = fs.take();
+        let zeros = [".log", "SPARE"].map(|part| count(&events, Op::Write, part)).iter().sum::<usize>() * (64 << 10);
+        // At first it is not known how much a memtable takes. Then each file wants the zeros behind what was kept of it.
+        assert!(round < 3 || zeros < 2 << 20, "about {zeros} bytes in round {round}");
+    }
+    assert!(db.metrics().wal_recycled >= 3);
+}

@@ -70,15 +70,14 @@ fn extend(core: &Core, extension: &Extension) {
 /// What the active log will take when its memtable is full, by what it takes now; or what it takes now, where a memtable is
 /// flushed before it is half full. A log for a closing database gets nothing.
 fn reserve(core: &Core, state: &State) -> Reserve {
-    let (log, full) = (&state.log, core.store.options.memtable_bytes as u64);
+    let (log, full) = (&state.log, core.store.options.memtable_bytes);
     if state.phase != Phase::Open {
         return (0, Durability::Buffered);
     }
-    let used = core.view.load().active.table.memory_usage() as u64;
+    let used = core.view.load().active.table.memory_usage();
     let used = if used < full / 2 { full } else { used.min(full) };
-    let expected = u128::from(log.end()) * u128::from(full) / u128::from(used.max(1));
     let durability = if log.segment().is_synced_at_all() { Durability::Synced } else { Durability::Buffered };
-    (u64::try_from(expected).unwrap_or(u64::MAX).min(MAX_MEMTABLES * full), durability)
+    (log.expected_end(used, full).min(MAX_MEMTABLES * full as u64), durability)
 }
 
 fn make(core: &Core, (bytes, durability): Reserve) -> Result<wal::Writer> {

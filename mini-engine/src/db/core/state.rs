@@ -258,6 +258,8 @@ impl Core {
     /// Turns the engine read-only for ever, unless it is already, and wakes all waiters, so that they learn of it.
     pub(crate) fn fail(&self, error: &Error) {
         self.remember(error);
+        // The holder of the write lock may wait for the write of this very thread.
+        self.publication.wake_all();
         // Waiters look at the failure under the lock before they wait. Taking it here once means that each has either
         // seen the failure or waits already, and so is woken.
         drop(self.lock());

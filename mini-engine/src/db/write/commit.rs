@@ -130,7 +130,7 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
     state.active_is_full |= is_large(core, commit.memory);
     state.active_estimate += commit.memory;
     want_log_ahead(core, state, view);
-    if state.log.wants_space() {
+    if state.log.wants_space(state.active_estimate, core.store.options.memtable_bytes) {
         core.work.notify_all();
     }
     let counters = &core.store.counters.write_line;

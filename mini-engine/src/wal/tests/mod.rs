@@ -1,8 +1,9 @@
-//! Logs written, synced and read back; `damage` for bad bytes, `failure` for failing file systems, `recycled` for files that
-//! were other logs before.
+//! Logs written, synced and read back; `damage` for bad bytes, `failure` for failing file systems, `mapped` for what is asked of a
+//! mapping, `recycled` for files that were other logs before.
 
 mod damage;
 mod failure;
+mod mapped;
 mod recycled;
 
 use std::fs as std_fs;
