@@ -92,6 +92,8 @@ enum Growth {
     Idle,
     Wanted,
     Begun,
+    /// It could not be had. A writer that needs it tries once more, for itself.
+    Failed,
 }
 
 /// Space for a log, to be written by another thread.
@@ -255,9 +257,9 @@ impl Writer {
         Some(Extension { segment: Arc::clone(&self.segment), from, to })
     }
 
-    /// Ends it. If the space was not written the log is as before.
+    /// Ends it. If the space was not written the log has what it had before.
     pub(crate) fn end_extension(&mut self, extension: &Extension, is_written: bool) {
-        self.growth = Growth::Idle;
+        self.growth = if is_written { Growth::Idle } else { Growth::Failed };
         if is_written {
             self.allocated = extension.to;
         }

@@ -1,7 +1,9 @@
 //! The write pipeline: several writers are between the write lock and the publication of their writes.
 
+use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use mini_engine::{Db, Durability, Error, WriteBatch};
@@ -251,4 +253,33 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
         assert!(db.recovery().torn.is_none());
         assert_eq!(db.iter().map(Result::unwrap).count(), entries + 800);
     }
+}
+
+#[test]
+fn space_that_could_not_be_had_ahead_is_not_asked_for_again_by_each_write() {
+    // Catches a full disk to which each write has megabytes of zeros written, in vain.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, entries) = open_mapped(dir.path(), &fs);
+    let (tries, has_grown) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (seen, grown) = (tries.clone(), has_grown.clone());
+    fs.set(move |event| match (event.is(Op::Write, ".log"), on_thread("mini-engine-log")) {
+        (true, true) => {
+            let is_ahead = !grown.load(Ordering::SeqCst);
+            seen.fetch_add(usize::from(is_ahead), Ordering::SeqCst);
+            Answer::Fail(ErrorKind::StorageFull)
+        }
+        (is_write, _) => {
+            // A writer finds space for itself.
+            grown.fetch_or(is_write, Ordering::SeqCst);
+            Answer::Go
+        }
+    });
+    let mut written = 0;
+    while !has_grown.load(Ordering::SeqCst) {
+        db.insert(format!("more{written:05}"), [8; 1000]).unwrap();
+        written += 1;
+    }
+    let tries = tries.load(Ordering::SeqCst);
+    assert!(tries <= 1, "{tries} tries");
+    assert_eq!(db.iter().count(), entries + written);
 }
