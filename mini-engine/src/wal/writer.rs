@@ -344,6 +344,10 @@ impl Writer {
         if self.allocated < claim.end {
             assert!(self.growth != Growth::Begun, "W6: another thread is writing there");
             self.growth = Growth::Idle;
+            if claim.end - self.allocated > SPACE_STEPS.0 {
+                // Zeros first would be twice the work.
+                return Ok(false);
+            }
             let from = self.allocated;
             self.allocate(claim.end.max(from + SPACE_STEPS.0).min(MAPPED_LEN))?;
             populate(&self.segment, from, self.allocated);

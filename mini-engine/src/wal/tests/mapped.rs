@@ -6,12 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 use crate::fs::{File, FileSystem, Mapping};
 use crate::types::Durability;
-use crate::wal::format::Identity;
+use crate::wal::format::{Identity, SegmentHeader};
 use crate::wal::segment::Segment;
 
-/// A file, and how many bytes of it were populated.
+/// What was done to a file, in bytes.
+#[derive(Debug, Default)]
+struct Counts {
+    written: AtomicU64,
+    filled: AtomicU64,
+    populated: AtomicU64,
+}
+
+/// A file that can be mapped.
 #[derive(Clone, Debug)]
-struct Watched(Arc<dyn File>, Arc<AtomicU64>);
+struct Watched(Arc<dyn File>, Arc<Counts>);
 
 impl File for Watched {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> IoResult<usize> {
@@ -19,6 +27,7 @@ impl File for Watched {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> IoResult<usize> {
+        self.1.written.fetch_add(buf.len() as u64, Ordering::Relaxed);
         self.0.write_at(buf, offset)
     }
 
@@ -41,24 +50,50 @@ impl File for Watched {
 
 impl Mapping for Watched {
     fn write(&self, bytes: &[u8], offset: u64) {
+        self.1.filled.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.0.write_all_at(bytes, offset).expect("there is space");
     }
 
     fn populate(&self, _: u64, len: u64) {
-        self.1.fetch_add(len, Ordering::Relaxed);
+        self.1.populated.fetch_add(len, Ordering::Relaxed);
     }
+}
+
+/// A log whose file can be mapped.
+fn watched(dir: &TempDir) -> (Writer, Arc<Counts>) {
+    let counts = Arc::default();
+    let file = Watched(StdFs.create_new(&path(dir, 1)).expect("a new file"), Arc::clone(&counts));
+    let log = Identity { number: 1, salt: 1 };
+    let header = SegmentHeader { log, previous_generation: None };
+    file.0.write_all_at(&header.encode(), 0).expect("written");
+    let segment = Segment::new(Arc::new(file), path(dir, 1), log, header.len(), None, Arc::default());
+    (Writer::at_start(segment, None), counts)
 }
 
 #[test]
 fn pages_are_populated_only_where_no_sync_would_write_them_for_nothing() {
     // Catches a first sync that writes all of a recycled log to the device: what is populated is dirty.
     for (durability, expected) in [(Durability::Buffered, 100_000), (Durability::Synced, 0)] {
-        let (dir, populated) = (dir(), Arc::default());
-        let file = Watched(StdFs.create_new(&path(&dir, 1)).expect("a new file"), Arc::clone(&populated));
-        let identity = Identity { number: 1, salt: 1 };
-        let segment = Segment::new(Arc::new(file), path(&dir, 1), identity, 40, None, Arc::default());
-        let mut writer = Writer::at_start(segment, None);
+        let dir = dir();
+        let (mut writer, counts) = watched(&dir);
         writer.reserve(100_000, durability).expect("reserved");
-        assert_eq!(populated.load(Ordering::Relaxed), expected, "{durability:?}");
+        assert_eq!(counts.populated.load(Ordering::Relaxed), expected, "{durability:?}");
     }
+}
+
+#[test]
+fn a_frame_far_longer_than_the_space_is_written_once() {
+    // Catches zeros that are written, by the holder of the write lock, for a frame that could have been written in their place.
+    let dir = dir();
+    let (mut writer, counts) = watched(&dir);
+    writer.reserve(100_000, Durability::Buffered).expect("reserved");
+    let lengths = [1000, 8 << 20, 1000, 0, 3 << 20, 50];
+    let batches: Vec<Batch> = (1..).zip(lengths).map(|(seqno, len)| (seqno, 1, vec![7; len])).collect();
+    append_all(&mut writer, &batches);
+    let (written, filled) = (counts.written.load(Ordering::Relaxed), counts.filled.load(Ordering::Relaxed));
+    // The long ones by calls, with a step of space behind them.
+    assert!((2000..10_000).contains(&filled) && written < 14 << 20, "{written} written, {filled} filled");
+    let (found, tail) = read(&dir, 1).expect("sound");
+    assert_eq!((found.len(), tail), (batches.len(), Tail::Clean { end: writer.end() }));
+    assert!(found == batches);
 }
