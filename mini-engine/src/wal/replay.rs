@@ -332,9 +332,26 @@ impl<'a> LogReader<'a> {
                     }
                     offset += header.frame_len();
                 }
-                None => offset += ALIGN,
+                None => offset = self.next_candidate(offset + ALIGN)?,
             }
         }
         Ok(())
+    }
+
+    /// The first place from `offset` on where a frame could start: none starts with a header of zeros, and a log may have much space
+    /// of zeros.
+    fn next_candidate(&mut self, offset: u64) -> Result<u64> {
+        let header = FRAME_HEADER_LEN as u64;
+        let mut at = offset;
+        while at < self.window.file_len() {
+            let bytes = self.window.get(at, ZEROS_AT_ONCE)?;
+            if let Some(first) = bytes.iter().position(|&byte| byte != 0) {
+                // Of the headers that this byte may be part of, the first.
+                let earliest = (at + first as u64 + 1).saturating_sub(header).next_multiple_of(ALIGN);
+                return Ok(earliest.max(offset));
+            }
+            at += bytes.len() as u64;
+        }
+        Ok(at)
     }
 }

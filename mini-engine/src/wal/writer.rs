@@ -84,7 +84,11 @@ const MAPPED_FROM: u64 = 64 << 10;
 /// How much of a log is mapped: addresses, not memory. What is behind it is written by calls.
 const MAPPED_LEN: u64 = 1 << 30;
 /// A mapped log that runs out of space gets as much again as it has, but at least and at most so much at a time, in bytes.
-const SPACE_STEPS: (u64, u64) = (1 << 20, 16 << 20);
+const SPACE_STEPS: (u64, u64) = (4 << 10, 16 << 20);
+/// More space is asked for when less than a quarter of it is left, or less than this, in bytes.
+const LOW_WATER: u64 = 512 << 10;
+/// A writer that needs space at once writes so much at the most, and a frame that needs more by calls. In bytes.
+const SPACE_AT_ONCE: u64 = 1 << 20;
 
 /// Whether another thread gives a log more space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,7 +241,8 @@ impl Writer {
     /// Asks for more space if little is left, and less than a memtable of `full` bytes, of which `used` are, is expected to want: the
     /// log of a memtable that is about to be full needs none, and its rotation would wait for it. Whether this is news.
     pub(crate) fn wants_space(&mut self, used: usize, full: usize) -> bool {
-        let is_short = self.growth == Growth::Idle && self.allocated - self.end.min(self.allocated) < SPACE_STEPS.0 / 2;
+        let left = self.allocated - self.end.min(self.allocated);
+        let is_short = self.growth == Growth::Idle && left < LOW_WATER.min(self.allocated / 4);
         let can_grow = self.segment.mapping.get().is_some() && self.allocated < MAPPED_LEN && !self.is_closed;
         let is_news = is_short && can_grow && self.allocated < self.expected_end(used, full);
         if is_news {
@@ -344,12 +349,13 @@ impl Writer {
         if self.allocated < claim.end {
             assert!(self.growth != Growth::Begun, "W6: another thread is writing there");
             self.growth = Growth::Idle;
-            if claim.end - self.allocated > SPACE_STEPS.0 {
+            if claim.end - self.allocated > SPACE_AT_ONCE {
                 // Zeros first would be twice the work.
                 return Ok(false);
             }
             let from = self.allocated;
-            self.allocate(claim.end.max(from + SPACE_STEPS.0).min(MAPPED_LEN))?;
+            let step = from.clamp(SPACE_STEPS.0, SPACE_AT_ONCE);
+            self.allocate(claim.end.max(from + step).min(MAPPED_LEN))?;
             populate(&self.segment, from, self.allocated);
         }
         Ok(true)

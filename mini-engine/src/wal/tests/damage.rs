@@ -343,3 +343,24 @@ fn zeros_behind_a_torn_tail_are_no_part_of_it() {
             .concat()
     );
 }
+
+#[test]
+fn frames_behind_any_number_of_zeros_are_found() {
+    // Catches a search that passes over a frame on its way through unused space, at each distance from where it looks next.
+    for zeros in
+        (0..200).chain([4088, 65_480, 65_488, 65_528, 65_536, 65_600, 200_000]).map(|zeros: usize| zeros / 8 * 8)
+    {
+        let dir = dir();
+        let mut writer = create(&dir, 1, None);
+        writer.append(1, 1, b"whole").expect("appended");
+        let hole = writer.append(2, 1, &vec![0; zeros]).expect("appended") as usize;
+        writer.segment().sync().expect("synced");
+        writer.append(3, 1, b"records the sync").expect("appended");
+        let mut bytes = std_fs::read(path(&dir, 1)).expect("the log");
+        let start = hole - zeros - FRAME_HEADER_LEN;
+        bytes[start..hole].fill(0);
+        bytes[start] = 1;
+        std_fs::write(path(&dir, 1), &bytes).expect("written");
+        assert!(matches!(read(&dir, 1), Err(Error::Corruption { .. })), "{zeros} zeros");
+    }
+}
