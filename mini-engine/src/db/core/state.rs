@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::thread::yield_now;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -31,6 +32,9 @@ use crate::wal;
 
 /// Why a database takes no writes that was opened read-only.
 pub(crate) const OPENED_READ_ONLY: &str = "it was opened read-only";
+
+/// How often a thread gives its processor away before it syncs for all: a fraction of what the sync takes.
+const YIELDS_BEFORE_SYNC: usize = 4;
 
 /// How far the life of a database has come. Only ever moves on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,8 +99,10 @@ pub(crate) struct Core {
     waiting_writers: AtomicUsize,
     pub(crate) room: Condvar,
     pub(crate) work: Condvar,
-    /// Held during a sync. A thread that waits for it usually finds that the sync covered its own writes (group commit).
-    sync_turn: Mutex<()>,
+    /// Whether a thread syncs a log for writers. Those who wait for it usually find that the sync covered their own writes (group
+    /// commit), all at once: one after the other they would find that the first has begun the next sync, for itself alone.
+    is_syncing: Mutex<bool>,
+    synced: Condvar,
     failure: OnceLock<String>,
     closed: AtomicBool,
     /// Tells a running copy of tables to end.
@@ -157,7 +163,8 @@ impl Core {
             waiting_writers: AtomicUsize::new(0),
             room: Condvar::new(),
             work: Condvar::new(),
-            sync_turn: Mutex::new(()),
+            is_syncing: Mutex::new(false),
+            synced: Condvar::new(),
             failure: OnceLock::new(),
             closed: AtomicBool::new(false),
             cancel: AtomicBool::new(false),
@@ -347,9 +354,20 @@ impl Core {
         if log.synced() >= end {
             return Ok(());
         }
-        let _turn = self.sync_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_syncing = self.is_syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        // What they waited for may have come before each look.
+        while log.synced() < end && *is_syncing {
+            is_syncing = self.synced.wait(is_syncing).unwrap_or_else(PoisonError::into_inner);
+        }
         if log.synced() >= end {
             return Ok(());
+        }
+        *is_syncing = true;
+        drop(is_syncing);
+        let _turn = SyncTurn(self);
+        // Those whom the last sync has woken are about to write again: this one shall cover them too.
+        for _ in 0..YIELDS_BEFORE_SYNC {
+            yield_now();
         }
         self.sync_whole(log)
     }
@@ -362,6 +380,16 @@ impl Core {
         // tell of pages that the kernel has given up (rule 7).
         self.check_usable()?;
         fail_on_unwind(self, || log.sync()).inspect_err(|error| self.fail(error))
+    }
+}
+
+/// The turn to sync, which ends when this is dropped: after a panic too, or everybody would wait for ever.
+struct SyncTurn<'a>(&'a Core);
+
+impl Drop for SyncTurn<'_> {
+    fn drop(&mut self) {
+        *self.0.is_syncing.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.synced.notify_all();
     }
 }
 
