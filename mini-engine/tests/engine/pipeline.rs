@@ -238,20 +238,31 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
         let (db, entries) = open_mapped(dir.path(), &fs);
         let is_extension = |event: &Event| event.is(Op::Write, ".log") && on_thread("mini-engine-log");
         let (arrivals, go) = fs.hold_where(Answer::Go, is_extension);
-        std::thread::scope(|scope| {
-            // More than there is space for, so that it has to wait if the log thread is late.
-            let write = || (0..800).try_for_each(|n| db.insert(format!("more{n:05}"), [8; 4000]));
+        let is_held = AtomicBool::new(false);
+        let written = std::thread::scope(|scope| {
+            let write = || {
+                // Until the log thread was not too late to give the log space; then more than there is space for.
+                let mut left = 300;
+                let mut written = 0;
+                while left > 0 {
+                    db.insert(format!("more{written:06}"), [8; 4000])?;
+                    written += 1;
+                    left -= u32::from(is_held.load(Ordering::SeqCst));
+                }
+                Ok::<usize, Error>(written)
+            };
             let writer = spawn(scope, "writer", write);
             arrivals.recv().unwrap();
+            is_held.store(true, Ordering::SeqCst);
             let flush = spawn(scope, "flush", || if ends_by_flush { db.flush() } else { Ok(()) });
             drop(go);
-            writer.join().unwrap().unwrap();
             flush.join().unwrap().unwrap();
+            writer.join().unwrap().unwrap()
         });
         drop(db);
         let db = Db::open(dir.path()).unwrap();
         assert!(db.recovery().torn.is_none());
-        assert_eq!(db.iter().map(Result::unwrap).count(), entries + 800);
+        assert_eq!(db.iter().map(Result::unwrap).count(), entries + written);
     }
 }
 
