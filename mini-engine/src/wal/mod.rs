@@ -13,6 +13,7 @@ mod recycle;
 mod refusing;
 mod replay;
 mod segment;
+mod space;
 mod window;
 mod writer;
 
@@ -22,7 +23,8 @@ pub(crate) use payload::{Payload, compress};
 pub(crate) use recycle::{SPARE, Spare};
 pub(crate) use replay::{Frame, Tail, is_unused, keep_torn, newest_sync_record, replay, truncate_torn};
 pub(crate) use segment::{Claim, Segment};
-pub(crate) use writer::{Append, Extension, Writer};
+pub(crate) use space::Extension;
+pub(crate) use writer::{Append, Writer};
 
 #[cfg(test)]
 mod tests;

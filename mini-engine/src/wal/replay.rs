@@ -293,16 +293,21 @@ impl<'a> LogReader<'a> {
     }
 
     fn is_zero(&mut self, range: Range<u64>) -> Result<bool> {
-        let mut offset = range.start;
-        while offset < range.end {
-            let want = usize::try_from(range.end - offset).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
-            let bytes = self.window.get(offset, want)?;
-            if bytes.iter().any(|&byte| byte != 0) {
-                return Ok(false);
+        Ok(self.first_byte(range)?.is_none())
+    }
+
+    /// Where in `range` the first byte is that is not zero.
+    fn first_byte(&mut self, range: Range<u64>) -> Result<Option<u64>> {
+        let mut at = range.start;
+        while at < range.end {
+            let want = usize::try_from(range.end - at).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
+            let bytes = self.window.get(at, want)?;
+            if let Some(first) = bytes.iter().position(|&byte| byte != 0) {
+                return Ok(Some(at + first as u64));
             }
-            offset += bytes.len() as u64;
+            at += bytes.len() as u64;
         }
-        Ok(true)
+        Ok(None)
     }
 
     /// The newest sync that valid frames at or after `offset` record, wherever they are; and the end of the last of them, or
@@ -341,17 +346,9 @@ impl<'a> LogReader<'a> {
     /// The first place from `offset` on where a frame could start: none starts with a header of zeros, and a log may have much space
     /// of zeros.
     fn next_candidate(&mut self, offset: u64) -> Result<u64> {
-        let header = FRAME_HEADER_LEN as u64;
-        let mut at = offset;
-        while at < self.window.file_len() {
-            let bytes = self.window.get(at, ZEROS_AT_ONCE)?;
-            if let Some(first) = bytes.iter().position(|&byte| byte != 0) {
-                // Of the headers that this byte may be part of, the first.
-                let earliest = (at + first as u64 + 1).saturating_sub(header).next_multiple_of(ALIGN);
-                return Ok(earliest.max(offset));
-            }
-            at += bytes.len() as u64;
-        }
-        Ok(at)
+        let len = self.window.file_len();
+        // Of the headers that the byte may be part of, the first.
+        let earliest = |byte: u64| (byte + 1).saturating_sub(FRAME_HEADER_LEN as u64).next_multiple_of(ALIGN);
+        Ok(self.first_byte(offset..len)?.map_or(len, |byte| earliest(byte).max(offset)))
     }
 }

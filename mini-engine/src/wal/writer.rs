@@ -39,6 +39,7 @@ use super::format::{FRAME_HEADER_LEN, FrameHeader, Identity, SegmentHeader, file
 use super::payload::Payload;
 use super::recycle::{PreviousGeneration, RecycledFile, STARTS_APART, Spare, remove_unused};
 use super::segment::{Claim, Segment};
+use super::space::{Extension, MAPPED_LEN, populate, write, write_zeros, zeros_at};
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::metrics::Counters;
@@ -75,14 +76,10 @@ pub(crate) struct Append<'a> {
     pub(crate) payload: Payload<'a>,
 }
 
-/// Zeros are written so many bytes at a time.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// A frame up to this length is written by one call, a longer one by several: a copy of it would cost more. In bytes.
 const ONE_CALL: usize = 64 << 10;
 /// A log without reserved space is mapped when it has grown to this length: many a database is opened for a few writes. In bytes.
 const MAPPED_FROM: u64 = 64 << 10;
-/// How much of a log is mapped: addresses, not memory. What is behind it is written by calls.
-const MAPPED_LEN: u64 = 1 << 30;
 /// A mapped log that runs out of space gets as much again as it has, but at least and at most so much at a time, in bytes.
 const SPACE_STEPS: (u64, u64) = (4 << 10, 16 << 20);
 /// More space is asked for when less than a quarter of it is left, or less than this, in bytes.
@@ -98,27 +95,6 @@ enum Growth {
     Begun,
     /// It could not be had. A writer that needs it tries once more, for itself.
     Failed,
-}
-
-/// Space for a log, to be written by another thread.
-#[derive(Debug)]
-pub(crate) struct Extension {
-    segment: Arc<Segment>,
-    from: u64,
-    to: u64,
-}
-
-impl Extension {
-    /// Writes it.
-    ///
-    /// # Errors
-    /// [`Error::Io`]: an unknown part of it is written.
-    pub(crate) fn write(&self) -> Result<()> {
-        let written = write_zeros(&self.segment, self.from, self.to - self.from);
-        written.map_err(Error::io("write", &self.segment.path))?;
-        populate(&self.segment, self.from, self.to);
-        Ok(())
-    }
 }
 
 impl Writer {
@@ -365,8 +341,8 @@ impl Writer {
     fn clear_behind(&mut self, end: u64) {
         let zeros = self.zeros_behind(end);
         let Some(mapping) = self.segment.mapping.get().filter(|_| zeros > 0) else { return };
-        for at in (0..zeros).step_by(ZEROS.len()) {
-            mapping.write(&ZEROS[..ZEROS.len().min((zeros - at) as usize)], end + at);
+        for (at, zeros) in zeros_at(end, zeros) {
+            mapping.write(zeros, at);
         }
     }
 
@@ -382,24 +358,18 @@ impl Writer {
         let payload_at = claim.offset + FRAME_HEADER_LEN as u64;
         let len = (zeros_end - claim.offset) as usize;
         if len > ONE_CALL {
-            self.write(&header, claim.offset)?;
-            self.write(bytes, payload_at)?;
+            write(&self.segment, &header, claim.offset)?;
+            write(&self.segment, bytes, payload_at)?;
             let payload_end = payload_at + bytes.len() as u64;
-            return write_zeros(&self.segment, payload_end, zeros_end - payload_end);
+            write_zeros(&self.segment, payload_end, zeros_end - payload_end)?;
+        } else {
+            self.frame.clear();
+            self.frame.extend_from_slice(&header);
+            self.frame.extend_from_slice(bytes);
+            self.frame.resize(len, 0);
+            write(&self.segment, &self.frame, claim.offset)?;
         }
-        let mut frame = std::mem::take(&mut self.frame);
-        frame.clear();
-        frame.extend_from_slice(&header);
-        frame.extend_from_slice(bytes);
-        frame.resize(len, 0);
-        let written = self.write(&frame, claim.offset);
-        self.frame = frame;
-        written
-    }
-
-    fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
-        write(&self.segment, bytes, at)?;
-        self.allocated = self.allocated.max(at + bytes.len() as u64);
+        self.allocated = self.allocated.max(zeros_end);
         Ok(())
     }
 
@@ -424,27 +394,6 @@ impl Writer {
         self.segment.fill(&claim, payload);
         self.segment.complete(claim.end());
         Ok(claim.end())
-    }
-}
-
-fn write(segment: &Segment, bytes: &[u8], at: u64) -> io::Result<()> {
-    segment.file.write_all_at(bytes, at)?;
-    segment.counters.wal_bytes.add(bytes.len() as u64);
-    segment.counters.wal_writes.add(1);
-    Ok(())
-}
-
-fn write_zeros(segment: &Segment, at: u64, len: u64) -> io::Result<()> {
-    for done in (0..len).step_by(ZEROS.len()) {
-        write(segment, &ZEROS[..ZEROS.len().min((len - done) as usize)], at + done)?;
-    }
-    Ok(())
-}
-
-/// Makes the mapped space from `from` to `to` ready to be written.
-fn populate(segment: &Segment, from: u64, to: u64) {
-    if let Some(mapping) = segment.mapping.get() {
-        mapping.populate(from, to.min(MAPPED_LEN).saturating_sub(from));
     }
 }
 

@@ -40,6 +40,12 @@ fn is_first(event: &Event) -> bool {
     event.is(Op::Fill, ".log") && on_thread("first")
 }
 
+/// Whether an insert panics.
+fn panics(db: &Db) -> bool {
+    let insert = std::panic::AssertUnwindSafe(|| db.insert("a", "1"));
+    std::panic::catch_unwind(insert).is_err()
+}
+
 /// Waits until a writer has filled the place of a frame: header and payload.
 fn wait_for_frame(fs: &HookFs) {
     let mut fills = 0;
@@ -154,10 +160,7 @@ fn a_writer_that_panics_between_the_lock_and_the_publication_ends_the_waits_of_a
     let (db, entries) = open_mapped(dir.path(), &fs);
     let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
     std::thread::scope(|scope| {
-        let first = spawn(scope, "first", || {
-            let insert = std::panic::AssertUnwindSafe(|| db.insert("a", "1"));
-            std::panic::catch_unwind(insert).is_err()
-        });
+        let first = spawn(scope, "first", || panics(&db));
         arrivals.recv().unwrap();
         let second = spawn(scope, "second", || db.insert("b", "2"));
         wait_for_frame(&fs);
@@ -182,10 +185,7 @@ fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
     let (db, entries) = open_mapped(dir.path(), &fs);
     let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
     std::thread::scope(|scope| {
-        let first = spawn(scope, "first", || {
-            let insert = std::panic::AssertUnwindSafe(|| db.insert("a", "1"));
-            std::panic::catch_unwind(insert).is_err()
-        });
+        let first = spawn(scope, "first", || panics(&db));
         arrivals.recv().unwrap();
         let flush = spawn(scope, "flush", || db.flush());
         // One that does not get the lock shows that the flush has it, and waits for the first.
