@@ -192,7 +192,7 @@ impl Pair {
 
     fn range(&self, from: Vec<u8>, to: Vec<u8>) {
         let bounds = (Bound::Excluded(&from), Bound::Included(&to));
-        let found = contents(self.db().range::<Vec<u8>, _>(bounds));
+        let found = contents(self.db().range(bounds));
         let inside = |(key, _): &(&Vec<u8>, &Vec<u8>)| from < **key && **key <= to;
         let expected = self.newest().1.iter().filter(inside).map(|(key, value)| (key.clone(), value.clone()));
         assert_eq!(found, expected.collect());

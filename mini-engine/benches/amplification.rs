@@ -104,7 +104,7 @@ fn measure(subject: &Subject, keys: u64) -> mini_engine::Result<Figures> {
         assert!(found.is_some(), "a key is missing");
     }
     let read = db.metrics();
-    db.compact_range::<&str, _>(..)?;
+    db.compact_range(..)?;
     let least = table_bytes(&settle(&db)?);
     let level = |(number, level): (usize, &mini_engine::LevelMetrics)| {
         (level.bytes > 0)

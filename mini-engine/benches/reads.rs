@@ -47,7 +47,7 @@ fn database(dir: &Path, merged: bool) -> Result<Db> {
     }
     if merged {
         db.flush()?;
-        db.compact_range::<&[u8], _>(..)?;
+        db.compact_range(..)?;
     }
     Ok(db)
 }

@@ -111,7 +111,7 @@ fn measure_puts(dir: &Path, policy: Compaction, megabytes: u64) -> Result<()> {
     most_bytes = most_bytes.max(bytes_in(dir));
     let done = db.metrics();
     let written = done.levels.iter().map(|level| level.written).sum::<u64>() as f64 / done.flushed_user_bytes as f64;
-    db.compact_range::<&str, _>(..)?;
+    db.compact_range(..)?;
     let least: u64 = db.metrics().levels.iter().map(|level| level.bytes).sum();
     let metrics = db.metrics();
     println!(

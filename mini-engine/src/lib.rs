@@ -3,12 +3,64 @@
 //! Keys and values are bytes, and keys are sorted bytewise. [`Db`] offers atomic batches, snapshots, iteration in both
 //! directions, bulk loads and checkpoints. [`Builder`] and [`Options`] choose among four compaction policies.
 //!
-//! Use it for sorted data that outgrows memory or must survive crashes, in one process, where a small engine that can be read
-//! and checked matters. A synced write survives a power failure, a buffered one a killed process ([`Durability`]), and every
-//! byte read from disk is verified.
+//! ```
+//! # fn main() -> mini_engine::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path().join("notes.db");
+//! let db = mini_engine::Db::open(path)?;
+//! db.insert("milk", "2 litres")?;
+//! db.insert("bread", "1 loaf")?;
+//! assert_eq!(db.get("milk")?.as_deref(), Some(&b"2 litres"[..]));
+//! for record in db.range("a".."c") {
+//!     let (key, value) = record?;
+//!     println!("{}: {}", key.escape_ascii(), value.escape_ascii());
+//! }
+//! db.remove("milk")?;
+//! db.close()?;
+//! # Ok(())
+//! # }
+//! ```
 //!
-//! Do not use it if processes must read a database while another writes to it, or if you need transactions that detect
-//! conflicts. Several processes may read at once ([`Builder::read_only`]). It is developed and tested on Linux only.
+//! Use it for sorted data that outgrows memory or must survive crashes, in one process, where a small engine that can be read
+//! and checked matters. Do not use it if processes must read a database while another writes to it. Several processes may read at once
+//! ([`Builder::read_only`]). It is developed and tested on Linux only.
+//!
+//! # What it guarantees
+//!
+//! | | |
+//! |---|---|
+//! | a buffered write ([`Durability::Buffered`], the default) | survives a killed process once it has returned; a power cut once a later sync has |
+//! | a synced write ([`Durability::Synced`]) | survives a power cut once it has returned, with all writes before it |
+//! | a [`WriteBatch`] | is there as a whole or not at all, after any crash and for any reader |
+//! | order | readers see writes in one order, and recovery restores a prefix of it: a write is never there without those before it |
+//! | a read | sees every write that returned before it began |
+//! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees one moment, whatever is written meanwhile |
+//! | [`Db::compare_and_swap`], [`Db::pop_first`] | nothing is written between what they read and what they write |
+//! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place |
+//! | a failure to write or sync | makes the database read-only until it is opened again; what was acknowledged is kept |
+//! | a full disk | refuses writes as long as it is full, and loses nothing |
+//!
+//! Transactions of several reads and writes that detect conflicts do not exist; [`Db::compare_and_swap`] does for one key.
+//!
+//! # Coming from another store
+//!
+//! | here | sled | fjall | redb | RocksDB |
+//! |---|---|---|---|---|
+//! | [`Db::open`] | `open` | `Database::builder` | `Database::create` | `DB::Open` |
+//! | [`Db::insert`] | `insert` | `insert` | `Table::insert` | `Put` |
+//! | [`Db::get`], [`Db::get_many`] | `get` | `get` | `Table::get` | `Get`, `MultiGet` |
+//! | [`Db::remove`] | `remove` | `remove` | `Table::remove` | `Delete` |
+//! | [`Db::range`], [`Db::prefix`] | `range`, `scan_prefix` | `range`, `prefix` | `Table::range` | `NewIterator`, `Seek` |
+//! | [`Db::cursor`] | | | | `Iterator` |
+//! | [`Db::first`], [`Db::pop_first`] | `first`, `pop_min` | `first_key_value` | `first`, `pop_first` | `SeekToFirst` |
+//! | [`Db::write`] of a [`WriteBatch`] | `apply_batch` | `batch`, `commit` | a write transaction | `Write` |
+//! | [`Db::compare_and_swap`] | `compare_and_swap` | a transaction | a write transaction | a transaction |
+//! | [`Db::snapshot`] | | `snapshot` | `begin_read` | `GetSnapshot` |
+//! | [`Db::persist`] | `flush` | `persist` | `commit` | `SyncWAL` |
+//! | [`Db::flush`] | | | | `Flush` |
+//! | [`Db::ingest`] | | | | `IngestExternalFile` |
+//! | [`Db::checkpoint`] | | | | `Checkpoint` |
+//! | a prefix of each key | trees | keyspaces | tables | column families |
 //!
 //! Features: `cli` (on by default) builds the program `mini-engine` and adds nothing to the library; `simulation` adds file
 //! systems for tests to [`fs`].
@@ -42,7 +94,10 @@ pub use db::{Builder, Cursor, Db, Iter, QuarantinedTable, RecoveryReport, Snapsh
 pub use error::{Error, Result};
 pub use metrics::{LevelMetrics, Metrics};
 pub use options::{Compaction, Compression, MemtableKind, Options, RecoveryMode};
-pub use types::{Durability, Lines, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice, WriteBatch};
+pub use types::{
+    CompareAndSwapError, Durability, KeyBounds, Lines, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice,
+    WriteBatch,
+};
 
 /// The README's examples, run as tests.
 #[cfg(doctest)]

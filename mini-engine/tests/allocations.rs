@@ -35,7 +35,7 @@ fn database(dir: &std::path::Path, place: Place) -> Db {
         }
     }
     if place == Place::Run {
-        db.compact_range::<&[u8], _>(..).unwrap();
+        db.compact_range(..).unwrap();
     }
     assert_eq!(db.iter().map(Result::unwrap).count() as u64, ENTRIES);
     assert!((0..ENTRIES).all(|n| db.get(key(n)).unwrap().is_some()));

@@ -53,7 +53,7 @@ fn a_large_value_costs_little_more_than_twice_its_size_at_each_step() {
         db.remove("other").unwrap();
         db.flush().unwrap();
         // The block that is read and the block that is written.
-        note("merge", peak(|| db.compact_range::<&str, _>(..).unwrap()).1, (1.0 + compressed).max(2.0));
+        note("merge", peak(|| db.compact_range(..).unwrap()).1, (1.0 + compressed).max(2.0));
         note("verify", peak(|| assert!(db.verify().unwrap().problems.is_empty())).1, 1.0);
         db.insert("key", &value).unwrap();
         drop(db);

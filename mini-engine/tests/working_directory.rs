@@ -43,7 +43,7 @@ fn a_relative_path_is_fixed_at_open() {
         db.insert(n.to_be_bytes(), [7; 100]).unwrap();
     }
     db.flush().unwrap();
-    db.compact_range::<&str, _>(..).unwrap();
+    db.compact_range(..).unwrap();
     assert!(db.verify().unwrap().problems.is_empty());
     let snapshot = db.snapshot();
     db.checkpoint("copy").unwrap();

@@ -1,6 +1,6 @@
 //! The database handle, [`Db`].
 //!
-//! The folders, lowest first: `core` is what everything shares; `write` and `read` are the two journeys; `background` has the
+//! The folders, lowest first: `core` is what everything shares; `write` and `read` are the two journeys, `conditional` goes both; `background` has the
 //! threads; `recovery` opens a database; `admin` is what an owner does to a whole database.
 //!
 //! [`Db`] is a cheap clone of one [`Handle`]. Workers, snapshots and iterators hold the [`Core`] and never a handle, so dropping the
@@ -10,21 +10,23 @@
 mod admin;
 mod background;
 mod builder;
+mod conditional;
 mod core;
 mod read;
 mod recovery;
 mod write;
 
-use std::ops::RangeBounds;
+use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::background::{Workers, flush_all, settle_level_0, wait_flushed, wait_idle};
+use self::conditional::{At, compare_and_swap, entry_at, pop};
 use self::core::{Core, Phase, remove_spare};
 use self::read::{Pinned, Registered, ScanBounds};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
-use crate::types::{Durability, SeqNo, Slice, WriteBatch};
+use crate::types::{CompareAndSwapError, Durability, KeyBounds, SeqNo, Slice, WriteBatch};
 
 pub use self::admin::VerifyReport;
 pub use self::builder::Builder;
@@ -151,8 +153,78 @@ impl Db {
     /// [`Error::Io`] of the log: whether the batch survives is then unknown until a reopen, and every later write is
     /// [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory;
     /// [`Error::Closed`].
-    pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<SeqNo> {
-        write::write(self.core(), &batch, durability)
+    ///
+    /// By reference a batch can be [cleared](WriteBatch::clear) and used again.
+    pub fn write(&self, batch: impl Borrow<WriteBatch>, durability: Durability) -> Result<SeqNo> {
+        write::write(self.core(), batch.borrow(), durability)
+    }
+
+    /// Sets `key` to `new` if its value is `expected`, in one step for all other writes and reads; `None` stands for no value. The
+    /// durability is that of the options. Otherwise nothing is written, and the inner error holds the value that the key has.
+    ///
+    /// Costs two reads and a write. Waits for the writes that have begun, and others wait for the second read, whose blocks the first one
+    /// has brought into the cache.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Db::get`] and [`Db::write`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// db.compare_and_swap("leader", None, Some(b"a"))??;
+    /// let refused = db.compare_and_swap("leader", None, Some(b"b"))?.unwrap_err();
+    /// assert_eq!(refused.current.as_deref(), Some(&b"a"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<std::result::Result<(), CompareAndSwapError>> {
+        compare_and_swap(self.core(), key.as_ref(), expected, new)
+    }
+
+    /// The entry with the smallest key. O(sources * log n), and what was removed before it since the last merge is passed over.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Closed`].
+    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
+        entry_at(self.core(), At::First)
+    }
+
+    /// The entry with the largest key. As [`Db::first`].
+    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
+        entry_at(self.core(), At::Last)
+    }
+
+    /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
+    /// Costs as [`Db::compare_and_swap`]. Each entry that is popped leaves a tombstone, which the next call passes over, until a flush
+    /// and a merge drop it.
+    ///
+    /// # Errors
+    /// Those of [`Db::first`] and [`Db::write`].
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let queue = mini_engine::Db::open(dir.path())?;
+    /// queue.insert("1", "first")?;
+    /// queue.insert("2", "second")?;
+    /// assert_eq!(queue.pop_first()?.unwrap().1.as_ref(), b"first");
+    /// assert_eq!(queue.first()?, queue.last()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
+        pop(self.core(), At::First)
+    }
+
+    /// Removes the entry with the largest key, and returns it. As [`Db::pop_first`].
+    pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
+        pop(self.core(), At::Last)
     }
 
     /// Writes `entries`, whose keys ascend and are each there once, straight into tables, as low as nothing overlaps them:
@@ -201,7 +273,7 @@ impl Db {
     }
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty. Errors are yielded.
-    pub fn range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Iter {
+    pub fn range(&self, bounds: impl KeyBounds) -> Iter {
         Iter::new(Pinned::now(self.core()), ScanBounds::of(&bounds))
     }
 
@@ -285,12 +357,12 @@ impl Db {
     /// db.insert("a", "1")?;
     /// db.remove("a")?;
     /// db.compact_range("a"..="b")?;
-    /// db.compact_range::<&str, _>(..)?;
+    /// db.compact_range(..)?;
     /// assert!(db.metrics().levels.iter().all(|level| level.bytes == 0));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn compact_range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Result<()> {
+    pub fn compact_range(&self, bounds: impl KeyBounds) -> Result<()> {
         admin::compact_range(self.core(), ScanBounds::of(&bounds).into_bounds())
     }
 

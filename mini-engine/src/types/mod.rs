@@ -4,6 +4,8 @@
 //! by sequence number descending, so that the newest version of a key comes first. [`entry_order`] is that order.
 
 mod batch;
+mod compare_and_swap;
+mod key_bounds;
 mod lines;
 mod slice;
 
@@ -11,6 +13,8 @@ use std::cmp::Ordering;
 
 pub(crate) use batch::{BatchOp, BatchOps};
 pub use batch::{MAX_BATCH_LEN, WriteBatch};
+pub use compare_and_swap::CompareAndSwapError;
+pub use key_bounds::KeyBounds;
 pub use lines::Lines;
 pub(crate) use lines::Shown;
 pub use slice::Slice;

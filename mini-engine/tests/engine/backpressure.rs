@@ -33,7 +33,7 @@ fn base(dir: &Path) -> Vec<PathBuf> {
     for n in 0..400 {
         db.insert(key(n), "base").unwrap();
     }
-    db.compact_range::<&str, _>(..).unwrap();
+    db.compact_range(..).unwrap();
     db.close().unwrap();
     files(dir, ".sst").iter().map(|name| dir.join(name)).collect()
 }
@@ -123,7 +123,7 @@ fn writers_stopped_by_damage_go_on_when_the_file_is_restored() {
     check(&db, written);
     db.flush().unwrap();
     // A caller's own merge tells as well that it can be read.
-    db.compact_range::<&str, _>(..).unwrap();
+    db.compact_range(..).unwrap();
     db.wait_for_compactions().unwrap();
     assert!(db.metrics().damaged_files.is_empty());
 }

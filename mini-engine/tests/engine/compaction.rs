@@ -34,7 +34,7 @@ fn fill(db: &Db) {
 fn compacted(dir: &TempDir, policy: Compaction) -> Db {
     let db = small(dir).compaction(policy).open().unwrap();
     fill(&db);
-    db.compact_range::<&str, _>(..).unwrap();
+    db.compact_range(..).unwrap();
     db.wait_for_compactions().unwrap();
     db
 }
@@ -57,10 +57,10 @@ fn compacting_everything_leaves_one_run_without_tombstones_and_old_values() {
         // What is on the lowest level alone is looked at too: a snapshot keeps versions there that its end makes obsolete.
         let snapshot = db.snapshot();
         (1..400).step_by(2).for_each(|n| db.remove(key(n)).unwrap());
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         assert_eq!(snapshot.iter().map(Result::unwrap).count(), 200);
         drop(snapshot);
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         db.wait_for_compactions().unwrap();
         wait_for_removals(&db, dir.path());
         assert_eq!((db.verify().unwrap().entries, files(dir.path(), ".sst").len()), (0, 0), "{policy:?}");
@@ -108,7 +108,7 @@ fn ranges_are_compacted_beside_writers_and_other_merges() {
                 });
             }
         });
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         assert_eq!(db.verify().unwrap().entries, 200, "{policy:?}");
     }
 }
@@ -122,13 +122,13 @@ fn a_range_that_cannot_be_read_is_an_error_and_loses_nothing() {
     db.flush().unwrap();
     db.wait_for_compactions().unwrap();
     fs.set(|event| if event.is(Op::Write, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
-    let error = db.compact_range::<&str, _>(..).unwrap_err();
+    let error = db.compact_range(..).unwrap_err();
     assert!(matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull), "{error}");
     fs.clear();
-    db.compact_range::<&str, _>(..).unwrap();
+    db.compact_range(..).unwrap();
     assert_eq!(db.verify().unwrap().entries, 200);
     db.clone().close().unwrap();
-    assert!(matches!(db.compact_range::<&str, _>(..), Err(Error::Closed)));
+    assert!(matches!(db.compact_range(..), Err(Error::Closed)));
     assert!(matches!(db.wait_for_compactions(), Err(Error::Closed)));
 }
 
@@ -141,7 +141,7 @@ fn as_many_merges_run_at_once_as_there_are_threads() {
         // A large oldest run, tiers on levels 1 and 2, and on level 0 what is due as well.
         let db = tiers(4, 1).open().unwrap();
         fill(&db);
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         let runs = |level: usize| db.metrics().levels[level].runs;
         while runs(1) < 2 || runs(2) < 2 {
             db.insert(key(1), "1").unwrap();
@@ -254,14 +254,14 @@ fn compacting_again_rewrites_nothing() {
         let dir = TempDir::new().unwrap();
         let db = compacted(&dir, policy);
         let before = (files(dir.path(), ".sst"), db.metrics().compaction_bytes_written);
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         assert_eq!((files(dir.path(), ".sst"), db.metrics().compaction_bytes_written), before, "{policy:?}");
         // A tombstone that a snapshot has kept, and the version below it, are something.
         let snapshot = db.snapshot();
         db.remove(key(101)).unwrap();
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         drop(snapshot);
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         assert_eq!(db.verify().unwrap().entries, 199, "{policy:?}");
     }
 }

@@ -102,7 +102,7 @@ fn stop_a_merge(db: &Db, fs: &HookFs) {
         true => Answer::Fail(ErrorKind::StorageFull),
         false => Answer::Go,
     });
-    let stopped = db.compact_range::<&str, _>(..);
+    let stopped = db.compact_range(..);
     assert!(matches!(stopped, Err(Error::Io { op: "create", .. })), "{stopped:?}");
     assert!(narrowed(db) > 0);
 }

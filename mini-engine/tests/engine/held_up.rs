@@ -66,7 +66,7 @@ fn what_a_callers_merge_has_read_again_is_no_error_any_more() {
         thread::yield_now();
     }
     fs::write(&damaged, &sound).unwrap();
-    db.compact_range::<&str, _>(..).unwrap();
+    db.compact_range(..).unwrap();
     assert!(db.metrics().damaged_files.is_empty());
     db.wait_for_compactions().unwrap();
 }

@@ -2,9 +2,11 @@
 //! and of the formats: an independent reader, and databases of every released one.
 
 mod backpressure;
+mod bounds;
 mod checkpoint;
 mod compaction;
 mod concurrency;
+mod conditional;
 mod damage;
 mod directory;
 mod disks;

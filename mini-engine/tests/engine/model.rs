@@ -236,12 +236,14 @@ fn walk(mut iter: Iter, model: &Map, bounds: (Bound<Key>, Bound<Key>), ends: &[b
     let all: Vec<(Key, Vec<u8>)> = owned(&model.iter().filter(|(key, _)| within(key)).collect::<Vec<_>>());
     let (mut front, mut back) = (0, all.len());
     let half = ends.len() / 2;
+    let mut ended = false;
     for (at, from_front) in ends.iter().enumerate() {
         if let Some(target) = seek.as_ref().filter(|_| at == half) {
             iter.seek(target);
             front = all.partition_point(|(key, _)| key < target);
         }
-        let expected = (front < back).then(|| if *from_front { &all[front] } else { &all[back - 1] });
+        ended |= front >= back;
+        let expected = (!ended).then(|| if *from_front { &all[front] } else { &all[back - 1] });
         let found = if *from_front { iter.next() } else { iter.next_back() };
         assert_eq!(found.map(|entry| entry.unwrap()).map(|(k, v)| (k.to_vec(), v.to_vec())).as_ref(), expected);
         match (expected.is_some(), *from_front) {

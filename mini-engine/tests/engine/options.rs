@@ -209,7 +209,7 @@ fn a_tier_holds_one_run_less_than_the_size_ratio() {
         let db = builder.compression(Compression::None).open().unwrap();
         // The oldest run is large, so that the tiers are not merged with it.
         (0..2000).for_each(|n| db.insert(key(n), [7; 100]).unwrap());
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         let runs = |_| {
             db.insert(key(1), "1").unwrap();
             db.flush().unwrap();
@@ -259,7 +259,7 @@ fn merges_cut_tables_at_table_file_bytes() {
             (0..2000).for_each(|n| db.insert(key(n), [7; 50]).unwrap());
             db.flush().unwrap();
         }
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         let sizes: Vec<u64> = tables(dir.path()).iter().map(|table| fs::metadata(table).unwrap().len()).collect();
         assert!(sizes.len() > 5 && sizes.iter().filter(|&&size| size < bytes).count() <= 1, "{sizes:?}");
         assert!(sizes.iter().all(|&size| size < bytes * 5 / 4 + 1024), "{sizes:?}");

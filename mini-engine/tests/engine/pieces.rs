@@ -137,7 +137,7 @@ fn tables_are_synced_as_they_are_written() {
         db.insert("long", vec![7; 3 << 20]).unwrap();
         db.flush().unwrap();
         db.ingest((0..KEYS).map(|n| (format!("loaded{n:06}"), [7; 1000]))).unwrap();
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
     };
     for (operation, _) in states_during(&mem, work) {
         let (name, text) = (operation.name().to_owned(), operation.to_string());
@@ -218,7 +218,7 @@ fn narrowed() -> (Disk, Map) {
         let mem = MemFs::on(disk.clone());
         sum(&frozen(&mem, DIR).open().unwrap().metrics(), |level| level.narrowed)
     };
-    let mut states = states_during(&mem, || db.compact_range::<&str, _>(..).unwrap());
+    let mut states = states_during(&mem, || db.compact_range(..).unwrap());
     let state = states.find(|(operation, disk)| is_edit(operation) && narrowed(disk) == 2);
     (state.expect("no merge took a piece").1, map)
 }
@@ -262,7 +262,7 @@ fn of_a_narrowed_table_only_what_counts_is_read_verified_and_copied() {
         db.wait_for_compactions().unwrap();
         assert_eq!(sum(&db.metrics(), |level| level.narrowed), 0, "{dir}");
         assert_holds(&db, &map);
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         assert_holds(&db, &map);
     }
 }

@@ -38,7 +38,7 @@ fn overwrite_all(db: &Db, round: u32) {
         db.insert(key.to_be_bytes(), value(key, round)).unwrap();
     }
     flush_to_the_end(db);
-    db.compact_range::<&str, _>(..).unwrap();
+    db.compact_range(..).unwrap();
 }
 
 fn live_bytes(db: &Db) -> u64 {

@@ -208,6 +208,30 @@ fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
 }
 
 #[test]
+fn a_condition_waits_for_the_writes_that_have_begun() {
+    // Catches a compare-and-swap that replaces a value which was not visible yet when it compared.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, _) = open_mapped(dir.path(), &fs);
+    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    std::thread::scope(|scope| {
+        let first = spawn(scope, "first", || db.insert("a", "1"));
+        arrivals.recv().unwrap();
+        let swap = spawn(scope, "swap", || db.compare_and_swap("a", None, Some(b"2")));
+        // One that does not get the lock shows that the swap has it, and waits for the first.
+        let mut others = Vec::new();
+        while db.waiting_writers() == 0 && others.len() < 50 {
+            others.push(spawn(scope, "other", || db.insert("b", "2")));
+            std::thread::yield_now();
+        }
+        drop(go);
+        assert_eq!(swap.join().unwrap().unwrap().unwrap_err().current.as_deref(), Some(&b"1"[..]));
+        first.join().unwrap().unwrap();
+        others.into_iter().for_each(|other| other.join().unwrap().unwrap());
+    });
+    assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
 fn mapped_and_unmapped_logs_hold_the_same() {
     // Catches frames that are misplaced where a log goes over from calls to its mapping, or grows past its space.
     let mut found = Vec::new();

@@ -138,7 +138,7 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         let (before, mut iter) = (db.snapshot(), db.range("m2".."n"));
         db.drop_quarantined(number).unwrap();
         // Whatever merges have made of the rest.
-        db.compact_range::<&str, _>(..).unwrap();
+        db.compact_range(..).unwrap();
         assert!(is_refused(&before.get("m2"), &aside) && is_refused(&before.get_many(["a", "m2"]), &aside));
         assert!(is_refused(&iter.next().unwrap(), &aside));
         assert!(is_refused(&before.prefix("m2").next().unwrap(), &aside));
@@ -271,11 +271,11 @@ fn a_key_removed_since_a_table_was_quarantined_reads_as_removed_after_a_merge_to
     flip(&tables[1], 3);
     let db = quarantining(dir.path());
     db.remove("m1").unwrap();
-    db.compact_range::<&str, _>(..).unwrap();
+    db.compact_range(..).unwrap();
     assert_eq!(db.get("m1").unwrap(), None);
     db.get("m2").unwrap_err();
     db.drop_quarantined(db.quarantined()[0].number).unwrap();
-    db.compact_range::<&str, _>(..).unwrap();
+    db.compact_range(..).unwrap();
     // Now it is obsolete, and the other removed key, of which only the dropped table knew, is back.
     assert_eq!(db.verify().unwrap().entries, 5);
     assert_eq!(db.get("m2").unwrap().as_deref(), Some(&b"old"[..]));

@@ -48,7 +48,7 @@ fn fill(builder: Builder) -> Map {
             }
         }
         match round {
-            0 => db.compact_range::<&str, _>(..).unwrap(),
+            0 => db.compact_range(..).unwrap(),
             1 | 2 => db.flush().unwrap(),
             _ => db.persist(Durability::Synced).unwrap(),
         }
@@ -83,7 +83,7 @@ fn check_writes_are_refused(db: &Db) {
         db.persist(Durability::Synced).err(),
         db.flush().err(),
         db.ingest([("new", "")]).err(),
-        db.compact_range::<&str, _>(..).err(),
+        db.compact_range(..).err(),
         db.wait_for_compactions().err(),
         db.drop_quarantined(1).err(),
     ];

@@ -3,7 +3,7 @@
 //! A cursor reads one pinned view at one sequence number, whatever is written, flushed or merged meanwhile, and whatever becomes of the
 //! snapshot that it was made from. It may outlive every handle; the directory stays locked until it is gone.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::pinned::Pinned;
@@ -11,7 +11,7 @@ use super::quarantine::check_range;
 use crate::db::core::Source;
 use crate::error::{Error, Result};
 use crate::iter::{MergeIter, VisibleIter};
-use crate::types::Slice;
+use crate::types::{KeyBounds, Slice};
 
 /// The keys that a scan may show.
 #[derive(Debug, Clone)]
@@ -25,9 +25,8 @@ impl ScanBounds {
         ScanBounds { lower: Bound::Unbounded, upper: Bound::Unbounded }
     }
 
-    pub(crate) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> ScanBounds {
-        let owned = |bound: Bound<&K>| bound.map(|key| Slice::from(key.as_ref()));
-        ScanBounds { lower: owned(bounds.start_bound()), upper: owned(bounds.end_bound()) }
+    pub(crate) fn of(bounds: &impl KeyBounds) -> ScanBounds {
+        ScanBounds { lower: bounds.start().map(Slice::from), upper: bounds.end().map(Slice::from) }
     }
 
     pub(crate) fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {

@@ -9,7 +9,8 @@ use crate::types::Slice;
 
 /// The entries of a range in key order, from both ends: yields `Result<(key, value)>`.
 ///
-/// It keeps memtables and files as a [`Cursor`] does.
+/// It keeps memtables and files as a [`Cursor`] does, until it is at its end: from then on it holds nothing, yields nothing, and cannot
+/// be sent elsewhere by [`seek`](Iter::seek). A [`Cursor`] can.
 ///
 /// The two ends never cross: an entry is yielded once. After an error, which is yielded, the iterator is at its end.
 ///
@@ -30,6 +31,13 @@ use crate::types::Slice;
 /// ```
 #[derive(Debug)]
 pub struct Iter {
+    /// Nothing once the end was reached.
+    walk: Option<Walk>,
+}
+
+/// An iterator that has not reached its end.
+#[derive(Debug)]
+struct Walk {
     front: End,
     /// Made when the back is first asked for: most scans go one way.
     back: Option<End>,
@@ -39,7 +47,6 @@ pub struct Iter {
     ceiling: Option<Slice>,
     /// An error that is still to be yielded.
     error: Option<Error>,
-    done: bool,
     /// Where an entry is put together.
     scratch: Vec<u8>,
 }
@@ -91,18 +98,37 @@ impl Iter {
     /// The entries of `source` in `range`. Without a source its error is all that is yielded.
     pub(crate) fn new(source: Result<Arc<Pinned>>, range: ScanBounds) -> Iter {
         let front = End::new(Cursor::new(source, range));
-        let scratch = Vec::new();
-        Iter { front, back: None, sought: None, ceiling: None, error: None, done: false, scratch }
+        let walk = Walk { front, back: None, sought: None, ceiling: None, error: None, scratch: Vec::new() };
+        Iter { walk: Some(walk) }
     }
 
     /// Moves the front to the first entry of the range whose key is at or after `key`, forwards or backwards: `next`
     /// yields it, unless the back has already. The back end stays where it is, and stops there. An error of the move is
-    /// what `next` or `next_back` yields next.
+    /// what `next` or `next_back` yields next. An iterator that has yielded `None` stays at its end.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
-        let key = key.as_ref();
+        if let Some(walk) = &mut self.walk {
+            walk.seek(key.as_ref());
+        }
+    }
+
+    /// Yields what `step` returns, and ends after an error and at the end.
+    fn yield_from(&mut self, step: fn(&mut Walk) -> Stepped) -> Option<Result<(Slice, Slice)>> {
+        let walk = self.walk.as_mut()?;
+        let entry = match walk.error.take() {
+            Some(error) => Some(Err(error)),
+            None => step(walk).transpose(),
+        };
+        if !matches!(entry, Some(Ok(_))) {
+            self.walk = None;
+        }
+        entry
+    }
+}
+
+impl Walk {
+    fn seek(&mut self, key: &[u8]) {
         self.sought = Some(Slice::from(key));
         self.front.state = EndState::Next;
-        self.done = false;
         self.error = self.front.cursor.seek(key).err();
     }
 
@@ -125,37 +151,20 @@ impl Iter {
         let cursor = &mut back.cursor;
         match back.state {
             EndState::Start => cursor.seek_to_last()?,
-            EndState::Next => {}
-            EndState::Yielded => cursor.retreat()?,
+            EndState::Next | EndState::Yielded => cursor.retreat()?,
         }
         let above_floor = match (&self.front.state, &self.sought) {
             (EndState::Yielded, _) => cursor.key() > self.front.cursor.key(),
             (EndState::Next, Some(sought)) => *cursor.key() >= **sought,
             (EndState::Start | EndState::Next, _) => true,
         };
+        back.state = EndState::Yielded;
         if !cursor.valid() || !above_floor {
-            // A later seek to before this may make the entry here the next one.
-            back.state = if cursor.valid() { EndState::Next } else { EndState::Yielded };
             return Ok(None);
         }
-        back.state = EndState::Yielded;
         let (key, value) = back.entry(&mut self.scratch);
         self.ceiling = Some(key.clone());
         Ok(Some((key, value)))
-    }
-
-    /// Yields what `step` returns, and ends after an error and at the end.
-    fn yield_from(&mut self, step: fn(&mut Iter) -> Stepped) -> Option<Result<(Slice, Slice)>> {
-        if let Some(error) = self.error.take() {
-            self.done = true;
-            return Some(Err(error));
-        }
-        if self.done {
-            return None;
-        }
-        let entry = step(self).transpose();
-        self.done = !matches!(entry, Some(Ok(_)));
-        entry
     }
 }
 
@@ -163,12 +172,14 @@ impl Iterator for Iter {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.yield_from(Iter::step_front)
+        self.yield_from(Walk::step_front)
     }
 }
 
+impl std::iter::FusedIterator for Iter {}
+
 impl DoubleEndedIterator for Iter {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.yield_from(Iter::step_back)
+        self.yield_from(Walk::step_back)
     }
 }

@@ -1,13 +1,12 @@
 //! A snapshot: the database at one moment, for as long as it is kept.
 
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::cursor::{Cursor, ScanBounds};
 use super::iter::Iter;
 use super::pinned::{Pinned, Registered};
 use crate::error::{Error, Result};
-use crate::types::{SeqNo, Slice};
+use crate::types::{KeyBounds, SeqNo, Slice};
 
 /// The database as it was when the snapshot was taken. Owned and cheap to clone; may be sent to other threads.
 ///
@@ -52,13 +51,23 @@ impl Snapshot {
         self.source()?.contains(key.as_ref())
     }
 
+    /// The entry with the smallest key. Errors as of [`Snapshot::get`].
+    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.iter().next().transpose()
+    }
+
+    /// The entry with the largest key. Errors as of [`Snapshot::get`].
+    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.iter().next_back().transpose()
+    }
+
     /// All entries in key order.
     pub fn iter(&self) -> Iter {
         Iter::new(self.pin(), ScanBounds::all())
     }
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty.
-    pub fn range<K: AsRef<[u8]>, R: RangeBounds<K>>(&self, bounds: R) -> Iter {
+    pub fn range(&self, bounds: impl KeyBounds) -> Iter {
         Iter::new(self.pin(), ScanBounds::of(&bounds))
     }
 

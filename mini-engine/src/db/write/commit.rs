@@ -14,8 +14,13 @@ use crate::wal::{self, Append, Claim, Payload};
 /// How much more memory a batch is given that did not fit where the estimate said it would.
 const SECOND_TRY_FACTOR: usize = 4;
 
+/// Whether a write is still wanted.
+pub(crate) type Condition<'a> = &'a dyn Fn() -> Result<bool>;
+
 /// A batch on its way.
 struct Commit<'a> {
+    /// What must hold for it to be written: asked with the write lock held, when all earlier writes are visible.
+    condition: Option<Condition<'a>>,
     batch: &'a WriteBatch,
     ops: &'a [Op<'a>],
     /// What its frame holds.
@@ -25,8 +30,13 @@ struct Commit<'a> {
     memory: usize,
 }
 
-/// Logs and applies `batch`. The sequence number of its last operation.
-pub(super) fn commit(core: &Core, batch: &WriteBatch, durability: Durability) -> Result<SeqNo> {
+/// Logs and applies `batch`, if `condition` holds. The sequence number of its last operation.
+pub(super) fn commit(
+    core: &Core,
+    batch: &WriteBatch,
+    durability: Durability,
+    condition: Option<Condition<'_>>,
+) -> Result<Option<SeqNo>> {
     // Before the lock: it takes more time than all that is done under it.
     let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
     let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
@@ -43,16 +53,23 @@ pub(super) fn commit(core: &Core, batch: &WriteBatch, durability: Durability) ->
             &several[..]
         }
     };
-    run(core, Commit { batch, ops, payload, durability, memory })
+    run(core, Commit { condition, batch, ops, payload, durability, memory })
 }
 
-fn run(core: &Core, mut commit: Commit<'_>) -> Result<SeqNo> {
+fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     let mut state = slow_down(core, core.lock_for_write(), commit.batch.payload().len());
     // Where the estimate was too low for a memtable, a fresh one of a multiple, for this batch alone.
     let larger = commit.memory.saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
     let mut log_was_closed = false;
     loop {
         state = make_room(core, state, commit.memory, commit.payload.bytes().len())?;
+        // Asked after every wait for room: other writers had the lock meanwhile.
+        if let Some(condition) = commit.condition {
+            core.wait_visible(state.last_seqno)?;
+            if !condition()? {
+                return Ok(None);
+            }
+        }
         let view = core.view.load();
         let reservation = match view.active.table.reserve(commit.ops) {
             Ok(reservation) => reservation,
@@ -87,7 +104,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<SeqNo> {
         // A sync takes long, and a view should not be held for so long.
         drop(view);
         finish(core, &commit, &begun, log.as_deref())?;
-        return Ok(begun.last_seqno);
+        return Ok(Some(begun.last_seqno));
     }
 }
 

@@ -20,13 +20,16 @@
 //!    its entries and its frame are whole (rule 12). A rotation waits for the writers between steps 3 and 5, with the lock; so they
 //!    must not ask for it. A panic there makes the engine read-only, and ends these waits.
 //!
+//! A conditional write asks between 1 and 2 whether it is still wanted, once all writes before it are visible. No other write gets a
+//! number before its own, so what it has read is what it replaces.
+//!
 //! A synced write then waits for the log's sync. Others may see the write before it is durable: if visibility waited for syncs, one
 //! synced write would stall all others. A sync covers all that was complete when it began, so that writers who wait share it.
 
 mod commit;
 mod room;
 
-use self::commit::commit;
+use self::commit::{Condition, commit};
 use super::core::{Core, fail_on_unwind};
 use crate::error::Result;
 use crate::types::{Durability, SeqNo, WriteBatch};
@@ -39,7 +42,20 @@ pub(crate) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> 
         persist(core, durability)?;
         return Ok(core.visible());
     }
-    fail_on_unwind(core, || commit(core, batch, durability))
+    let written = fail_on_unwind(core, || commit(core, batch, durability, None))?;
+    // Only a condition makes a write unwanted.
+    Ok(written.unwrap_or_else(|| core.visible()))
+}
+
+/// Writes `batch`, which has an operation, if `condition` holds when every earlier write is visible and no later one has begun.
+/// Whether it was written. The condition is asked with the write lock held: it may read and not write.
+pub(crate) fn write_if(
+    core: &Core,
+    batch: &WriteBatch,
+    durability: Durability,
+    condition: Condition<'_>,
+) -> Result<bool> {
+    Ok(fail_on_unwind(core, || commit(core, batch, durability, Some(condition)))?.is_some())
 }
 
 /// Makes everything written so far as durable as asked. Buffered writes are in the system's hands when they return.

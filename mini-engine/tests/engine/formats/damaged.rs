@@ -127,7 +127,7 @@ fn in_pieces() -> Disk {
         let manifest = database::read(&files(disk)).map(|database| database.manifest);
         manifest.is_ok_and(|it| it.tables.iter().any(|table| table.narrowed) && !it.pointers.is_empty())
     };
-    let mut states = states_during(&mem, || db.compact_range::<&str, _>(..).unwrap());
+    let mut states = states_during(&mem, || db.compact_range(..).unwrap());
     states.find(|(_, disk)| is_in_pieces(disk)).expect("no merge took a piece").1
 }
 

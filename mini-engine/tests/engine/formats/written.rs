@@ -43,7 +43,7 @@ fn fill(db: &Db) -> Vec<(Snapshot, Map)> {
         states.push((db.snapshot(), map.clone()));
     }
     // What merges have done so far depends on their pace. From here on it does not.
-    db.compact_range::<&str, _>(..).unwrap();
+    db.compact_range(..).unwrap();
     // Little, so that policies with tiers leave it in runs of its own; an odd number of tables, so that the last stays on level 0.
     for n in 400..407 {
         write(db, n, n + 1, &mut map);

@@ -1,0 +1,24 @@
+//! [`CompareAndSwapError`]: why a value was not replaced.
+
+use std::fmt;
+
+use super::Slice;
+
+/// The key's value was not the one that was expected: nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompareAndSwapError {
+    /// The value that the key had; `None` if it had none.
+    pub current: Option<Slice>,
+}
+
+impl fmt::Display for CompareAndSwapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The value itself may be long, binary, or secret.
+        match &self.current {
+            Some(current) => write!(f, "the key has another value than was expected, of {} bytes", current.len()),
+            None => f.write_str("the key has no value, where one was expected"),
+        }
+    }
+}
+
+impl std::error::Error for CompareAndSwapError {}

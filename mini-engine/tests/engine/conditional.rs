@@ -1,0 +1,123 @@
+//! Writes that depend on what is there, and the ends of the order.
+
+use mini_engine::{CompareAndSwapError, Db, Error, Slice};
+
+use crate::scratch::TempDir;
+
+const THREADS: u64 = 4;
+const STEPS: u64 = 100;
+
+/// Flushes and merges all the time, so that what a condition reads is in tables too.
+fn open(dir: &TempDir) -> Db {
+    Db::builder(dir.path()).memtable_bytes(4 << 10).l0_trigger(2).block_bytes(512).open().unwrap()
+}
+
+fn owned(entry: Option<(Slice, Slice)>) -> Option<(Vec<u8>, Vec<u8>)> {
+    entry.map(|(key, value)| (key.to_vec(), value.to_vec()))
+}
+
+#[test]
+fn a_value_is_swapped_only_for_the_one_that_is_there() {
+    // Catches an expectation that is not compared, and `None` taken for an empty value.
+    let dir = TempDir::new().unwrap();
+    let db = open(&dir);
+    let refused = |current: Option<&[u8]>| Err(CompareAndSwapError { current: current.map(Slice::from) });
+    assert_eq!(db.compare_and_swap("k", Some(b""), Some(b"1")).unwrap(), refused(None));
+    assert_eq!(db.compare_and_swap("k", None, Some(b"1")).unwrap(), Ok(()));
+    assert_eq!(db.compare_and_swap("k", None, Some(b"2")).unwrap(), refused(Some(b"1")));
+    db.flush().unwrap();
+    assert_eq!(db.compare_and_swap("k", Some(b"2"), None).unwrap(), refused(Some(b"1")));
+    assert_eq!(db.compare_and_swap("k", Some(b"1"), Some(b"2")).unwrap(), Ok(()));
+    assert_eq!(db.compare_and_swap("k", Some(b"2"), None).unwrap(), Ok(()));
+    assert_eq!(db.get("k").unwrap(), None);
+    assert!(matches!(db.compare_and_swap(vec![0; 70_000], None, None), Err(Error::InvalidArgument(_))));
+}
+
+#[test]
+fn no_step_of_a_counter_is_lost_among_threads() {
+    // Catches a value that is compared before the write lock is held, or before an earlier write is visible.
+    let dir = TempDir::new().unwrap();
+    let db = open(&dir);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let db = &db;
+            scope.spawn(move || {
+                for step in 0..STEPS {
+                    while !increment(db) {}
+                    // Fills memtables, and keeps other writers busy between lock and publication.
+                    db.insert(format!("x{thread}{step}"), [7; 100]).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(db.get("counter").unwrap().as_deref(), Some((THREADS * STEPS).to_string().as_bytes()));
+    assert!(db.metrics().flushes > 0);
+}
+
+/// Adds one to the counter, unless another thread did in between.
+fn increment(db: &Db) -> bool {
+    let current = db.get("counter").unwrap();
+    let count: u64 = current.as_deref().map_or(0, |text| std::str::from_utf8(text).unwrap().parse().unwrap());
+    let next = (count + 1).to_string();
+    db.compare_and_swap("counter", current.as_deref(), Some(next.as_bytes())).unwrap().is_ok()
+}
+
+#[test]
+fn every_entry_is_popped_once_and_from_its_end() {
+    // Catches two threads that pop one entry, and one that is popped out of order: each thread's own keys must come in order.
+    let dir = TempDir::new().unwrap();
+    let db = open(&dir);
+    for n in 0..THREADS * STEPS {
+        db.insert(n.to_be_bytes(), [1; 40]).unwrap();
+    }
+    let pop_all = |from_front: bool| {
+        let mut popped = Vec::new();
+        while let Some((key, _)) = if from_front { db.pop_first() } else { db.pop_last() }.unwrap() {
+            popped.push(key.to_vec());
+        }
+        assert!(popped.is_sorted_by(|a, b| (a < b) == from_front && a != b));
+        popped
+    };
+    let mut all: Vec<Vec<u8>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || pop_all(thread % 2 == 0))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    all.sort();
+    assert_eq!(all, (0..THREADS * STEPS).map(|n| n.to_be_bytes().to_vec()).collect::<Vec<_>>());
+    assert_eq!(db.iter().count(), 0);
+}
+
+#[test]
+fn the_first_and_the_last_entry_are_those_of_the_moment() {
+    // Catches ends that are read past a tombstone's version, and a snapshot that sees those of now.
+    let dir = TempDir::new().unwrap();
+    let db = open(&dir);
+    assert_eq!((db.first().unwrap(), db.last().unwrap(), db.pop_first().unwrap()), (None, None, None));
+    for key in ["b", "a", "c"] {
+        db.insert(key, key).unwrap();
+    }
+    let snapshot = db.snapshot();
+    db.flush().unwrap();
+    assert_eq!(owned(db.pop_first().unwrap()), Some((b"a".to_vec(), b"a".to_vec())));
+    assert_eq!(owned(db.pop_last().unwrap()), Some((b"c".to_vec(), b"c".to_vec())));
+    assert_eq!(db.first().unwrap(), db.last().unwrap());
+    assert_eq!(owned(snapshot.first().unwrap()), Some((b"a".to_vec(), b"a".to_vec())));
+    assert_eq!(owned(snapshot.last().unwrap()), Some((b"c".to_vec(), b"c".to_vec())));
+}
+
+#[test]
+fn a_condition_is_refused_as_a_write_is_and_leaves_the_database_usable() {
+    // Catches an error of the condition's read that ends writing, or one that is taken for a refusal.
+    let dir = TempDir::new().unwrap();
+    let db = open(&dir);
+    db.insert("a", "1").unwrap();
+    let other = db.clone();
+    db.close().unwrap();
+    assert!(matches!(other.compare_and_swap("a", Some(b"1"), None), Err(Error::Closed)));
+    assert!(matches!(other.pop_first(), Err(Error::Closed)));
+    drop(other);
+    let db = Db::builder(dir.path()).read_only(true).open().unwrap();
+    assert!(matches!(db.compare_and_swap("a", Some(b"1"), None), Err(Error::ReadOnly { .. })));
+    assert_eq!(db.compare_and_swap("a", Some(b"2"), None).unwrap().unwrap_err().current.as_deref(), Some(&b"1"[..]));
+    assert!(matches!(db.pop_last(), Err(Error::ReadOnly { .. })));
+}
