@@ -1,8 +1,7 @@
 //! Keys and values as people type and read them: raw bytes, or two hexadecimal digits a byte with `--hex`.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{self, Write};
-use std::ops::Bound;
 
 use clap::Args;
 
@@ -16,9 +15,6 @@ pub(crate) struct HexArgs {
     pub(crate) hex: bool,
 }
 
-/// A lower and an upper bound.
-pub(crate) type Keys = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
 impl HexArgs {
     /// The bytes that an argument stands for. Raw arguments need not be UTF-8.
     pub(crate) fn parse(&self, name: &str, argument: &OsStr) -> Result<Vec<u8>, Failure> {
@@ -27,13 +23,6 @@ impl HexArgs {
             return Ok(bytes.to_vec());
         }
         decode(bytes).map_err(|why| Failure::Usage(format!("{name} is not hexadecimal: {why}")))
-    }
-
-    /// The keys from `from` on, itself included, to `to`, itself excluded.
-    pub(crate) fn range(&self, from: Option<&OsString>, to: Option<&OsString>) -> Result<Keys, Failure> {
-        let from = from.map(|from| self.parse("--from", from)).transpose()?;
-        let to = to.map(|to| self.parse("--to", to)).transpose()?;
-        Ok((from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded)))
     }
 
     /// Writes `bytes` the way that was asked for.

@@ -1,14 +1,18 @@
 //! `compact`: merges a range of keys into one run.
 
-use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use clap::Args;
-use indicatif::BinaryBytes;
+use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
+use mini_engine::Db;
 
 use super::Exit;
 use super::bytes::HexArgs;
 use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
+use super::keys::RangeArgs;
 use super::output::Output;
 
 /// Merge the whole database, or a range of its keys, so that nothing obsolete takes space
@@ -26,23 +30,52 @@ Examples:
 pub(crate) struct CompactArgs {
     #[command(flatten)]
     database: DatabaseArgs,
-    /// Only keys from this one on, itself included
-    #[arg(long, value_name = "KEY")]
-    from: Option<OsString>,
-    /// Only keys before this one
-    #[arg(long, value_name = "KEY")]
-    to: Option<OsString>,
+    #[command(flatten)]
+    keys: RangeArgs,
     #[command(flatten)]
     hex: HexArgs,
 }
 
+/// Runs `merge`, and shows on a terminal how much it has read.
+fn with_progress<T>(db: &Db, merge: impl FnOnce() -> T) -> T {
+    let (bar, done) = (spinner(), AtomicBool::new(false));
+    if bar.is_hidden() {
+        return merge();
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let before = db.metrics().compaction_bytes_read;
+            // Relaxed: it says nothing about other memory.
+            while !done.load(Ordering::Relaxed) {
+                bar.set_position(db.metrics().compaction_bytes_read - before);
+                thread::sleep(REDRAW);
+            }
+        });
+        let merged = merge();
+        done.store(true, Ordering::Relaxed);
+        bar.finish_and_clear();
+        merged
+    })
+}
+
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    match ProgressStyle::with_template("{spinner} {binary_bytes} merged, {binary_bytes_per_sec}") {
+        Ok(style) => bar.with_style(style),
+        // Indicatif's plain one: a picture is no reason to stop.
+        Err(_) => bar,
+    }
+}
+
+const REDRAW: Duration = Duration::from_millis(100);
+
 pub(crate) fn run(args: &CompactArgs) -> Result<Exit, Failure> {
-    let keys = args.hex.range(args.from.as_ref(), args.to.as_ref())?;
+    let keys = args.keys.parse(&args.hex)?;
     let db = args.database.open(OpenFor::Writing)?;
     let bytes = || BinaryBytes(db.metrics().levels.iter().map(|level| level.bytes).sum());
     db.flush()?;
     let before = bytes();
-    db.compact_range(keys)?;
+    with_progress(&db, || db.compact_range(keys))?;
     let after = bytes();
     db.close()?;
     let mut output = Output::new();

@@ -5,12 +5,19 @@
 //! run beside each other.
 
 use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use mini_engine::{Db, RecoveryMode};
+use mini_engine::{Builder, Db, Error, RecoveryMode};
 
 use super::failure::Failure;
-use super::output;
+use super::{output, size};
+
+/// Seconds after which nobody waits any more: past the end of the clock.
+const FOR_EVER: &str = "18446744073709551615";
+/// There is no way to be told when a lock is free.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// The arguments by which every command names its database.
 #[derive(Args)]
@@ -18,9 +25,12 @@ pub(crate) struct DatabaseArgs {
     /// Directory of the database
     #[arg(value_name = "DB")]
     pub(crate) path: PathBuf,
-    /// Bytes that a memtable holds before it is written out as a table [default: 64 MiB]
-    #[arg(long, value_name = "N")]
-    pub(crate) memtable_bytes: Option<usize>,
+    /// Bytes that a memtable holds before it is written out as a table, such as 16M [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) memtable_bytes: Option<u64>,
+    /// While another process has the database open, wait for it: at most SECS seconds, or as long as it takes
+    #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true, default_missing_value = FOR_EVER)]
+    wait: Option<u64>,
     /// Go on without damaged tables and logs: reads of keys that were in them fail then. A command that
     /// writes sets them aside, see the command quarantine. Reads the whole database first
     #[arg(verbatim_doc_comment, long)]
@@ -42,16 +52,33 @@ impl DatabaseArgs {
         let builder = Db::builder(&self.path).create_if_missing(purpose == OpenFor::Creating);
         let mut builder = builder.read_only(purpose == OpenFor::Reading);
         if let Some(bytes) = self.memtable_bytes {
-            builder = builder.memtable_bytes(bytes);
+            builder = builder.memtable_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
         if self.quarantine {
             builder = builder.recovery_mode(RecoveryMode::Quarantine);
         }
-        let db = builder.open()?;
+        let db = self.open_when_free(&builder)?;
         // The command did not ask for that, and exit codes do not tell of it.
         for finding in db.recovery().findings() {
             output::say(format_args!("{finding}"));
         }
         Ok(db)
+    }
+
+    /// Opens the database, and waits while another process has it open, as far as that was asked for.
+    fn open_when_free(&self, builder: &Builder) -> Result<Db, Error> {
+        let until = Instant::now().checked_add(Duration::from_secs(self.wait.unwrap_or(0)));
+        let mut is_told = false;
+        loop {
+            match builder.clone().open() {
+                Err(error @ Error::Locked { .. }) if until.is_none_or(|until| Instant::now() < until) => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        output::say(format_args!("{error}: waiting"));
+                    }
+                    thread::sleep(BETWEEN_TRIES);
+                }
+                opened => return opened,
+            }
+        }
     }
 }

@@ -19,6 +19,11 @@ pub(crate) enum Failure {
     Damage(Vec<Error>),
     /// The arguments, or under `--strict` the input, are not what they must be.
     Usage(String),
+    /// A signal ended an import behind its first lines, which are in the database.
+    Interrupted {
+        signal: i32,
+        lines: u64,
+    },
     /// A stream or file of the program itself, outside of the database.
     Io {
         action: &'static str,
@@ -38,6 +43,8 @@ impl Failure {
             Self::Damage(_) => IO,
             Self::Usage(_) => WRONG_USE,
             Self::Io { .. } => IO,
+            // What a shell gives a program that a signal has ended.
+            Self::Interrupted { signal, .. } => u8::try_from(128 + signal).unwrap_or(u8::MAX),
             Self::ClosedPipe => 0,
         }
     }
@@ -74,6 +81,14 @@ impl fmt::Display for Failure {
                 Ok(())
             }
             Self::Usage(what) => f.write_str(what),
+            Self::Interrupted { lines, .. } => {
+                write!(
+                    f,
+                    "interrupted; the first {} of the input are in. ",
+                    super::output::counted(*lines, "line", "lines")
+                )?;
+                write!(f, "To go on, give the same input again with --skip {lines}")
+            }
             Self::Io { action, place, source } => write!(f, "cannot {action} {place}: {source}"),
             Self::ClosedPipe => f.write_str("stdout was closed by its reader"),
         }

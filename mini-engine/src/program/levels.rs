@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use indicatif::BinaryBytes;
 use mini_engine::{Compaction, LevelMetrics, Metrics};
 
+use super::output::counted;
+
 const BAR_WIDTH: usize = 28;
 /// Parts of a character cell, an eighth each.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -31,11 +33,17 @@ pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
     writeln!(out)?;
     let figures = [
         ("write amplification", metrics.write_amplification(), "bytes of tables written for each byte flushed, ever"),
-        ("space amplification", metrics.space_amplification(), "bytes of all tables for each byte of the oldest run"),
+        ("space amplification", metrics.space_amplification(), "at most: bytes of all tables by the oldest run's"),
         ("read amplification", metrics.read_amplification(), "blocks looked at for each get since it was opened"),
     ];
     for (name, figure, meaning) in figures {
         writeln!(out, "{name:<20} {:>6}  {meaning}", shown(figure))?;
+    }
+    if total.runs > 1 {
+        let newer = total.bytes.saturating_sub(metrics.oldest_run_bytes);
+        let runs = counted(total.runs - 1, "newer run", "newer runs");
+        writeln!(out, "{} of {runs} are not merged into the oldest yet: what there is", BinaryBytes(newer))?;
+        writeln!(out, "obsolete is unknown, and it is nothing if all keys are new")?;
     }
     let running = match (metrics.compactions_running, metrics.compaction_due) {
         (0, false) => "no merge is due".to_owned(),
@@ -124,6 +132,7 @@ mod tests {
         assert!(line("write amplification").contains("  5.38 "), "{drawn}");
         assert!(line("space amplification").contains("  1.06 "), "{drawn}");
         assert!(line("read amplification").contains("     - "), "{drawn}");
+        assert!(drawn.contains("1.00 MiB of 2 newer runs are not merged into the oldest yet"), "{drawn}");
         assert!(line("leveled").ends_with("no merge is due"), "{drawn}");
     }
 

@@ -15,12 +15,15 @@ mod dump;
 mod failure;
 mod get;
 mod import;
+mod keys;
 mod levels;
 mod output;
 mod put;
 mod quarantine;
 mod record;
 mod scan;
+mod size;
+mod source;
 mod stats;
 mod verify;
 

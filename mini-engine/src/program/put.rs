@@ -1,14 +1,16 @@
 //! `put`: stores one key durably.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
-use mini_engine::{Durability, WriteBatch};
+use mini_engine::{Durability, MAX_VALUE_LEN, WriteBatch};
 
 use super::Exit;
 use super::bytes::HexArgs;
 use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
+use super::source::Source;
 
 /// Store a key, replacing its value if it has one
 ///
@@ -19,7 +21,8 @@ use super::failure::Failure;
     after_help = "\
 Examples:
   mini-engine put notes.db milk '2 litres'
-  mini-engine put notes.db --hex 00ff 0a"
+  mini-engine put notes.db --hex 00ff 0a
+  mini-engine put pictures.db cat --input cat.png"
 )]
 pub(crate) struct PutArgs {
     #[command(flatten)]
@@ -27,14 +30,29 @@ pub(crate) struct PutArgs {
     /// The key
     key: OsString,
     /// The value
-    value: OsString,
+    #[arg(required_unless_present = "input")]
+    value: Option<OsString>,
+    /// Take the value from FILE, as it is; - is stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "value")]
+    input: Option<PathBuf>,
     #[command(flatten)]
     hex: HexArgs,
 }
 
+impl PutArgs {
+    fn value(&self) -> Result<Vec<u8>, Failure> {
+        match (&self.input, &self.value) {
+            // One byte more than any value has, so that a longer file is refused and not cut.
+            (Some(path), _) => Source::open(path)?.read_all(MAX_VALUE_LEN as u64 + 1),
+            (None, Some(value)) => self.hex.parse("value", value),
+            (None, None) => Err(Failure::Usage("expected a value, or --input FILE".into())),
+        }
+    }
+}
+
 pub(crate) fn run(args: &PutArgs) -> Result<Exit, Failure> {
     let mut batch = WriteBatch::new();
-    batch.insert(args.hex.parse("key", &args.key)?, args.hex.parse("value", &args.value)?)?;
+    batch.insert(args.hex.parse("key", &args.key)?, args.value()?)?;
     let db = args.database.open(OpenFor::Creating)?;
     db.write(batch, Durability::Synced)?;
     db.close()?;

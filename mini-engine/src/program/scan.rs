@@ -1,14 +1,13 @@
 //! `scan`: prints the records of a range of keys in order.
 
-use std::ffi::OsString;
-
 use clap::Args;
-use mini_engine::{Db, Iter, Result as EngineResult, Slice};
+use mini_engine::{Result as EngineResult, Slice};
 
 use super::Exit;
-use super::bytes::{self, HexArgs};
+use super::bytes::HexArgs;
 use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
+use super::keys::KeysArgs;
 use super::output::Output;
 use super::record::{self, Format};
 
@@ -30,15 +29,8 @@ Examples:
 pub(crate) struct ScanArgs {
     #[command(flatten)]
     database: DatabaseArgs,
-    /// Only keys that begin with this
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
-    prefix: Option<OsString>,
-    /// Only keys from this one on, itself included
-    #[arg(long, value_name = "KEY")]
-    from: Option<OsString>,
-    /// Only keys before this one
-    #[arg(long, value_name = "KEY")]
-    to: Option<OsString>,
+    #[command(flatten)]
+    keys: KeysArgs,
     /// Begin at the last key and go backwards
     #[arg(long)]
     reverse: bool,
@@ -56,36 +48,14 @@ pub(crate) struct ScanArgs {
     hex: HexArgs,
 }
 
-/// Which keys are meant, as bytes.
-enum Keys {
-    Prefix(Vec<u8>),
-    Range(bytes::Keys),
-}
-
 pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
-    let keys = args.keys()?;
+    let keys = args.keys.parse(&args.hex)?;
     let db = args.database.open(OpenFor::Reading)?;
-    let records = records(&db, keys);
+    let records = keys.records(&db);
     let mut output = Output::new();
     if args.reverse { print(args, records.rev(), &mut output) } else { print(args, records, &mut output) }?;
     output.finish()?;
     Ok(Exit::Done)
-}
-
-impl ScanArgs {
-    fn keys(&self) -> Result<Keys, Failure> {
-        if let Some(prefix) = &self.prefix {
-            return Ok(Keys::Prefix(self.hex.parse("--prefix", prefix)?));
-        }
-        Ok(Keys::Range(self.hex.range(self.from.as_ref(), self.to.as_ref())?))
-    }
-}
-
-fn records(db: &Db, keys: Keys) -> Iter {
-    match keys {
-        Keys::Prefix(prefix) => db.prefix(prefix),
-        Keys::Range(range) => db.range(range),
-    }
 }
 
 fn print(

@@ -17,8 +17,9 @@ use super::output::Output;
 ///
 /// For each level: its sorted runs and tables and their size, then, since the database was created,
 /// bytes that merges read there, bytes written there, and those for each byte that came from above.
-/// Other counters begin when a process opens the database, so they are of this command alone.
-/// Writes that are in logs only are counted as replayed; no level has them yet.
+/// Other counters begin when a process opens the database, so they are of this command alone; those
+/// that are zero are left out, but for --json. Writes that are in logs only are counted as replayed;
+/// no level has them yet.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -136,8 +137,12 @@ fn draw(out: &mut dyn Write, path: &Path, recovery: &RecoveryReport, metrics: &M
     let sections: [(&str, &[Named]); 2] =
         [("found when it was opened", &recovered(recovery)), ("counted since", &counters(metrics))];
     for (title, numbers) in sections {
-        writeln!(out, "\n{title}")?;
-        for &(name, n) in numbers {
+        // A command that only reads counts little.
+        let told: Vec<&Named> = numbers.iter().filter(|(_, n)| *n > 0).collect();
+        if !told.is_empty() {
+            writeln!(out, "\n{title}")?;
+        }
+        for (name, n) in told {
             writeln!(out, "  {:<24} {n:>20}", name.replace('_', " "))?;
         }
     }

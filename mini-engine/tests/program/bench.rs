@@ -28,9 +28,11 @@ fn every_name_has_a_figure_and_finds_what_was_written() {
     let room = Room::new();
     let text = bench(&room, &[&NAMES[..], &["--num", "2000", "--memtable-bytes", "65536"]].concat()).text();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), NAMES.len() + 1, "{text}");
+    assert_eq!(lines.len(), 2 * NAMES.len() + 1, "{text}");
     assert!(lines[0].contains("2000 keys of 16 bytes, values of 100 bytes"), "{text}");
-    for (name, line) in NAMES.iter().zip(&lines[1..]) {
+    for (name, figures) in NAMES.iter().zip(lines[1..].chunks(2)) {
+        let line = figures[0];
+        assert!(["p50", "p99", "p99.9", "max"].iter().all(|name| figures[1].contains(name)), "{text}");
         assert!(line.starts_with(name) && line.contains(" micros/op ") && line.contains(" ops/sec "), "{line}");
         let found = match *name {
             "readrandom" | "seekrandom" | "readwhilewriting" => Some("(2000 of 2000 found)"),
@@ -40,6 +42,19 @@ fn every_name_has_a_figure_and_finds_what_was_written() {
         assert!(found.is_none_or(|found| line.ends_with(found)), "{line}");
     }
     assert_eq!(names(&room.path(".")), [""; 0], "something is left");
+}
+
+#[test]
+fn threads_share_the_operations() {
+    // Catches a thread that does all of them, keys that no thread writes, and a read of nothing that passes for a figure.
+    let room = Room::new();
+    let names = ["readrandom", "fillseq", "readrandom", "readmissing"];
+    let ran = bench(&room, &[&names[..], &["--num", "1001", "--threads", "3"]].concat());
+    assert!(ran.stderr.starts_with("mini-engine: readrandom found nothing"), "{ran:?}");
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+    let text = ran.text();
+    assert!(text.contains("3 threads") && text.contains("(0 of 1001 found)"), "{text}");
+    assert!(text.contains("(1001 of 1001 found)"), "{text}");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! `get`, `put`, `delete`, `count`, `stats`, `verify`, `completions`, help: results and exit codes.
 
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::process::{Ran, Room, program, run_with};
+use crate::process::{Ran, Room, importing, program, run_with};
 
 const COMMANDS: [&str; 14] = [
     "import",
@@ -88,6 +89,8 @@ fn count_is_the_bare_number_of_live_keys() {
     assert_eq!(room.run::<&str>("count", &[]).text(), "3\n");
     assert_eq!(room.run("count", &["--prefix", "a/"]).text(), "2\n");
     assert_eq!(room.run("count", &["--prefix", "c"]).text(), "0\n");
+    assert_eq!(room.run("count", &["--from", "a/2", "--to", "b"]).text(), "1\n");
+    assert_eq!(room.run("count", &["--from", "b"]).text(), "1\n");
     assert_eq!(room.run("delete", &["a/2"]).text(), "");
     assert_eq!(room.run::<&str>("count", &[]).text(), "2\n");
 }
@@ -108,7 +111,9 @@ fn stats_shows_the_tables_that_were_written() {
     let drawing = room.run::<&str>("stats", &[]).text();
     let level = drawing.lines().find(|line| line.starts_with("L0")).expect("a line for level 0");
     assert!(level.contains(&"█".repeat(24)), "{drawing}");
-    assert!(drawing.contains("block reads") && drawing.contains("leveled compaction"), "{drawing}");
+    assert!(drawing.contains("last seqno") && drawing.contains("leveled compaction"), "{drawing}");
+    assert!(!drawing.contains("wal syncs") && json["counters"]["wal_syncs"] == 0, "a zero is shown: {drawing}");
+    assert!(drawing.lines().all(|line| line.chars().count() <= 80), "{drawing}");
     // Of another process, so out of the database itself.
     assert!(json["amplification"]["write"].as_f64().expect("a number") > 0.5, "{json}");
     assert_eq!((&json["amplification"]["read"], &json["compaction"]), (&Value::Null, &Value::from("leveled")));
@@ -158,6 +163,54 @@ fn a_checkpoint_is_a_database_that_goes_its_own_way() {
     let said = room.run("checkpoint", &["copy"]).refusal(2);
     assert!(said.contains("copy exists"), "{said}");
     assert_eq!(run(&["count", copy]).text(), "2\n");
+    let said = room.run("checkpoint", &["mistyped/copy"]).refusal(2);
+    assert!(said.contains("there is no directory") && !room.path("mistyped").exists(), "{said}");
+}
+
+#[test]
+fn values_come_from_files_and_go_to_files_as_they_are() {
+    // Catches a newline added or taken, a value through a text, and a file made for a key that is not there.
+    let room = Room::new();
+    let bytes = [&b"\0\xff\n"[..], &[7; 100_000]].concat();
+    std::fs::write(room.path("in"), &bytes).expect("write");
+    assert_eq!(room.run("put", &["file", "--input", "in"]).text(), "");
+    let put = run_with(room.command("put", &["stdin", "--input", "-"]), b"no newline");
+    assert_eq!(put.code, Some(0), "{put:?}");
+    assert_eq!(room.run("get", &["stdin", "--raw"]).text(), "no newline");
+    assert_eq!(room.run("get", &["file", "--output", "out"]).text(), "");
+    assert_eq!(std::fs::read(room.path("out")).expect("read"), bytes);
+    assert_eq!(room.run("get", &["file", "--raw"]).stdout, bytes);
+    assert_eq!(room.run("get", &["absent", "--output", "none"]).refusal(1), "");
+    assert!(!room.path("none").exists());
+    assert!(room.run("put", &["k", "--input", "absent"]).refusal(4).contains("absent"));
+    assert!(room.run("put", &["k"]).refusal(2).contains("VALUE"));
+}
+
+#[test]
+fn sizes_are_typed_as_people_write_them() {
+    // Catches a unit that is ignored: the second memtable would be a thousandth of what was asked for, and refused.
+    let room = Room::new();
+    assert_eq!(room.run("put", &["k", "v", "--memtable-bytes", "1M"]).text(), "");
+    assert_eq!(room.run("put", &["k", "v", "--memtable-bytes", "64KiB"]).text(), "");
+    let said = room.run("put", &["k", "v", "--memtable-bytes", "64 fathoms"]).refusal(2);
+    assert!(said.contains("64M"), "{said}");
+}
+
+#[test]
+fn a_command_waits_for_the_lock_if_it_is_asked_to() {
+    // Catches a wait that never looks again, and one that does not end.
+    let room = Room::new();
+    let (mut child, stdin) = importing(&room, &["a\t1"]);
+    assert!(room.run("get", &["a"]).refusal(4).contains("has the database open"));
+    assert!(room.run("get", &["a", "--wait=0"]).refusal(4).contains("has the database open"));
+    let mut waiting =
+        room.command("get", &["a", "--wait"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("spawn");
+    let mut said = BufReader::new(waiting.stderr.take().expect("piped")).lines();
+    assert!(said.next().expect("a line").expect("text").ends_with(": waiting"));
+    drop(stdin);
+    assert_eq!(child.wait().expect("wait").code(), Some(0));
+    let ran = waiting.wait_with_output().expect("wait");
+    assert_eq!((ran.status.code(), &*ran.stdout), (Some(0), &b"1\n"[..]));
 }
 
 #[test]

@@ -62,6 +62,63 @@ fn strict_stops_at_the_first_bad_line_and_keeps_those_before() {
 }
 
 #[test]
+fn an_input_without_records_is_refused_and_an_empty_one_is_not() {
+    // Catches the wrong file that is imported with success.
+    let room = Room::new();
+    let said = room.import(&["-"], b"no record\nno record either\n").refusal(2);
+    assert!(
+        said.contains("imported 0 lines, rejected 2\n") && said.contains("no line of the input is a record"),
+        "{said}"
+    );
+    assert_eq!(room.import(&["-"], b"").refusal(0), "imported 0 lines, rejected 0\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_import_says_how_to_go_on_and_going_on_imports_the_rest() {
+    // Catches lines that are told and not stored, half a line that is stored, and `--skip` off by one; while the import reads, and while
+    // it waits for input.
+    use rustix::process::{Pid, Signal};
+
+    for waits in [false, true] {
+        let room = Room::new();
+        let mut command = room.command("import", &["-", "--synced", "--batch", "3"]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("spawn");
+        let mut stdin = child.stdin.take().expect("piped");
+        let mut acks = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let line = |n: usize| format!("{n:09}\tvalue {n}\n");
+        let mut sent: String = (0..7).map(line).collect();
+        stdin.write_all((sent.clone() + "half").as_bytes()).expect("write");
+        assert_eq!(acks.by_ref().nth(1).expect("an ack").expect("text"), "acked 6");
+        let reader = std::thread::spawn(move || acks.count());
+        rustix::process::kill_process(Pid::from_child(&child), Signal::INT).expect("kill");
+        if !waits {
+            stdin.write_all(b"\tof a line\n").expect("write");
+            sent += "half\tof a line\n";
+            let mut more = (8..).map(line).inspect(|line| sent += line);
+            // Until the import has ended.
+            while stdin.write_all(more.next().expect("no end").as_bytes()).is_ok() {}
+        }
+        let output = child.wait_with_output().expect("wait");
+        reader.join().expect("a reader");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(130), "{said}");
+        let told = said.trim_end().rsplit(' ').next().expect("a word").to_owned();
+        assert!(said.contains(&format!("the first {told} lines of the input are in")), "{said}");
+        let of_first = |lines: usize| {
+            let mut lines: Vec<_> = sent.split_inclusive('\n').take(lines).collect();
+            lines.sort_unstable();
+            lines.concat()
+        };
+        assert!(room.records() == of_first(told.parse().expect("a number")), "{said}");
+        let rest = room.import(&["-", "--skip", &told], sent.as_bytes());
+        assert_eq!(rest.code, Some(0), "{rest:?}");
+        assert!(room.records() == of_first(usize::MAX), "the rest is not there");
+    }
+}
+
+#[test]
 fn many_bad_lines_are_counted_and_only_the_first_are_printed() {
     // Catches a wrong input format that floods the terminal, and a count that stops at the cap.
     let room = Room::new();

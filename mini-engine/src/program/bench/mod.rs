@@ -16,7 +16,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Exit;
 use super::failure::Failure;
-use super::output::Output;
+use super::output::{self, Output};
+use super::size;
 use bench_dir::BenchDir;
 use data::Data;
 use workload::{Done, Workload};
@@ -26,6 +27,8 @@ use workload::{Done, Workload};
 /// Keys are 16 digits, values half random. NAMES run one after the other on one database: reads
 /// find what an earlier name, or an earlier run on the same --db, has written. Everything read is
 /// checked. Writes are buffered unless --synced; flushes and merges go on beside what is timed.
+/// Each figure is followed by percentiles, in microseconds: of batches where --batch is used. Taking
+/// them costs each operation the reading of a clock, 20 to 40 ns.
 ///
 ///   fillseq           write --num keys in order
 ///   fillrandom        write --num random ones of --num keys
@@ -52,12 +55,15 @@ pub(crate) struct BenchArgs {
     /// Directory of a database to use and keep [default: a new one, removed at the end]
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
+    /// Threads that share the operations of each name
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: u32,
     /// Keys, and operations of each name
     #[arg(long, value_name = "N", default_value = "100000")]
     num: NonZeroU64,
-    /// Bytes of a value
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(0..=1 << 24))]
-    value_size: u32,
+    /// Bytes of a value, at most 16M
+    #[arg(long, value_name = "SIZE", default_value = "100", value_parser = value_size)]
+    value_size: usize,
     /// Writes in a batch
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     batch: u32,
@@ -67,25 +73,30 @@ pub(crate) struct BenchArgs {
     /// Draws other keys
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
-    /// Bytes that a memtable holds before it is written out as a table [default: 64 MiB]
-    #[arg(long, value_name = "N")]
-    memtable_bytes: Option<usize>,
+    /// Bytes that a memtable holds before it is written out as a table, such as 16M [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    memtable_bytes: Option<u64>,
 }
 
 pub(crate) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     let dir = BenchDir::new(args.db.as_deref())?;
     let db = dir.open(args.memtable_bytes)?;
-    let data = Data::new(args.num.get(), args.value_size as usize);
+    let data = Data::new(args.num.get(), args.value_size);
     let mut output = Output::new();
     output.write(|out| writeln!(out, "{}", heading(args)))?;
     for name in &args.names {
         let bar = progress(*name, args.num.get());
         let begun = Instant::now();
-        let done = name.run(&workload::Run { db: &db, data: &data, args, bar: &bar, path: dir.path() });
+        let done = name.run(&workload::Run { db: &db, data: &data, args, bar: &bar, path: dir.path(), thread: 0 });
         let time = begun.elapsed();
         bar.finish_and_clear();
-        let line = figures(*name, &done?, time);
+        let done = done?;
+        let line = figures(*name, &done, time);
         output.write(|out| writeln!(out, "{line}"))?;
+        if *name != Workload::Readmissing && done.found_nothing() {
+            let name = name_of(*name);
+            output::say(format_args!("mini-engine: {name} found nothing: write first, for instance with fillrandom"));
+        }
         // Each figure is told when it is there.
         output.flush()?;
     }
@@ -94,24 +105,31 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// A size of values that a batch can hold many of.
+fn value_size(text: &str) -> Result<usize, String> {
+    let bytes = size::parse(text)?;
+    usize::try_from(bytes).ok().filter(|bytes| *bytes <= 16 << 20).ok_or_else(|| "expected at most 16M".into())
+}
+
 fn heading(args: &BenchArgs) -> String {
     let durability = if args.synced { "synced" } else { "buffered" };
     format!(
-        "{} keys of {} bytes, values of {} bytes, {} in a batch, {durability}; seed {}",
+        "{} keys of {} bytes, values of {} bytes, {} in a batch, {durability}, {}; seed {}",
         args.num,
         data::KEY_LEN,
         args.value_size,
         args.batch,
+        output::counted(args.threads.into(), "thread", "threads"),
         args.seed
     )
 }
 
-/// One line: microseconds an operation, operations a second, megabytes (10^6 bytes) of keys and values a second.
+/// Microseconds an operation, operations a second, megabytes (10^6 bytes) of keys and values a second; then percentiles.
 fn figures(name: Workload, done: &Done, time: Duration) -> String {
     let seconds = time.as_secs_f64().max(f64::MIN_POSITIVE);
     let operations = done.operations as f64;
     let micros = if done.operations == 0 { 0.0 } else { seconds * 1e6 / operations };
-    let named = name.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+    let named = name_of(name);
     let mut line = format!(
         "{named:<16} : {micros:>10.3} micros/op {:>10.0} ops/sec {:>9.1} MB/s",
         operations / seconds,
@@ -120,7 +138,14 @@ fn figures(name: Workload, done: &Done, time: Duration) -> String {
     if let Some(found) = done.found {
         line += &format!(" ({found} of {} found)", done.operations);
     }
-    line
+    let percentile = |p: f64| done.nanos.value_at_quantile(p) as f64 / 1e3;
+    let (half, most, nearly_all) = (percentile(0.5), percentile(0.99), percentile(0.999));
+    let longest = done.nanos.max() as f64 / 1e3;
+    line + &format!("\n{:<16}   p50 {half:.1}  p99 {most:.1}  p99.9 {nearly_all:.1}  max {longest:.1}", "")
+}
+
+fn name_of(name: Workload) -> String {
+    name.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
 }
 
 fn progress(name: Workload, operations: u64) -> ProgressBar {
@@ -128,9 +153,8 @@ fn progress(name: Workload, operations: u64) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(operations);
-    let named = name.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     match ProgressStyle::with_template(PROGRESS) {
-        Ok(style) => bar.with_style(style).with_message(named),
+        Ok(style) => bar.with_style(style).with_message(name_of(name)),
         // Indicatif's plain bar: a picture is no reason to stop. A test sees that it is never needed.
         Err(_) => bar,
     }
@@ -145,13 +169,16 @@ mod tests {
     #[test]
     fn a_figure_is_time_by_operation_and_bytes_by_time() {
         // Catches a rate turned upside down, and a division by nothing.
-        let done = Done { operations: 1000, bytes: 5_000_000, found: Some(900) };
+        let mut done = Done { operations: 1000, bytes: 5_000_000, found: Some(900), ..Done::new() };
+        done.nanos.record_n(250_000, 990).unwrap();
+        done.nanos.record_n(9_000_000, 10).unwrap();
         let line = figures(Workload::Readrandom, &done, Duration::from_millis(500));
         assert_eq!(
             line,
-            "readrandom       :    500.000 micros/op       2000 ops/sec      10.0 MB/s (900 of 1000 found)"
+            "readrandom       :    500.000 micros/op       2000 ops/sec      10.0 MB/s (900 of 1000 found)\n                   \
+             p50 250.1  p99 250.1  p99.9 9003.0  max 9003.0"
         );
-        let nothing = Done { operations: 0, bytes: 0, found: None };
+        let nothing = Done::new();
         assert!(figures(Workload::Readseq, &nothing, Duration::ZERO).contains(" 0.000 micros/op"));
     }
 

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use clap::ValueEnum;
+use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
 use mini_engine::{Cursor, Db, Durability, Error, WriteBatch};
 
@@ -29,12 +31,15 @@ pub(crate) enum Workload {
 }
 
 /// What a workload works on.
+#[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     pub(crate) db: &'a Db,
     pub(crate) data: &'a Data,
     pub(crate) args: &'a BenchArgs,
     pub(crate) bar: &'a ProgressBar,
     pub(crate) path: &'a Path,
+    /// Which of the threads works on it.
+    pub(crate) thread: u64,
 }
 
 /// What a workload did.
@@ -45,13 +50,57 @@ pub(crate) struct Done {
     pub(crate) bytes: u64,
     /// Of reads that may miss: how many did not.
     pub(crate) found: Option<u64>,
+    /// How long each took.
+    pub(crate) nanos: Histogram<u64>,
+}
+
+/// How exactly percentiles are kept: 3 digits of the figure, in a few KiB.
+const DIGITS: u8 = 3;
+
+impl Done {
+    pub(crate) fn new() -> Self {
+        let nanos = Histogram::new(DIGITS).expect("1 to 5 digits are allowed");
+        Self { operations: 0, bytes: 0, found: None, nanos }
+    }
+
+    /// Whether it reads, and there was nothing to read.
+    pub(crate) fn found_nothing(&self) -> bool {
+        self.operations == 0 || self.found == Some(0)
+    }
+
+    /// Does one operation, and notes how long it takes.
+    fn time<T>(&mut self, operation: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let done = operation();
+        self.nanos.saturating_record(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        done
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+        self.found = self.found.or(other.found.map(|_| 0)).map(|found| found + other.found.unwrap_or(0));
+        self.nanos += &other.nanos;
+    }
 }
 
 impl Workload {
+    /// Runs it on all threads.
     pub(crate) fn run(self, run: &Run<'_>) -> Result<Done, Error> {
-        let seed = run.args.seed ^ (self as u64) << 32;
+        let shares: Vec<Result<Done, Error>> = thread::scope(|scope| {
+            let share = |thread| scope.spawn(move || self.run_share(&Run { thread, ..*run }));
+            let threads: Vec<_> = (0..run.threads()).map(share).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(panicked()))).collect()
+        });
+        let mut all = Done::new();
+        shares.into_iter().try_for_each(|share| share.map(|done| all.add(&done)))?;
+        Ok(all)
+    }
+
+    fn run_share(self, run: &Run<'_>) -> Result<Done, Error> {
+        let seed = run.args.seed ^ (self as u64) << 32 ^ run.thread << 48;
         match self {
-            Self::Fillseq => run.fill(0..),
+            Self::Fillseq => run.fill((run.thread..).step_by(run.args.threads as usize)),
             Self::Fillrandom | Self::Overwrite => run.fill(run.random(seed)),
             Self::Readrandom => run.read_random(seed),
             Self::Readmissing => run.read_missing(seed),
@@ -63,9 +112,19 @@ impl Workload {
     }
 }
 
+fn panicked() -> Error {
+    Error::ReadOnly { cause: "a thread of the benchmark panicked".into() }
+}
+
 impl Run<'_> {
+    fn threads(&self) -> u64 {
+        self.args.threads.into()
+    }
+
+    /// How many this thread does.
     fn operations(&self) -> u64 {
-        self.args.num.get()
+        let (all, threads) = (self.args.num.get(), self.threads());
+        all / threads + u64::from(self.thread < all % threads)
     }
 
     /// Numbers of random keys, without end.
@@ -74,52 +133,55 @@ impl Run<'_> {
         std::iter::repeat_with(move || random.below(keys))
     }
 
-    fn step(&self, done: u64) {
-        if done.is_multiple_of(STEP) {
-            self.bar.set_position(done);
+    fn step(&self, done: &mut Done) {
+        done.operations += 1;
+        if done.operations.is_multiple_of(STEP) {
+            self.bar.inc(STEP);
         }
     }
 
     fn fill(&self, numbers: impl Iterator<Item = u64>) -> Result<Done, Error> {
         let durability = if self.args.synced { Durability::Synced } else { Durability::Buffered };
-        let (mut batch, mut value) = (WriteBatch::new(), Vec::new());
+        let (mut batch, mut value, mut done) = (WriteBatch::new(), Vec::new(), Done::new());
         let operations = self.operations();
-        for (number, done) in numbers.zip(1..=operations) {
+        for number in numbers.take(usize::try_from(operations).unwrap_or(usize::MAX)) {
             self.data.fill(number, &mut value);
             batch.insert(Data::key(number), &value)?;
-            if batch.len() >= self.args.batch as usize || done == operations {
-                self.db.write(std::mem::take(&mut batch), durability)?;
+            self.step(&mut done);
+            if batch.len() >= self.args.batch as usize || done.operations == operations {
+                done.time(|| self.db.write(&batch, durability))?;
+                batch.clear();
             }
-            self.step(done);
         }
-        Ok(Done { operations, bytes: operations * self.data.entry_len(), found: None })
+        done.bytes = operations * self.data.entry_len();
+        Ok(done)
     }
 
     fn read_random(&self, seed: u64) -> Result<Done, Error> {
-        let (operations, mut found, mut expected) = (self.operations(), 0, Vec::new());
-        for (number, done) in self.random(seed).zip(1..=operations) {
+        let (mut done, mut found, mut expected) = (Done::new(), 0, Vec::new());
+        for number in self.random(seed).take(self.operations() as usize) {
             let key = Data::key(number);
-            if let Some(value) = self.db.get(key)? {
+            if let Some(value) = done.time(|| self.db.get(key))? {
                 self.check(&key, &value, &mut expected)?;
                 found += 1;
             }
-            self.step(done);
+            self.step(&mut done);
         }
-        Ok(Done { operations, bytes: found * self.data.entry_len(), found: Some(found) })
+        Ok(Done { bytes: found * self.data.entry_len(), found: Some(found), ..done })
     }
 
     /// Keys that lie between those that are written.
     fn read_missing(&self, seed: u64) -> Result<Done, Error> {
-        let operations = self.operations();
-        for (number, done) in self.random(seed).zip(1..=operations) {
+        let mut done = Done::new();
+        for number in self.random(seed).take(self.operations() as usize) {
             let mut key = Data::key(number).to_vec();
             key.push(b'.');
-            if self.db.contains_key(&key)? {
+            if done.time(|| self.db.contains_key(&key))? {
                 return Err(self.wrong(&key, "expected no value, found one"));
             }
-            self.step(done);
+            self.step(&mut done);
         }
-        Ok(Done { operations, bytes: 0, found: Some(0) })
+        Ok(Done { found: Some(0), ..done })
     }
 
     fn read_in_order(
@@ -127,25 +189,23 @@ impl Run<'_> {
         start: fn(&mut Cursor) -> Result<(), Error>,
         go_on: fn(&mut Cursor) -> Result<(), Error>,
     ) -> Result<Done, Error> {
-        let (mut cursor, mut operations, mut expected) = (self.db.cursor(), 0, Vec::new());
+        let (mut cursor, mut done, mut expected) = (self.db.cursor(), Done::new(), Vec::new());
         start(&mut cursor)?;
-        let mut bytes = 0;
-        while cursor.valid() && operations < self.operations() {
+        while cursor.valid() && done.operations < self.operations() {
             self.check(cursor.key(), cursor.value(), &mut expected)?;
-            bytes += (cursor.key().len() + cursor.value().len()) as u64;
-            operations += 1;
-            go_on(&mut cursor)?;
-            self.step(operations);
+            done.bytes += (cursor.key().len() + cursor.value().len()) as u64;
+            done.time(|| go_on(&mut cursor))?;
+            self.step(&mut done);
         }
-        Ok(Done { operations, bytes, found: None })
+        Ok(done)
     }
 
     fn seek_random(&self, seed: u64) -> Result<Done, Error> {
-        let (operations, mut found, mut expected) = (self.operations(), 0, Vec::new());
+        let (mut done, mut found, mut expected) = (Done::new(), 0, Vec::new());
         let mut cursor = self.db.cursor();
-        for (number, done) in self.random(seed).zip(1..=operations) {
+        for number in self.random(seed).take(self.operations() as usize) {
             let key = Data::key(number);
-            cursor.seek(key)?;
+            done.time(|| cursor.seek(key))?;
             if cursor.valid() {
                 if *cursor.key() < key[..] {
                     return Err(self.wrong(cursor.key(), "expected a key at or after the one sought, found one before"));
@@ -153,9 +213,9 @@ impl Run<'_> {
                 self.check(cursor.key(), cursor.value(), &mut expected)?;
                 found += u64::from(*cursor.key() == key[..]);
             }
-            self.step(done);
+            self.step(&mut done);
         }
-        Ok(Done { operations, bytes: found * self.data.entry_len(), found: Some(found) })
+        Ok(Done { bytes: found * self.data.entry_len(), found: Some(found), ..done })
     }
 
     fn read_while_writing(&self, seed: u64) -> Result<Done, Error> {
@@ -164,9 +224,7 @@ impl Run<'_> {
             let writer = scope.spawn(|| self.overwrite_until(&stop, !seed));
             let done = self.read_random(seed);
             stop.store(true, Ordering::Relaxed);
-            let written = writer.join().unwrap_or_else(|_| {
-                Err(Error::ReadOnly { cause: "the writing thread of the benchmark panicked".into() })
-            });
+            let written = writer.join().unwrap_or_else(|_| Err(panicked()));
             written.and(done)
         })
     }

@@ -4,8 +4,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use super::source::Source;
 use crate::program::failure::Failure;
+use crate::program::source::Source;
 
 const BUFFER_BYTES: usize = 1 << 18;
 /// A buffer that one long line has grown past this is given back before the next line.

@@ -7,14 +7,15 @@
 //! A file is opened before the database: a mistyped name creates nothing.
 
 mod batch;
+mod interrupt;
 mod lines;
 mod progress;
 mod rejects;
-mod source;
 mod writer;
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::{self, Scope};
 
 use clap::Args;
@@ -26,11 +27,12 @@ use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::record::Format;
+use super::source::Source;
 use batch::Batch;
+use interrupt::Interrupt;
 use lines::{Line, Lines};
 use progress::Progress;
 use rejects::Rejects;
-use source::Source;
 use writer::Writer;
 
 /// Store the records of a file, or of stdin with -, one a line: key, TAB, value
@@ -45,7 +47,9 @@ use writer::Writer;
 ///
 /// When the import ends, all of it survives power loss. If it is interrupted, by ^C for
 /// instance, the database is sound and holds the first lines of the input: all that were
-/// acknowledged, and perhaps some more.
+/// acknowledged, and perhaps some more. ^C says how many, and --skip goes on behind them.
+///
+/// An input none of whose lines is a record is refused with exit code 2.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -53,6 +57,7 @@ use writer::Writer;
 Examples:
   find / -xdev -type f -printf '%p\\t%s %T@\\n' | mini-engine import files.db -
   mini-engine import words.db words.tsv --strict
+  mini-engine import words.db words.tsv --skip 120000
   mini-engine import events.db events.jsonl --json --synced --batch 100"
 )]
 pub(crate) struct ImportArgs {
@@ -68,6 +73,9 @@ pub(crate) struct ImportArgs {
     /// Stop at the first line that is no record
     #[arg(long)]
     strict: bool,
+    /// Leave the first N lines out: an earlier import has stored them
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
+    skip: u64,
     /// Sync each batch and print `acked N`: the first N lines of the input now survive power loss
     #[arg(long)]
     synced: bool,
@@ -86,7 +94,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
 
 fn import<'scope>(args: &ImportArgs, scope: &'scope Scope<'scope, '_>, db: Db, source: Source) -> Result<(), Failure> {
     let durability = if args.synced { Durability::Synced } else { Durability::Buffered };
-    let mut import = Import::new(args, Writer::start(scope, &db, durability), source);
+    let mut import = Import::new(args, Writer::start(scope, &db, durability), source, Interrupt::watch()?);
     let outcome = import.run();
     import.progress.finish();
     // Whatever stopped the import, the batches that were stored shall be durable before their number is told.
@@ -96,7 +104,13 @@ fn import<'scope>(args: &ImportArgs, scope: &'scope Scope<'scope, '_>, db: Db, s
         output::say(format_args!("imported {lines}, rejected {}", import.rejects.count()));
     }
     outcome?;
-    Ok(closed?)
+    closed?;
+    if import.stored == 0 && import.rejects.count() > 0 {
+        return Err(Failure::Usage(
+            "no line of the input is a record: expected key, TAB, value, or JSON with --json".into(),
+        ));
+    }
+    Ok(())
 }
 
 /// One running import.
@@ -114,12 +128,13 @@ struct Import<'a> {
     stored: u64,
     rejects: Rejects,
     progress: Progress,
+    interrupt: Arc<Interrupt>,
     /// Where acknowledgements go, until their reader has closed it.
     acks: Option<Output>,
 }
 
 impl<'a> Import<'a> {
-    fn new(args: &'a ImportArgs, writer: Writer, source: Source) -> Self {
+    fn new(args: &'a ImportArgs, writer: Writer, source: Source, interrupt: Arc<Interrupt>) -> Self {
         let format = Format::new(args.json, args.hex.hex);
         Self {
             args,
@@ -132,12 +147,17 @@ impl<'a> Import<'a> {
             rejects: Rejects::new(source.name()),
             progress: Progress::new(source.bytes()),
             lines: Lines::new(source, format.longest_line()),
+            interrupt,
             acks: args.synced.then(Output::new),
         }
     }
 
     fn run(&mut self) -> Result<(), Failure> {
-        let outcome = self.store_all();
+        let outcome = self.store_all().map_err(|failure| match failure {
+            // The last batch was stored since.
+            Failure::Interrupted { signal, .. } => Failure::Interrupted { signal, lines: self.acknowledged },
+            other => other,
+        });
         // Also after a failure: how much of the input was bad may be what explains it.
         self.rejects.finish();
         outcome
@@ -164,8 +184,12 @@ impl<'a> Import<'a> {
 
     /// Handles one line; false at the end of the input.
     fn step(&mut self) -> Result<bool, Failure> {
-        let added = match self.lines.next()? {
+        let line = self.lines.next()?;
+        // After it was read: what wrote the input may have got the same signal, and have left half a line.
+        self.interrupt.check()?;
+        let added = match line {
             None => return Ok(false),
+            Some(_) if self.handled < self.args.skip => Ok(()),
             Some(Line::TooLong) => Err(format!("longer than any record, {} bytes", self.format.longest_line())),
             Some(Line::Whole(line)) => self.batch.add(line, self.format),
         };
@@ -189,6 +213,7 @@ impl<'a> Import<'a> {
     fn store(&mut self) -> Result<(), Failure> {
         self.stored += self.batch.store(&self.writer)?;
         self.acknowledged = self.handled;
+        self.interrupt.stored(self.acknowledged);
         self.progress.advance(self.lines.bytes_read(), self.handled);
         self.acknowledge()
     }

@@ -1,4 +1,4 @@
-//! Where the records come from: a file, or stdin.
+//! What a command reads: a file, or stdin.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,6 +26,13 @@ impl Source {
         }
         let bytes = metadata.is_file().then_some(metadata.len());
         Ok(Self { name: path.display().to_string(), reader: Box::new(file), bytes })
+    }
+
+    /// All of it, but at most so many bytes.
+    pub(crate) fn read_all(mut self, most: u64) -> Result<Vec<u8>, Failure> {
+        let mut bytes = Vec::new();
+        let read = (&mut self.reader).take(most).read_to_end(&mut bytes);
+        read.map(|_| bytes).map_err(|source| self.failure(source))
     }
 
     #[cfg(test)]

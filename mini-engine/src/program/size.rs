@@ -1,0 +1,44 @@
+//! Sizes as people type them: `64M`, `64MiB`, `67108864`.
+
+/// The bytes that `text` stands for. As in GNU's programs, `K`, `M`, `G` and `KiB`, `MiB`, `GiB` are powers of 1024, and `KB`, `MB`, `GB`
+/// powers of 1000; capitals or not.
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit = match text[digits.len()..].trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return Err("expected a number of bytes, such as 67108864, 64M or 64MiB".into()),
+    };
+    let number: u64 = digits.parse().map_err(|error| format!("expected a number of bytes: {error}"))?;
+    number.checked_mul(unit).ok_or_else(|| "more bytes than can be counted".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_a_number_and_a_unit() {
+        // Catches units of 1000 and 1024 mixed up, and a number that overflows into a small one.
+        for (text, bytes) in [
+            ("0", 0),
+            ("64M", 64 << 20),
+            ("64MiB", 64 << 20),
+            ("64 mib", 64 << 20),
+            ("64MB", 64_000_000),
+            ("2g", 2 << 30),
+            ("1kb", 1000),
+            ("512b", 512),
+        ] {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "-1", "1.5M", "64 Mi B", "64MiBs", "18446744073709551615K", "99999999999999999999"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}
