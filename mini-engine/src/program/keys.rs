@@ -30,10 +30,13 @@ pub(crate) struct RangeArgs {
     to: Option<OsString>,
 }
 
+/// A lower and an upper bound.
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// Which keys are meant, as bytes.
 pub(crate) enum Keys {
     Prefix(Vec<u8>),
-    Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Range(Bounds),
 }
 
 impl KeysArgs {
@@ -41,13 +44,12 @@ impl KeysArgs {
         if let Some(prefix) = &self.prefix {
             return Ok(Keys::Prefix(hex.parse("--prefix", prefix)?));
         }
-        let (from, to) = self.range.parse(hex)?;
-        Ok(Keys::Range(from, to))
+        Ok(Keys::Range(self.range.parse(hex)?))
     }
 }
 
 impl RangeArgs {
-    pub(crate) fn parse(&self, hex: &HexArgs) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>), Failure> {
+    pub(crate) fn parse(&self, hex: &HexArgs) -> Result<Bounds, Failure> {
         let parse = |name, key: &Option<OsString>| key.as_ref().map(|key| hex.parse(name, key)).transpose();
         let (from, to) = (parse("--from", &self.from)?, parse("--to", &self.to)?);
         Ok((from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded)))
@@ -59,7 +61,7 @@ impl Keys {
     pub(crate) fn records(self, db: &Db) -> Iter {
         match self {
             Self::Prefix(prefix) => db.prefix(prefix),
-            Self::Range(from, to) => db.range((from, to)),
+            Self::Range(bounds) => db.range(bounds),
         }
     }
 }
