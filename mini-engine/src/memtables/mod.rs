@@ -8,6 +8,7 @@ mod vector;
 
 use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool};
 
+pub(crate) use self::vector::VectorBuilder;
 use self::vector::{VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
 use crate::iter::{EntryIter, Stepped, impl_entry_iter};
@@ -117,6 +118,11 @@ impl LoggedMemtable {
     /// [`Error::Full`] if its address range cannot be reserved.
     pub(crate) fn new(kind: MemtableKind, log: u64, bytes: usize) -> Result<LoggedMemtable> {
         Self::in_pool(kind, log, bytes, &TablePool::new(0))
+    }
+
+    /// The table that `entries` are, frozen.
+    pub(crate) fn built(entries: VectorBuilder, log: u64) -> LoggedMemtable {
+        LoggedMemtable { table: Table::Vector(entries.finish()), log }
     }
 
     fn in_pool(kind: MemtableKind, log: u64, bytes: usize, pool: &TablePool) -> Result<LoggedMemtable> {

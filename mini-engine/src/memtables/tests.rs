@@ -85,6 +85,9 @@ fn write() -> impl Strategy<Value = Write> {
     (vec(prop::sample::select(&[0u8, b'a', 0xff][..]), 0..3), prop::option::of(vec(any::<u8>(), 0..4)))
 }
 
+/// What all keys may begin with: nothing, less than a head has room for, and more.
+const BEGINNINGS: [&[u8]; 3] = [b"", b"shared", b"a longer beginning"];
+
 /// What a walk of `moves` from a seek shows.
 fn walk(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo, moves: &[bool]) -> Vec<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
     let mut shown = Vec::new();
@@ -110,10 +113,19 @@ proptest! {
     fn a_vector_reads_as_a_skip_list_does(
         batches in vec(vec(write(), 1..6), 0..12),
         reads in vec((write(), 0..40u64, vec(any::<bool>(), 0..12)), 1..8),
+        // Of most keys that are stored, and of one that is looked for.
+        (usual, other) in (0..BEGINNINGS.len(), 0..BEGINNINGS.len()),
         frozen in any::<bool>(),
     ) {
-        // Catches a version that is missed or shown too early, an order that differs, and a copy that was not sorted.
+        // Catches a version that is missed or shown too early, an order that differs, a copy that was not sorted, and keys that are
+        // told apart by bytes that they share, or by zeros behind the end of one.
+        let begin = |key: &[u8], with: usize| [BEGINNINGS[with], key].concat();
+        let batches: Vec<Vec<Write>> = batches
+            .into_iter()
+            .map(|batch| batch.into_iter().map(|(key, value)| (begin(&key, usual), value)).collect())
+            .collect();
         let [list, vector] = KINDS.map(|kind| LoggedMemtable::new(kind, 1, 1 << 16).unwrap());
+        let mut builder = VectorBuilder::default();
         let mut next = 1;
         for batch in &batches {
             let ops: Vec<Op<'_>> = batch.iter().map(|write| super::op(match write {
@@ -123,19 +135,23 @@ proptest! {
             for memtable in [&list, &vector] {
                 memtable.table.reserve(&ops).unwrap().apply(next);
             }
+            ops.iter().zip(next..).for_each(|(op, seqno)| builder.push(op, seqno));
             next += ops.len() as u64;
         }
         if frozen {
             list.table.freeze();
             vector.table.freeze();
         }
-        prop_assert_eq!(list.table.len(), vector.table.len());
-        for ((key, _), seqno, moves) in &reads {
-            prop_assert_eq!(list.get(key, *seqno, <[u8]>::to_vec), vector.get(key, *seqno, <[u8]>::to_vec));
-            prop_assert_eq!(walk(&list, key, *seqno, moves), walk(&vector, key, *seqno, moves));
-            prop_assert_eq!(list.get_many(&[&key[..], b"a"], *seqno), vector.get_many(&[&key[..], b"a"], *seqno));
-            // Again: the first scan may have sorted for good.
-            prop_assert_eq!(list.get(key, *seqno, <[u8]>::to_vec), vector.get(key, *seqno, <[u8]>::to_vec));
+        for vector in [vector, LoggedMemtable::built(builder, 1)] {
+            prop_assert_eq!(list.table.len(), vector.table.len());
+            for (at, ((key, _), seqno, moves)) in reads.iter().enumerate() {
+                let key = &begin(key, if at == 0 { other } else { usual });
+                prop_assert_eq!(list.get(key, *seqno, <[u8]>::to_vec), vector.get(key, *seqno, <[u8]>::to_vec));
+                prop_assert_eq!(walk(&list, key, *seqno, moves), walk(&vector, key, *seqno, moves));
+                prop_assert_eq!(list.get_many(&[&key[..], b"a"], *seqno), vector.get_many(&[&key[..], b"a"], *seqno));
+                // Again: the first scan may have sorted for good.
+                prop_assert_eq!(list.get(key, *seqno, <[u8]>::to_vec), vector.get(key, *seqno, <[u8]>::to_vec));
+            }
         }
     }
 }
@@ -159,4 +175,33 @@ fn what_is_reserved_counts_before_it_is_applied_and_not_after_it_was_given_up() 
         assert_eq!(memtable.entries(), 20);
         assert!(memtable.table.memory_usage() > 20 * value.len());
     }
+}
+
+#[test]
+fn a_built_memtable_holds_entries_of_any_size_in_the_order_of_their_keys() {
+    // Catches an entry cut at the end of a piece of memory, or looked for in another one; and an order of arrival.
+    let sizes = [0, 1, 100, 65_519, 65_520, 65_521, 65_536, 300_000];
+    let mut builder = VectorBuilder::default();
+    let key = |n: u64| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let value = |n: u64| vec![n as u8; sizes[n as usize % sizes.len()]];
+    for n in 1..400 {
+        builder.push(&Op::Put { key: key(n).as_bytes(), value: &value(n) }, n);
+    }
+    let bytes: usize = (1..400).map(|n| value(n).len() + 16).sum();
+    assert!((bytes..bytes + 400 * 64).contains(&builder.memory_usage()));
+    let memtable = LoggedMemtable::built(builder, 7);
+    assert_eq!(memtable.table.reserve(&[Op::Delete { key: b"a" }]).err(), Some(InsertError::Sealed));
+    let mut iter = memtable.iter();
+    iter.seek_to_first().unwrap();
+    let mut sorted: Vec<(String, u64)> = (1..400).map(|n| (key(n), n)).collect();
+    sorted.sort();
+    for (key, n) in &sorted {
+        assert_eq!((iter.key(), iter.seqno()), (key.as_bytes(), *n));
+        assert!(iter.value() == value(*n) && !iter.repeats(), "{n}");
+        assert_eq!(memtable.get(key.as_bytes(), *n, <[u8]>::to_vec), Some(Some(value(*n))));
+        assert_eq!(memtable.get(key.as_bytes(), *n - 1, <[u8]>::to_vec), None);
+        iter.next().unwrap();
+    }
+    assert!(!iter.valid());
+    assert_eq!(memtable.entries(), 399);
 }

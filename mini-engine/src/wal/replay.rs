@@ -19,6 +19,7 @@ use super::format::{
     ALIGN, FRAME_HEADER_LEN, FrameHeader, Identity, Position, RECYCLED_HEADER_LEN, SEGMENT_HEADER_LEN, SegmentHeader,
 };
 use super::payload::decompress;
+use super::space::ZEROS;
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
@@ -29,7 +30,7 @@ const COPIED_AT_ONCE: usize = 1 << 20;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 /// Bytes that are looked at in one step for one that is not zero.
-const ZEROS_AT_ONCE: usize = 64 << 10;
+const ZEROS_AT_ONCE: usize = ZEROS.len();
 
 /// One batch as it was appended.
 #[derive(Clone, Copy, Debug)]
@@ -218,6 +219,11 @@ pub(crate) fn truncate_torn(fs: &dyn FileSystem, path: &Path, offset: u64) -> Re
     file.sync().map_err(Error::io("sync", path))
 }
 
+/// So many zeros, at most [`ZEROS_AT_ONCE`].
+fn zeros(len: usize) -> &'static [u8] {
+    ZEROS.get(..len).unwrap_or(&ZEROS)
+}
+
 struct LogReader<'a> {
     window: Window<'a>,
     path: &'a Path,
@@ -270,8 +276,9 @@ impl<'a> LogReader<'a> {
         while at < range.end {
             let want = usize::try_from(range.end - at).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
             let bytes = self.window.get(at, want)?;
-            if let Some(last) = bytes.iter().rposition(|&byte| byte != 0) {
-                end = at + last as u64 + 1;
+            // Most of what is looked at is zeros, and to compare them all at once takes a tenth of the time.
+            if bytes != zeros(bytes.len()) {
+                end = at + bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1);
             }
             at += bytes.len() as u64;
         }
@@ -302,8 +309,8 @@ impl<'a> LogReader<'a> {
         while at < range.end {
             let want = usize::try_from(range.end - at).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
             let bytes = self.window.get(at, want)?;
-            if let Some(first) = bytes.iter().position(|&byte| byte != 0) {
-                return Ok(Some(at + first as u64));
+            if bytes != zeros(bytes.len()) {
+                return Ok(bytes.iter().position(|&byte| byte != 0).map(|first| at + first as u64));
             }
             at += bytes.len() as u64;
         }

@@ -8,7 +8,7 @@ use super::segment::Segment;
 use crate::error::{Error, Result};
 
 /// Zeros are written so many bytes at a time.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+pub(super) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// How much of a log is mapped: addresses, not memory. What is behind it is written by calls.
 pub(super) const MAPPED_LEN: u64 = 1 << 30;
 

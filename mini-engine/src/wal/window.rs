@@ -42,7 +42,7 @@ impl<'a> Window<'a> {
     /// Reads at least `want` bytes from `offset`, which the file has.
     fn fill(&mut self, offset: u64, want: usize) -> Result<()> {
         let len = self.len.saturating_sub(offset).min(want.max(CHUNK) as u64) as usize;
-        self.buffer.clear();
+        self.buffer.truncate(len);
         self.buffer.resize(len, 0);
         // Should the read fail, nothing is buffered.
         self.start = offset;

@@ -18,22 +18,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use fastskip::{InsertError, Op};
-
 use super::report::{RecoveryReport, TornTail};
 use crate::compaction::{Limits, OutputSpec, Retention, TableStore, Tombstones};
 use crate::db::core::FlushableMemtable;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
 use crate::manifest::{ASIDE, CompactionStats, ManifestState, TAIL_ASIDE};
-use crate::memtables::{LoggedMemtable, memory_for, op};
-use crate::options::{MemtableKind, Options, RecoveryMode};
+use crate::memtables::{LoggedMemtable, VectorBuilder, memory_for, op};
+use crate::options::{Options, RecoveryMode};
 use crate::table::Table;
 use crate::types::{BatchOps, SeqNo};
 use crate::wal::{self, Frame, Position, Tail};
 
-/// How much more memory a frame is given that did not fit where the estimate said it would.
-const SECOND_TRY_FACTOR: usize = 4;
 /// Memtables that are kept instead of flushed are not smaller than this, whatever the options: each read asks them all.
 const KEPT_MEMTABLE_BYTES: usize = 64 << 20;
 
@@ -45,7 +41,8 @@ pub(super) struct Replay<'a> {
     log: PathBuf,
     number: u64,
     last_seqno: SeqNo,
-    memtable: Option<LoggedMemtable>,
+    /// What is in no table yet.
+    entries: VectorBuilder,
     tables: Vec<Arc<Table>>,
     /// In place of tables where nothing may be written, oldest first.
     memtables: Vec<FlushableMemtable>,
@@ -91,7 +88,7 @@ pub(super) fn replay(
         log: PathBuf::new(),
         number: 0,
         last_seqno: state.last_seqno,
-        memtable: None,
+        entries: VectorBuilder::default(),
         tables: Vec::new(),
         memtables: Vec::new(),
         kept_bytes: 0,
@@ -260,14 +257,11 @@ impl Replay<'_> {
             let what = format!("frame: expected sequence number {expected}, found {}", frame.first_seqno);
             return Err(Error::corruption(&self.log, frame.offset, what));
         }
-        let ops = BatchOps::new(frame.payload)
-            .map(|decoded| decoded.map(op).map_err(|bad| bad.in_file(&self.log, frame.offset)));
-        let ops = ops.collect::<Result<Vec<_>>>()?;
-        if ops.len() != frame.count as usize {
-            let what = format!("frame: expected {} operations, found {}", frame.count, ops.len());
-            return Err(Error::corruption(&self.log, frame.offset, what));
+        self.check_batch(&frame)?;
+        self.make_room(memory_for(frame.count as usize, frame.payload.len()))?;
+        for (decoded, seqno) in BatchOps::new(frame.payload).flatten().zip(expected..) {
+            self.entries.push(&op(decoded), seqno);
         }
-        self.apply(&ops, frame)?;
         self.last_seqno += u64::from(frame.count);
         self.frames_in_log += 1;
         self.report.batches_replayed += 1;
@@ -275,45 +269,28 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn apply(&mut self, ops: &[Op<'_>], frame: Frame<'_>) -> Result<()> {
-        let memory = memory_for(ops.len(), frame.payload.len());
-        for factor in [1, SECOND_TRY_FACTOR] {
-            let memtable = self.memtable_for(memory.saturating_mul(factor))?;
-            match memtable.table.reserve(ops) {
-                Ok(reservation) => {
-                    reservation.apply(frame.first_seqno);
-                    return Ok(());
-                }
-                Err(InsertError::Full) => self.spill()?,
-                Err(error) => return Err(Error::corruption(&self.log, frame.offset, format!("frame: {error}"))),
-            }
+    /// Fails unless the batch of `frame` is what its header says. Nothing of it may be taken otherwise.
+    fn check_batch(&self, frame: &Frame<'_>) -> Result<()> {
+        let mut found = 0u64;
+        for decoded in BatchOps::new(frame.payload) {
+            decoded.map_err(|bad| bad.in_file(&self.log, frame.offset))?;
+            found += 1;
         }
-        Err(Error::Full(format!(
-            "a frame of {} bytes of {} does not fit into a memtable",
-            frame.payload.len(),
-            self.log.display()
-        )))
+        if found == u64::from(frame.count) {
+            return Ok(());
+        }
+        let what = format!("frame: expected {} operations, found {found}", frame.count);
+        Err(Error::corruption(&self.log, frame.offset, what))
     }
 
-    /// A memtable that takes `memory` bytes more; what it held so far goes to a table if it has grown enough.
-    fn memtable_for(&mut self, memory: usize) -> Result<LoggedMemtable> {
-        let Options { read_only, memtable_kind, memtable_bytes, .. } = self.store.options;
-        let (kind, bytes) = match read_only {
-            // Read and never flushed, so sorted, and few.
-            true => (MemtableKind::SkipList, memtable_bytes.max(KEPT_MEMTABLE_BYTES)),
-            false => (memtable_kind, memtable_bytes),
-        };
+    /// Makes room for `memory` bytes more: what was replayed so far goes to a table if it has grown enough.
+    fn make_room(&mut self, memory: usize) -> Result<()> {
+        let Options { read_only, memtable_bytes, .. } = self.store.options;
+        // Memtables that are read and never flushed should be few.
+        let bytes = if read_only { memtable_bytes.max(KEPT_MEMTABLE_BYTES) } else { memtable_bytes };
         self.check_memory(memory)?;
-        let full = |memtable: &LoggedMemtable| memory > bytes / 2 || memtable.table.memory_usage() >= bytes;
-        if self.memtable.as_ref().is_some_and(full) {
-            self.spill()?;
-        }
-        if let Some(memtable) = &self.memtable {
-            return Ok(memtable.clone());
-        }
-        let memtable = LoggedMemtable::new(kind, self.number, bytes.max(memory))?;
-        self.memtable = Some(memtable.clone());
-        Ok(memtable)
+        let used = self.entries.memory_usage();
+        if used > 0 && (memory > bytes / 2 || used >= bytes) { self.spill() } else { Ok(()) }
     }
 
     /// Fails if `memory` bytes more are more than may be taken by what stays in memory.
@@ -321,7 +298,7 @@ impl Replay<'_> {
         if !self.store.options.read_only {
             return Ok(());
         }
-        let held = self.kept_bytes + self.memtable.as_ref().map_or(0, |memtable| memtable.table.memory_usage());
+        let held = self.kept_bytes + self.entries.memory_usage();
         let limit = self.store.options.replay_memory_bytes;
         if held.saturating_add(memory) as u64 <= limit {
             return Ok(());
@@ -335,9 +312,11 @@ impl Replay<'_> {
     /// Writes what was replayed so far to a table, or keeps it where nothing may be written. Written anew and synced, whatever the log's state: if a sync had
     /// failed, the log is right in the page cache and wrong on the device (rule 7).
     fn spill(&mut self) -> Result<()> {
-        let Some(memtable) = self.memtable.take() else { return Ok(()) };
+        if self.entries.memory_usage() == 0 {
+            return Ok(());
+        }
+        let memtable = LoggedMemtable::built(std::mem::take(&mut self.entries), self.number);
         if self.store.options.read_only {
-            memtable.table.freeze();
             self.kept_bytes += memtable.table.memory_usage();
             self.memtables.push(FlushableMemtable { memtable, last_seqno: self.last_seqno });
             return Ok(());

@@ -9,49 +9,27 @@
 //!    to it are appended, so a reader that sees a number sees them.
 //! T2 after the freeze nothing is appended, so what was sorted then is all there is.
 
+mod sorted;
+
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use fastskip::{InsertError, Op};
 
+use self::sorted::{ENTRY_BYTES, Entries, Place, Sorted};
 use crate::error::Result;
 use crate::iter::EntryIter;
-use crate::types::{Kind, SeqNo, Slice, entry_order};
+use crate::types::{Kind, SeqNo, Slice};
 
-/// An entry: where in the bytes of its batch it is.
-#[derive(Clone, Debug)]
-struct Entry {
-    /// Keys and values of all its batch.
-    bytes: Arc<[u8]>,
-    key: u32,
-    value: u32,
-    end: u32,
-    kind: Kind,
-    seqno: SeqNo,
-}
+/// Bytes of keys and values that a [`VectorBuilder`] puts together.
+const CHUNK_BYTES: usize = 64 << 10;
 
-impl Entry {
-    fn key(&self) -> &[u8] {
-        self.bytes.get(self.key as usize..self.value as usize).unwrap_or_default()
-    }
-
-    fn value(&self) -> &[u8] {
-        self.bytes.get(self.value as usize..self.end as usize).unwrap_or_default()
-    }
-
-    fn value_slice(&self) -> Slice {
-        let range = self.value as usize..self.end as usize;
-        Slice::view(self.bytes.clone(), range).unwrap_or_else(|| Slice::from(&[][..]))
-    }
-
-    fn order(&self, key: &[u8], seqno: SeqNo) -> Ordering {
-        entry_order((self.key(), self.seqno), (key, seqno))
-    }
-}
+/// Entries that a scan fetches from memory together.
+const FETCHED_AT_ONCE: usize = 16;
 
 #[derive(Debug, Default)]
 struct Appended {
-    entries: Vec<Entry>,
+    entries: Entries,
     /// Bytes that the entries take, and those that have a reservation.
     memory: usize,
     frozen: bool,
@@ -62,7 +40,7 @@ struct Shared {
     limit: usize,
     appended: RwLock<Appended>,
     /// Made by the first scan after the freeze.
-    sorted: OnceLock<Arc<[Entry]>>,
+    sorted: OnceLock<Arc<Sorted>>,
 }
 
 /// An append-only memtable. Clones share it.
@@ -76,12 +54,12 @@ impl VectorTable {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.read().entries.is_empty()
+        self.len() == 0
     }
 
     /// Entries, whatever their kind.
     pub(crate) fn len(&self) -> usize {
-        self.read().entries.len()
+        self.0.sorted.get().map_or_else(|| self.read().entries.len(), |sorted| sorted.len())
     }
 
     /// Bytes that entries and what they hold take, reserved ones included.
@@ -100,7 +78,7 @@ impl VectorTable {
         if u32::try_from(payload).is_err() {
             return Err(InsertError::TooLarge);
         }
-        let memory = payload + ops.len() * size_of::<Entry>();
+        let memory = payload + ops.len() * ENTRY_BYTES;
         let mut appended = self.write();
         if appended.frozen {
             return Err(InsertError::Sealed);
@@ -111,28 +89,18 @@ impl VectorTable {
         appended.memory += memory;
         drop(appended);
         let mut bytes = Vec::with_capacity(payload);
-        let mut places = Vec::with_capacity(ops.len());
-        for op in ops {
-            let start = bytes.len() as u32;
-            bytes.extend_from_slice(op.key());
-            let middle = bytes.len() as u32;
-            op.value().iter().for_each(|part| bytes.extend_from_slice(part));
-            places.push((kind(op.kind()), [start, middle, bytes.len() as u32]));
-        }
+        let places = ops.iter().map(|op| append(&mut bytes, op)).collect();
         Ok(VectorReservation { table: self, bytes: Arc::from(bytes), places, memory })
     }
 
     /// The newest version of `key` that is not newer than `seqno`. O(entries) before the first scan after the freeze,
     /// O(log entries) then.
     pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
-        let found = |entry: &Entry| (entry.kind == Kind::Value).then(|| take(entry.value()));
-        if let Some(sorted) = self.0.sorted.get() {
-            let at = sorted.partition_point(|entry| entry.order(key, seqno) == Ordering::Less);
-            return sorted.get(at).filter(|entry| entry.key() == key).map(found);
+        let found = |(kind, value): (Kind, &[u8])| (kind == Kind::Value).then(|| take(value));
+        match self.0.sorted.get() {
+            Some(sorted) => sorted.find(key, seqno).map(found),
+            None => self.read().entries.find(key, seqno).map(found),
         }
-        let appended = self.read();
-        let versions = appended.entries.iter().filter(|entry| entry.seqno <= seqno && entry.key() == key);
-        versions.max_by_key(|entry| entry.seqno).map(found)
     }
 
     /// All entries there are now, sorted. O(n log n) each time before the freeze, once after it.
@@ -140,7 +108,7 @@ impl VectorTable {
         VectorIter { entries: self.sorted(), at: None }
     }
 
-    fn sorted(&self) -> Arc<[Entry]> {
+    fn sorted(&self) -> Arc<Sorted> {
         let (entries, frozen) = {
             let appended = self.read();
             match self.0.sorted.get() {
@@ -148,9 +116,7 @@ impl VectorTable {
                 None => (appended.entries.clone(), appended.frozen),
             }
         };
-        let mut entries = entries;
-        entries.sort_unstable_by(|a, b| a.order(b.key(), b.seqno));
-        let sorted: Arc<[Entry]> = Arc::from(entries);
+        let sorted = Arc::new(Sorted::new(entries));
         if frozen {
             // Two scans may have sorted the same: one result is kept.
             return self.0.sorted.get_or_init(|| sorted).clone();
@@ -177,12 +143,82 @@ fn op_len(op: &Op<'_>) -> usize {
     op.key().len() + op.value().iter().map(|part| part.len()).sum::<usize>()
 }
 
+/// Appends the key and the value of `op` to `bytes`, and says where they are. Both are within their limits.
+fn append(bytes: &mut Vec<u8>, op: &Op<'_>) -> Place {
+    let key = bytes.len() as u32;
+    bytes.extend_from_slice(op.key());
+    op.value().iter().for_each(|part| bytes.extend_from_slice(part));
+    let key_len = op.key().len() as u16;
+    Place { key, key_len, value_len: bytes.len() as u32 - key - u32::from(key_len), kind: kind(op.kind()) }
+}
+
+/// A chunk of `op` alone, which has `len` bytes: they are copied once.
+fn alone(op: &Op<'_>, len: usize) -> (Arc<[u8]>, Place) {
+    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, len).collect();
+    let mut rest = Arc::get_mut(&mut bytes).unwrap_or_default();
+    for part in std::iter::once(&op.key()).chain(op.value()) {
+        let (to, behind) = rest.split_at_mut(part.len());
+        to.copy_from_slice(part);
+        rest = behind;
+    }
+    let key_len = op.key().len() as u16;
+    (bytes, Place { key: 0, key_len, value_len: len as u32 - u32::from(key_len), kind: kind(op.kind()) })
+}
+
+/// Fills a table by one thread, before anybody reads it: nothing is locked, and entries share large pieces of memory.
+#[derive(Debug, Default)]
+pub(crate) struct VectorBuilder {
+    entries: Entries,
+    chunk: Vec<u8>,
+    memory: usize,
+}
+
+impl VectorBuilder {
+    /// Bytes that entries and what they hold take.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.memory
+    }
+
+    /// Adds `op` with number `seqno`, which is above all before.
+    pub(crate) fn push(&mut self, op: &Op<'_>, seqno: SeqNo) {
+        let len = op_len(op);
+        self.memory += len + ENTRY_BYTES;
+        if self.chunk.len() + len > CHUNK_BYTES {
+            self.end_chunk();
+        }
+        if len > CHUNK_BYTES {
+            let (bytes, place) = alone(op, len);
+            self.entries.extend([place], seqno);
+            self.entries.end_chunk(bytes);
+            return;
+        }
+        let place = append(&mut self.chunk, op);
+        self.entries.extend([place], seqno);
+    }
+
+    fn end_chunk(&mut self) {
+        if self.chunk.is_empty() {
+            return;
+        }
+        self.entries.end_chunk(Arc::from(&*self.chunk));
+        self.chunk.clear();
+    }
+
+    /// The table, frozen and sorted.
+    pub(crate) fn finish(mut self) -> VectorTable {
+        self.end_chunk();
+        let appended = Appended { entries: Entries::default(), memory: self.memory, frozen: true };
+        let sorted = OnceLock::from(Arc::new(Sorted::new(self.entries)));
+        VectorTable(Arc::new(Shared { limit: 0, appended: RwLock::new(appended), sorted }))
+    }
+}
+
 /// Operations that are certain to be taken.
 #[derive(Debug)]
 pub(crate) struct VectorReservation<'a> {
     table: &'a VectorTable,
     bytes: Arc<[u8]>,
-    places: Vec<(Kind, [u32; 3])>,
+    places: Vec<Place>,
     /// What is given back if they are not applied: several writers reserve at once.
     memory: usize,
 }
@@ -199,22 +235,16 @@ impl VectorReservation<'_> {
     /// Appends them, the first with sequence number `first`.
     pub(crate) fn apply(mut self, first: SeqNo) {
         self.memory = 0;
-        let (bytes, places) = (&self.bytes, std::mem::take(&mut self.places));
-        let entries = places.into_iter().zip(first..).map(|((kind, [key, value, end]), seqno)| Entry {
-            bytes: bytes.clone(),
-            key,
-            value,
-            end,
-            kind,
-            seqno,
-        });
-        self.table.write().entries.extend(entries);
+        let (bytes, places) = (self.bytes.clone(), std::mem::take(&mut self.places));
+        let entries = &mut self.table.write().entries;
+        entries.extend(places, first);
+        entries.end_chunk(bytes);
     }
 }
 
 /// A cursor over sorted entries, which it keeps alive.
 pub(crate) struct VectorIter {
-    entries: Arc<[Entry]>,
+    entries: Arc<Sorted>,
     at: Option<usize>,
 }
 
@@ -223,11 +253,10 @@ impl VectorIter {
         self.at = at.filter(|&at| at < self.entries.len());
         Ok(())
     }
-
-    fn entry(&self) -> Option<&Entry> {
-        self.entries.get(self.at?)
-    }
 }
+
+/// Behind all entries.
+const NOWHERE: usize = usize::MAX;
 
 impl EntryIter for VectorIter {
     fn valid(&self) -> bool {
@@ -235,29 +264,28 @@ impl EntryIter for VectorIter {
     }
 
     fn key(&self) -> &[u8] {
-        self.entry().map_or(&[], Entry::key)
+        self.entries.key(self.at.unwrap_or(NOWHERE))
     }
 
     fn seqno(&self) -> SeqNo {
-        self.entry().map_or(0, |entry| entry.seqno)
+        self.entries.seqno(self.at.unwrap_or(NOWHERE))
     }
 
     fn kind(&self) -> Kind {
-        self.entry().map_or(Kind::Tombstone, |entry| entry.kind)
+        self.entries.kind(self.at.unwrap_or(NOWHERE))
     }
 
     fn value(&self) -> &[u8] {
-        self.entry().map_or(&[], Entry::value)
+        self.entries.value(self.at.unwrap_or(NOWHERE))
     }
 
     fn value_slice(&self) -> Slice {
-        self.entry().map_or_else(|| Slice::from(&[][..]), Entry::value_slice)
+        self.entries.value_slice(self.at.unwrap_or(NOWHERE))
     }
 
     #[inline]
     fn repeats(&self) -> bool {
-        let before = self.at.and_then(|at| self.entries.get(at.checked_sub(1)?));
-        before.is_some_and(|before| before.key() == self.key())
+        self.at.is_some_and(|at| self.entries.repeats(at))
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
@@ -269,17 +297,20 @@ impl EntryIter for VectorIter {
     }
 
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        let at = self.entries.partition_point(|entry| entry.order(key, seqno) == Ordering::Less);
-        self.place(Some(at))
+        self.place(Some(self.entries.count(key, seqno, |order| order == Ordering::Less)))
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        let behind = self.entries.partition_point(|entry| entry.order(key, seqno) != Ordering::Greater);
+        let behind = self.entries.count(key, seqno, |order| order != Ordering::Greater);
         self.place(behind.checked_sub(1))
     }
 
     fn next(&mut self) -> Result<()> {
-        self.place(self.at.map(|at| at + 1))
+        let next = self.at.map(|at| at + 1);
+        if let Some(next) = next.filter(|next| next.is_multiple_of(FETCHED_AT_ONCE)) {
+            self.entries.fetch(next..next + FETCHED_AT_ONCE);
+        }
+        self.place(next)
     }
 
     fn prev(&mut self) -> Result<()> {

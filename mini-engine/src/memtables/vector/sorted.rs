@@ -1,0 +1,226 @@
+//! [`Entries`], in the order in which they came, and [`Sorted`], in the order of their keys.
+//!
+//! An entry is the place of its key and its value among bytes that many entries share. A comparison of two keys would fetch both from
+//! memory, so sorted entries have a *head* beside them: the eight bytes of the key that follow what all keys have in common, with zeros
+//! behind a key that is shorter. Of two different heads the smaller one is that of the smaller key. Equal heads tell nothing: then the
+//! keys are compared.
+
+use std::cmp::Ordering;
+use std::hint::black_box;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::types::{Kind, SeqNo, Slice, entry_order};
+
+/// Bytes of memory that an entry takes beside its key and value.
+pub(super) const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<u64>();
+
+/// Bytes that come from memory together.
+const CACHE_LINE: usize = 64;
+
+/// An entry: where its bytes are. The value follows the key.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    seqno: SeqNo,
+    chunk: u32,
+    key: u32,
+    value_len: u32,
+    key_len: u16,
+    kind: Kind,
+}
+
+/// Where an entry is within a chunk, of which nothing else is known yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) key: u32,
+    pub(super) key_len: u16,
+    pub(super) value_len: u32,
+    pub(super) kind: Kind,
+}
+
+/// Entries in the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entries {
+    entries: Vec<Entry>,
+    chunks: Vec<Arc<[u8]>>,
+}
+
+impl Entries {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds the entries at `places` of the chunk that [`end_chunk`](Self::end_chunk) will add, the first with number `first`.
+    pub(super) fn extend(&mut self, places: impl IntoIterator<Item = Place>, first: SeqNo) {
+        let chunk = self.chunks.len() as u32;
+        let entries = places.into_iter().zip(first..);
+        self.entries.extend(entries.map(|(Place { key, key_len, value_len, kind }, seqno)| Entry {
+            seqno,
+            chunk,
+            key,
+            value_len,
+            key_len,
+            kind,
+        }));
+    }
+
+    /// Adds the bytes of the entries that were added since the last call.
+    pub(super) fn end_chunk(&mut self, bytes: Arc<[u8]>) {
+        self.chunks.push(bytes);
+    }
+
+    /// The newest version of `key` that is not newer than `seqno`, by a look at all entries.
+    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(Kind, &[u8])> {
+        let is_version = |entry: &&Entry| entry.seqno <= seqno && entry.key_in(&self.chunks) == key;
+        let newest = self.entries.iter().filter(is_version).max_by_key(|entry| entry.seqno)?;
+        Some((newest.kind, newest.value_in(&self.chunks)))
+    }
+}
+
+impl Entry {
+    fn bytes_in<'a>(&self, chunks: &'a [Arc<[u8]>], range: Range<usize>) -> &'a [u8] {
+        chunks.get(self.chunk as usize).and_then(|chunk| chunk.get(range)).unwrap_or_default()
+    }
+
+    fn key_in<'a>(&self, chunks: &'a [Arc<[u8]>]) -> &'a [u8] {
+        let start = self.key as usize;
+        self.bytes_in(chunks, start..start + usize::from(self.key_len))
+    }
+
+    fn value_range(&self) -> Range<usize> {
+        let start = self.key as usize + usize::from(self.key_len);
+        start..start + self.value_len as usize
+    }
+
+    fn value_in<'a>(&self, chunks: &'a [Arc<[u8]>]) -> &'a [u8] {
+        self.bytes_in(chunks, self.value_range())
+    }
+}
+
+/// Entries in order: by key ascending, within a key by number descending.
+#[derive(Debug)]
+pub(super) struct Sorted {
+    /// How many bytes all keys have in common.
+    shared: usize,
+    heads: Box<[u64]>,
+    entries: Box<[Entry]>,
+    chunks: Vec<Arc<[u8]>>,
+}
+
+impl Sorted {
+    /// Sorts. O(n log n), and O(n) if they are in order.
+    pub(super) fn new(unsorted: Entries) -> Sorted {
+        let Entries { entries, chunks } = unsorted;
+        let shared = shared_prefix(&entries, &chunks);
+        let place = |(entry, at): (&Entry, u32)| (head(entry.key_in(&chunks), shared), at);
+        let mut order: Vec<(u64, u32)> = entries.iter().zip(0..).map(place).collect();
+        let entry = |at: u32| &entries[at as usize];
+        order.sort_unstable_by(|&(a_head, a), &(b_head, b)| {
+            let (a, b) = (entry(a), entry(b));
+            a_head.cmp(&b_head).then_with(|| entry_order((a.key_in(&chunks), a.seqno), (b.key_in(&chunks), b.seqno)))
+        });
+        let heads = order.iter().map(|&(head, _)| head).collect();
+        let entries = order.iter().map(|&(_, at)| *entry(at)).collect();
+        Sorted { shared, heads, entries, chunks }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn key(&self, at: usize) -> &[u8] {
+        self.entries.get(at).map_or(&[], |entry| entry.key_in(&self.chunks))
+    }
+
+    pub(super) fn seqno(&self, at: usize) -> SeqNo {
+        self.entries.get(at).map_or(0, |entry| entry.seqno)
+    }
+
+    pub(super) fn kind(&self, at: usize) -> Kind {
+        self.entries.get(at).map_or(Kind::Tombstone, |entry| entry.kind)
+    }
+
+    pub(super) fn value(&self, at: usize) -> &[u8] {
+        self.entries.get(at).map_or(&[], |entry| entry.value_in(&self.chunks))
+    }
+
+    pub(super) fn value_slice(&self, at: usize) -> Slice {
+        let shared = |entry: &Entry| {
+            let chunk = self.chunks.get(entry.chunk as usize)?;
+            Slice::view(chunk.clone(), entry.value_range())
+        };
+        self.entries.get(at).and_then(shared).unwrap_or_default()
+    }
+
+    /// Whether the entry before has the same key.
+    pub(super) fn repeats(&self, at: usize) -> bool {
+        let Some(before) = at.checked_sub(1) else { return false };
+        self.heads.get(before) == self.heads.get(at) && self.key(before) == self.key(at)
+    }
+
+    /// Reads two bytes of each of these entries, which are needed soon. No read depends on another, so that they wait for memory
+    /// together. A scan that met each entry by itself would wait for each.
+    pub(super) fn fetch(&self, range: Range<usize>) {
+        let end = range.end.min(self.len());
+        let read = |entry: &Entry| {
+            let chunk = self.chunks.get(entry.chunk as usize)?;
+            let last = entry.value_range().end.saturating_sub(1).min(entry.key as usize + CACHE_LINE);
+            Some(chunk.get(entry.key as usize)? ^ chunk.get(last)?)
+        };
+        let entries = self.entries.get(range.start..end).unwrap_or_default();
+        black_box(entries.iter().filter_map(read).fold(0, |all, read| all ^ read));
+    }
+
+    /// The newest version of `key` that is not newer than `seqno`.
+    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(Kind, &[u8])> {
+        let at = self.count(key, seqno, |order| order == Ordering::Less);
+        (at < self.len() && self.key(at) == key).then(|| (self.kind(at), self.value(at)))
+    }
+
+    /// How many entries compare to `(key, seqno)` as `passes` says, which must be those up to some place.
+    pub(super) fn count(&self, key: &[u8], seqno: SeqNo, passes: impl Fn(Ordering) -> bool) -> usize {
+        let equal = self.equal_heads(key);
+        let order = |entry: &Entry| entry_order((entry.key_in(&self.chunks), entry.seqno), (key, seqno));
+        let candidates = self.entries.get(equal.clone()).unwrap_or_default();
+        equal.start + candidates.partition_point(|entry| passes(order(entry)))
+    }
+
+    /// The entries with the head of `key`: what is before them is less, what is behind them greater.
+    fn equal_heads(&self, key: &[u8]) -> Range<usize> {
+        let shared = self.key(0).get(..self.shared).unwrap_or_default();
+        match key.get(..self.shared).unwrap_or(key).cmp(shared) {
+            Ordering::Less => 0..0,
+            Ordering::Greater => self.len()..self.len(),
+            Ordering::Equal => {
+                let head = head(key, self.shared);
+                let start = self.heads.partition_point(|&other| other < head);
+                start..self.heads.partition_point(|&other| other <= head)
+            }
+        }
+    }
+}
+
+/// How many bytes all keys have in common.
+fn shared_prefix(entries: &[Entry], chunks: &[Arc<[u8]>]) -> usize {
+    let Some(first) = entries.first().map(|entry| entry.key_in(chunks)) else { return 0 };
+    let mut shared = first;
+    for entry in entries {
+        let key = entry.key_in(chunks);
+        if !key.starts_with(shared) {
+            let len = shared.iter().zip(key).take_while(|(a, b)| a == b).count();
+            shared = shared.split_at(len).0;
+        }
+    }
+    shared.len()
+}
+
+/// The eight bytes of `key` behind the first `shared`, as a number that orders as they do.
+fn head(key: &[u8], shared: usize) -> u64 {
+    let rest = key.get(shared..).unwrap_or_default();
+    if let Some(head) = rest.first_chunk() {
+        return u64::from_be_bytes(*head);
+    }
+    let mut head = [0; size_of::<u64>()];
+    head.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(head)
+}
