@@ -322,7 +322,7 @@ impl Db {
     /// A crash before that leaves a directory that does not open as a database, unless it is whole; an error leaves none.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if something has that name already, or if the directory that it would be in does not exist; what [`Db::flush`] fails with; [`Error::Io`].
+    /// [`Error::InvalidArgument`] if something has that name already; what [`Db::flush`] fails with; [`Error::Io`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {

@@ -12,7 +12,8 @@ use super::failure::Failure;
 ///
 /// The copy shares the bytes of the tables (hard links) where it is on the same file system, so it
 /// takes next to no time and space; elsewhere the tables are copied. When this returns, the copy
-/// survives power loss. A directory that exists is refused; a copy that fails leaves none.
+/// survives power loss. A directory that exists is refused, and so is one in a directory that does
+/// not; a copy that fails leaves none.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -30,6 +31,11 @@ pub(crate) struct CheckpointArgs {
 }
 
 pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
+    // More likely a mistyped name than a wish for more directories. An empty parent is the working directory.
+    if let Some(parent) = args.directory.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
+        let (copy, parent) = (args.directory.display(), parent.display());
+        return Err(Failure::Usage(format!("checkpoint: cannot make {copy}: there is no directory {parent}")));
+    }
     let db = args.database.open(OpenFor::Writing)?;
     db.checkpoint(&args.directory)?;
     db.close()?;

@@ -32,13 +32,6 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     if fs.exists(dir).map_err(Error::io("look for", dir))? {
         return Err(taken(dir));
     }
-    if let Some(parent) = dir.parent()
-        && !fs.exists(parent).map_err(Error::io("look for", parent))?
-    {
-        // More likely a mistyped name than a wish.
-        let (dir, parent) = (dir.display(), parent.display());
-        return Err(Error::InvalidArgument(format!("checkpoint: cannot make {dir}: there is no directory {parent}")));
-    }
     flush_all(core)?;
     let (state, tables) = durable_state(core);
     let options = Options { create_if_missing: true, ..core.store.options.clone() };
