@@ -10,16 +10,24 @@
 //! An open that only reads takes the same frames and decides in the same way, but leaves the tail and all logs as they are. What it
 //! has replayed stays in memtables.
 //!
+//! What was replayed is sorted once and written to tables. Where it is much, one half of a memtable is written by a thread of its own
+//! while the next half is read. Only whole frames that continue the history are handed over, in its order; so when replay stops, what
+//! was handed over is what came before the stop, as if there were one thread. A write that fails is an error of the open, which
+//! removes all tables made so far, whichever thread made them.
+//!
 //! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the history stops
 //! at the end of the log before it.
 
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use super::report::{RecoveryReport, TornTail};
-use crate::compaction::{Limits, OutputSpec, Retention, TableStore, Tombstones};
+use crate::compaction::{Limits, OutputSpec, Retention, TableStore, Tombstones, Written};
+use crate::db::background::beside;
 use crate::db::core::FlushableMemtable;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
@@ -33,10 +41,16 @@ use crate::wal::{self, Frame, Position, Tail};
 /// Memtables that are kept instead of flushed are not smaller than this, whatever the options: each read asks them all.
 const KEPT_MEMTABLE_BYTES: usize = 64 << 20;
 
+/// Half a memtable is written beside the reading of the next half, unless it is smaller than this: a thread has to be worth it.
+const BESIDE_BYTES: usize = 8 << 20;
+
 /// What replay has made so far.
-pub(super) struct Replay<'a> {
-    store: &'a TableStore,
+struct Replay<'a, 'scope, 'env> {
+    store: &'env TableStore,
     report: &'a mut RecoveryReport,
+    /// Of the thread that writes a table beside.
+    scope: &'scope Scope<'scope, 'env>,
+    writing: Option<ScopedJoinHandle<'scope, Result<Option<Written>>>>,
     /// The log being read.
     log: PathBuf,
     number: u64,
@@ -82,30 +96,37 @@ pub(super) fn replay(
     logs: &[u64],
     report: &mut RecoveryReport,
 ) -> Result<Replayed> {
-    let mut replay = Replay {
-        store,
-        report,
-        log: PathBuf::new(),
-        number: 0,
-        last_seqno: state.last_seqno,
-        entries: VectorBuilder::default(),
-        tables: Vec::new(),
-        memtables: Vec::new(),
-        kept_bytes: 0,
-        stats: CompactionStats::default(),
-        gap: None,
-        frames_in_log: 0,
-        oldest: state.log_number,
-    };
-    let read = match replay.read_all(logs) {
-        Err(error @ Error::Corruption { .. }) if store.options.recovery_mode == RecoveryMode::Quarantine => {
-            replay.give_up(logs, &error)
-        }
-        read => read,
-    };
-    let result = read.and_then(|()| replay.spill());
-    let Replay { tables, memtables, stats, last_seqno, .. } = replay;
-    let replayed = Replayed { tables, memtables, stats, last_seqno };
+    let replayed = thread::scope(|scope| {
+        let mut replay = Replay {
+            store,
+            report,
+            scope,
+            writing: None,
+            log: PathBuf::new(),
+            number: 0,
+            last_seqno: state.last_seqno,
+            entries: VectorBuilder::default(),
+            tables: Vec::new(),
+            memtables: Vec::new(),
+            kept_bytes: 0,
+            stats: CompactionStats::default(),
+            gap: None,
+            frames_in_log: 0,
+            oldest: state.log_number,
+        };
+        let read = match replay.read_all(logs) {
+            Err(error @ Error::Corruption { .. }) if store.options.recovery_mode == RecoveryMode::Quarantine => {
+                replay.give_up(logs, &error)
+            }
+            read => read,
+        };
+        let result = read.and_then(|()| replay.finish());
+        // After an error it may still be going on.
+        let result = result.and(replay.end_writing());
+        let Replay { tables, memtables, stats, last_seqno, .. } = replay;
+        (Replayed { tables, memtables, stats, last_seqno }, result)
+    });
+    let (replayed, result) = replayed;
     if let Err(error) = result {
         // Nothing names them. Left behind, each try to open a database on a full disk would take more of it.
         replayed.remove_tables(store);
@@ -114,7 +135,7 @@ pub(super) fn replay(
     Ok(replayed)
 }
 
-impl Replay<'_> {
+impl<'env> Replay<'_, '_, 'env> {
     fn read_all(&mut self, logs: &[u64]) -> Result<()> {
         let mut clean: Vec<(u64, u64)> = Vec::new();
         for (at, &number) in logs.iter().enumerate() {
@@ -287,10 +308,14 @@ impl Replay<'_> {
     fn make_room(&mut self, memory: usize) -> Result<()> {
         let Options { read_only, memtable_bytes, .. } = self.store.options;
         // Memtables that are read and never flushed should be few.
-        let bytes = if read_only { memtable_bytes.max(KEPT_MEMTABLE_BYTES) } else { memtable_bytes };
+        let bytes = match memtable_bytes / 2 {
+            _ if read_only => memtable_bytes.max(KEPT_MEMTABLE_BYTES),
+            half if half >= BESIDE_BYTES => half,
+            _ => memtable_bytes,
+        };
         self.check_memory(memory)?;
         let used = self.entries.memory_usage();
-        if used > 0 && (memory > bytes / 2 || used >= bytes) { self.spill() } else { Ok(()) }
+        if used > 0 && (memory > memtable_bytes / 2 || used >= bytes) { self.spill() } else { Ok(()) }
     }
 
     /// Fails if `memory` bytes more are more than may be taken by what stays in memory.
@@ -309,25 +334,53 @@ impl Replay<'_> {
         )))
     }
 
-    /// Writes what was replayed so far to a table, or keeps it where nothing may be written. Written anew and synced, whatever the log's state: if a sync had
-    /// failed, the log is right in the page cache and wrong on the device (rule 7).
+    /// Writes what was replayed so far to a table, or keeps it where nothing may be written.
     fn spill(&mut self) -> Result<()> {
-        if self.entries.memory_usage() == 0 {
+        if self.store.options.read_only {
+            self.keep();
             return Ok(());
         }
-        let memtable = LoggedMemtable::built(std::mem::take(&mut self.entries), self.number);
+        let (store, number, entries) = (self.store, self.number, std::mem::take(&mut self.entries));
+        if entries.memory_usage() < BESIDE_BYTES {
+            return self.note(write_table(store, entries, number));
+        }
+        // One after the other, so that no more than a memtable is in memory.
+        self.end_writing()?;
+        let writing = beside(self.scope, "mini-engine-replay", move || write_table(store, entries, number));
+        self.writing = Some(writing.map_err(Error::io("start a thread for", &store.dir))?);
+        Ok(())
+    }
+
+    /// As [`spill`](Self::spill), with all that is left.
+    fn finish(&mut self) -> Result<()> {
         if self.store.options.read_only {
+            self.keep();
+            return Ok(());
+        }
+        let last = write_table(self.store, std::mem::take(&mut self.entries), self.number);
+        // The older one comes first.
+        let older = self.end_writing();
+        self.note(last).and(older)
+    }
+
+    /// Keeps what was replayed so far in a memtable.
+    fn keep(&mut self) {
+        if self.entries.memory_usage() > 0 {
+            let memtable = LoggedMemtable::built(std::mem::take(&mut self.entries), self.number);
             self.kept_bytes += memtable.table.memory_usage();
             self.memtables.push(FlushableMemtable { memtable, last_seqno: self.last_seqno });
-            return Ok(());
         }
-        // No snapshot is older than this open.
-        let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
-        let never = AtomicBool::new(false);
-        let inputs = vec![memtable.iter()];
-        // As many bits as all levels have on the whole: it is a flush or two, soon merged.
-        let spec = OutputSpec::flush(f64::from(self.store.options.filter_bits_per_key));
-        if let Some(written) = self.store.write(inputs, retention, spec, Limits::whole(&never))? {
+    }
+
+    /// Waits for the table that is written beside.
+    fn end_writing(&mut self) -> Result<()> {
+        let Some(writing) = self.writing.take() else { return Ok(()) };
+        let written = writing.join().unwrap_or_else(|cause| resume_unwind(cause));
+        self.note(written)
+    }
+
+    fn note(&mut self, written: Result<Option<Written>>) -> Result<()> {
+        if let Some(written) = written? {
             self.stats = self.stats.plus(&CompactionStats::of_flush(written.entry_bytes, written.table_bytes()));
             self.tables.extend(written.tables);
         }
@@ -337,4 +390,20 @@ impl Replay<'_> {
     fn path(&self, log: u64) -> PathBuf {
         self.store.dir.join(wal::file_name(log))
     }
+}
+
+/// Sorts `entries` of log `number` and writes them to a table, unless there are none. Written anew and synced, whatever the log's state: if a
+/// sync had failed, the log is right in the page cache and wrong on the device (rule 7).
+fn write_table(store: &TableStore, entries: VectorBuilder, number: u64) -> Result<Option<Written>> {
+    if entries.memory_usage() == 0 {
+        return Ok(None);
+    }
+    let memtable = LoggedMemtable::built(entries, number);
+    // No snapshot is older than this open.
+    let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
+    let never = AtomicBool::new(false);
+    let inputs = vec![memtable.iter()];
+    // As many bits as all levels have on the whole: it is a flush or two, soon merged.
+    let spec = OutputSpec::flush(f64::from(store.options.filter_bits_per_key));
+    store.write(inputs, retention, spec, Limits::whole(&never))
 }

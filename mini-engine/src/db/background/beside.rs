@@ -1,0 +1,13 @@
+//! A thread for one piece of work beside that of the caller, who waits for its end.
+
+use std::io::Result;
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+
+/// Starts `work` on a thread called `name`, which ends before `scope` does.
+pub(crate) fn beside<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    Builder::new().name(name.to_owned()).spawn_scoped(scope, work)
+}
