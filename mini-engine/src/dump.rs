@@ -6,12 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{self, ASIDE, FileKind, TAIL_ASIDE};
 use crate::metrics::Counters;
-use crate::table::{Table, TableCache};
+use crate::table::{BlockCache, Table, TableCache};
 use crate::types::Lines;
 use crate::wal;
 
@@ -39,7 +38,7 @@ pub fn table(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines
     let Some(FileKind::Table(number)) = kind(path) else { return Err(wrong_name(path, "000012.sst")) };
     let counters = Arc::new(Counters::default());
     // Each block is read once.
-    let blocks = Arc::new(BlockCache::new(0, 1, counters.clone()));
+    let blocks = Arc::new(BlockCache::new(0, counters.clone()));
     let tables = TableCache::new(fs.clone(), PathBuf::new(), blocks, counters, 1);
     Table::open(&tables, number, Some(path.to_path_buf()))?.dump(lines)
 }

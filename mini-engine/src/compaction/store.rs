@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::cache::BlockCache;
 use crate::compaction::retention::{Retention, Shadowing};
 use crate::error::{Error, Result};
 use crate::fs::{self, FileSystem};
@@ -15,7 +14,7 @@ use crate::iter::{EntryIter, MergeIter};
 use crate::manifest::FileNumbers;
 use crate::metrics::Counters;
 use crate::options::Options;
-use crate::table::{self, Table, TableCache, TableMeta, TableOptions};
+use crate::table::{self, BlockCache, Table, TableCache, TableMeta, TableOptions};
 use crate::types::{Kind, SeqNo, Shown, Slice};
 
 /// Where an output goes, and how it is cut.
@@ -94,7 +93,7 @@ impl TableStore {
     /// Makes the store of the database in `dir`, with caches of the sizes that `options` say.
     pub(crate) fn new(fs: Arc<dyn FileSystem>, dir: &Path, options: Options, numbers: Arc<FileNumbers>) -> TableStore {
         let (dir, counters) = (dir.to_path_buf(), Arc::new(Counters::default()));
-        let cache = Arc::new(BlockCache::new(options.cache_bytes, options.block_bytes, counters.clone()));
+        let cache = Arc::new(BlockCache::new(options.cache_bytes, counters.clone()));
         let limit = open_files_limit(&options);
         let tables = TableCache::new(fs.clone(), dir.clone(), cache.clone(), counters.clone(), limit);
         TableStore { fs, dir, options, numbers, tables, cache, counters }

@@ -187,7 +187,7 @@ pub struct Metrics {
     pub cache_misses: u64,
     /// Bytes of memory that the cached blocks take now, data blocks and partitions.
     pub cache_bytes: u64,
-    /// Bytes of memory that the roots of the open tables take now, beside the cache: about a ten-thousandth of their data.
+    /// Bytes of memory that the roots of the tables that were read take now, beside the cache: about a ten-thousandth of their data.
     pub table_memory_bytes: u64,
     /// Tables whose files are open now, at most [`Options::max_open_files`](crate::Options::max_open_files).
     pub open_files: u64,

@@ -141,9 +141,10 @@ macro_rules! option_setters {
                 self
             }
 
-            /// How many files of tables are kept open at once; a table that is read and not open takes the place of one that was not
+            /// How many files of tables are kept open at once; a file that is read and not open takes the place of one that was not
             /// read for a while. Default: half of what the process may open (`RLIMIT_NOFILE`), so that the logs, the manifest and the
-            /// rest of the program have theirs; at most 8,192, which keep some 40 MiB of memory. 1 to 1,048,576.
+            /// rest of the program have theirs; at most 8,192. 1 to 1,048,576. Each table that was read keeps some 7 KiB of memory
+            /// for 64 MiB of data, open or not (`Metrics::table_memory_bytes`).
             pub fn max_open_files(mut self, files: usize) -> Self {
                 self$(.$options)?.max_open_files = Some(files);
                 self

@@ -1,7 +1,7 @@
-//! [`TableCache`]: which tables are open, bounded by a number of file handles.
+//! [`TableCache`]: which files of tables are open, bounded by a number of file handles.
 //!
-//! A table opens itself when it is read and is not open. Then this lets another one go, if there are too many: one that was not read
-//! since the hand last passed it (CLOCK, Corbató 1968). A read of an open table is a load of its slot, and at most one store. So the
+//! A table opens its file when it reads it and has it not open. Then this lets another one go, if there are too many: one that was not read
+//! since the hand last passed it (CLOCK, Corbató 1968). A read of an open file costs a load of its slot, and at most one store. So the
 //! bound costs reads nothing, and it is one on the average of time: a thread that reads a block keeps its file a moment longer.
 //!
 //! Obsolete files: a reader may have pinned a view of before and may have to open the table again. So a file is removed when the last
@@ -18,11 +18,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwapOption, Guard};
 
 use super::format::file_name;
-use super::root::Opened;
-use crate::cache::BlockCache;
+use super::partition::Partition;
+use crate::cache;
 use crate::error::is_want_of_handles;
 use crate::fs::{self, File, FileSystem};
 use crate::metrics::Counters;
+
+/// The block cache of one database.
+pub(crate) type BlockCache = cache::BlockCache<Partition>;
+
+/// The file of an open table.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) file: Arc<dyn File>,
+}
 
 /// What all tables of one database share.
 pub(crate) struct TableCache {

@@ -18,7 +18,7 @@ impl Table {
         let root = self.root()?;
         let mut dump = Dump { table: self, blocks: 0, first_error: None };
         // Whether all was told, or the reader of the lines has had enough.
-        let _: ControlFlow<()> = dump.table(&root, lines);
+        let _: ControlFlow<()> = dump.table(root, lines);
         dump.first_error.map_or(Ok(()), Err)
     }
 }

@@ -44,17 +44,20 @@ impl Block {
         Self(contents.iter().copied().chain([0; TRAILER_LEN]).collect())
     }
 
-    pub(super) fn into_shared(self) -> Arc<[u8]> {
-        self.0
-    }
-
     pub(super) fn shared(&self) -> &Arc<[u8]> {
         &self.0
     }
 
+    #[inline]
     pub(super) fn contents(&self) -> &[u8] {
-        self.0.split_at(self.0.len().saturating_sub(TRAILER_LEN)).0
+        contents_of(&self.0)
     }
+}
+
+/// The contents of a block, which room for the trailer follows.
+#[inline]
+pub(super) fn contents_of(block: &[u8]) -> &[u8] {
+    block.split_at(block.len().saturating_sub(TRAILER_LEN)).0
 }
 
 /// Appends the block with these contents that belongs at `offset` of table `number`.

@@ -13,7 +13,7 @@ use super::partition::Partition;
 use super::readahead::ReadAhead;
 use super::reader::Table;
 use super::root::Root;
-use crate::cache::CacheUse;
+use crate::cache::{CacheUse, CachedPartition};
 use crate::error::Result;
 use crate::iter::{EntryIter, Stepped};
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
@@ -29,7 +29,7 @@ pub(crate) struct TableIter {
     cache: CacheUse,
     ahead: ReadAhead,
     /// The partition that was entered last, and its number.
-    partition: Option<(usize, Partition)>,
+    partition: Option<(usize, CachedPartition<Partition>)>,
     /// The block of it that the cursor is in.
     block: usize,
     handle: Handle,
@@ -59,18 +59,19 @@ impl TableIter {
     fn root(&mut self) -> Result<Arc<Root>> {
         let root = match self.root.take() {
             Some(root) => root,
-            None => self.table.root()?,
+            None => self.table.root()?.clone(),
         };
         Ok(self.root.insert(root).clone())
     }
 
     /// Loads partition `at`; `None` past the last.
-    fn partition(&mut self, at: usize) -> Result<Option<Partition>> {
+    fn partition(&mut self, at: usize) -> Result<Option<CachedPartition<Partition>>> {
         if let Some((_, partition)) = self.partition.as_ref().filter(|(loaded, _)| *loaded == at) {
             return Ok(Some(partition.clone()));
         }
         let root = self.root()?;
-        let loaded = self.table.partition(&root, at, self.cache)?;
+        // An iterator may live long, and owns what it holds.
+        let loaded = self.table.partition(&root, at, self.cache)?.clone();
         self.partition = loaded.clone().map(|partition| (at, partition));
         Ok(loaded)
     }
@@ -99,7 +100,7 @@ impl TableIter {
         let block = choose(&partition);
         let Some(handle) = partition.handle(block) else { return Ok(false) };
         if self.cursor.is_none() || handle != self.handle {
-            let block = self.ahead.block(&self.table, &root, handle)?;
+            let block = self.ahead.block(&self.table, &root, (&partition, block, handle))?;
             let entered = match &mut self.cursor {
                 Some(cursor) => cursor.enter(block),
                 none => Cursor::new(block).map(|cursor| *none = Some(cursor)),

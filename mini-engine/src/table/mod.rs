@@ -2,9 +2,9 @@
 //!
 //! [`Builder`] writes one, [`Table`] reads it. A file is data blocks, then partitions, the root, the properties, and a footer of fixed
 //! size that says where those are. A partition is the filter and the fence pointers of a group of data blocks ([`partition`]); the root is
-//! the fence pointers of the partitions ([`root`]). The root is in memory while the table is open; partitions and data blocks come
-//! through the block cache. So what tables keep in memory outside the cache is a ten-thousandth of their data, and a point read
-//! reads two blocks at most.
+//! the fence pointers of the partitions ([`root`]). The root is in memory from the first read of the table on; partitions and data blocks
+//! come through the block cache. So what tables keep in memory outside the cache is a ten-thousandth of their data, and a point
+//! read reads two blocks at most.
 //!
 //! Every block carries a checksum seeded with the table's number and the block's offset, so right bytes in a wrong place do not
 //! pass; the footer carries one of its own. A table is read-only once built, is never truncated, and its number is never used
@@ -35,7 +35,7 @@ mod verify;
 mod version1;
 
 pub(crate) use builder::{Builder, TableOptions};
-pub(crate) use cache::TableCache;
+pub(crate) use cache::{BlockCache, TableCache};
 pub(crate) use format::{file_name, parse_file_name};
 pub(crate) use properties::TableMeta;
 pub(crate) use rates::{MOST_BITS, false_positive_rate};

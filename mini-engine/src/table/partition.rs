@@ -106,7 +106,7 @@ impl<'a> Parts<'a> {
 
 /// A partition in memory; making one of a cached block allocates nothing.
 #[derive(Clone, Debug)]
-pub(super) struct Partition {
+pub(crate) struct Partition {
     block: Block,
     filter_len: usize,
     start: u64,
@@ -202,8 +202,9 @@ pub(super) struct PartitionParts<'a> {
 }
 
 impl PartitionParts<'_> {
-    /// The first data block of the group that can hold an entry at or after `(key, seqno)`; `None` if none does.
-    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<Handle> {
-        self.fences.handle(self.fences.find(key, seqno), self.start)
+    /// The first data block of the group that can hold an entry at or after `(key, seqno)`, and where it is; `None` if none does.
+    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(usize, Handle)> {
+        let at = self.fences.find(key, seqno);
+        Some((at, self.fences.handle(at, self.start)?))
     }
 }

@@ -8,9 +8,10 @@
 
 use super::format::Handle;
 use super::frame::Block;
+use super::partition::Partition;
 use super::reader::Table;
 use super::root::Root;
-use crate::cache::CacheUse;
+use crate::cache::{CacheUse, CachedPartition};
 use crate::error::Result;
 
 /// Neighbours that are entered one by one before more are read at once.
@@ -52,11 +53,16 @@ impl ReadAhead {
         Self { cache, last: None, direction: Direction::Forward, streak, window, span: Vec::new(), start: 0 }
     }
 
-    /// The data block at `handle` of the table with this root.
-    pub(super) fn block(&mut self, table: &Table, root: &Root, handle: Handle) -> Result<Block> {
+    /// The data block with this index and handle, of this partition of the table with this root.
+    pub(super) fn block(
+        &mut self,
+        table: &Table,
+        root: &Root,
+        (partition, at, handle): (&CachedPartition<Partition>, usize, Handle),
+    ) -> Result<Block> {
         self.follow(handle);
         if self.cache == CacheUse::Fill
-            && let Some(block) = table.cached(handle)
+            && let Some(block) = table.cached(partition, at)
         {
             return Ok(block);
         }
@@ -68,7 +74,7 @@ impl ReadAhead {
             None => table.read_block(handle)?,
         };
         if self.cache == CacheUse::Fill {
-            table.keep(handle, &block);
+            table.keep(partition, (at, handle), &block);
         }
         Ok(block)
     }

@@ -1,22 +1,22 @@
 //! [`Table`]: a table of a version, opened when it is first read.
 //!
 //! A table is shared by reference count and never changes, so reads take no lock. An error of one block does not
-//! disturb reads of others (durability rule 9). What is open, and for how long, is up to the [`TableCache`]; an iterator keeps
-//! the [`Root`], which is memory, and no file handle.
+//! disturb reads of others (durability rule 9). Which files are open, and for how long, is up to the [`TableCache`]; the [`Root`] stays
+//! from the first read on, so that a read whose blocks are cached needs no file.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::block::Cursor;
-use super::cache::{OpenGuard, Slot, TableCache};
+use super::cache::{OpenGuard, Opened, Slot, TableCache};
 use super::format::{Handle, file_name};
-use super::frame::{Block, BlockLocation};
+use super::frame::{Block, BlockLocation, contents_of};
 use super::lookup::{Found, lookup};
 use super::partition::Partition;
 use super::properties::TableMeta;
-use super::root::{Opened, Root};
-use crate::cache::CacheUse;
+use super::root::Root;
+use crate::cache::{CacheUse, CachedPartition};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
@@ -29,6 +29,7 @@ pub(crate) struct Table {
     meta: TableMeta,
     /// Where the file is, if not under its own name in the directory of the cache.
     elsewhere: Option<PathBuf>,
+    root: OnceLock<Arc<Root>>,
     slot: Arc<Slot>,
     is_obsolete: AtomicBool,
     tables: Arc<TableCache>,
@@ -49,27 +50,53 @@ impl Table {
         let mut table = Self::at(tables, TableMeta { number, ..TableMeta::default() }, path);
         let path = table.path();
         let file = tables.open_file(&path).map_err(Error::io("open", &path))?;
-        let (opened, meta) = Opened::read(file, &path, number)?;
-        table.meta = meta;
-        table.tables.keep(&table.slot, Arc::new(opened));
+        let (root, meta) = Root::read(&*file, &path, number)?;
+        (table.meta, table.root) = (meta, OnceLock::from(Arc::new(root)));
+        table.tables.keep(&table.slot, Arc::new(Opened { file }));
         Ok(Arc::new(table))
     }
 
     fn at(tables: &Arc<TableCache>, meta: TableMeta, elsewhere: Option<PathBuf>) -> Self {
-        let (slot, is_obsolete) = (Arc::default(), AtomicBool::new(false));
-        Self { meta, elsewhere, slot, is_obsolete, tables: Arc::clone(tables) }
+        let (root, slot, is_obsolete) = (OnceLock::new(), Arc::default(), AtomicBool::new(false));
+        Self { meta, elsewhere, root, slot, is_obsolete, tables: Arc::clone(tables) }
     }
 
-    /// Opens the table, unless it is open, and checks that it is what the version says.
+    /// Reads the root of the table, unless that was done, and checks that the table is what the version says.
     ///
     /// # Errors
     /// As of [`Table::open`]; a missing file is corruption, since a manifest names it (rule 10).
     pub(crate) fn check(&self) -> Result<()> {
-        self.opened().map(drop)
+        self.root().map(drop)
     }
 
-    /// The file and the root. Without a lock while the table is open.
-    pub(super) fn opened(&self) -> Result<OpenGuard> {
+    /// The root. Without a lock, and without the file, but for the first time.
+    #[inline]
+    pub(super) fn root(&self) -> Result<&Arc<Root>> {
+        match self.root.get() {
+            Some(root) => Ok(root),
+            None => self.read_root(),
+        }
+    }
+
+    #[cold]
+    fn read_root(&self) -> Result<&Arc<Root>> {
+        let opened = self.opened()?;
+        // Another thread may read it too. Only one of them does.
+        let _turn = self.slot.turn();
+        if let Some(root) = self.root.get() {
+            return Ok(root);
+        }
+        let path = self.path();
+        let (root, found) = Root::read(&*opened.file, &path, self.number())?;
+        if !self.meta.is_of(&found) {
+            let what = format!("table: expected {:?} as the manifest says, found {found:?}", self.meta);
+            return Err(Error::corruption(&path, 0, what));
+        }
+        Ok(self.root.get_or_init(|| Arc::new(root)))
+    }
+
+    /// The file. Without a lock while it is open.
+    fn opened(&self) -> Result<OpenGuard> {
         match self.slot.get() {
             Some(opened) => Ok(opened),
             None => self.reopen(),
@@ -78,7 +105,7 @@ impl Table {
 
     #[cold]
     fn reopen(&self) -> Result<OpenGuard> {
-        // Another thread may open it too. Only one of them reads the root.
+        // Another thread may open it too. Only one of them does.
         let _turn = self.slot.turn();
         if let Some(opened) = self.slot.get() {
             return Ok(opened);
@@ -90,12 +117,7 @@ impl Table {
             }
             _ => Error::io("open", &path)(error),
         })?;
-        let (opened, found) = Opened::read(file, &path, self.number())?;
-        if !self.meta.is_of(&found) {
-            let what = format!("table: expected {:?} as the manifest says, found {found:?}", self.meta);
-            return Err(Error::corruption(&path, 0, what));
-        }
-        Ok(self.tables.keep(&self.slot, Arc::new(opened)))
+        Ok(self.tables.keep(&self.slot, Arc::new(Opened { file })))
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -108,7 +130,7 @@ impl Table {
 
     /// How many different keys it has. Reads the root, if the table is not open.
     pub(super) fn keys(&self) -> Result<u64> {
-        Ok(self.opened()?.root.properties.keys)
+        Ok(self.root()?.properties.keys)
     }
 
     /// The open file.
@@ -122,18 +144,13 @@ impl Table {
         self.is_obsolete.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn root(&self) -> Result<Arc<Root>> {
-        Ok(self.opened()?.root.clone())
-    }
-
     /// The newest version of `key`, whose [`key_hash`](crate::codec::key_hash) is `hash`, that is not newer than
     /// `seqno`. The value is a view of its block. At most two blocks are read: a partition and a data block.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of the blocks that can hold the key.
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        let opened = self.opened()?;
-        let root = &*opened.root;
+        let root = self.root()?;
         let Some(partition) = self.partition(root, root.index.find(key, seqno), CacheUse::Fill)? else {
             return Ok(None);
         };
@@ -143,7 +160,7 @@ impl Table {
             return Ok(None);
         }
         let found = match parts.find(key, seqno) {
-            Some(handle) => self.look_up(handle, self.cached_block(handle)?, key, seqno)?,
+            Some(place) => self.get_from(&partition, place, key, seqno)?,
             None => None,
         };
         if found.is_none() && parts.filter.is_some() {
@@ -164,8 +181,7 @@ impl Table {
         seqno: SeqNo,
         mut found: impl FnMut(usize, Kind, Slice),
     ) -> Result<()> {
-        let opened = self.opened()?;
-        let root = &*opened.root;
+        let root = self.root()?;
         let (mut from, mut passing) = (0, Vec::new());
         while let Some(&first) = keys.get(from) {
             let at = root.index.find(first, seqno);
@@ -195,7 +211,7 @@ impl Table {
     /// Looks for the keys at these positions, all of which the partition leads to.
     fn get_passing(
         &self,
-        partition: &Partition,
+        partition: &CachedPartition<Partition>,
         keys: &[&[u8]],
         passing: &[usize],
         seqno: SeqNo,
@@ -206,12 +222,12 @@ impl Table {
         let mut here: Option<(Handle, Block)> = None;
         for &at in passing {
             let Some(&key) = keys.get(at) else { continue };
-            let Some(handle) = parts.find(key, seqno) else { continue };
+            let Some((index, handle)) = parts.find(key, seqno) else { continue };
             let block = match here.take() {
                 Some((last, block)) if last == handle => block,
-                Some(_) | None => self.cached_block(handle)?,
+                Some(_) | None => self.block(partition, (index, handle))?,
             };
-            match self.look_up(handle, block.clone(), key, seqno)? {
+            match self.look_up(handle, block.shared(), key, seqno)? {
                 Some((kind, _, value)) => found(at, kind, value),
                 None => useless += 1,
             }
@@ -224,44 +240,55 @@ impl Table {
     }
 
     /// Partition `at` of the table, checked when it is read; `None` past the last.
-    pub(super) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<Partition>> {
+    pub(super) fn partition(
+        &self,
+        root: &Root,
+        at: usize,
+        cache: CacheUse,
+    ) -> Result<Option<CachedPartition<Partition>>> {
         if let Some(whole) = &root.whole {
             return Ok((at == 0).then(|| whole.clone()));
         }
+        if cache == CacheUse::Fill
+            && let Some(partition) = self.tables.blocks.get_partition(&root.partitions, at)
+        {
+            return Ok(Some(partition));
+        }
+        self.read_partition(root, at, cache)
+    }
+
+    #[cold]
+    fn read_partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition<Partition>>> {
         let Some(handle) = root.index.handle(at) else { return Ok(None) };
         let malformed = |error| self.malformed(handle, error);
-        if cache == CacheUse::Fill
-            && let Some(block) = self.tables.blocks.get_partition(self.number(), handle.offset)
-        {
-            return Partition::of(Block::from_shared(block)).map(Some).map_err(malformed);
-        }
         self.tables.counters.partition_reads.add(1);
         let block = self.location(&self.path(), handle).read(&*self.opened()?.file)?;
         let partition = Partition::of(block).map_err(malformed)?;
         partition.check(root.data_end, root.index.fence(at)).map_err(malformed)?;
-        if cache == CacheUse::Fill {
-            self.tables.blocks.insert_partition(self.number(), handle.offset, partition.block().shared().clone());
+        if cache == CacheUse::Bypass {
+            return Ok(Some(CachedPartition::uncached(partition)));
         }
-        Ok(Some(partition))
+        let (id, size) = ((self.number(), handle.offset), (partition.block().shared().len(), partition.len()));
+        Ok(Some(self.tables.blocks.insert_partition(&root.partitions, at, id, partition, size)))
     }
 
     /// Bytes of the data blocks before the one that can hold `key`: for statistics, so all of them if that cannot be read.
     pub(super) fn bytes_before(&self, key: &[u8]) -> u64 {
         let handle = || {
             let root = self.root().ok()?;
-            let partition = self.partition(&root, root.index.find(key, MAX_SEQNO), CacheUse::Bypass).ok()??;
-            partition.parts().find(key, MAX_SEQNO)
+            let partition = self.partition(root, root.index.find(key, MAX_SEQNO), CacheUse::Bypass).ok()??;
+            Some(partition.parts().find(key, MAX_SEQNO)?.1)
         };
         handle().map_or(self.meta.size, |handle| handle.offset)
     }
 
-    /// Bytes of memory that the root takes while the table is open; 0 if it is not.
+    /// Bytes of memory that the root takes; 0 if it was not read.
     pub(crate) fn memory_len(&self) -> u64 {
-        self.slot.peek().map_or(0, |opened| opened.root.memory_len() as u64)
+        self.root.get().map_or(0, |root| root.memory_len() as u64)
     }
 
     #[cfg(test)]
-    pub(super) fn cache(&self) -> Arc<crate::cache::BlockCache> {
+    pub(super) fn cache(&self) -> Arc<super::BlockCache> {
         self.tables.blocks.clone()
     }
 
@@ -269,14 +296,6 @@ impl Table {
         match &self.elsewhere {
             Some(path) => path.clone(),
             None => self.tables.dir.join(file_name(self.number())),
-        }
-    }
-
-    /// Makes room in the cache: nobody reads the partitions again. Those of a table that is not open grow cold instead.
-    fn forget_partitions(&self) {
-        let Some(opened) = self.slot.peek() else { return };
-        for handle in (0..opened.root.index.len()).filter_map(|at| opened.root.index.handle(at)) {
-            self.tables.blocks.remove_partition(self.number(), handle.offset);
         }
     }
 
@@ -290,33 +309,60 @@ impl Table {
         malformed.in_file(&self.path(), handle.offset)
     }
 
-    /// The newest version of `key` in `block`, the data block at `handle`. One that is not in this block is not in the
-    /// next either: the fence would say so.
-    fn look_up(&self, handle: Handle, block: Block, key: &[u8], seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        let found = lookup(block.contents(), key, seqno).map_err(|malformed| self.malformed(handle, malformed))?;
-        let view = |Found { kind, seqno, value }| Some((kind, seqno, Slice::view(block.into_shared(), value)?));
+    /// The newest version of `key` in the data block of `partition` that has this index and handle. One that is not in this block is
+    /// not in the next either: the fence would say so.
+    fn get_from(
+        &self,
+        partition: &CachedPartition<Partition>,
+        place: (usize, Handle),
+        key: &[u8],
+        seqno: SeqNo,
+    ) -> Result<Option<(Kind, SeqNo, Slice)>> {
+        self.tables.counters.get_blocks.add(1);
+        match self.tables.blocks.get(partition, place.0) {
+            Some(block) => self.look_up(place.1, &block, key, seqno),
+            None => self.look_up(place.1, self.fill(partition, place)?.shared(), key, seqno),
+        }
+    }
+
+    /// The newest version of `key` in `block`, the data block at `handle`.
+    fn look_up(
+        &self,
+        handle: Handle,
+        block: &Arc<[u8]>,
+        key: &[u8],
+        seqno: SeqNo,
+    ) -> Result<Option<(Kind, SeqNo, Slice)>> {
+        let found = lookup(contents_of(block), key, seqno).map_err(|malformed| self.malformed(handle, malformed))?;
+        let view = |Found { kind, seqno, value }| Some((kind, seqno, Slice::view(block, value)?));
         Ok(found.and_then(view))
     }
 
-    /// The data block at `handle` for a point read.
-    fn cached_block(&self, handle: Handle) -> Result<Block> {
+    /// The data block of `partition` that has this index and handle, for a point read.
+    fn block(&self, partition: &CachedPartition<Partition>, place: (usize, Handle)) -> Result<Block> {
         self.tables.counters.get_blocks.add(1);
-        if let Some(block) = self.cached(handle) {
-            return Ok(block);
+        match self.cached(partition, place.0) {
+            Some(block) => Ok(block),
+            None => self.fill(partition, place),
         }
-        let block = self.read_block(handle)?;
-        self.keep(handle, &block);
+    }
+
+    /// Reads a data block that is not in the cache, and leaves it there.
+    #[cold]
+    fn fill(&self, partition: &CachedPartition<Partition>, place: (usize, Handle)) -> Result<Block> {
+        let block = self.read_block(place.1)?;
+        self.keep(partition, place, &block);
         Ok(block)
     }
 
-    /// The data block at `handle`, if it is in the cache.
-    pub(super) fn cached(&self, handle: Handle) -> Option<Block> {
-        self.tables.blocks.get(self.number(), handle.offset).map(Block::from_shared)
+    /// Data block `at` of `partition`, if it is in the cache.
+    pub(super) fn cached(&self, partition: &CachedPartition<Partition>, at: usize) -> Option<Block> {
+        self.tables.blocks.get(partition, at).map(|block| Block::from_shared(Arc::clone(&block)))
     }
 
-    /// Puts the data block at `handle` into the cache.
-    pub(super) fn keep(&self, handle: Handle, block: &Block) {
-        self.tables.blocks.insert(self.number(), handle.offset, block.shared().clone());
+    /// Puts the data block of `partition` that has this index and handle into the cache.
+    pub(super) fn keep(&self, partition: &CachedPartition<Partition>, (at, handle): (usize, Handle), block: &Block) {
+        self.tables.blocks.insert(partition, at, (self.number(), handle.offset), block.shared().clone());
     }
 
     /// Reads the data block at `handle` from the file.
@@ -344,8 +390,9 @@ impl Table {
 impl Drop for Table {
     fn drop(&mut self) {
         let is_obsolete = *self.is_obsolete.get_mut();
-        if is_obsolete {
-            self.forget_partitions();
+        // Makes room in the cache: nobody reads the partitions again.
+        if let Some(root) = self.root.get().filter(|_| is_obsolete) {
+            self.tables.blocks.remove_partitions(&root.partitions);
         }
         self.slot.close();
         if is_obsolete {

@@ -1,11 +1,10 @@
-//! [`Root`]: what of an open table is in memory, outside the cache: the top-level index, which leads to the partitions, and the
-//! properties.
+//! [`Root`]: what of a table is in memory from the first read on, outside the cache: the top-level index, which leads to the
+//! partitions, the slots of those that are cached, and the properties.
 //!
 //! Both are at the end of the file, before the footer, and small: of a table of 64 MiB about 4 KiB. So one read of the end of the file
 //! mostly opens a table.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::format::{FOOTER_LEN, Footer, Handle, VERSION};
 use super::frame::{Block, BlockLocation};
@@ -13,6 +12,7 @@ use super::index::Index;
 use super::partition::Partition;
 use super::properties::{Properties, TableMeta};
 use super::version1;
+use crate::cache::{CachedPartition, Partitions};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
@@ -20,37 +20,24 @@ use crate::fs::File;
 /// Bytes that are read first, from the end of the file.
 const TAIL_LEN: u64 = 8 << 10;
 
-/// What an open table keeps in memory, beside its file.
-#[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) file: Arc<dyn File>,
-    pub(super) root: Arc<Root>,
-}
-
-impl Opened {
-    /// Reads the root of table `number` in `file`, which is called `path`, and describes the table by it.
-    pub(super) fn read(file: Arc<dyn File>, path: &Path, number: u64) -> Result<(Self, TableMeta)> {
-        let (root, size) = Root::read(&*file, path, number)?;
-        let meta = root.properties.meta(number, size);
-        Ok((Self { file, root: Arc::new(root) }, meta))
-    }
-}
-
-/// The parts of a table that lead to its partitions, and by these to its data blocks.
+/// The parts of a table that lead to its partitions, and by these to its data blocks. It stays as long as the table is in a view:
+/// the file may be closed and opened again meanwhile.
 #[derive(Debug)]
 pub(super) struct Root {
     /// The fences of the partitions.
     pub(super) index: Index,
+    /// The partitions that are in memory.
+    pub(super) partitions: Partitions<Partition>,
     /// The only partition of a table of version 1, which stays in memory.
-    pub(super) whole: Option<Partition>,
+    pub(super) whole: Option<CachedPartition<Partition>>,
     /// Where the data blocks end.
     pub(super) data_end: u64,
     pub(super) properties: Properties,
 }
 
 impl Root {
-    /// Reads the root of table `number` in `file`; and the file's length.
-    fn read(file: &dyn File, path: &Path, number: u64) -> Result<(Self, u64)> {
+    /// Reads the root of table `number` in `file`, which is called `path`, and describes the table by it.
+    pub(super) fn read(file: &dyn File, path: &Path, number: u64) -> Result<(Self, TableMeta)> {
         let (tail, size) = Tail::read(file, path, number)?;
         let footer = tail.footer()?;
         let properties = tail.block(footer.properties)?;
@@ -64,18 +51,22 @@ impl Root {
             let filter = filter.as_ref().map_or(&[][..], Block::contents);
             version1::check_filter(filter).map_err(|error| tail.malformed(footer.partitions, error))?;
             let (index, whole) = version1::convert(filter, root.contents(), data_end).map_err(malformed)?;
-            (index, Some(whole))
+            let count = whole.len();
+            (index, Some(CachedPartition::with_blocks(whole, count)))
         } else {
             (Index::decode(root, data_end..footer.root.offset).map_err(malformed)?, None)
         };
-        Ok((Self { index, whole, data_end, properties }, size))
+        let meta = properties.meta(number, size);
+        let partitions = Partitions::new(if whole.is_some() { 0 } else { index.len() });
+        Ok((Self { index, partitions, whole, data_end, properties }, meta))
     }
 
     /// Bytes of memory that this takes.
     pub(super) fn memory_len(&self) -> usize {
         let Properties { smallest, largest, .. } = &self.properties;
         let whole = self.whole.as_ref().map_or(0, |whole| whole.block().shared().len());
-        size_of::<Self>() + self.index.memory_len() + whole + smallest.len() + largest.len()
+        let index = self.index.memory_len() + self.partitions.memory_len();
+        size_of::<Self>() + index + whole + smallest.len() + largest.len()
     }
 }
 

@@ -37,10 +37,10 @@ impl Table {
         let first = from.map_or(0, |from| root.index.find(from, MAX_SEQNO));
         let (mut blocks, mut end, mut is_whole) = (0, None, first == 0);
         for at in first..root.index.len() {
-            let Some(partition) = self.partition(&root, at, CacheUse::Bypass)? else { break };
+            let Some(partition) = self.partition(root, at, CacheUse::Bypass)? else { break };
             let expected = end.unwrap_or(if at == 0 { 0 } else { partition.start() });
             if partition.start() != expected {
-                return Err(self.gap(&root, at, expected, partition.start()));
+                return Err(self.gap(root, at, expected, partition.start()));
             }
             let skipped = from.filter(|_| at == first).map_or(0, |from| partition.find(from, MAX_SEQNO));
             is_whole &= skipped == 0;
@@ -49,7 +49,7 @@ impl Table {
             end = Some(partition.end());
         }
         if let Some(end) = end.filter(|end| *end != root.data_end) {
-            return Err(self.gap(&root, root.index.len() - 1, root.data_end, end));
+            return Err(self.gap(root, root.index.len() - 1, root.data_end, end));
         }
         let seen = verifier.seen;
         let agrees = if is_whole { seen == root.properties } else { seen.is_end_of(&root.properties) };

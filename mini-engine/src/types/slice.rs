@@ -31,10 +31,11 @@ impl Slice {
     }
 
     /// A view of `range` within `bytes`, or `None` if the range does not lie within them.
-    pub(crate) fn view(bytes: Arc<[u8]>, range: Range<usize>) -> Option<Self> {
+    #[inline]
+    pub(crate) fn view(bytes: &Arc<[u8]>, range: Range<usize>) -> Option<Self> {
         let Range { start, end } = range;
         let viewed = bytes.get(start..end)?;
-        Some(Self::inline(viewed).unwrap_or(Self(Repr::Shared { bytes, start, end })))
+        Some(Self::inline(viewed).unwrap_or_else(|| Self(Repr::Shared { bytes: Arc::clone(bytes), start, end })))
     }
 
     /// The first `len` bytes, or all if there are fewer, and the others.
@@ -159,13 +160,13 @@ mod tests {
     fn a_view_outside_its_bytes_is_refused() {
         // Catches an unchecked range from a damaged block, which would panic at the first deref.
         let bytes: Arc<[u8]> = Arc::from(&b"block"[..]);
-        assert_eq!(Slice::view(bytes.clone(), 1..3).as_deref(), Some(&b"lo"[..]));
-        assert_eq!(Slice::view(bytes.clone(), 5..5).as_deref(), Some(&b""[..]));
+        assert_eq!(Slice::view(&bytes, 1..3).as_deref(), Some(&b"lo"[..]));
+        assert_eq!(Slice::view(&bytes, 5..5).as_deref(), Some(&b""[..]));
         let long: Arc<[u8]> = Arc::from(vec![7; 100]);
-        assert_eq!(Slice::view(long.clone(), 10..90).as_deref(), Some(&[7; 80][..]));
-        assert!(Slice::view(long, 10..101).is_none());
+        assert_eq!(Slice::view(&long, 10..90).as_deref(), Some(&[7; 80][..]));
+        assert!(Slice::view(&long, 10..101).is_none());
         for range in [0..6, 6..6, Range { start: 3, end: 2 }, usize::MAX..usize::MAX] {
-            assert!(Slice::view(bytes.clone(), range.clone()).is_none(), "{range:?}");
+            assert!(Slice::view(&bytes, range.clone()).is_none(), "{range:?}");
         }
     }
 
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn slices_compare_and_hash_as_their_bytes() {
         // Catches a derived impl, which would compare the hidden part of the shared bytes too.
-        let view = Slice::view(Arc::from(&b"xaby"[..]), 1..3).expect("in range");
+        let view = Slice::view(&Arc::from(&b"xaby"[..]), 1..3).expect("in range");
         let owned = Slice::from(b"ab".to_vec());
         assert_eq!(view, owned);
         assert_eq!(view.cmp(&Slice::from(&b"b"[..])), Ordering::Less);

@@ -147,7 +147,7 @@ impl Sorted {
     pub(super) fn value_slice(&self, at: usize) -> Slice {
         let shared = |entry: &Entry| {
             let chunk = self.chunks.get(entry.chunk as usize)?;
-            Slice::view(chunk.clone(), entry.value_range())
+            Slice::view(chunk, entry.value_range())
         };
         self.entries.get(at).and_then(shared).unwrap_or_default()
     }

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache::BlockCache;
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
@@ -61,7 +60,7 @@ fn open_in(
     cache_bytes: u64,
     counters: &Arc<Counters>,
 ) -> Result<Arc<Table>> {
-    let blocks = Arc::new(BlockCache::new(cache_bytes, 4096, counters.clone()));
+    let blocks = Arc::new(BlockCache::new(cache_bytes, counters.clone()));
     Table::open(&TableCache::new(fs, dir.to_path_buf(), blocks, counters.clone(), 10), number, None)
 }
 

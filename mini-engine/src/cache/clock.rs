@@ -1,0 +1,261 @@
+//! [`Clock`]: which blocks stay in memory, bounded by bytes; and [`Slot`]s, in which readers find them without a lock.
+//!
+//! A block has its slot where the way to it leads past: a partition's in the root of its table, a data block's in its partition. A hit is a
+//! load of the slot; it marks the block as used, by a store, and only until it has been marked often enough. So hits share no
+//! cache line that they write, but that of the block's reference count.
+//!
+//! The clock is locked by those who have read a block, and changes the slots. It evicts as CLOCK-Pro (Jiang, Chen and Zhang 2005) and
+//! S3-FIFO (Yang et al. 2023) do: a new block is cold, and leaves first unless it was used; what was used is hot, and is evicted when the
+//! hand has come round more often than it was used. Blocks that left are remembered for a while, and are hot when they return. So a scan,
+//! whose blocks are used once, goes through the few cold ones and leaves the hot ones alone.
+//!
+//! C1 A block is in its slot exactly as long as it is in the clock: both change under the clock's lock.
+//! C2 The clock holds at most its capacity. What is evicted is freed when the last reader lets go of it.
+
+use std::collections::{HashSet, VecDeque};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use arc_swap::{ArcSwapOption, Guard};
+
+/// Rounds of the hand that a block can earn.
+const MOST_USES: u8 = 3;
+/// Part of the bytes that hot blocks may take, in percent.
+const HOT_PERCENT: u64 = 97;
+
+/// What can be evicted.
+pub(super) trait Evict: Sized {
+    /// Whether it is more than what another left.
+    fn is_resident(&self) -> bool;
+    /// What stays in its slot; that takes no bytes of the clock.
+    fn remainder(&self) -> Option<Self>;
+}
+
+/// A block in memory.
+#[derive(Debug)]
+pub(super) struct Cached<T> {
+    value: T,
+    weight: u64,
+    uses: AtomicU8,
+}
+
+impl<T> Cached<T> {
+    pub(super) fn new(value: T, weight: u64) -> Arc<Self> {
+        Arc::new(Self { value, weight, uses: AtomicU8::new(0) })
+    }
+
+    /// Notes a use. Relaxed: a use that is lost to another thread's costs the block a round at most.
+    #[inline]
+    fn mark(&self) {
+        let uses = self.uses.load(Ordering::Relaxed);
+        if uses < MOST_USES {
+            self.uses.store(uses + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a use back, if there is one.
+    fn unmark(&self) -> bool {
+        let uses = self.uses.load(Ordering::Relaxed);
+        self.uses.store(uses.saturating_sub(1), Ordering::Relaxed);
+        uses > 0
+    }
+}
+
+/// The place of a block that may be in memory.
+pub(super) struct Slot<T>(ArcSwapOption<Cached<T>>);
+
+impl<T> Slot<T> {
+    pub(super) fn several(count: usize) -> Arc<[Self]> {
+        (0..count).map(|_| Self(ArcSwapOption::empty())).collect()
+    }
+
+    /// What is there; not counted as a use.
+    #[inline]
+    pub(super) fn get(&self) -> Option<Hit<T>> {
+        let guard = self.0.load();
+        guard.is_some().then_some(Hit(guard))
+    }
+}
+
+/// What a slot had when it was read.
+pub(super) struct Hit<T>(Guard<Option<Arc<Cached<T>>>>);
+
+impl<T> Hit<T> {
+    /// A block that need not be in a slot.
+    pub(super) fn of(cached: Arc<Cached<T>>) -> Self {
+        Self(Guard::from_inner(Some(cached)))
+    }
+
+    #[inline]
+    fn cached(&self) -> &Arc<Cached<T>> {
+        // Both places that make one have looked.
+        self.0.as_ref().expect("a hit is of a block")
+    }
+
+    #[inline]
+    pub(super) fn mark(&self) {
+        self.cached().mark();
+    }
+}
+
+impl<T> Clone for Hit<T> {
+    fn clone(&self) -> Self {
+        Self::of(self.cached().clone())
+    }
+}
+
+impl<T> Deref for Hit<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.cached().value
+    }
+}
+
+/// A block in the clock, and where its slot is.
+pub(super) struct Entry<T> {
+    /// A hash of what the block is.
+    id: u64,
+    cached: Arc<Cached<T>>,
+    slots: Arc<[Slot<T>]>,
+    at: u32,
+}
+
+impl<T: Evict> Entry<T> {
+    fn leave_slot(&self) {
+        if let Some(slot) = self.slots.get(self.at as usize) {
+            slot.0.store(self.cached.value.remainder().map(|rest| Cached::new(rest, 0)));
+        }
+    }
+}
+
+/// Blocks in memory, in the order in which the hand comes to them.
+pub(super) struct Clock<T> {
+    cold: VecDeque<Entry<T>>,
+    cold_bytes: u64,
+    hot: VecDeque<Entry<T>>,
+    hot_bytes: u64,
+    /// Blocks that left before they were used: the oldest first, and at most half as many as there are blocks.
+    ghosts: VecDeque<u64>,
+    is_ghost: HashSet<u64>,
+    capacity: u64,
+}
+
+impl<T: Evict> Clock<T> {
+    pub(super) fn new(capacity: u64) -> Self {
+        let (cold, hot, ghosts) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        Self { cold, cold_bytes: 0, hot, hot_bytes: 0, ghosts, is_ghost: HashSet::new(), capacity }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.cold_bytes + self.hot_bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.cold.len() + self.hot.len()
+    }
+
+    fn hot_capacity(&self) -> u64 {
+        (u128::from(self.capacity) * u128::from(HOT_PERCENT) / 100) as u64
+    }
+
+    /// Puts a block into slot `at` of `slots`, unless it is too large; and what had to leave for it into `evicted`, to be
+    /// dropped without the lock. What is in the slot, or would be if there were room.
+    pub(super) fn insert(
+        &mut self,
+        (slots, at): (&Arc<[Slot<T>]>, usize),
+        id: u64,
+        cached: Arc<Cached<T>>,
+        evicted: &mut Vec<Entry<T>>,
+    ) -> Hit<T> {
+        let (Some(slot), Ok(index)) = (slots.get(at), u32::try_from(at)) else { return Hit::of(cached) };
+        // Another thread may have read it too.
+        if let Some(there) = slot.get().filter(|there| there.is_resident()) {
+            return there;
+        }
+        let (weight, hot_capacity) = (cached.weight, self.hot_capacity());
+        if weight > hot_capacity {
+            return Hit::of(cached);
+        }
+        let is_hot = self.is_ghost.remove(&id) || self.hot_bytes + weight <= hot_capacity;
+        self.shrink_to(self.capacity - weight, evicted);
+        slot.0.store(Some(cached.clone()));
+        let hit = Hit::of(cached.clone());
+        let entry = Entry { id, cached, slots: slots.clone(), at: index };
+        let (list, bytes) =
+            if is_hot { (&mut self.hot, &mut self.hot_bytes) } else { (&mut self.cold, &mut self.cold_bytes) };
+        list.push_back(entry);
+        *bytes += weight;
+        self.cool(evicted);
+        hit
+    }
+
+    /// Changes the capacity, and evicts what is too much.
+    pub(super) fn set_capacity(&mut self, capacity: u64, evicted: &mut Vec<Entry<T>>) {
+        self.capacity = capacity;
+        self.shrink_to(capacity, evicted);
+        self.cool(evicted);
+    }
+
+    /// Takes out all that has its place in `slots`.
+    pub(super) fn forget(&mut self, slots: &Arc<[Slot<T>]>) {
+        let lists = [(&mut self.cold, &mut self.cold_bytes), (&mut self.hot, &mut self.hot_bytes)];
+        for (list, bytes) in lists {
+            list.retain(|entry| {
+                let stays = !Arc::ptr_eq(&entry.slots, slots);
+                if !stays {
+                    entry.leave_slot();
+                    *bytes -= entry.cached.weight;
+                }
+                stays
+            });
+        }
+    }
+
+    fn shrink_to(&mut self, capacity: u64, evicted: &mut Vec<Entry<T>>) {
+        while self.bytes() > capacity {
+            match self.cold.pop_front() {
+                Some(entry) => self.judge(entry, evicted),
+                None => self.turn_hot(evicted),
+            }
+        }
+    }
+
+    /// Makes a cold block hot if it was used, and evicts it if not.
+    fn judge(&mut self, entry: Entry<T>, evicted: &mut Vec<Entry<T>>) {
+        self.cold_bytes -= entry.cached.weight;
+        if entry.cached.unmark() {
+            self.hot_bytes += entry.cached.weight;
+            self.hot.push_back(entry);
+            return self.cool(evicted);
+        }
+        entry.leave_slot();
+        if self.is_ghost.insert(entry.id) {
+            self.ghosts.push_back(entry.id);
+        }
+        evicted.push(entry);
+        while self.ghosts.len() > self.len() / 2 {
+            let Some(oldest) = self.ghosts.pop_front() else { break };
+            self.is_ghost.remove(&oldest);
+        }
+    }
+
+    fn cool(&mut self, evicted: &mut Vec<Entry<T>>) {
+        while self.hot_bytes > self.hot_capacity() {
+            self.turn_hot(evicted);
+        }
+    }
+
+    /// Moves the hand of the hot blocks by one, and evicts it if it has no use left.
+    fn turn_hot(&mut self, evicted: &mut Vec<Entry<T>>) {
+        let Some(entry) = self.hot.pop_front() else { return };
+        if entry.cached.unmark() {
+            return self.hot.push_back(entry);
+        }
+        self.hot_bytes -= entry.cached.weight;
+        entry.leave_slot();
+        evicted.push(entry);
+    }
+}

@@ -1,0 +1,307 @@
+//! The block cache: decompressed data blocks and partitions, bounded by bytes.
+//!
+//! Blocks never change and table numbers are never used twice, so nothing here expires; data blocks of deleted tables are
+//! evicted as they grow cold. What stays is up to [`clock`], which is scan-resistant; hits take no lock and no hash.
+//!
+//! A partition leads to a hundred data blocks, and without it none of them can be read. So partitions evict data blocks, up to half of
+//! the bytes, and data blocks never evict partitions: the two are caches of their own, and that of the data blocks shrinks by what
+//! the partitions take. What they take is reserved in steps before it is taken, so that both together never exceed the bytes.
+//!
+//! A partition has the slots of its data blocks ([`Group`]). When it is evicted, its own slot remembers them, weakly: as long as one of
+//! the data blocks is in memory, a partition that is read again leads to it.
+
+mod clock;
+
+use std::fmt;
+use std::hint::black_box;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::codec;
+use crate::metrics::Counters;
+
+use clock::{Cached, Clock, Evict, Hit, Slot};
+
+/// Memory that a block costs beside its bytes: two reference counts and what the allocator adds, 80 bytes; its slot, its place in the
+/// clock and what is remembered of it afterwards, 80. So many tiny blocks cannot exceed the budget unseen.
+const ENTRY_BYTES: u64 = 160;
+
+/// What a read does with the block cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CacheUse {
+    /// Looks there first and leaves there what it read.
+    Fill,
+    /// Reads from the file and leaves the cache as it is.
+    Bypass,
+}
+
+/// What a block is: the number of its table, and its offset there.
+type BlockId = (u64, u64);
+
+/// The slots of the data blocks that a partition leads to.
+type Blocks = Arc<[Slot<DataBlock>]>;
+
+struct DataBlock(Arc<[u8]>);
+
+impl Evict for DataBlock {
+    fn is_resident(&self) -> bool {
+        true
+    }
+
+    fn remainder(&self) -> Option<Self> {
+        None
+    }
+}
+
+/// A partition, and the slots of the data blocks that it leads to; or what is left of it.
+enum Group<P> {
+    Resident { partition: P, blocks: Blocks },
+    Evicted { blocks: Weak<[Slot<DataBlock>]> },
+}
+
+impl<P> Evict for Group<P> {
+    fn is_resident(&self) -> bool {
+        matches!(self, Self::Resident { .. })
+    }
+
+    fn remainder(&self) -> Option<Self> {
+        let Self::Resident { blocks, .. } = self else { return None };
+        Some(Self::Evicted { blocks: Arc::downgrade(blocks) })
+    }
+}
+
+/// The slots of a table's partitions.
+pub(crate) struct Partitions<P>(Arc<[Slot<Group<P>>]>);
+
+impl<P> Partitions<P> {
+    /// None of `count` partitions is in memory.
+    pub(crate) fn new(count: usize) -> Self {
+        Self(Slot::several(count))
+    }
+
+    /// Bytes of memory that the slots take.
+    pub(crate) fn memory_len(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+}
+
+/// A partition in memory.
+pub(crate) struct CachedPartition<P>(Hit<Group<P>>);
+
+impl<P> CachedPartition<P> {
+    /// One that is not in the cache, nor are its data blocks.
+    pub(crate) fn uncached(partition: P) -> Self {
+        Self::with_blocks(partition, 0)
+    }
+
+    /// One that is not in the cache, but the data blocks that it leads to can be.
+    pub(crate) fn with_blocks(partition: P, count: usize) -> Self {
+        let group = Group::Resident { partition, blocks: Slot::several(count) };
+        Self(Hit::of(Cached::new(group, 0)))
+    }
+
+    fn parts(&self) -> (&P, &Blocks) {
+        match &*self.0 {
+            Group::Resident { partition, blocks } => (partition, blocks),
+            Group::Evicted { .. } => unreachable!("what is made and what is found is resident"),
+        }
+    }
+}
+
+impl<P> Deref for CachedPartition<P> {
+    type Target = P;
+
+    #[inline]
+    fn deref(&self) -> &P {
+        self.parts().0
+    }
+}
+
+impl<P> Clone for CachedPartition<P> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+/// A data block in memory.
+pub(crate) struct CachedBlock(Hit<DataBlock>);
+
+impl Deref for CachedBlock {
+    type Target = Arc<[u8]>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<[u8]> {
+        &self.0.0
+    }
+}
+
+/// Steps in which the partitions' share of the bytes grows and shrinks: each of them visits every shard of the data blocks.
+const STEPS: u64 = 64;
+/// Bytes of a cache for each of its locks, and the most locks.
+const SHARD_BYTES: u64 = 8 << 20;
+const MOST_SHARDS: u64 = 16;
+
+/// Blocks of all tables of one database.
+pub(crate) struct BlockCache<P> {
+    data: Shards<DataBlock>,
+    partitions: Shards<Group<P>>,
+    bytes: u64,
+    /// Bytes that the data blocks leave to the partitions. Locked after a partition was read, and never by hits.
+    reserved: Mutex<u64>,
+    counters: Arc<Counters>,
+}
+
+impl<P> BlockCache<P> {
+    /// A cache of at most `bytes`.
+    pub(crate) fn new(bytes: u64, counters: Arc<Counters>) -> Self {
+        let (data, partitions) = (Shards::new(bytes), Shards::new(bytes / 2));
+        Self { data, partitions, bytes, reserved: Mutex::new(0), counters }
+    }
+
+    /// Data block `at` of a partition, if it is here; counted as a hit or a miss.
+    #[inline]
+    pub(crate) fn get(&self, partition: &CachedPartition<P>, at: usize) -> Option<CachedBlock> {
+        let Some(hit) = partition.parts().1.get(at).and_then(Slot::get) else {
+            self.counters.cache_misses.add(1);
+            return None;
+        };
+        self.counters.cache_hits.add(1);
+        hit.mark();
+        // A search begins at the block's end, where its restarts are. That line and the reference count's are two cache misses, and
+        // nothing passes an atomic increment: so both are read before it, side by side. Safe code has no other prefetch.
+        let block = CachedBlock(hit);
+        black_box((block.first().copied(), block.last().copied()));
+        Some(block)
+    }
+
+    /// Partition `at` of a table, if it is here; counted as a hit or a miss, unless there is no such partition.
+    #[inline]
+    pub(crate) fn get_partition(&self, partitions: &Partitions<P>, at: usize) -> Option<CachedPartition<P>> {
+        let Some(hit) = partitions.0.get(at)?.get().filter(|hit| hit.is_resident()) else {
+            self.counters.partition_misses.add(1);
+            return None;
+        };
+        self.counters.partition_hits.add(1);
+        hit.mark();
+        Some(CachedPartition(hit))
+    }
+
+    /// Bytes of memory that the cached blocks take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.data.bytes() + self.partitions.bytes()
+    }
+
+    /// Bytes of memory that the cached partitions take.
+    #[cfg(test)]
+    pub(crate) fn partition_bytes(&self) -> u64 {
+        self.partitions.bytes()
+    }
+
+    /// Keeps data block `at` of a partition, unless it is larger than the cache can hold.
+    pub(crate) fn insert(&self, partition: &CachedPartition<P>, at: usize, id: BlockId, block: Arc<[u8]>) {
+        let weight = block.len() as u64 + ENTRY_BYTES;
+        self.data.insert((partition.parts().1, at), id, Cached::new(DataBlock(block), weight));
+    }
+
+    /// Keeps partition `at` of a table, which takes `len` bytes and leads to `blocks` data blocks, unless it is larger than half the
+    /// cache can hold.
+    pub(crate) fn insert_partition(
+        &self,
+        partitions: &Partitions<P>,
+        at: usize,
+        id: BlockId,
+        partition: P,
+        (len, blocks): (usize, usize),
+    ) -> CachedPartition<P> {
+        let weight = len as u64 + ENTRY_BYTES + (blocks * size_of::<Slot<DataBlock>>()) as u64;
+        let before = partitions.0.get(at).and_then(Slot::get).and_then(|hit| match &*hit {
+            Group::Resident { blocks, .. } => Some(blocks.clone()),
+            Group::Evicted { blocks } => blocks.upgrade(),
+        });
+        let blocks = before.unwrap_or_else(|| Slot::several(blocks));
+        // A number: no panic of another holder can have torn it.
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let (most, step) = (self.bytes / 2, self.bytes / STEPS + 1);
+        let wanted = (self.partitions.bytes() + weight).next_multiple_of(step).min(most);
+        if wanted > *reserved || wanted + 2 * step < *reserved {
+            *reserved = wanted;
+            self.data.set_capacity(self.bytes.saturating_sub(wanted));
+        }
+        let group = Cached::new(Group::Resident { partition, blocks }, weight);
+        CachedPartition(self.partitions.insert((&partitions.0, at), id, group))
+    }
+
+    /// Drops the partitions of a table that nobody reads any more.
+    pub(crate) fn remove_partitions(&self, partitions: &Partitions<P>) {
+        self.partitions.forget(&partitions.0);
+    }
+}
+
+/// Clocks with a lock each, and equal parts of the blocks.
+struct Shards<T>(Box<[Mutex<Clock<T>>]>);
+
+impl<T: Evict> Shards<T> {
+    fn new(bytes: u64) -> Self {
+        let count = (bytes / SHARD_BYTES).clamp(1, MOST_SHARDS);
+        Self((0..count).map(|_| Mutex::new(Clock::new(bytes / count))).collect())
+    }
+
+    fn insert(&self, slot: (&Arc<[Slot<T>]>, usize), (table, offset): BlockId, cached: Arc<Cached<T>>) -> Hit<T> {
+        let id = codec::seed([table, offset]);
+        let (shard, mut evicted) = ((id % self.0.len() as u64) as usize, Vec::new());
+        // What is evicted is dropped after the lock.
+        let hit = lock(&self.0[shard]).insert(slot, id, cached, &mut evicted);
+        drop(evicted);
+        hit
+    }
+
+    fn set_capacity(&self, bytes: u64) {
+        for shard in &self.0 {
+            let mut evicted = Vec::new();
+            lock(shard).set_capacity(bytes / self.0.len() as u64, &mut evicted);
+        }
+    }
+
+    fn forget(&self, slots: &Arc<[Slot<T>]>) {
+        self.0.iter().for_each(|shard| lock(shard).forget(slots));
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|shard| lock(shard).bytes()).sum()
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().map(|shard| lock(shard).len()).sum()
+    }
+}
+
+fn lock<T>(clock: &Mutex<Clock<T>>) -> MutexGuard<'_, Clock<T>> {
+    // No step of a clock panics.
+    clock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<P> fmt::Debug for BlockCache<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockCache")
+            .field("data_blocks", &self.data.len())
+            .field("partitions", &self.partitions.len())
+            .field("bytes", &self.bytes())
+            .field("capacity", &self.bytes)
+            .finish()
+    }
+}
+
+impl<P> fmt::Debug for Partitions<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Partitions").field(&self.0.len()).finish()
+    }
+}
+
+impl<P: fmt::Debug> fmt::Debug for CachedPartition<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CachedPartition").field(&**self).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;
