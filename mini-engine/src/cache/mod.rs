@@ -174,6 +174,11 @@ impl<P> BlockCache<P> {
         Some(block)
     }
 
+    /// Whether data block `at` of a partition is here; not counted.
+    pub(crate) fn has(&self, partition: &CachedPartition<P>, at: usize) -> bool {
+        partition.parts().1.get(at).and_then(Slot::get).is_some()
+    }
+
     /// Partition `at` of a table, if it is here; counted as a hit or a miss, unless there is no such partition.
     #[inline]
     pub(crate) fn get_partition(&self, partitions: &Partitions<P>, at: usize) -> Option<CachedPartition<P>> {

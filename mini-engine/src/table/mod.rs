@@ -33,6 +33,7 @@ mod run;
 mod theory;
 mod verify;
 mod version1;
+mod wanted;
 
 pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use cache::{BlockCache, TableCache};

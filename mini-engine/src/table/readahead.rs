@@ -17,9 +17,38 @@ use crate::error::Result;
 /// Neighbours that are entered one by one before more are read at once.
 const BLOCKS_BEFORE: u32 = 2;
 /// The most bytes that are read ahead.
-const WINDOW: u64 = 256 << 10;
+pub(super) const WINDOW: u64 = 256 << 10;
 /// The first window of a scan that has just shown itself.
 const FIRST_WINDOW: u64 = 16 << 10;
+
+/// Bytes of the file that were read together, unchecked.
+#[derive(Debug, Default)]
+pub(super) struct Span {
+    bytes: Vec<u8>,
+    start: u64,
+}
+
+impl Span {
+    /// The bytes of the block at `handle`, if they are here.
+    pub(super) fn get(&self, handle: Handle) -> Option<&[u8]> {
+        let from = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
+        let to = from.checked_add(usize::try_from(handle.len).ok()?)?;
+        self.bytes.get(from..to)
+    }
+
+    /// Reads `len` bytes, at most a window, from `start` on; there are none after an error.
+    pub(super) fn read(&mut self, table: &Table, start: u64, len: u64) {
+        self.bytes.resize(len as usize, 0);
+        self.start = start;
+        if table.read_at(&mut self.bytes, start).is_err() {
+            self.clear();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+}
 
 /// Where the scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +67,7 @@ pub(super) struct ReadAhead {
     /// Neighbours entered in this direction.
     streak: u32,
     window: u64,
-    /// Bytes of the file from `start` on.
-    span: Vec<u8>,
-    start: u64,
+    span: Span,
 }
 
 impl ReadAhead {
@@ -50,7 +77,7 @@ impl ReadAhead {
             CacheUse::Bypass => (BLOCKS_BEFORE, WINDOW),
             CacheUse::Fill => (0, FIRST_WINDOW),
         };
-        Self { cache, last: None, direction: Direction::Forward, streak, window, span: Vec::new(), start: 0 }
+        Self { cache, last: None, direction: Direction::Forward, streak, window, span: Span::default() }
     }
 
     /// The data block with this index and handle, of this partition of the table with this root.
@@ -66,10 +93,10 @@ impl ReadAhead {
         {
             return Ok(block);
         }
-        if self.bytes_of(handle).is_none() && self.streak >= BLOCKS_BEFORE {
+        if self.span.get(handle).is_none() && self.streak >= BLOCKS_BEFORE {
             self.read_span(table, root, handle);
         }
-        let block = match self.bytes_of(handle) {
+        let block = match self.span.get(handle) {
             Some(bytes) => table.decode_block(handle, bytes)?,
             None => table.read_block(handle)?,
         };
@@ -96,13 +123,7 @@ impl ReadAhead {
         self.direction = direction.unwrap_or(Direction::Forward);
         self.streak = u32::from(direction.is_some());
         self.window = FIRST_WINDOW;
-        self.span = Vec::new();
-    }
-
-    fn bytes_of(&self, handle: Handle) -> Option<&[u8]> {
-        let from = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
-        let to = from.checked_add(usize::try_from(handle.len).ok()?)?;
-        self.span.get(from..to)
+        self.span = Span::default();
     }
 
     /// Reads the block at `handle` and as much behind it in the direction of the scan as fits the window; nothing if not even a
@@ -118,14 +139,8 @@ impl ReadAhead {
             Direction::Backward => (end.saturating_sub(window), end),
         };
         let len = end.saturating_sub(start);
-        if len <= handle.len {
-            return;
-        }
-        // At most the window.
-        self.span.resize(len as usize, 0);
-        self.start = start;
-        if table.read_at(&mut self.span, start).is_err() {
-            self.span.clear();
+        if len > handle.len {
+            self.span.read(table, start, len);
         }
     }
 }

@@ -16,6 +16,7 @@ use super::lookup::{Found, lookup};
 use super::partition::Partition;
 use super::properties::TableMeta;
 use super::root::Root;
+use super::wanted::WantedBlocks;
 use crate::cache::{CacheUse, CachedPartition};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
@@ -170,7 +171,8 @@ impl Table {
     }
 
     /// As [`Table::get`] for each of `keys`, which ascend: hands what it finds to `found`, with the key's position. A partition
-    /// that leads to several of them is looked for once, and its filter asked for all at once; so is a data block looked for once.
+    /// that leads to several of them is looked for once, and its filter asked for all at once. Each data block is looked for once, and
+    /// neighbours are read in one call ([`WantedBlocks`]).
     ///
     /// # Errors
     /// As of [`Table::get`], for the first key that has one.
@@ -218,20 +220,25 @@ impl Table {
         found: &mut impl FnMut(usize, Kind, Slice),
     ) -> Result<()> {
         let parts = partition.parts();
-        let mut useless = 0;
-        let mut here: Option<(Handle, Block)> = None;
-        for &at in passing {
-            let Some(&key) = keys.get(at) else { continue };
-            let Some((index, handle)) = parts.find(key, seqno) else { continue };
-            let block = match here.take() {
-                Some((last, block)) if last == handle => block,
-                Some(_) | None => self.block(partition, (index, handle))?,
-            };
-            match self.look_up(handle, block.shared(), key, seqno)? {
-                Some((kind, _, value)) => found(at, kind, value),
-                None => useless += 1,
+        let place = |&at: &usize| Some((at, parts.find(keys.get(at)?, seqno)?));
+        let places: Vec<(usize, (usize, Handle))> = passing.iter().filter_map(place).collect();
+        let mut wanted: Vec<(usize, Handle)> = places.iter().map(|(_, place)| *place).collect();
+        wanted.dedup();
+        self.tables.counters.get_blocks.add(wanted.len() as u64);
+        let (mut blocks, mut useless) = (WantedBlocks::new(self, partition, &wanted), 0);
+        let mut rest = &places[..];
+        for (nth, &(_, handle)) in wanted.iter().enumerate() {
+            let Some(block) = blocks.block(nth)? else { break };
+            let here = rest.iter().take_while(|(_, (_, place))| *place == handle).count();
+            let (now, later) = rest.split_at(here);
+            rest = later;
+            for &(at, _) in now {
+                let Some(&key) = keys.get(at) else { continue };
+                match self.look_up(handle, block.shared(), key, seqno)? {
+                    Some((kind, _, value)) => found(at, kind, value),
+                    None => useless += 1,
+                }
             }
-            here = Some((handle, block));
         }
         if useless > 0 && parts.filter.is_some() {
             self.tables.counters.filter_false_positives.add(useless);
@@ -338,15 +345,6 @@ impl Table {
         Ok(found.and_then(view))
     }
 
-    /// The data block of `partition` that has this index and handle, for a point read.
-    fn block(&self, partition: &CachedPartition<Partition>, place: (usize, Handle)) -> Result<Block> {
-        self.tables.counters.get_blocks.add(1);
-        match self.cached(partition, place.0) {
-            Some(block) => Ok(block),
-            None => self.fill(partition, place),
-        }
-    }
-
     /// Reads a data block that is not in the cache, and leaves it there.
     #[cold]
     fn fill(&self, partition: &CachedPartition<Partition>, place: (usize, Handle)) -> Result<Block> {
@@ -358,6 +356,11 @@ impl Table {
     /// Data block `at` of `partition`, if it is in the cache.
     pub(super) fn cached(&self, partition: &CachedPartition<Partition>, at: usize) -> Option<Block> {
         self.tables.blocks.get(partition, at).map(|block| Block::from_shared(Arc::clone(&block)))
+    }
+
+    /// Whether data block `at` of `partition` is in the cache.
+    pub(super) fn is_cached(&self, partition: &CachedPartition<Partition>, at: usize) -> bool {
+        self.tables.blocks.has(partition, at)
     }
 
     /// Puts the data block of `partition` that has this index and handle into the cache.

@@ -1,4 +1,4 @@
-//! What reads through partitions cost: reads of the file, and memory.
+//! What reads through partitions cost: reads of the file, and memory. Many reads at once among them.
 
 use super::*;
 use crate::table::{false_positive_rate, iter::TableIter};
@@ -201,4 +201,47 @@ fn a_table_that_is_removed_leaves_its_partitions_room_to_others() {
     counted.table.set_obsolete();
     drop(counted.table);
     assert_eq!(blocks.partition_bytes(), 0);
+}
+
+/// Looks for all of `keys` at once; how many were found.
+fn get_many(table: &Table, keys: &[Vec<u8>]) -> Result<usize> {
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let hashes: Vec<u64> = keys.iter().map(|key| codec::key_hash(key)).collect();
+    let mut found = 0;
+    table.get_many(&keys, &hashes, MAX_SEQNO, |_, _, _| found += 1)?;
+    Ok(found)
+}
+
+#[test]
+fn many_reads_at_once_read_each_block_once_and_neighbours_in_one_call() {
+    // Catches a call for each block, a block that is read for each of its keys, and neighbours of which one is cached already.
+    let counted = Counted::new(&raw(), &evens(6_000), 16 << 20);
+    let blocks = counted.table.verify(None).expect("sound").blocks;
+    let (before, partitions) = (counted.counters.block_reads.get(), counted.partitions());
+    let keys: Vec<Vec<u8>> = (0..6_000).map(|n| key(2 * n)).collect();
+    let some = [keys[600].clone(), keys[900].clone(), keys[4_000].clone()];
+    let looked = counted.counters.partition_reads.get();
+    let calls = counted.reads(|| assert_eq!(get_many(&counted.table, &some).expect("sound"), 3));
+    assert_eq!(calls, 3 + counted.counters.partition_reads.get() - looked);
+    let calls = counted.reads(|| assert_eq!(get_many(&counted.table, &keys).expect("sound"), keys.len()));
+    assert_eq!(counted.counters.block_reads.get() - before, blocks, "each once");
+    assert!(blocks > 150 && partitions >= 2, "{blocks} blocks in {partitions} partitions");
+    // Beside the partition that is left, one for each window, three for what interrupts them, and one more at a partition's end.
+    let bytes = counted.table.meta().size;
+    assert!(calls <= bytes.div_ceil(256 << 10) + 3 + 2 * partitions, "{calls} calls for {blocks} blocks");
+    assert_eq!(counted.reads(|| assert_eq!(get_many(&counted.table, &keys).expect("sound"), keys.len())), 0);
+    // Far from each other: a call each, and nothing between them.
+    let cold = Counted::new(&raw(), &evens(6_000), 0);
+    let far: Vec<Vec<u8>> = (0..6_000).step_by(200).map(|n| key(2 * n)).collect();
+    assert_eq!(cold.reads(|| drop(get_many(&cold.table, &far))), far.len() as u64 + cold.partitions());
+}
+
+#[test]
+fn a_failed_read_of_neighbours_is_no_error_of_a_block_that_can_be_read() {
+    // Catches an error of a read that several keys share, which would hide values that can be read.
+    let counted = Counted::new(&raw(), &evens(200), 16 << 20);
+    let keys: Vec<Vec<u8>> = (0..200).map(|n| key(2 * n)).collect();
+    // The partition, then all data blocks together.
+    counted.fs.fail_read(counted.fs.reads() + 1, Fault::Device, Repeat::Once);
+    assert_eq!(get_many(&counted.table, &keys).expect("sound"), keys.len());
 }
