@@ -1,4 +1,4 @@
-//! Models of `fastskip`, and of the engine's publication of writes: their production sources, compiled against loom's atomics and a storage that checks its rules.
+//! Models of `fastskip`, and of the engine's publication and syncs of writes: their production sources, compiled against loom's atomics and a storage that checks its rules.
 //!
 //! The algorithm reaches atomics, locks and threads only through `crate::sync`, and memory only through
 //! `crate::mem::storage`. Those two are this crate's own, and so is `tuning`, which decides how much is
@@ -27,11 +27,14 @@ mod mem {
     #[path = "../../../loom-tests/src/storage.rs"]
     pub(crate) mod storage;
 }
+/// The engine's, which knows nothing of the rest.
+#[path = "../../mini-engine/src/wal/group_commit.rs"]
+mod group_commit;
 #[path = "../../fastskip/src/memtable/mod.rs"]
 mod memtable;
 #[path = "../../fastskip/src/node/mod.rs"]
 mod node;
-/// The engine's, which knows nothing of the rest.
+/// The engine's, too.
 #[path = "../../mini-engine/src/db/core/publication.rs"]
 mod publication;
 #[path = "../../fastskip/src/skiplist/mod.rs"]

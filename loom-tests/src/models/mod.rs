@@ -121,5 +121,5 @@ models! {
     no_ticket_and_no_sleeper_is_left_behind_q5_q6: publication::Sleepers, &["1 | 2"];
     slot_is_given_to_one_ticket_at_a_time_q1: publication::OneSlot, &[""];
     rotation_waits_for_the_writes_under_way: publication::Rotation, publication::ROTATION;
-    a_sync_covers_whole_frames_only: publication::GroupCommit, publication::GROUP_COMMIT;
+    a_sync_covers_whole_frames_only: publication::GroupSync, publication::GROUP_COMMIT;
 }

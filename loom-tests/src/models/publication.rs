@@ -1,6 +1,7 @@
 //! Q1 to Q6: the engine publishes writes in the order of their tickets, beside rotations and syncs.
 
 use crate::check::Program;
+use crate::group_commit::GroupCommit;
 use crate::publication::Publication;
 use crate::sync::{AtomicU64, Mutex, Ordering, yield_now};
 
@@ -154,21 +155,21 @@ impl Program for Rotation {
 pub(super) const ROTATION: &[&str] = &["0", "1", "2"];
 
 /// Two writers whose frames one of them, or each, makes durable.
-pub(super) struct GroupCommit {
+pub(super) struct GroupSync {
     publication: Publication<2>,
     last: Mutex<u64>,
     log: Places<2>,
-    complete: AtomicU64,
-    /// Held during a sync: how many frames are durable.
-    synced: Mutex<u64>,
+    commit: GroupCommit,
+    /// How many frames are on the device.
+    durable: AtomicU64,
 }
 
-impl Program for GroupCommit {
+impl Program for GroupSync {
     const THREADS: usize = 2;
 
     fn new() -> Self {
-        let (last, synced) = (Mutex::new(0), Mutex::new(0));
-        Self { publication: Publication::new(0), last, log: places(), complete: AtomicU64::new(0), synced }
+        let (last, commit, durable) = (Mutex::new(0), GroupCommit::new(0), AtomicU64::new(0));
+        Self { publication: Publication::new(0), last, log: places(), commit, durable }
     }
 
     fn thread(&self, _: usize) -> String {
@@ -176,21 +177,22 @@ impl Program for GroupCommit {
         self.log[ticket as usize].store(1, Ordering::Relaxed);
         self.publication.complete(ticket, ticket + 1);
         assert!(self.publication.wait(ticket + 1, || false));
-        // As `Segment::complete` and `Segment::sync` do.
-        self.complete.fetch_max(ticket + 1, Ordering::AcqRel);
-        let mut synced = self.synced.lock().expect("no model panicked");
-        if *synced > ticket {
-            return "shared".to_owned();
-        }
-        let target = self.complete.load(Ordering::Acquire);
-        assert!(filled(&self.log) as u64 >= target, "a sync that claims a hole");
-        *synced = target;
-        assert!(*synced > ticket, "acknowledged before it is durable");
-        "own".to_owned()
+        self.commit.complete(ticket + 1);
+        // What the device finds in the log when it begins is what it makes durable.
+        let device = || {
+            self.durable.store(filled(&self.log) as u64, Ordering::Relaxed);
+            Ok::<_, ()>(())
+        };
+        let turn = self.commit.turn();
+        let called = turn.sync(device).expect("the device does not fail");
+        assert!(self.commit.synced() > ticket, "acknowledged before it is synced");
+        let durable = self.durable.load(Ordering::Relaxed);
+        assert!(self.commit.synced() <= durable, "a sync that claims a hole");
+        if called { "own" } else { "shared" }.to_owned()
     }
 
     fn at_rest(&self) -> String {
-        assert_eq!(*self.synced.lock().expect("no model panicked"), 2);
+        assert_eq!(self.commit.synced(), 2);
         String::new()
     }
 }

@@ -54,16 +54,31 @@ pub(crate) struct WriteCounters {
     pub(crate) writes: LockedCounter,
     /// Bytes of their keys and values.
     pub(crate) user_bytes: LockedCounter,
-    /// Bytes of frames in mapped logs.
+    /// Bytes of frames in logs.
     pub(crate) frame_bytes: LockedCounter,
+}
+
+/// Waits of writers: how often, and for how long.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    pub(crate) count: Counter,
+    pub(crate) nanos: Counter,
+}
+
+impl Waits {
+    fn time(&self) -> Duration {
+        Duration::from_nanos(self.nanos.get())
+    }
 }
 
 /// The counters of one open database.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) write_line: WriteCounters,
-    /// Bytes written to logs by calls.
+    /// Bytes of headers of logs.
     pub(crate) wal_bytes: Counter,
+    /// Bytes of zeros written to logs.
+    pub(crate) wal_zero_bytes: Counter,
     pub(crate) wal_writes: Counter,
     pub(crate) wal_syncs: Counter,
     /// Logs that took over the file of an obsolete one.
@@ -73,11 +88,9 @@ pub(crate) struct Counters {
     pub(crate) compactions: Counter,
     pub(crate) compaction_bytes_read: Counter,
     pub(crate) compaction_bytes_written: Counter,
-    pub(crate) stalls: Counter,
-    pub(crate) stall_nanos: Counter,
-    /// Writes that were slowed down, and for how long.
-    pub(crate) slowdowns: Counter,
-    pub(crate) slowdown_nanos: Counter,
+    pub(crate) stalls: Waits,
+    pub(crate) slowdowns: Waits,
+    pub(crate) log_waits: Waits,
     pub(crate) gets: ReadCounter,
     /// Data blocks that point reads looked at, cached or not.
     pub(crate) get_blocks: ReadCounter,
@@ -102,6 +115,7 @@ impl Counters {
             writes: self.write_line.writes.get(),
             user_bytes: self.write_line.user_bytes.get(),
             wal_bytes: self.wal_bytes.get() + self.write_line.frame_bytes.get(),
+            wal_zero_bytes: self.wal_zero_bytes.get(),
             wal_writes: self.wal_writes.get(),
             wal_syncs: self.wal_syncs.get(),
             wal_recycled: self.wal_recycled.get(),
@@ -110,10 +124,12 @@ impl Counters {
             compactions: self.compactions.get(),
             compaction_bytes_read: self.compaction_bytes_read.get(),
             compaction_bytes_written: self.compaction_bytes_written.get(),
-            stalls: self.stalls.get(),
-            stall_time: Duration::from_nanos(self.stall_nanos.get()),
-            slowdowns: self.slowdowns.get(),
-            slowdown_time: Duration::from_nanos(self.slowdown_nanos.get()),
+            stalls: self.stalls.count.get(),
+            stall_time: self.stalls.time(),
+            slowdowns: self.slowdowns.count.get(),
+            slowdown_time: self.slowdowns.time(),
+            log_waits: self.log_waits.count.get(),
+            log_wait_time: self.log_waits.time(),
             gets: self.gets.get(),
             get_blocks: self.get_blocks.get(),
             filter_negatives: self.filter_negatives.get(),
@@ -138,8 +154,10 @@ pub struct Metrics {
     pub writes: u64,
     /// Bytes of keys and values in them.
     pub user_bytes: u64,
-    /// Bytes written to logs.
+    /// Bytes of the batches in logs, as they are there, and of the logs' headers.
     pub wal_bytes: u64,
+    /// Bytes of zeros that were written to logs by calls: space ahead of the batches.
+    pub wal_zero_bytes: u64,
     /// Calls to the system that wrote to logs, to fill them with zeros included. None is needed for a frame in a mapped log.
     pub wal_writes: u64,
     /// Times a log was synced.
@@ -164,6 +182,10 @@ pub struct Metrics {
     pub slowdowns: u64,
     /// Time by which they were, summed over writers.
     pub slowdown_time: Duration,
+    /// Times a writer had to wait for the next log, or for more space of this one.
+    pub log_waits: u64,
+    /// Time writers waited for that, summed over writers.
+    pub log_wait_time: Duration,
     /// Point reads.
     pub gets: u64,
     /// Data blocks that point reads looked at, in the cache or not.
@@ -287,14 +309,17 @@ mod tests {
             (&counters.compactions, 7),
             (&counters.compaction_bytes_read, 8),
             (&counters.compaction_bytes_written, 9),
-            (&counters.stalls, 10),
-            (&counters.stall_nanos, 11),
+            (&counters.stalls.count, 10),
+            (&counters.stalls.nanos, 11),
             (&counters.block_reads, 14),
             (&counters.wal_writes, 18),
-            (&counters.slowdowns, 19),
-            (&counters.slowdown_nanos, 20),
+            (&counters.slowdowns.count, 19),
+            (&counters.slowdowns.nanos, 20),
+            (&counters.log_waits.count, 27),
+            (&counters.log_waits.nanos, 28),
             (&counters.wal_recycled, 22),
             (&counters.partition_reads, 23),
+            (&counters.wal_zero_bytes, 26),
         ];
         let of_reads = [
             (&counters.gets, 12),
@@ -333,8 +358,11 @@ mod tests {
             wal_writes: 18,
             slowdowns: 19,
             slowdown_time: Duration::from_nanos(20),
+            log_waits: 27,
+            log_wait_time: Duration::from_nanos(28),
             get_blocks: 21,
             wal_recycled: 22,
+            wal_zero_bytes: 26,
             partition_reads: 23,
             partition_hits: 24,
             partition_misses: 25,

@@ -66,11 +66,12 @@ fn recovered(report: &RecoveryReport) -> [Named; 7] {
     ]
 }
 
-fn counters(metrics: &Metrics) -> [Named; 29] {
+fn counters(metrics: &Metrics) -> [Named; 32] {
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
         ("wal_bytes", metrics.wal_bytes),
+        ("wal_zero_bytes", metrics.wal_zero_bytes),
         ("wal_writes", metrics.wal_writes),
         ("wal_syncs", metrics.wal_syncs),
         ("wal_recycled", metrics.wal_recycled),
@@ -84,6 +85,8 @@ fn counters(metrics: &Metrics) -> [Named; 29] {
         ("stall_nanos", u64::try_from(metrics.stall_time.as_nanos()).unwrap_or(u64::MAX)),
         ("slowdowns", metrics.slowdowns),
         ("slowdown_nanos", u64::try_from(metrics.slowdown_time.as_nanos()).unwrap_or(u64::MAX)),
+        ("log_waits", metrics.log_waits),
+        ("log_wait_nanos", u64::try_from(metrics.log_wait_time.as_nanos()).unwrap_or(u64::MAX)),
         ("gets", metrics.gets),
         ("get_blocks", metrics.get_blocks),
         ("filter_negatives", metrics.filter_negatives),

@@ -8,6 +8,7 @@
 
 mod dump;
 mod format;
+mod group_commit;
 mod payload;
 mod recycle;
 mod refusing;

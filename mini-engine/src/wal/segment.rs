@@ -1,17 +1,17 @@
 //! The shared half of a log that is being written: its positions, its space in memory, and the way to sync it.
 //!
-//! W2, W3 and W4 of the [writer](super::writer) are kept here. Three positions, of which none ever goes back:
+//! W2, W3 and W4 of the [writer](super::writer) are kept here. S2 to S4, which are about syncs, are kept by [`GroupCommit`].
 //!
 //! S1 `end` is the end of the last frame. It is known when the writer is done; until then the writer has it for itself.
-//! S2 `complete` is an end before which every frame is whole, in the file or in its mapping. It is told by those who know that all
-//!    earlier writes are published; it may lag behind what is whole.
-//! S3 `synced` is where `complete` was when the last sync began that succeeded. So a sync record never covers a hole.
+//! S5 a segment that is dropped closes its file and unmaps it, which takes long. So nothing that the holder of the write lock calls drops
+//!    an earlier segment: where it may be the last reference, it is handed out.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::format::{FrameHeader, Identity, Position};
+use super::group_commit::GroupCommit;
 use super::payload::Payload;
 use super::recycle::Spare;
 use crate::error::{Error, Result};
@@ -50,18 +50,15 @@ pub(crate) struct Segment {
     pub(super) mapping: OnceLock<Box<dyn Mapping>>,
     /// `u64::MAX` until the writer is done.
     end: AtomicU64,
-    complete: AtomicU64,
-    synced: AtomicU64,
+    commit: GroupCommit,
     /// Where frames start, some of them, for the file's next generation.
     starts: Mutex<Vec<u64>>,
     /// The contents are durable elsewhere, and those of all earlier logs.
     released: AtomicBool,
     /// The log before this one, until it is known to be synced whole or released.
     previous: Mutex<Option<Arc<Segment>>>,
-    /// There may be one: saves a look under the lock.
+    /// There may be one that still matters: saves a look under the lock.
     has_previous: AtomicBool,
-    /// Held during a sync: the kernel reports a failure once, so a second sync beside the failing one would lie.
-    syncing: Mutex<()>,
     failure: OnceLock<String>,
 }
 
@@ -83,13 +80,11 @@ impl Segment {
             header_len,
             mapping: OnceLock::new(),
             end: AtomicU64::new(u64::MAX),
-            complete: AtomicU64::new(header_len),
-            synced: AtomicU64::new(header_len),
+            commit: GroupCommit::new(header_len),
             starts: Mutex::default(),
             released: AtomicBool::new(false),
             has_previous: AtomicBool::new(previous.is_some()),
             previous: Mutex::new(previous),
-            syncing: Mutex::new(()),
             failure: OnceLock::new(),
         }
     }
@@ -129,14 +124,12 @@ impl Segment {
 
     /// Says that every frame before `end` is whole (S2): a sync that begins from now on covers them.
     pub(crate) fn complete(&self, end: u64) {
-        // ORDERING(complete): AcqRel; pairs with Acquire in `sync`. Weaker: a sync could be taken to cover frames that other
-        // threads had not stored yet. That they were whole before this call the caller knows from their publication.
-        self.complete.fetch_max(end, Ordering::AcqRel);
+        self.commit.complete(end);
     }
 
     /// Up to where this file has been synced, in bytes. Says nothing of earlier logs.
     pub(crate) fn synced(&self) -> u64 {
-        self.synced.load(Ordering::Acquire)
+        self.commit.synced()
     }
 
     /// Whether any frame was synced.
@@ -151,7 +144,7 @@ impl Segment {
     /// # Errors
     /// The failure of the sync, and [`Error::ReadOnly`] with its cause for every later call and append.
     pub(crate) fn sync(&self) -> Result<()> {
-        let _syncing = lock(&self.syncing);
+        let turn = self.commit.turn();
         self.check_usable()?;
         if self.released.load(Ordering::Acquire) {
             return Ok(());
@@ -161,27 +154,38 @@ impl Segment {
             if !previous.released.load(Ordering::Acquire) {
                 previous.sync().map_err(|error| self.fail(error))?;
             }
-            self.forget_previous(&mut lock(&self.previous));
+            drop(self.take_previous());
         }
-        let target = self.complete.load(Ordering::Acquire);
-        if self.synced() < target {
-            self.file.sync().map_err(|error| self.fail(Error::io("sync", &self.path)(error)))?;
-            self.synced.store(target, Ordering::Release);
+        let device = || self.file.sync().map_err(|error| self.fail(Error::io("sync", &self.path)(error)));
+        if turn.sync(device)? {
             self.counters.wal_syncs.add(1);
         }
         Ok(())
     }
 
-    /// Tells later logs that they need not wait for this one: its contents are in an installed table.
-    pub(crate) fn release(&self) {
+    /// Tells later logs that they need not wait for this one: its contents are in an installed table. Ends the chain here, so that it does
+    /// not keep the files of old logs open; what was before, for the caller to drop (S5).
+    #[must_use = "it is dropped without the write lock"]
+    pub(crate) fn release(&self) -> Option<Arc<Segment>> {
         self.released.store(true, Ordering::Release);
-        // Ends the chain here, so that it does not keep the files of old logs open.
-        self.forget_previous(&mut lock(&self.previous));
+        self.take_previous()
     }
 
-    fn forget_previous(&self, previous: &mut Option<Arc<Segment>>) {
-        *previous = None;
+    /// The log before this one, for the caller to drop (S5), if nothing of it has to be synced any more.
+    #[must_use = "it is dropped without the write lock"]
+    pub(crate) fn take_settled(&self) -> Option<Arc<Segment>> {
+        let mut previous = lock(&self.previous);
+        let settled = previous.take_if(|previous| previous.is_settled());
+        if previous.is_none() {
+            self.has_previous.store(false, Ordering::Release);
+        }
+        settled
+    }
+
+    fn take_previous(&self) -> Option<Arc<Segment>> {
+        let mut previous = lock(&self.previous);
         self.has_previous.store(false, Ordering::Release);
+        previous.take()
     }
 
     /// What is worth keeping of the file for another log, at most `max_len` bytes; the rest is cut off. The writer must be gone.
@@ -189,7 +193,7 @@ impl Segment {
     /// be needed: as long as the log is not released, while it is being synced, after a failure. Asked once.
     pub(crate) fn retire(&self, max_len: u64) -> Option<Spare> {
         // A sync that comes later finds the log released.
-        let _idle = self.syncing.try_lock().ok()?;
+        let _idle = self.commit.try_turn()?;
         if !self.released.load(Ordering::Acquire) || self.failure.get().is_some() {
             return None;
         }
@@ -207,10 +211,10 @@ impl Segment {
     /// The position before which everything is synced.
     pub(super) fn frontier(&self) -> Position {
         if self.has_previous.load(Ordering::Acquire) {
-            let mut previous = lock(&self.previous);
-            match &*previous {
+            match &*lock(&self.previous) {
                 Some(earlier) if !earlier.is_settled() => return earlier.frontier(),
-                Some(_) | None => self.forget_previous(&mut previous),
+                // It stays: this is called with the write lock held (S5).
+                Some(_) | None => self.has_previous.store(false, Ordering::Release),
             }
         }
         Position { log: self.number(), offset: self.synced() }
@@ -219,13 +223,14 @@ impl Segment {
     /// Whether nothing of this log or those before it has to be synced any more. No frame is appended to it now.
     fn is_settled(&self) -> bool {
         self.released.load(Ordering::Acquire)
-            || (self.synced() >= self.end.load(Ordering::Acquire) && lock(&self.previous).is_none())
+            || (self.synced() >= self.end.load(Ordering::Acquire)
+                && lock(&self.previous).as_ref().is_none_or(|previous| previous.is_settled()))
     }
 
     /// Cuts off what an append without space has left behind `end`, for good (W4). Does not count as a sync of the frames before it:
     /// that needs the earlier logs too (W3).
     pub(super) fn cut_behind(&self, end: u64) -> Result<()> {
-        let _syncing = lock(&self.syncing);
+        let _turn = self.commit.turn();
         self.check_usable()?;
         self.file.truncate(end).map_err(Error::io("truncate", &self.path))?;
         self.file.sync().map_err(Error::io("sync", &self.path))

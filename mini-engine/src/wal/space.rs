@@ -21,28 +21,38 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// Writes it.
+    /// Writes it. If that fails the file is cut to what it had: a part of the space is of no use, and the disk may be full. Nobody
+    /// else writes behind `from` until the log has learnt of the end of this (W6). Frames are before it, so nothing is lost whatever the
+    /// cut leaves, now or after a crash: replay takes zeros for space, be they there or not (W5).
     ///
     /// # Errors
-    /// [`Error::Io`]: an unknown part of it is written.
+    /// [`Error::Io`].
     pub(crate) fn write(&self) -> Result<()> {
-        let written = write_zeros(&self.segment, self.from, self.to - self.from);
-        written.map_err(Error::io("write", &self.segment.path))?;
-        populate(&self.segment, self.from, self.to);
+        let Self { segment, from, to } = self;
+        write_zeros(segment, *from, to - from).map_err(|error| {
+            if let Err(error) = segment.file.truncate(*from) {
+                tracing::warn!(file = %segment.path.display(), %error, "could not cut off space that a log did not get");
+            }
+            Error::io("write", &segment.path)(error)
+        })?;
+        populate(segment, *from, *to);
         Ok(())
     }
 }
 
-/// Writes `bytes` by a call, and counts them.
+/// Writes a part of a frame by a call. The caller counts the frame's bytes.
 pub(super) fn write(segment: &Segment, bytes: &[u8], at: u64) -> io::Result<()> {
     segment.file.write_all_at(bytes, at)?;
-    segment.counters.wal_bytes.add(bytes.len() as u64);
     segment.counters.wal_writes.add(1);
     Ok(())
 }
 
 pub(super) fn write_zeros(segment: &Segment, at: u64, len: u64) -> io::Result<()> {
-    zeros_at(at, len).try_for_each(|(at, zeros)| write(segment, zeros, at))
+    zeros_at(at, len).try_for_each(|(at, zeros)| {
+        write(segment, zeros, at)?;
+        segment.counters.wal_zero_bytes.add(zeros.len() as u64);
+        Ok(())
+    })
 }
 
 /// `len` zeros from `at` on, in parts, each with its place.

@@ -139,7 +139,8 @@ impl Writer {
             return Self::create(fs, dir, number, previous, counters);
         };
         let RecycledFile { file, header_len, written, previous_generation } = recycled;
-        counters.wal_bytes.add(written);
+        counters.wal_bytes.add(header_len);
+        counters.wal_zero_bytes.add(written - header_len);
         counters.wal_recycled.add(1);
         let path = dir.join(file_name(number));
         Ok(Self::at_start(
@@ -296,7 +297,6 @@ impl Writer {
         let placed = match self.has_mapped_space(&claim) {
             Ok(true) => {
                 self.clear_behind(end);
-                self.segment.counters.write_line.frame_bytes.add(end - offset);
                 Ok(())
             }
             Ok(false) => {
@@ -306,6 +306,7 @@ impl Writer {
             Err(error) => Err(error),
         };
         placed.map_err(|error| self.fail_append(error))?;
+        self.segment.counters.write_line.frame_bytes.add(end - offset);
         if offset >= self.next_start {
             self.starts.push(offset);
             self.next_start = offset + STARTS_APART;
@@ -360,6 +361,7 @@ impl Writer {
         if len > ONE_CALL {
             write(&self.segment, &header, claim.offset)?;
             write(&self.segment, bytes, payload_at)?;
+            // What is missing of the frame is zeros too.
             let payload_end = payload_at + bytes.len() as u64;
             write_zeros(&self.segment, payload_end, zeros_end - payload_end)?;
         } else {
@@ -368,6 +370,7 @@ impl Writer {
             self.frame.extend_from_slice(bytes);
             self.frame.resize(len, 0);
             write(&self.segment, &self.frame, claim.offset)?;
+            self.segment.counters.wal_zero_bytes.add(zeros_end - claim.end);
         }
         self.allocated = self.allocated.max(zeros_end);
         Ok(())

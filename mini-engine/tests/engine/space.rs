@@ -350,3 +350,24 @@ fn a_rotation_exchanges_logs_and_waits_for_no_device() {
     // Nothing that was made ahead is left.
     assert_eq!((logs().len(), files(dir.path(), "SPARE").len()), (1, 0));
 }
+
+#[test]
+fn a_wait_for_the_next_log_is_counted_and_timed() {
+    // Catches writers that are held up while every counter of waits says that nobody waits.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let builder = Db::builder(dir.path()).memtable_bytes(64 << 10).immutable_memtables(8).l0_trigger(100);
+    let db = builder.file_system(fs.arc()).open().unwrap();
+    let (arrivals, go) = fs.hold(Op::Create, ".log", Answer::Go);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (0..400u64).try_for_each(|n| db.insert(n.to_be_bytes(), [7; 400])));
+        arrivals.recv().unwrap();
+        while db.metrics().log_waits == 0 && !writer.is_finished() {
+            std::thread::yield_now();
+        }
+        let metrics = db.metrics();
+        assert_eq!((metrics.log_waits, metrics.log_wait_time.is_zero(), metrics.stalls), (1, true, 0));
+        drop(go);
+        writer.join().unwrap().unwrap();
+    });
+    assert!(!db.metrics().log_wait_time.is_zero());
+}

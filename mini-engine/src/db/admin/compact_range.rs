@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::ops::Bound;
 
 use crate::compaction::{ManualCompaction, pick_manual};
-use crate::db::background::{Job, end, fail_if_unsafe, flush_all, pick_unlocked, run_job};
-use crate::db::core::{Core, State, fail_on_unwind};
+use crate::db::background::{Job, end, fail_if_unsafe, flush_all, run_job};
+use crate::db::core::{Core, State, fail_on_unwind, pick_unlocked};
 use crate::error::Result;
 
 /// Merges all that lies within `bounds` now down to one run, on the lowest level that holds any of it.

@@ -72,14 +72,17 @@ fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a
     let mut state = core.lock();
     let mut has_waited = false;
     loop {
+        // First, since it may give the lock away. What is asked after it holds until the wait.
+        let stalled;
+        (state, stalled) = core.check_not_stalled(state);
         core.check_writable(&state)?;
         let run_id = compaction::pick_for_ingest(&core.view.load().version, &state.in_progress, key_range);
         if run_id.level > 0 || core.level_0_has_room() {
             return Ok((state, run_id));
         }
-        core.check_not_stalled(&state)?;
+        stalled?;
         if !std::mem::replace(&mut has_waited, true) {
-            core.store.counters.stalls.add(1);
+            core.store.counters.stalls.count.add(1);
         }
         state = core.wait(&core.room, state);
     }

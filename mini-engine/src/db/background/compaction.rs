@@ -10,8 +10,8 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use crate::compaction::{Context, OutputSizes, Plan, Work, filter_bits_of_merge, pick, run};
-use crate::db::core::{Core, Phase, State, View, fail_on_unwind};
+use crate::compaction::{OutputSizes, Plan, Work, filter_bits_of_merge, pick, run};
+use crate::db::core::{Core, Phase, State, View, fail_on_unwind, pick_unlocked};
 use crate::error::{Error, Result};
 use crate::manifest::{FileKind, Version};
 use crate::table::OpenRun;
@@ -62,36 +62,6 @@ pub(super) fn begin<'a>(core: &'a Core, state: Held<'a>, work: Work) -> (Held<'a
 /// The merge that is needed most beside those under way, of the `work` that is asked for if there is any.
 fn due<'a>(core: &'a Core, state: Held<'a>, work: impl Fn(&State) -> Option<Work>) -> (Held<'a>, Option<Plan>) {
     pick_unlocked(core, state, work, pick)
-}
-
-/// What `pick` chooses for the `work` that is wanted; nothing if none is. The current view has its inputs.
-///
-/// Picking takes time in proportion to the tables, and writers want the lock. So it is done on copies, without the lock, and done
-/// again if anything that it depends on has changed when the lock is back. A flush does not matter to what was picked: its table is
-/// newer than all that the plan takes. If nothing was picked, it may be what makes something due.
-pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
-    core: &'a Core,
-    mut state: Held<'a>,
-    work: impl Fn(&State) -> Option<W>,
-    pick: impl Fn(&Context<'_>, W) -> Option<Plan>,
-) -> (Held<'a>, Option<Plan>) {
-    loop {
-        let Some(wanted) = work(&state) else { return (state, None) };
-        // Not the view: it would keep the files of tables that a merge replaces meanwhile.
-        let (version, in_progress) = (core.view.load().version.clone(), state.in_progress.clone());
-        drop(state);
-        let context = Context { version: &version, options: &core.store.options, in_progress: &in_progress };
-        let plan = pick(&context, wanted);
-        state = core.lock();
-        if work(&state) != Some(wanted) || !state.in_progress.is_as(&in_progress) {
-            continue;
-        }
-        match plan {
-            Some(plan) => return (state, Some(plan)),
-            None if Arc::ptr_eq(&core.view.load().version, &version) => return (state, None),
-            None => {}
-        }
-    }
 }
 
 /// How many merges are under way, and whether another is due.

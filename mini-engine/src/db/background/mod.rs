@@ -7,8 +7,6 @@ mod log;
 mod worker;
 
 pub(crate) use self::beside::beside;
-pub(crate) use self::compaction::{
-    Job, end, fail_if_unsafe, pick_unlocked, progress, run_job, settle_level_0, wait_idle,
-};
+pub(crate) use self::compaction::{Job, end, fail_if_unsafe, progress, run_job, settle_level_0, wait_idle};
 pub(crate) use self::flush::{flush_all, wait_flushed};
 pub(crate) use self::worker::Workers;

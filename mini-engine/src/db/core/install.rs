@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::state::Core;
+use super::state::{Core, State};
 use crate::error::Result;
 use crate::manifest::{Version, VersionEdit};
 use crate::metrics::Counters;
 use crate::table::Table;
+use crate::wal::Segment;
 
 impl Core {
     /// Records an edit, publishes the view after it, and wakes all that wait for it. `count` is called once readers can
@@ -54,12 +55,11 @@ impl Core {
         drop(outputs);
         let mut state = self.lock();
         let mut next = self.view.load().with_version(version, runs, manifest.state().stats);
+        // To close a log and to unmap it takes long: that is left until the lock is given back.
+        let mut flushed = Vec::new();
         if let Some(log) = flushed_before {
             next = next.without_memtables_before(log);
-            // Later logs need not wait for the sync of what tables hold now.
-            while let Some(flushed) = state.frozen_logs.pop_front_if(|segment| segment.number() < log) {
-                flushed.release();
-            }
+            flushed = release_logs(&mut state, log);
         }
         self.view.store(Arc::new(next));
         if let Some(last) = loaded.filter(|last| *last > state.last_seqno) {
@@ -69,7 +69,21 @@ impl Core {
         count(&self.store.counters);
         drop(state);
         drop(manifest);
+        drop(flushed);
         self.wake_all();
         Ok(())
     }
+}
+
+/// Releases the logs before `log`: later ones need not wait for the sync of what tables hold now. What the caller is to drop without the
+/// lock.
+fn release_logs(state: &mut State, log: u64) -> Vec<Arc<Segment>> {
+    let mut flushed = Vec::new();
+    while let Some(segment) = state.frozen_logs.pop_front_if(|segment| segment.number() < log) {
+        flushed.extend(segment.release());
+        flushed.push(segment);
+    }
+    let next = state.frozen_logs.front().unwrap_or(state.log.segment());
+    flushed.extend(next.take_settled());
+    flushed
 }

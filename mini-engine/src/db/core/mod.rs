@@ -5,6 +5,7 @@
 mod directory;
 mod install;
 mod next_log;
+mod pick;
 mod publication;
 mod recycle;
 mod snapshots;
@@ -13,6 +14,7 @@ mod view;
 mod write_controller;
 
 pub(crate) use self::directory::{DirectoryLock, lock_directory};
+pub(crate) use self::pick::pick_unlocked;
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};
 pub(crate) use self::snapshots::{SnapshotId, ViewId};
 pub(crate) use self::state::{Core, OPENED_READ_ONLY, Opened, Phase, State, fail_on_unwind};

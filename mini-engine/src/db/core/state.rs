@@ -23,7 +23,7 @@ use super::publication::Publication;
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;
-use crate::compaction::{Context, InProgress, TableStore, Work, pick};
+use crate::compaction::{InProgress, TableStore};
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
 use crate::memtables::MemtableFactory;
@@ -324,29 +324,6 @@ impl Core {
     /// Whether writers may fill another memtable.
     pub(crate) fn has_room(&self) -> bool {
         self.level_0_has_room() && self.queue_has_room()
-    }
-
-    /// Fails if level 0 is full, and what keeps merges from relieving it is nothing that a wait would end.
-    ///
-    /// A merge that wants space or file handles is waited for, as a flush is (rule 8). One that is at work, or can begin, is
-    /// waited for too: one of deeper levels may be what is in the way. What is left is damage that all of level 0 overlaps, and other failures that are there to stay.
-    pub(crate) fn check_not_stalled(&self, state: &State) -> Result<()> {
-        let view = self.view.load();
-        let version = &view.version;
-        let tables = version.runs(0).len();
-        if tables < self.store.options.stop_tables() || state.in_progress.is_at_work() {
-            return Ok(());
-        }
-        let failure = state.level_0_error.as_ref();
-        if failure.is_some_and(Error::is_transient) {
-            return Ok(());
-        }
-        let Some(cause) = state.in_progress.damage.cause().or(failure) else { return Ok(()) };
-        let context = Context { version, options: &self.store.options, in_progress: &state.in_progress };
-        match pick(&context, Work::Level0) {
-            Some(_) => Ok(()),
-            None => Err(Error::Stalled { tables, cause: Arc::new(cause.clone()) }),
-        }
     }
 
     /// Makes the log durable up to `end` and all earlier logs whole (rule 5, which [`wal::Segment::sync`] keeps).

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::db::core::{Core, Phase, State, View};
 use crate::error::{Error, Result};
+use crate::metrics::Waits;
 
 /// Freezes the active memtable, unless it is empty, so that it gets flushed. The log before which everything then is in
 /// frozen memtables or tables. For callers that wait for the flush. They wait for room on level 0 as writers do; returns the
@@ -16,6 +17,9 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
     let failures = state.flush_failures;
     let mut has_waited = false;
     loop {
+        // First, since it may give the lock away. What is asked after it holds until the wait.
+        let stalled;
+        (state, stalled) = core.check_not_stalled(state);
         check(core, &state)?;
         core.wait_visible(state.last_seqno)?;
         let view = core.view.load();
@@ -30,7 +34,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
             state = wait_for_log(core, state)?;
             continue;
         }
-        core.check_not_stalled(&state)?;
+        stalled?;
         let flush = state.flush_error.as_ref().filter(|_| state.flush_failures != failures);
         // It is tried again, but ever more rarely.
         let merge = || state.level_0_error.as_ref().filter(|_| !core.level_0_has_room() && !relieved(&state));
@@ -38,7 +42,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
             return Err(error.clone());
         }
         if !std::mem::replace(&mut has_waited, true) {
-            core.store.counters.stalls.add(1);
+            core.store.counters.stalls.count.add(1);
         }
         state = core.wait(&core.room, state);
     }
@@ -66,7 +70,10 @@ pub(super) fn make_room<'a>(
     // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
     loop {
         if state.log.waits_for_space(payload) {
-            state = core.wait(&core.room, state);
+            let _wait = Wait::begin(&core.store.counters.log_waits);
+            while state.log.waits_for_space(payload) && core.check_writable(&state).is_ok() {
+                state = core.wait(&core.room, state);
+            }
             core.check_writable(&state)?;
         } else if !needs_rotation(core, &mut state, memory)? {
             break;
@@ -75,6 +82,7 @@ pub(super) fn make_room<'a>(
         } else if rotate(core, &mut state)? {
             continue;
         } else {
+            let _wait = Wait::begin(&core.store.counters.log_waits);
             state = wait_for_log(core, state)?;
             core.check_writable(&state)?;
         }
@@ -118,20 +126,38 @@ fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool>
 /// write has happened yet, so that it may be tried again.
 #[cold]
 fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
-    let since = Instant::now();
-    core.store.counters.stalls.add(1);
+    let _wait = Wait::begin(&core.store.counters.stalls);
     tracing::debug!("a write waits for a flush or a merge");
-    let mut stalled = Ok(());
-    while core.check_writable(&state).is_ok() && !core.has_room() {
-        stalled = core.check_not_stalled(&state);
-        if stalled.is_err() {
-            break;
+    loop {
+        let stalled;
+        // First, since it may give the lock away. What is asked after it holds until the wait.
+        (state, stalled) = core.check_not_stalled(state);
+        core.check_writable(&state)?;
+        if core.has_room() {
+            return Ok(state);
         }
+        stalled?;
         state = core.wait(&core.room, state);
     }
-    core.store.counters.stall_nanos.add(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    core.check_writable(&state)?;
-    stalled.map(|()| state)
+}
+
+/// A wait of a writer, which is counted when it begins and timed until it ends.
+struct Wait<'a> {
+    waits: &'a Waits,
+    begun: Instant,
+}
+
+impl Wait<'_> {
+    fn begin(waits: &Waits) -> Wait<'_> {
+        waits.count.add(1);
+        Wait { waits, begun: Instant::now() }
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.waits.nanos.add(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    }
 }
 
 /// Exchanges log and memtable for new ones and freezes the old ones, if the next log is there and nobody writes to the old one; false
@@ -199,15 +225,13 @@ pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, by
     if tables() < options.slowdown_tables() {
         return state;
     }
-    let begun = Instant::now();
-    let Some(until) = state.controller.until(bytes, tables(), options, begun) else { return state };
-    core.store.counters.slowdowns.add(1);
+    let Some(until) = state.controller.until(bytes, tables(), options, Instant::now()) else { return state };
+    let _wait = Wait::begin(&core.store.counters.slowdowns);
     tracing::trace!(tables = tables(), "a write is slowed down");
     while core.check_writable(&state).is_ok() && tables() >= options.slowdown_tables() {
         let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else { break };
         state = core.wait_timeout(&core.room, state, left);
     }
-    core.store.counters.slowdown_nanos.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     state
 }
 

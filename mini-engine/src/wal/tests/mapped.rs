@@ -15,6 +15,8 @@ struct Counts {
     written: AtomicU64,
     filled: AtomicU64,
     populated: AtomicU64,
+    /// No byte is written from here on; 0 for no such limit.
+    full_at: AtomicU64,
 }
 
 /// A file that can be mapped.
@@ -27,6 +29,10 @@ impl File for Watched {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> IoResult<usize> {
+        let full_at = self.1.full_at.load(Ordering::Relaxed);
+        if full_at > 0 && offset + buf.len() as u64 > full_at {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
         self.1.written.fetch_add(buf.len() as u64, Ordering::Relaxed);
         self.0.write_at(buf, offset)
     }
@@ -96,4 +102,25 @@ fn a_frame_far_longer_than_the_space_is_written_once() {
     let (found, tail) = read(&dir, 1).expect("sound");
     assert_eq!((found.len(), tail), (batches.len(), Tail::Clean { end: writer.end() }));
     assert!(found == batches);
+}
+
+#[test]
+fn space_of_which_a_log_gets_only_a_part_is_given_back() {
+    // Catches zeros that stay on a full disk, of no use to the log that they were written for.
+    let dir = dir();
+    let (mut writer, counts) = watched(&dir);
+    let space = 1 << 20;
+    writer.reserve(space, Durability::Buffered).expect("reserved");
+    let batches: Vec<Batch> = (1..=9).map(|seqno| (seqno, 1, vec![7; 100_000])).collect();
+    append_all(&mut writer, &batches);
+    assert!(writer.wants_space(1, 100));
+    let extension = writer.begin_extension().expect("wanted");
+    counts.full_at.store(space + 200_000, Ordering::Relaxed);
+    assert!(extension.write().expect_err("no space").is_want_of_space());
+    assert_eq!(std_fs::metadata(path(&dir, 1)).expect("the log").len(), space);
+    writer.end_extension(&extension, false);
+    // The log goes on in what it has.
+    append_all(&mut writer, &[(10, 1, vec![7; 50_000])]);
+    let (found, tail) = read(&dir, 1).expect("sound");
+    assert_eq!((found.len(), tail), (10, Tail::Clean { end: writer.end() }));
 }

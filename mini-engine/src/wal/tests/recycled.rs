@@ -19,7 +19,7 @@ fn recycle(dir: &TempDir, old: Writer, number: u64) -> Writer {
 
 fn retire(dir: &TempDir, old: Writer) -> Spare {
     let segment = old.finish();
-    segment.release();
+    drop(segment.release());
     let spare = segment.retire(u64::MAX).expect("synced frames");
     std_fs::rename(path(dir, segment.number()), dir.path().join(SPARE)).expect("renamed");
     spare
@@ -209,7 +209,7 @@ fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it
     }
     let segment = log.finish();
     assert!(segment.retire(u64::MAX).is_none(), "not released");
-    segment.release();
+    drop(segment.release());
     let spare = segment.retire(u64::MAX).expect("ten frames");
     let touched = fs.mutations();
     segment.sync().expect("nothing to do: tables have it");
@@ -223,7 +223,7 @@ fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it
     let mut unsynced = create(&dir, 3, None);
     unsynced.append(1, 1, b"batch").expect("appended");
     let unsynced = unsynced.finish();
-    unsynced.release();
+    drop(unsynced.release());
     assert!(unsynced.retire(u64::MAX).is_none(), "never synced");
     let mut failed = Writer::create(&fs, dir.path(), 4, None, Arc::default()).expect("a new log");
     failed.append(1, 1, b"batch").expect("appended");
@@ -231,7 +231,7 @@ fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it
     fs.fail_mutation(fs.mutations(), Fault::Device, Repeat::Once);
     failed.append(2, 1, b"batch").expect_err("refused");
     let failed = failed.finish();
-    failed.release();
+    drop(failed.release());
     assert!(failed.retire(u64::MAX).is_none(), "what is on the device is unknown");
 }
 

@@ -1,0 +1,97 @@
+//! What is whole of a log, and what is durable: one sync for all who wait for one.
+//!
+//! S2 `complete` is an end before which every frame is whole, in the file or in its mapping. It is told by those who know that all
+//!    earlier writes are published; it may lag behind what is whole.
+//! S3 `synced` is where `complete` was when the last sync began that succeeded. So a sync record never covers a hole.
+//! S4 one sync at a time: the kernel reports a failure once, so a second sync beside the failing one would lie.
+//!
+//! Neither position ever goes back. Shown by the models of `loom-tests`, which compile this file.
+
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
+
+/// The positions of a log, in bytes from its start.
+#[derive(Debug)]
+pub(crate) struct GroupCommit {
+    complete: AtomicU64,
+    synced: AtomicU64,
+    syncing: Mutex<()>,
+}
+
+impl GroupCommit {
+    /// Of a log that is synced up to `start`.
+    pub(crate) fn new(start: u64) -> Self {
+        Self { complete: AtomicU64::new(start), synced: AtomicU64::new(start), syncing: Mutex::new(()) }
+    }
+
+    /// Says that every frame before `end` is whole (S2): a sync that begins from now on covers them.
+    pub(crate) fn complete(&self, end: u64) {
+        // ORDERING(complete): AcqRel; pairs with Acquire in `Turn::sync`. Weaker: a sync could be taken to cover frames that other
+        // threads had not stored yet. That they were whole before this call the caller knows from their publication.
+        self.complete.fetch_max(end, Ordering::AcqRel);
+    }
+
+    /// Up to where the log is synced.
+    pub(crate) fn synced(&self) -> u64 {
+        // ORDERING(synced): Acquire; pairs with Release in `Turn::sync`. Weaker: a frame could record a sync that had not taken place
+        // for all who see the frame.
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// Waits for the turn to sync (S4).
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        // It guards nothing that could be half done.
+        Turn { commit: self, _syncing: self.syncing.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// The turn to sync, if nobody has it.
+    pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
+        self.syncing.try_lock().ok().map(|syncing| Turn { commit: self, _syncing: syncing })
+    }
+}
+
+/// The right to sync the log.
+pub(crate) struct Turn<'a> {
+    commit: &'a GroupCommit,
+    _syncing: MutexGuard<'a, ()>,
+}
+
+impl Turn<'_> {
+    /// Makes every [complete](GroupCommit::complete) frame durable by `device`, unless they are. Whether that was called.
+    ///
+    /// # Errors
+    /// Those of `device`; nothing counts as synced then that did not before.
+    pub(crate) fn sync<E>(&self, device: impl FnOnce() -> Result<(), E>) -> Result<bool, E> {
+        // Before the sync: what becomes complete meanwhile it may miss.
+        let target = self.commit.complete.load(Ordering::Acquire);
+        if self.commit.synced() >= target {
+            return Ok(false);
+        }
+        device()?;
+        self.commit.synced.store(target, Ordering::Release);
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_covers_what_was_complete_when_it_began_and_nothing_more() {
+        // Catches a frame that counts as durable though it was stored while the device was at work, or was never said to be whole.
+        let commit = GroupCommit::new(40);
+        assert_eq!((commit.turn().sync(|| Err(())), commit.synced()), (Ok(false), 40));
+        commit.complete(100);
+        let during = || {
+            assert!(commit.try_turn().is_none(), "two syncs at once");
+            commit.complete(200);
+            // One that is told late.
+            commit.complete(150);
+            Ok::<_, ()>(())
+        };
+        assert_eq!((commit.turn().sync(during), commit.synced()), (Ok(true), 100));
+        assert_eq!((commit.turn().sync(|| Err("device")), commit.synced()), (Err("device"), 100));
+        assert_eq!((commit.turn().sync(|| Ok::<_, ()>(())), commit.synced()), (Ok(true), 200));
+        assert_eq!((commit.turn().sync(|| Err(())), commit.synced()), (Ok(false), 200));
+    }
+}
