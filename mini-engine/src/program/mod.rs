@@ -67,7 +67,8 @@ file system, and beside each other, but not beside a command that writes.
 A key or value that begins with a dash comes after two dashes: mini-engine get DB -- -key
 
 Exit codes: 0 done, 1 key not found, 2 wrong use (bad arguments, not a database, a format
-newer than this program), 3 corruption, 4 I/O (a database locked by another process too)";
+newer than this program), 3 corruption, 4 I/O (a database locked by another process too),
+130 an import ended by ^C, 143 by SIGTERM";
 
 #[derive(Subcommand)]
 enum Command {

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use crate::process::Room;
+use crate::process::{Room, importing};
 
 #[test]
 fn a_line_is_split_at_its_first_tab_and_nothing_else_is_touched() {
@@ -116,6 +116,58 @@ fn an_interrupted_import_says_how_to_go_on_and_going_on_imports_the_rest() {
         assert_eq!(rest.code, Some(0), "{rest:?}");
         assert!(room.records() == of_first(usize::MAX), "the rest is not there");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn half_a_line_is_left_out_when_its_writer_is_interrupted_too() {
+    // Catches half a line that is stored, and an import that takes the end of an interrupted writer for the end of the input: a terminal
+    // sends ^C to both.
+    use rustix::process::{Pid, Signal};
+
+    for line in [&b"half\tof a l"[..], b""] {
+        let room = Room::new();
+        for _ in 0..10 {
+            let (mut child, mut stdin) = importing(&room, &["a\t1"]);
+            stdin.write_all(line).expect("write");
+            rustix::process::kill_process(Pid::from_child(&child), Signal::INT).expect("kill");
+            drop(stdin);
+            assert_eq!(child.wait().expect("wait").code(), Some(130));
+            assert_eq!(room.records(), "a\t1\n");
+        }
+    }
+}
+
+#[test]
+fn skip_means_lines_that_are_there_and_stored() {
+    // Catches a number that belongs to another input, and bad lines at the end of one that was interrupted before them.
+    let room = Room::new();
+    let lines = b"a\t1\nb\t2\nno record\n";
+    let said = room.import(&["-", "--skip", "4"], lines).refusal(2);
+    assert!(said.contains("the input has 3 lines"), "{said}");
+    assert_eq!(room.import(&["-", "--skip", "3"], lines).refusal(0), "imported 0 lines, rejected 0\n");
+    let said = room.import(&["-", "--skip", "2"], lines).refusal(0);
+    assert!(said.ends_with("imported 0 lines, rejected 1\n"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_import_counts_the_lines_that_it_left_out() {
+    // Catches advice to import again what is in.
+    use rustix::process::{Pid, Signal};
+
+    let room = Room::new();
+    let mut command = room.command("import", &["-", "--synced", "--batch", "1", "--skip", "3"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("spawn");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(b"a\t1\n").expect("write");
+    let mut acks = BufReader::new(child.stdout.take().expect("piped")).lines();
+    assert_eq!(acks.next().expect("an ack").expect("text"), "acked 1");
+    rustix::process::kill_process(Pid::from_child(&child), Signal::TERM).expect("kill");
+    let output = child.wait_with_output().expect("wait");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(143), "{said}");
+    assert!(said.ends_with("with --skip 3\n"), "{said}");
 }
 
 #[test]

@@ -1,17 +1,21 @@
 //! ^C during an import: it ends behind a whole line, and says how to go on.
 //!
-//! The thread that reads the input looks at [`Interrupt::signal`] before each line and ends the import itself, so that the last lines are
+//! The thread that reads the input looks at [`Interrupt::signal`] after each line and ends the import itself, so that the last lines are
 //! durable when it says how many there are. If it waits for input it cannot look; then the process ends here, and what was stored so far
 //! is in the hands of the operating system.
+//!
+//! ^C in a terminal also ends what writes to the pipe, in the middle of a line perhaps. So the signal's handler itself sets `signal`: the
+//! thread that reads runs it before it sees the end of the pipe. Another thread could come too late to keep half a line out.
 
 use std::io;
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::program::failure::Failure;
@@ -20,36 +24,42 @@ use crate::program::output;
 /// How long the thread that reads has to notice. A person does not feel it.
 const GRACE: Duration = Duration::from_millis(300);
 
+/// The signals that would end the process.
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+
 /// Whether a signal has come, shared by the thread that imports and the one that takes signals.
 ///
 /// All orderings are relaxed: each of the three is a fact of its own, and says nothing about other memory.
 #[derive(Default)]
 pub(crate) struct Interrupt {
-    signal: AtomicI32,
+    /// The last signal; 0 before the first.
+    signal: Arc<AtomicUsize>,
     /// The import has noticed, and ends by itself.
     is_ending: AtomicBool,
-    /// How many lines are in the database.
+    /// How many lines are in the database, those that an earlier import has stored included.
     lines: AtomicU64,
 }
 
 impl Interrupt {
-    /// Takes the signals that would end the process.
-    pub(crate) fn watch() -> Result<Arc<Self>, Failure> {
+    /// Takes the signals that would end the process, during an import whose first `skipped` lines are in already.
+    pub(crate) fn watch(skipped: u64) -> Result<Arc<Self>, Failure> {
         let failure = |source: io::Error| Failure::Io { action: "watch for", place: "signals".into(), source };
-        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failure)?;
-        let interrupt = Arc::new(Self::default());
+        let interrupt = Arc::new(Self { lines: skipped.into(), ..Self::default() });
+        for signal in SIGNALS {
+            flag::register_usize(signal, interrupt.signal.clone(), signal as usize).map_err(failure)?;
+        }
+        let mut signals = Signals::new(SIGNALS).map_err(failure)?;
         let shared = interrupt.clone();
-        let take = move || signals.forever().for_each(|signal| shared.take(signal));
+        let take = move || signals.forever().zip(0..).for_each(|(signal, before)| shared.take(signal, before > 0));
         thread::Builder::new().name("signals".into()).spawn(take).map_err(failure)?;
         Ok(interrupt)
     }
 
-    fn take(&self, signal: i32) {
-        let is_second = self.signal.swap(signal, Ordering::Relaxed) != 0;
+    fn take(&self, signal: i32, is_second: bool) {
         if !is_second {
             thread::sleep(GRACE);
         }
-        // Whoever is asked twice does not finish what it does: the database is sound whenever the process ends.
+        // A second signal ends the process at once: the database is sound whenever that happens.
         if is_second || !self.is_ending.load(Ordering::Relaxed) {
             let failure = self.failure(signal);
             output::say(format_args!("mini-engine: {failure}"));
@@ -63,7 +73,7 @@ impl Interrupt {
             0 => Ok(()),
             signal => {
                 self.is_ending.store(true, Ordering::Relaxed);
-                Err(self.failure(signal))
+                Err(self.failure(signal as i32))
             }
         }
     }

@@ -49,7 +49,8 @@ use writer::Writer;
 /// instance, the database is sound and holds the first lines of the input: all that were
 /// acknowledged, and perhaps some more. ^C says how many, and --skip goes on behind them.
 ///
-/// An input none of whose lines is a record is refused with exit code 2.
+/// An input none of whose lines is a record is refused with exit code 2, and so is one that has
+/// fewer lines than --skip leaves out.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
 
 fn import<'scope>(args: &ImportArgs, scope: &'scope Scope<'scope, '_>, db: Db, source: Source) -> Result<(), Failure> {
     let durability = if args.synced { Durability::Synced } else { Durability::Buffered };
-    let mut import = Import::new(args, Writer::start(scope, &db, durability), source, Interrupt::watch()?);
+    let mut import = Import::new(args, Writer::start(scope, &db, durability), source, Interrupt::watch(args.skip)?);
     let outcome = import.run();
     import.progress.finish();
     // Whatever stopped the import, the batches that were stored shall be durable before their number is told.
@@ -105,7 +106,12 @@ fn import<'scope>(args: &ImportArgs, scope: &'scope Scope<'scope, '_>, db: Db, s
     }
     outcome?;
     closed?;
-    if import.stored == 0 && import.rejects.count() > 0 {
+    if import.handled < args.skip {
+        let lines = output::counted(import.handled, "line", "lines");
+        return Err(Failure::Usage(format!("the input has {lines}: there is nothing behind --skip {}", args.skip)));
+    }
+    // Behind lines that an earlier import has stored there may be bad ones only.
+    if args.skip == 0 && import.stored == 0 && import.rejects.count() > 0 {
         return Err(Failure::Usage(
             "no line of the input is a record: expected key, TAB, value, or JSON with --json".into(),
         ));
@@ -155,7 +161,7 @@ impl<'a> Import<'a> {
     fn run(&mut self) -> Result<(), Failure> {
         let outcome = self.store_all().map_err(|failure| match failure {
             // The last batch was stored since.
-            Failure::Interrupted { signal, .. } => Failure::Interrupted { signal, lines: self.acknowledged },
+            Failure::Interrupted { signal, .. } => Failure::Interrupted { signal, lines: self.lines_in() },
             other => other,
         });
         // Also after a failure: how much of the input was bad may be what explains it.
@@ -213,9 +219,14 @@ impl<'a> Import<'a> {
     fn store(&mut self) -> Result<(), Failure> {
         self.stored += self.batch.store(&self.writer)?;
         self.acknowledged = self.handled;
-        self.interrupt.stored(self.acknowledged);
+        self.interrupt.stored(self.lines_in());
         self.progress.advance(self.lines.bytes_read(), self.handled);
         self.acknowledge()
+    }
+
+    /// How many lines of the input are in the database: by this import, and by the one whose lines it leaves out.
+    fn lines_in(&self) -> u64 {
+        self.acknowledged.max(self.args.skip)
     }
 
     fn acknowledge(&mut self) -> Result<(), Failure> {
