@@ -31,7 +31,7 @@ pub(crate) struct GetArgs {
     /// Print the value alone, without a newline
     #[arg(long, conflicts_with = "hex")]
     raw: bool,
-    /// Write the value to FILE, alone and as it is, instead of printing it
+    /// Write the value to FILE, alone and as it is, instead of printing it; - is stdout
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -44,15 +44,19 @@ pub(crate) fn run(args: &GetArgs) -> Result<Exit, Failure> {
     let Some(value) = db.get(&key)? else {
         return Ok(Exit::NotFound);
     };
-    if let Some(path) = &args.output {
+    let is_file = |path: &&PathBuf| path.as_os_str() != "-";
+    if let Some(path) = args.output.as_ref().filter(is_file) {
         let failure = |source| Failure::Io { action: "write", place: path.display().to_string(), source };
         std::fs::write(path, &value).map_err(failure)?;
         return Ok(Exit::Done);
     }
     let mut output = Output::new();
     output.write(|out| {
+        if args.raw || args.output.is_some() {
+            return out.write_all(&value);
+        }
         args.hex.print(out, &value)?;
-        if args.raw { Ok(()) } else { out.write_all(b"\n") }
+        out.write_all(b"\n")
     })?;
     output.finish()?;
     Ok(Exit::Done)

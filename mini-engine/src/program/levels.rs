@@ -7,14 +7,15 @@ use mini_engine::{Compaction, LevelMetrics, Metrics};
 
 use super::output::counted;
 
-const BAR_WIDTH: usize = 28;
+/// Of the name and the bar, so that a line has 80 columns.
+const BAR_WIDTH: usize = 25;
 /// Parts of a character cell, an eighth each.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 /// The picture: a line for each level that holds or has cost anything, with a bar in proportion to the largest.
 pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
     let most = metrics.levels.iter().map(|level| level.bytes).max().unwrap_or(0);
-    writeln!(out, "{:<28} runs tables       size       read    written  w-amp", "level")?;
+    writeln!(out, "{:<BAR_WIDTH$} runs tables        size        read     written  w-amp", "level")?;
     for (number, level) in metrics.levels.iter().enumerate() {
         if *level == LevelMetrics::default() {
             continue;
@@ -42,8 +43,8 @@ pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
     if total.runs > 1 {
         let newer = total.bytes.saturating_sub(metrics.oldest_run_bytes);
         let runs = counted(total.runs - 1, "newer run", "newer runs");
-        writeln!(out, "{} of {runs} are not merged into the oldest yet: what there is", BinaryBytes(newer))?;
-        writeln!(out, "obsolete is unknown, and it is nothing if all keys are new")?;
+        writeln!(out, "{} in {runs} are not merged into the oldest run yet. How much", BinaryBytes(newer))?;
+        writeln!(out, "of the oldest run they replace is unknown: nothing if all their keys are new")?;
     }
     let running = match (metrics.compactions_running, metrics.compaction_due) {
         (0, false) => "no merge is due".to_owned(),
@@ -71,7 +72,7 @@ fn line(out: &mut dyn Write, name: &str, level: &LevelMetrics, amplification: Op
     let bytes = |n: u64| if n == 0 { "-".to_owned() } else { BinaryBytes(n).to_string() };
     writeln!(
         out,
-        "{name:<BAR_WIDTH$} {:>4} {:>6} {:>10} {:>10} {:>10} {:>6}",
+        "{name:<BAR_WIDTH$} {:>4} {:>6} {:>11} {:>11} {:>11} {:>6}",
         level.runs,
         level.tables,
         bytes(level.bytes),
@@ -123,17 +124,30 @@ mod tests {
         let drawn = String::from_utf8(drawn).unwrap();
         assert!(drawn.lines().all(|line| line.chars().count() <= 80), "{drawn}");
         let line = |start: &str| drawn.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
-        assert!(line("L0").starts_with("L0 █▌ "), "{drawn}");
-        assert!(line("L0").ends_with("   2      2   1.00 MiB   8.00 MiB   9.00 MiB   1.00"), "{drawn}");
-        assert!(line("L2").starts_with(&format!("L2 {} ", "█".repeat(24))), "{drawn}");
-        assert!(line("L2").ends_with("   1      9  16.00 MiB  30.00 MiB  34.00 MiB   4.25"), "{drawn}");
+        assert!(line("L0").starts_with("L0 █▎ "), "{drawn}");
+        assert!(line("L0").ends_with("   2      2    1.00 MiB    8.00 MiB    9.00 MiB   1.00"), "{drawn}");
+        assert!(line("L2").starts_with(&format!("L2 {} ", "█".repeat(21))), "{drawn}");
+        assert!(line("L2").ends_with("   1      9   16.00 MiB   30.00 MiB   34.00 MiB   4.25"), "{drawn}");
         assert_eq!(line("L1"), "");
-        assert!(line("total").ends_with("   3     11  17.00 MiB  38.00 MiB  43.00 MiB   5.38"), "{drawn}");
+        assert!(line("total").ends_with("   3     11   17.00 MiB   38.00 MiB   43.00 MiB   5.38"), "{drawn}");
         assert!(line("write amplification").contains("  5.38 "), "{drawn}");
         assert!(line("space amplification").contains("  1.06 "), "{drawn}");
         assert!(line("read amplification").contains("     - "), "{drawn}");
-        assert!(drawn.contains("1.00 MiB of 2 newer runs are not merged into the oldest yet"), "{drawn}");
+        assert!(drawn.contains("1.00 MiB in 2 newer runs are not merged into the oldest run yet"), "{drawn}");
         assert!(line("leveled").ends_with("no merge is due"), "{drawn}");
+    }
+
+    #[test]
+    fn the_longest_sizes_fit_into_80_columns() {
+        // Catches a column that is too narrow for what is just short of the next unit.
+        let mut metrics = metrics();
+        for level in &mut metrics.levels {
+            (level.bytes, level.read, level.written) = (1023 << 20, 1023 << 20, 1023 << 20);
+        }
+        let mut drawn = Vec::new();
+        draw(&mut drawn, &metrics).unwrap();
+        let drawn = String::from_utf8(drawn).unwrap();
+        assert!(drawn.lines().all(|line| line.chars().count() <= 80), "{drawn}");
     }
 
     #[test]

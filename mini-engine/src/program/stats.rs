@@ -66,7 +66,13 @@ fn recovered(report: &RecoveryReport) -> [Named; 7] {
     ]
 }
 
-fn counters(metrics: &Metrics) -> [Named; 32] {
+/// Since the database was created.
+fn counted_ever(metrics: &Metrics) -> [Named; 1] {
+    [("flushed_user_bytes", metrics.flushed_user_bytes)]
+}
+
+/// Since it was opened.
+fn counters(metrics: &Metrics) -> [Named; 31] {
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
@@ -75,7 +81,6 @@ fn counters(metrics: &Metrics) -> [Named; 32] {
         ("wal_writes", metrics.wal_writes),
         ("wal_syncs", metrics.wal_syncs),
         ("wal_recycled", metrics.wal_recycled),
-        ("flushed_user_bytes", metrics.flushed_user_bytes),
         ("flushes", metrics.flushes),
         ("flush_bytes", metrics.flush_bytes),
         ("compactions", metrics.compactions),
@@ -117,7 +122,7 @@ fn json(recovery: &RecoveryReport, metrics: &Metrics) -> Value {
         "amplification": amplification,
         "recovery": object(&recovered(recovery)),
         "damaged_files": metrics.damaged_files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
-        "counters": object(&counters(metrics)),
+        "counters": object(&[&counters(metrics)[..], &counted_ever(metrics)].concat()),
     })
 }
 
@@ -137,8 +142,11 @@ fn level(level: &LevelMetrics) -> Value {
 fn draw(out: &mut dyn Write, path: &Path, recovery: &RecoveryReport, metrics: &Metrics) -> io::Result<()> {
     writeln!(out, "{}", path.display())?;
     levels::draw(out, metrics)?;
-    let sections: [(&str, &[Named]); 2] =
-        [("found when it was opened", &recovered(recovery)), ("counted since", &counters(metrics))];
+    let sections: [(&str, &[Named]); 3] = [
+        ("found when it was opened", &recovered(recovery)),
+        ("counted since it was opened", &counters(metrics)),
+        ("counted since it was created", &counted_ever(metrics)),
+    ];
     for (title, numbers) in sections {
         // A command that only reads counts little.
         let told: Vec<&Named> = numbers.iter().filter(|(_, n)| *n > 0).collect();

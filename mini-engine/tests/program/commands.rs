@@ -110,10 +110,12 @@ fn stats_shows_the_tables_that_were_written() {
 
     let drawing = room.run::<&str>("stats", &[]).text();
     let level = drawing.lines().find(|line| line.starts_with("L0")).expect("a line for level 0");
-    assert!(level.contains(&"█".repeat(24)), "{drawing}");
+    assert!(level.contains(&"█".repeat(21)), "{drawing}");
     assert!(drawing.contains("last seqno") && drawing.contains("leveled compaction"), "{drawing}");
     assert!(!drawing.contains("wal syncs") && json["counters"]["wal_syncs"] == 0, "a zero is shown: {drawing}");
     assert!(drawing.lines().all(|line| line.chars().count() <= 80), "{drawing}");
+    let (_, ever) = drawing.split_once("counted since it was created\n").expect("a section");
+    assert!(ever.starts_with("  flushed user bytes") && json["counters"]["flushed_user_bytes"] != 0, "{drawing}");
     // Of another process, so out of the database itself.
     assert!(json["amplification"]["write"].as_f64().expect("a number") > 0.5, "{json}");
     assert_eq!((&json["amplification"]["read"], &json["compaction"]), (&Value::Null, &Value::from("leveled")));
@@ -180,6 +182,8 @@ fn values_come_from_files_and_go_to_files_as_they_are() {
     assert_eq!(room.run("get", &["file", "--output", "out"]).text(), "");
     assert_eq!(std::fs::read(room.path("out")).expect("read"), bytes);
     assert_eq!(room.run("get", &["file", "--raw"]).stdout, bytes);
+    assert_eq!(room.run("get", &["--hex", "66696c65", "--output", "-"]).stdout, bytes);
+    assert!(!room.path("-").exists());
     assert_eq!(room.run("get", &["absent", "--output", "none"]).refusal(1), "");
     assert!(!room.path("none").exists());
     assert!(room.run("put", &["k", "--input", "absent"]).refusal(4).contains("absent"));

@@ -28,7 +28,7 @@ use workload::{Done, Workload};
 /// find what an earlier name, or an earlier run on the same --db, has written. Everything read is
 /// checked. Writes are buffered unless --synced; flushes and merges go on beside what is timed.
 /// Each figure is followed by percentiles, in microseconds: of batches where --batch is used. Taking
-/// them costs each operation the reading of a clock, 20 to 40 ns.
+/// them costs each operation two readings of a clock, each of some 20 ns.
 ///
 ///   fillseq           write --num keys in order
 ///   fillrandom        write --num random ones of --num keys
