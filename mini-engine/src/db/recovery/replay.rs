@@ -329,7 +329,8 @@ impl<'env> Replay<'_, '_, 'env> {
             return Ok(());
         }
         Err(Error::Full(format!(
-            "replaying the logs of {} takes more than {limit} bytes of memory: open the database for writing once, which              writes them to tables, or raise replay_memory_bytes",
+            "replaying the logs of {} takes more than {limit} bytes of memory: open the database for writing once, which writes \
+             them to tables, or raise replay_memory_bytes",
             self.store.dir.display()
         )))
     }
