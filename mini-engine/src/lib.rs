@@ -36,11 +36,11 @@
 //! | a read | sees every write that returned before it began |
 //! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees one moment, whatever is written meanwhile |
 //! | [`Db::compare_and_swap`], [`Db::pop_first`] | nothing is written between what they read and what they write |
-//! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place |
+//! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place. At the end of a log, behind the last sync that it records, damage looks like a write that was cut off: then the log ends there, and [`Db::recovery`] says so |
 //! | a failure to write or sync | makes the database read-only until it is opened again; what was acknowledged is kept |
 //! | a full disk | refuses writes as long as it is full, and loses nothing |
 //!
-//! Transactions of several reads and writes that detect conflicts do not exist; [`Db::compare_and_swap`] does for one key.
+//! There are no transactions that read several keys and detect conflicts. For one key there is [`Db::compare_and_swap`].
 //!
 //! # Coming from another store
 //!
@@ -57,8 +57,8 @@
 //! | [`Db::compare_and_swap`] | `compare_and_swap` | a transaction | a write transaction | a transaction |
 //! | [`Db::snapshot`] | | `snapshot` | `begin_read` | `GetSnapshot` |
 //! | [`Db::persist`] | `flush` | `persist` | `commit` | `SyncWAL` |
-//! | [`Db::flush`] | | | | `Flush` |
-//! | [`Db::ingest`] | | | | `IngestExternalFile` |
+//! | [`Db::flush`] | | `rotate_memtable_and_wait` | | `Flush` |
+//! | [`Db::ingest`] | | `start_ingestion` | | `IngestExternalFile` |
 //! | [`Db::checkpoint`] | | | | `Checkpoint` |
 //! | a prefix of each key | trees | keyspaces | tables | column families |
 //!
