@@ -2,10 +2,13 @@
 //!
 //! What they depend on is read twice. First without the write lock, where a read may take long: that decides what is written, and
 //! it brings the blocks into the cache. Then as the condition of the write, which finds what no other write can change before it.
+//!
+//! A pop reads from the end that an earlier pop has noted (`core/ends.rs`), and notes what it finds there: so pops do not walk over each
+//! other's tombstones.
 
 use std::sync::Arc;
 
-use super::core::Core;
+use super::core::{At, Core, Ends};
 use super::read::{Iter, Pinned, ScanBounds, get_now};
 use super::write::write_if;
 use crate::error::Result;
@@ -28,23 +31,16 @@ pub(crate) fn compare_and_swap(
         if current.as_deref() != expected {
             return Ok(Err(CompareAndSwapError { current }));
         }
-        let is_unchanged = || Ok(get_now(core, key)?.as_deref() == expected);
+        let is_unchanged = |_: &mut Ends| Ok(get_now(core, key)?.as_deref() == expected);
         if write_if(core, &batch, core.store.options.durability, &is_unchanged)? {
             return Ok(Ok(()));
         }
     }
 }
 
-/// Which end of the order.
-#[derive(Clone, Copy)]
-pub(crate) enum At {
-    First,
-    Last,
-}
-
-/// The entry at an end of all entries.
-pub(crate) fn entry_at(core: &Arc<Core>, end: At) -> Result<Option<(Slice, Slice)>> {
-    let mut iter = Iter::new(Pinned::now(core), ScanBounds::all());
+/// The entry at an end of all entries, which lie within `ends`.
+fn entry_within(core: &Arc<Core>, ends: &Ends, end: At) -> Result<Option<(Slice, Slice)>> {
+    let mut iter = Iter::new(Pinned::now(core), ScanBounds::of(&ends.bounds()));
     match end {
         At::First => iter.next(),
         At::Last => iter.next_back(),
@@ -52,15 +48,39 @@ pub(crate) fn entry_at(core: &Arc<Core>, end: At) -> Result<Option<(Slice, Slice
     .transpose()
 }
 
+/// The entry at an end of all entries.
+pub(crate) fn entry_at(core: &Arc<Core>, end: At) -> Result<Option<(Slice, Slice)>> {
+    entry_within(core, &Ends::default(), end)
+}
+
 /// Removes the entry at an end, and returns it.
 pub(crate) fn pop(core: &Arc<Core>, end: At) -> Result<Option<(Slice, Slice)>> {
     loop {
-        let Some(entry) = entry_at(core, end)? else { return Ok(None) };
+        let ends = core.lock().ends.clone();
+        let found = match entry_within(core, &ends, end)? {
+            // Since then something may have been stored outside of these ends, before the last entry within them was removed.
+            None if ends != Ends::default() => entry_at_locked(core, end)?,
+            found => found,
+        };
+        let Some(entry) = found else { return Ok(None) };
         let mut batch = WriteBatch::new();
         batch.remove(&entry.0)?;
-        let is_still_there = || Ok(entry_at(core, end)?.as_ref() == Some(&entry));
+        let is_still_there = |ends: &mut Ends| {
+            let is_there = entry_within(core, ends, end)?.as_ref() == Some(&entry);
+            if is_there {
+                ends.set(end, entry.0.clone());
+            }
+            Ok(is_there)
+        };
         if write_if(core, &batch, core.store.options.durability, &is_still_there)? {
             return Ok(Some(entry));
         }
     }
+}
+
+/// The entry at an end of all entries, as of one moment: no write begins meanwhile.
+fn entry_at_locked(core: &Arc<Core>, end: At) -> Result<Option<(Slice, Slice)>> {
+    let state = core.lock();
+    core.wait_visible(state.last_seqno)?;
+    entry_within(core, &state.ends, end)
 }

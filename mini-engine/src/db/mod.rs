@@ -21,8 +21,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::background::{Workers, flush_all, settle_level_0, wait_flushed, wait_idle};
-use self::conditional::{At, compare_and_swap, entry_at, pop};
-use self::core::{Core, Phase, remove_spare};
+use self::conditional::{compare_and_swap, entry_at, pop};
+use self::core::{At, Core, Phase, remove_spare};
 use self::read::{Pinned, Registered, ScanBounds};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
@@ -162,8 +162,8 @@ impl Db {
     /// Sets `key` to `new` if its value is `expected`, in one step for all other writes and reads; `None` stands for no value. The
     /// durability is that of the options. Otherwise nothing is written, and the inner error holds the value that the key has.
     ///
-    /// Costs two reads and a write. Waits for the writes that have begun, and others wait for the second read, whose blocks the first one
-    /// has brought into the cache.
+    /// Costs two reads and a write. It waits for the writes that have begun. Other writes wait for the second read, for which the first
+    /// one has brought the blocks into the cache.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Db::get`] and [`Db::write`].
@@ -201,8 +201,11 @@ impl Db {
     }
 
     /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
-    /// Costs as [`Db::compare_and_swap`]. Each entry that is popped leaves a tombstone, which the next call passes over, until a flush
-    /// and a merge drop it.
+    ///
+    /// Costs two reads and a write, as [`Db::compare_and_swap`] does. Each entry that is popped leaves a tombstone, until a flush and a
+    /// merge drop it. The next pop begins behind it, so a queue stays quick. The first pop after an open, or after a [`Db::ingest`],
+    /// passes over all tombstones at its end, twice; [`Db::compact_range`] drops them. Each pop sorts a copy of a memtable of the kind
+    /// [`MemtableKind::Vector`](crate::MemtableKind::Vector): do not use that kind for a queue.
     ///
     /// # Errors
     /// Those of [`Db::first`] and [`Db::write`].

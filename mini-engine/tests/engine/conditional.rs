@@ -1,5 +1,7 @@
 //! Writes that depend on what is there, and the ends of the order.
 
+use std::collections::BTreeMap;
+
 use mini_engine::{CompareAndSwapError, Db, Error, Slice};
 
 use crate::scratch::TempDir;
@@ -85,6 +87,93 @@ fn every_entry_is_popped_once_and_from_its_end() {
     all.sort();
     assert_eq!(all, (0..THREADS * STEPS).map(|n| n.to_be_bytes().to_vec()).collect::<Vec<_>>());
     assert_eq!(db.iter().count(), 0);
+}
+
+#[test]
+fn pops_do_not_walk_over_the_tombstones_of_each_other() {
+    // Catches a queue whose cost grows with the square of what went through it. Counted in blocks.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).block_bytes(512).open().unwrap();
+    for n in 0..1000u32 {
+        db.insert(n.to_be_bytes(), [1; 40]).unwrap();
+    }
+    db.flush().unwrap();
+    for _ in 0..400 {
+        assert!(db.pop_first().unwrap().is_some() && db.pop_last().unwrap().is_some());
+    }
+    db.flush().unwrap();
+    let blocks = || {
+        let metrics = db.metrics();
+        metrics.cache_hits + metrics.cache_misses
+    };
+    let before = blocks();
+    for n in 0..50u32 {
+        assert_eq!(&*db.pop_first().unwrap().unwrap().0, (400 + n).to_be_bytes());
+        assert_eq!(&*db.pop_last().unwrap().unwrap().0, (599 - n).to_be_bytes());
+    }
+    let walked = blocks() - before;
+    assert!((100..2000).contains(&walked), "{walked} blocks for 100 pops");
+}
+
+#[test]
+fn pops_find_what_is_stored_before_and_behind_what_was_popped() {
+    // Catches an end that does not move out for a write, a batch, or a load.
+    let dir = TempDir::new().unwrap();
+    let db = open(&dir);
+    let mut model = BTreeMap::new();
+    let mut random = 1u32;
+    for _ in 0..3000 {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let key = [(random >> 24) as u8 % 100];
+        match (random >> 16) % 8 {
+            0 | 1 => {
+                db.insert(key, key).unwrap();
+                model.insert(key.to_vec(), key.to_vec());
+            }
+            2 => {
+                db.remove(key).unwrap();
+                model.remove(&key[..]);
+            }
+            3 if key[0] < 10 => {
+                db.ingest([(key, b"loaded")]).unwrap();
+                model.insert(key.to_vec(), b"loaded".to_vec());
+            }
+            3 | 4 => assert_eq!(owned(db.pop_last().unwrap()), model.pop_last()),
+            _ => assert_eq!(owned(db.pop_first().unwrap()), model.pop_first()),
+        }
+    }
+}
+
+#[test]
+fn what_is_stored_while_others_pop_is_popped_once() {
+    // Catches an end that is noted for an entry behind one that is being stored, and a queue that seems to be empty and is not.
+    let dir = TempDir::new().unwrap();
+    let db = open(&dir);
+    let (db, count) = (&db, THREADS * STEPS);
+    let mut all: Vec<u64> = std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            // Each counts down, so that each key is before those that were popped.
+            scope.spawn(move || {
+                (0..STEPS).rev().for_each(|n| db.insert((n * THREADS + thread).to_be_bytes(), "").unwrap())
+            });
+        }
+        let pop = move |from_front: bool| {
+            let mut popped = Vec::new();
+            for _ in 0..count {
+                let entry = if from_front { db.pop_first() } else { db.pop_last() }.unwrap();
+                popped.extend(entry.map(|(key, _)| u64::from_be_bytes(key[..].try_into().unwrap())));
+            }
+            popped
+        };
+        let threads = [scope.spawn(move || pop(true)), scope.spawn(move || pop(false))];
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    while let Some((key, _)) = db.pop_first().unwrap() {
+        all.push(u64::from_be_bytes(key[..].try_into().unwrap()));
+    }
+    assert_eq!(db.iter().count(), 0);
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..count));
 }
 
 #[test]

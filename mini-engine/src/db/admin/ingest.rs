@@ -14,7 +14,7 @@ use std::sync::MutexGuard;
 
 use crate::compaction::{self, KeyRange, OutputSpec, Written};
 use crate::db::background::{fail_if_unsafe, flush_all};
-use crate::db::core::{Core, State, fail_on_unwind};
+use crate::db::core::{Core, Ends, State, fail_on_unwind};
 use crate::error::{Error, Result};
 use crate::manifest::{CompactionStats, RunId, VersionEdit};
 use crate::types::{MAX_SEQNO, SeqNo};
@@ -109,6 +109,7 @@ impl WriterPause<'_> {
         }
         core.check_writable(&state)?;
         state.is_ingesting = true;
+        state.ends = Ends::default();
         Ok(WriterPause(core))
     }
 }

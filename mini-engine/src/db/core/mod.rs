@@ -3,6 +3,7 @@
 //! Nothing here waits for a worker, and nothing here knows how keys are read or written.
 
 mod directory;
+mod ends;
 mod install;
 mod next_log;
 mod pick;
@@ -14,6 +15,7 @@ mod view;
 mod write_controller;
 
 pub(crate) use self::directory::{DirectoryLock, lock_directory};
+pub(crate) use self::ends::{At, Ends};
 pub(crate) use self::pick::pick_unlocked;
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};
 pub(crate) use self::snapshots::{SnapshotId, ViewId};

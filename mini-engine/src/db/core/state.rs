@@ -2,7 +2,8 @@
 //!
 //! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry and the locks of a log come last. `state` is the write
 //! lock. It guards the places in the log, the sequence numbers and the publishing of views. Nobody waits for the device while holding it,
-//! except a write that finds no space, which cuts the log (`wal/writer.rs`, W4). Both condition variables belong to it: `work` wakes the workers, `room` wakes whatever
+//! except a write that finds no space, which cuts the log (`wal/writer.rs`, W4), and a conditional write whose second read finds a block
+//! no longer in the cache (`conditional.rs`). Both condition variables belong to it: `work` wakes the workers, `room` wakes whatever
 //! waits for the workers.
 //!
 //! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened
@@ -18,6 +19,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use super::directory::DirectoryLock;
+use super::ends::Ends;
 use super::next_log::{NextLog, SpareFile};
 use super::publication::Publication;
 use super::snapshots::SnapshotRegistry;
@@ -55,6 +57,8 @@ pub(crate) struct State {
     pub(crate) next_log: NextLog,
     /// The last sequence number given out. Writes that are under way have numbers up to it that are not visible yet.
     pub(crate) last_seqno: SeqNo,
+    /// Where entries are, of which pops ask.
+    pub(crate) ends: Ends,
     /// The ticket of the next write (`publication.rs`).
     pub(crate) next_ticket: u64,
     /// Tickets up to this one have slots, as far as was seen.
@@ -135,6 +139,7 @@ impl Core {
             frozen_logs: VecDeque::new(),
             next_log: NextLog::default(),
             last_seqno: opened.last_seqno,
+            ends: Ends::default(),
             next_ticket: 0,
             tickets_with_slots: 0,
             active_estimate: 0,

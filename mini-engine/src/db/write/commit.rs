@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastskip::{InsertError, Op};
 
 use super::room::{is_large, make_room, rotate, slow_down, want_log_ahead};
-use crate::db::core::{Core, State, View};
+use crate::db::core::{Core, Ends, State, View};
 use crate::error::{Error, Result};
 use crate::memtables::{memory_for, op};
 use crate::types::{Durability, MAX_SEQNO, SeqNo, WriteBatch};
@@ -14,8 +14,8 @@ use crate::wal::{self, Append, Claim, Payload};
 /// How much more memory a batch is given that did not fit where the estimate said it would.
 const SECOND_TRY_FACTOR: usize = 4;
 
-/// Whether a write is still wanted.
-pub(crate) type Condition<'a> = &'a dyn Fn() -> Result<bool>;
+/// Whether a write is still wanted. It may note where the ends are.
+pub(crate) type Condition<'a> = &'a dyn Fn(&mut Ends) -> Result<bool>;
 
 /// A batch on its way.
 struct Commit<'a> {
@@ -66,7 +66,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         // Asked after every wait for room: other writers had the lock meanwhile.
         if let Some(condition) = commit.condition {
             core.wait_visible(state.last_seqno)?;
-            if !condition()? {
+            if !condition(&mut state.ends)? {
                 return Ok(None);
             }
         }
@@ -141,6 +141,7 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
             true => (),
             false => core.fail_locked(state, error),
         })?;
+    state.ends.include(commit.ops);
     state.last_seqno = last_seqno;
     state.next_ticket += 1;
     // A batch larger than half a memtable has log and memtable for itself: they are full from now on.

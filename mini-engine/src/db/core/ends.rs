@@ -1,0 +1,82 @@
+//! [`Ends`]: keys outside of which there is no entry.
+//!
+//! Each entry that is popped leaves a tombstone at its end of the order, and each pop would walk over those of all pops before it. So a
+//! pop notes which key it has found at the end, and the next one begins there.
+//!
+//! N1 No key before `first` and none behind `last` has a value, once all writes that have a number are visible. A pop sees that under
+//!    the write lock before it notes a key, and a write moves the ends in the step that gives it its number. A bulk load keeps conditional
+//!    writes waiting, and forgets the ends.
+//! N2 The ends are of now. Reads of older numbers do not ask them.
+
+use std::ops::Bound;
+
+use fastskip::{Kind, Op};
+
+use crate::types::Slice;
+
+/// An end of the order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum At {
+    First,
+    Last,
+}
+
+/// Between which keys all entries lie, as far as is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ends {
+    first: Option<Slice>,
+    last: Option<Slice>,
+}
+
+impl Ends {
+    /// Notes that nothing lies past `key` at this end.
+    pub(crate) fn set(&mut self, end: At, key: Slice) {
+        match end {
+            At::First => self.first = Some(key),
+            At::Last => self.last = Some(key),
+        }
+    }
+
+    /// Makes room for what `ops` store.
+    pub(crate) fn include(&mut self, ops: &[Op<'_>]) {
+        if *self == Ends::default() {
+            return;
+        }
+        for key in ops.iter().filter(|op| op.kind() == Kind::Value).map(Op::key) {
+            if self.first.as_deref().is_some_and(|first| key < first) {
+                self.first = Some(Slice::from(key));
+            }
+            if self.last.as_deref().is_some_and(|last| key > last) {
+                self.last = Some(Slice::from(key));
+            }
+        }
+    }
+
+    /// The range in which all entries lie.
+    pub(crate) fn bounds(&self) -> (Bound<Slice>, Bound<Slice>) {
+        let bound = |key: &Option<Slice>| key.clone().map_or(Bound::Unbounded, Bound::Included);
+        (bound(&self.first), bound(&self.last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_move_out_for_what_is_stored_and_never_in() {
+        // Catches an entry that is stored outside, after which pops would not find it; and a tombstone that moves an end.
+        let mut ends = Ends::default();
+        let put = |key: &'static str| Op::Put { key: key.as_bytes(), value: b"" };
+        let included = |key: &str| Bound::Included(Slice::from(key.as_bytes()));
+        ends.include(&[put("a")]);
+        assert_eq!(ends.bounds(), (Bound::Unbounded, Bound::Unbounded));
+        ends.set(At::First, Slice::from(&b"m"[..]));
+        ends.include(&[put("x"), Op::Delete { key: b"a" }]);
+        assert_eq!(ends.bounds(), (included("m"), Bound::Unbounded));
+        ends.include(&[put("n"), put("k"), put("l")]);
+        ends.set(At::Last, Slice::from(&b"p"[..]));
+        ends.include(&[put("o"), put("r"), put("q")]);
+        assert_eq!(ends.bounds(), (included("k"), included("r")));
+    }
+}
