@@ -3,15 +3,17 @@
 //! A file is looked at by itself, wherever it is: no database is opened and nothing is changed. Its number has to be in its
 //! name, as the engine gave it, since checksums depend on it; what recovery has put aside (`.aside`) keeps it there.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
+use crate::iter::EntryIter;
 use crate::manifest::{self, ASIDE, FileKind, TAIL_ASIDE};
 use crate::metrics::Counters;
-use crate::table::{BlockCache, Table, TableCache};
-use crate::types::Lines;
+use crate::table::{BlockCache, Lost, SalvageIter, Table, TableCache};
+use crate::types::{BatchOp, Kind, Lines, SeqNo};
 use crate::wal;
 
 /// Says what the log at `path` in `fs` holds: each frame with its offset, sequence numbers and operations, and how the log
@@ -53,6 +55,77 @@ pub fn manifest(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Li
         Some(FileKind::Manifest(number)) => manifest::dump(&**fs, path, number, lines),
         _ => Err(wrong_name(path, "MANIFEST-000012")),
     }
+}
+
+/// An operation of a log, or an entry of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Its sequence number.
+    pub seqno: SeqNo,
+    /// Its key.
+    pub key: &'a [u8],
+    /// The value; `None` for a removal.
+    pub value: Option<&'a [u8]>,
+    /// Whether it comes after damage in its log: writes before it are missing.
+    pub is_behind_damage: bool,
+}
+
+/// Takes entries, until it breaks off.
+pub type Entries<'a> = dyn FnMut(Entry<'_>) -> ControlFlow<()> + 'a;
+
+/// Hands out all operations of the log at `path` in `fs` that can be read, in their order, whole: those behind damage and behind a torn
+/// end too. A header of which one byte is damaged is put right.
+///
+/// # Errors
+/// As of [`log`]; [`Error::Corruption`] comes after all that can be read, and says where the first damage is.
+pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &mut Entries<'_>) -> Result<()> {
+    let path = path.as_ref();
+    let Some(FileKind::Log(number)) = kind(path) else { return Err(wrong_name(path, "000012.log")) };
+    let mut broke_off = false;
+    let read = wal::salvage(&**fs, path, number, None, |frame, is_behind_damage| {
+        for (op, seqno) in frame.readable_ops() {
+            let (key, value) = match op {
+                BatchOp::Insert { key, value } => (key, Some(value)),
+                BatchOp::Remove { key } => (key, None),
+            };
+            broke_off = entries(Entry { seqno, key, value, is_behind_damage }).is_break();
+            if broke_off {
+                // Any error ends the reading; this one is not told.
+                return Err(Error::Closed);
+            }
+        }
+        Ok(())
+    });
+    if broke_off {
+        return Ok(());
+    }
+    let read = read?;
+    let missing = read.missing.first().map(|missing| {
+        let what = format!("no whole batch in bytes {} to {}", missing.bytes.start, missing.bytes.end);
+        Error::corruption(path, missing.bytes.start, what)
+    });
+    read.header.or(missing).map_or(Ok(()), Err)
+}
+
+/// Hands out the newest version of each key of the table at `path` in `fs`, around damage.
+///
+/// # Errors
+/// As of [`log_entries`].
+pub fn table_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &mut Entries<'_>) -> Result<()> {
+    let path = path.as_ref();
+    let Some(FileKind::Table(number)) = kind(path) else { return Err(wrong_name(path, "000012.sst")) };
+    let lost = Lost::default();
+    let mut table = SalvageIter::open(fs.clone(), path.to_path_buf(), number, None, lost.clone())?;
+    table.seek_to_first()?;
+    while table.valid() {
+        let value = (table.kind() == Kind::Value).then_some(table.value());
+        let entry = Entry { seqno: table.seqno(), key: table.key(), value, is_behind_damage: false };
+        if !table.repeats() && entries(entry).is_break() {
+            return Ok(());
+        }
+        table.next()?;
+    }
+    lost.take().into_iter().next().map_or(Ok(()), |lost| Err(lost.cause))
 }
 
 /// What the name says, of a file put aside what it was before.

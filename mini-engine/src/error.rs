@@ -121,6 +121,15 @@ impl Error {
         matches!(self, Self::Io { source, .. } if is_want_of_handles(source))
     }
 
+    /// Whether what was to be read cannot be, now or later, and what else there is may be read nevertheless.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Corruption { .. } => true,
+            Self::Io { .. } => !self.is_transient(),
+            _ => false,
+        }
+    }
+
     /// The file that could not be read, if it is that: what failed may do without it.
     pub(crate) fn unreadable_file(&self) -> Option<&Path> {
         match self {

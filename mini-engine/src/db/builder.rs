@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use super::admin::Salvage;
 use super::background::Workers;
 use super::{Db, Handle, recovery};
 use crate::error::Result;
@@ -58,6 +59,16 @@ impl Builder {
     pub fn file_system(mut self, fs: Arc<dyn FileSystem>) -> Builder {
         self.fs = fs;
         self
+    }
+
+    /// Reads what can be read of a damaged database, around all damage, and changes nothing in it. The options are those of the
+    /// database that [`Salvage::write_to`] makes.
+    ///
+    /// # Errors
+    /// [`Error::Locked`](crate::Error::Locked) while a writer has it open; [`Error::NotADatabase`](crate::Error::NotADatabase) if there
+    /// is no file of a database; [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion); [`Error::Io`](crate::Error::Io).
+    pub fn salvage(self) -> Result<Salvage> {
+        Salvage::open(self.fs, &self.path, self.options)
     }
 
     /// Opens the database: recovers it, or creates it if the options allow.

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::types::{CompareAndSwapError, Durability, KeyBounds, SeqNo, Slice, WriteBatch};
 
-pub use self::admin::VerifyReport;
+pub use self::admin::{LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport};
 pub use self::builder::Builder;
 pub use self::read::{Cursor, Iter, QuarantinedTable, Snapshot};
 pub use self::recovery::{RecoveryReport, TornTail};

@@ -30,7 +30,7 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
 }
 
 /// Reads manifest `number`, as far as `limit` bytes.
-fn read(fs: &dyn FileSystem, dir: &Path, number: u64, limit: u64) -> Result<Loaded> {
+pub(super) fn read(fs: &dyn FileSystem, dir: &Path, number: u64, limit: u64) -> Result<Loaded> {
     let path = dir.join(manifest_name(number));
     let bytes = read_manifest(fs, &path, limit)?;
     frame::check_header(&path, &bytes, number)?;

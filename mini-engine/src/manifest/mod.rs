@@ -25,6 +25,7 @@ mod edit;
 mod frame;
 mod load;
 mod names;
+mod salvage;
 mod state;
 #[cfg(test)]
 pub(crate) mod test_tables;
@@ -43,6 +44,7 @@ pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use dump::dump;
 pub(crate) use load::{Written, load};
 pub(crate) use names::{ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, LOCK, TAIL_ASIDE, manifest_name};
+pub(crate) use salvage::{SalvagedManifest, salvage};
 pub(crate) use state::ManifestState;
 pub(crate) use version::{CompactPointer, MAX_LEVELS, Run, RunId, Version, VersionEdit};
 

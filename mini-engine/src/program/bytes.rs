@@ -54,6 +54,11 @@ fn digit(byte: u8, index: usize) -> Result<u8, String> {
     Ok(value)
 }
 
+/// Two lower-case digits a byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Writes two lower-case digits a byte.
 pub(crate) fn encode(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     for byte in bytes {

@@ -1,6 +1,6 @@
 //! `checkpoint`: copies the database into a new directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -31,13 +31,20 @@ pub(crate) struct CheckpointArgs {
 }
 
 pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
-    // More likely a mistyped name than a wish for more directories. An empty parent is the working directory.
-    if let Some(parent) = args.directory.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
-        let (copy, parent) = (args.directory.display(), parent.display());
-        return Err(Failure::Usage(format!("checkpoint: cannot make {copy}: there is no directory {parent}")));
-    }
+    check_parent("checkpoint", &args.directory)?;
     let db = args.database.open(OpenFor::Writing)?;
     db.checkpoint(&args.directory)?;
     db.close()?;
     Ok(Exit::Done)
+}
+
+/// Refuses a directory above which there is none: that is more likely mistyped than wished for.
+pub(crate) fn check_parent(command: &str, directory: &Path) -> Result<(), Failure> {
+    match directory.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
+        None => Ok(()),
+        Some(parent) => {
+            let (directory, parent) = (directory.display(), parent.display());
+            Err(Failure::Usage(format!("{command}: cannot make {directory}: there is no directory {parent}")))
+        }
+    }
 }

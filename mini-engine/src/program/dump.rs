@@ -11,6 +11,7 @@ use mini_engine::fs::{FileSystem, StdFs};
 use super::Exit;
 use super::failure::Failure;
 use super::output::Output;
+use super::record;
 
 /// Print what one file of a database holds, in lines for people
 ///
@@ -25,13 +26,18 @@ Examples:
   mini-engine dump wal files.db/000012.log
   mini-engine dump wal files.db/000012.log.tail.aside
   mini-engine dump table files.db/000009.sst | less
-  mini-engine dump manifest files.db/MANIFEST-000013"
+  mini-engine dump manifest files.db/MANIFEST-000013
+  mini-engine dump wal damaged.db/000012.log --json | mini-engine import files.db - --json"
 )]
 pub(crate) struct DumpArgs {
     /// What the file is
     kind: FileKind,
     /// The file
     file: PathBuf,
+    /// Print every operation of a log, or the newest version of each key of a table, as a JSON object a line, whole:
+    /// {"seqno":7,"key":"..","value":".."}, or "removed":true. Reads on behind damage. `import --json` reads it back
+    #[arg(verbatim_doc_comment, long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -45,6 +51,9 @@ enum FileKind {
 }
 
 pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
+    if args.json {
+        return dump_json(args);
+    }
     let mut output = Output::new();
     let mut written = Ok(());
     let mut lines = |line: std::fmt::Arguments<'_>| {
@@ -59,6 +68,27 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
     };
     written?;
     // What was read comes first, whatever was wrong with the rest.
+    output.finish()?;
+    dumped?;
+    Ok(Exit::Done)
+}
+
+fn dump_json(args: &DumpArgs) -> Result<Exit, Failure> {
+    let mut output = Output::new();
+    let mut written = Ok(());
+    let mut entries = |entry: dump::Entry<'_>| {
+        written = output.write(|out| record::print_entry(out, &entry));
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let fs: Arc<dyn FileSystem> = Arc::new(StdFs);
+    let dumped = match args.kind {
+        FileKind::Wal => dump::log_entries(&fs, &args.file, &mut entries),
+        FileKind::Table => dump::table_entries(&fs, &args.file, &mut entries),
+        FileKind::Manifest => {
+            return Err(Failure::Usage("a manifest has no entries: --json is for wal and table".into()));
+        }
+    };
+    written?;
     output.finish()?;
     dumped?;
     Ok(Exit::Done)

@@ -9,7 +9,8 @@ use mini_engine::Error;
 pub(crate) const NOT_FOUND: u8 = 1;
 /// Arguments that cannot be meant, a directory that is no database, a format newer than this program.
 pub(crate) const WRONG_USE: u8 = 2;
-const CORRUPTION: u8 = 3;
+/// Stored bytes are damaged.
+pub(crate) const CORRUPTION: u8 = 3;
 const IO: u8 = 4;
 
 /// Why a command stopped.

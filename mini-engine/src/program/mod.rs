@@ -21,6 +21,7 @@ mod output;
 mod put;
 mod quarantine;
 mod record;
+mod repair;
 mod scan;
 mod size;
 mod source;
@@ -40,6 +41,8 @@ enum Exit {
     Done,
     /// The key that was asked for is not there; nothing was printed.
     NotFound,
+    /// What could be read was handled; something was damaged, and stderr says what.
+    Incomplete,
 }
 
 /// A durable, sorted key-value store in a directory.
@@ -81,6 +84,7 @@ enum Command {
     Stats(stats::StatsArgs),
     Compact(compact::CompactArgs),
     Verify(verify::VerifyArgs),
+    Repair(repair::RepairArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Quarantine(quarantine::QuarantineArgs),
     Dump(dump::DumpArgs),
@@ -100,6 +104,7 @@ impl Command {
             Self::Stats(args) => stats::run(args),
             Self::Compact(args) => compact::run(args),
             Self::Verify(args) => verify::run(args),
+            Self::Repair(args) => repair::run(args),
             Self::Checkpoint(args) => checkpoint::run(args),
             Self::Quarantine(args) => quarantine::run(args),
             Self::Dump(args) => dump::run(args),
@@ -123,6 +128,7 @@ pub(crate) fn run() -> ExitCode {
     match arguments.command.run() {
         Ok(Exit::Done) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Exit::NotFound) => ExitCode::from(failure::NOT_FOUND),
+        Ok(Exit::Incomplete) => ExitCode::from(failure::CORRUPTION),
         Err(failure) => {
             output::say(format_args!("mini-engine: {failure}"));
             ExitCode::from(failure.exit_code())

@@ -4,12 +4,14 @@
 //!   survive this form.
 //! * Hex: the same with both in hexadecimal digits; every byte survives.
 //! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 stand as hexadecimal digits under
-//!   `key_hex` or `value_hex`; every byte survives.
+//!   `key_hex` or `value_hex`; every byte survives. `dump --json` adds the sequence number and says `"removed":true` in place of a value;
+//!   `import` removes the key then.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::str;
 
+use mini_engine::dump::Entry;
 use mini_engine::{MAX_KEY_LEN, MAX_VALUE_LEN};
 use serde_json::Value;
 
@@ -54,7 +56,8 @@ impl Format {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub(crate) key: Cow<'a, [u8]>,
-    pub(crate) value: Cow<'a, [u8]>,
+    /// `None` removes the key.
+    pub(crate) value: Option<Cow<'a, [u8]>>,
 }
 
 /// Reads a line without its newline. The error says what is wrong with it.
@@ -67,13 +70,13 @@ pub(crate) fn parse(line: &[u8], format: Format) -> Result<Record<'_>, String> {
     };
     let (key, value) = (&line[..tab], &line[tab + 1..]);
     if format == Format::Tab {
-        return Ok(Record { key: Cow::Borrowed(key), value: Cow::Borrowed(value) });
+        return Ok(Record { key: Cow::Borrowed(key), value: Some(Cow::Borrowed(value)) });
     }
     let decode = |name, digits| match bytes::decode(digits) {
         Ok(bytes) => Ok(Cow::Owned(bytes)),
         Err(why) => Err(format!("{name} is not hexadecimal: {why}")),
     };
-    Ok(Record { key: decode("key", key)?, value: decode("value", value)? })
+    Ok(Record { key: decode("key", key)?, value: Some(decode("value", value)?) })
 }
 
 fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
@@ -81,13 +84,19 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
     let Value::Object(fields) = parsed else {
         return Err("expected a JSON object, found another value".into());
     };
-    let (mut key, mut value) = (None, None);
+    let (mut key, mut value, mut is_removed) = (None, None, false);
     for (name, field) in fields {
         let (slot, hex) = match name.as_str() {
             "key" => (&mut key, false),
             "key_hex" => (&mut key, true),
             "value" => (&mut value, false),
             "value_hex" => (&mut value, true),
+            "removed" if field == Value::Bool(true) => {
+                is_removed = true;
+                continue;
+            }
+            // What `dump` says beside.
+            "seqno" | "behind_damage" => continue,
             _ => return Err(format!("expected the fields key and value, found \"{}\"", name.escape_debug())),
         };
         let Value::String(text) = field else {
@@ -101,10 +110,27 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
             return Err(format!("expected one of text and hexadecimal, found both beside {name}"));
         }
     }
-    Ok(Record {
-        key: key.ok_or("expected a field key, found none")?,
-        value: value.ok_or("expected a field value, found none")?,
-    })
+    if is_removed && value.is_some() {
+        return Err("expected a value or removed, found both".into());
+    }
+    if !is_removed && value.is_none() {
+        return Err("expected a field value, found none".into());
+    }
+    Ok(Record { key: key.ok_or("expected a field key, found none")?, value })
+}
+
+/// Writes an operation of a log, or an entry of a table, as a JSON line that [`parse`] reads.
+pub(crate) fn print_entry(out: &mut dyn Write, entry: &Entry<'_>) -> io::Result<()> {
+    write!(out, "{{\"seqno\":{},", entry.seqno)?;
+    print_field(out, Format::Json, "key", entry.key)?;
+    match entry.value {
+        Some(value) => {
+            out.write_all(b",")?;
+            print_field(out, Format::Json, "value", value)?;
+        }
+        None => out.write_all(b",\"removed\":true")?,
+    }
+    out.write_all(if entry.is_behind_damage { b",\"behind_damage\":true}\n" } else { b"}\n" })
 }
 
 /// Writes a record, or with `value` left out its key alone, as a line.
@@ -170,11 +196,27 @@ mod tests {
             let survives = if format == Format::Tab { &plain[..] } else { &[&plain[..], &binary[..]].concat() };
             for &(key, value) in survives {
                 let line = line_of(format, key, value);
-                let expected = Record { key: Cow::Borrowed(key), value: Cow::Borrowed(value) };
+                let expected = Record { key: Cow::Borrowed(key), value: Some(Cow::Borrowed(value)) };
                 assert_eq!(parse(&line, format).unwrap(), expected, "{}", line.escape_ascii());
                 assert!(!line.contains(&b'\n'));
             }
         }
+    }
+
+    #[test]
+    fn what_dump_prints_import_reads_back_removals_too() {
+        // Catches a removal that is taken for an empty value, and one that is refused.
+        let entry = |value| Entry { seqno: 7, key: b"k", value, is_behind_damage: true };
+        for (value, printed) in [(Some(&b"v"[..]), r#""value":"v""#), (None, r#""removed":true"#)] {
+            let mut line = Vec::new();
+            print_entry(&mut line, &entry(value)).unwrap();
+            let line = String::from_utf8(line).unwrap();
+            assert_eq!(line, format!("{{\"seqno\":7,\"key\":\"k\",{printed},\"behind_damage\":true}}\n"));
+            let parsed = parse(line.trim_end().as_bytes(), Format::Json).unwrap();
+            assert_eq!(parsed, Record { key: b"k".as_slice().into(), value: value.map(Cow::Borrowed) });
+        }
+        let both = parse(br#"{"key":"k","value":"","removed":true}"#, Format::Json).unwrap_err();
+        assert_eq!(both, "expected a value or removed, found both");
     }
 
     #[test]

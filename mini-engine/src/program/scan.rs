@@ -7,8 +7,8 @@ use super::Exit;
 use super::bytes::HexArgs;
 use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
-use super::keys::KeysArgs;
-use super::output::Output;
+use super::keys::{Keys, KeysArgs};
+use super::output::{self, Output};
 use super::record::{self, Format};
 
 /// Print records in the order of their keys, as lines of key, TAB, value
@@ -24,6 +24,7 @@ Examples:
   mini-engine scan files.db --prefix /usr/share --limit 5
   mini-engine scan files.db --from /a --to /b --keys-only
   mini-engine scan files.db --reverse --limit 1
+  mini-engine scan damaged.db --skip-damaged --json > saved.jsonl
   mini-engine scan files.db --json | mini-engine import copy.db - --json"
 )]
 pub(crate) struct ScanArgs {
@@ -44,18 +45,41 @@ pub(crate) struct ScanArgs {
     /// hexadecimal digits under key_hex or value_hex
     #[arg(verbatim_doc_comment, long)]
     json: bool,
+    /// Go on behind damage: what is in damaged blocks is left out, and so are older values of the same keys.
+    /// Which keys that may be goes to stderr, and the exit code is 3 then. Works without CURRENT and manifest too
+    #[arg(verbatim_doc_comment, long, conflicts_with_all = ["reverse", "quarantine"])]
+    skip_damaged: bool,
     #[command(flatten)]
     hex: HexArgs,
 }
 
 pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
     let keys = args.keys.parse(&args.hex)?;
+    if args.skip_damaged {
+        return scan_around_damage(args, keys);
+    }
     let db = args.database.open(OpenFor::Reading)?;
     let records = keys.records(&db);
     let mut output = Output::new();
     if args.reverse { print(args, records.rev(), &mut output) } else { print(args, records, &mut output) }?;
     output.finish()?;
     Ok(Exit::Done)
+}
+
+fn scan_around_damage(args: &ScanArgs, keys: Keys) -> Result<Exit, Failure> {
+    let salvage = args.database.builder().salvage()?.leave_older_out(true);
+    let mut records = match keys {
+        Keys::Prefix(prefix) => salvage.prefix(prefix),
+        Keys::Range(range) => salvage.range(range),
+    }?;
+    let mut output = Output::new();
+    print(args, &mut records, &mut output)?;
+    output.finish()?;
+    let report = records.report();
+    if !report.is_complete() || !report.damage.is_empty() {
+        output::say(format_args!("{report}"));
+    }
+    if report.is_complete() { Ok(Exit::Done) } else { Ok(Exit::Incomplete) }
 }
 
 fn print(

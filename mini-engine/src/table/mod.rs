@@ -29,6 +29,7 @@ mod readahead;
 mod reader;
 mod root;
 mod run;
+mod salvage;
 #[cfg(test)]
 mod theory;
 mod verify;
@@ -42,6 +43,8 @@ pub(crate) use properties::TableMeta;
 pub(crate) use rates::{MOST_BITS, false_positive_rate};
 pub(crate) use reader::Table;
 pub(crate) use run::{OpenRun, RunIter, RunTable};
+pub use salvage::LostKeys;
+pub(crate) use salvage::{Lost, SalvageIter};
 
 #[cfg(test)]
 mod tests;

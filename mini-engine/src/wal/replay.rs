@@ -224,19 +224,30 @@ fn zeros(len: usize) -> &'static [u8] {
     ZEROS.get(..len).unwrap_or(&ZEROS)
 }
 
-struct LogReader<'a> {
+/// An open log.
+pub(super) struct LogReader<'a> {
     window: Window<'a>,
     path: &'a Path,
 }
 
 impl<'a> LogReader<'a> {
-    fn open(fs: &dyn FileSystem, path: &'a Path) -> Result<Self> {
+    pub(super) fn open(fs: &dyn FileSystem, path: &'a Path) -> Result<Self> {
         let file = fs.open(path).map_err(Error::io("open", path))?;
         Ok(Self { window: Window::new(file, path)?, path })
     }
 
+    /// Bytes of the file.
+    pub(super) fn len(&self) -> u64 {
+        self.window.file_len()
+    }
+
+    /// The first `len` bytes, or all if there are fewer.
+    pub(super) fn start(&mut self, len: usize) -> Result<&[u8]> {
+        self.window.get(0, len)
+    }
+
     /// The log's header; `None` if it was never completed, which is so only before the first frame.
-    fn read_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
+    pub(super) fn read_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
         let len = self.window.file_len();
         if len < SEGMENT_HEADER_LEN as u64 || self.is_zero(0..len)? {
             return Ok(None);
@@ -247,7 +258,7 @@ impl<'a> LogReader<'a> {
 
     /// How the log ends, whose last frame before the first place without one ends at `stop`; and the newest sync that frames
     /// behind that place record.
-    fn tail(&mut self, segment: &SegmentHeader, stop: u64) -> Result<(Tail, Option<Position>)> {
+    pub(super) fn tail(&mut self, segment: &SegmentHeader, stop: u64) -> Result<(Tail, Option<Position>)> {
         let len = self.window.file_len();
         if self.is_zero(stop..len)? {
             return Ok((Tail::Clean { end: stop }, None));
@@ -286,7 +297,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// The valid frame at `offset`, if there is one.
-    fn frame_at(&mut self, log: Identity, offset: u64) -> Result<Option<(FrameHeader, &[u8])>> {
+    pub(super) fn frame_at(&mut self, log: Identity, offset: u64) -> Result<Option<(FrameHeader, &[u8])>> {
         let room = self.window.file_len().saturating_sub(offset).saturating_sub(FRAME_HEADER_LEN as u64);
         let bytes = self.window.get(offset, FRAME_HEADER_LEN)?;
         let Some(header) = FrameHeader::decode(bytes, log, offset, room) else { return Ok(None) };
@@ -352,7 +363,7 @@ impl<'a> LogReader<'a> {
 
     /// The first place from `offset` on where a frame could start: none starts with a header of zeros, and a log may have much space
     /// of zeros.
-    fn next_candidate(&mut self, offset: u64) -> Result<u64> {
+    pub(super) fn next_candidate(&mut self, offset: u64) -> Result<u64> {
         let len = self.window.file_len();
         // Of the headers that the byte may be part of, the first.
         let earliest = |byte: u64| (byte + 1).saturating_sub(FRAME_HEADER_LEN as u64).next_multiple_of(ALIGN);

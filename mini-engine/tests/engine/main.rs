@@ -30,6 +30,7 @@ mod read_only;
 mod reads;
 mod recovery;
 mod recycle;
+mod salvage;
 #[path = "../scratch/mod.rs"]
 mod scratch;
 mod space;

@@ -8,6 +8,7 @@ mod process;
 mod readers;
 mod recovered;
 mod refused;
+mod salvage;
 mod scan;
 #[path = "../scratch/mod.rs"]
 mod scratch;

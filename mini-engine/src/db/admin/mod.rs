@@ -4,7 +4,9 @@ mod checkpoint;
 mod compact_range;
 mod ingest;
 mod metrics;
+mod new_directory;
 mod quarantine;
+mod salvage;
 mod verify;
 
 pub(crate) use self::checkpoint::checkpoint;
@@ -12,5 +14,6 @@ pub(crate) use self::compact_range::compact_range;
 pub(crate) use self::ingest::ingest;
 pub(crate) use self::metrics::metrics;
 pub(crate) use self::quarantine::{drop_quarantined, quarantined};
+pub use self::salvage::{LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries};
 pub use self::verify::VerifyReport;
 pub(crate) use self::verify::verify;

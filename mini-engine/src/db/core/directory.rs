@@ -6,6 +6,7 @@
 //! created one at a time, each synced by name before the next: a directory that holds one of ours has a durable name.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,12 @@ pub(crate) struct DirectoryLock {
     _held: Option<Box<dyn Send + Sync>>,
 }
 
+impl fmt::Debug for DirectoryLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DirectoryLock")
+    }
+}
+
 /// Takes the directory's lock, a reader one that it shares with others. A directory that is not ours is left exactly as it was:
 /// no lock file appears in it.
 pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options) -> Result<DirectoryLock> {
@@ -34,12 +41,7 @@ pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options)
         }
         create(fs, dir)?;
     }
-    let names = match fs.read_dir(dir) {
-        Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            return Err(not_a_database("expected a directory, found a file"));
-        }
-        names => names.map_err(Error::io("list", dir))?,
-    };
+    let names = list(fs, dir)?;
     if !names.iter().any(|name| FileKind::of(name) == FileKind::Current) {
         let is_foreign = |name: &&OsString| FileKind::of(name) == FileKind::Foreign && **name != LOST_AND_FOUND;
         if let Some(name) = names.iter().find(is_foreign) {
@@ -50,15 +52,34 @@ pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options)
         }
         sync_name(fs, dir)?;
     }
+    lock(fs, dir, options.read_only)
+}
+
+/// Takes the lock of a directory that is only read, whatever is missing there.
+pub(crate) fn lock_for_reading(fs: &dyn FileSystem, dir: &Path) -> Result<DirectoryLock> {
+    list(fs, dir)?;
+    lock(fs, dir, true)
+}
+
+fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<OsString>> {
+    let not_a_database = |what: &str| Error::NotADatabase { path: dir.to_path_buf(), what: what.to_owned() };
+    fs.read_dir(dir).map_err(|error| match error.kind() {
+        ErrorKind::NotADirectory => not_a_database("expected a directory, found a file"),
+        ErrorKind::NotFound => not_a_database("expected a directory, found nothing"),
+        _ => Error::io("list", dir)(error),
+    })
+}
+
+fn lock(fs: &dyn FileSystem, dir: &Path, read_only: bool) -> Result<DirectoryLock> {
     let path = dir.join(LOCK);
-    let (locked, what) = match options.read_only {
+    let (locked, what) = match read_only {
         true => (fs.lock_shared(&path), "a writer has the database open"),
         false => (fs.lock(&path), "the database is open elsewhere"),
     };
     match locked {
         Ok(lock) => Ok(DirectoryLock { _held: Some(lock) }),
         // To make one would be a write. Every writer makes one, so this is a copy of a database's other files.
-        Err(error) if options.read_only && error.kind() == ErrorKind::NotFound => Ok(DirectoryLock { _held: None }),
+        Err(error) if read_only && error.kind() == ErrorKind::NotFound => Ok(DirectoryLock { _held: None }),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Locked { path, what }),
         Err(error) => Err(Error::io("lock", &path)(error)),
     }

@@ -14,7 +14,7 @@ mod state;
 mod view;
 mod write_controller;
 
-pub(crate) use self::directory::{DirectoryLock, lock_directory};
+pub(crate) use self::directory::{DirectoryLock, lock_directory, lock_for_reading};
 pub(crate) use self::ends::{At, Ends};
 pub(crate) use self::pick::pick_unlocked;
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};

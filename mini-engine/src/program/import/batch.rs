@@ -27,8 +27,12 @@ impl Batch {
     /// Adds the record that a line holds, or says why it holds none.
     pub(crate) fn add(&mut self, line: &[u8], format: Format) -> Result<(), String> {
         let record = record::parse(line, format)?;
-        self.records.insert(&record.key, &record.value).map_err(|error| error.to_string())?;
-        self.bytes += record.key.len() + record.value.len();
+        let added = match &record.value {
+            Some(value) => self.records.insert(&record.key, value),
+            None => self.records.remove(&record.key),
+        };
+        added.map_err(|error| error.to_string())?;
+        self.bytes += record.key.len() + record.value.map_or(0, |value| value.len());
         Ok(())
     }
 

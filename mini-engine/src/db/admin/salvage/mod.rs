@@ -1,0 +1,262 @@
+//! Reads what can be read of a damaged database, and makes a new one of it. LevelDB and RocksDB have `RepairDB` for that.
+//!
+//! A database is opened whole or not at all, and a damaged table answers no read of a damaged block. Salvage reads on: around damaged
+//! blocks and indexes (`table/salvage`), past damaged frames (`wal/salvage.rs`), with what is left of a manifest or without one
+//! (`manifest/salvage.rs`). All versions that are found go through one merge (`merge.rs`) in which the newest sequence number wins.
+//!
+//! The database is locked as a reader locks it, and nothing in it changes. The new database is made as a checkpoint is: `CURRENT` comes
+//! last, so a crash leaves a directory that does not open.
+
+mod logs;
+mod merge;
+mod report;
+mod write;
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use self::logs::read_logs;
+use self::merge::{OwnedBounds, Salvaged, Seen, Source, as_slices, lock};
+pub use self::report::{LeftOut, LostWrites, SalvageReport};
+use crate::compaction::overlaps_bounds;
+use crate::db::core::{DirectoryLock, lock_for_reading};
+use crate::db::read::ScanBounds;
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::iter::EntryIter;
+use crate::manifest::{self, ASIDE, FileKind, SalvagedManifest};
+use crate::options::Options;
+use crate::table::{self, Lost, LostKeys, SalvageIter, TableMeta};
+use crate::types::{KeyBounds, SeqNo, Slice};
+use crate::wal;
+
+/// A damaged database of which what can be read is read. Made by [`Builder::salvage`](crate::Builder::salvage).
+///
+/// ```
+/// # fn main() -> mini_engine::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let (path, new) = (dir.path().join("db"), dir.path().join("new"));
+/// use mini_engine::Db;
+///
+/// let db = Db::open(&path)?;
+/// db.insert("a", "1")?;
+/// db.close()?;
+/// std::fs::remove_file(path.join("CURRENT")).unwrap();
+///
+/// let report = Db::builder(&path).salvage()?.write_to(&new)?;
+/// assert!(report.is_complete(), "{report}");
+/// assert_eq!(Db::open(&new)?.get("a")?.as_deref(), Some(&b"1"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Salvage {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    options: Options,
+    manifest: SalvagedManifest,
+    files: Vec<FileKind>,
+    leaves_older_out: bool,
+    _lock: DirectoryLock,
+}
+
+impl Salvage {
+    pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<Salvage> {
+        options.validate()?;
+        let dir = std::path::absolute(dir).map_err(Error::io("find", dir))?;
+        let lock = lock_for_reading(&*fs, &dir)?;
+        let names = fs.read_dir(&dir).map_err(Error::io("list", &dir))?;
+        let mut files: Vec<FileKind> = names.iter().map(|name| FileKind::of(name)).collect();
+        files.sort_unstable_by_key(|kind| kind.number());
+        if !files.iter().any(|kind| matches!(kind, FileKind::Manifest(_) | FileKind::Log(_) | FileKind::Table(_))) {
+            let what = "expected tables, logs or a manifest, found none".to_owned();
+            return Err(Error::NotADatabase { path: dir, what });
+        }
+        let manifest = manifest::salvage(&*fs, &dir, &files)?;
+        Ok(Salvage { fs, dir, options, manifest, files, leaves_older_out: false, _lock: lock })
+    }
+
+    /// Whether to leave out keys of which only a version is left that may be older than one that is lost. By default they are kept:
+    /// what is lost of a table may be small, and the keys around it many.
+    pub fn leave_older_out(mut self, leave: bool) -> Salvage {
+        self.leaves_older_out = leave;
+        self
+    }
+
+    /// Reads all entries whose keys lie in `bounds`, in the order of their keys.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedVersion`] and [`Error::Unsupported`] of files of a newer version; [`Error::Full`] if the logs do not fit
+    /// into `replay_memory_bytes`; [`Error::Io`] for want of file handles. Damage is no error.
+    pub fn range(self, bounds: impl KeyBounds) -> Result<SalvagedEntries> {
+        self.entries(ScanBounds::of(&bounds))
+    }
+
+    /// As [`Salvage::range`], of the keys that start with `prefix`.
+    ///
+    /// # Errors
+    /// As of [`Salvage::range`].
+    pub fn prefix(self, prefix: impl AsRef<[u8]>) -> Result<SalvagedEntries> {
+        self.entries(ScanBounds::prefix(prefix.as_ref()))
+    }
+
+    fn entries(self, bounds: ScanBounds) -> Result<SalvagedEntries> {
+        let (entries, report) = self.read(bounds.into_bounds())?;
+        let seen = entries.seen();
+        Ok(SalvagedEntries { entries, seen, report, is_started: false, _source: self })
+    }
+
+    /// Writes all that can be read to a new database in `dir`, which must not exist. It is durable when this returns; after an error
+    /// there is none.
+    ///
+    /// # Errors
+    /// As of [`Salvage::range`]; [`Error::InvalidArgument`] if something has that name already, or if it lies within the damaged
+    /// database; [`Error::Io`].
+    pub fn write_to(self, dir: impl AsRef<Path>) -> Result<SalvageReport> {
+        let dir = std::path::absolute(dir.as_ref()).map_err(Error::io("find", dir.as_ref()))?;
+        if dir.starts_with(&self.dir) {
+            let what = format!("expected a directory outside of {}, found {}", self.dir.display(), dir.display());
+            return Err(Error::InvalidArgument(what));
+        }
+        let (entries, report) = self.read((Bound::Unbounded, Bound::Unbounded))?;
+        let seen = entries.seen();
+        write::write(&self.fs, &dir, self.options, entries, self.manifest.last_seqno)?;
+        Ok(finished(report, &seen))
+    }
+
+    /// The merge of all that is there, and what is known before it has been read.
+    fn read(&self, bounds: OwnedBounds) -> Result<(Salvaged, SalvageReport)> {
+        let mut report = SalvageReport {
+            directory: self.dir.clone(),
+            manifest: self.manifest.whole.clone(),
+            damage: self.manifest.damage.clone(),
+            older_keys_left_out: self.leaves_older_out,
+            ..SalvageReport::default()
+        };
+        let lost = Lost::default();
+        let mut sources = Vec::new();
+        for (number, (path, meta)) in self.tables(&mut report) {
+            if meta.as_ref().is_some_and(|meta| !overlaps_bounds(meta, as_slices(&bounds))) {
+                continue;
+            }
+            match SalvageIter::open(self.fs.clone(), path.clone(), number, meta.clone(), lost.clone()) {
+                Ok(table) => {
+                    report.tables += 1;
+                    sources.push(Source::Table(Box::new(table)));
+                }
+                Err(cause) if cause.is_damage() => lost.add(all_lost(path, meta, cause)),
+                Err(error) => return Err(error),
+            }
+        }
+        let logs = self.logs(&mut report);
+        let oldest = self.manifest.whole.as_ref().map(|_| (self.manifest.log_number, self.manifest.last_seqno));
+        let memory = self.options.replay_memory_bytes;
+        sources.push(Source::Logs(read_logs(&*self.fs, &self.dir, &logs, oldest, memory, &mut report)?));
+        Ok((Salvaged::new(sources, lost, bounds, self.leaves_older_out), report))
+    }
+
+    /// The tables to read, with what a manifest says of each.
+    fn tables(&self, report: &mut SalvageReport) -> BTreeMap<u64, (PathBuf, Option<TableMeta>)> {
+        let manifest = &self.manifest;
+        let mut tables: BTreeMap<u64, (PathBuf, Option<TableMeta>)> = BTreeMap::new();
+        for (&number, meta) in &manifest.tables {
+            let name = table::file_name(number);
+            let is_aside = manifest.quarantined.contains(&number) && !self.files.contains(&FileKind::Table(number));
+            let path = self.dir.join(if is_aside { name + ASIDE } else { name });
+            tables.insert(number, (path, Some(meta.clone())));
+        }
+        for kind in &self.files {
+            let FileKind::Table(number) = *kind else { continue };
+            let file = self.dir.join(table::file_name(number));
+            if tables.contains_key(&number) {
+                continue;
+            }
+            if manifest.whole.is_some() || manifest.obsolete.contains(&number) {
+                let why = "no table of the database: it was merged into others, or never completed";
+                report.left_out.push(LeftOut { file, why });
+            } else {
+                tables.insert(number, (file, None));
+            }
+        }
+        tables
+    }
+
+    /// The numbers of the logs to read, ascending.
+    fn logs(&self, report: &mut SalvageReport) -> Vec<u64> {
+        let mut logs = Vec::new();
+        for kind in &self.files {
+            match *kind {
+                FileKind::Log(number) if number >= self.manifest.log_number => logs.push(number),
+                FileKind::Log(number) => {
+                    let file = self.dir.join(wal::file_name(number));
+                    report.left_out.push(LeftOut { file, why: "its writes are in tables" });
+                }
+                _ => {}
+            }
+        }
+        let oldest = self.manifest.log_number;
+        if self.manifest.whole.is_some() && !logs.contains(&oldest) {
+            let log = self.dir.join(wal::file_name(oldest));
+            let what = "expected the log that the manifest names, found no such file";
+            report.damage.push(Error::corruption(&log, 0, what));
+            report.lost_writes.push(LostWrites { log, bytes: 0..0, seqnos: None, may_be_torn: false });
+        }
+        logs
+    }
+}
+
+/// A table of which nothing can be read.
+fn all_lost(file: PathBuf, meta: Option<TableMeta>, cause: Error) -> LostKeys {
+    match meta {
+        Some(meta) => {
+            let (from, to) = (Bound::Included(meta.smallest), Bound::Included(meta.largest));
+            LostKeys { file, bytes: 0..meta.size, from, to, newest: meta.max_seqno, cause }
+        }
+        None => {
+            let (from, to) = (Bound::Unbounded, Bound::Unbounded);
+            LostKeys { file, bytes: 0..0, from, to, newest: SeqNo::MAX, cause }
+        }
+    }
+}
+
+/// The report with what the merge has come across.
+fn finished(report: SalvageReport, seen: &Mutex<Seen>) -> SalvageReport {
+    let seen = lock(seen);
+    let Seen { keys, older_keys, lost, .. } = &*seen;
+    SalvageReport { keys: *keys, older_keys: *older_keys, lost_keys: lost.clone(), ..report }
+}
+
+/// The entries of a damaged database that can be read, in the order of their keys. Made by [`Salvage::range`].
+pub struct SalvagedEntries {
+    entries: Salvaged,
+    seen: Arc<Mutex<Seen>>,
+    report: SalvageReport,
+    is_started: bool,
+    /// Keeps the lock.
+    _source: Salvage,
+}
+
+impl SalvagedEntries {
+    /// What was read so far, and what could not be.
+    pub fn report(&self) -> SalvageReport {
+        finished(self.report.clone(), &self.seen)
+    }
+}
+
+impl Iterator for SalvagedEntries {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let moved = match std::mem::replace(&mut self.is_started, true) {
+            true => self.entries.next(),
+            false => self.entries.seek_to_first(),
+        };
+        let entry = |entries: &Salvaged| (Slice::from(entries.key()), entries.value_slice());
+        match moved {
+            Ok(()) => self.entries.valid().then(|| Ok(entry(&self.entries))),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What could be read of a damaged database, and what could not, in words.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::table::LostKeys;
+use crate::types::SeqNo;
+
+/// What was read of a damaged database, what was not, and what cannot be known.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+#[non_exhaustive]
+pub struct SalvageReport {
+    /// The database's directory.
+    pub directory: PathBuf,
+    /// The manifest that was used. `None` if no manifest can be read to its end: then all tables and logs that are there were read.
+    pub manifest: Option<PathBuf>,
+    /// Tables of which something could be read.
+    pub tables: usize,
+    /// Logs of which something could be read.
+    pub logs: usize,
+    /// Batches in them.
+    pub batches: u64,
+    /// Those of them that come after damage in their log: writes before them are missing.
+    pub batches_behind_damage: u64,
+    /// Keys that have a value.
+    pub keys: u64,
+    /// Keys whose newest version may be lost, since it would be in lost bytes of a table. What is left of them is older. They are
+    /// counted among the keys, unless they were left out.
+    pub older_keys: u64,
+    /// Whether such keys were left out.
+    pub older_keys_left_out: bool,
+    /// What is wrong with files as a whole, with manifests and with the headers of logs.
+    pub damage: Vec<Error>,
+    /// Keys of tables that could not be read.
+    pub lost_keys: Vec<LostKeys>,
+    /// Writes of logs that could not be read.
+    pub lost_writes: Vec<LostWrites>,
+    /// Files that were not read.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Writes that are missing in a log. Which keys they were of is unknown: of those keys older values are left, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LostWrites {
+    /// The log's file.
+    pub log: PathBuf,
+    /// The bytes that are no whole batch; none if the file ends before.
+    pub bytes: Range<u64>,
+    /// The sequence numbers of the writes, where both sides of them are known.
+    pub seqnos: Option<Range<SeqNo>>,
+    /// Whether a crash may have left these bytes, so that the writes were never complete.
+    pub may_be_torn: bool,
+}
+
+/// A file that was not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The file.
+    pub file: PathBuf,
+    /// Why.
+    pub why: &'static str,
+}
+
+impl SalvageReport {
+    /// Whether all that the database held was read, as far as its files can tell.
+    pub fn is_complete(&self) -> bool {
+        self.manifest.is_some() && self.lost_keys.is_empty() && self.lost_writes.is_empty()
+    }
+
+    /// What cannot be known after this damage, a sentence each.
+    pub fn unknown(&self) -> Vec<String> {
+        let mut unknown = Vec::new();
+        if self.manifest.is_none() {
+            unknown.push(
+                "without a manifest nothing tells which tables and logs are missing, and a table that was already merged into \
+                 others may have brought back keys that were removed since"
+                    .to_owned(),
+            );
+        }
+        if self.older_keys > 0 && !self.older_keys_left_out {
+            unknown.push(format!(
+                "{} in the lost ranges: an older value, or one of a key that was removed, where the newest version is lost",
+                counted(self.older_keys, "key", "keys")
+            ));
+        }
+        if self.lost_writes.iter().any(|lost| !lost.may_be_torn) {
+            unknown.push("which keys the lost batches wrote: these have older values or none".to_owned());
+        }
+        if self.lost_writes.iter().any(|lost| lost.may_be_torn) {
+            unknown.push(
+                "whether the last batches of a log are damaged, or were never complete before a crash".to_owned(),
+            );
+        }
+        if self.batches_behind_damage > 0 {
+            unknown.push(format!(
+                "{} behind damage in a log: kept without those before them",
+                counted(self.batches_behind_damage, "batch", "batches")
+            ));
+        }
+        unknown
+    }
+}
+
+/// A line for each finding.
+impl fmt::Display for SalvageReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "kept {} of {}, and {} of {}",
+            counted(self.keys, "key", "keys"),
+            counted(self.tables as u64, "table", "tables"),
+            counted(self.batches, "batch", "batches"),
+            counted(self.logs as u64, "log", "logs")
+        )?;
+        self.damage.iter().try_for_each(|damage| write!(f, "\ndamaged: {damage}"))?;
+        self.lost_keys.iter().try_for_each(|lost| write!(f, "\nlost: {lost}"))?;
+        self.lost_writes.iter().try_for_each(|lost| write!(f, "\nlost: {lost}"))?;
+        if self.older_keys_left_out && self.older_keys > 0 {
+            let keys = counted(self.older_keys, "key", "keys");
+            write!(f, "\nleft out: {keys} of the lost ranges, of which only an older version is left")?;
+        }
+        for LeftOut { file, why } in &self.left_out {
+            write!(f, "\nleft out: {}: {why}", file.display())?;
+        }
+        self.unknown().iter().try_for_each(|unknown| write!(f, "\nunknown: {unknown}"))
+    }
+}
+
+impl fmt::Display for LostWrites {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { log, bytes, seqnos, may_be_torn } = self;
+        write!(f, "{}: ", log.display())?;
+        match bytes.is_empty() {
+            true => write!(f, "batches are missing at offset {}", bytes.start)?,
+            false => write!(f, "no whole batch in bytes {} to {}", bytes.start, bytes.end)?,
+        }
+        if let Some(seqnos) = seqnos.as_ref().filter(|seqnos| !seqnos.is_empty()) {
+            write!(f, ", sequence numbers {} to {}", seqnos.start, seqnos.end - 1)?;
+        }
+        if *may_be_torn { write!(f, "; a crash may have left them so") } else { Ok(()) }
+    }
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}

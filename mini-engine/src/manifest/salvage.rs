@@ -1,0 +1,132 @@
+//! What manifests still say of a database whose `CURRENT` or manifest is damaged or gone.
+//!
+//! Without `CURRENT` the newest manifest counts, if it can be read to its end: a manifest is complete before `CURRENT` names it, and
+//! until the one before it is removed both describe the same data. Of a damaged manifest the edits that are whole still tell which
+//! tables were merged into others, from which key on a narrowed table counts, and which logs are obsolete: a table is named again only
+//! by the edit that takes it out, and its bound only rises.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::load::{Loaded, read, read_manifest};
+use super::names::{CURRENT, FileKind, manifest_name};
+use super::{current, edit, frame};
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::table::TableMeta;
+use crate::types::SeqNo;
+
+/// What is known of the tables and logs of a database.
+#[derive(Debug, Default)]
+pub(crate) struct SalvagedManifest {
+    /// The manifest that says all of it; `None` if there is no such one.
+    pub(crate) whole: Option<PathBuf>,
+    /// What is wrong with `CURRENT` and with manifests.
+    pub(crate) damage: Vec<Error>,
+    /// The tables of the database, as far as they are known.
+    pub(crate) tables: BTreeMap<u64, TableMeta>,
+    /// Those of them that are quarantined.
+    pub(crate) quarantined: BTreeSet<u64>,
+    /// Tables that were merged into others or dropped.
+    pub(crate) obsolete: BTreeSet<u64>,
+    /// Logs with a smaller number are obsolete.
+    pub(crate) log_number: u64,
+    /// The log with that number begins after this sequence number.
+    pub(crate) last_seqno: SeqNo,
+}
+
+/// Reads what the manifests of `dir`, whose files are `names`, say.
+///
+/// # Errors
+/// [`Error::UnsupportedVersion`] and [`Error::Unsupported`]; [`Error::Io`] for want of file handles.
+pub(crate) fn salvage(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Result<SalvagedManifest> {
+    let mut found = SalvagedManifest::default();
+    let number = |kind: &FileKind| if let FileKind::Manifest(number) = *kind { Some(number) } else { None };
+    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    let current = match current::load(fs, dir) {
+        Ok(Some(current)) => Some(current),
+        Ok(None) => {
+            let what = "expected a pointer to a manifest, found no such file";
+            found.damage.push(Error::corruption(&dir.join(CURRENT), 0, what));
+            None
+        }
+        Err(error) => {
+            found.damage.push(unless_fatal(error)?);
+            None
+        }
+    };
+    if let Some(number) = current.or(numbers.last().copied()) {
+        match read(fs, dir, number, u64::MAX) {
+            Ok(loaded) => return Ok(found.of(dir, loaded)),
+            Err(error) => found.damage.push(unless_fatal(error)?),
+        }
+    }
+    for number in numbers {
+        let path = dir.join(manifest_name(number));
+        match read_manifest(fs, &path, u64::MAX) {
+            Ok(bytes) => found.take_whole_edits(&path, number, &bytes)?,
+            Err(error) => found.damage.push(unless_fatal(error)?),
+        }
+    }
+    Ok(found)
+}
+
+/// The error, if the rest can be read nevertheless.
+fn unless_fatal(error: Error) -> Result<Error> {
+    if error.is_damage() { Ok(error) } else { Err(error) }
+}
+
+impl SalvagedManifest {
+    fn of(mut self, dir: &Path, loaded: Loaded) -> Self {
+        let Loaded { number, state, tail_dropped, .. } = loaded;
+        let path = dir.join(manifest_name(number));
+        let quarantined = state.version.quarantined();
+        self.tables = state.version.tables().chain(quarantined).map(|meta| (meta.number, meta.clone())).collect();
+        self.quarantined = quarantined.iter().map(|meta| meta.number).collect();
+        (self.log_number, self.last_seqno) = (state.log_number, state.last_seqno);
+        match tail_dropped {
+            false => self.whole = Some(path),
+            true => {
+                let what = "the last edit is not complete: a crash left it so, or it is damaged";
+                self.damage.push(Error::corruption(&path, 0, what));
+            }
+        }
+        self
+    }
+
+    /// Takes what the whole edits of a damaged manifest say.
+    fn take_whole_edits(&mut self, path: &Path, number: u64, bytes: &[u8]) -> Result<()> {
+        if let Err(error) = frame::check_header(path, bytes, number) {
+            unless_fatal(error)?;
+        }
+        let mut at = frame::HEADER_LEN;
+        loop {
+            match frame::read(number, bytes, at) {
+                frame::Found::Edit { payload, next } => {
+                    if let Ok(edit) = edit::decode(payload) {
+                        self.take(edit);
+                    }
+                    at = next;
+                }
+                frame::Found::Damaged { later } => at = later,
+                frame::Found::Torn | frame::Found::End => return Ok(()),
+            }
+        }
+    }
+
+    fn take(&mut self, edit: super::VersionEdit) {
+        let gone = edit.removed.iter().map(|(_, number)| *number).chain(edit.dropped);
+        for number in gone {
+            self.tables.remove(&number);
+            self.obsolete.insert(number);
+        }
+        self.quarantined.extend(edit.quarantined.iter().map(|meta| meta.number));
+        for meta in edit.added.into_iter().map(|(_, meta)| meta).chain(edit.quarantined) {
+            self.obsolete.remove(&meta.number);
+            self.tables.insert(meta.number, meta);
+        }
+        self.log_number = self.log_number.max(edit.log_number.unwrap_or(0));
+        self.last_seqno = self.last_seqno.max(edit.last_seqno.unwrap_or(0));
+    }
+}

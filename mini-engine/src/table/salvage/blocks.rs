@@ -1,0 +1,306 @@
+//! The data blocks of a damaged table, in order, by whatever still leads to them.
+//!
+//! A partition that can be read gives the places and fences of its blocks. Where one cannot, its blocks are found without it: a block
+//! begins where the one before it ends, and its own end is the first at which its trailer, whose checksum is seeded with the block's
+//! place, is right. Without a footer all blocks are found in this way, from the start of the file on; the first block that holds no
+//! entries is a partition, behind the last data block.
+//!
+//! The search hashes no more than [`HASHED_PER_BYTE`] times the file, whatever the bytes are: nearly all ends are ruled out by the
+//! length in the trailer.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::codec::Malformed;
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::table::block::{Cursor, RESTART_INTERVAL};
+use crate::table::format::{FOOTER_LEN, Footer, Handle, VERSION};
+use crate::table::frame::{Block, BlockLocation, TRAILER_LEN};
+use crate::table::index::Index;
+use crate::table::partition::Partition;
+use crate::table::properties::{Properties, TableMeta};
+use crate::table::version1;
+use crate::types::{MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice, entry_order};
+
+/// Bytes in which the end of a block is looked for first.
+const FIRST_WINDOW: u64 = 64 << 10;
+/// How often a byte of the file may be hashed while ends of blocks are looked for.
+const HASHED_PER_BYTE: u64 = 16;
+
+/// More than a block of the longest entry takes.
+const MOST_BLOCK_BYTES: u64 = (MAX_VALUE_LEN + 2 * MAX_KEY_LEN) as u64;
+
+/// What comes next in a table.
+pub(super) enum Next {
+    /// A data block, and the bytes that it takes.
+    Block(Block, Range<u64>),
+    /// Bytes that hold data blocks and cannot be read; the last key that they can hold, where that is known.
+    Lost { bytes: Range<u64>, to: Option<Slice>, cause: Error },
+    /// There are no more data blocks, as far as that can be told.
+    End,
+}
+
+/// A data block that a partition leads to.
+struct Known {
+    handle: Handle,
+    fence: Slice,
+}
+
+/// The data blocks of one table that were not read yet.
+pub(super) struct Blocks {
+    fs: Arc<dyn FileSystem>,
+    path: PathBuf,
+    number: u64,
+    size: u64,
+    /// What the file says of itself, if that can be read.
+    pub(super) meta: Option<TableMeta>,
+    /// What is wrong with the footer, with the root or with a partition, if anything is.
+    damage: Option<Error>,
+    /// Whether there is no data block behind the last one that was found.
+    end_is_known: bool,
+    /// Where the data blocks end, if the footer says so.
+    data_end: Option<u64>,
+    partitions: VecDeque<Handle>,
+    known: VecDeque<Known>,
+    /// Bytes in which blocks have to be found, before those that are known.
+    unknown: Range<u64>,
+    /// Where the last block ended.
+    at: u64,
+    may_hash: u64,
+}
+
+impl Blocks {
+    /// The data blocks of table `number` in the file `path`.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedVersion`]; [`Error::Io`] if the file cannot be opened.
+    pub(super) fn open(fs: Arc<dyn FileSystem>, path: PathBuf, number: u64) -> Result<Self> {
+        let file = fs.open(&path).map_err(Error::io("open", &path))?;
+        let size = file.len().map_err(Error::io("read the length of", &path))?;
+        drop(file);
+        let mut blocks = Self {
+            fs,
+            path,
+            number,
+            size,
+            meta: None,
+            damage: None,
+            end_is_known: false,
+            data_end: None,
+            partitions: VecDeque::new(),
+            known: VecDeque::new(),
+            unknown: 0..0,
+            at: 0,
+            may_hash: size.saturating_mul(HASHED_PER_BYTE),
+        };
+        match blocks.read_end() {
+            Err(error) if error.is_damage() => blocks.damage = Some(error),
+            read => read?,
+        }
+        if blocks.data_end.is_none() {
+            blocks.unknown = 0..size;
+        }
+        Ok(blocks)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is lost at the end, if that cannot be told: nothing says where the table was to end.
+    pub(super) fn missing_end(&mut self) -> Option<Next> {
+        let unknown = |error: Error| Next::Lost { bytes: self.size..self.size, to: None, cause: error };
+        if self.end_is_known { None } else { self.damage.take().map(unknown) }
+    }
+
+    /// Footer, properties and root, as far as they can be read. Each is of use without the others.
+    fn read_end(&mut self) -> Result<()> {
+        let offset = self.size.saturating_sub(FOOTER_LEN as u64);
+        let footer = Footer::decode(&self.read(offset, FOOTER_LEN as u64)?, &self.path, self.number, offset)?;
+        let ends = [footer.partitions, footer.root, footer.properties].map(Handle::end);
+        if ends != [footer.root.offset, footer.properties.offset, offset].map(Some) {
+            return Err(Error::corruption(&self.path, offset, "block handles: expected them to meet each other"));
+        }
+        self.data_end = Some(footer.partitions.offset);
+        self.end_is_known = true;
+        let properties = self.block(footer.properties).ok();
+        let properties = properties.and_then(|block| Properties::decode(block.contents()).ok());
+        self.meta = properties.map(|properties| properties.meta(self.number, self.size));
+        let root = self.block(footer.root)?;
+        let malformed = |error: Malformed| error.in_file(&self.path, footer.root.offset);
+        if footer.version < VERSION {
+            let data_end = footer.partitions.offset;
+            let (_, whole) = version1::convert(&[], root.contents(), data_end).map_err(malformed)?;
+            self.know(&whole);
+            return Ok(());
+        }
+        let index = Index::decode(root, footer.partitions.offset..footer.root.offset).map_err(malformed)?;
+        self.partitions = (0..index.len()).filter_map(|at| index.handle(at)).collect();
+        Ok(())
+    }
+
+    /// The next data block, or what is lost of them.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for want of file handles.
+    pub(super) fn next(&mut self) -> Result<Next> {
+        loop {
+            if !self.unknown.is_empty() {
+                return self.find_next();
+            }
+            if let Some(Known { handle, fence }) = self.known.pop_front() {
+                let bytes = handle.offset..handle.offset.saturating_add(handle.len);
+                self.at = bytes.end;
+                return match self.block(handle) {
+                    Err(error) if error.is_damage() => Ok(Next::Lost { bytes, to: Some(fence), cause: error }),
+                    block => Ok(Next::Block(block?, bytes)),
+                };
+            }
+            if !self.load_next()? {
+                return Ok(Next::End);
+            }
+        }
+    }
+
+    /// Makes the blocks of the next partition that can be read known, and those before it unknown; false past the last.
+    fn load_next(&mut self) -> Result<bool> {
+        let data_end = self.data_end.unwrap_or(self.at);
+        while let Some(handle) = self.partitions.pop_front() {
+            let read = self.block(handle).and_then(|block| {
+                let malformed = |error: Malformed| error.in_file(&self.path, handle.offset);
+                let partition = Partition::of(block).map_err(malformed)?;
+                partition.check(data_end, None).map_err(malformed)?;
+                Ok(partition)
+            });
+            match read {
+                Err(error) if error.is_damage() => self.damage = Some(error),
+                // It would lead back to what was read.
+                Ok(partition) if partition.start() < self.at => {}
+                read => {
+                    let partition = read?;
+                    self.unknown = self.at..partition.start();
+                    self.know(&partition);
+                    return Ok(true);
+                }
+            }
+        }
+        self.unknown = self.at..data_end;
+        Ok(!self.unknown.is_empty())
+    }
+
+    fn know(&mut self, partition: &Partition) {
+        let known = |at| Some(Known { handle: partition.handle(at)?, fence: Slice::from(partition.fence(at)?.0) });
+        self.known.extend((0..partition.len()).filter_map(known));
+    }
+
+    /// The next block of the bytes that nothing leads to.
+    fn find_next(&mut self) -> Result<Next> {
+        let Range { start, end } = self.unknown.clone();
+        let lost = |cause: Error| Next::Lost { bytes: start..end, to: None, cause };
+        self.unknown = end..end;
+        self.at = end;
+        let (handle, block) = match self.find(start, end) {
+            Err(error) if error.is_damage() => return Ok(lost(error)),
+            found => match found? {
+                Some(found) => found,
+                None => {
+                    let what = "no block with a valid checksum begins here";
+                    return Ok(lost(Error::corruption(&self.path, start, what)));
+                }
+            },
+        };
+        let (at, bytes) = (start + handle.len, start..start + handle.len);
+        if let Err(malformed) = check_entries(&block) {
+            // Without a footer the data blocks end where the partitions begin.
+            let ends = self.data_end.is_none() && start > 0;
+            self.end_is_known |= ends;
+            return Ok(if ends { Next::End } else { lost(malformed.in_file(&self.path, start)) });
+        }
+        (self.unknown, self.at) = (at..end, at);
+        Ok(Next::Block(block, bytes))
+    }
+
+    /// The block that begins at `start` and ends at `limit` or before.
+    fn find(&mut self, start: u64, limit: u64) -> Result<Option<(Handle, Block)>> {
+        let room = (limit - start).min(MOST_BLOCK_BYTES);
+        let (mut window, mut tried) = (FIRST_WINDOW.min(room), TRAILER_LEN);
+        loop {
+            let bytes = self.read(start, window)?;
+            while tried < bytes.len() {
+                tried += 1;
+                let candidate = bytes.split_at(tried).0;
+                if !can_end_here(candidate) {
+                    continue;
+                }
+                let Some(left) = self.may_hash.checked_sub(tried as u64) else { return Ok(None) };
+                self.may_hash = left;
+                let handle = Handle { offset: start, len: tried as u64 };
+                if let Ok(block) = self.location(handle).decode(candidate) {
+                    return Ok(Some((handle, block)));
+                }
+            }
+            if window == room {
+                return Ok(None);
+            }
+            window = window.saturating_mul(4).min(room);
+        }
+    }
+
+    fn block(&self, handle: Handle) -> Result<Block> {
+        let file = self.fs.open(&self.path).map_err(Error::io("open", &self.path))?;
+        self.location(handle).read(&*file)
+    }
+
+    /// The bytes at `offset`, `len` of them or to the end of the file. It is opened for each read: a database may have more tables than a
+    /// process may have files.
+    fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        let len = self.size.saturating_sub(offset).min(len);
+        let too_long = || Error::corruption(&self.path, offset, format!("{len} bytes do not fit into memory"));
+        let mut bytes = Vec::new();
+        let wanted = usize::try_from(len).map_err(|_| too_long())?;
+        bytes.try_reserve_exact(wanted).map_err(|_| too_long())?;
+        bytes.resize(wanted, 0);
+        let file = self.fs.open(&self.path).map_err(Error::io("open", &self.path))?;
+        file.read_exact_at(&mut bytes, offset).map_err(Error::io("read", &self.path))?;
+        Ok(bytes)
+    }
+
+    fn location(&self, handle: Handle) -> BlockLocation<'_> {
+        BlockLocation { path: &self.path, number: self.number, handle }
+    }
+}
+
+/// Whether a trailer at the end of `bytes` would be of a block that begins with them.
+fn can_end_here(bytes: &[u8]) -> bool {
+    let Some((stored, trailer)) = bytes.split_last_chunk::<TRAILER_LEN>() else { return false };
+    let [compression, a, b, c, d, ..] = *trailer;
+    let (stored, len) = (stored.len() as u64, u64::from(u32::from_le_bytes([a, b, c, d])));
+    match compression {
+        0 => len == stored,
+        1 | 2 => stored < len && len <= (stored + 1) << 15,
+        _ => false,
+    }
+}
+
+/// Checks that these are the contents of a data block: entries in order, and restarts where they have to be.
+fn check_entries(block: &Block) -> Result<(), Malformed> {
+    let mut cursor = Cursor::new(block.clone())?;
+    cursor.seek_to_first()?;
+    let mut starts = Vec::new();
+    let mut last: Option<(Vec<u8>, SeqNo)> = None;
+    while cursor.valid() {
+        let is_after =
+            |(key, seqno): &(Vec<u8>, SeqNo)| entry_order((key, *seqno), (cursor.key(), cursor.seqno())).is_lt();
+        if !last.as_ref().is_none_or(is_after) {
+            return Err(Malformed { offset: cursor.offset(), expected: "an entry after the one before it" });
+        }
+        starts.push(cursor.offset());
+        last = Some((cursor.key().to_vec(), cursor.seqno()));
+        cursor.next()?;
+    }
+    let restarts: Vec<usize> = starts.into_iter().step_by(RESTART_INTERVAL).collect();
+    cursor.check_restarts(&restarts)
+}

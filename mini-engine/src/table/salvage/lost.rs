@@ -1,0 +1,86 @@
+//! [`LostKeys`]: a stretch of a table that cannot be read, as the keys that were in it.
+
+use std::fmt;
+use std::ops::{Bound, Range};
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::types::{SeqNo, Shown, Slice};
+
+/// Keys of a damaged table of which versions are lost. Other tables and the logs may hold further versions of them.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LostKeys {
+    /// The table's file.
+    pub file: PathBuf,
+    /// Which bytes of it cannot be read.
+    pub bytes: Range<u64>,
+    /// The lowest key that may be lost.
+    pub from: Bound<Slice>,
+    /// The highest key that may be lost.
+    pub to: Bound<Slice>,
+    /// No lost version has a greater sequence number: a key's version above it is its newest.
+    pub newest: SeqNo,
+    /// What was found in their place.
+    pub cause: Error,
+}
+
+impl LostKeys {
+    /// Whether versions of `key` may be lost.
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        let key = key.as_ref();
+        !self.begins_after(key) && !self.ends_before(key)
+    }
+
+    /// Whether a version of `key` that is newer than `seqno` may be lost.
+    pub(crate) fn may_hide(&self, key: &[u8], seqno: SeqNo) -> bool {
+        seqno <= self.newest && self.contains(key)
+    }
+
+    /// Whether keys within these bounds may be lost.
+    pub(crate) fn overlaps(&self, (lower, upper): (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+        let ends_below = match lower {
+            Bound::Included(lower) | Bound::Excluded(lower) => self.ends_before(lower),
+            Bound::Unbounded => false,
+        };
+        let begins_above = match upper {
+            Bound::Included(upper) | Bound::Excluded(upper) => self.begins_after(upper),
+            Bound::Unbounded => false,
+        };
+        !ends_below && !begins_above
+    }
+
+    /// Whether all of it lies below `key`.
+    pub(crate) fn ends_before(&self, key: &[u8]) -> bool {
+        match &self.to {
+            Bound::Included(to) => **to < *key,
+            Bound::Excluded(to) => **to <= *key,
+            Bound::Unbounded => false,
+        }
+    }
+
+    fn begins_after(&self, key: &[u8]) -> bool {
+        match &self.from {
+            Bound::Included(from) => *key < **from,
+            Bound::Excluded(from) => *key <= **from,
+            Bound::Unbounded => false,
+        }
+    }
+}
+
+impl fmt::Display for LostKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "versions of keys ")?;
+        match &self.from {
+            Bound::Included(from) => write!(f, "from {}", Shown(from))?,
+            Bound::Excluded(from) => write!(f, "after {}", Shown(from))?,
+            Bound::Unbounded => write!(f, "from the first one")?,
+        }
+        match &self.to {
+            Bound::Included(to) => write!(f, " to {}", Shown(to))?,
+            Bound::Excluded(to) => write!(f, " to before {}", Shown(to))?,
+            Bound::Unbounded => write!(f, " to the last one")?,
+        }
+        write!(f, " (bytes {} to {}): {}", self.bytes.start, self.bytes.end, self.cause)
+    }
+}

@@ -1,0 +1,270 @@
+//! Reads a table around damage: every entry that can still be read, in order, and the keys of those that cannot.
+//!
+//! [`SalvageIter`] goes forward only. It holds one data block and one partition, and opens the file for each read. What it could not
+//! read it adds to [`Lost`], at the latest when it moves to the first entry behind: so a merge of such iterators knows, when it comes
+//! to a key, all that is lost of it.
+
+mod blocks;
+mod lost;
+
+use std::ops::{Bound, Range};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::blocks::{Blocks, Next};
+pub use self::lost::LostKeys;
+use super::block::Cursor;
+use super::frame::Block;
+use super::properties::TableMeta;
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::iter::EntryIter;
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
+
+/// Where iterators put what they could not read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lost(Arc<Mutex<Vec<LostKeys>>>);
+
+impl Lost {
+    pub(crate) fn add(&self, keys: LostKeys) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(keys);
+    }
+
+    /// Takes what was added since.
+    pub(crate) fn take(&self) -> Vec<LostKeys> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Bytes that could not be read, until the key behind them is known.
+struct Gap {
+    bytes: Range<u64>,
+    from: Bound<Slice>,
+    /// The last key that they can hold, where a fence says so.
+    to: Option<Slice>,
+    cause: Error,
+}
+
+/// The entries of a table that can be read.
+pub(crate) struct SalvageIter {
+    blocks: Blocks,
+    /// What a manifest, or else the file, says of the table.
+    meta: Option<TableMeta>,
+    lost: Lost,
+    gap: Option<Gap>,
+    cursor: Option<Cursor>,
+    /// Bytes of the file that the cursor's block takes.
+    at: Range<u64>,
+    /// The last entry that was read.
+    last: Option<(Vec<u8>, SeqNo)>,
+    /// Entries read.
+    entries: u64,
+    is_started: bool,
+    repeats: bool,
+}
+
+impl SalvageIter {
+    /// Reads table `number` in the file `path`, of which a manifest says `meta`.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedVersion`]; [`Error::Io`] if the file cannot be opened; [`Error::Corruption`] if it is another table than the
+    /// manifest says.
+    pub(crate) fn open(
+        fs: Arc<dyn FileSystem>,
+        path: PathBuf,
+        number: u64,
+        meta: Option<TableMeta>,
+        lost: Lost,
+    ) -> Result<Self> {
+        let blocks = Blocks::open(fs, path, number)?;
+        if let (Some(meta), Some(found)) = (&meta, &blocks.meta)
+            && !meta.is_of(found)
+        {
+            let what = format!("table: expected {meta:?} as the manifest says, found {found:?}");
+            return Err(Error::corruption(blocks.path(), 0, what));
+        }
+        let meta = meta.or_else(|| blocks.meta.clone());
+        Ok(Self {
+            blocks,
+            meta,
+            lost,
+            gap: None,
+            cursor: None,
+            at: 0..0,
+            last: None,
+            entries: 0,
+            is_started: false,
+            repeats: false,
+        })
+    }
+
+    /// Goes to the next entry that counts, or becomes invalid.
+    fn advance(&mut self) -> Result<()> {
+        loop {
+            while self.step() {
+                if self.counts() {
+                    self.close_gap();
+                    return Ok(());
+                }
+            }
+            match self.blocks.next()? {
+                Next::Block(block, at) => self.enter(block, at),
+                Next::Lost { bytes, to, cause } => self.lose(bytes, to, cause),
+                Next::End => {
+                    self.end();
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self, block: Block, at: Range<u64>) {
+        self.at = at;
+        match Cursor::new(block) {
+            Ok(cursor) => self.cursor = Some(cursor),
+            Err(malformed) => self.lose(self.at.clone(), None, malformed.in_file(self.blocks.path(), self.at.start)),
+        }
+    }
+
+    /// Moves to the next entry of the block; false at its end, and at an entry that is not in order, behind which nothing is
+    /// believed.
+    fn step(&mut self) -> bool {
+        let Some(cursor) = &mut self.cursor else { return false };
+        let moved = if cursor.valid() { cursor.next() } else { cursor.seek_to_first() };
+        let cause = match moved {
+            Ok(()) if !cursor.valid() => {
+                self.cursor = None;
+                return false;
+            }
+            Ok(()) => {
+                let entry = (cursor.key(), cursor.seqno());
+                let order = self.last.as_ref().map(|(key, seqno)| entry_order((key, *seqno), entry));
+                if order.is_none_or(|order| order.is_lt()) {
+                    self.repeats = self.last.as_ref().is_some_and(|(key, _)| *key == entry.0);
+                    let (key, seqno) = self.last.get_or_insert_default();
+                    key.clear();
+                    key.extend_from_slice(entry.0);
+                    *seqno = entry.1;
+                    self.entries += 1;
+                    return true;
+                }
+                Error::corruption(self.blocks.path(), self.at.start, "expected an entry after the one before it")
+            }
+            Err(malformed) => malformed.in_file(self.blocks.path(), self.at.start),
+        };
+        self.cursor = None;
+        self.lose(self.at.clone(), None, cause);
+        false
+    }
+
+    /// Whether the entry is not below the bound of a narrowed table.
+    fn counts(&self) -> bool {
+        let below = |meta: &TableMeta| meta.narrowed && *self.key() < *meta.smallest;
+        !self.meta.as_ref().is_some_and(below)
+    }
+
+    fn lose(&mut self, bytes: Range<u64>, to: Option<Slice>, cause: Error) {
+        match &mut self.gap {
+            Some(gap) => (gap.bytes.end, gap.to) = (bytes.end, to),
+            None => {
+                let last = self.last.as_ref().map(|(key, _)| Bound::Excluded(Slice::from(&key[..])));
+                let first = || self.meta.as_ref().map(|meta| Bound::Included(meta.smallest.clone()));
+                let from = last.or_else(first).unwrap_or(Bound::Unbounded);
+                self.gap = Some(Gap { bytes, from, to, cause });
+            }
+        }
+    }
+
+    /// Tells of the gap before the entry that was come to.
+    fn close_gap(&mut self) {
+        let Some(gap) = self.gap.take() else { return };
+        let to = gap.to.clone().unwrap_or_else(|| Slice::from(self.key()));
+        self.tell(gap, Bound::Included(to));
+    }
+
+    fn end(&mut self) {
+        self.cursor = None;
+        // Nothing can be lost of a table of which as many entries were read as it has.
+        let is_whole = self.meta.as_ref().is_some_and(|meta| meta.entries == self.entries);
+        if is_whole {
+            self.gap = None;
+            return;
+        }
+        if let Some(Next::Lost { bytes, to, cause }) = self.blocks.missing_end() {
+            self.lose(bytes, to, cause);
+        }
+        let Some(gap) = self.gap.take() else { return };
+        let largest = || self.meta.as_ref().map(|meta| meta.largest.clone());
+        let to = gap.to.clone().or_else(largest).map_or(Bound::Unbounded, Bound::Included);
+        self.tell(gap, to);
+    }
+
+    fn tell(&self, gap: Gap, to: Bound<Slice>) {
+        let newest = self.meta.as_ref().map_or(MAX_SEQNO, |meta| meta.max_seqno);
+        let Gap { bytes, from, cause, .. } = gap;
+        let keys = LostKeys { file: self.blocks.path().to_path_buf(), bytes, from, to, newest, cause };
+        // What lies below the bound of a narrowed table was merged into others.
+        if !self.meta.as_ref().is_some_and(|meta| keys.ends_before(&meta.smallest)) {
+            self.lost.add(keys);
+        }
+    }
+}
+
+fn forward_only<T>() -> Result<T> {
+    Err(Error::InvalidArgument("what is salvaged is read forward only".into()))
+}
+
+impl EntryIter for SalvageIter {
+    fn valid(&self) -> bool {
+        self.cursor.as_ref().is_some_and(Cursor::valid)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.cursor.as_ref().map_or(&[], Cursor::key)
+    }
+
+    fn seqno(&self) -> SeqNo {
+        self.cursor.as_ref().map_or(0, Cursor::seqno)
+    }
+
+    fn kind(&self) -> Kind {
+        self.cursor.as_ref().map_or(Kind::Tombstone, Cursor::kind)
+    }
+
+    fn value(&self) -> &[u8] {
+        self.cursor.as_ref().map_or(&[], Cursor::value)
+    }
+
+    fn value_slice(&self) -> Slice {
+        self.cursor.as_ref().map_or_else(Slice::default, Cursor::value_slice)
+    }
+
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    /// Goes to the first entry; once.
+    fn seek_to_first(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.is_started, true) { forward_only() } else { self.advance() }
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        forward_only()
+    }
+
+    fn seek(&mut self, _: &[u8], _: SeqNo) -> Result<()> {
+        forward_only()
+    }
+
+    fn seek_for_prev(&mut self, _: &[u8], _: SeqNo) -> Result<()> {
+        forward_only()
+    }
+
+    fn next(&mut self) -> Result<()> {
+        if self.valid() { self.advance() } else { Ok(()) }
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        forward_only()
+    }
+}

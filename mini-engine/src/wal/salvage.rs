@@ -1,0 +1,142 @@
+//! Reads a log around damage: every batch whose frame is whole, wherever it is.
+//!
+//! Frames are found at every place where one could start, as when a torn tail is judged; their checksums are seeded with the log's
+//! number and its salt. So a log is only as good as the salt in its header. One damaged byte of the header can be put right, since the
+//! header has a checksum: exactly one byte has to be changed for it to match.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::format::{ALIGN, FrameHeader, Position, RECYCLED_HEADER_LEN, SegmentHeader};
+use super::payload::decompress;
+use super::replay::{Frame, LogReader, Tail};
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::types::{BatchOp, BatchOps, SeqNo};
+
+/// Batches that are missing in front of a whole frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Missing {
+    /// The bytes that are no frame; none if whole frames are missing.
+    pub(crate) bytes: Range<u64>,
+    /// The sequence numbers between the frames on both sides.
+    pub(crate) seqnos: Range<SeqNo>,
+}
+
+/// What was found in a log.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SalvagedLog {
+    /// Whole frames.
+    pub(crate) frames: u64,
+    /// Those of them that come after bytes that are no frame.
+    pub(crate) frames_behind: u64,
+    /// What is missing in front of whole frames.
+    pub(crate) missing: Vec<Missing>,
+    /// Whether there is a header, be it one that was put right. Without one no frame can be told.
+    pub(crate) has_header: bool,
+    /// Where the last whole frame ends.
+    pub(crate) end: u64,
+    /// Bytes behind that are neither a frame nor unused space.
+    pub(crate) tail_bytes: u64,
+    /// The sequence number after the last one.
+    pub(crate) next_seqno: Option<SeqNo>,
+    /// The newest sync that a frame records.
+    pub(crate) synced: Option<Position>,
+    /// What is wrong with the header, if anything is.
+    pub(crate) header: Option<Error>,
+}
+
+/// Calls `visit` for each whole frame of log `number`, with whether it comes after damage. The first one should begin with `expected`,
+/// if that is known.
+///
+/// # Errors
+/// [`Error::UnsupportedVersion`]; [`Error::Io`]; whatever `visit` returns.
+pub(crate) fn salvage(
+    fs: &dyn FileSystem,
+    path: &Path,
+    number: u64,
+    expected: Option<SeqNo>,
+    mut visit: impl FnMut(Frame<'_>, bool) -> Result<()>,
+) -> Result<SalvagedLog> {
+    let mut log = LogReader::open(fs, path)?;
+    let mut found = SalvagedLog { next_seqno: expected, ..SalvagedLog::default() };
+    let Some(segment) = read_header(&mut log, path, number, &mut found)? else {
+        found.tail_bytes = log.len();
+        return Ok(found);
+    };
+    (found.has_header, found.end) = (true, segment.len());
+    let mut offset = found.end;
+    while offset < log.len() {
+        let Some((header, payload)) = log.frame_at(segment.log, offset)? else {
+            offset = log.next_candidate(offset + ALIGN)?;
+            continue;
+        };
+        let FrameHeader { first_seqno, count, is_compressed, synced, .. } = header;
+        found.synced = found.synced.max(Some(synced));
+        let batch = if is_compressed { decompress(payload).ok() } else { Some(payload.to_vec()) };
+        // Where the checksum is right and the batch cannot be read, it was written so.
+        if let Some(payload) = batch {
+            found.go_on_at(offset, first_seqno, count, header.frame_len());
+            let is_behind = !found.missing.is_empty();
+            (found.frames, found.frames_behind) = (found.frames + 1, found.frames_behind + u64::from(is_behind));
+            visit(Frame { offset, first_seqno, count, payload: &payload, is_compressed, synced }, is_behind)?;
+        }
+        offset += header.frame_len();
+    }
+    if let (Tail::Torn { dropped_bytes, .. }, _) = log.tail(&segment, found.end)? {
+        found.tail_bytes = dropped_bytes;
+    }
+    Ok(found)
+}
+
+impl<'a> Frame<'a> {
+    /// The operations with their sequence numbers, up to the first that cannot be read.
+    pub(crate) fn readable_ops(&self) -> impl Iterator<Item = (BatchOp<'a>, SeqNo)> + use<'a> {
+        let seqnos = (self.first_seqno..).take(self.count as usize);
+        BatchOps::new(self.payload).map_while(|op| op.ok()).zip(seqnos)
+    }
+}
+
+impl SalvagedLog {
+    /// Notes what is missing before the frame at `offset`.
+    fn go_on_at(&mut self, offset: u64, first_seqno: SeqNo, count: u32, len: u64) {
+        let expected = self.next_seqno.unwrap_or(first_seqno);
+        if offset > self.end || first_seqno > expected {
+            self.missing.push(Missing { bytes: self.end..offset, seqnos: expected..first_seqno });
+        }
+        self.next_seqno = Some(first_seqno + u64::from(count));
+        self.end = offset + len;
+    }
+}
+
+/// The header, put right if one byte of it is damaged; `None` if there is none or it cannot be put right.
+fn read_header(
+    log: &mut LogReader<'_>,
+    path: &Path,
+    number: u64,
+    found: &mut SalvagedLog,
+) -> Result<Option<SegmentHeader>> {
+    let error = match log.read_header(number) {
+        Err(error @ Error::Corruption { .. }) => error,
+        header => return header,
+    };
+    let mut bytes = log.start(RECYCLED_HEADER_LEN)?.to_vec();
+    found.header = Some(error);
+    for at in 0..bytes.len() {
+        let Some(&was) = bytes.get(at) else { break };
+        for byte in (0..=u8::MAX).filter(|&byte| byte != was) {
+            set(&mut bytes, at, byte);
+            if let Ok(header) = SegmentHeader::decode(&bytes, path, number) {
+                return Ok(Some(header));
+            }
+        }
+        set(&mut bytes, at, was);
+    }
+    Ok(None)
+}
+
+fn set(bytes: &mut [u8], at: usize, to: u8) {
+    if let Some(byte) = bytes.get_mut(at) {
+        *byte = to;
+    }
+}
