@@ -34,12 +34,14 @@ pub enum Error {
         what: String,
     },
     /// Another handle, in this process or another, has the database open in a way that this one does not go with.
-    #[error("{} is locked: {what}", path.display())]
+    #[error("{} is locked: {what}{}", path.display(), holder.map_or(String::new(), |id| format!(" (process {id})")))]
     Locked {
         /// The lock file.
         path: PathBuf,
         /// What has it open: to a reader, a writer.
         what: &'static str,
+        /// The id of the process that writes to it, where that is known.
+        holder: Option<u32>,
     },
     /// The directory holds no database, and was not to be made one.
     #[error("{} is not a database: {what}", path.display())]

@@ -90,20 +90,16 @@ mod table;
 mod types;
 mod wal;
 
+pub use db::{AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries};
 pub use db::{Builder, Cursor, Db, Iter, QuarantinedTable, RecoveryReport, Snapshot, TornTail, VerifyReport};
-pub use db::{LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries};
 pub use error::{Error, Result};
 pub use metrics::{LevelMetrics, Metrics};
 pub use options::{Compaction, Compression, MemtableKind, Options, RecoveryMode};
-<<<<<<< HEAD
+pub use table::LostKeys;
 pub use types::{
     CompareAndSwapError, Durability, KeyBounds, Lines, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice,
     WriteBatch,
 };
-=======
-pub use table::LostKeys;
-pub use types::{Durability, Lines, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice, WriteBatch};
->>>>>>> c3fc429 (wip: salvage)
 
 /// The README's examples, run as tests.
 #[cfg(doctest)]

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::types::{CompareAndSwapError, Durability, KeyBounds, SeqNo, Slice, WriteBatch};
 
-pub use self::admin::{LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport};
+pub use self::admin::{AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport};
 pub use self::builder::Builder;
 pub use self::read::{Cursor, Iter, QuarantinedTable, Snapshot};
 pub use self::recovery::{RecoveryReport, TornTail};
@@ -317,6 +317,23 @@ impl Db {
         admin::drop_quarantined(self.core(), number)
     }
 
+    /// The files that opens have set aside since nothing can use them: torn ends of logs, logs behind them, damaged tables.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Closed`].
+    pub fn set_aside(&self) -> Result<Vec<AsideFile>> {
+        admin::set_aside(self.core())
+    }
+
+    /// Removes a file that was set aside, durably. Only its name counts of the path.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if it is none, or a table that is still quarantined; [`Error::Io`]; [`Error::ReadOnly`];
+    /// [`Error::Closed`].
+    pub fn remove_aside(&self, file: impl AsRef<Path>) -> Result<()> {
+        admin::remove_aside(self.core(), file.as_ref())
+    }
+
     /// Makes `dir`, which must not exist, a database of its own that holds what this one holds now: every write
     /// acknowledged before the call, perhaps some of those made meanwhile, and with each all before it. Reads and writes go
     /// on. Its tables are further names of this one's files (hard links) where the file system allows, and copies elsewhere;
@@ -383,7 +400,7 @@ impl Db {
     /// say about each other. Takes time in proportion to the database and leaves the cache alone.
     ///
     /// # Errors
-    /// [`Error::Closed`]. What is wrong with the files is in the report.
+    /// [`Error::Closed`]. What is wrong with the files is in the report: [`VerifyReport::into_result`] makes it an error.
     pub fn verify(&self) -> Result<VerifyReport> {
         admin::verify(self.core())
     }

@@ -265,6 +265,10 @@ impl FileSystem for FaultFs {
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         self.inner.lock_shared(path)
     }
+
+    fn lock_holder(&self, path: &Path) -> Option<u32> {
+        self.inner.lock_holder(path)
+    }
 }
 
 #[derive(Debug)]

@@ -70,6 +70,10 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         if self.exists(path)? { self.lock(path) } else { Err(ErrorKind::NotFound.into()) }
     }
+    /// The id of the process that holds the exclusive lock of a file, if that is known. By default it is not.
+    fn lock_holder(&self, _path: &Path) -> Option<u32> {
+        None
+    }
 }
 
 /// An open file.

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, TryLockError};
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -74,19 +74,78 @@ impl FileSystem for StdFs {
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        held(file.try_lock(), file)
+        taken(file.try_lock())?;
+        let directory = lock_directory_of(path, fs::File::try_lock)?;
+        Ok(Box::new(WriterLock::new(file, directory)))
     }
 
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
-        let file = fs::File::open(path)?;
-        held(file.try_lock_shared(), file)
+        let file = match fs::File::open(path) {
+            // A writer may hold the one that was removed.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                lock_directory_of(path, fs::File::try_lock_shared)?;
+                return Err(error);
+            }
+            file => file?,
+        };
+        taken(file.try_lock_shared())?;
+        let directory = lock_directory_of(path, fs::File::try_lock_shared)?;
+        Ok(Box::new((file, directory)))
+    }
+
+    fn lock_holder(&self, path: &Path) -> Option<u32> {
+        let file = fs::File::open(path).ok()?;
+        // If it is held by readers, the number is of a writer that was killed.
+        if taken(file.try_lock_shared()).is_ok() {
+            return None;
+        }
+        let mut text = String::new();
+        file.take(MOST_DIGITS).read_to_string(&mut text).ok()?;
+        text.trim().parse().ok()
     }
 }
 
-/// The lock on `file`, if it was taken.
-fn held(taken: std::result::Result<(), TryLockError>, file: fs::File) -> Result<Box<dyn Send + Sync>> {
-    match taken {
-        Ok(()) => Ok(Box::new(file)),
+/// More than a process id takes.
+const MOST_DIGITS: u64 = 32;
+
+/// What a writer holds: the lock file, in which its process id is, and the directory, if that can be locked.
+struct WriterLock {
+    file: fs::File,
+    _directory: Option<fs::File>,
+}
+
+impl WriterLock {
+    fn new(file: fs::File, directory: Option<fs::File>) -> Self {
+        let id = format!("{}\n", std::process::id());
+        // For people who wonder who it is: the lock is as good without it.
+        let told = file.set_len(0).and_then(|()| (&file).write_all(id.as_bytes()));
+        drop(told);
+        Self { file, _directory: directory }
+    }
+}
+
+impl Drop for WriterLock {
+    fn drop(&mut self) {
+        drop(self.file.set_len(0));
+    }
+}
+
+/// Locks the directory that holds the lock file: were only the file locked, whoever removes it would let another process lock a new
+/// one. `None` where directories cannot be locked, as on some network file systems.
+fn lock_directory_of(
+    path: &Path,
+    lock: fn(&fs::File) -> std::result::Result<(), TryLockError>,
+) -> Result<Option<fs::File>> {
+    let Some(directory) = path.parent().and_then(|directory| fs::File::open(directory).ok()) else { return Ok(None) };
+    match taken(lock(&directory)) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(error),
+        locked => Ok(locked.ok().map(|()| directory)),
+    }
+}
+
+fn taken(lock: std::result::Result<(), TryLockError>) -> Result<()> {
+    match lock {
+        Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
         Err(TryLockError::Error(error)) => Err(error),
     }

@@ -111,6 +111,28 @@ fn a_second_lock_in_the_same_process_would_block_until_the_first_is_dropped() {
     check(&MemFs::default(), Path::new("/"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_lock_whose_file_is_removed_is_still_held_and_names_its_process() {
+    // Catches a second writer that locks a new file of the same name, and a process id that is left where nobody writes.
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("LOCK");
+    let held = StdFs.lock(&path).expect("free");
+    assert_eq!(StdFs.lock_holder(&path), Some(std::process::id()));
+    std::fs::remove_file(&path).expect("remove");
+    let kind = |locked: Result<Box<dyn Send + Sync>>| locked.err().map(|error| error.kind());
+    assert_eq!(kind(StdFs.lock_shared(&path)), Some(ErrorKind::WouldBlock));
+    assert_eq!(kind(StdFs.lock(&path)), Some(ErrorKind::WouldBlock));
+    drop(held);
+    let held = StdFs.lock(&path).expect("free");
+    drop(held);
+    assert_eq!(std::fs::read(&path).expect("read"), b"");
+    // What a killed writer has left is not told of readers.
+    std::fs::write(&path, "123\n").expect("write");
+    let _reader = StdFs.lock_shared(&path).expect("free");
+    assert_eq!(StdFs.lock_holder(&path), None);
+}
+
 #[test]
 fn shared_locks_go_with_each_other_and_not_with_an_exclusive_one() {
     // Catches readers that shut each other out, a reader beside a writer, a lock that is free when the first of two readers

@@ -9,11 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-<<<<<<< HEAD
 use mini_engine::{Builder, Db, Error, RecoveryMode};
-=======
-use mini_engine::{Builder, Db, RecoveryMode};
->>>>>>> c3fc429 (wip: salvage)
 
 use super::failure::Failure;
 use super::{output, size};
@@ -53,20 +49,8 @@ pub(crate) enum OpenFor {
 
 impl DatabaseArgs {
     pub(crate) fn open(&self, purpose: OpenFor) -> Result<Db, Failure> {
-<<<<<<< HEAD
-        let builder = Db::builder(&self.path).create_if_missing(purpose == OpenFor::Creating);
-        let mut builder = builder.read_only(purpose == OpenFor::Reading);
-        if let Some(bytes) = self.memtable_bytes {
-            builder = builder.memtable_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
-        }
-        if self.quarantine {
-            builder = builder.recovery_mode(RecoveryMode::Quarantine);
-        }
-        let db = self.open_when_free(&builder)?;
-=======
         let builder = self.builder().create_if_missing(purpose == OpenFor::Creating);
-        let db = builder.read_only(purpose == OpenFor::Reading).open()?;
->>>>>>> c3fc429 (wip: salvage)
+        let db = self.open_when_free(&builder.read_only(purpose == OpenFor::Reading))?;
         // The command did not ask for that, and exit codes do not tell of it.
         for finding in db.recovery().findings() {
             output::say(format_args!("{finding}"));
@@ -74,7 +58,6 @@ impl DatabaseArgs {
         Ok(db)
     }
 
-<<<<<<< HEAD
     /// Opens the database, and waits while another process has it open, as far as that was asked for.
     fn open_when_free(&self, builder: &Builder) -> Result<Db, Error> {
         let until = Instant::now().checked_add(Duration::from_secs(self.wait.unwrap_or(0)));
@@ -90,17 +73,17 @@ impl DatabaseArgs {
                 opened => return opened,
             }
         }
-=======
+    }
+
     /// With the options that the arguments ask for.
     pub(crate) fn builder(&self) -> Builder {
         let mut builder = Db::builder(&self.path);
         if let Some(bytes) = self.memtable_bytes {
-            builder = builder.memtable_bytes(bytes);
+            builder = builder.memtable_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
         if self.quarantine {
             builder = builder.recovery_mode(RecoveryMode::Quarantine);
         }
         builder
->>>>>>> c3fc429 (wip: salvage)
     }
 }

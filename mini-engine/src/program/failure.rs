@@ -51,6 +51,26 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// What to type next, if a file of a database is damaged.
+    pub(crate) fn next_command(&self) -> Option<String> {
+        let error = match self {
+            Self::Engine(Error::Stalled { cause, .. }) => cause,
+            Self::Engine(error) => error,
+            Self::Damage(errors) => errors.iter().find(|error| engine_exit_code(error) == CORRUPTION)?,
+            _ => return None,
+        };
+        let Error::Corruption { file, .. } = error else { return None };
+        let db = if file.is_dir() { file } else { file.parent()? };
+        let db = db.display().to_string();
+        let db = if db.contains(char::is_whitespace) { format!("'{db}'") } else { db };
+        Some(format!(
+            "next: `mini-engine repair {db} NEW` makes a new database of all that can be read, and \
+             `mini-engine scan {db} --skip-damaged` prints it"
+        ))
+    }
+}
+
 fn engine_exit_code(error: &Error) -> u8 {
     match error {
         Error::Corruption { .. } => CORRUPTION,

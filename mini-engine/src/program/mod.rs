@@ -3,6 +3,7 @@
 //! One command a file. A command returns an `Exit` or a `Failure`; only this file prints failures and picks exit codes, so
 //! that no command can invent its own.
 
+mod aside;
 mod bench;
 mod bytes;
 mod checkpoint;
@@ -87,6 +88,7 @@ enum Command {
     Repair(repair::RepairArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Quarantine(quarantine::QuarantineArgs),
+    Aside(aside::AsideArgs),
     Dump(dump::DumpArgs),
     Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
@@ -107,6 +109,7 @@ impl Command {
             Self::Repair(args) => repair::run(args),
             Self::Checkpoint(args) => checkpoint::run(args),
             Self::Quarantine(args) => quarantine::run(args),
+            Self::Aside(args) => aside::run(args),
             Self::Dump(args) => dump::run(args),
             Self::Bench(args) => bench::run(args),
             Self::Completions(args) => completions::run::<Arguments>(args),
@@ -131,6 +134,10 @@ pub(crate) fn run() -> ExitCode {
         Ok(Exit::Incomplete) => ExitCode::from(failure::CORRUPTION),
         Err(failure) => {
             output::say(format_args!("mini-engine: {failure}"));
+            // `dump` looks at one file, wherever that is.
+            if let Some(next) = failure.next_command().filter(|_| !matches!(arguments.command, Command::Dump(_))) {
+                output::say(format_args!("{next}"));
+            }
             ExitCode::from(failure.exit_code())
         }
     }

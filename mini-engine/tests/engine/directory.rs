@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Error};
 
+use crate::formats::checksum;
 use crate::hook::{Answer, Event, HookFs, Op, files, position};
 use crate::scratch::TempDir;
 
@@ -56,7 +57,12 @@ fn a_newer_format_version_is_unsupported_and_nothing_is_changed() {
     let listing = files(dir.path(), "");
     let current = dir.path().join("CURRENT");
     let line = fs::read_to_string(&current).unwrap();
-    fs::write(&current, line.replacen("mini-engine 1", "mini-engine 2", 1)).unwrap();
+    let flipped = line.replacen("mini-engine 1", "mini-engine 2", 1);
+    fs::write(&current, &flipped).unwrap();
+    // The checksum does not say so: this is a damaged version 1.
+    assert!(matches!(Db::open(dir.path()), Err(Error::Corruption { file, .. }) if file == current));
+    let text = flipped.rsplit_once(' ').unwrap().0;
+    fs::write(&current, format!("{text} {:016x}\n", checksum(text.as_bytes(), 0))).unwrap();
     let error = Db::open(dir.path()).unwrap_err();
     assert!(
         matches!(&error, Error::UnsupportedVersion { file, found: 2, supported: 1 } if *file == current),
@@ -67,6 +73,10 @@ fn a_newer_format_version_is_unsupported_and_nothing_is_changed() {
     let good = fs::read(&manifest).unwrap();
     let mut newer = good.clone();
     newer[8] = 9;
+    fs::write(&manifest, &newer).unwrap();
+    assert!(matches!(Db::open(dir.path()), Err(Error::Corruption { file, .. }) if file == manifest));
+    let sum = checksum(&newer[..24], 0).to_le_bytes();
+    newer[24..32].copy_from_slice(&sum);
     fs::write(&manifest, newer).unwrap();
     let error = Db::open(dir.path()).unwrap_err();
     assert!(matches!(&error, Error::UnsupportedVersion { file, found: 9, .. } if *file == manifest), "{error}");

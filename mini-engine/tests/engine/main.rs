@@ -1,6 +1,7 @@
 //! Tests of the library through its public interface: the rules of durability, a model, merges, threads, faults, bad input;
 //! and of the formats: an independent reader, and databases of every released one.
 
+mod aside;
 mod backpressure;
 mod bounds;
 mod checkpoint;

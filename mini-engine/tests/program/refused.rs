@@ -94,6 +94,11 @@ fn a_newer_format_is_named_and_left_alone() {
     let newer = pointer.replacen("mini-engine 1 ", "mini-engine 2 ", 1);
     assert_ne!(newer, pointer);
     fs::write(&current, &newer).expect("write");
+    // A version that its checksum does not vouch for is damage.
+    assert!(room.run::<&str>("count", &[]).refusal(3).contains("CURRENT"));
+    let text = newer.rsplit_once(' ').expect("a checksum").0;
+    let newer = format!("{text} {:016x}\n", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
+    fs::write(&current, &newer).expect("write");
     for args in READERS.iter().chain(&[&["put", "k", "v"][..]]) {
         let said = room.run(args[0], &args[1..]).refusal(2);
         assert!(said.contains("CURRENT") && said.contains("version 2") && said.contains("up to 1"), "{said}");
@@ -108,6 +113,13 @@ fn a_database_that_is_open_elsewhere_is_locked() {
     // Catches two processes that write to the same files.
     let room = thousand_records();
     let (mut holder, stdin) = importing(&room, &["one more\tvalue"]);
+    let by = format!("(process {})", holder.id());
+    for args in READERS.iter().chain(&[&["put", "k", "v"][..]]) {
+        let said = room.run(args[0], &args[1..]).refusal(4);
+        assert!(said.contains("locked") && said.contains(&by), "{said}");
+    }
+    // Without its lock file too.
+    fs::remove_file(room.database().join("LOCK")).expect("remove");
     for args in READERS.iter().chain(&[&["put", "k", "v"][..]]) {
         let said = room.run(args[0], &args[1..]).refusal(4);
         assert!(said.contains("locked"), "{said}");
@@ -159,6 +171,22 @@ fn a_damaged_or_missing_manifest_is_corruption_and_not_an_empty_database() {
     fs::write(&manifest, whole).expect("write");
     assert_eq!(room.run::<&str>("count", &[]).text(), "1000\n");
     assert!(!names(&room.database()).is_empty());
+}
+
+#[test]
+fn a_missing_pointer_beside_other_files_is_corruption_for_every_command() {
+    // Catches a lost CURRENT that some commands call damage and others no database, and words that lead nowhere.
+    let room = thousand_records();
+    fs::remove_file(room.database().join("CURRENT")).expect("remove");
+    let before = names(&room.database());
+    for args in READERS.iter().chain(&[&["put", "k", "v"][..], &["compact"]]) {
+        let said = room.run(args[0], &args[1..]).refusal(3);
+        assert!(said.contains("CURRENT") && said.contains("table") && said.contains("exists"), "{said}");
+        let next = said.lines().last().expect("a line");
+        let db = room.database().display().to_string();
+        assert!(next.starts_with(&format!("next: `mini-engine repair {db} NEW`")), "{said}");
+        assert_eq!(names(&room.database()), before, "{args:?}");
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
 //! What an owner asks of a whole database: bulk loads, checkpoints, merges on demand, verification, metrics.
 
+mod aside;
 mod checkpoint;
 mod compact_range;
 mod ingest;
@@ -9,6 +10,8 @@ mod quarantine;
 mod salvage;
 mod verify;
 
+pub use self::aside::AsideFile;
+pub(crate) use self::aside::{remove_aside, set_aside};
 pub(crate) use self::checkpoint::checkpoint;
 pub(crate) use self::compact_range::compact_range;
 pub(crate) use self::ingest::ingest;

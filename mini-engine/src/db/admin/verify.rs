@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 
 /// What a verification read, and what it found wrong.
 #[derive(Clone, Debug, Default)]
+#[must_use = "damage is in the report, not in the result: see `into_result`"]
 #[non_exhaustive]
 pub struct VerifyReport {
     /// Tables read.
@@ -20,6 +21,21 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// What is wrong: the first finding of each file. Empty for a sound database.
     pub problems: Vec<Error>,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// The report, or the first problem as an error.
+    ///
+    /// # Errors
+    /// The first of the problems.
+    pub fn into_result(mut self) -> Result<VerifyReport> {
+        if self.problems.is_empty() { Ok(self) } else { Err(self.problems.swap_remove(0)) }
+    }
 }
 
 /// Verifies the manifest and every table of the current view. A problem of one file does not keep others from being

@@ -10,6 +10,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::lost_pointer::check_nothing_is_lost;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{CURRENT, FileKind, LOCK};
@@ -42,7 +43,13 @@ pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options)
         create(fs, dir)?;
     }
     let names = list(fs, dir)?;
-    if !names.iter().any(|name| FileKind::of(name) == FileKind::Current) {
+    let kinds: Vec<FileKind> = names.iter().map(|name| FileKind::of(name)).collect();
+    if !kinds.contains(&FileKind::Current) {
+        let lost = check_nothing_is_lost(fs, dir, &kinds);
+        // Unless another process has just made it.
+        if lost.is_err() && !fs.exists(&dir.join(CURRENT)).map_err(Error::io("look for", dir))? {
+            lost?;
+        }
         let is_foreign = |name: &&OsString| FileKind::of(name) == FileKind::Foreign && **name != LOST_AND_FOUND;
         if let Some(name) = names.iter().find(is_foreign) {
             return Err(not_a_database(&format!("expected {CURRENT} or an empty directory, found {name:?}")));
@@ -80,7 +87,10 @@ fn lock(fs: &dyn FileSystem, dir: &Path, read_only: bool) -> Result<DirectoryLoc
         Ok(lock) => Ok(DirectoryLock { _held: Some(lock) }),
         // To make one would be a write. Every writer makes one, so this is a copy of a database's other files.
         Err(error) if read_only && error.kind() == ErrorKind::NotFound => Ok(DirectoryLock { _held: None }),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Locked { path, what }),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            let holder = fs.lock_holder(&path);
+            Err(Error::Locked { path, what, holder })
+        }
         Err(error) => Err(Error::io("lock", &path)(error)),
     }
 }

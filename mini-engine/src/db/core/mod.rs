@@ -5,6 +5,7 @@
 mod directory;
 mod ends;
 mod install;
+mod lost_pointer;
 mod next_log;
 mod pick;
 mod publication;
@@ -16,6 +17,7 @@ mod write_controller;
 
 pub(crate) use self::directory::{DirectoryLock, lock_directory, lock_for_reading};
 pub(crate) use self::ends::{At, Ends};
+pub(crate) use self::lost_pointer::check_nothing_is_lost;
 pub(crate) use self::pick::pick_unlocked;
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};
 pub(crate) use self::snapshots::{SnapshotId, ViewId};

@@ -5,6 +5,7 @@ mod read_only;
 mod replay;
 mod report;
 mod tables;
+mod tails;
 
 pub(crate) use self::open::open;
 pub use self::report::{RecoveryReport, TornTail};

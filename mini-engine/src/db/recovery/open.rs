@@ -13,7 +13,8 @@
 //! 6. a new manifest is written, synced and made current. It names the tables of step 4 and says that replay starts
 //!    from the log of step 5. A crash before the pointer is durable: the old manifest is in force, and with it all old
 //!    logs. After it: the old logs are obsolete.
-//! 7. orphans and obsolete logs are removed, now that nothing can refer to them (rule 10).
+//! 7. orphans and obsolete logs are removed, now that nothing can refer to them (rule 10); of many torn tails that were kept, the
+//!    oldest (`tails.rs`).
 //!
 //! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest knows it.
 //!
@@ -28,8 +29,9 @@ use super::read_only;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
 use super::tables::{NamedTables, OpenedTables, open_tables, set_suspects_aside, set_unnamed_aside};
+use super::tails::bound_tails;
 use crate::compaction::TableStore;
-use crate::db::core::{Core, DirectoryLock, Opened, View, lock_directory, open_runs};
+use crate::db::core::{Core, DirectoryLock, Opened, View, check_nothing_is_lost, lock_directory, open_runs};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{
@@ -87,6 +89,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
             aside.inspect_err(|_| replayed.remove_tables(&store))?;
             let opened = begin(store, state, current, tables, replayed, lock)?;
             remove_orphans(&opened, &mut report)?;
+            bound_tails(&opened.store, &mut report)?;
             opened
         }
     };
@@ -104,39 +107,6 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
 fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<FileKind>> {
     let names: Vec<OsString> = fs.read_dir(dir).map_err(Error::io("list", dir))?;
     Ok(names.iter().map(|name| FileKind::of(name)).collect())
-}
-
-/// Without `CURRENT` there is no database yet, unless there are files that only a database has: an interrupted creation
-/// leaves a manifest and a log without frames, nothing else.
-fn check_nothing_is_lost(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Result<()> {
-    let lost = |what: String| {
-        Err(Error::corruption(
-            &dir.join(CURRENT),
-            0,
-            format!("expected a pointer to a manifest, since {what}; found no such file"),
-        ))
-    };
-    for kind in names {
-        match *kind {
-            FileKind::Table(number) => return lost(format!("table {number} exists")),
-            FileKind::Aside(number) => return lost(format!("file {number} was set aside")),
-            FileKind::Log(number) => {
-                let mut frames = 0u64;
-                let count = |_: wal::Frame<'_>| {
-                    frames += 1;
-                    Ok(())
-                };
-                wal::replay(fs, &dir.join(wal::file_name(number)), number, count)?;
-                if frames > 0 {
-                    return lost(format!("log {number} holds writes"));
-                }
-            }
-            // The first one is kept long after the pointer became durable.
-            FileKind::Spare => return lost(format!("file {} exists", wal::SPARE)),
-            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Manifest(_) | FileKind::Foreign => {}
-        }
-    }
-    Ok(())
 }
 
 /// A number that the counter cannot have reached is not the database's. Counting on above it could use the numbers up, so

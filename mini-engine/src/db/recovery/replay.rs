@@ -193,7 +193,7 @@ impl<'env> Replay<'_, '_, 'env> {
                 self.check_record(clean, (number, Tail::Torn { offset, dropped_bytes }), synced)?;
             }
         }
-        self.report.torn = Some(TornTail { log: path.clone(), offset, dropped_bytes });
+        self.report.torn = Some(TornTail { log: path.clone(), offset, dropped_bytes, kept: None });
         if self.store.options.read_only {
             return Ok(());
         }
@@ -242,7 +242,10 @@ impl<'env> Replay<'_, '_, 'env> {
         let Replay { store, report, .. } = self;
         let aside = store.dir.join(wal::file_name(number) + TAIL_ASIDE);
         wal::keep_torn(&*store.fs, &store.dir.join(wal::file_name(number)), number, tail, &aside)?;
-        report.set_aside.push(aside);
+        report.set_aside.push(aside.clone());
+        if let Some(torn) = &mut report.torn {
+            torn.kept = Some(aside);
+        }
         store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
     }
 

@@ -24,7 +24,8 @@ pub struct RecoveryReport {
     pub operations_replayed: u64,
     /// The sequence number of the last write that was recovered.
     pub last_seqno: SeqNo,
-    /// The end of the replayed history, if it was torn: writes that were never synced when the system stopped.
+    /// The end of the replayed history, if it was torn: writes that were not synced when the system stopped. Damage to the last
+    /// writes, and a log that was cut short, cannot be told from that.
     pub torn: Option<TornTail>,
     /// Whether the last record of the manifest was torn and dropped: a flush or merge that was not complete.
     pub manifest_tail_dropped: bool,
@@ -54,6 +55,8 @@ pub struct TornTail {
     /// Bytes behind that, which were set aside and cut off, with what another log had left in the file. 0 if whole frames are
     /// missing and the next log showed it.
     pub dropped_bytes: u64,
+    /// The file in which they are kept, if they were cut off.
+    pub kept: Option<PathBuf>,
 }
 
 impl RecoveryReport {
@@ -74,13 +77,14 @@ impl RecoveryReport {
         let torn = self.torn.iter().map(ToString::to_string);
         let manifest = self.manifest_tail_dropped.then(|| {
             format!(
-                "{}: dropped an incomplete record of {} at the end of the manifest, of a flush or merge that a crash cut \
-                 short; its writes are still in the logs and tables before it, check with the command verify",
+                "{}: dropped an incomplete record of {} at the end of the manifest: of a flush or merge that a crash cut short, \
+                 whose writes are still in the logs and tables before it, or a damaged one; check with the command verify",
                 self.directory.display(),
                 counted(self.manifest_tail_bytes, "byte", "bytes")
             )
         });
-        let aside = self.set_aside.iter().map(|path| {
+        let kept = self.torn.as_ref().and_then(|torn| torn.kept.as_ref());
+        let aside = self.set_aside.iter().filter(|path| Some(*path) != kept).map(|path| {
             format!(
                 "{}: set aside, since its place in the history was lost; it is not read any more, keep it until you know \
                  that nothing is missing, then remove it",
@@ -117,9 +121,13 @@ impl fmt::Display for TornTail {
         }
         write!(
             f,
-            "; they were never synced, as a crash leaves them: writes acknowledged as synced are all there, repeat the \
-             ones after them"
-        )
+            ": a crash leaves such an end of writes that were not synced; damage to the last writes looks the same, so without a \
+             crash synced ones may be among them: repeat the last writes"
+        )?;
+        match &self.kept {
+            Some(kept) => write!(f, "; kept in {}", kept.display()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -159,8 +167,10 @@ mod tests {
         let words =
             "db: replayed 1 batch with 0 operations from 0 logs, up to sequence number 0; removed 0 leftover files";
         assert_eq!(quiet.to_string(), words);
-        let torn = TornTail { log: PathBuf::from("db/000003.log"), offset: 96, dropped_bytes: 1 };
-        let aside = vec![PathBuf::from("db/000003.log.tail.aside")];
+        let kept = PathBuf::from("db/000003.log.tail.aside");
+        let torn =
+            TornTail { log: PathBuf::from("db/000003.log"), offset: 96, dropped_bytes: 1, kept: Some(kept.clone()) };
+        let aside = vec![kept, PathBuf::from("db/000004.log.aside")];
         let loud = RecoveryReport {
             torn: Some(torn),
             manifest_tail_dropped: true,
@@ -171,9 +181,14 @@ mod tests {
         let findings = loud.findings();
         assert_eq!(findings.len(), 3);
         for (finding, parts) in findings.iter().zip([
-            ["db/000003.log: ", "offset 96", "dropped 1 byte behind it", "repeat"],
+            [
+                "offset 96, dropped 1 byte behind it",
+                "damage to the last writes",
+                "repeat",
+                "; kept in db/000003.log.tail.aside",
+            ],
             ["db: ", "manifest", "7 bytes", "check with"],
-            ["db/000003.log.tail.aside: ", "set aside", "not read", "keep it until"],
+            ["db/000004.log.aside: ", "set aside", "not read", "keep it until"],
         ]) {
             assert!(parts.iter().all(|part| finding.contains(part)), "{finding}");
         }

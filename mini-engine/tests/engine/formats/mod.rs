@@ -10,3 +10,5 @@ mod manifest;
 mod table;
 mod workload;
 mod written;
+
+pub(crate) use bytes::checksum;

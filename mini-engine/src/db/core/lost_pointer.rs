@@ -1,0 +1,41 @@
+//! Whether a directory without `CURRENT` is one whose database was never completed, or one that has lost it.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::manifest::{CURRENT, FileKind};
+use crate::wal;
+
+/// Without `CURRENT` there is no database yet, unless there are files that only a database has: an interrupted creation
+/// leaves a manifest and a log without frames, nothing else.
+pub(crate) fn check_nothing_is_lost(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Result<()> {
+    let lost = |what: String| {
+        Err(Error::corruption(
+            &dir.join(CURRENT),
+            0,
+            format!("expected a pointer to a manifest, since {what}; found no such file"),
+        ))
+    };
+    for kind in names {
+        match *kind {
+            FileKind::Table(number) => return lost(format!("table {number} exists")),
+            FileKind::Aside(number) => return lost(format!("file {number} was set aside")),
+            FileKind::Log(number) => {
+                let mut frames = 0u64;
+                let count = |_: wal::Frame<'_>| {
+                    frames += 1;
+                    Ok(())
+                };
+                wal::replay(fs, &dir.join(wal::file_name(number)), number, count)?;
+                if frames > 0 {
+                    return lost(format!("log {number} holds writes"));
+                }
+            }
+            // The first one is kept long after the pointer became durable.
+            FileKind::Spare => return lost(format!("file {} exists", wal::SPARE)),
+            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Manifest(_) | FileKind::Foreign => {}
+        }
+    }
+    Ok(())
+}
