@@ -24,6 +24,8 @@ mod quarantine;
 mod record;
 mod repair;
 mod scan;
+#[cfg(feature = "server")]
+mod serve;
 mod size;
 mod source;
 mod stats;
@@ -90,6 +92,8 @@ enum Command {
     Quarantine(quarantine::QuarantineArgs),
     Aside(aside::AsideArgs),
     Dump(dump::DumpArgs),
+    #[cfg(feature = "server")]
+    Serve(serve::ServeArgs),
     Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -111,6 +115,8 @@ impl Command {
             Self::Quarantine(args) => quarantine::run(args),
             Self::Aside(args) => aside::run(args),
             Self::Dump(args) => dump::run(args),
+            #[cfg(feature = "server")]
+            Self::Serve(args) => serve::run(args),
             Self::Bench(args) => bench::run(args),
             Self::Completions(args) => completions::run::<Arguments>(args),
         }

@@ -1,0 +1,323 @@
+//! The loop that serves all clients: see `mod.rs` for why it is one thread.
+//!
+//! A turn:
+//! 1. Waits until something is ready, unless some client's requests are left over.
+//! 2. Gives each client that has work its turn: so many requests and no more, so that a flood waits behind the others.
+//! 3. Syncs, if a reply of this turn has to wait for that. If the sync fails, the replies are taken back and errors sent: of no
+//!    request of the turn is it known what is durable. The engine refuses every write from then on.
+//! 4. Sends the replies.
+//!
+//! At a signal it stops to accept and to read; it carries out what it has received, sends the replies, and ends once every client
+//! has its own, or after a while.
+
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use mini_engine::Durability;
+use mio::event::Event;
+use mio::net::{TcpListener, TcpStream, UnixStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::super::failure::Failure;
+use super::connection::{Connection, READ_BYTES};
+use super::listener::failure;
+use super::session::{Job, Protocol, Reply, ServerDurability, Shared, unix_seconds};
+use super::worker::{EverySecond, Waiting, Worker};
+
+const LISTENER: Token = Token(usize::MAX);
+const WAKER: Token = Token(usize::MAX - 1);
+const SIGNALS: Token = Token(usize::MAX - 2);
+
+/// Events that are looked at together.
+const EVENTS: usize = 1024;
+/// How often clients are looked at that do nothing.
+const TICK: Duration = Duration::from_millis(500);
+/// For how long the last replies may take.
+const DRAIN: Duration = Duration::from_secs(10);
+
+pub(crate) struct EventLoop {
+    // In the order in which they are to be dropped: the threads before the poll that they wake.
+    worker: Worker,
+    _every_second: Option<EverySecond>,
+    poll: Poll,
+    /// `None` once the server ends.
+    listener: Option<TcpListener>,
+    /// A byte comes with each signal.
+    _signals: UnixStream,
+    shared: Shared,
+    protocol: Protocol,
+    connections: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    /// The places of the connections that have work.
+    queue: Vec<usize>,
+    /// Whether clients may be waiting to be accepted.
+    may_accept: bool,
+    next_number: u64,
+    next_tick: Instant,
+    /// When the server ends, whoever has not received its replies.
+    end_by: Option<Instant>,
+}
+
+impl EventLoop {
+    pub(crate) fn new(mut listener: TcpListener, shared: Shared, protocol: Protocol) -> Result<Self, Failure> {
+        let start = |listener: &mut TcpListener| {
+            let poll = Poll::new()?;
+            poll.registry().register(listener, LISTENER, Interest::READABLE)?;
+            let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+            let mut signals = signals()?;
+            poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
+            let worker = Worker::start(shared.db.clone(), waker)?;
+            let is_every_second = shared.settings.durability == ServerDurability::Everysec;
+            let every_second = is_every_second.then(|| EverySecond::start(shared.db.clone())).transpose()?;
+            Ok((poll, signals, worker, every_second))
+        };
+        let (poll, signals, worker, every_second) = start(&mut listener).map_err(failure("start", "the server"))?;
+        Ok(Self {
+            worker,
+            _every_second: every_second,
+            poll,
+            listener: Some(listener),
+            _signals: signals,
+            shared,
+            protocol,
+            connections: Vec::new(),
+            free: Vec::new(),
+            queue: Vec::new(),
+            may_accept: true,
+            next_number: 0,
+            next_tick: Instant::now(),
+            end_by: None,
+        })
+    }
+
+    /// Serves until a signal or a client ends it.
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let mut events = Events::with_capacity(EVENTS);
+        let mut buffer = vec![0; READ_BYTES];
+        while !self.is_over() {
+            let wait = if self.queue.is_empty() { TICK } else { Duration::ZERO };
+            match self.poll.poll(&mut events, Some(wait)) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => {
+                    return Err(failure("wait for", "clients")(error));
+                }
+                _ => {}
+            }
+            for event in &events {
+                match event.token() {
+                    LISTENER => self.may_accept = true,
+                    SIGNALS => self.shared.wants_shutdown = true,
+                    WAKER => {}
+                    Token(place) => self.ready(place, event),
+                }
+            }
+            self.accept();
+            self.finish_jobs();
+            self.turn(&mut buffer);
+            if self.shared.wants_shutdown && self.end_by.is_none() {
+                self.begin_end();
+            }
+            self.tick();
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.end_by.is_some_and(|end| Instant::now() >= end || self.free.len() == self.connections.len())
+    }
+
+    fn ready(&mut self, place: usize, event: &Event) {
+        // An event may be of a connection that had the place before: then nothing is found to be ready.
+        if let Some(Some(connection)) = self.connections.get_mut(place) {
+            connection.ready(event);
+            enqueue(&mut self.queue, place, connection);
+        }
+    }
+
+    /// Accepts all who wait.
+    fn accept(&mut self) {
+        while self.may_accept {
+            let Some(listener) = &self.listener else { return };
+            match listener.accept() {
+                Ok((stream, _)) => self.add(stream),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.may_accept = false,
+                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                Err(error) => {
+                    // No file handles, for instance. The next tick tries again.
+                    tracing::warn!(%error, "could not accept a client");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, mut stream: TcpStream) {
+        self.shared.counters.connections += 1;
+        if self.shared.counters.clients >= self.shared.settings.limits.clients {
+            self.shared.counters.rejected += 1;
+            // A socket that is new takes so little at once.
+            stream.write_all(b"-ERR max number of clients reached\r\n").ok();
+            return;
+        }
+        // Replies are sent whole, so there is nothing to gather.
+        stream.set_nodelay(true).ok();
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        self.next_number += 1;
+        let mut connection = Connection::new(stream, self.next_number, self.protocol, &mut self.shared, Instant::now());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(connection.stream(), Token(place), interest) {
+            tracing::warn!(%error, "could not watch a client");
+            self.free.push(place);
+            return;
+        }
+        self.shared.counters.clients += 1;
+        enqueue(&mut self.queue, place, &mut connection);
+        self.connections[place] = Some(connection);
+    }
+
+    /// Hands the replies of jobs to who waits for them.
+    fn finish_jobs(&mut self) {
+        while let Some((job, waiting, reply)) = self.worker.next_done() {
+            if let Job::Save(_) = job {
+                self.shared.is_saving = false;
+                match &reply {
+                    Reply::Error(error) => tracing::error!(error, "could not make a checkpoint"),
+                    _ => self.shared.last_save = unix_seconds(),
+                }
+            }
+            let Some((place, number)) = waiting else { continue };
+            let connection = self.connections.get_mut(place).and_then(Option::as_mut);
+            if let Some(connection) = connection.filter(|connection| connection.number == number) {
+                connection.job_done(&reply);
+                if self.end_by.is_some() {
+                    // It was waiting when the others were told.
+                    connection.end();
+                }
+                enqueue(&mut self.queue, place, connection);
+            }
+        }
+    }
+
+    /// Gives each client in the queue its turn, syncs, and sends.
+    fn turn(&mut self, buffer: &mut [u8]) {
+        let now = Instant::now();
+        let turn = std::mem::take(&mut self.queue);
+        for &place in &turn {
+            let Some(connection) = &mut self.connections[place] else { continue };
+            connection.is_queued = false;
+            if let Some(job) = connection.turn(&mut self.shared, buffer, now) {
+                self.worker.begin(job, Some((place, connection.number)));
+            }
+        }
+        for job in self.shared.background.drain(..) {
+            self.worker.begin(job, Waiting::None);
+        }
+        let failed = self.sync();
+        for place in turn {
+            let Some(connection) = &mut self.connections[place] else { continue };
+            if let Some(error) = &failed {
+                connection.take_back(error);
+            }
+            connection.send(now);
+            connection.count_into(&mut self.shared.counters.buffer_bytes);
+            if connection.has_work() {
+                enqueue(&mut self.queue, place, connection);
+            }
+            if connection.is_closed() {
+                self.remove(place);
+            }
+        }
+        self.bound_buffers();
+    }
+
+    /// Makes durable what replies wait for. The error to send instead of them, if that failed.
+    fn sync(&mut self) -> Option<Reply> {
+        if !self.shared.must_sync() {
+            return None;
+        }
+        let outcome = self.shared.db.persist(Durability::Synced);
+        (self.shared.is_unsynced, self.shared.wants_sync) = (false, false);
+        let error = outcome.err()?;
+        let text = format!("IOERR cannot sync, whether the write survives is not known: {error}");
+        Some(Reply::Error(text.replace(['\r', '\n'], " ")))
+    }
+
+    /// Disconnects those who take the most memory until all together take what they may.
+    fn bound_buffers(&mut self) {
+        while self.shared.counters.buffer_bytes > self.shared.settings.limits.buffer_bytes {
+            let open = self.connections.iter().enumerate();
+            let sizes = open.filter_map(|(place, connection)| Some((connection.as_ref()?.counted, place)));
+            let Some((_, place)) = sizes.max() else { return };
+            self.remove(place);
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        if let Some(mut connection) = self.connections[place].take() {
+            // A closed socket is no longer watched in any case.
+            self.poll.registry().deregister(connection.stream()).ok();
+            self.shared.counters.clients -= 1;
+            self.shared.counters.buffer_bytes -= connection.counted;
+            self.free.push(place);
+            self.queue.retain(|&queued| queued != place);
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = Instant::now();
+        if now < self.next_tick {
+            return;
+        }
+        self.next_tick = now + TICK;
+        // In case accepting failed for want of something.
+        self.may_accept = true;
+        let idle_seconds = self.shared.settings.limits.idle_seconds;
+        for place in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[place] else { continue };
+            connection.check_time(now, idle_seconds);
+            if connection.is_closed() {
+                self.remove(place);
+            }
+        }
+    }
+
+    /// Accepts and reads no more.
+    fn begin_end(&mut self) {
+        self.end_by = Some(Instant::now() + DRAIN);
+        if let Some(mut listener) = self.listener.take() {
+            self.poll.registry().deregister(&mut listener).ok();
+        }
+        for place in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[place] else { continue };
+            connection.end();
+            enqueue(&mut self.queue, place, connection);
+        }
+    }
+}
+
+fn enqueue(queue: &mut Vec<usize>, place: usize, connection: &mut Connection) {
+    if !connection.is_queued {
+        connection.is_queued = true;
+        queue.push(place);
+    }
+}
+
+/// A socket that each signal to end sends a byte to. A second signal ends the process at once.
+fn signals() -> io::Result<UnixStream> {
+    let (receiver, sender) = StdUnixStream::pair()?;
+    receiver.set_nonblocking(true)?;
+    let is_second = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The default of the signal if one came before; in this order the first one does not see itself.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_second))?;
+        signal_hook::flag::register(signal, Arc::clone(&is_second))?;
+        signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
+    }
+    Ok(UnixStream::from_std(receiver))
+}

@@ -1,0 +1,178 @@
+//! Commands of the connection itself.
+
+use super::super::keyspace::Keyspace;
+use super::super::reply::{Refusal, Reply, Version};
+use super::super::request::{Args, parse_number};
+use super::super::{After, Context};
+use super::{COMMANDS, is, lookup};
+
+type Answer = Result<Reply, Refusal>;
+
+/// The version of Redis whose commands these are: clients decide by it what they may send.
+pub(super) const REDIS_VERSION: &str = "7.0.0";
+
+pub(super) fn ping(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+    match args.len() {
+        1 => Ok(Reply::Simple("PONG")),
+        2 => Ok(Reply::Bulk(args.at(1).into())),
+        _ => Err(Refusal::new("ERR wrong number of arguments for 'ping' command")),
+    }
+}
+
+pub(super) fn echo(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+    Ok(Reply::Bulk(args.at(1).into()))
+}
+
+/// HELLO [version [AUTH user password] [SETNAME name]]
+pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+    let mut words = args.from(1);
+    let version = match words.next().map(parse_number) {
+        None => context.client.version,
+        Some(Some(2)) => Version::Resp2,
+        Some(Some(3)) => Version::Resp3,
+        Some(Some(_)) => return Err(Refusal::new("NOPROTO unsupported protocol version")),
+        Some(None) => return Err(Refusal::new("ERR Protocol version is not an integer or out of range")),
+    };
+    let mut name = None;
+    while let Some(word) = words.next() {
+        match (words.next(), is(word, "AUTH"), is(word, "SETNAME")) {
+            (Some(user), true, _) => {
+                let password = words.next().ok_or_else(Refusal::syntax)?;
+                authenticate(context, user, password)?;
+            }
+            (Some(chosen), _, true) => name = Some(client_name(chosen)?),
+            _ => return Err(Refusal::syntax()),
+        }
+    }
+    if !context.client.is_authenticated {
+        return Err(Refusal::new(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+        ));
+    }
+    context.client.version = version;
+    if let Some(name) = name {
+        context.client.name = name;
+    }
+    let number = if version == Version::Resp3 { 3 } else { 2 };
+    Ok(Reply::Map(vec![
+        (Reply::text("server"), Reply::text("mini-engine")),
+        (Reply::text("version"), Reply::text(REDIS_VERSION)),
+        (Reply::text("proto"), Reply::Integer(number)),
+        (Reply::text("id"), Reply::Integer(context.client.id as i64)),
+        (Reply::text("mode"), Reply::text("standalone")),
+        (Reply::text("role"), Reply::text("master")),
+        (Reply::text("modules"), Reply::Array(Vec::new())),
+    ]))
+}
+
+pub(super) fn auth(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+    match args.len() {
+        2 => authenticate(context, b"default", args.at(1))?,
+        3 => authenticate(context, args.at(1), args.at(2))?,
+        _ => return Err(Refusal::syntax()),
+    }
+    Ok(Reply::OK)
+}
+
+fn authenticate(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
+    let Some(expected) = &context.shared.settings.password else {
+        return Err(Refusal::new(
+            "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+        ));
+    };
+    if user != b"default" || !is_same(expected, password) {
+        return Err(Refusal::new("WRONGPASS invalid username-password pair or user is disabled."));
+    }
+    context.client.is_authenticated = true;
+    Ok(())
+}
+
+/// Takes as long wherever the two first differ, so that a password cannot be guessed byte by byte.
+fn is_same(expected: &[u8], found: &[u8]) -> bool {
+    let pairs = expected.iter().zip(found);
+    let differences = pairs.fold(0, |differences, (a, b)| std::hint::black_box(differences | (a ^ b)));
+    expected.len() == found.len() && differences == 0
+}
+
+pub(super) fn select(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+    match parse_number(args.at(1)) {
+        Some(0) => Ok(Reply::OK),
+        Some(_) => Err(Refusal::new("ERR DB index is out of range: there is one database, 0")),
+        None => Err(Refusal::new("ERR value is not an integer or out of range")),
+    }
+}
+
+pub(super) fn quit(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>) -> Answer {
+    context.after = After::Close;
+    Ok(Reply::OK)
+}
+
+pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>) -> Answer {
+    context.client.transaction = None;
+    context.client.version = Version::Resp2;
+    context.client.name.clear();
+    context.client.is_authenticated = context.shared.settings.password.is_none();
+    Ok(Reply::Simple("RESET"))
+}
+
+/// The longest name of a connection.
+const LONGEST_NAME: usize = 256;
+
+/// Checks a name: it appears in lists that spaces divide.
+fn client_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
+    if name.len() <= LONGEST_NAME && name.iter().all(u8::is_ascii_graphic) {
+        return Ok(name.to_vec());
+    }
+    Err(Refusal::new("ERR Client names cannot contain spaces, newlines or special characters."))
+}
+
+pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+    let word = args.at(1);
+    match args.len() {
+        2 if is(word, "ID") => Ok(Reply::Integer(context.client.id as i64)),
+        2 if is(word, "GETNAME") && context.client.name.is_empty() => Ok(Reply::Null),
+        2 if is(word, "GETNAME") => Ok(Reply::Bulk(context.client.name.as_slice().into())),
+        2 if is(word, "INFO") || is(word, "LIST") => {
+            let name = context.client.name.escape_ascii();
+            Ok(Reply::Text(format!("id={} name={name} db=0\n", context.client.id)))
+        }
+        3 if is(word, "SETNAME") => {
+            context.client.name = client_name(args.at(2))?;
+            Ok(Reply::OK)
+        }
+        // What libraries tell of themselves when they connect.
+        4 if is(word, "SETINFO") => Ok(Reply::OK),
+        3 if is(word, "NO-EVICT") || is(word, "NO-TOUCH") => Ok(Reply::OK),
+        _ => Err(unknown_subcommand(word, "CLIENT")),
+    }
+}
+
+pub(super) fn unknown_subcommand(word: &[u8], command: &str) -> Refusal {
+    let shown = word[..word.len().min(128)].escape_ascii();
+    Refusal::new(format!("ERR unknown subcommand or wrong number of arguments for '{shown}' of {command}"))
+}
+
+pub(super) fn command(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+    if args.len() == 1 {
+        return Ok(Reply::Array(COMMANDS.iter().map(|command| command.info()).collect()));
+    }
+    let (word, names) = (args.at(1), args.from(2));
+    if is(word, "COUNT") && names.len() == 0 {
+        return Ok(Reply::count(COMMANDS.len()));
+    }
+    if is(word, "LIST") && names.len() == 0 {
+        return Ok(Reply::Array(COMMANDS.iter().map(|command| Reply::text(command.name.to_lowercase())).collect()));
+    }
+    let is_all = names.len() == 0;
+    if is(word, "INFO") {
+        let named = names.map(|name| lookup(name).map_or(Reply::Null, |command| command.info()));
+        let all = COMMANDS.iter().filter(|_| is_all).map(|command| command.info());
+        return Ok(Reply::Array(named.chain(all).collect()));
+    }
+    if is(word, "DOCS") {
+        let named = names.filter_map(lookup).map(|command| command.docs());
+        let all = COMMANDS.iter().filter(|_| is_all).map(|command| command.docs());
+        return Ok(Reply::Map(named.chain(all).collect()));
+    }
+    Err(unknown_subcommand(word, "COMMAND"))
+}

@@ -1,0 +1,73 @@
+//! The positions behind the numbers that SCAN hands out as cursors.
+//!
+//! A client expects a decimal number, and a key does not fit into one. So the server keeps the key from which each handed out
+//! cursor goes on. A position is a key, not a place in some table, so every key that is there during a whole scan is returned,
+//! once, whatever is written meanwhile.
+//!
+//! The positions are bounded in number and bytes; the oldest goes first. A cursor may be used again, so that a client can repeat
+//! a request whose reply was lost. A number that is not known, since it was dropped or is of a server that has ended, is an
+//! error: the client starts again at 0. Numbers begin at the time the server was started, so that those of an earlier one are
+//! not taken for its own.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Cursors kept at most.
+const MOST: usize = 10_000;
+/// Bytes of their keys at most.
+const MOST_BYTES: usize = 16 << 20;
+
+pub(crate) struct Cursors {
+    positions: HashMap<u64, Vec<u8>>,
+    /// The numbers in the order they were handed out.
+    order: VecDeque<u64>,
+    bytes: usize,
+    next: u64,
+}
+
+impl Cursors {
+    pub(crate) fn new() -> Self {
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |age| age.as_nanos() as u64);
+        // Within the positive numbers of 64 bits: some clients keep cursors in signed ones.
+        Self { positions: HashMap::new(), order: VecDeque::new(), bytes: 0, next: (nanos & (u64::MAX >> 2)) | 1 }
+    }
+
+    /// A cursor that goes on at the first key at or after `position`.
+    pub(crate) fn hand_out(&mut self, position: Vec<u8>) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.bytes += position.len();
+        self.order.push_back(number);
+        self.positions.insert(number, position);
+        while self.order.len() > MOST || self.bytes > MOST_BYTES {
+            let Some(oldest) = self.order.pop_front() else { break };
+            self.bytes -= self.positions.remove(&oldest).map_or(0, |position| position.len());
+        }
+        number
+    }
+
+    pub(crate) fn position(&self, number: u64) -> Option<&[u8]> {
+        self.positions.get(&number).map(Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_can_be_used_again_until_newer_ones_have_taken_its_place() {
+        // Catches a table that grows without bound, one that forgets a cursor at its first use, and one that drops the newest.
+        let mut cursors = Cursors::new();
+        let first = cursors.hand_out(b"key".to_vec());
+        for _ in 0..2 {
+            assert_eq!(cursors.position(first), Some(&b"key"[..]));
+        }
+        let others: Vec<u64> = (0..MOST).map(|_| cursors.hand_out(b"other".to_vec())).collect();
+        assert_eq!(cursors.position(first), None);
+        assert!(others.iter().all(|&number| cursors.position(number) == Some(b"other")));
+        let long = cursors.hand_out(vec![7; MOST_BYTES]);
+        assert_eq!((cursors.positions.len(), cursors.order.len(), cursors.bytes), (1, 1, MOST_BYTES));
+        assert!(cursors.position(long).is_some());
+    }
+}

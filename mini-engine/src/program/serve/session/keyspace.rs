@@ -1,0 +1,164 @@
+//! The keys as a command sees them: the database, and in a transaction what its earlier commands wrote.
+//!
+//! Writes gather in one batch, which `commit` hands to the engine: all of it is there after a crash, or none. A command on its own
+//! reads nothing that it wrote itself. In a transaction an overlay holds the values of the batch, and reads ask it first.
+//!
+//! There is one thread that executes commands, so what is read here does not change before the commit.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, RangeBounds};
+
+use mini_engine::{Db, Durability, Result, Slice, WriteBatch};
+
+type Entry = Result<(Slice, Slice)>;
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Which end of a range comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
+
+pub(crate) struct Keyspace<'a> {
+    db: &'a Db,
+    batch: WriteBatch,
+    /// What the transaction has written: `None` for a removed key.
+    overlay: Option<BTreeMap<Vec<u8>, Option<Slice>>>,
+}
+
+impl<'a> Keyspace<'a> {
+    /// For one command.
+    pub(crate) fn of_command(db: &'a Db) -> Self {
+        Self { db, batch: WriteBatch::new(), overlay: None }
+    }
+
+    /// For several commands, of which each sees what those before it wrote.
+    pub(crate) fn of_transaction(db: &'a Db) -> Self {
+        Self { overlay: Some(BTreeMap::new()), ..Self::of_command(db) }
+    }
+
+    pub(crate) fn is_transaction(&self) -> bool {
+        self.overlay.is_some()
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
+        match self.overlay.as_ref().and_then(|overlay| overlay.get(key)) {
+            Some(written) => Ok(written.clone()),
+            None => self.db.get(key),
+        }
+    }
+
+    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
+        match self.overlay.as_ref().and_then(|overlay| overlay.get(key)) {
+            Some(written) => Ok(written.is_some()),
+            None => self.db.contains_key(key),
+        }
+    }
+
+    pub(crate) fn get_many<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<Vec<Option<Slice>>> {
+        match self.overlay {
+            Some(_) => keys.map(|key| self.get(key)).collect(),
+            None => self.db.get_many(keys),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.batch.insert(key, value)?;
+        if let Some(overlay) = &mut self.overlay {
+            overlay.insert(key.to_vec(), Some(Slice::from(value)));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Result<()> {
+        self.batch.remove(key)?;
+        if let Some(overlay) = &mut self.overlay {
+            overlay.insert(key.to_vec(), None);
+        }
+        Ok(())
+    }
+
+    /// The entries within `bounds`, in key order or backwards.
+    pub(crate) fn range(&self, bounds: Bounds, direction: Direction) -> Box<dyn Iterator<Item = Entry> + '_> {
+        // The maps of the standard library panic at inverted bounds.
+        if is_inverted(&bounds) {
+            return Box::new(std::iter::empty());
+        }
+        let stored = self.db.range(bounds.clone());
+        let Some(overlay) = self.overlay.as_ref().filter(|overlay| !overlay.is_empty()) else {
+            return match direction {
+                Direction::Forward => Box::new(stored),
+                Direction::Backward => Box::new(stored.rev()),
+            };
+        };
+        let written = overlay.range(bounds).map(|(key, value)| (key.as_slice(), value));
+        match direction {
+            Direction::Forward => Box::new(merged(stored, written, direction)),
+            Direction::Backward => Box::new(merged(stored.rev(), written.rev(), direction)),
+        }
+    }
+
+    /// Removes all keys, a part at a time: a crash in between leaves some of them. How many were removed.
+    pub(crate) fn clear(&mut self, part: usize) -> Result<usize> {
+        let mut removed = 0;
+        for entry in self.db.iter() {
+            self.batch.remove(&*entry?.0)?;
+            removed += 1;
+            if self.batch.len() >= part {
+                self.db.write(std::mem::take(&mut self.batch), Durability::Buffered)?;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Hands what was written to the engine. Whether that was anything.
+    pub(crate) fn commit(self) -> Result<bool> {
+        if self.batch.is_empty() {
+            return Ok(false);
+        }
+        self.db.write(self.batch, Durability::Buffered)?;
+        Ok(true)
+    }
+}
+
+fn is_inverted(bounds: &Bounds) -> bool {
+    let (Bound::Included(start) | Bound::Excluded(start)) = &bounds.0 else {
+        return false;
+    };
+    let (Bound::Included(end) | Bound::Excluded(end)) = &bounds.1 else {
+        return false;
+    };
+    start > end || (start == end && !bounds.contains(start))
+}
+
+/// What is stored and what was written, each in `direction`, as one sequence. A written key hides the stored one.
+fn merged<'a>(
+    stored: impl Iterator<Item = Entry> + 'a,
+    written: impl Iterator<Item = (&'a [u8], &'a Option<Slice>)> + 'a,
+    direction: Direction,
+) -> impl Iterator<Item = Entry> + 'a {
+    let (mut stored, mut written) = (stored.peekable(), written.peekable());
+    std::iter::from_fn(move || {
+        loop {
+            let ordering = match (stored.peek(), written.peek()) {
+                (Some(Ok((key, _))), Some((other, _))) => match direction {
+                    Direction::Forward => (**key).cmp(other),
+                    Direction::Backward => (**other).cmp(key),
+                },
+                (Some(_), _) => std::cmp::Ordering::Less,
+                (None, _) => std::cmp::Ordering::Greater,
+            };
+            if ordering.is_lt() {
+                return stored.next();
+            }
+            if ordering.is_eq() {
+                stored.next();
+            }
+            let (key, value) = written.next()?;
+            if let Some(value) = value {
+                return Some(Ok((Slice::from(key), value.clone())));
+            }
+        }
+    })
+}

@@ -1,0 +1,172 @@
+//! The small language of the Harvard LSM coursework (CS265), a command a line:
+//!
+//! * `p KEY VALUE` stores; prints nothing.
+//! * `g KEY` prints the value, or an empty line.
+//! * `r FROM TO` prints `key:value` for each key from FROM up to TO, which is excluded, on one line with spaces between.
+//! * `d KEY` removes; prints nothing.
+//! * `l "FILE"` stores the pairs of a binary file of 32-bit numbers; prints nothing.
+//! * `s` prints how many pairs there are, what each level holds, and the pairs of a small database.
+//!
+//! Keys and values are whole numbers of at most 64 bits, with a sign. A key is stored as eight bytes whose order is that of the numbers, and
+//! a value as its digits. A line that is no command prints a line that begins with `error:`, which the language does not know.
+//!
+//! Differences: `s` gives bytes for each level, since an entry of this engine may still be in the log, and names no level beside
+//! a pair. `l` is refused unless the server was given a directory to load from.
+
+use std::fmt::Write;
+use std::ops::Bound;
+use std::path::{Component, Path};
+use std::sync::atomic::AtomicBool;
+
+use bytes::BytesMut;
+use mini_engine::{Db, Slice};
+
+use super::job::go_on;
+use super::keyspace::{Direction, Keyspace};
+use super::reply::{Refusal, Reply};
+use super::shared::Shared;
+use super::{Job, Step};
+
+/// The longest line.
+const LONGEST_LINE: usize = 4096;
+/// Pairs that `s` prints.
+const MOST_SHOWN: usize = 1000;
+/// The first bit of an encoded key: set for numbers that are not negative, so that they come behind the others.
+const SIGN: u64 = 1 << 63;
+
+pub(crate) fn encode_key(key: i64) -> [u8; 8] {
+    (key as u64 ^ SIGN).to_be_bytes()
+}
+
+/// The number of a key; `None` if it was not stored by this language.
+fn decode_key(key: &[u8]) -> Option<i64> {
+    Some((u64::from_be_bytes(key.try_into().ok()?) ^ SIGN) as i64)
+}
+
+/// Carries out the first line of `input`.
+pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> Step {
+    let window = &input[..input.len().min(LONGEST_LINE)];
+    let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
+        if window.len() < LONGEST_LINE {
+            return Step::Incomplete;
+        }
+        encode(&Reply::Error(format!("a line has at most {LONGEST_LINE} bytes")), output);
+        return Step::Close;
+    };
+    shared.counters.commands += 1;
+    let outcome = run(shared, &window[..end]);
+    match outcome {
+        Ok(Outcome::Reply(reply)) => encode(&reply, output),
+        Ok(Outcome::Later(job)) => return Step::Later(end + 1, job),
+        Err(refusal) => encode(&refusal.into(), output),
+    }
+    Step::Done(end + 1)
+}
+
+enum Outcome {
+    Reply(Reply),
+    Later(Job),
+}
+
+fn run(shared: &mut Shared, line: &[u8]) -> Result<Outcome, Refusal> {
+    let line = std::str::from_utf8(line).map_err(|_| Refusal::new("a line is text"))?.trim();
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let db = shared.db.clone();
+    let mut keyspace = Keyspace::of_command(&db);
+    let reply = match words[..] {
+        [] => Reply::Nothing,
+        ["p", key, value] => {
+            keyspace.insert(&encode_key(number(key)?), number(value)?.to_string().as_bytes())?;
+            Reply::Nothing
+        }
+        ["g", key] => {
+            let value = keyspace.get(&encode_key(number(key)?))?;
+            Reply::Bulk(value.unwrap_or_default())
+        }
+        ["r", from, to] => Reply::Text(range(shared, &keyspace, number(from)?, number(to)?)?),
+        ["d", key] => {
+            keyspace.remove(&encode_key(number(key)?))?;
+            Reply::Nothing
+        }
+        ["s"] => return Ok(Outcome::Later(Job::Statistics)),
+        ["l", ..] => return load(shared, line[1..].trim()).map(Outcome::Later),
+        _ => return Err(Refusal::new("expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s")),
+    };
+    shared.is_unsynced |= keyspace.commit()?;
+    Ok(Outcome::Reply(reply))
+}
+
+fn number(word: &str) -> Result<i64, Refusal> {
+    word.parse().map_err(|_| Refusal::new(format!("expected a whole number, found {}", word.escape_debug())))
+}
+
+fn range(shared: &Shared, keyspace: &Keyspace<'_>, from: i64, to: i64) -> Result<String, Refusal> {
+    let bounds = (Bound::Included(encode_key(from).to_vec()), Bound::Excluded(encode_key(to).to_vec()));
+    let most = shared.settings.limits.request_bytes;
+    let mut line = String::new();
+    for entry in keyspace.range(bounds, Direction::Forward) {
+        let (key, value) = entry?;
+        push_pair(&mut line, &key, &value);
+        if line.len() > most {
+            return Err(Refusal::new(format!("the reply is longer than {most} bytes")));
+        }
+    }
+    Ok(line)
+}
+
+/// Appends a pair, if the language stored it.
+fn push_pair(line: &mut String, key: &[u8], value: &Slice) {
+    if let Some(key) = decode_key(key) {
+        let space = if line.is_empty() || line.ends_with('\n') { "" } else { " " };
+        // Writing to a string does not fail.
+        write!(line, "{space}{key}:{}", value.escape_ascii()).ok();
+    }
+}
+
+/// The file that `name` means: below the directory to load from, and not out of it.
+fn load(shared: &Shared, name: &str) -> Result<Job, Refusal> {
+    let Some(directory) = &shared.settings.load_from else {
+        return Err(Refusal::new("this server loads no files: start it with --load-from DIR"));
+    };
+    let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
+    let path = Path::new(name);
+    let is_below = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if name.is_empty() || !is_below {
+        return Err(Refusal::new("expected the name of a file below the directory of --load-from"));
+    }
+    Ok(Job::Load(directory.join(path)))
+}
+
+/// What `s` prints.
+pub(crate) fn statistics(db: &Db, is_over: &AtomicBool) -> Result<String, Refusal> {
+    let mut pairs = 0;
+    let mut shown = String::new();
+    for entry in db.iter() {
+        go_on(is_over)?;
+        let (key, value) = entry?;
+        pairs += 1;
+        if pairs <= MOST_SHOWN {
+            push_pair(&mut shown, &key, &value);
+        }
+    }
+    let levels = db.metrics().levels;
+    let levels = levels.iter().enumerate().filter(|(_, level)| level.tables > 0);
+    let levels: Vec<String> = levels.map(|(number, level)| format!("LVL{number}: {} bytes", level.bytes)).collect();
+    let mut text = format!("Logical Pairs: {pairs}\n{}\n{shown}", levels.join(", "));
+    if pairs > MOST_SHOWN {
+        write!(text, " ..").ok();
+    }
+    Ok(text)
+}
+
+/// A reply as lines.
+pub(crate) fn encode(reply: &Reply, output: &mut BytesMut) {
+    match reply {
+        Reply::Bulk(bytes) => output.extend_from_slice(bytes),
+        Reply::Text(text) => output.extend_from_slice(text.as_bytes()),
+        Reply::Error(text) => output.extend_from_slice(format!("error: {text}").as_bytes()),
+        // No command answers with these.
+        Reply::Integer(_) | Reply::Simple(_) | Reply::Null | Reply::Array(_) | Reply::Map(_) | Reply::Nothing => return,
+    }
+    output.extend_from_slice(b"\n");
+}

@@ -1,0 +1,192 @@
+//! What a server does with the bytes of its clients: requests in, replies out. No sockets and no threads, so that tests and the
+//! fuzzer drive exactly what the server runs.
+//!
+//! `Session::step` carries out one request of one client. Writes go to the engine at once, buffered; so the next request, of
+//! whatever client, sees them. The caller syncs before it sends any reply of that turn, if `Shared::must_sync` says so. So with
+//! `synced` no reply, of a read either, tells a client what power loss could take back.
+
+mod commands;
+mod cursors;
+mod glob;
+mod job;
+mod keyspace;
+mod lines;
+mod reply;
+mod request;
+mod shared;
+mod transaction;
+
+use bytes::BytesMut;
+
+pub(crate) use job::Job;
+pub(crate) use reply::Reply;
+pub(crate) use shared::{Limits, ServerDurability, Settings, Shared, unix_seconds};
+
+use commands::Command;
+use keyspace::Keyspace;
+use reply::{Refusal, Version};
+use request::{Args, Parser};
+use transaction::Transaction;
+
+/// What clients write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+pub(crate) enum Protocol {
+    /// The Redis protocol, versions 2 and 3
+    #[default]
+    Resp,
+    /// Lines: p KEY VALUE, g KEY, r FROM TO, d KEY, l FILE, s. Keys and values are whole numbers
+    Lines,
+}
+
+/// What a step came to. A request that was understood has its length.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The next request is not all there.
+    Incomplete,
+    Done(usize),
+    /// The reply comes when the job is done; until then the client's next request waits.
+    Later(usize, Job),
+    /// The connection ends when the reply is sent.
+    Close,
+}
+
+/// What a command wants beside its reply.
+enum After {
+    Nothing,
+    Later(Job),
+    Close,
+}
+
+/// What a command works with.
+struct Context<'a> {
+    shared: &'a mut Shared,
+    client: &'a mut Client,
+    after: After,
+}
+
+/// What a command does. It answers, or refuses; what it wrote to the keyspace is committed if it answers.
+type Run = fn(&mut Context<'_>, &mut Keyspace<'_>, Args<'_>) -> Result<Reply, Refusal>;
+
+/// Who a client is.
+struct Client {
+    id: u64,
+    name: Vec<u8>,
+    version: Version,
+    is_authenticated: bool,
+    transaction: Option<Transaction>,
+}
+
+/// One client's side of the conversation.
+pub(crate) struct Session {
+    protocol: Protocol,
+    parser: Parser,
+    client: Client,
+}
+
+impl Session {
+    pub(crate) fn new(protocol: Protocol, shared: &mut Shared) -> Self {
+        let client = Client {
+            id: shared.next_client(),
+            name: Vec::new(),
+            version: Version::default(),
+            is_authenticated: shared.settings.password.is_none(),
+            transaction: None,
+        };
+        Self { protocol, parser: Parser::default(), client }
+    }
+
+    /// Carries out the first request of `input` and appends its reply to `output`.
+    pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> Step {
+        if self.protocol == Protocol::Lines {
+            return lines::step(shared, input, output);
+        }
+        let limits = shared.settings.limits.of_requests(self.client.is_authenticated);
+        let len = match self.parser.find(input, limits) {
+            Ok(Some(len)) => len,
+            Ok(None) => return Step::Incomplete,
+            Err(malformed) => {
+                self.answer(&Reply::Error(format!("ERR {malformed}")), output);
+                return Step::Close;
+            }
+        };
+        let args = self.parser.args(input);
+        let after = if args.len() == 0 {
+            After::Nothing
+        } else {
+            shared.counters.commands += 1;
+            let (reply, after) = dispatch(shared, &mut self.client, args);
+            self.answer(&reply, output);
+            after
+        };
+        self.parser.next();
+        match after {
+            After::Nothing => Step::Done(len),
+            After::Later(job) => Step::Later(len, job),
+            After::Close => Step::Close,
+        }
+    }
+
+    /// Appends a reply: of a job, or of the server itself.
+    pub(crate) fn answer(&self, reply: &Reply, output: &mut BytesMut) {
+        match self.protocol {
+            Protocol::Resp => reply.encode(self.client.version, output),
+            Protocol::Lines => lines::encode(reply, output),
+        }
+    }
+
+    /// Bytes of memory beside the input and the output.
+    pub(crate) fn size(&self) -> usize {
+        self.parser.size() + self.client.transaction.as_ref().map_or(0, Transaction::size)
+    }
+}
+
+/// Finds the command, checks that it may run now, and runs or queues it.
+fn dispatch(shared: &mut Shared, client: &mut Client, args: Args<'_>) -> (Reply, After) {
+    let mut context = Context { shared, client, after: After::Nothing };
+    let reply = find(&context, args).and_then(|command| {
+        if context.client.transaction.is_some() && !command.runs_at_once() {
+            return transaction::queue(&mut context, command, args);
+        }
+        run(&mut context, command, args)
+    });
+    let reply = reply.unwrap_or_else(|refusal| {
+        // A transaction of which a command was refused is not carried out.
+        if let Some(transaction) = &mut context.client.transaction {
+            transaction.spoil();
+        }
+        refusal.into()
+    });
+    (reply, context.after)
+}
+
+fn find(context: &Context<'_>, args: Args<'_>) -> Result<&'static Command, Refusal> {
+    let command = commands::find(args)?;
+    if !context.client.is_authenticated && !command.runs_before_password() {
+        return Err(Refusal::new("NOAUTH Authentication required."));
+    }
+    Ok(command)
+}
+
+/// Runs a command on its own.
+fn run(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Result<Reply, Refusal> {
+    // A handle of its own, so that the command can change what is beside the database.
+    let db = context.shared.db.clone();
+    let mut keyspace = Keyspace::of_command(&db);
+    let reply = (command.run)(context, &mut keyspace, args)?;
+    check_size(context, &reply)?;
+    context.shared.is_unsynced |= keyspace.commit()?;
+    Ok(reply)
+}
+
+fn check_size(context: &Context<'_>, reply: &Reply) -> Result<(), Refusal> {
+    let most = context.shared.settings.limits.request_bytes;
+    // A value that fits into a request fits into a reply.
+    if reply.size() <= most + 64 {
+        return Ok(());
+    }
+    Err(Refusal::new(format!("ERR the reply is longer than {most} bytes: nothing was done")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use proptest::prelude::*;
+use redis_protocol::resp2::decode::decode;
+use redis_protocol::resp2::types::OwnedFrame;
+
+use super::*;
+
+const WIDE: RequestLimits = RequestLimits { bytes: 1 << 20, parts: 1000 };
+
+/// The parts of the first request of `input` and its length, or why there is none.
+fn find(input: &[u8], limits: RequestLimits) -> Result<Option<(Vec<Vec<u8>>, usize)>, Malformed> {
+    let mut parser = Parser::default();
+    let len = parser.find(input, limits)?;
+    Ok(len.map(|len| (parser.args(input).from(0).map(<[u8]>::to_vec).collect(), len)))
+}
+
+fn request(parts: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", parts.len()).into_bytes();
+    for part in parts {
+        bytes.extend_from_slice(format!("${}\r\n", part.len()).as_bytes());
+        bytes.extend_from_slice(part);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_what_may_become_one_is_waited_for() {
+    // Catches a parser that waits for ever for bytes that cannot come, takes part of a request, or trusts an announced length.
+    let refused = [
+        "*1\r\n+OK\r\n",
+        "*1\r\n:1\r\n",
+        "*x\r\n",
+        "*1x\r\n",
+        "*+1\r\n",
+        "*01\r\n",
+        "*1001\r\n",
+        "*9223372036854775808\r\n",
+        "*1\r\n$-1\r\n",
+        "*1\r\n$1048577\r\n",
+        "*1\r\n$99999999999999999999\r\n",
+        "*1\r\n$1\r\nabc",
+        "*1\r\n*1\r\n",
+        "*11111111111111111111111111111111111111",
+        "set \"a b\n",
+        "*1\r\n$\r\n",
+    ];
+    for bytes in refused {
+        let Err(malformed) = find(bytes.as_bytes(), WIDE) else { panic!("{bytes:?} was not refused") };
+        assert!(malformed.to_string().starts_with("Protocol error: "), "{malformed}");
+    }
+    let long_line = vec![b'a'; LONGEST_LINE + 1];
+    assert!(find(&long_line, WIDE).is_err() && find(&long_line[..LONGEST_LINE], WIDE) == Ok(None));
+    for bytes in
+        ["", "*", "*1", "*1\r", "*1\r\n", "*1\r\n$", "*1\r\n$1\r\na", "*1\r\n$1\r\na\r", "get a", "*2\r\n$1\r\na\r\n"]
+    {
+        assert_eq!(find(bytes.as_bytes(), WIDE), Ok(None), "{bytes:?}");
+    }
+}
+
+#[test]
+fn a_request_may_be_words_or_nothing_at_all() {
+    // Catches a line whose words or whose length are taken wrongly.
+    let words = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+    let cases: [(&str, &[&str], usize); 6] = [
+        ("get a\r\nget b\r\n", &["get", "a"], 7),
+        ("  set  'a b' \"\"\n", &["set", "a b", ""], 16),
+        ("\r\n", &[], 2),
+        ("\n", &[], 1),
+        ("*0\r\nget a\r\n", &[], 4),
+        ("*-1\r\n", &[], 5),
+    ];
+    for (input, parts, len) in cases {
+        assert_eq!(find(input.as_bytes(), WIDE), Ok(Some((words(parts), len))), "{input:?}");
+    }
+}
+
+#[test]
+fn limits_hold_for_what_is_announced() {
+    // Catches a limit that is checked only once the bytes are there, or off by one.
+    let limits = RequestLimits { bytes: 20, parts: 2 };
+    assert!(find(b"*3\r\n", limits).is_err());
+    // The array's header and the string's take nine bytes.
+    assert_eq!(find(b"*1\r\n$11\r\n", limits), Ok(None));
+    assert!(find(b"*1\r\n$12\r\n", limits).is_err());
+}
+
+proptest! {
+    #[test]
+    fn a_request_is_found_however_it_arrives_and_as_the_library_decodes_it(
+        parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..8),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        behind in prop::collection::vec(any::<u8>(), 0..10),
+    ) {
+        // Catches a parser that loses its place between reads, or takes bytes of the next request.
+        let mut bytes = request(&parts);
+        let len = bytes.len();
+        bytes.extend_from_slice(&behind);
+        let Ok(Some((OwnedFrame::Array(frames), decoded))) = decode(&bytes) else { panic!("the library refused it") };
+        prop_assert_eq!(decoded, len);
+        let frames: Vec<Vec<u8>> = frames.into_iter().map(|frame| match frame {
+            OwnedFrame::BulkString(bytes) => bytes,
+            frame => panic!("{frame:?}"),
+        }).collect();
+        prop_assert_eq!(&frames, &parts);
+
+        let mut parser = Parser::default();
+        let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(len)).collect();
+        ends.sort_unstable();
+        for end in ends {
+            prop_assert_eq!(parser.find(&bytes[..end], WIDE), Ok(None));
+        }
+        prop_assert_eq!(parser.find(&bytes, WIDE), Ok(Some(len)));
+        let found: Vec<Vec<u8>> = parser.args(&bytes).from(0).map(<[u8]>::to_vec).collect();
+        prop_assert_eq!(found, parts);
+        parser.next();
+        prop_assert_eq!(parser.find(b"*0\r\n", WIDE), Ok(Some(4)));
+    }
+
+    #[test]
+    fn any_bytes_are_a_request_or_refused_or_waited_for(bytes in "[*$0-9a\\r\\n -]{0,60}") {
+        // Catches a panic, and a request that is longer than what is there.
+        if let Ok(Some((parts, len))) = find(bytes.as_bytes(), WIDE) {
+            prop_assert!(len <= bytes.len() && parts.iter().map(Vec::len).sum::<usize>() < len);
+        }
+    }
+
+    #[test]
+    fn numbers_are_those_that_are_written_as_they_would_be_printed(text in "[-+0-9 ]{0,20}", n in any::<i64>()) {
+        // Catches signs, spaces and zeros that Redis refuses.
+        let parsed = parse_number(text.as_bytes());
+        prop_assert_eq!(parsed, text.parse().ok().filter(|n: &i64| n.to_string() == text));
+        prop_assert_eq!(parse_number(n.to_string().as_bytes()), Some(n));
+    }
+}

@@ -1,0 +1,140 @@
+//! What all clients of one server share.
+
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use mini_engine::Db;
+
+use super::cursors::Cursors;
+use super::job::Job;
+use super::request::RequestLimits;
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+pub(crate) enum ServerDurability {
+    /// Once it is synced: it survives power loss. Writes that arrive together share a sync
+    Synced,
+    /// Before it is synced: power loss takes the last second, a killed server nothing
+    Everysec,
+    /// Before it is synced: power loss takes what the system had not written, a killed server nothing
+    Buffered,
+}
+
+impl ServerDurability {
+    /// What Redis calls it.
+    pub(crate) fn appendfsync(self) -> &'static str {
+        match self {
+            Self::Synced => "always",
+            Self::Everysec => "everysec",
+            Self::Buffered => "no",
+        }
+    }
+}
+
+/// Bounds on what clients can take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Connections at one time.
+    pub(crate) clients: usize,
+    /// Bytes of a request, of the commands queued in a transaction, and of a reply.
+    pub(crate) request_bytes: usize,
+    /// Commands of one client that are carried out before the next client has its turn.
+    pub(crate) pipeline: usize,
+    /// Bytes of all clients' requests and replies together.
+    pub(crate) buffer_bytes: usize,
+    /// Seconds without a request after which a client is disconnected; 0 is never.
+    pub(crate) idle_seconds: u64,
+}
+
+/// The most parts of a request, as in Redis.
+const MOST_PARTS: usize = 1 << 20;
+/// What a client may send before it has told the password, as in Redis.
+const BEFORE_PASSWORD: RequestLimits = RequestLimits { bytes: 16 << 10, parts: 10 };
+
+impl Limits {
+    pub(crate) fn of_requests(&self, is_authenticated: bool) -> RequestLimits {
+        match is_authenticated {
+            true => RequestLimits { bytes: self.request_bytes, parts: MOST_PARTS },
+            false => RequestLimits { bytes: BEFORE_PASSWORD.bytes.min(self.request_bytes), ..BEFORE_PASSWORD },
+        }
+    }
+}
+
+/// How the server was started.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) durability: ServerDurability,
+    pub(crate) password: Option<Vec<u8>>,
+    pub(crate) limits: Limits,
+    /// Whether FLUSHALL and FLUSHDB are carried out.
+    pub(crate) may_flush_all: bool,
+    /// The directory that SAVE and BGSAVE make checkpoints in.
+    pub(crate) checkpoints: PathBuf,
+    /// The directory whose files `l FILE` may load.
+    pub(crate) load_from: Option<PathBuf>,
+    pub(crate) port: u16,
+}
+
+/// What INFO counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ServerCounters {
+    pub(crate) commands: u64,
+    pub(crate) connections: u64,
+    pub(crate) rejected: u64,
+    pub(crate) clients: usize,
+    pub(crate) buffer_bytes: usize,
+}
+
+pub(crate) struct Shared {
+    pub(crate) db: Db,
+    pub(crate) settings: Settings,
+    pub(crate) cursors: Cursors,
+    pub(crate) counters: ServerCounters,
+    pub(crate) started: Instant,
+    /// Whether something was written since the last sync.
+    pub(crate) is_unsynced: bool,
+    /// Whether a client asked for a sync whatever the durability.
+    pub(crate) wants_sync: bool,
+    /// Whether a client asked the server to end.
+    pub(crate) wants_shutdown: bool,
+    /// When the last checkpoint was made, in seconds since 1970.
+    pub(crate) last_save: u64,
+    pub(crate) is_saving: bool,
+    /// Jobs that no client waits for, for the server to begin.
+    pub(crate) background: Vec<Job>,
+    next_client: u64,
+}
+
+impl Shared {
+    pub(crate) fn new(db: Db, settings: Settings) -> Self {
+        Self {
+            db,
+            settings,
+            cursors: Cursors::new(),
+            counters: ServerCounters::default(),
+            started: Instant::now(),
+            is_unsynced: false,
+            wants_sync: false,
+            wants_shutdown: false,
+            last_save: unix_seconds(),
+            is_saving: false,
+            background: Vec::new(),
+            next_client: 1,
+        }
+    }
+
+    pub(crate) fn next_client(&mut self) -> u64 {
+        self.next_client += 1;
+        self.next_client - 1
+    }
+
+    /// Whether the replies of this turn wait for a sync.
+    pub(crate) fn must_sync(&self) -> bool {
+        self.wants_sync || (self.is_unsynced && self.settings.durability == ServerDurability::Synced)
+    }
+}
+
+pub(crate) fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())
+}

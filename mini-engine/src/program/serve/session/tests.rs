@@ -1,0 +1,494 @@
+//! The session without a network: what commands do, in both versions and in transactions.
+
+use super::*;
+
+/// A server's side, on a database in memory of the process's own directory.
+struct Server {
+    shared: Shared,
+    session: Session,
+    _directory: tempfile::TempDir,
+}
+
+fn limits() -> Limits {
+    Limits { clients: 10, request_bytes: 1 << 16, pipeline: 100, buffer_bytes: 1 << 20, idle_seconds: 0 }
+}
+
+impl Server {
+    fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let db = mini_engine::Db::builder(directory.path()).memtable_bytes(1 << 20).open().expect("open");
+        let mut settings = Settings {
+            durability: ServerDurability::Synced,
+            password: None,
+            limits: limits(),
+            may_flush_all: false,
+            checkpoints: directory.path().join("checkpoints"),
+            load_from: None,
+            port: 0,
+        };
+        change(&mut settings);
+        let mut shared = Shared::new(db, settings);
+        let session = Session::new(Protocol::Resp, &mut shared);
+        Self { shared, session, _directory: directory }
+    }
+
+    /// The bytes of the answers to `input`, which has to hold whole requests only.
+    fn answers(&mut self, input: &[u8]) -> Vec<u8> {
+        let (mut at, mut output) = (0, BytesMut::new());
+        while at < input.len() {
+            match self.session.step(&mut self.shared, &input[at..], &mut output) {
+                Step::Done(len) => at += len,
+                Step::Later(len, job) => {
+                    at += len;
+                    let reply = job.run(&self.shared.db, &Default::default());
+                    self.session.answer(&reply, &mut output);
+                }
+                Step::Close => break,
+                Step::Incomplete => panic!("not a whole request: {}", input[at..].escape_ascii()),
+            }
+        }
+        output.to_vec()
+    }
+
+    /// Sends each line, and compares the answers.
+    #[track_caller]
+    fn talk(&mut self, lines: &[(&str, &str)]) {
+        for (line, expected) in lines {
+            let found = self.answers(format!("{line}\r\n").as_bytes());
+            let found = String::from_utf8(found).expect("text").replace("\r\n", " ");
+            assert_eq!(found.trim_end(), *expected, "{line}");
+        }
+    }
+}
+
+#[test]
+fn values_are_set_read_and_removed() {
+    // Catches each command's answer against what Redis answers; the same lines were given to it.
+    Server::new().talk(&[
+        ("get a", "$-1"),
+        ("set a 1", "+OK"),
+        ("get a", "$1 1"),
+        ("set a 2 nx", "$-1"),
+        ("set b 2 nx", "+OK"),
+        ("set c 2 xx", "$-1"),
+        ("set a 3 xx get", "$1 1"),
+        ("set new x get", "$-1"),
+        ("set a 9 nx get", "$1 3"),
+        ("set a 1 nx xx", "-ERR syntax error"),
+        ("set a 1 bogus", "-ERR syntax error"),
+        ("get a", "$1 3"),
+        ("mget a nope b", "*3 $1 3 $-1 $1 2"),
+        ("mset x 1 y 2 x 3", "+OK"),
+        ("mget x y", "*2 $1 3 $1 2"),
+        ("mset x 1 y", "-ERR wrong number of arguments for 'mset' command"),
+        ("msetnx z 1 x 2", ":0"),
+        ("msetnx z 1 zz 2", ":1"),
+        ("exists x x nope", ":2"),
+        ("del x x nope y", ":2"),
+        ("exists x y", ":0"),
+        ("unlink z zz", ":2"),
+        ("append log one", ":3"),
+        ("append log two", ":6"),
+        ("strlen log", ":6"),
+        ("strlen nope", ":0"),
+        ("getrange log 1 -2", "$4 netw"),
+        ("getrange log 4 2", "$0"),
+        ("getrange log -100 0", "$1 o"),
+        ("getrange log 0 100", "$6 onetwo"),
+        ("getset log new", "$6 onetwo"),
+        ("getdel log", "$3 new"),
+        ("getdel log", "$-1"),
+        ("setnx log 1", ":1"),
+        ("setnx log 2", ":0"),
+        ("type log", "+string"),
+        ("type nope", "+none"),
+        ("get", "-ERR wrong number of arguments for 'get' command"),
+        ("bogus a b", "-ERR unknown command 'bogus'"),
+    ]);
+}
+
+#[test]
+fn numbers_count_up_and_down_to_their_ends() {
+    // Catches an overflow that wraps or panics, and a number that Redis would not take for one.
+    Server::new().talk(&[
+        ("incr n", ":1"),
+        ("decr n", ":0"),
+        ("decrby n 5", ":-5"),
+        ("incrby n 15", ":10"),
+        ("incrby n 9223372036854775807", "-ERR increment or decrement would overflow"),
+        ("decrby n -9223372036854775808", "-ERR decrement would overflow"),
+        ("incrby n 1.5", "-ERR value is not an integer or out of range"),
+        ("get n", "$2 10"),
+        ("set n 010", "+OK"),
+        ("incr n", "-ERR value is not an integer or out of range"),
+        ("set n 9223372036854775807", "+OK"),
+        ("incr n", "-ERR increment or decrement would overflow"),
+        ("decr n", ":9223372036854775806"),
+    ]);
+}
+
+#[test]
+fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
+    // Catches a read past the transaction's own writes, in each kind of read, and a refused command that others do not notice.
+    let mut server = Server::new();
+    server.talk(&[
+        ("mset a 1 b 2 c 3", "+OK"),
+        ("multi", "+OK"),
+        ("multi", "-ERR MULTI calls can not be nested"),
+        ("discard", "+OK"),
+        ("multi", "+OK"),
+        ("set b 20", "+QUEUED"),
+        ("del c", "+QUEUED"),
+        ("incr d", "+QUEUED"),
+        ("mget a b c d", "+QUEUED"),
+        ("exists a b c d", "+QUEUED"),
+        ("range a e", "+QUEUED"),
+        ("range a e rev limit 2", "+QUEUED"),
+        ("prefix b", "+QUEUED"),
+        ("range e a", "+QUEUED"),
+        ("range a a", "+QUEUED"),
+        ("dbsize", "+QUEUED"),
+        ("incr b", "+QUEUED"),
+        ("append a x", "+QUEUED"),
+        ("incr a", "+QUEUED"),
+        ("scan 0 match b*", "+QUEUED"),
+        (
+            "exec",
+            "*15 +OK :1 :1 *4 $1 1 $2 20 $-1 $1 1 :3 *6 $1 a $1 1 $1 b $2 20 $1 d $1 1 *4 $1 d $1 1 $1 b $2 20 *2 $1 b $2 20 *0 *0 \
+             :3 :21 :2 -ERR value is not an integer or out of range *2 $1 0 *1 $1 b",
+        ),
+        ("mget a b c d", "*4 $2 1x $2 21 $-1 $1 1"),
+        ("exec", "-ERR EXEC without MULTI"),
+        ("discard", "-ERR DISCARD without MULTI"),
+        ("multi", "+OK"),
+        ("set a lost", "+QUEUED"),
+        ("bogus", "-ERR unknown command 'bogus'"),
+        ("set a lost", "+QUEUED"),
+        ("exec", "-EXECABORT Transaction discarded because of previous errors."),
+        ("multi", "+OK"),
+        ("save", "-ERR Command not allowed inside a transaction"),
+        ("exec", "-EXECABORT Transaction discarded because of previous errors."),
+        ("get a", "$2 1x"),
+    ]);
+    // One batch: one frame in the log, however many commands.
+    let before = server.shared.db.metrics();
+    server.talk(&[
+        ("multi", "+OK"),
+        ("set p 1", "+QUEUED"),
+        ("set q 2", "+QUEUED"),
+        ("incr p", "+QUEUED"),
+        ("exec", "*3 +OK +OK :2"),
+    ]);
+    assert_eq!(server.shared.db.metrics().writes - before.writes, 3);
+}
+
+#[test]
+fn ranges_come_in_order_within_their_bounds() {
+    // Catches an end that is included, a start that is not, and a limit that counts wrongly.
+    Server::new().talk(&[
+        ("mset a 1 ab 2 b 3 c 4", "+OK"),
+        ("range a b", "*4 $1 a $1 1 $2 ab $1 2"),
+        ("range ab ''", "*6 $2 ab $1 2 $1 b $1 3 $1 c $1 4"),
+        ("range '' '' limit 1 rev", "*2 $1 c $1 4"),
+        ("range a b limit 0", "*0"),
+        ("range c a", "*0"),
+        ("prefix a", "*4 $1 a $1 1 $2 ab $1 2"),
+        ("prefix '' limit 1", "*2 $1 a $1 1"),
+        ("prefix a rev limit", "-ERR syntax error"),
+        ("prefix a limit -1", "-ERR LIMIT is negative"),
+        ("range a b bogus", "-ERR syntax error"),
+        ("dbsize", ":4"),
+    ]);
+}
+
+/// The cursor and the keys of a reply of SCAN.
+fn scanned(reply: &[u8]) -> (u64, Vec<String>) {
+    let text = String::from_utf8(reply.to_vec()).expect("text");
+    let lines: Vec<&str> = text.split("\r\n").collect();
+    assert_eq!(lines[0], "*2", "{text}");
+    let keys = lines[4..].iter().filter(|line| !line.is_empty() && !line.starts_with('$'));
+    (lines[2].parse().expect("a cursor"), keys.map(|key| (*key).to_owned()).collect())
+}
+
+#[test]
+fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
+    // Catches a position that is lost or repeated where keys come and go beside it.
+    let mut server = Server::new();
+    for n in 0..100 {
+        server.talk(&[(&format!("set key{n:03} v"), "+OK")]);
+    }
+    let (mut cursor, mut seen, mut round) = (0, Vec::new(), 0);
+    loop {
+        let (next, keys) = scanned(&server.answers(format!("scan {cursor} count 7\r\n").as_bytes()));
+        seen.extend(keys);
+        // The keys between are removed and put back, others come before and behind.
+        server.answers(
+            format!("set a{round} v\r\ndel key{:03}x\r\nset key{:03}x v\r\n", round * 7, round * 7).as_bytes(),
+        );
+        round += 1;
+        if next == 0 {
+            break;
+        }
+        cursor = next;
+    }
+    let stable: Vec<&String> = seen.iter().filter(|key| key.len() == 6).collect();
+    assert_eq!(stable.len(), 100);
+    assert!(stable.is_sorted() && seen.iter().collect::<std::collections::BTreeSet<_>>().len() == seen.len());
+    // The same request again has the same keys: its reply may have been lost.
+    let (next, keys) = scanned(&server.answers(b"scan 0 match key0* count 10\r\n"));
+    assert!(keys.iter().all(|key| key.starts_with("key0")) && keys.len() == 10);
+    let again =
+        |server: &mut Server| scanned(&server.answers(format!("scan {next} match key0* count 500\r\n").as_bytes()));
+    let rest = again(&mut server);
+    assert_eq!((rest.0, rest.1 == again(&mut server).1), (0, true));
+    server.talk(&[
+        ("scan 12345", "-ERR the cursor is not known any more: begin again with 0"),
+        ("scan x", "-ERR invalid cursor"),
+        ("scan -1", "-ERR invalid cursor"),
+        ("scan 0 count 0", "-ERR syntax error"),
+        ("scan 0 type list count 1000", "*2 $1 0 *0"),
+        ("scan 0 match nothing*", "*2 $1 0 *0"),
+    ]);
+}
+
+#[test]
+fn version_3_has_its_own_nulls_and_maps() {
+    // Catches a client of version 3 that is answered in version 2, or the other way round.
+    Server::new().talk(&[
+        ("config get save", "*2 $4 save $0"),
+        ("hello 4", "-NOPROTO unsupported protocol version"),
+        (
+            "hello 3 setname me",
+            "%7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 $4 mode $10 standalone $4 role $6 master $7 modules *0",
+        ),
+        ("get nope", "_"),
+        ("mget nope", "*1 _"),
+        ("client getname", "$2 me"),
+        ("config get maxclients", "%1 $10 maxclients $2 10"),
+        ("reset", "+RESET"),
+        ("get nope", "$-1"),
+        ("client getname", "$-1"),
+    ]);
+}
+
+#[test]
+fn nothing_but_the_password_is_taken_before_the_password() {
+    // Catches a command that runs for whoever reaches the port.
+    let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
+    for command in ["get a", "set a 1", "ping", "info", "shutdown", "scan 0", "multi", "config get *", "command"] {
+        server.talk(&[(command, "-NOAUTH Authentication required.")]);
+    }
+    server.talk(&[("auth wrong", "-WRONGPASS invalid username-password pair or user is disabled.")]);
+    server.talk(&[("auth secre", "-WRONGPASS invalid username-password pair or user is disabled.")]);
+    server.talk(&[("auth other secret", "-WRONGPASS invalid username-password pair or user is disabled.")]);
+    assert!(server.answers(b"hello 3\r\n").starts_with(b"-NOAUTH HELLO"));
+    server.talk(&[("auth default secret", "+OK"), ("ping", "+PONG"), ("reset", "+RESET")]);
+    server.talk(&[("ping", "-NOAUTH Authentication required."), ("auth secret", "+OK"), ("get a", "$-1")]);
+    // A request as large as those of others is refused before the password.
+    let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
+    assert!(server.answers(b"*2\r\n$4\r\nauth\r\n$20000\r\n").starts_with(b"-ERR Protocol error"));
+    Server::new().answers(b"auth x\r\n").starts_with(b"-ERR AUTH").then_some(()).expect("no password is configured");
+}
+
+#[test]
+fn everything_is_removed_only_where_that_is_allowed() {
+    // Catches a server that anybody can empty.
+    let mut server = Server::new();
+    let refusal = "-ERR FLUSHALL removes everything: start the server with --allow-flushall";
+    server.talk(&[("set a 1", "+OK"), ("flushall", refusal), ("flushdb", refusal), ("get a", "$1 1")]);
+    let mut server = Server::with(|settings| settings.may_flush_all = true);
+    server.talk(&[
+        ("mset a 1 b 2", "+OK"),
+        ("flushall async", "+OK"),
+        ("dbsize", ":0"),
+        ("flushdb bogus", "-ERR syntax error"),
+    ]);
+}
+
+#[test]
+fn replies_and_transactions_are_bounded_and_a_refused_write_is_not_made() {
+    // Catches a reply that fills the memory, and a write that was made though its client was told otherwise.
+    let mut server = Server::new();
+    let value = "v".repeat(60_000);
+    server.talk(&[(&format!("mset a {value}"), "+OK")]);
+    server.answers(format!("set b {value}\r\n").as_bytes());
+    let too_long = |found: &[u8]| String::from_utf8_lossy(found).contains("longer than 65536 bytes");
+    assert!(too_long(&server.answers(b"mget a b\r\n")) && too_long(&server.answers(b"range a c\r\n")));
+    assert!(server.answers(b"append a xxxxxx\r\n").len() < 20);
+    let tail = "x".repeat(6000);
+    assert!(server.answers(format!("append a {tail}\r\n").as_bytes()).starts_with(b"-ERR string exceeds"));
+    let queued = server.answers(b"multi\r\nset c 1\r\nget a\r\nget b\r\n");
+    assert_eq!(queued, b"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+    assert!(too_long(&server.answers(b"exec\r\n")));
+    server.talk(&[("get c", "$-1"), ("multi", "+OK")]);
+    server.answers(format!("set d {value}\r\n").as_bytes());
+    assert!(server.answers(format!("set e {value}\r\n").as_bytes()).starts_with(b"-ERR a transaction has at most"));
+    server.talk(&[("exec", "-EXECABORT Transaction discarded because of previous errors."), ("exists d e", ":0")]);
+    let key = "k".repeat(65_530);
+    assert!(server.answers(format!("*2\r\n$3\r\nget\r\n${}\r\n", key.len()).as_bytes()).starts_with(b"-ERR Protocol"));
+}
+
+#[test]
+fn a_key_past_the_engines_limit_is_refused() {
+    // Catches an engine's error that ends the server, or that is taken for success.
+    let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
+    let key = "k".repeat(65_536);
+    let found = server.answers(format!("set {} 1\r\n", &key[..100]).as_bytes());
+    assert_eq!(found, b"+OK\r\n");
+    let request = format!("*3\r\n$3\r\nset\r\n$65536\r\n{key}\r\n$1\r\n1\r\n");
+    let found = String::from_utf8(server.answers(request.as_bytes())).expect("text");
+    assert!(found.starts_with("-ERR invalid argument: key of 65536 bytes is too long"), "{found}");
+}
+
+#[test]
+fn the_commands_describe_themselves() {
+    // Catches a table that says something else than what is carried out.
+    let mut server = Server::new();
+    server.talk(&[
+        ("command info get nope", "*2 *6 $3 get :2 *2 +readonly +fast :1 :1 :1 $-1"),
+        ("command bogus", "-ERR unknown subcommand or wrong number of arguments for 'bogus' of COMMAND"),
+        ("config set save ''", "-ERR settings are given when the server is started, see `mini-engine serve --help`"),
+        ("config get appendfsync max[c]lient?", "*4 $11 appendfsync $6 always $10 maxclients $2 10"),
+        ("wait 1 0", ":0"),
+        ("waitaof 1 0 0", "*2 :1 :0"),
+        ("select 0", "+OK"),
+        ("select 1", "-ERR DB index is out of range: there is one database, 0"),
+        ("echo hi", "$2 hi"),
+        ("ping", "+PONG"),
+        ("ping hi", "$2 hi"),
+        ("ping a b", "-ERR wrong number of arguments for 'ping' command"),
+    ]);
+    let count = String::from_utf8(server.answers(b"command count\r\n")).expect("text");
+    let count: usize = count.trim().trim_start_matches(':').parse().expect("a number");
+    let all = String::from_utf8(server.answers(b"command\r\n")).expect("text");
+    assert!(all.starts_with(&format!("*{count}\r\n*6\r\n")), "{all}");
+    let info = String::from_utf8(server.answers(b"info\r\n")).expect("text");
+    for field in ["redis_version:7.0.0", "tcp_port:0", "appendfsync:always", "connected_clients:0", "wal_syncs:"] {
+        assert!(info.contains(field), "{field}: {info}");
+    }
+    assert!(!String::from_utf8(server.answers(b"info clients\r\n")).expect("text").contains("tcp_port"));
+}
+
+#[test]
+fn what_must_be_synced_before_its_reply_says_so() {
+    // Catches an acknowledgement that does not wait for its sync, and reads that pay for one.
+    for (durability, waits) in
+        [(ServerDurability::Synced, true), (ServerDurability::Everysec, false), (ServerDurability::Buffered, false)]
+    {
+        let mut server = Server::with(|settings| settings.durability = durability);
+        server.talk(&[("get a", "$-1"), ("set a 1 xx", "$-1")]);
+        assert!(!server.shared.must_sync());
+        for write in ["set a 1", "incr n", "append s x", "mset x 1 y 2", "del a", "getset n 1"] {
+            server.shared.is_unsynced = false;
+            server.answers(format!("{write}\r\n").as_bytes());
+            assert_eq!(server.shared.must_sync(), waits, "{durability:?} {write}");
+        }
+        server.shared.is_unsynced = false;
+        server.talk(&[("multi", "+OK"), ("set a 1", "+QUEUED")]);
+        assert!(!server.shared.must_sync());
+        server.talk(&[("exec", "*1 +OK")]);
+        assert_eq!(server.shared.must_sync(), waits);
+        server.talk(&[("waitaof 1 0 0", "*2 :1 :0")]);
+        assert!(server.shared.must_sync());
+    }
+}
+
+#[test]
+fn two_checkpoints_are_kept_and_open_as_databases() {
+    // Catches a SAVE that is no copy, and one that fills the disk or removes what it did not make.
+    let mut server = Server::new();
+    let directory = server.shared.settings.checkpoints.clone();
+    std::fs::create_dir_all(directory.join("checkpoint-mine")).expect("a directory of the user's");
+    for n in 1..=3 {
+        server.talk(&[(&format!("set n {n}"), "+OK"), ("save", "+OK")]);
+        server.shared.is_saving = false;
+    }
+    let mut names: Vec<_> =
+        std::fs::read_dir(&directory).expect("list").map(|entry| entry.expect("entry").file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["checkpoint-000002", "checkpoint-000003", "checkpoint-mine"]);
+    let copy = mini_engine::Db::open(directory.join("checkpoint-000003")).expect("a database");
+    assert_eq!(copy.get("n").expect("get").as_deref(), Some(&b"3"[..]));
+    server.talk(&[("bgsave", "+Background saving started"), ("bgsave", "-ERR Background save already in progress")]);
+    assert_eq!(server.shared.background.len(), 1);
+}
+
+/// A server of the other protocol, and what it prints to each line.
+#[track_caller]
+fn lines(server: &mut Server, lines: &[(&str, &str)]) {
+    server.session = Session::new(Protocol::Lines, &mut server.shared);
+    for (line, expected) in lines {
+        let found = server.answers(format!("{line}\n").as_bytes());
+        assert_eq!(String::from_utf8(found).expect("text"), *expected, "{line}");
+    }
+}
+
+#[test]
+fn the_courseworks_examples_print_what_they_are_to_print() {
+    // Catches a range in the order of digits, an end that is included, and a missing empty line.
+    let mut server = Server::new();
+    lines(
+        &mut server,
+        &[
+            ("p 10 7", ""),
+            ("p 63 222", ""),
+            ("g 10", "7\n"),
+            ("g 15", "\n"),
+            ("p 15 5", ""),
+            ("g 15", "5\n"),
+            ("d 63", ""),
+            ("d 15", ""),
+            ("p 13 2", ""),
+            ("p 17 99", ""),
+            ("p 12 22", ""),
+            ("p -3 -4", ""),
+            ("p 100 1", ""),
+            ("r 10 12", "10:7\n"),
+            ("r 10 15", "10:7 12:22 13:2\n"),
+            ("r 14 17", "\n"),
+            ("r 20 10", "\n"),
+            ("r -10 101", "-3:-4 10:7 12:22 13:2 17:99 100:1\n"),
+            ("d 10", ""),
+            ("d 10", ""),
+            ("g 10", "\n"),
+            ("", ""),
+            ("s", "Logical Pairs: 5\n\n-3:-4 12:22 13:2 17:99 100:1\n"),
+            ("p 1", "error: expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s\n"),
+            ("p x 1", "error: expected a whole number, found x\n"),
+            ("l \"a.dat\"", "error: this server loads no files: start it with --load-from DIR\n"),
+        ],
+    );
+    server.shared.db.flush().expect("flush");
+    let statistics = String::from_utf8(server.answers(b"s\n")).expect("text");
+    assert!(statistics.contains("LVL0: "), "{statistics}");
+}
+
+#[test]
+fn files_are_loaded_from_their_directory_only() {
+    // Catches a client that reads the server's files.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let pairs: Vec<u8> = [(1i32, 10i32), (-2, 20), (3, -30)]
+        .iter()
+        .flat_map(|(k, v)| [k.to_ne_bytes(), v.to_ne_bytes()].concat())
+        .collect();
+    std::fs::write(directory.path().join("0.dat"), &pairs).expect("write");
+    std::fs::write(directory.path().join("cut.dat"), &pairs[..12]).expect("write");
+    let mut server = Server::with(|settings| settings.load_from = Some(directory.path().to_owned()));
+    let outside = "error: expected the name of a file below the directory of --load-from\n";
+    lines(
+        &mut server,
+        &[
+            ("l \"0.dat\"", ""),
+            ("r -5 5", "-2:20 1:10 3:-30\n"),
+            ("l /etc/passwd", outside),
+            ("l ../x", outside),
+            ("l", outside),
+        ],
+    );
+    assert!(server.answers(b"l \"none\"\n").starts_with(b"error: IOERR cannot open"));
+    assert!(String::from_utf8(server.answers(b"l cut.dat\n")).expect("text").contains("ends within a pair"));
+}
