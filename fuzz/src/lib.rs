@@ -1,5 +1,5 @@
 //! The bodies of the fuzz targets: any bytes are read as a list of operations, which a table, or the engine, and an ordinary
-//! map both carry out; or as damage to a file of a database. The bodies panic where the two differ, and return what they
+//! map both carry out; as damage to a file of a database, or as what clients send to the server. The bodies panic where the two differ, and return what they
 //! met: operations, and how they ended.
 //!
 //! They are plain functions, so a test replays every committed input on a stable compiler.
@@ -11,6 +11,11 @@ mod limits;
 mod memtable;
 mod record;
 mod seal;
+mod server;
+// The session of the program's server, which is no part of the library. Sockets and threads are beside it.
+#[allow(dead_code)]
+#[path = "../../mini-engine/src/program/serve/session/mod.rs"]
+mod session;
 mod skiplist;
 
 use std::collections::BTreeSet;
@@ -18,6 +23,7 @@ use std::collections::BTreeSet;
 pub use damage::{file_dump, log_replay, manifest, table_block, table_footer, table_partition, table_root};
 pub use engine::{EngineOp, engine_ops};
 pub use memtable::{MemtableOp, memtable_ops};
+pub use server::{COMMANDS, server_requests};
 pub use skiplist::{SkipListOp, skiplist_ops};
 
 /// What inputs met: an operation by its name, or `operation: refusal`.
@@ -27,7 +33,7 @@ pub type Met = BTreeSet<String>;
 pub type Body = fn(&[u8]) -> Met;
 
 /// Every target: its name and its body.
-pub const TARGETS: [(&str, Body); 10] = [
+pub const TARGETS: [(&str, Body); 11] = [
     ("skiplist_ops", skiplist_ops),
     ("memtable_ops", memtable_ops),
     ("engine_ops", engine_ops),
@@ -38,4 +44,5 @@ pub const TARGETS: [(&str, Body); 10] = [
     ("table_footer", table_footer),
     ("manifest", manifest),
     ("file_dump", file_dump),
+    ("server_requests", server_requests),
 ];

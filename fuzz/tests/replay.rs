@@ -166,10 +166,19 @@ fn dump_corpus_replays_and_meets_every_outcome() {
     assert_eq!(replay("file_dump", fuzz::file_dump), met(changes.into_iter(), &outcomes));
 }
 
+/// Catches a session that panics, answers with what no client understands, or depends on how its input arrives; and a corpus that
+/// does not reach each command and each refusal.
+#[test]
+fn server_corpus_replays_and_meets_every_command_and_refusal() {
+    let refusals = ["-ERR", "-EXECABORT", "-NOAUTH", "-NOPROTO", "-WRONGPASS", "malformed"];
+    let commands = fuzz::COMMANDS.iter().map(|command| (*command).to_owned());
+    assert_eq!(replay("server_requests", fuzz::server_requests), met(commands, &refusals));
+}
+
 /// Catches a target that no test replays.
 #[test]
 fn every_target_has_a_test() {
     let tested = ["skiplist_ops", "memtable_ops", "engine_ops"].into_iter();
-    let tested = tested.chain(DAMAGED.map(|(target, ..)| target)).chain(["file_dump"]);
+    let tested = tested.chain(DAMAGED.map(|(target, ..)| target)).chain(["file_dump", "server_requests"]);
     assert!(TARGETS.iter().map(|(target, _)| *target).eq(tested));
 }

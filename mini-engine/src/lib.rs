@@ -62,8 +62,8 @@
 //! | [`Db::checkpoint`] | | | | `Checkpoint` |
 //! | a prefix of each key | trees | keyspaces | tables | column families |
 //!
-//! Features: `cli` (on by default) builds the program `mini-engine` and adds nothing to the library; `simulation` adds file
-//! systems for tests to [`fs`].
+//! Features: `cli` and `server` (on by default) build the program `mini-engine` and its server, and add nothing to the library;
+//! `simulation` adds file systems for tests to [`fs`].
 
 // One module of `fs` is allowed it: memory that is a file.
 #![deny(unsafe_code)]

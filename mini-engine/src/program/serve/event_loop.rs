@@ -25,7 +25,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::super::failure::Failure;
 use super::connection::{Connection, READ_BYTES};
 use super::listener::failure;
-use super::session::{Job, Protocol, Reply, ServerDurability, Shared, unix_seconds};
+use super::session::{Job, Protocol, Reply, ServerDurability, Shared};
 use super::worker::{EverySecond, Waiting, Worker};
 
 const LISTENER: Token = Token(usize::MAX);
@@ -185,11 +185,10 @@ impl EventLoop {
     fn finish_jobs(&mut self) {
         while let Some((job, waiting, reply)) = self.worker.next_done() {
             if let Job::Save(_) = job {
-                self.shared.is_saving = false;
-                match &reply {
-                    Reply::Error(error) => tracing::error!(error, "could not make a checkpoint"),
-                    _ => self.shared.last_save = unix_seconds(),
-                }
+                self.shared.end_save(!matches!(reply, Reply::Error(_)));
+            }
+            if let (Reply::Error(error), None) = (&reply, waiting) {
+                tracing::error!(error, "could not do what nobody waits for");
             }
             let Some((place, number)) = waiting else { continue };
             let connection = self.connections.get_mut(place).and_then(Option::as_mut);
@@ -207,14 +206,21 @@ impl EventLoop {
     /// Gives each client in the queue its turn, syncs, and sends.
     fn turn(&mut self, buffer: &mut [u8]) {
         let now = Instant::now();
-        let turn = std::mem::take(&mut self.queue);
-        for &place in &turn {
+        let mut turn = std::mem::take(&mut self.queue);
+        let most = self.shared.settings.limits.buffer_bytes;
+        let mut served = 0;
+        // Past the bound the others wait: who takes the most has to go first.
+        while served < turn.len() && self.shared.counters.buffer_bytes <= most {
+            let place = turn[served];
+            served += 1;
             let Some(connection) = &mut self.connections[place] else { continue };
             connection.is_queued = false;
             if let Some(job) = connection.turn(&mut self.shared, buffer, now) {
                 self.worker.begin(job, Some((place, connection.number)));
             }
+            connection.count_into(&mut self.shared.counters.buffer_bytes);
         }
+        self.queue.extend(turn.drain(served..));
         for job in self.shared.background.drain(..) {
             self.worker.begin(job, Waiting::None);
         }

@@ -16,6 +16,7 @@
 //! acknowledged write is lost. Unacknowledged ones may be there, as after any crash.
 
 mod address;
+mod choices;
 mod connection;
 mod event_loop;
 mod listener;
@@ -24,6 +25,7 @@ mod session;
 mod worker;
 
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use mini_engine::MAX_VALUE_LEN;
@@ -63,7 +65,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6379")]
     listen: String,
     /// What clients write
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value = "resp")]
     protocol: Protocol,
     /// When a write is acknowledged
     #[arg(long, value_enum, default_value = "synced")]
@@ -131,8 +133,13 @@ impl ServeArgs {
             checkpoints: self.checkpoints.clone().unwrap_or_else(|| beside.into()),
             load_from: self.load_from.clone(),
             port,
+            first_cursor: nanos_since_1970(),
         }
     }
+}
+
+fn nanos_since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_nanos() as u64)
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
@@ -157,3 +164,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     output::say(format_args!("ended; everything is written"));
     Ok(Exit::Done)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,11 +6,10 @@
 //!
 //! The positions are bounded in number and bytes; the oldest goes first. A cursor may be used again, so that a client can repeat
 //! a request whose reply was lost. A number that is not known, since it was dropped or is of a server that has ended, is an
-//! error: the client starts again at 0. Numbers begin at the time the server was started, so that those of an earlier one are
-//! not taken for its own.
+//! error: the client starts again at 0. A server's numbers begin at the time when it was started, so that
+//! those of an earlier one are not taken for its own.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Cursors kept at most.
 const MOST: usize = 10_000;
@@ -26,10 +25,10 @@ pub(crate) struct Cursors {
 }
 
 impl Cursors {
-    pub(crate) fn new() -> Self {
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |age| age.as_nanos() as u64);
-        // Within the positive numbers of 64 bits: some clients keep cursors in signed ones.
-        Self { positions: HashMap::new(), order: VecDeque::new(), bytes: 0, next: (nanos & (u64::MAX >> 2)) | 1 }
+    /// Cursors whose numbers begin at `first`.
+    pub(crate) fn new(first: u64) -> Self {
+        // Zero begins a scan. Some clients keep cursors in signed numbers, so the first bits stay free.
+        Self { positions: HashMap::new(), order: VecDeque::new(), bytes: 0, next: (first & (u64::MAX >> 2)).max(1) }
     }
 
     /// A cursor that goes on at the first key at or after `position`.
@@ -58,7 +57,7 @@ mod tests {
     #[test]
     fn a_cursor_can_be_used_again_until_newer_ones_have_taken_its_place() {
         // Catches a table that grows without bound, one that forgets a cursor at its first use, and one that drops the newest.
-        let mut cursors = Cursors::new();
+        let mut cursors = Cursors::new(0);
         let first = cursors.hand_out(b"key".to_vec());
         for _ in 0..2 {
             assert_eq!(cursors.position(first), Some(&b"key"[..]));

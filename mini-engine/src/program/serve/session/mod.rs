@@ -20,7 +20,7 @@ use bytes::BytesMut;
 
 pub(crate) use job::Job;
 pub(crate) use reply::Reply;
-pub(crate) use shared::{Limits, ServerDurability, Settings, Shared, unix_seconds};
+pub(crate) use shared::{Limits, ServerDurability, Settings, Shared};
 
 use commands::Command;
 use keyspace::Keyspace;
@@ -29,13 +29,11 @@ use request::{Args, Parser};
 use transaction::Transaction;
 
 /// What clients write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// The Redis protocol, versions 2 and 3
-    #[default]
+    /// The Redis protocol, versions 2 and 3.
     Resp,
-    /// Lines: p KEY VALUE, g KEY, r FROM TO, d KEY, l FILE, s. Keys and values are whole numbers
+    /// The language of the coursework: see `lines.rs`.
     Lines,
 }
 
@@ -144,20 +142,29 @@ impl Session {
 /// Finds the command, checks that it may run now, and runs or queues it.
 fn dispatch(shared: &mut Shared, client: &mut Client, args: Args<'_>) -> (Reply, After) {
     let mut context = Context { shared, client, after: After::Nothing };
-    let reply = find(&context, args).and_then(|command| {
-        if context.client.transaction.is_some() && !command.runs_at_once() {
-            return transaction::queue(&mut context, command, args);
-        }
-        run(&mut context, command, args)
+    let reply = find(&context, args).and_then(|command| match &context.client.transaction {
+        Some(_) if !command.runs_at_once() => transaction::queue(&mut context, command, args).map(Next::Reply),
+        _ => Ok(Next::Run(command)),
     });
-    let reply = reply.unwrap_or_else(|refusal| {
-        // A transaction of which a command was refused is not carried out.
-        if let Some(transaction) = &mut context.client.transaction {
-            transaction.spoil();
+    let reply = match reply {
+        Ok(Next::Reply(reply)) => reply,
+        Ok(Next::Run(command)) => run(&mut context, command, args).unwrap_or_else(Reply::from),
+        Err(refusal) => {
+            // A transaction that lacks a command is not carried out.
+            if let Some(transaction) = &mut context.client.transaction {
+                transaction.spoil();
+            }
+            refusal.into()
         }
-        refusal.into()
-    });
+    };
     (reply, context.after)
+}
+
+/// What becomes of a command that may be carried out.
+enum Next {
+    Run(&'static Command),
+    /// It was queued.
+    Reply(Reply),
 }
 
 fn find(context: &Context<'_>, args: Args<'_>) -> Result<&'static Command, Refusal> {

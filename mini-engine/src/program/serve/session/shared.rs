@@ -11,13 +11,12 @@ use super::request::RequestLimits;
 
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub(crate) enum ServerDurability {
-    /// Once it is synced: it survives power loss. Writes that arrive together share a sync
+    /// Once it is synced.
     Synced,
-    /// Before it is synced: power loss takes the last second, a killed server nothing
+    /// Before it is synced, which happens each second.
     Everysec,
-    /// Before it is synced: power loss takes what the system had not written, a killed server nothing
+    /// Before it is synced; nobody syncs but the system.
     Buffered,
 }
 
@@ -74,6 +73,8 @@ pub(crate) struct Settings {
     /// The directory whose files `l FILE` may load.
     pub(crate) load_from: Option<PathBuf>,
     pub(crate) port: u16,
+    /// Where the numbers of SCAN's cursors begin.
+    pub(crate) first_cursor: u64,
 }
 
 /// What INFO counts.
@@ -110,8 +111,8 @@ impl Shared {
     pub(crate) fn new(db: Db, settings: Settings) -> Self {
         Self {
             db,
+            cursors: Cursors::new(settings.first_cursor),
             settings,
-            cursors: Cursors::new(),
             counters: ServerCounters::default(),
             started: Instant::now(),
             is_unsynced: false,
@@ -129,12 +130,20 @@ impl Shared {
         self.next_client - 1
     }
 
+    /// A checkpoint was made, or could not be.
+    pub(crate) fn end_save(&mut self, is_made: bool) {
+        self.is_saving = false;
+        if is_made {
+            self.last_save = unix_seconds();
+        }
+    }
+
     /// Whether the replies of this turn wait for a sync.
     pub(crate) fn must_sync(&self) -> bool {
         self.wants_sync || (self.is_unsynced && self.settings.durability == ServerDurability::Synced)
     }
 }
 
-pub(crate) fn unix_seconds() -> u64 {
+fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())
 }

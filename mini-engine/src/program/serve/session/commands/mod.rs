@@ -36,6 +36,17 @@ impl Flag {
             Self::AtOnce => None,
         }
     }
+
+    /// The group of commands that the flag puts a command in.
+    fn category(self) -> Option<&'static str> {
+        match self {
+            Self::Write => Some("@write"),
+            Self::Readonly => Some("@read"),
+            Self::Fast => Some("@fast"),
+            Self::Admin => Some("@admin"),
+            Self::NoAuth | Self::NoMulti | Self::AtOnce => None,
+        }
+    }
 }
 
 /// Which parts of a request are keys.
@@ -89,12 +100,16 @@ impl Command {
         if self.arity < 0 { parts >= least } else { parts == least }
     }
 
-    /// What COMMAND says of it.
+    /// What COMMAND says of it: name, arity, flags, keys, categories; and no tips, no further places of keys, no subcommands.
     fn info(&self) -> Reply {
-        let flags = self.flags.iter().filter_map(|flag| flag.name()).map(Reply::Simple).collect();
+        let words = |word: fn(Flag) -> Option<&'static str>| {
+            Reply::Array(self.flags.iter().copied().filter_map(word).map(Reply::Simple).collect())
+        };
         let [first, last, step] = self.keys.positions().map(Reply::Integer);
-        let name = Reply::text(self.name.to_lowercase());
-        Reply::Array(vec![name, Reply::Integer(self.arity), Reply::Array(flags), first, last, step])
+        let (name, arity) = (Reply::text(self.name.to_lowercase()), Reply::Integer(self.arity));
+        let none = || Reply::Array(Vec::new());
+        let (flags, categories) = (words(Flag::name), words(Flag::category));
+        Reply::Array(vec![name, arity, flags, first, last, step, categories, none(), none(), none()])
     }
 
     fn docs(&self) -> (Reply, Reply) {

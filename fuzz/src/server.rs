@@ -1,0 +1,211 @@
+//! The server's session: any bytes as what clients send, whole and in pieces.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use mini_engine::Db;
+use mini_engine::fs::MemFs;
+use redis_protocol::{resp2, resp3};
+
+use crate::Met;
+use crate::input::Input;
+use crate::session::{Job, Limits, Protocol, Reply, ServerDurability, Session, Settings, Shared, Step};
+
+/// The commands that inputs are made of; bytes as they come are others.
+pub const COMMANDS: [&str; 27] = [
+    "APPEND", "AUTH", "CLIENT", "COMMAND", "CONFIG", "DBSIZE", "DECRBY", "DEL", "DISCARD", "EXEC", "EXISTS",
+    "FLUSHALL", "GET", "GETRANGE", "HELLO", "INCR", "MGET", "MSET", "MULTI", "PREFIX", "RANGE", "RESET", "SCAN", "SET",
+    "STRLEN", "TYPE", "WAITAOF",
+];
+/// Answers that depend on more than the requests.
+const CHANGING: [&[u8]; 3] = [b"TIME", b"INFO", b"LASTSAVE"];
+const PASSWORD: &str = "pass";
+const LIMITS: Limits = Limits { clients: 1, request_bytes: 4096, pipeline: 1, buffer_bytes: 1 << 20, idle_seconds: 0 };
+
+/// Sends what `input` stands for to a session, and in pieces to another one.
+///
+/// # Panics
+/// If an answer is not one whole reply, or the two differ in answers or in what they stored.
+pub fn server_requests(input: &[u8]) -> Met {
+    let mut input = Input::new(input);
+    let protocol = input.choose(&[Protocol::Resp, Protocol::Resp, Protocol::Resp, Protocol::Lines]);
+    let has_password = input.byte().is_multiple_of(4);
+    let cut = 1 + usize::from(input.byte());
+    let mut sent = Vec::new();
+    while !input.is_empty() {
+        request(&mut input, &mut sent);
+    }
+    let mut met = Met::new();
+    let mut whole = Conversation::new(protocol, has_password);
+    whole.receive(&sent, Some(&mut met));
+    let mut pieces = Conversation::new(protocol, has_password);
+    for end in (0..sent.len()).step_by(cut).chain([sent.len()]) {
+        pieces.receive(&sent[..end], None);
+    }
+    let capitals = sent.to_ascii_uppercase();
+    if !CHANGING.iter().any(|name| capitals.windows(name.len()).any(|window| window == *name)) {
+        assert_eq!(whole.answered.escape_ascii().to_string(), pieces.answered.escape_ascii().to_string());
+    }
+    assert_eq!(whole.contents(), pieces.contents());
+    met
+}
+
+/// Appends a request, mostly one that means something.
+fn request(input: &mut Input<'_>, sent: &mut Vec<u8>) {
+    let shape = input.byte();
+    if shape < 8 {
+        sent.extend((0..shape).map(|_| input.byte()));
+        return;
+    }
+    let mut parts = vec![input.choose(&COMMANDS).as_bytes().to_vec()];
+    for _ in 0..shape % 5 {
+        parts.push(part(input));
+    }
+    if shape >= 250 {
+        // In words: what is in them may break the line.
+        sent.extend_from_slice(&parts.join(&b' '));
+        sent.extend_from_slice(b"\r\n");
+        return;
+    }
+    sent.extend_from_slice(format!("*{}\r\n", parts.len()).as_bytes());
+    for part in parts {
+        // Now and then another length than the right one.
+        let len = if input.byte() == 255 { usize::from(input.byte()) * 100 } else { part.len() };
+        sent.extend_from_slice(format!("${len}\r\n").as_bytes());
+        sent.extend_from_slice(&part);
+        sent.extend_from_slice(b"\r\n");
+    }
+}
+
+fn part(input: &mut Input<'_>) -> Vec<u8> {
+    const WORDS: [&str; 24] = [
+        "NX",
+        "XX",
+        "GET",
+        "LIMIT",
+        "REV",
+        "MATCH",
+        "COUNT",
+        "1",
+        "2",
+        "3",
+        "0",
+        "-1",
+        "9223372036854775807",
+        "a*",
+        "[^a-b]?",
+        "AUTH",
+        "default",
+        PASSWORD,
+        "maxclients",
+        "DOCS",
+        "INFO",
+        "SETNAME",
+        "",
+        "TYPE",
+    ];
+    match input.byte() % 4 {
+        0 => input.key(),
+        1 => input.value(),
+        2 => input.choose(&["a", "b", "c", "d"]).into(),
+        _ => input.choose(&WORDS).into(),
+    }
+}
+
+/// A client's session, with a server of its own.
+struct Conversation {
+    shared: Shared,
+    session: Session,
+    protocol: Protocol,
+    /// How much of what was sent was carried out.
+    consumed: usize,
+    answered: Vec<u8>,
+    is_over: bool,
+}
+
+impl Conversation {
+    fn new(protocol: Protocol, has_password: bool) -> Self {
+        let builder = Db::builder("/db").memtable_bytes(256 << 10).file_system(Arc::new(MemFs::default()));
+        let settings = Settings {
+            durability: ServerDurability::Synced,
+            password: has_password.then(|| PASSWORD.into()),
+            limits: LIMITS,
+            may_flush_all: true,
+            checkpoints: "/checkpoints".into(),
+            load_from: None,
+            port: 0,
+            first_cursor: 1,
+        };
+        let mut shared = Shared::new(builder.open().expect("a sound disk"), settings);
+        let session = Session::new(protocol, &mut shared);
+        Self { shared, session, protocol, consumed: 0, answered: Vec::new(), is_over: false }
+    }
+
+    /// Carries out what is whole in `sent`, of which the beginning was received before.
+    fn receive(&mut self, sent: &[u8], mut met: Option<&mut Met>) {
+        while !self.is_over {
+            let (rest, mut output) = (&sent[self.consumed..], BytesMut::new());
+            let len = match self.session.step(&mut self.shared, rest, &mut output) {
+                Step::Incomplete => {
+                    assert!(output.is_empty());
+                    return;
+                }
+                Step::Done(len) => len,
+                Step::Later(len, job) => {
+                    assert!(output.is_empty());
+                    let reply =
+                        if job == Job::Count { job.run(&self.shared.db, &Default::default()) } else { Reply::OK };
+                    self.session.answer(&reply, &mut output);
+                    len
+                }
+                Step::Close => {
+                    self.is_over = true;
+                    rest.len()
+                }
+            };
+            assert!(len > 0 && len <= rest.len());
+            if self.protocol == Protocol::Resp {
+                assert!(output.is_empty() || is_one_reply(&output), "{}", output.escape_ascii());
+            }
+            assert!(output.len() <= 16 * LIMITS.request_bytes);
+            if let Some(met) = &mut met {
+                met.extend(self.meets(&rest[..len], &output));
+            }
+            self.consumed += len;
+            self.answered.extend_from_slice(&output);
+        }
+    }
+
+    /// The command, if it was carried out, or the code of its refusal.
+    fn meets(&self, request: &[u8], output: &[u8]) -> Option<String> {
+        if self.protocol == Protocol::Lines {
+            return None;
+        }
+        if output.starts_with(b"-ERR Protocol error") {
+            return Some("malformed".into());
+        }
+        if output.starts_with(b"-") {
+            let code = output.split(|byte| byte.is_ascii_whitespace()).next()?;
+            return Some(String::from_utf8(code.to_vec()).expect("a code is text"));
+        }
+        let capitals = request.to_ascii_uppercase();
+        let is_named = |name: &&&str| {
+            let part = format!("${}\r\n{name}\r\n", name.len());
+            capitals.iter().position(|&byte| byte == b'$').is_some_and(|at| capitals[at..].starts_with(part.as_bytes()))
+        };
+        COMMANDS.iter().find(is_named).map(|name| (*name).to_owned())
+    }
+
+    fn contents(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let entries = self.shared.db.iter().map(|entry| entry.expect("a sound disk"));
+        entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+    }
+}
+
+/// Whether a client of either version takes all of `output` for one reply.
+fn is_one_reply(output: &[u8]) -> bool {
+    let two = resp2::decode::decode(output).is_ok_and(|found| found.is_some_and(|(_, len)| len == output.len()));
+    let three =
+        || resp3::decode::complete::decode(output).is_ok_and(|found| found.is_some_and(|(_, len)| len == output.len()));
+    two || three()
+}

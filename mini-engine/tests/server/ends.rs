@@ -1,0 +1,73 @@
+//! How a server ends, and what is there when it starts again.
+
+use redis::{Commands, cmd};
+use rustix::process::Signal;
+
+use crate::process::{Room, serve};
+
+#[test]
+fn what_was_received_is_answered_before_the_end() {
+    // Catches a server that drops requests it has read, or replies it has made, when it is told to end.
+    let room = Room::new();
+    for (signal, durability) in [(Signal::TERM, "synced"), (Signal::INT, "buffered"), (Signal::TERM, "everysec")] {
+        let server = room.server(&["--durability", durability, "--max-pipeline", "1"]);
+        let mut raw = server.raw();
+        let requests = 1000;
+        raw.send("INCR n\r\n".repeat(requests));
+        // The first reply shows that the requests have arrived: they are one read.
+        let mut first = [0; 4];
+        std::io::Read::read_exact(&mut raw.0, &mut first).expect("a reply");
+        server.signal(signal);
+        let replies = String::from_utf8([&first[..], &raw.rest()].concat()).expect("text");
+        assert_eq!(replies, (1..=requests).map(|n| format!(":{n}\r\n")).collect::<String>());
+        let (status, said) = server.wait();
+        assert!(status.success() && said.ends_with("ended; everything is written\n"), "{status} {said}");
+        let server = room.server(&[]);
+        assert_eq!(server.client().get_del::<_, usize>("n").expect("getdel"), requests);
+        server.end();
+    }
+}
+
+#[test]
+fn a_client_may_end_the_server() {
+    // Catches a SHUTDOWN that does not end it, or loses something.
+    let room = Room::new();
+    let server = room.server(&["--durability", "buffered"]);
+    let mut raw = server.raw();
+    raw.send("SET k v\r\nSHUTDOWN bogus\r\nSHUTDOWN NOSAVE\r\n");
+    assert_eq!(raw.rest(), b"+OK\r\n-ERR syntax error\r\n");
+    let (status, said) = server.wait();
+    assert!(status.success(), "{status} {said}");
+    let db = mini_engine::Db::open(room.database()).expect("open");
+    assert_eq!(db.get("k").expect("get").as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn a_database_or_a_port_that_is_taken_is_said() {
+    // Catches a second server on one database, and an error that does not name what is taken.
+    let room = Room::new();
+    let server = room.server(&[]);
+    let second = serve(&room.database(), &[]).output().expect("run");
+    assert_eq!(second.status.code(), Some(4));
+    let address = server.address.to_string();
+    let third = serve(&room.path("other"), &["--listen", &address]).output().expect("run");
+    let said = String::from_utf8(third.stderr).expect("text");
+    assert!(third.status.code() == Some(4) && said.contains(&address), "{said}");
+    assert!(!room.path("other").exists());
+    server.end();
+}
+
+#[test]
+fn a_checkpoint_is_made_beside_the_clients() {
+    // Catches a BGSAVE that never ends, or whose copy lacks what was acknowledged before.
+    let room = Room::new();
+    let server = room.server(&["--durability", "buffered"]);
+    let mut db = server.client();
+    db.set::<_, _, ()>("k", "v").expect("set");
+    cmd("BGSAVE").query::<()>(&mut db).expect("bgsave");
+    let persistence = |db: &mut redis::Connection| cmd("INFO").arg("persistence").query::<String>(db).expect("info");
+    while !persistence(&mut db).contains("rdb_bgsave_in_progress:0") {}
+    let copy = mini_engine::Db::open(room.path("db.checkpoints/checkpoint-000001")).expect("a checkpoint");
+    assert_eq!(copy.get("k").expect("get").as_deref(), Some(&b"v"[..]));
+    server.end();
+}
