@@ -6,10 +6,10 @@ use super::*;
 
 const WIDE: RequestLimits = RequestLimits { bytes: 1 << 20, parts: 1000 };
 
-/// The parts of the first request of `input` and its length, or why there is none.
-/// The words of a request, and its length.
+/// The parts of a request, and its length.
 type Found = (Vec<Vec<u8>>, usize);
 
+/// The first request of `input`, or why there is none.
 fn find(input: &[u8], limits: RequestLimits) -> Result<Option<Found>, Malformed> {
     let mut parser = Parser::default();
     let len = parser.find(input, limits)?;
