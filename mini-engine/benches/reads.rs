@@ -6,7 +6,8 @@
 //! (of the time that passed, where the system does not tell). The seed is fixed.
 //!
 //! With a workload and a number of operations only that is run, once, so that `valgrind --tool=callgrind
-//! --toggle-collect='reads::measured*'` counts its instructions. `READS_DB` names a directory that keeps the databases from run to run.
+//! --toggle-collect='reads::measured*'` counts its instructions. `READS_DB` names a directory that keeps the databases from run to run; with
+//! `READS_MMAP` tables are mapped.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -15,7 +16,7 @@ use std::time::Instant;
 use std::{env, fs};
 
 use mini_engine::random::{Random, hash};
-use mini_engine::{Compression, Db, Result, WriteBatch};
+use mini_engine::{Compression, Db, Result, TableReads, WriteBatch};
 
 const ENTRIES: u64 = 600_000;
 const VALUE: [u8; 100] = [7; 100];
@@ -29,7 +30,8 @@ fn key(n: u64) -> [u8; 16] {
 }
 
 fn open(dir: &Path) -> Result<Db> {
-    Db::builder(dir).compression(Compression::None).cache_bytes(128 << 20).open()
+    let reads = if env::var_os("READS_MMAP").is_some() { TableReads::Mmap } else { TableReads::Pread };
+    Db::builder(dir).compression(Compression::None).table_reads(reads).cache_bytes(128 << 20).open()
 }
 
 /// The database in `dir`, made unless it is there.

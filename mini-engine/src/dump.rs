@@ -12,6 +12,7 @@ use crate::fs::FileSystem;
 use crate::iter::EntryIter;
 use crate::manifest::{self, ASIDE, FileKind, TAIL_ASIDE};
 use crate::metrics::Counters;
+use crate::options::TableReads;
 use crate::table::{BlockCache, Lost, SalvageIter, Table, TableCache};
 use crate::types::{BatchOp, Kind, Lines, SeqNo};
 use crate::wal;
@@ -41,7 +42,7 @@ pub fn table(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines
     let counters = Arc::new(Counters::default());
     // Each block is read once.
     let blocks = Arc::new(BlockCache::new(0, counters.clone()));
-    let tables = TableCache::new(fs.clone(), PathBuf::new(), blocks, counters, 1);
+    let tables = TableCache::new(fs.clone(), PathBuf::new(), blocks, counters, (1, TableReads::Pread));
     Table::open(&tables, number, Some(path.to_path_buf()))?.dump(lines)
 }
 

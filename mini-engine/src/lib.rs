@@ -94,7 +94,7 @@ pub use db::{AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEnt
 pub use db::{Builder, Cursor, Db, Iter, QuarantinedTable, RecoveryReport, Snapshot, TornTail, VerifyReport};
 pub use error::{Error, Result};
 pub use metrics::{LevelMetrics, Metrics};
-pub use options::{Compaction, Compression, MemtableKind, Options, RecoveryMode};
+pub use options::{Compaction, Compression, MemtableKind, Options, RecoveryMode, TableReads};
 pub use table::LostKeys;
 pub use types::{
     CompareAndSwapError, Durability, KeyBounds, Lines, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice,

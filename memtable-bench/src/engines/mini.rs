@@ -1,6 +1,6 @@
 //! This workspace's engine.
 
-use mini_engine::{Compaction, Compression, Db, Durability, MemtableKind, Metrics, WriteBatch};
+use mini_engine::{Compaction, Compression, Db, Durability, MemtableKind, Metrics, TableReads, WriteBatch};
 
 use super::engine::{BLOCK_BYTES, Done, Engine, FILTER_BITS, Settings};
 use crate::spec::Subject;
@@ -19,10 +19,12 @@ impl Engine for Mini {
             Subject::MiniEnginePartial => Compaction::Partial,
             _ => Compaction::Leveled,
         };
+        let is_mapped = settings.subject == Subject::MiniEngineMmap;
         let is_vector = settings.subject == Subject::MiniEngineVector;
         let durability = if settings.synced { Durability::Synced } else { Durability::Buffered };
         let db = Db::builder(&settings.dir)
             .memtable_kind(if is_vector { MemtableKind::Vector } else { MemtableKind::SkipList })
+            .table_reads(if is_mapped { TableReads::Mmap } else { TableReads::Pread })
             .memtable_bytes(settings.memtable_bytes as usize)
             .table_file_bytes(settings.memtable_bytes)
             .level1_bytes(settings.memtable_bytes)

@@ -60,11 +60,11 @@ pub(crate) fn run(request: Request) -> Result<Outcome, String> {
 
 /// The same with databases.
 fn run_engine(request: &Request) -> Result<Outcome, String> {
-    use Subject::{MiniEngine, MiniEngineLazyLeveled, MiniEnginePartial, MiniEngineTiered, MiniEngineVector};
+    use Subject::{MiniEngine, MiniEngineMmap, MiniEngineVector};
+    use Subject::{MiniEngineLazyLeveled, MiniEnginePartial, MiniEngineTiered};
     match request.subject {
-        MiniEngine | MiniEngineVector | MiniEngineTiered | MiniEngineLazyLeveled | MiniEnginePartial => {
-            engine::run::<Mini>(request)
-        }
+        MiniEngine | MiniEngineMmap | MiniEngineVector => engine::run::<Mini>(request),
+        MiniEngineTiered | MiniEngineLazyLeveled | MiniEnginePartial => engine::run::<Mini>(request),
         Subject::Fjall => engine::run::<Fjall>(request),
         #[cfg(feature = "rocksdb")]
         Subject::Rocksdb => engine::run::<crate::engines::Rocksdb>(request),

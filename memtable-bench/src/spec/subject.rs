@@ -40,6 +40,8 @@ pub(crate) enum Subject {
     Vec,
     /// This workspace's engine
     MiniEngine,
+    /// The same with its tables mapped into memory: reads only
+    MiniEngineMmap,
     /// The same with its vector memtable: writes only
     MiniEngineVector,
     /// The same with tiered merges: overwrite only
@@ -113,7 +115,7 @@ impl Subject {
     pub(crate) fn role(self) -> Role {
         match self {
             Self::Fastskip | Self::FastskipBatch | Self::Memtable | Self::MemtableBatch => Role::Own,
-            Self::MiniEngine | Self::MiniEngineVector | Self::MiniEngineTiered => Role::Own,
+            Self::MiniEngine | Self::MiniEngineMmap | Self::MiniEngineVector | Self::MiniEngineTiered => Role::Own,
             Self::MiniEngineLazyLeveled | Self::MiniEnginePartial => Role::Own,
             Self::FastskipPublished | Self::CrossbeamSkiplist | Self::Skl => Role::ClosePeer,
             Self::Fjall | Self::Rocksdb | Self::Leveldb => Role::ClosePeer,
@@ -157,11 +159,12 @@ impl Subject {
         }
     }
 
-    /// Logs, and memtables that differ in what they take, only write; policies of merges differ in what overwriting costs.
+    /// Logs, and memtables that differ in what they take, only write; mapped tables only differ in reads; policies of merges differ in what overwriting costs.
     fn can_as_engine(self, workload: Workload) -> bool {
-        use Workload::{Get, Load, Miss, Overwrite, Put, PutBatch, Replay, SyncedPut};
+        use Workload::{Get, Load, Miss, Overwrite, Put, PutBatch, Replay, Scan10, Scan10k, Scan100, SyncedPut};
         match self {
             Self::MiniEngineTiered | Self::MiniEngineLazyLeveled | Self::MiniEnginePartial => workload == Overwrite,
+            Self::MiniEngineMmap => matches!(workload, Get | Miss | Scan10 | Scan100 | Scan10k),
             Self::MiniEngineVector | Self::Log => matches!(workload, Put | PutBatch | SyncedPut | Load),
             _ if workload == Replay => self == Self::MiniEngine || self.role() == Role::ClosePeer,
             _ => workload.is_of_engines() || matches!(workload, Get | Miss),

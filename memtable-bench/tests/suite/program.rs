@@ -8,8 +8,8 @@ use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
 /// The engines' peers that need no feature, and all else that takes part among engines.
-const ENGINES: &str = "memtable hashmap vec mini-engine mini-engine-vector mini-engine-tiered mini-engine-lazy-leveled \
-                       mini-engine-partial fjall lmdb redb sled log";
+const ENGINES: &str = "memtable hashmap vec mini-engine mini-engine-mmap mini-engine-vector mini-engine-tiered \
+                       mini-engine-lazy-leveled mini-engine-partial fjall lmdb redb sled log";
 const SUBJECTS: &str = "fastskip fastskip-batch memtable memtable-batch fastskip-published crossbeam-skiplist skl treeindex \
                         btreemap sharded-btreemap hashmap vec";
 /// The published crate is known to crash: whether it does is no matter of this test.
@@ -142,6 +142,7 @@ fn expected_of_engine(subject: &str) -> &'static str {
     match subject {
         "memtable" | "hashmap" => "put get miss",
         "vec" => "put",
+        "mini-engine-mmap" => "get miss scan-10 scan-100 scan-10k",
         "mini-engine-vector" | "log" => "put load put-batch synced-put",
         "mini-engine-tiered" | "mini-engine-lazy-leveled" | "mini-engine-partial" => "overwrite",
         "mini-engine" | "fjall" | "rocksdb" | "leveldb" => concat!(

@@ -94,8 +94,8 @@ impl TableStore {
     pub(crate) fn new(fs: Arc<dyn FileSystem>, dir: &Path, options: Options, numbers: Arc<FileNumbers>) -> TableStore {
         let (dir, counters) = (dir.to_path_buf(), Arc::new(Counters::default()));
         let cache = Arc::new(BlockCache::new(options.cache_bytes, counters.clone()));
-        let limit = open_files_limit(&options);
-        let tables = TableCache::new(fs.clone(), dir.clone(), cache.clone(), counters.clone(), limit);
+        let opened = (open_files_limit(&options), options.table_reads);
+        let tables = TableCache::new(fs.clone(), dir.clone(), cache.clone(), counters.clone(), opened);
         TableStore { fs, dir, options, numbers, tables, cache, counters }
     }
 

@@ -8,7 +8,7 @@ use super::background::Workers;
 use super::{Db, Handle, recovery};
 use crate::error::Result;
 use crate::fs::{FileSystem, StdFs};
-use crate::options::{Compaction, Compression, MemtableKind, Options, RecoveryMode, option_setters};
+use crate::options::{Compaction, Compression, MemtableKind, Options, RecoveryMode, TableReads, option_setters};
 use crate::types::Durability;
 
 /// How a database is to be opened: made by [`Db::builder`], ends with [`Builder::open`].

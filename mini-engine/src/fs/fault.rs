@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{File, FileSystem, Mapping};
+use super::{File, FileSystem, MappedBytes, Mapping};
 
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,6 +308,12 @@ impl File for FaultFile {
     fn len(&self) -> Result<u64> {
         self.state.reads.check()?;
         self.inner.len()
+    }
+
+    /// Fails as a read does; what is read from the mapping cannot fail.
+    fn map(&self) -> Result<MappedBytes> {
+        self.state.reads.check()?;
+        self.inner.map()
     }
 
     /// Fails as an operation does; what is written into the mapping cannot fail.

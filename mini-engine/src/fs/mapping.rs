@@ -1,4 +1,4 @@
-//! [`MappedFile`]: a file of the operating system, mapped into memory for writing.
+//! Files of the operating system, mapped into memory: a log for writing ([`MappedFile`]), a table for reading ([`map`]).
 //!
 //! M1 Memory is written in words of 8 bytes, each by one relaxed atomic store. So threads that write the same place do not race, and
 //!    whatever else maps the file sees whole words. That is all the order there is: whoever needs more has it from elsewhere.
@@ -7,6 +7,9 @@
 //! M3 Only file systems that write in place are mapped. There a page that was written once has its space, and writing it again cannot
 //!    fail for want of space. One that copies on write (Btrfs, ZFS, overlays above them), or that is across a network, gets `write`
 //!    calls, which can fail.
+//! M4 What is mapped for reading are tables. A table is written and synced before it is opened, and is unlinked in the end, but never changed
+//!    nor cut (rule 14), and the directory's lock keeps other engines out. So its bytes are what a shared reference takes them
+//!    for. A file that another program cuts, or a device that fails, ends the process (SIGBUS).
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -14,9 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use memmap2::Advice;
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Mmap, MmapOptions, MmapRaw};
 
 use super::Mapping;
+use crate::types::MappedBytes;
 
 /// Bytes that are written at once.
 const WORD: usize = size_of::<u64>();
@@ -70,6 +74,18 @@ impl Mapping for MappedFile {
             tracing::trace!(%error, "pages of a mapping are not populated");
         }
     }
+}
+
+/// The bytes of a file that nobody writes to any more (M4).
+#[expect(unsafe_code, reason = "nothing else gives the bytes of a mapping; see M4")]
+pub(super) fn map(file: &File) -> Result<MappedBytes> {
+    // A large range would leave a process with 32-bit addresses little for itself.
+    if !cfg!(target_pointer_width = "64") {
+        return Err(ErrorKind::Unsupported.into());
+    }
+    // SAFETY: the mapping is read-only, and the file never changes as long as it lives (M4).
+    let pages = unsafe { Mmap::map(file)? };
+    Ok(MappedBytes::of_pages(pages))
 }
 
 /// M3.

@@ -30,6 +30,8 @@ pub use mem::{Disk, Losses, MemFs, Operation, Step};
 pub use std_fs::StdFs;
 pub(crate) use std_fs::handle_limit;
 
+pub use crate::types::MappedBytes;
+
 /// What the engine asks of a file system.
 pub trait FileSystem: Send + Sync + Debug + 'static {
     /// Creates a file for reading and writing; [`ErrorKind::AlreadyExists`] if it exists.
@@ -96,6 +98,14 @@ pub trait File: Send + Sync + Debug {
     /// has no caller to go to, it ends the process. By default it is [`ErrorKind::Unsupported`]: the caller uses
     /// [`write_at`](Self::write_at) instead, as after any other error.
     fn map_mut(&self, _len: u64) -> Result<Box<dyn Mapping>> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    /// Maps the whole file into memory for reading. Nothing writes to it or cuts it as long as the result lives; it may be renamed and unlinked.
+    ///
+    /// An error of the device under a mapped page has no caller to go to, it ends the process. By default it is
+    /// [`ErrorKind::Unsupported`]: the caller uses [`read_at`](Self::read_at) instead, as after any other error.
+    fn map(&self) -> Result<MappedBytes> {
         Err(ErrorKind::Unsupported.into())
     }
 

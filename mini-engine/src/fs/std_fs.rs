@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(unix)]
-use super::Mapping;
-#[cfg(unix)]
 use super::mapping::MappedFile;
 use super::{File, FileSystem};
+#[cfg(unix)]
+use super::{MappedBytes, Mapping};
 
 /// The operating system's file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -202,6 +202,11 @@ impl File for StdFile {
 
     fn len(&self) -> Result<u64> {
         Ok(self.0.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn map(&self) -> Result<MappedBytes> {
+        super::mapping::map(&self.0)
     }
 
     #[cfg(unix)]

@@ -90,6 +90,22 @@ pub enum RecoveryMode {
     Quarantine,
 }
 
+/// How the blocks of tables come into memory for reads. Merges, and `verify`, always read the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TableReads {
+    /// By calls, into the block cache.
+    #[default]
+    Pread,
+    /// Through a mapping of the file: blocks that are not compressed are searched where they lie in the page cache, and values are
+    /// views of it. The block cache has partitions and compressed blocks. Each block is checked when it is first touched. A file is
+    /// open only for what is read by calls: compressed blocks, and all of it where a file cannot be mapped.
+    ///
+    /// A device that fails under a mapped page ends the process (`SIGBUS`), and so does another program that cuts a table. With
+    /// [`TableReads::Pread`] the first is an error of the one read.
+    Mmap,
+}
+
 /// How the newest writes are kept in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

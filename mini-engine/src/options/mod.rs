@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 pub(crate) use setters::option_setters;
 
-pub use choices::{Compaction, Compression, MemtableKind, RecoveryMode};
+pub use choices::{Compaction, Compression, MemtableKind, RecoveryMode, TableReads};
 
 use crate::error::{Error, Result};
 use crate::types::Durability;
@@ -43,6 +43,7 @@ pub struct Options {
     /// By level; the last one for all deeper levels too. Not empty once validated.
     pub(crate) compression: Vec<Compression>,
     pub(crate) cache_bytes: u64,
+    pub(crate) table_reads: TableReads,
     pub(crate) max_open_files: Option<usize>,
     pub(crate) durability: Durability,
     pub(crate) log_compression: bool,
@@ -73,6 +74,7 @@ impl Default for Options {
             filter_bits_per_key: 10,
             compression: vec![Compression::None, Compression::None, Compression::Lz4],
             cache_bytes: 32 << 20,
+            table_reads: TableReads::Pread,
             max_open_files: None,
             durability: Durability::Buffered,
             log_compression: false,

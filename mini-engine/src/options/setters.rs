@@ -141,6 +141,13 @@ macro_rules! option_setters {
                 self
             }
 
+            /// How tables are read. Default [`TableReads::Pread`]; [`TableReads::Mmap`] for data that is not compressed and mostly in
+            /// the page cache. RocksDB calls this `allow_mmap_reads`.
+            pub fn table_reads(mut self, reads: TableReads) -> Self {
+                self$(.$options)?.table_reads = reads;
+                self
+            }
+
             /// How many files of tables are kept open at once; a file that is read and not open takes the place of one that was not
             /// read for a while. Default: half of what the process may open (`RLIMIT_NOFILE`), so that the logs, the manifest and the
             /// rest of the program have theirs; at most 8,192. 1 to 1,048,576. Each table that was read keeps some 7 KiB of memory

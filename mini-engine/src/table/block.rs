@@ -239,7 +239,7 @@ impl Cursor {
     /// The value as a view of the block.
     pub(super) fn value_slice(&self) -> Slice {
         // The range was read within the contents; an invalid cursor's is empty.
-        Slice::view(self.block.shared(), self.at.value.clone()).unwrap_or_else(|| Slice::from(self.value()))
+        self.block.slice(self.at.value.clone()).unwrap_or_else(|| Slice::from(self.value()))
     }
 
     pub(super) fn seek_to_first(&mut self) -> Step {

@@ -23,6 +23,8 @@ use crate::cache;
 use crate::error::is_want_of_handles;
 use crate::fs::{self, File, FileSystem};
 use crate::metrics::Counters;
+use crate::options::TableReads;
+use crate::types::MappedBytes;
 
 /// The block cache of one database.
 pub(crate) type BlockCache = cache::BlockCache<Partition>;
@@ -41,6 +43,7 @@ pub(crate) struct TableCache {
     pub(super) counters: Arc<Counters>,
     /// How many tables may be open.
     limit: usize,
+    reads: TableReads,
     clock: Mutex<Clock>,
     obsolete: Mutex<Obsolete>,
     obsolete_added: Condvar,
@@ -134,13 +137,13 @@ impl Clock {
 }
 
 impl TableCache {
-    /// Keeps up to `limit` of the tables in `dir` open.
+    /// Keeps up to `limit` of the tables in `dir` open, and reads them as `reads` says.
     pub(crate) fn new(
         fs: Arc<dyn FileSystem>,
         dir: PathBuf,
         blocks: Arc<BlockCache>,
         counters: Arc<Counters>,
-        limit: usize,
+        (limit, reads): (usize, TableReads),
     ) -> Arc<Self> {
         Arc::new(Self {
             fs,
@@ -148,6 +151,7 @@ impl TableCache {
             blocks,
             counters,
             limit,
+            reads,
             clock: Mutex::default(),
             obsolete: Mutex::default(),
             obsolete_added: Condvar::new(),
@@ -164,6 +168,15 @@ impl TableCache {
             }
             opened => opened,
         }
+    }
+
+    /// The whole of a table's file, if tables are mapped and this one can be.
+    pub(super) fn map(&self, file: &dyn File) -> Option<Arc<MappedBytes>> {
+        if self.reads != TableReads::Mmap {
+            return None;
+        }
+        let mapped = file.map().inspect_err(|error| tracing::debug!(%error, "a table is not mapped"));
+        mapped.ok().map(Arc::new)
     }
 
     /// Closes half of the open tables, for a file that finds no handle.

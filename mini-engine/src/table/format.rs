@@ -10,6 +10,7 @@
 //! Lengths are those of the blocks in the file, trailers included. The footer's size, version and checksum stay where they are in
 //! all versions to come. In version 1 the first two handles are those of the filter and of the index, see [`version1`](super::version1).
 
+use std::ops::Range;
 use std::path::Path;
 
 use crate::codec::{self, Reader};
@@ -46,6 +47,13 @@ pub(super) struct Handle {
 impl Handle {
     pub(super) fn end(self) -> Option<u64> {
         self.offset.checked_add(self.len)
+    }
+
+    /// Where the block is among the `len` bytes of the file.
+    #[inline]
+    pub(super) fn within(self, len: usize) -> Option<Range<usize>> {
+        let (start, end) = (usize::try_from(self.offset).ok()?, usize::try_from(self.end()?).ok()?);
+        (end <= len).then_some(start..end)
     }
 }
 

@@ -8,6 +8,7 @@
 //! the block's offset. Memory for the contents is taken only after the checksum has matched, and at most what the
 //! compression can have made of the stored bytes, so a forged length cannot ask for more.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::codec::{self, Reader};
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::options::Compression;
+use crate::types::{MappedBytes, Slice};
 
 use super::format::Handle;
 
@@ -29,28 +31,56 @@ const RAW: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
 
-/// A block in memory: the contents and, behind them, room for the trailer, so that a raw block is used as it was read.
+/// A block in memory: the contents and, behind them, room for the trailer, so that a raw block is used as it was read, or where it lies
+/// in a mapped file.
 #[derive(Clone, Debug)]
-pub(super) struct Block(Arc<[u8]>);
+pub(super) enum Block {
+    Own(Arc<[u8]>),
+    Mapped { file: Arc<MappedBytes>, place: Range<usize> },
+}
 
 impl Block {
     /// Takes what [`Block::shared`] gave, from the cache.
     pub(super) fn from_shared(bytes: Arc<[u8]>) -> Self {
-        Self(bytes)
+        Self::Own(bytes)
     }
 
     /// A block that was not read from a file.
     pub(super) fn from_contents(contents: &[u8]) -> Self {
-        Self(contents.iter().copied().chain([0; TRAILER_LEN]).collect())
+        Self::Own(contents.iter().copied().chain([0; TRAILER_LEN]).collect())
     }
 
-    pub(super) fn shared(&self) -> &Arc<[u8]> {
-        &self.0
+    /// Its memory, unless it is that of a mapped file.
+    pub(super) fn own(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Self::Own(bytes) => Some(bytes),
+            Self::Mapped { .. } => None,
+        }
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn memory_len(&self) -> usize {
+        self.own().map_or(0, |bytes| bytes.len())
+    }
+
+    /// A part of the contents, or `None` if the range does not lie within the block.
+    #[inline]
+    pub(super) fn slice(&self, range: Range<usize>) -> Option<Slice> {
+        match self {
+            Self::Own(bytes) => Slice::view(bytes, range),
+            Self::Mapped { file, place } => {
+                let (start, end) = (place.start.checked_add(range.start)?, place.start.checked_add(range.end)?);
+                (end <= place.end).then(|| Slice::mapped(file, start..end)).flatten()
+            }
+        }
     }
 
     #[inline]
     pub(super) fn contents(&self) -> &[u8] {
-        contents_of(&self.0)
+        match self {
+            Self::Own(bytes) => contents_of(bytes),
+            Self::Mapped { file, place } => contents_of(file.get(place.clone()).unwrap_or_default()),
+        }
     }
 }
 
@@ -58,6 +88,12 @@ impl Block {
 #[inline]
 pub(super) fn contents_of(block: &[u8]) -> &[u8] {
     block.split_at(block.len().saturating_sub(TRAILER_LEN)).0
+}
+
+/// Whether the block with these bytes, trailer included, says that it is not compressed. Unchecked.
+#[inline]
+pub(super) fn is_raw(bytes: &[u8]) -> bool {
+    bytes.split_last_chunk::<TRAILER_LEN>().is_some_and(|(_, trailer)| trailer[0] == RAW)
 }
 
 /// Appends the block with these contents that belongs at `offset` of table `number`.
@@ -139,12 +175,20 @@ impl BlockLocation<'_> {
         let mut bytes = zeroed(len);
         let read = file.read_exact_at(Arc::make_mut(&mut bytes), self.handle.offset);
         read.map_err(Error::io("read", self.path))?;
-        Ok(self.decompressed(&bytes)?.unwrap_or(Block(bytes)))
+        Ok(self.decompressed(&bytes)?.unwrap_or(Block::Own(bytes)))
     }
 
     /// Checks the block's bytes, trailer included, and decompresses or copies them.
     pub(super) fn decode(&self, bytes: &[u8]) -> Result<Block> {
-        Ok(self.decompressed(bytes)?.unwrap_or_else(|| Block(Arc::from(bytes))))
+        Ok(self.decompressed(bytes)?.unwrap_or_else(|| Block::Own(Arc::from(bytes))))
+    }
+
+    /// Checks the block in a mapped file, and decompresses it if it is compressed.
+    pub(super) fn read_mapped(&self, file: &Arc<MappedBytes>) -> Result<Block> {
+        let place = self.handle.within(file.len());
+        let place = place.ok_or_else(|| self.corrupt("block: expected one within the file"))?;
+        let block = self.decompressed(file.get(place.clone()).unwrap_or_default())?;
+        Ok(block.unwrap_or_else(|| Block::Mapped { file: Arc::clone(file), place }))
     }
 
     /// Checks the block's bytes, trailer included, and decompresses them; `None` for a raw block, whose bytes serve as
@@ -199,7 +243,7 @@ impl BlockLocation<'_> {
             codec::zstd_decompress(stored, contents).map_err(|error| error.to_string())
         };
         match decompressed {
-            Ok(found) if found == len => Ok(Block(block)),
+            Ok(found) if found == len => Ok(Block::Own(block)),
             Ok(found) => Err(self.corrupt(format!("decompressed length: expected {len}, found {found}"))),
             Err(error) => Err(self.corrupt(format!("block does not decompress: {error}"))),
         }

@@ -271,7 +271,7 @@ impl Index {
 
     /// Bytes of memory that the index takes.
     pub(super) fn memory_len(&self) -> usize {
-        self.block.shared().len() + self.heads.memory_len() + size_of_val(&*self.ends)
+        self.block.memory_len() + self.heads.memory_len() + size_of_val(&*self.ends)
     }
 }
 

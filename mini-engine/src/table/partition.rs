@@ -12,6 +12,8 @@
 //! P2: the last fence of a partition is its fence in the root, and the groups follow each other without gaps. The former is
 //! checked when a partition is read, the latter by `verify`.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::codec::{self, Malformed};
 use crate::types::SeqNo;
 
@@ -21,6 +23,8 @@ use super::frame::Block;
 use super::index::{Fence, Fences, IndexBuilder};
 
 const TAIL_LEN: usize = 12;
+/// Bits of a word.
+const BITS: usize = u64::BITS as usize;
 
 /// Builds the contents of partitions, one after the other.
 #[derive(Debug)]
@@ -104,12 +108,14 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A partition in memory; making one of a cached block allocates nothing.
-#[derive(Clone, Debug)]
+/// A partition in memory.
+#[derive(Debug)]
 pub(crate) struct Partition {
     block: Block,
     filter_len: usize,
     start: u64,
+    /// A bit for each data block that was checked where it lies in a mapped file.
+    checked: Box<[AtomicU64]>,
 }
 
 impl Partition {
@@ -120,8 +126,22 @@ impl Partition {
         if filter_len > 0 {
             Filter::decode(filter).map_err(|expected| Malformed { offset: filter_len, expected })?;
         }
-        Fences::of(fences)?;
-        Ok(Self { block, filter_len, start })
+        let words = Fences::of(fences)?.len().div_ceil(BITS);
+        Ok(Self { filter_len, start, checked: (0..words).map(|_| AtomicU64::new(0)).collect(), block })
+    }
+
+    /// Whether data block `at` was checked.
+    #[inline]
+    pub(super) fn is_checked(&self, at: usize) -> bool {
+        // Relaxed: the bytes of a table never change, whoever has looked at them.
+        self.checked.get(at / BITS).is_some_and(|word| word.load(Ordering::Relaxed) >> (at % BITS) & 1 == 1)
+    }
+
+    /// Notes that data block `at` was checked.
+    pub(super) fn set_checked(&self, at: usize) {
+        if let Some(word) = self.checked.get(at / BITS) {
+            word.fetch_or(1 << (at % BITS), Ordering::Relaxed);
+        }
     }
 
     /// Checks the fences, that the group ends within the data blocks, which end at `data_end`, and that the last fence is
@@ -137,6 +157,11 @@ impl Partition {
             return Err(malformed("the fence that the root has for the partition"));
         }
         Ok(())
+    }
+
+    /// Bytes of memory that it takes, without the slots of its data blocks.
+    pub(super) fn memory_len(&self) -> usize {
+        size_of::<Self>() + self.block.memory_len() + size_of_val(&*self.checked)
     }
 
     pub(super) fn block(&self) -> &Block {

@@ -89,6 +89,11 @@ impl ReadAhead {
     ) -> Result<Block> {
         self.follow(handle);
         if self.cache == CacheUse::Fill
+            && let Some(block) = table.mapped_block(root, partition, (at, handle))?
+        {
+            return Ok(block);
+        }
+        if self.cache == CacheUse::Fill
             && let Some(block) = table.cached(partition, at)
         {
             return Ok(block);

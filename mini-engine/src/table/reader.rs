@@ -4,6 +4,7 @@
 //! disturb reads of others (durability rule 9). Which files are open, and for how long, is up to the [`TableCache`]; the [`Root`] stays
 //! from the first read on, so that a read whose blocks are cached needs no file.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use super::block::Cursor;
 use super::cache::{OpenGuard, Opened, Slot, TableCache};
 use super::format::{Handle, file_name};
-use super::frame::{Block, BlockLocation, contents_of};
+use super::frame::{Block, BlockLocation, contents_of, is_raw};
 use super::lookup::{Found, lookup};
 use super::partition::Partition;
 use super::properties::TableMeta;
@@ -21,7 +22,7 @@ use crate::cache::{CacheUse, CachedPartition};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
-use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
+use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice, entry_order};
 
 /// A table of a version. Its file is opened on demand, and stays as long as this lives: the file of an obsolete table is removed
 /// when the last view that has the table lets go of it.
@@ -51,9 +52,8 @@ impl Table {
         let mut table = Self::at(tables, TableMeta { number, ..TableMeta::default() }, path);
         let path = table.path();
         let file = tables.open_file(&path).map_err(Error::io("open", &path))?;
-        let (root, meta) = Root::read(&*file, &path, number)?;
+        let (root, meta) = table.read_root_of(&file)?;
         (table.meta, table.root) = (meta, OnceLock::from(Arc::new(root)));
-        table.tables.keep(&table.slot, Arc::new(Opened { file }));
         Ok(Arc::new(table))
     }
 
@@ -81,19 +81,32 @@ impl Table {
 
     #[cold]
     fn read_root(&self) -> Result<&Arc<Root>> {
-        let opened = self.opened()?;
         // Another thread may read it too. Only one of them does.
         let _turn = self.slot.turn();
         if let Some(root) = self.root.get() {
             return Ok(root);
         }
-        let path = self.path();
-        let (root, found) = Root::read(&*opened.file, &path, self.number())?;
+        let file = match self.slot.peek() {
+            Some(opened) => opened.file.clone(),
+            None => self.open_file()?,
+        };
+        let (root, found) = self.read_root_of(&file)?;
         if !self.meta.is_of(&found) {
             let what = format!("table: expected {:?} as the manifest says, found {found:?}", self.meta);
-            return Err(Error::corruption(&path, 0, what));
+            return Err(Error::corruption(&self.path(), 0, what));
         }
         Ok(self.root.get_or_init(|| Arc::new(root)))
+    }
+
+    /// Reads the root, and maps the file if that is wanted and can be done. If not, the file stays open.
+    fn read_root_of(&self, file: &Arc<dyn File>) -> Result<(Root, TableMeta)> {
+        let (mut root, meta) = Root::read(&**file, &self.path(), self.number())?;
+        match self.tables.map(&**file) {
+            Some(map) => root.map = Some(map),
+            None if self.slot.peek().is_some() => {}
+            None => drop(self.tables.keep(&self.slot, Arc::new(Opened { file: file.clone() }))),
+        }
+        Ok((root, meta))
     }
 
     /// The file. Without a lock while it is open.
@@ -111,14 +124,17 @@ impl Table {
         if let Some(opened) = self.slot.get() {
             return Ok(opened);
         }
+        Ok(self.tables.keep(&self.slot, Arc::new(Opened { file: self.open_file()? })))
+    }
+
+    fn open_file(&self) -> Result<Arc<dyn File>> {
         let path = self.path();
-        let file = self.tables.open_file(&path).map_err(|error| match error.kind() {
+        self.tables.open_file(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
                 Error::corruption(&path, 0, "expected a table that the manifest names, found no such file")
             }
             _ => Error::io("open", &path)(error),
-        })?;
-        Ok(self.tables.keep(&self.slot, Arc::new(Opened { file })))
+        })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -161,7 +177,7 @@ impl Table {
             return Ok(None);
         }
         let found = match parts.find(key, seqno) {
-            Some(place) => self.get_from(&partition, place, key, seqno)?,
+            Some(place) => self.get_from(root, &partition, place, key, seqno)?,
             None => None,
         };
         if found.is_none() && parts.filter.is_some() {
@@ -196,7 +212,7 @@ impl Table {
             let to = from + count.max(1);
             passing.clear();
             self.pass_filter(&partition, from, hashes.get(from..to).unwrap_or_default(), &mut passing);
-            self.get_passing(&partition, keys, &passing, seqno, &mut found)?;
+            self.get_passing((root, &partition), keys, &passing, seqno, &mut found)?;
             from = to;
         }
         Ok(())
@@ -213,7 +229,7 @@ impl Table {
     /// Looks for the keys at these positions, all of which the partition leads to.
     fn get_passing(
         &self,
-        partition: &CachedPartition<Partition>,
+        (root, partition): (&Root, &CachedPartition<Partition>),
         keys: &[&[u8]],
         passing: &[usize],
         seqno: SeqNo,
@@ -225,7 +241,7 @@ impl Table {
         let mut wanted: Vec<(usize, Handle)> = places.iter().map(|(_, place)| *place).collect();
         wanted.dedup();
         self.tables.counters.get_blocks.add(wanted.len() as u64);
-        let (mut blocks, mut useless) = (WantedBlocks::new(self, partition, &wanted), 0);
+        let (mut blocks, mut useless) = (WantedBlocks::new(self, root, partition, &wanted), 0);
         let mut rest = &places[..];
         for (nth, &(_, handle)) in wanted.iter().enumerate() {
             let Some(block) = blocks.block(nth)? else { break };
@@ -234,7 +250,8 @@ impl Table {
             rest = later;
             for &(at, _) in now {
                 let Some(&key) = keys.get(at) else { continue };
-                match self.look_up(handle, block.shared(), key, seqno)? {
+                let view = |value| block.slice(value);
+                match self.look_up(handle, block.contents(), key, seqno, view)? {
                     Some((kind, _, value)) => found(at, kind, value),
                     None => useless += 1,
                 }
@@ -269,13 +286,17 @@ impl Table {
         let Some(handle) = root.index.handle(at) else { return Ok(None) };
         let malformed = |error| self.malformed(handle, error);
         self.tables.counters.partition_reads.add(1);
-        let block = self.location(&self.path(), handle).read(&*self.opened()?.file)?;
+        let path = self.path();
+        let block = match root.map.as_ref().filter(|_| cache == CacheUse::Fill) {
+            Some(map) => self.location(&path, handle).read_mapped(map)?,
+            None => self.location(&path, handle).read(&*self.opened()?.file)?,
+        };
         let partition = Partition::of(block).map_err(malformed)?;
         partition.check(root.data_end, root.index.fence(at)).map_err(malformed)?;
         if cache == CacheUse::Bypass {
             return Ok(Some(CachedPartition::uncached(partition)));
         }
-        let (id, size) = ((self.number(), handle.offset), (partition.block().shared().len(), partition.len()));
+        let (id, size) = ((self.number(), handle.offset), (partition.memory_len(), partition.len()));
         Ok(Some(self.tables.blocks.insert_partition(&root.partitions, at, id, partition, size)))
     }
 
@@ -320,29 +341,71 @@ impl Table {
     /// not in the next either: the fence would say so.
     fn get_from(
         &self,
+        root: &Root,
         partition: &CachedPartition<Partition>,
         place: (usize, Handle),
         key: &[u8],
         seqno: SeqNo,
     ) -> Result<Option<(Kind, SeqNo, Slice)>> {
         self.tables.counters.get_blocks.add(1);
-        match self.tables.blocks.get(partition, place.0) {
-            Some(block) => self.look_up(place.1, &block, key, seqno),
-            None => self.look_up(place.1, self.fill(partition, place)?.shared(), key, seqno),
+        if let Some((file, within)) = self.mapped(root, partition, place)? {
+            let contents = contents_of(file.get(within.clone()).unwrap_or_default());
+            let view = |value: Range<usize>| Slice::mapped(file, within.start + value.start..within.start + value.end);
+            return self.look_up(place.1, contents, key, seqno, view);
         }
+        if let Some(block) = self.tables.blocks.get(partition, place.0) {
+            return self.look_up(place.1, contents_of(&block), key, seqno, |value| Slice::view(&block, value));
+        }
+        let block = self.fill(partition, place)?;
+        self.look_up(place.1, block.contents(), key, seqno, |value| block.slice(value))
     }
 
-    /// The newest version of `key` in `block`, the data block at `handle`.
+    /// The newest version of `key` in the data block at `handle`, with its value as `view` shows it.
     fn look_up(
         &self,
         handle: Handle,
-        block: &Arc<[u8]>,
+        contents: &[u8],
         key: &[u8],
         seqno: SeqNo,
+        view: impl FnOnce(Range<usize>) -> Option<Slice>,
     ) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        let found = lookup(contents_of(block), key, seqno).map_err(|malformed| self.malformed(handle, malformed))?;
-        let view = |Found { kind, seqno, value }| Some((kind, seqno, Slice::view(block, value)?));
-        Ok(found.and_then(view))
+        let found = lookup(contents, key, seqno).map_err(|malformed| self.malformed(handle, malformed))?;
+        Ok(found.and_then(|Found { kind, seqno, value }| Some((kind, seqno, view(value)?))))
+    }
+
+    /// Where the data block of `partition` that has this index and handle is in the mapped file; `None` if the file is not mapped,
+    /// or the block is compressed. It is checked once, as long as its partition stays in memory.
+    #[inline]
+    fn mapped<'a>(
+        &self,
+        root: &'a Root,
+        partition: &Partition,
+        (at, handle): (usize, Handle),
+    ) -> Result<Option<(&'a Arc<MappedBytes>, Range<usize>)>> {
+        let Some(file) = &root.map else { return Ok(None) };
+        if partition.is_checked(at) {
+            return Ok(handle.within(file.len()).map(|within| (file, within)));
+        }
+        let bytes = handle.within(file.len()).and_then(|within| file.get(within));
+        if bytes.is_some_and(|bytes| !is_raw(bytes)) {
+            return Ok(None);
+        }
+        self.tables.counters.block_reads.add(1);
+        let block = self.location(&self.path(), handle).read_mapped(file)?;
+        let Block::Mapped { place, .. } = block else { return Ok(None) };
+        partition.set_checked(at);
+        Ok(Some((file, place)))
+    }
+
+    /// The data block of `partition` that has this index and handle, if it is in a mapped file and not compressed.
+    pub(super) fn mapped_block(
+        &self,
+        root: &Root,
+        partition: &Partition,
+        place: (usize, Handle),
+    ) -> Result<Option<Block>> {
+        let mapped = self.mapped(root, partition, place)?;
+        Ok(mapped.map(|(file, place)| Block::Mapped { file: Arc::clone(file), place }))
     }
 
     /// Reads a data block that is not in the cache, and leaves it there.
@@ -365,7 +428,9 @@ impl Table {
 
     /// Puts the data block of `partition` that has this index and handle into the cache.
     pub(super) fn keep(&self, partition: &CachedPartition<Partition>, (at, handle): (usize, Handle), block: &Block) {
-        self.tables.blocks.insert(partition, at, (self.number(), handle.offset), block.shared().clone());
+        if let Some(bytes) = block.own() {
+            self.tables.blocks.insert(partition, at, (self.number(), handle.offset), Arc::clone(bytes));
+        }
     }
 
     /// Reads the data block at `handle` from the file.

@@ -5,6 +5,7 @@
 //! mostly opens a table.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::format::{FOOTER_LEN, Footer, Handle, VERSION};
 use super::frame::{Block, BlockLocation};
@@ -16,6 +17,7 @@ use crate::cache::{CachedPartition, Partitions};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
+use crate::types::MappedBytes;
 
 /// Bytes that are read first, from the end of the file.
 const TAIL_LEN: u64 = 8 << 10;
@@ -26,6 +28,8 @@ const TAIL_LEN: u64 = 8 << 10;
 pub(super) struct Root {
     /// The fences of the partitions.
     pub(super) index: Index,
+    /// The whole file, if it is mapped. Then it need not be open.
+    pub(super) map: Option<Arc<MappedBytes>>,
     /// The partitions that are in memory.
     pub(super) partitions: Partitions<Partition>,
     /// The only partition of a table of version 1, which stays in memory.
@@ -58,13 +62,13 @@ impl Root {
         };
         let meta = properties.meta(number, size);
         let partitions = Partitions::new(if whole.is_some() { 0 } else { index.len() });
-        Ok((Self { index, partitions, whole, data_end, properties }, meta))
+        Ok((Self { index, map: None, partitions, whole, data_end, properties }, meta))
     }
 
     /// Bytes of memory that this takes.
     pub(super) fn memory_len(&self) -> usize {
         let Properties { smallest, largest, .. } = &self.properties;
-        let whole = self.whole.as_ref().map_or(0, |whole| whole.block().shared().len());
+        let whole = self.whole.as_ref().map_or(0, |whole| whole.block().memory_len());
         let index = self.index.memory_len() + self.partitions.memory_len();
         size_of::<Self>() + index + whole + smallest.len() + largest.len()
     }

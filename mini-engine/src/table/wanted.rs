@@ -8,12 +8,14 @@ use super::frame::Block;
 use super::partition::Partition;
 use super::readahead::{Span, WINDOW};
 use super::reader::Table;
+use super::root::Root;
 use crate::cache::CachedPartition;
 use crate::error::Result;
 
 /// Blocks by their index in the partition and their place, ascending.
 pub(super) struct WantedBlocks<'a> {
     table: &'a Table,
+    root: &'a Root,
     partition: &'a CachedPartition<Partition>,
     wanted: &'a [(usize, Handle)],
     span: Span,
@@ -22,15 +24,19 @@ pub(super) struct WantedBlocks<'a> {
 impl<'a> WantedBlocks<'a> {
     pub(super) fn new(
         table: &'a Table,
+        root: &'a Root,
         partition: &'a CachedPartition<Partition>,
         wanted: &'a [(usize, Handle)],
     ) -> Self {
-        Self { table, partition, wanted, span: Span::default() }
+        Self { table, root, partition, wanted, span: Span::default() }
     }
 
     /// The `nth` of the wanted blocks.
     pub(super) fn block(&mut self, nth: usize) -> Result<Option<Block>> {
         let Some(&(at, handle)) = self.wanted.get(nth) else { return Ok(None) };
+        if let Some(block) = self.table.mapped_block(self.root, self.partition, (at, handle))? {
+            return Ok(Some(block));
+        }
         if let Some(block) = self.table.cached(self.partition, at) {
             return Ok(Some(block));
         }

@@ -7,6 +7,7 @@ mod batch;
 mod compare_and_swap;
 mod key_bounds;
 mod lines;
+mod mapped;
 mod slice;
 
 use std::cmp::Ordering;
@@ -17,6 +18,7 @@ pub use compare_and_swap::CompareAndSwapError;
 pub use key_bounds::KeyBounds;
 pub use lines::Lines;
 pub(crate) use lines::Shown;
+pub use mapped::MappedBytes;
 pub use slice::Slice;
 
 /// A sequence number: the position of a write in the history of one database. Less than 2^56.

@@ -1,5 +1,5 @@
-//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block is not copied. Short ones are held in place: they
-//! cost neither an allocation nor an atomic operation.
+//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block or a mapped table is not copied. Short ones are held
+//! in place: they cost neither an allocation nor an atomic operation.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -8,20 +8,46 @@ use std::hash::{Hash, Hasher};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// The longest bytes that are held in place: what fits beside the tag into the size of the other form.
+use super::mapped::MappedBytes;
+
+/// The longest bytes that are held in place.
 const INLINE: usize = 23;
 
 /// Immutable bytes: up to 23 in place, more behind a reference count. A clone costs one atomic increment at most.
 ///
-/// Compares, orders and hashes as the bytes it derefs to. A longer value read from a table is a view of its cached block
-/// and keeps that block in memory as long as the slice lives: copy values that are kept for long.
+/// Compares, orders and hashes as the bytes it derefs to. A longer value read from a table is a view of its cached block, or of
+/// its mapped file, and keeps that in memory as long as the slice lives: copy values that are kept for long.
 #[derive(Clone)]
 pub struct Slice(Repr);
 
 #[derive(Clone)]
 enum Repr {
     Inline { len: u8, bytes: [u8; INLINE] },
-    Shared { bytes: Arc<[u8]>, start: usize, end: usize },
+    Shared { bytes: Arc<[u8]>, part: Part },
+    Mapped { file: Arc<MappedBytes>, start: usize, len: u32 },
+}
+
+/// Which of the shared bytes are meant. Of more than 4 GiB only all.
+#[derive(Clone, Copy)]
+struct Part {
+    start: u32,
+    end: u32,
+}
+
+impl Part {
+    /// The end of all bytes, however many there are.
+    const END: u32 = u32::MAX;
+
+    fn of(range: Range<usize>, len: usize) -> Option<Self> {
+        let is_all = range.end == len;
+        let end = if is_all { Self::END } else { u32::try_from(range.end).ok().filter(|end| *end != Self::END)? };
+        Some(Self { start: u32::try_from(range.start).ok()?, end })
+    }
+
+    #[inline]
+    fn within(self, len: usize) -> Range<usize> {
+        self.start as usize..if self.end == Self::END { len } else { self.end as usize }
+    }
 }
 
 impl Slice {
@@ -33,24 +59,41 @@ impl Slice {
     /// A view of `range` within `bytes`, or `None` if the range does not lie within them.
     #[inline]
     pub(crate) fn view(bytes: &Arc<[u8]>, range: Range<usize>) -> Option<Self> {
-        let Range { start, end } = range;
-        let viewed = bytes.get(start..end)?;
-        Some(Self::inline(viewed).unwrap_or_else(|| Self(Repr::Shared { bytes: Arc::clone(bytes), start, end })))
+        let viewed = bytes.get(range.clone())?;
+        let shared = || {
+            let part = Part::of(range, bytes.len());
+            part.map_or_else(|| Self::from(viewed), |part| Self(Repr::Shared { bytes: Arc::clone(bytes), part }))
+        };
+        Some(Self::inline(viewed).unwrap_or_else(shared))
+    }
+
+    /// A view of `range` within a file that is mapped, or `None` if the range does not lie within it.
+    #[inline]
+    pub(crate) fn mapped(file: &Arc<MappedBytes>, range: Range<usize>) -> Option<Self> {
+        let viewed = file.get(range.clone())?;
+        let mapped = || match u32::try_from(viewed.len()) {
+            Ok(len) => Self(Repr::Mapped { file: Arc::clone(file), start: range.start, len }),
+            Err(_) => Self::from(viewed),
+        };
+        Some(Self::inline(viewed).unwrap_or_else(mapped))
     }
 
     /// The first `len` bytes, or all if there are fewer, and the others.
     pub(crate) fn split_at(self, len: usize) -> (Self, Self) {
-        match self.0 {
-            Repr::Shared { bytes, start, end } if len < end - start => {
-                let middle = start + len;
-                let head = Self(Repr::Shared { bytes: bytes.clone(), start, end: middle });
-                (head, Self(Repr::Shared { bytes, start: middle, end }))
-            }
-            Repr::Shared { .. } => (self, Self::default()),
-            Repr::Inline { .. } => {
-                let (head, tail) = self.split_at_checked(len).unwrap_or((&self, &[]));
-                (Self::from(head), Self::from(tail))
-            }
+        if len >= self.len() {
+            return (self, Self::default());
+        }
+        let (head, tail) = (self.part(0..len), self.part(len..self.len()));
+        (head.unwrap_or_default(), tail.unwrap_or_default())
+    }
+
+    /// A view of a part of this; `None` if it does not lie within.
+    fn part(&self, range: Range<usize>) -> Option<Self> {
+        let at = |start: usize| Some(start.checked_add(range.start)?..start.checked_add(range.end)?);
+        match &self.0 {
+            Repr::Inline { .. } => self.get(range).map(Self::from),
+            Repr::Shared { bytes, part } => Self::view(bytes, at(part.start as usize)?),
+            Repr::Mapped { file, start, .. } => Self::mapped(file, at(*start)?),
         }
     }
 
@@ -76,7 +119,8 @@ impl Deref for Slice {
         // In range: the constructors above and below are the only ones, and the bytes never change.
         match &self.0 {
             Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
-            Repr::Shared { bytes, start, end } => &bytes[*start..*end],
+            Repr::Shared { bytes, part } => &bytes[part.within(bytes.len())],
+            Repr::Mapped { file, start, len } => &file[*start..*start + *len as usize],
         }
     }
 }
@@ -95,7 +139,8 @@ impl Borrow<[u8]> for Slice {
 
 impl From<&[u8]> for Slice {
     fn from(bytes: &[u8]) -> Self {
-        let shared = || Self(Repr::Shared { start: 0, end: bytes.len(), bytes: Arc::from(bytes) });
+        let part = Part { start: 0, end: Part::END };
+        let shared = || Self(Repr::Shared { part, bytes: Arc::from(bytes) });
         Self::inline(bytes).unwrap_or_else(shared)
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mini_engine::fs::{FaultFs, FileSystem, MemFs};
-use mini_engine::{Compaction, Db, Durability, Error, WriteBatch};
+use mini_engine::{Compaction, Db, Durability, Error, TableReads, WriteBatch};
 
 use crate::lie::Lie;
 use crate::oracle::{Batch, Progress};
@@ -97,6 +97,7 @@ impl Run {
             .block_bytes(512)
             .partition_bytes(128)
             .immutable_memtables(4)
+            .table_reads(if self.l0_trigger.is_multiple_of(2) { TableReads::Mmap } else { TableReads::Pread })
             .cache_bytes(64 << 10);
         self.db = Some(builder.file_system(Arc::new(self.fs.clone())).open()?);
         // What an open has found is durable.

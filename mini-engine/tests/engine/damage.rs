@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
-use mini_engine::{Db, Durability, Error};
+use mini_engine::{Db, Durability, Error, TableReads};
 
 use crate::hook::{Answer, HookFs, Op, files, position};
 use crate::options::blocks;
@@ -39,7 +39,8 @@ fn rule_9_a_flipped_bit_in_a_table_is_a_typed_error_and_spares_other_reads() {
             Error::UnsupportedVersion { file, .. } => *file == path,
             _ => false,
         };
-        let db = match Db::open(dir.path()) {
+        let reads = if at % 2 == 0 { TableReads::Pread } else { TableReads::Mmap };
+        let db = match Db::builder(dir.path()).table_reads(reads).open() {
             Ok(db) => db,
             Err(error) => {
                 assert!(is_typed(&error), "byte {at}: {error}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use mini_engine::{Compaction, Compression, Db, Durability, Iter, Snapshot, WriteBatch};
+use mini_engine::{Compaction, Compression, Db, Durability, Iter, Snapshot, TableReads, WriteBatch};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -217,7 +217,12 @@ fn open(dir: &TempDir, (policy, ratio): (Compaction, u64)) -> Db {
     let builder = builder.compaction(policy).size_ratio(ratio).level1_bytes(4096).table_file_bytes(2048);
     // So that merges take a piece wherever they can.
     let builder = builder.max_compaction_bytes(1024);
-    builder.compression(Compression::Lz4).open().unwrap()
+    // Blocks are in the cache, or where they lie in a mapped file.
+    let builder = match policy {
+        Compaction::Leveled | Compaction::LazyLeveled => builder.compression(Compression::Lz4),
+        _ => builder.compression(Compression::None).table_reads(TableReads::Mmap),
+    };
+    builder.open().unwrap()
 }
 
 fn entries(

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
-use mini_engine::{Db, Durability, Error, RecoveryMode, WriteBatch};
+use mini_engine::{Db, Durability, Error, RecoveryMode, TableReads, WriteBatch};
 
 use crate::hook::{Answer, HookFs, Op, files};
 use crate::recovery::copy;
 use crate::scratch::TempDir;
 
 fn open_in(dir: &Path, mode: RecoveryMode) -> Result<Db, Error> {
-    Db::builder(dir).recovery_mode(mode).block_bytes(512).l0_trigger(100).open()
+    // Both ways to read tables.
+    let reads = if mode == RecoveryMode::Quarantine { TableReads::Mmap } else { TableReads::Pread };
+    Db::builder(dir).recovery_mode(mode).table_reads(reads).block_bytes(512).l0_trigger(100).open()
 }
 
 fn quarantining(dir: &Path) -> Db {

@@ -1,6 +1,6 @@
 //! Point reads: many at once against one at a time, and what the engine counts about them.
 
-use mini_engine::{Compression, Db, Slice, Snapshot};
+use mini_engine::{Compression, Db, Slice, Snapshot, TableReads};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -45,11 +45,12 @@ proptest! {
     #[test]
     fn many_reads_at_once_find_what_single_reads_find(
         steps in vec(step(), 1..150), filter in prop_oneof![Just(0u32), Just(10)],
+        reads in prop_oneof![Just(TableReads::Pread), Just(TableReads::Mmap)],
     ) {
         // Catches values in another order than their keys, an older source that overrules a newer one, a removed key
         // that is found in an older table, a key that is asked for twice and answered once.
         let dir = TempDir::new().unwrap();
-        let db = small(&dir).filter_bits_per_key(filter).open().unwrap();
+        let db = small(&dir).filter_bits_per_key(filter).table_reads(reads).open().unwrap();
         let mut snapshots: Vec<Snapshot> = Vec::new();
         for (at, step) in steps.into_iter().enumerate() {
             match step {
@@ -154,4 +155,30 @@ fn a_get_of_a_database_that_was_just_opened_reads_two_blocks_at_most() {
         assert!(db.get(key(n)).unwrap().is_some());
         assert_eq!((reads(&db), db.metrics().partition_hits), ((1, 1), 1), "key {n}, again");
     }
+}
+
+#[test]
+fn reads_of_mapped_tables_go_on_while_merges_delete_them() {
+    // Catches a mapping that is gone while an iterator or a value uses it, handles that mapped tables keep, and blocks in the cache.
+    let dir = TempDir::new().unwrap();
+    let options = small(&dir).compression(Compression::None).table_reads(TableReads::Mmap);
+    let db = options.open().unwrap();
+    let value = |n: u32| n.to_le_bytes().repeat(20);
+    for n in 0..3000 {
+        db.insert(key(n), value(n)).unwrap();
+    }
+    db.flush().unwrap();
+    let kept: Vec<Slice> = (0..3000).map(|n| db.get(key(n)).unwrap().unwrap()).collect();
+    assert_eq!((db.metrics().open_files, db.metrics().cache_hits), (0, 0));
+    let mut half_way = db.iter();
+    assert_eq!(half_way.by_ref().take(1000).map(Result::unwrap).count(), 1000);
+    (0..3000).step_by(2).for_each(|n| db.remove(key(n)).unwrap());
+    db.compact_range(..).unwrap();
+    assert_eq!((db.iter().count(), half_way.map(Result::unwrap).count()), (1500, 2000));
+    let snapshot = db.snapshot();
+    assert_eq!(snapshot.get(key(1)).unwrap().as_deref(), Some(&value(1)[..]));
+    assert!(db.verify().unwrap().problems.is_empty());
+    drop(snapshot);
+    db.close().unwrap();
+    assert!((0..).zip(&kept).all(|(n, kept)| **kept == *value(n)));
 }

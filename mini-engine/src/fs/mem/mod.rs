@@ -23,7 +23,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::disk::Kind;
-use super::{File, FileSystem, Mapping};
+use super::{File, FileSystem, MappedBytes, Mapping};
 
 pub use self::disk::{Disk, Operation};
 pub use self::losses::Losses;
@@ -343,6 +343,10 @@ impl File for MemFile {
 
     fn len(&self) -> Result<u64> {
         Ok(self.fs.shared().disk.content(self.file)?.len() as u64)
+    }
+
+    fn map(&self) -> Result<MappedBytes> {
+        Ok(MappedBytes::copied(self.fs.shared().disk.content(self.file)?))
     }
 
     fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {

@@ -1,10 +1,11 @@
 //! Tables written and read back; `damage` for bad bytes, `forged` for sound parts that do not fit each other, `runs` for
-//! several tables that read as one, `partitions` for what reads cost, `version1` for the older format.
+//! several tables that read as one, `partitions` for what reads cost, `mapped` for tables that are mapped, `version1` for the older format.
 
 mod damage;
 mod eytzinger;
 mod filter;
 mod forged;
+mod mapped;
 mod partitions;
 mod readahead;
 mod runs;
@@ -24,7 +25,7 @@ use crate::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use crate::iter::EntryIter;
 use crate::iter::model::{Entry, SortedVec, assert_same, entries, moves};
 use crate::metrics::Counters;
-use crate::options::{Compression, Options};
+use crate::options::{Compression, Options, TableReads};
 use crate::scratch::TempDir;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
@@ -52,6 +53,12 @@ fn open(dir: &Path, number: u64) -> Result<Arc<Table>> {
     open_in(real(), dir, number, 1 << 20, &Arc::default())
 }
 
+/// Opens a table that is read in this way.
+fn open_as(reads: TableReads, fs: Arc<dyn FileSystem>, dir: &Path, counters: &Arc<Counters>) -> Result<Arc<Table>> {
+    let blocks = Arc::new(BlockCache::new(1 << 20, counters.clone()));
+    Table::open(&TableCache::new(fs, dir.to_path_buf(), blocks, counters.clone(), (10, reads)), 1, None)
+}
+
 /// Opens table `number` with a block cache of `cache_bytes`.
 fn open_in(
     fs: Arc<dyn FileSystem>,
@@ -61,7 +68,11 @@ fn open_in(
     counters: &Arc<Counters>,
 ) -> Result<Arc<Table>> {
     let blocks = Arc::new(BlockCache::new(cache_bytes, counters.clone()));
-    Table::open(&TableCache::new(fs, dir.to_path_buf(), blocks, counters.clone(), 10), number, None)
+    Table::open(
+        &TableCache::new(fs, dir.to_path_buf(), blocks, counters.clone(), (10, TableReads::Pread)),
+        number,
+        None,
+    )
 }
 
 fn get(table: &Table, key: &[u8], seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
@@ -83,9 +94,16 @@ fn sample(n: u64) -> Vec<Entry> {
     (0..n).flat_map(versions).collect()
 }
 
-/// Reads everything there is to read; what was read, or the first error.
+/// Reads everything there is to read; what was read, or the first error. A table that is mapped says the same.
 fn read_all(dir: &Path, keys: &[Entry]) -> Result<Vec<Entry>> {
-    let table = open(dir, 1)?;
+    let [read, mapped] = [TableReads::Pread, TableReads::Mmap].map(|reads| read_all_as(reads, dir, keys));
+    let text = |result: &Result<Vec<Entry>>| result.as_ref().err().map(ToString::to_string);
+    assert_eq!((read.as_ref().ok(), text(&read)), (mapped.as_ref().ok(), text(&mapped)));
+    read
+}
+
+fn read_all_as(reads: TableReads, dir: &Path, keys: &[Entry]) -> Result<Vec<Entry>> {
+    let table = open_as(reads, real(), dir, &Arc::default())?;
     for key in keys {
         if let Some((kind, seqno, found)) = get(&table, &key.key, key.seqno)? {
             assert_eq!((kind, seqno, &*found), (key.kind, key.seqno, &key.value[..]), "a wrong value was returned");
@@ -93,7 +111,7 @@ fn read_all(dir: &Path, keys: &[Entry]) -> Result<Vec<Entry>> {
             panic!("a stored key was not found");
         }
     }
-    let mut iter = table.iter_uncached();
+    let mut iter = if reads == TableReads::Mmap { table.iter() } else { table.iter_uncached() };
     let mut all = Vec::new();
     iter.seek_to_first()?;
     while iter.valid() {
@@ -155,6 +173,13 @@ proptest! {
             }
         }
         assert_same(&mut table.iter(), &mut model.clone(), &moves);
+        build(dir.path(), 1, &options, model.entries())?;
+        let mapped = open_as(TableReads::Mmap, real(), dir.path(), &Arc::default())?;
+        assert_same(&mut mapped.iter(), &mut model.clone(), &moves);
+        for entry in model.entries() {
+            let expected = Some((entry.kind, entry.seqno, Slice::from(&entry.value[..])));
+            prop_assert_eq!(get(&mapped, &entry.key, entry.seqno)?, expected);
+        }
         assert_same(&mut table.iter_uncached(), &mut model, &moves);
     }
 }
