@@ -290,6 +290,7 @@ fn change(bytes: &mut [u8], at: usize, input: &mut Input<'_>) -> &'static str {
 
 /// How it ended. `unsealed` is the part that has wrong checksums.
 fn read_all(mem: &MemFs, base: &Base, unsealed: Option<Part>) -> &'static str {
+    salvage(mem, base, unsealed.is_some());
     let shown = look(mem, base.compression);
     let db = match open(mem, base.compression) {
         Ok(db) => db,
@@ -333,6 +334,23 @@ fn read_all(mem: &MemFs, base: &Base, unsealed: Option<Part>) -> &'static str {
         (None, false) => "verify finds something",
         (None, true) if whole => "harmless",
         (None, true) => "other contents",
+    }
+}
+
+/// What is salvaged was once written, unless the checksums say that something else was.
+fn salvage(mem: &MemFs, base: &Base, is_unsealed: bool) {
+    let builder = Db::builder(DIR).file_system(Arc::new(mem.clone()));
+    let entries = match builder.salvage().and_then(|salvage| salvage.range(..)) {
+        Ok(entries) => entries,
+        Err(error) => return drop(refusal(&error)),
+    };
+    for entry in entries {
+        let (key, value) = match entry {
+            Ok(entry) => entry,
+            Err(error) => return drop(refusal(&error)),
+        };
+        let was_written = |state: &Map| state.get(&*key).is_some_and(|was| *was == *value);
+        assert!(!is_unsealed || base.states.iter().any(was_written), "{key:?} = {value:?} was never written");
     }
 }
 
