@@ -19,6 +19,7 @@ mod eytzinger;
 mod filter;
 mod format;
 mod frame;
+mod get_many;
 mod index;
 mod iter;
 mod lookup;
@@ -34,7 +35,6 @@ mod salvage;
 mod theory;
 mod verify;
 mod version1;
-mod wanted;
 
 pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use cache::{BlockCache, TableCache};

@@ -17,12 +17,12 @@ use super::lookup::{Found, lookup};
 use super::partition::Partition;
 use super::properties::TableMeta;
 use super::root::Root;
-use super::wanted::WantedBlocks;
 use crate::cache::{CacheUse, CachedPartition};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
-use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice, entry_order};
+use crate::metrics::Counters;
+use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
 
 /// A table of a version. Its file is opened on demand, and stays as long as this lives: the file of an obsolete table is removed
 /// when the last view that has the table lets go of it.
@@ -186,83 +186,6 @@ impl Table {
         Ok(found)
     }
 
-    /// As [`Table::get`] for each of `keys`, which ascend: hands what it finds to `found`, with the key's position. A partition
-    /// that leads to several of them is looked for once, and its filter asked for all at once. Each data block is looked for once, and
-    /// neighbours are read in one call ([`WantedBlocks`]).
-    ///
-    /// # Errors
-    /// As of [`Table::get`], for the first key that has one.
-    pub(crate) fn get_many(
-        &self,
-        keys: &[&[u8]],
-        hashes: &[u64],
-        seqno: SeqNo,
-        mut found: impl FnMut(usize, Kind, Slice),
-    ) -> Result<()> {
-        let root = self.root()?;
-        let (mut from, mut passing) = (0, Vec::new());
-        while let Some(&first) = keys.get(from) {
-            let at = root.index.find(first, seqno);
-            let (Some(partition), Some(fence)) = (self.partition(root, at, CacheUse::Fill)?, root.index.fence(at))
-            else {
-                break;
-            };
-            let reaches = |key: &&&[u8]| entry_order((key, seqno), fence).is_le();
-            let count = keys.split_at(from).1.iter().take_while(reaches).count();
-            let to = from + count.max(1);
-            passing.clear();
-            self.pass_filter(&partition, from, hashes.get(from..to).unwrap_or_default(), &mut passing);
-            self.get_passing((root, &partition), keys, &passing, seqno, &mut found)?;
-            from = to;
-        }
-        Ok(())
-    }
-
-    /// The positions, from `from` on, of the hashes that the filter lets pass: of all, if there is none.
-    fn pass_filter(&self, partition: &Partition, from: usize, hashes: &[u64], passing: &mut Vec<usize>) {
-        let Some(filter) = partition.parts().filter else { return passing.extend(from..from + hashes.len()) };
-        filter.may_contain_many(hashes, passing);
-        passing.iter_mut().for_each(|at| *at += from);
-        self.tables.counters.filter_negatives.add((hashes.len() - passing.len()) as u64);
-    }
-
-    /// Looks for the keys at these positions, all of which the partition leads to.
-    fn get_passing(
-        &self,
-        (root, partition): (&Root, &CachedPartition<Partition>),
-        keys: &[&[u8]],
-        passing: &[usize],
-        seqno: SeqNo,
-        found: &mut impl FnMut(usize, Kind, Slice),
-    ) -> Result<()> {
-        let parts = partition.parts();
-        let place = |&at: &usize| Some((at, parts.find(keys.get(at)?, seqno)?));
-        let places: Vec<(usize, (usize, Handle))> = passing.iter().filter_map(place).collect();
-        let mut wanted: Vec<(usize, Handle)> = places.iter().map(|(_, place)| *place).collect();
-        wanted.dedup();
-        self.tables.counters.get_blocks.add(wanted.len() as u64);
-        let (mut blocks, mut useless) = (WantedBlocks::new(self, root, partition, &wanted), 0);
-        let mut rest = &places[..];
-        for (nth, &(_, handle)) in wanted.iter().enumerate() {
-            let Some(block) = blocks.block(nth)? else { break };
-            let here = rest.iter().take_while(|(_, (_, place))| *place == handle).count();
-            let (now, later) = rest.split_at(here);
-            rest = later;
-            for &(at, _) in now {
-                let Some(&key) = keys.get(at) else { continue };
-                let view = |value| block.slice(value);
-                match self.look_up(handle, block.contents(), key, seqno, view)? {
-                    Some((kind, _, value)) => found(at, kind, value),
-                    None => useless += 1,
-                }
-            }
-        }
-        if useless > 0 && parts.filter.is_some() {
-            self.tables.counters.filter_false_positives.add(useless);
-        }
-        Ok(())
-    }
-
     /// Partition `at` of the table, checked when it is read; `None` past the last.
     pub(super) fn partition(
         &self,
@@ -320,6 +243,10 @@ impl Table {
         self.tables.blocks.clone()
     }
 
+    pub(super) fn counters(&self) -> &Counters {
+        &self.tables.counters
+    }
+
     pub(super) fn path(&self) -> PathBuf {
         match &self.elsewhere {
             Some(path) => path.clone(),
@@ -361,7 +288,7 @@ impl Table {
     }
 
     /// The newest version of `key` in the data block at `handle`, with its value as `view` shows it.
-    fn look_up(
+    pub(super) fn look_up(
         &self,
         handle: Handle,
         contents: &[u8],

@@ -78,7 +78,7 @@ impl Salvaged {
     /// Whether the version, the newest that is left of its key, is a value and to be given out.
     fn is_wanted(&mut self) -> bool {
         let (key, seqno) = (self.merged.key(), self.merged.seqno());
-        if !as_slices(&self.bounds).contains(key) {
+        if !as_slices(&self.bounds).contains::<[u8]>(key) {
             return false;
         }
         self.active.retain(|lost| !lost.ends_before(key));

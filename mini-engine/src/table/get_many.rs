@@ -1,0 +1,152 @@
+//! Point reads of many keys: the data blocks that they want ([`WantedBlocks`]) are each read once, and neighbours in one call.
+//!
+//! The blocks are known before the first is read. So a block that is not in the cache is read together with those behind it that are wanted
+//! too and not in the cache either, up to 256 KiB. Each is checked by itself: damage to one does not stop reads of the others.
+
+use super::format::Handle;
+use super::frame::Block;
+use super::partition::Partition;
+use super::readahead::{Span, WINDOW};
+use super::reader::Table;
+use super::root::Root;
+use crate::cache::{CacheUse, CachedPartition};
+use crate::error::Result;
+use crate::types::{Kind, SeqNo, Slice, entry_order};
+
+impl Table {
+    /// As [`Table::get`] for each of `keys`, which ascend: hands what it finds to `found`, with the key's position. A partition
+    /// that leads to several of them is looked for once, and its filter asked for all at once. Each data block is looked for once, and
+    /// neighbours are read in one call ([`WantedBlocks`]).
+    ///
+    /// # Errors
+    /// As of [`Table::get`], for the first key that has one.
+    pub(crate) fn get_many(
+        &self,
+        keys: &[&[u8]],
+        hashes: &[u64],
+        seqno: SeqNo,
+        mut found: impl FnMut(usize, Kind, Slice),
+    ) -> Result<()> {
+        let root = self.root()?;
+        let (mut from, mut passing) = (0, Vec::new());
+        while let Some(&first) = keys.get(from) {
+            let at = root.index.find(first, seqno);
+            let (Some(partition), Some(fence)) = (self.partition(root, at, CacheUse::Fill)?, root.index.fence(at))
+            else {
+                break;
+            };
+            let reaches = |key: &&&[u8]| entry_order((key, seqno), fence).is_le();
+            let count = keys.split_at(from).1.iter().take_while(reaches).count();
+            let to = from + count.max(1);
+            passing.clear();
+            self.pass_filter(&partition, from, hashes.get(from..to).unwrap_or_default(), &mut passing);
+            self.get_passing((root, &partition), keys, &passing, seqno, &mut found)?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// The positions, from `from` on, of the hashes that the filter lets pass: of all, if there is none.
+    fn pass_filter(&self, partition: &Partition, from: usize, hashes: &[u64], passing: &mut Vec<usize>) {
+        let Some(filter) = partition.parts().filter else { return passing.extend(from..from + hashes.len()) };
+        filter.may_contain_many(hashes, passing);
+        passing.iter_mut().for_each(|at| *at += from);
+        self.counters().filter_negatives.add((hashes.len() - passing.len()) as u64);
+    }
+
+    /// Looks for the keys at these positions, all of which the partition leads to.
+    fn get_passing(
+        &self,
+        (root, partition): (&Root, &CachedPartition<Partition>),
+        keys: &[&[u8]],
+        passing: &[usize],
+        seqno: SeqNo,
+        found: &mut impl FnMut(usize, Kind, Slice),
+    ) -> Result<()> {
+        let parts = partition.parts();
+        let place = |&at: &usize| Some((at, parts.find(keys.get(at)?, seqno)?));
+        let places: Vec<(usize, (usize, Handle))> = passing.iter().filter_map(place).collect();
+        let mut wanted: Vec<(usize, Handle)> = places.iter().map(|(_, place)| *place).collect();
+        wanted.dedup();
+        self.counters().get_blocks.add(wanted.len() as u64);
+        let (mut blocks, mut useless) = (WantedBlocks::new(self, root, partition, &wanted), 0);
+        let mut rest = &places[..];
+        for (nth, &(_, handle)) in wanted.iter().enumerate() {
+            let Some(block) = blocks.block(nth)? else { break };
+            let here = rest.iter().take_while(|(_, (_, place))| *place == handle).count();
+            let (now, later) = rest.split_at(here);
+            rest = later;
+            for &(at, _) in now {
+                let Some(&key) = keys.get(at) else { continue };
+                let view = |value| block.slice(value);
+                match self.look_up(handle, block.contents(), key, seqno, view)? {
+                    Some((kind, _, value)) => found(at, kind, value),
+                    None => useless += 1,
+                }
+            }
+        }
+        if useless > 0 && parts.filter.is_some() {
+            self.counters().filter_false_positives.add(useless);
+        }
+        Ok(())
+    }
+}
+
+/// Blocks by their index in the partition and their place, ascending.
+pub(super) struct WantedBlocks<'a> {
+    table: &'a Table,
+    root: &'a Root,
+    partition: &'a CachedPartition<Partition>,
+    wanted: &'a [(usize, Handle)],
+    span: Span,
+}
+
+impl<'a> WantedBlocks<'a> {
+    pub(super) fn new(
+        table: &'a Table,
+        root: &'a Root,
+        partition: &'a CachedPartition<Partition>,
+        wanted: &'a [(usize, Handle)],
+    ) -> Self {
+        Self { table, root, partition, wanted, span: Span::default() }
+    }
+
+    /// The `nth` of the wanted blocks.
+    pub(super) fn block(&mut self, nth: usize) -> Result<Option<Block>> {
+        let Some(&(at, handle)) = self.wanted.get(nth) else { return Ok(None) };
+        if let Some(block) = self.table.mapped_block(self.root, self.partition, (at, handle))? {
+            return Ok(Some(block));
+        }
+        if let Some(block) = self.table.cached(self.partition, at) {
+            return Ok(Some(block));
+        }
+        if self.span.get(handle).is_none() {
+            self.read_from(nth);
+        }
+        let block = match self.span.get(handle) {
+            Some(bytes) => self.table.decode_block(handle, bytes)?,
+            None => self.table.read_block(handle)?,
+        };
+        self.table.keep(self.partition, (at, handle), &block);
+        Ok(Some(block))
+    }
+
+    /// Reads the `nth` block and those right behind it that are to be read too; nothing if there are none. An error is not reported:
+    /// reading each block alone will tell which it is of.
+    fn read_from(&mut self, nth: usize) {
+        self.span.clear();
+        let Some(((_, first), rest)) = self.wanted.split_at_checked(nth).and_then(|(_, from)| from.split_first())
+        else {
+            return;
+        };
+        let mut end = first.end().unwrap_or(first.offset);
+        for (at, handle) in rest {
+            let next = handle.end().filter(|next| handle.offset == end && next - first.offset <= WINDOW);
+            let Some(next) = next.filter(|_| !self.table.is_cached(self.partition, *at)) else { break };
+            end = next;
+        }
+        if end - first.offset > first.len {
+            self.span.read(self.table, first.offset, end - first.offset);
+        }
+    }
+}
