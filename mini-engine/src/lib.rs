@@ -50,6 +50,7 @@
 //! | [`Db::insert`] | `insert` | `insert` | `Table::insert` | `Put` |
 //! | [`Db::get`], [`Db::get_many`] | `get` | `get` | `Table::get` | `Get`, `MultiGet` |
 //! | [`Db::remove`] | `remove` | `remove` | `Table::remove` | `Delete` |
+//! | [`Db::remove_range`], [`Db::remove_prefix`] | | | `retain_in` | `DeleteRange` |
 //! | [`Db::range`], [`Db::prefix`] | `range`, `scan_prefix` | `range`, `prefix` | `Table::range` | `NewIterator`, `Seek` |
 //! | [`Db::cursor`] | | | | `Iterator` |
 //! | [`Db::first`], [`Db::pop_first`] | `first`, `pop_min` | `first_key_value` | `first`, `pop_first` | `SeekToFirst` |

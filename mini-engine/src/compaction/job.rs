@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::compaction::inputs::Inputs;
 use crate::compaction::output_sizes::OutputSizes;
 use crate::compaction::piece::{self, Consumed};
 use crate::compaction::plan::{Action, Plan};
@@ -79,8 +80,8 @@ fn merge(
         share_bytes: piece::share(plan.bytes, is_divisible),
         piece_bytes: is_divisible.then_some(sizes.piece_bytes),
     };
-    let iters = inputs.iter().map(OpenRun::iter_uncached).collect();
-    let Some(written) = store.write(iters, retention, spec, limits)? else { return Ok(None) };
+    let (copied, covered) = Inputs::of_runs(inputs, retention)?;
+    let Some(written) = store.write(copied, retention, spec, limits)? else { return Ok(None) };
     let metas: HashMap<u64, TableMeta> = tables().map(|table| (table.number(), table.meta())).collect();
     let consumed = Consumed::of(plan, |number| metas[&number].clone(), written.next.as_ref());
     let pointer = match &written.next {
@@ -91,6 +92,7 @@ fn merge(
         None => None,
     };
     let read = |table: &RunTable| match &written.next {
+        _ if covered.contains(&table.number()) => 0,
         Some(next) if **next <= *table.largest() => table.bytes_before(next),
         Some(_) | None => table.bytes(),
     };

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use crate::table::TableMeta;
-use crate::types::Slice;
+use crate::types::{Slice, is_before_end};
 
 /// The keys from the first to the last, both included.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +91,12 @@ impl KeySet {
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         let at = self.ranges.partition_point(|key_range| *key_range.largest < *key);
         self.ranges.get(at).is_some_and(|key_range| *key_range.smallest <= *key)
+    }
+
+    /// Whether a key from `start` on and before `end`, an empty one of which is no end, is in it. O(log ranges).
+    pub(crate) fn overlaps(&self, start: &[u8], end: &[u8]) -> bool {
+        let at = self.ranges.partition_point(|key_range| *key_range.largest < *start);
+        self.ranges.get(at).is_some_and(|key_range| is_before_end(&key_range.smallest, end))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -194,7 +194,8 @@ fn is_movable(chosen: &[Chosen<'_>], output: RunId, crumb_bytes: u64, below: &Ke
     let bytes: u64 = tables.iter().map(|table| table.size).sum();
     let crumbs = bytes / (tables.len() as u64).max(1) < crumb_bytes;
     let narrowed = tables.iter().any(|table| table.narrowed);
-    let can_drop = below.is_empty() && tables.iter().any(|table| table.tombstones > 0);
+    let removes = |table: &&TableMeta| table.tombstones > 0 || table.range_tombstones > 0;
+    let can_drop = below.is_empty() && tables.iter().any(removes);
     disjoint && !crumbs && !narrowed && !can_drop
 }
 

@@ -4,9 +4,14 @@
 //! each stripe only the newest version can still be seen, by the snapshots above it or, in the topmost stripe, by every
 //! reader to come. A reader that comes later reads at or above the newest version, since inputs of a merge hold nothing
 //! newer than what was visible when it began, and a reader pins its view before it loads the visible number (rule 16).
+//!
+//! A range tombstone is a version of each key that it covers. So what it covers in its own stripe goes, and of several that cover the
+//! same keys in one stripe the newest stays ([`Retention::reduced`], [`Covering`]). As with other tombstones, one of the lowest
+//! stripe goes where no older table can hold a key of it: all that it covers was an input, and is gone.
 
 use crate::compaction::key_range::KeySet;
-use crate::types::{Kind, SeqNo};
+use crate::table::RunTable;
+use crate::types::{Fragment, Kind, RangeTombstones, SeqNo, is_before_end};
 
 /// What must be kept: the same for all keys of one merge.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +30,48 @@ pub(crate) enum Tombstones<'a> {
     KeepOf(&'a KeySet),
 }
 
+impl Retention<'_> {
+    /// The stripe of a version: the number of snapshots that are too old to see it.
+    fn stripe(&self, seqno: SeqNo) -> usize {
+        self.snapshots.partition_point(|&snapshot| snapshot < seqno)
+    }
+
+    /// Of range tombstones that cover the same keys, the newest of each stripe.
+    pub(crate) fn reduced(&self, ranges: &RangeTombstones) -> RangeTombstones {
+        ranges.retain(|part| {
+            let mut newest = part.seqnos.to_vec();
+            newest.dedup_by_key(|seqno| self.stripe(*seqno));
+            newest
+        })
+    }
+
+    /// Those of the reduced range tombstones of all inputs that new tables keep.
+    pub(crate) fn kept_ranges(&self, ranges: &RangeTombstones) -> RangeTombstones {
+        ranges.retain(|part| {
+            let may_hide = self.tombstones.keeps_range(part);
+            part.seqnos.iter().copied().filter(|&seqno| may_hide || self.stripe(seqno) > 0).collect()
+        })
+    }
+
+    /// Whether range tombstones cover all that a table holds, so that none of it is kept.
+    pub(crate) fn drops_table(&self, table: &RunTable, ranges: &RangeTombstones) -> bool {
+        let (meta, stripe) = (table.table().meta(), self.stripe(table.min_seqno()));
+        let drops = |part: &Fragment| {
+            let newer = part.seqnos.iter().rev().find(|&&seqno| seqno > meta.max_seqno);
+            is_before_end(table.largest(), &part.end) && newer.is_some_and(|&newer| self.stripe(newer) == stripe)
+        };
+        ranges.fragment_of(table.smallest()).is_some_and(drops)
+    }
+}
+
 impl Tombstones<'_> {
+    fn keeps_range(self, part: &Fragment) -> bool {
+        match self {
+            Tombstones::KeepAll => true,
+            Tombstones::KeepOf(keys) => keys.overlaps(&part.start, &part.end),
+        }
+    }
+
     fn keeps(self, key: &[u8]) -> bool {
         match self {
             Tombstones::KeepAll => true,
@@ -48,6 +94,11 @@ impl<'a> Shadowing<'a> {
         Self { retention, key: Vec::new(), stripe: None }
     }
 
+    /// The key of the versions that came last.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
     /// Whether no version of `key` came yet, if it comes next.
     pub(crate) fn is_new(&self, key: &[u8]) -> bool {
         self.stripe.is_none() || self.key != key
@@ -55,8 +106,7 @@ impl<'a> Shadowing<'a> {
 
     /// Whether this version is kept. Versions come in entry order: key ascending, seqno descending.
     pub(crate) fn keeps(&mut self, key: &[u8], seqno: SeqNo, kind: Kind) -> bool {
-        // The number of snapshots that are too old to see this version.
-        let stripe = self.retention.snapshots.partition_point(|&snapshot| snapshot < seqno);
+        let stripe = self.retention.stripe(seqno);
         let same_key = self.stripe.is_some() && self.key == key;
         if same_key && self.stripe == Some(stripe) {
             return false;
@@ -71,11 +121,44 @@ impl<'a> Shadowing<'a> {
     }
 }
 
+/// Finds what range tombstones cover, key by key in ascending order.
+#[derive(Debug)]
+pub(crate) struct Covering<'a> {
+    retention: Retention<'a>,
+    /// Those that the last key was not past.
+    rest: &'a [Fragment],
+}
+
+impl<'a> Covering<'a> {
+    /// Of the range tombstones of all inputs.
+    pub(crate) fn new(retention: Retention<'a>, ranges: &'a RangeTombstones) -> Self {
+        Self { retention, rest: ranges.fragments() }
+    }
+
+    /// Whether a version is covered by a range tombstone of its stripe.
+    pub(crate) fn covers(&mut self, key: &[u8], seqno: SeqNo) -> bool {
+        while let Some((_, rest)) = self.rest.split_first().filter(|(first, _)| !is_before_end(key, &first.end)) {
+            self.rest = rest;
+        }
+        let Some(part) = self.rest.first().filter(|part| *part.start <= *key) else { return false };
+        // The oldest of the newer ones has the lowest stripe of them.
+        let newer = part.seqnos.iter().rev().find(|&&newer| newer > seqno);
+        newer.is_some_and(|&newer| self.retention.stripe(newer) == self.retention.stripe(seqno))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::manifest::test_tables::table;
+    use crate::table::TableMeta;
+    use crate::types::{RangeTombstone, Slice};
+
+    fn table_of(smallest: &[u8], largest: &[u8]) -> TableMeta {
+        TableMeta { smallest: smallest.into(), largest: largest.into(), ..table(1, 1, 1) }
+    }
 
     fn kept(snapshots: &[SeqNo], drop_tombstones: bool, versions: &[(SeqNo, Kind)]) -> Vec<SeqNo> {
         let nothing_below = KeySet::default();
@@ -129,7 +212,61 @@ mod tests {
         assert!(!shadowing.keeps(b"", 0, Kind::Value));
     }
 
+    /// The number of the value that a reader finds, if it finds one.
+    fn seen(at: SeqNo, versions: &[(Vec<u8>, SeqNo, Kind)], ranges: &RangeTombstones, key: &[u8]) -> Option<SeqNo> {
+        let newest = versions.iter().filter(|v| v.0 == key && v.1 <= at).max_by_key(|v| v.1)?;
+        (newest.2 == Kind::Value && ranges.covering(key, at) < Some(newest.1)).then_some(newest.1)
+    }
+
+    fn range(start: u8, end: u8, seqno: SeqNo) -> RangeTombstone {
+        RangeTombstone { start: Slice::from(&[start][..]), end: Slice::from(&[end][..]), seqno }
+    }
+
     proptest! {
+        #[test]
+        fn range_tombstones_hide_the_same_from_every_reader_before_and_after(
+            versions in prop::collection::btree_map((0..6u8, 1..40u64), any::<bool>(), 1..30),
+            ranges in prop::collection::vec((0..6u8, 1..6u8, 1..40u64), 0..5),
+            snapshots in prop::collection::btree_set(0..45u64, 0..6),
+            below in prop::option::of((0..6u8, 0..3u8)),
+        ) {
+            // Catches what is covered dropped for the sake of a tombstone that a snapshot does not see, a range tombstone dropped
+            // while it hides something, be it in older tables, and nothing dropped at all.
+            let mut versions: Vec<_> = versions.into_iter()
+                .map(|((key, seqno), value)| (vec![key], seqno, if value { Kind::Value } else { Kind::Tombstone })).collect();
+            versions.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+            // No version has the number of another.
+            let ranges: Vec<_> = ranges.into_iter().map(|(start, len, at)| range(start, start + len, at * 100 + 50)).collect();
+            versions.iter_mut().for_each(|version| version.1 *= 100);
+            let snapshots: Vec<SeqNo> = snapshots.into_iter().map(|at| at * 100).collect();
+            let older = below.map(|(from, len)| table_of(&[from], &[from + len]));
+            let below = KeySet::covering(&older);
+            let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepOf(&below) };
+            let all = RangeTombstones::new(&ranges);
+            let reduced = retention.reduced(&all);
+            let kept_ranges = retention.kept_ranges(&reduced);
+            let (mut shadowing, mut covering) = (Shadowing::new(retention), Covering::new(retention, &reduced));
+            let mut kept = versions.clone();
+            kept.retain(|(key, seqno, kind)| shadowing.keeps(key, *seqno, *kind) & !covering.covers(key, *seqno));
+            // A value in an older table.
+            let with_older = |versions: &[(Vec<u8>, SeqNo, Kind)], key: &[u8]| {
+                let mut versions = versions.to_vec();
+                versions.extend(below.contains(key).then(|| (key.to_vec(), 1, Kind::Value)));
+                versions
+            };
+            for at in snapshots.iter().copied().chain([9000]) {
+                for key in 0..12u8 {
+                    let (before, after) = (with_older(&versions, &[key]), with_older(&kept, &[key]));
+                    let (before, after) = (seen(at, &before, &all, &[key]), seen(at, &after, &kept_ranges, &[key]));
+                    prop_assert_eq!(before, after, "key {} at {}", key, at);
+                }
+            }
+            if snapshots.is_empty() && below.is_empty() {
+                prop_assert!(kept_ranges.is_empty());
+                prop_assert!(kept.iter().all(|(key, seqno, _)| all.covering(key, 9000) < Some(*seqno)));
+            }
+        }
+
         #[test]
         fn every_reader_sees_the_same_before_and_after(
             versions in prop::collection::btree_map(1..40u64, any::<bool>(), 1..20),

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::compaction::retention::{Retention, Shadowing};
+use crate::compaction::inputs::Inputs;
+use crate::compaction::retention::{Covering, Retention, Shadowing};
 use crate::error::{Error, Result};
 use crate::fs::{self, FileSystem};
 use crate::iter::{EntryIter, MergeIter};
@@ -15,7 +16,7 @@ use crate::manifest::FileNumbers;
 use crate::metrics::Counters;
 use crate::options::Options;
 use crate::table::{self, BlockCache, Table, TableCache, TableMeta, TableOptions};
-use crate::types::{Kind, SeqNo, Shown, Slice};
+use crate::types::{Kind, MAX_KEY_LEN, RangeTombstones, SeqNo, Shown, Slice, place_after};
 
 /// Where an output goes, and how it is cut.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +62,7 @@ pub(crate) struct Written {
     pub(crate) entries: u64,
     /// Bytes of keys and values of all entries that were read.
     pub(crate) entry_bytes: u64,
-    /// The first key of which no version was read, if it ended before that.
+    /// The first key of which no version was read, or a place before it, if it ended before that.
     pub(crate) next: Option<Slice>,
 }
 
@@ -103,14 +104,14 @@ impl TableStore {
     /// entries do not occur: sequence numbers are unique.
     pub(crate) fn write<I: EntryIter>(
         &self,
-        inputs: Vec<I>,
+        inputs: Inputs<I>,
         retention: Retention<'_>,
         spec: OutputSpec,
         limits: Limits<'_>,
     ) -> Result<Option<Written>> {
-        let mut output = Output::new(self, spec);
+        let mut output = Output::new(self, spec, retention.kept_ranges(&inputs.ranges));
         let Some(copied) = copy(inputs, retention, limits, &mut output)? else { return Ok(None) };
-        let written = Written { tables: output.finish()?, ..copied };
+        let written = Written { tables: output.finish(copied.next.clone())?, ..copied };
         let (tables, bytes) = (written.tables.len(), written.table_bytes());
         tracing::debug!(level = spec.level, tables, bytes, "wrote tables");
         Ok(Some(written))
@@ -128,7 +129,7 @@ impl TableStore {
         first: SeqNo,
         spec: OutputSpec,
     ) -> Result<Written> {
-        let mut output = Output::new(self, spec);
+        let mut output = Output::new(self, spec, RangeTombstones::default());
         let (mut last, mut count, mut entry_bytes) = (None::<Vec<u8>>, 0, 0);
         for (key, value) in entries {
             let (key, value) = (key.as_ref(), value.as_ref());
@@ -144,7 +145,7 @@ impl TableStore {
             count += 1;
             entry_bytes += key.len() as u64 + value.len() as u64;
         }
-        Ok(Written { tables: output.finish()?, entries: count, entry_bytes, next: None })
+        Ok(Written { tables: output.finish(None)?, entries: count, entry_bytes, next: None })
     }
 
     /// Unlinks table `number`, which no version names any more. Readers that have it open keep it (rule 14). A failure
@@ -180,13 +181,17 @@ struct Output<'a> {
     store: &'a TableStore,
     spec: OutputSpec,
     current: Option<table::Builder>,
+    /// Range tombstones of all of them, each of which gets those within its place.
+    ranges: RangeTombstones,
+    /// Where the place of the current table begins: right after the last key of the one before.
+    from: Slice,
     /// Synced, and not yet sure to be found under their names.
     finished: Vec<TableMeta>,
 }
 
 impl<'a> Output<'a> {
-    fn new(store: &'a TableStore, spec: OutputSpec) -> Output<'a> {
-        Output { store, spec, current: None, finished: Vec::new() }
+    fn new(store: &'a TableStore, spec: OutputSpec, ranges: RangeTombstones) -> Output<'a> {
+        Output { store, spec, current: None, ranges, from: Slice::default(), finished: Vec::new() }
     }
 
     /// Whether the last table is full, and all together have `bytes`.
@@ -200,10 +205,24 @@ impl<'a> Output<'a> {
     fn cut(&mut self, key: &[u8]) -> Result<()> {
         let reached = self.spec.table_bytes;
         // Never between two versions of a key: a read asks one table of a run (V3).
-        let ends = |builder: &mut table::Builder| builder.bytes() >= reached && builder.last_key() != key;
+        let cuts_ranges = !self.ranges.is_empty();
+        let ends = |builder: &mut table::Builder| {
+            let last = builder.last_key();
+            builder.bytes() >= reached && last != key && (!cuts_ranges || is_followed_by_a_place(last))
+        };
         if let Some(full) = self.current.take_if(ends) {
-            self.finished.push(full.finish()?);
+            let end = if cuts_ranges { Slice::from(place_after(full.last_key())) } else { Slice::default() };
+            self.end_table(full, end)?;
         }
+        Ok(())
+    }
+
+    /// Finishes a table whose place ends at `end`. Range tombstones are cut there: so the table's keys end with its last one, and the
+    /// next table may begin right after it (V3).
+    fn end_table(&mut self, mut table: table::Builder, end: Slice) -> Result<()> {
+        table.set_range_tombstones(self.ranges.within(&self.from, &end));
+        self.from = end;
+        self.finished.push(table.finish()?);
         Ok(())
     }
 
@@ -215,10 +234,17 @@ impl<'a> Output<'a> {
         builder.add(key, seqno, kind, value)
     }
 
-    /// The files are synced; their names follow. Opened before any edit names them, so that nothing can fail after.
-    fn finish(mut self) -> Result<Vec<Arc<Table>>> {
-        if let Some(last) = self.current.take() {
-            self.finished.push(last.finish()?);
+    /// Ends the last table at `next`, where the copy ended. The files are synced; their names follow. Opened before any edit names
+    /// them, so that nothing can fail after.
+    fn finish(mut self, next: Option<Slice>) -> Result<Vec<Arc<Table>>> {
+        let end = next.unwrap_or_default();
+        let last = match self.current.take() {
+            // Range tombstones may be left where no entry is.
+            None if !self.ranges.within(&self.from, &end).is_empty() => Some(self.store.builder(&self.spec)?),
+            last => last,
+        };
+        if let Some(last) = last {
+            self.end_table(last, end)?;
         }
         if self.finished.is_empty() {
             return Ok(Vec::new());
@@ -240,15 +266,21 @@ impl Drop for Output<'_> {
     }
 }
 
+/// Whether the place right after `key` can be the first key of a table.
+fn is_followed_by_a_place(key: &[u8]) -> bool {
+    key.len() < MAX_KEY_LEN
+}
+
 /// Copies what is to be kept of `inputs`; what was read, and no tables yet. `None` if it was cancelled and can be no piece.
 fn copy<I: EntryIter>(
-    inputs: Vec<I>,
+    inputs: Inputs<I>,
     retention: Retention<'_>,
     limits: Limits<'_>,
     output: &mut Output<'_>,
 ) -> Result<Option<Written>> {
-    let mut merged = MergeIter::new(inputs);
-    let mut shadowing = Shadowing::new(retention);
+    let Inputs { entries, ranges } = inputs;
+    let mut merged = MergeIter::new(entries);
+    let (mut shadowing, mut covering) = (Shadowing::new(retention), Covering::new(retention, &ranges));
     let mut copied = Written::default();
     merged.seek_to_first()?;
     while merged.valid() {
@@ -258,13 +290,19 @@ fn copy<I: EntryIter>(
             return Ok(None);
         }
         let ends = is_cancelled || limits.piece_bytes.is_some_and(|bytes| output.reaches(bytes));
-        if ends && shadowing.is_new(merged.key()) {
-            copied.next = Some(Slice::from(merged.key()));
+        let can_end = ranges.is_empty() || is_followed_by_a_place(shadowing.key());
+        if ends && can_end && shadowing.is_new(merged.key()) {
+            // A range tombstone is cut right after the last key that was read, as at the end of a table.
+            copied.next = Some(match ranges.is_empty() {
+                true => Slice::from(merged.key()),
+                false => Slice::from(place_after(shadowing.key())),
+            });
             break;
         }
         copied.entries += 1;
         copied.entry_bytes += merged.key().len() as u64 + merged.value().len() as u64;
-        if shadowing.keeps(merged.key(), merged.seqno(), merged.kind()) {
+        let is_kept = shadowing.keeps(merged.key(), merged.seqno(), merged.kind());
+        if is_kept && !covering.covers(merged.key(), merged.seqno()) {
             output.cut(merged.key())?;
             output.add(merged.key(), merged.seqno(), merged.kind(), merged.value())?;
         }

@@ -13,7 +13,7 @@ use crate::memtables::LoggedMemtable;
 use crate::options::{Compression, MemtableKind, Options};
 use crate::scratch::TempDir;
 use crate::table::{OpenRun, RunTable, Table, TableMeta};
-use crate::types::SeqNo;
+use crate::types::{RangeTombstone, SeqNo};
 
 fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {
     let options = Options::default().l0_trigger(1).compression(Compression::None).cache_bytes(0);
@@ -33,7 +33,12 @@ fn table(store: &TableStore, entries: &[(&str, SeqNo)]) -> Arc<Table> {
 fn write<I: EntryIter>(store: &TableStore, inputs: Vec<I>) -> Result<Arc<Table>> {
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
     let mut written = store
-        .write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&AtomicBool::new(false)))?
+        .write(
+            Inputs::without_ranges(inputs),
+            retention,
+            OutputSpec::flush(10.0),
+            Limits::whole(&AtomicBool::new(false)),
+        )?
         .expect("not cancelled");
     assert_eq!(written.tables.len(), 1);
     Ok(written.tables.remove(0))
@@ -127,7 +132,7 @@ fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
     }
     let every: Vec<SeqNo> = (0..600).collect();
     let retention = Retention { snapshots: &every, tombstones: Tombstones::KeepAll };
-    let inputs = vec![memtable.iter()];
+    let inputs = Inputs::without_ranges(vec![memtable.iter()]);
     let spec = OutputSpec { level: 7, table_bytes: 2048, filter_bits: 10.0 };
     let written =
         store.write(inputs, retention, spec, Limits::whole(&AtomicBool::new(false))).unwrap().expect("not cancelled");
@@ -182,7 +187,7 @@ fn a_cancelled_flush_leaves_no_output() {
     let store = store(Arc::new(StdFs), dir.path());
     let input = table(&store, &[("a", 3)]);
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
-    let (inputs, cancel) = (vec![input.iter_uncached()], AtomicBool::new(true));
+    let (inputs, cancel) = (Inputs::without_ranges(vec![input.iter_uncached()]), AtomicBool::new(true));
     assert!(store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&cancel)).unwrap().is_none());
     assert_eq!(files(&dir), 1);
 }
@@ -286,4 +291,71 @@ fn rule_10_a_table_that_is_missing_or_not_the_one_named_is_an_error() {
     }
     std::fs::remove_file(dir.path().join(crate::table::file_name(open.meta().number))).unwrap();
     assert!(matches!(Table::new(&store.tables, open.meta().clone()).check(), Err(Error::Corruption { .. })));
+}
+
+/// A table of level 0 with a value for each key and a range tombstone, all with their numbers.
+fn table_with_range(
+    store: &TableStore,
+    entries: &[(&str, SeqNo)],
+    (start, end, seqno): (&str, &str, SeqNo),
+) -> Arc<Table> {
+    let memtable = LoggedMemtable::new(MemtableKind::SkipList, 1, 1 << 16).unwrap();
+    for (key, seqno) in entries {
+        let put = [Op::Put { key: key.as_bytes(), value: &[b'v'; 100] }];
+        memtable.table.reserve(&put).unwrap().apply(*seqno);
+    }
+    memtable.table.reserve(&[Op::Delete { key: start.as_bytes() }]).unwrap().apply(seqno);
+    memtable.add_ranges([RangeTombstone { start: start.as_bytes().into(), end: end.as_bytes().into(), seqno }]);
+    let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
+    let inputs = Inputs::of_memtable(&memtable, retention, b"zz").unwrap();
+    let limits = AtomicBool::new(false);
+    let written = store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&limits)).unwrap();
+    written.expect("not cancelled").tables.remove(0)
+}
+
+#[test]
+fn a_range_tombstone_is_cut_at_the_ends_of_outputs_and_pieces() {
+    // Catches a range that reaches into the next table of its run or out of its piece, and one that ends too early: with a
+    // snapshot that keeps all, so that nothing may be lost.
+    let dir = TempDir::new().unwrap();
+    let mut store = store(Arc::new(StdFs), dir.path());
+    store.options = store.options.table_file_bytes(1024).block_bytes(512).max_compaction_bytes(2048);
+    let old = table_of_64(&store, 1);
+    let new = table_with_range(&store, &[("key05", 101)], ("key03", "key60x", 100));
+    assert_eq!((&*new.meta().smallest, &*new.meta().largest), (&b"key03"[..], &b"key60x"[..]));
+    assert_eq!((new.meta().min_seqno, new.meta().max_seqno, new.meta().range_tombstones), (100, 101, 1));
+    let tables = [new, old];
+    let mut version = version(&tables);
+    let mut open: Vec<Arc<Table>> = tables.to_vec();
+    let (in_progress, snapshots) = (InProgress::default(), [70]);
+    while let Some(plan) =
+        pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }, Work::Any)
+    {
+        let opened = |meta: &TableMeta| open.iter().find(|table| table.number() == meta.number).unwrap();
+        let listed: Vec<RunTable> = version.tables().map(|meta| RunTable::new(opened(meta), meta)).collect();
+        let inputs = inputs(&plan, &listed);
+        let done = run(&store, &plan, outputs(&store), &inputs, &snapshots, &AtomicBool::new(false)).unwrap().unwrap();
+        // V3 is checked here.
+        version = version.apply(&done.edit).unwrap();
+        open.extend(done.outputs);
+        let opened = |meta: &TableMeta| open.iter().find(|table| table.number() == meta.number).unwrap();
+        for n in 0..64 {
+            let key = format!("key{n:02}");
+            let tables =
+                version.tables().filter(|meta| *meta.smallest <= *key.as_bytes() && *key.as_bytes() <= *meta.largest);
+            let tables: Vec<RunTable> = tables.map(|meta| RunTable::new(opened(meta), meta)).collect();
+            let get = |seqno: SeqNo| {
+                let hash = crate::codec::key_hash(key.as_bytes());
+                let mut found = tables.iter().filter_map(|table| table.get(key.as_bytes(), hash, seqno).unwrap());
+                found.next().filter(|found| found.0 == crate::types::Kind::Value).map(|found| found.1)
+            };
+            assert_eq!(get(70), Some(1 + n), "{key}");
+            let expected = if n == 5 { Some(101) } else { Some(1 + n).filter(|_| !(3..=60).contains(&n)) };
+            assert_eq!(get(200), expected, "{key}: {version:?}");
+        }
+        assert!(open.len() < 40, "{version:?}");
+    }
+    let tables = || version.level(BOTTOM);
+    assert!(tables().count() > 4 && tables().filter(|meta| meta.range_tombstones > 0).count() > 3, "{version:?}");
+    assert_eq!(version.tables().count(), tables().count());
 }

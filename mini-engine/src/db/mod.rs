@@ -139,6 +139,39 @@ impl Db {
         self.write(batch, self.core().store.options.durability).map(drop)
     }
 
+    /// Removes all keys within `bounds`, whether or not there are any, with the durability of the options. See [`Db::write`].
+    ///
+    /// It is one operation, and O(1) however many keys there are: reads pass over what it covers, and merges take it away later.
+    /// Until then scans of the range are slower than where nothing was. Inverted bounds remove nothing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a bound that is a key past its limit, and those of [`Db::write`].
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// for key in ["a", "b", "c"] {
+    ///     db.insert(key, "")?;
+    /// }
+    /// db.remove_range("a".."c")?;
+    /// assert_eq!(db.iter().count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn remove_range(&self, bounds: impl KeyBounds) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.remove_range(bounds)?;
+        self.write(batch, self.core().store.options.durability).map(drop)
+    }
+
+    /// Removes all keys that begin with `prefix`: as [`Db::remove_range`].
+    pub fn remove_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.remove_prefix(prefix)?;
+        self.write(batch, self.core().store.options.durability).map(drop)
+    }
+
     /// Applies all operations of `batch`, or none, across crashes too; returns the sequence number of the last one. It
     /// is visible to every read that begins after this returns. With [`Durability::Buffered`] it survives a killed
     /// process then; with [`Durability::Synced`] a power cut, with everything written before it. Others may see it

@@ -3,12 +3,15 @@
 //! Going forward the inner iterator is at the entry that is shown. Going backward the versions of a key come oldest
 //! first, so the newest visible one is known only when the inner iterator has left it: the entry that is shown is kept
 //! here, and the inner iterator stands somewhere before it.
+//!
+//! What range tombstones hide is passed over. They are those of all inputs, so an entry is hidden wherever its tombstone came from. Of a
+//! key's versions the older ones are hidden: so behind a hidden one there is none to be shown.
 
 use std::ops::Bound;
 
 use super::{EntryIter, Stepped};
 use crate::error::Result;
-use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
+use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
 
 /// Versions of one key that are stepped over before a seek is made to the end of them.
 const STEPS_BEFORE_SEEK: u32 = 16;
@@ -25,6 +28,10 @@ enum State {
 pub(crate) struct VisibleIter<I> {
     inner: I,
     snapshot: SeqNo,
+    /// What the snapshot sees of the range tombstones.
+    hidden: RangeTombstones,
+    /// A step to an entry that is not newer needs no look at the range tombstones: the snapshot if there are none, or else 0.
+    shown_upto: SeqNo,
     lower: Bound<Slice>,
     upper: Bound<Slice>,
     state: State,
@@ -36,7 +43,14 @@ impl<I: EntryIter> VisibleIter<I> {
     /// What a snapshot at `snapshot` sees of `inner` between the bounds. Inverted bounds are empty. Invalid
     /// until the first seek.
     pub(crate) fn new(inner: I, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
-        Self { inner, snapshot, lower, upper, state: State::Invalid, key: Vec::new() }
+        let (hidden, shown_upto) = (RangeTombstones::default(), snapshot);
+        Self { inner, snapshot, hidden, shown_upto, lower, upper, state: State::Invalid, key: Vec::new() }
+    }
+
+    /// The same without what `hidden` hides, of which all is visible to the snapshot.
+    pub(crate) fn hiding(self, hidden: RangeTombstones) -> Self {
+        let shown_upto = if hidden.is_empty() { self.snapshot } else { 0 };
+        Self { hidden, shown_upto, ..self }
     }
 
     #[inline]
@@ -119,7 +133,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
         let stepped = self.inner.step();
         if let Some(Stepped { seqno, kind: Kind::Value, repeats: false }) = stepped
-            && seqno <= self.snapshot
+            && seqno <= self.shown_upto
             && self.is_below_upper()
         {
             return Ok(());
@@ -162,7 +176,7 @@ impl<I: EntryIter> VisibleIter<I> {
         while self.inner.valid() && self.is_below_upper() {
             if self.inner.seqno() > self.snapshot {
                 self.inner.next()?;
-            } else if self.inner.kind() == Kind::Tombstone {
+            } else if self.inner.kind() == Kind::Tombstone || self.is_hidden() {
                 self.skip_versions()?;
             } else {
                 self.state = State::Forward;
@@ -170,6 +184,11 @@ impl<I: EntryIter> VisibleIter<I> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a range tombstone hides the inner iterator's entry.
+    fn is_hidden(&self) -> bool {
+        !self.hidden.is_empty() && self.hidden.covering(self.inner.key(), MAX_SEQNO) > Some(self.inner.seqno())
     }
 
     /// Moves the inner iterator past all versions of its current key.
@@ -199,7 +218,7 @@ impl<I: EntryIter> VisibleIter<I> {
             if !same_key && matches!(newest, Some((Kind::Value, _))) {
                 break;
             }
-            if self.inner.seqno() <= self.snapshot {
+            if self.inner.seqno() <= self.snapshot && !self.is_hidden() {
                 if !same_key {
                     self.copy_key();
                 }

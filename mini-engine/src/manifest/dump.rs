@@ -100,11 +100,12 @@ impl fmt::Display for Described<'_> {
         let Self(table) = self;
         write!(
             f,
-            "table {}, {} bytes, {} entries, {} of them tombstones, seqnos {} to {}, {}keys {} to {}",
+            "table {}, {} bytes, {} entries, {} of them tombstones, {}seqnos {} to {}, {}keys {} to {}",
             table.number,
             table.size,
             table.entries,
             table.tombstones,
+            table.ranges_in_words(),
             table.min_seqno,
             table.max_seqno,
             if table.narrowed { "narrowed to " } else { "" },

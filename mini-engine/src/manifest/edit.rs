@@ -3,6 +3,8 @@
 //! Numbers are varints, byte strings stand behind a varint length. An unknown tag is an error: a field that this build
 //! does not understand may be one that changes what the database holds, so a new field takes a new format version.
 
+use std::collections::HashMap;
+
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::error::Error;
 use crate::manifest::compaction_stats::{CompactionStats, LevelStats};
@@ -23,6 +25,7 @@ const LEVEL_STATS: u8 = 9;
 const ADDED_NARROWED: u8 = 10;
 const POINTER: u8 = 11;
 const POINTER_DONE: u8 = 12;
+const RANGE_TOMBSTONES: u8 = 13;
 const QUARANTINED: u8 = 32;
 const DROPPED: u8 = 33;
 
@@ -75,6 +78,11 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         out.push(QUARANTINED);
         put_table(&mut out, table);
     }
+    for table in tables(edit).filter(|table| table.range_tombstones > 0) {
+        out.push(RANGE_TOMBSTONES);
+        put_varint(&mut out, table.number);
+        put_varint(&mut out, table.range_tombstones);
+    }
     for number in &edit.dropped {
         out.push(DROPPED);
         put_varint(&mut out, *number);
@@ -92,6 +100,11 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         put_varint(&mut out, *id);
     }
     Ok(out)
+}
+
+/// The tables that an edit describes.
+fn tables(edit: &VersionEdit) -> impl Iterator<Item = &TableMeta> {
+    edit.added.iter().map(|(_, table)| table).chain(&edit.quarantined)
 }
 
 fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
@@ -119,9 +132,9 @@ fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
         check("level", run_id.level as u64, MAX_LEVELS as u64 - 1)?;
         check("run", run_id.run, MAX_FILE_NUMBER)?;
     }
-    for table in edit.added.iter().map(|(_, table)| table).chain(&edit.quarantined) {
+    for table in tables(edit) {
         check("file number", table.number, MAX_FILE_NUMBER)?;
-        for count in [table.size, table.entries, table.tombstones] {
+        for count in [table.size, table.entries, table.tombstones, table.range_tombstones] {
             check("size or count", count, MAX_FILE_NUMBER)?;
         }
         check("sequence number", table.min_seqno.max(table.max_seqno), MAX_SEQNO)?;
@@ -149,6 +162,7 @@ fn check(what: &str, found: u64, limit: u64) -> Result<(), Error> {
 pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
     let mut reader = Reader::new(bytes);
     let mut edit = VersionEdit::default();
+    let mut range_tombstones = Vec::new();
     while let Some(tag) = reader.u8() {
         match tag {
             LOG_NUMBER => edit.log_number = Some(number(&mut reader)?),
@@ -167,10 +181,22 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             DROPPED => edit.dropped.push(number(&mut reader)?),
             POINTER => edit.pointers.push(pointer(&mut reader)?),
             POINTER_DONE => edit.pointers_done.push(number(&mut reader)?),
+            RANGE_TOMBSTONES => range_tombstones.push((number(&mut reader)?, number(&mut reader)?)),
             _ => return Err(reader.malformed("a known tag of an edit")),
         }
     }
-    Ok(edit)
+    match give_range_tombstones(&mut edit, range_tombstones) {
+        true => Ok(edit),
+        false => Err(reader.malformed("range tombstones of a table of this edit")),
+    }
+}
+
+/// Adds to the tables of an edit how many range tombstones each has; whether all of these tables are there.
+fn give_range_tombstones(edit: &mut VersionEdit, counts: Vec<(u64, u64)>) -> bool {
+    let mut counts: HashMap<u64, u64> = counts.into_iter().collect();
+    let tables = edit.added.iter_mut().map(|(_, table)| table).chain(&mut edit.quarantined);
+    tables.for_each(|table| table.range_tombstones = counts.remove(&table.number).unwrap_or(0));
+    counts.is_empty()
 }
 
 fn table(reader: &mut Reader<'_>) -> Result<TableMeta, Malformed> {
@@ -184,6 +210,7 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta, Malformed> {
         smallest: key(reader)?,
         largest: key(reader)?,
         narrowed: false,
+        range_tombstones: 0,
     })
 }
 
@@ -244,7 +271,7 @@ mod tests {
         VersionEdit {
             added: vec![
                 (RunId::LEVEL_0, test_table(3, 5, 9)),
-                (deep, test_table(300, 1, 4)),
+                (deep, TableMeta { range_tombstones: 1 << 20, ..test_table(300, 1, 4) }),
                 (RunId::LEVEL_0, test_table(4, 10, 12).narrowed_to(Slice::from(&b"k"[..]))),
                 (deep, test_table(301, 1, 4).narrowed_to(Slice::from(&b"k"[..]))),
             ],
@@ -253,7 +280,7 @@ mod tests {
             policy: Some(3),
             stats,
             removed: vec![(0, 1), (0, 2)],
-            quarantined: vec![test_table(2, 1, 3)],
+            quarantined: vec![TableMeta { range_tombstones: 3, ..test_table(2, 1, 3) }],
             dropped: vec![7],
             log_number: Some(8),
             next_file_number: Some(1 << 40),
@@ -288,6 +315,7 @@ mod tests {
             added(TableMeta { size: past, ..good.clone() }),
             added(TableMeta { entries: past, ..good.clone() }),
             added(TableMeta { tombstones: past, ..good.clone() }),
+            added(TableMeta { range_tombstones: past, ..good.clone() }),
             added(TableMeta { max_seqno: MAX_SEQNO + 1, ..good.clone() }),
             added(TableMeta { largest: long.clone(), ..good }),
             VersionEdit { pointers: vec![CompactPointer { id: past, ..pointer_at("k") }], ..edit() },

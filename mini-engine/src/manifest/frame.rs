@@ -12,8 +12,8 @@ use crate::codec::{Reader, checksum, put_u32, put_u64, seed};
 use crate::error::{Error, Result};
 
 /// The newest format version of manifests that this build reads, and the one that it writes. Version 1 had no runs and no
-/// quarantined tables, version 2 no narrowed tables and no compact pointers.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+/// quarantined tables, version 2 no narrowed tables and no compact pointers, version 3 no range tombstones, in logs neither.
+pub(crate) const FORMAT_VERSION: u32 = 4;
 /// Bytes before the first frame.
 pub(crate) const HEADER_LEN: usize = 32;
 /// Bytes of a frame before its payload.
@@ -209,10 +209,10 @@ mod tests {
     fn a_newer_manifest_version_is_unsupported() {
         // Catches a newer format reported as damage, which would send its owner looking for a backup.
         let mut bytes = header(7);
-        bytes[8] = 4;
+        bytes[8] = 5;
         let sum = checksum(&bytes[..24], 0).to_le_bytes();
         bytes[24..].copy_from_slice(&sum);
         let error = check_header(Path::new("MANIFEST-000007"), &bytes, 7);
-        assert!(matches!(error, Err(Error::UnsupportedVersion { found: 4, supported: 3, .. })), "{error:?}");
+        assert!(matches!(error, Err(Error::UnsupportedVersion { found: 5, supported: 4, .. })), "{error:?}");
     }
 }

@@ -15,6 +15,7 @@ pub(crate) fn table(number: u64, min: SeqNo, max: SeqNo) -> TableMeta {
         min_seqno: min,
         max_seqno: max,
         narrowed: false,
+        range_tombstones: 0,
     }
 }
 

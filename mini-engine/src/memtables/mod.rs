@@ -4,16 +4,22 @@
 //! in one step under the write lock, and both end together when the memtable is frozen and the places are filled. So a log is obsolete exactly when its memtable is
 //! in a table, and the oldest log that replay needs is that of the oldest memtable.
 
+mod range_tombstones;
 mod vector;
+
+use std::sync::Arc;
 
 use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool};
 
+use self::range_tombstones::MemtableRanges;
 pub(crate) use self::vector::VectorBuilder;
 use self::vector::{VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
 use crate::iter::{EntryIter, Stepped, impl_entry_iter};
 use crate::options::MemtableKind;
-use crate::types::{BatchOp, Kind, SeqNo, Slice};
+use crate::types::{BatchOp, Kind, RangeTombstone, RangeTombstones, SeqNo, Slice};
+
+pub(crate) use self::range_tombstones::MOST_RANGES;
 
 /// What a memtable takes for its head and for the first chunk of its arena, whatever its size.
 const BASE_BYTES: usize = 1 << 20;
@@ -88,6 +94,7 @@ impl Reservation<'_> {
 pub(crate) struct LoggedMemtable {
     pub(crate) table: Table,
     pub(crate) log: u64,
+    ranges: Arc<MemtableRanges>,
 }
 
 /// Makes memtables one after the other. Each takes over the memory of one that was flushed, if there is one of its size: to touch fresh
@@ -122,7 +129,7 @@ impl LoggedMemtable {
 
     /// The table that `entries` are, frozen.
     pub(crate) fn built(entries: VectorBuilder, log: u64) -> LoggedMemtable {
-        LoggedMemtable { table: Table::Vector(entries.finish()), log }
+        LoggedMemtable { table: Table::Vector(entries.finish()), log, ranges: Arc::default() }
     }
 
     fn in_pool(kind: MemtableKind, log: u64, bytes: usize, pool: &TablePool) -> Result<LoggedMemtable> {
@@ -136,26 +143,62 @@ impl LoggedMemtable {
         };
         let table =
             table.map_err(|error| Error::Full(format!("no address range for a memtable of {limit} bytes: {error}")))?;
-        Ok(LoggedMemtable { table, log })
+        Ok(LoggedMemtable { table, log, ranges: Arc::default() })
     }
 
     /// The newest version of `key` that is not newer than `seqno`: a value, of which `take` takes what it needs, a
     /// tombstone (`Some(None)`), or nothing.
     pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
-        match &self.table {
-            Table::SkipList(table) => found(table.get(key, seqno), take),
-            Table::Vector(table) => table.get(key, seqno, take),
+        match (&self.table, self.ranges.get()) {
+            (_, Some(ranges)) => self.get_beside(&ranges, key, seqno, take),
+            (Table::SkipList(table), None) => found(table.get(key, seqno), take),
+            (Table::Vector(table), None) => table.get(key, seqno, |_, value| value.map(take)),
         }
+    }
+
+    /// As `get`, where range tombstones may be newer than the key's version.
+    #[cold]
+    fn get_beside<T>(
+        &self,
+        ranges: &RangeTombstones,
+        key: &[u8],
+        seqno: SeqNo,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Option<Option<T>> {
+        let covered_at = ranges.covering(key, seqno);
+        let newest = |found: SeqNo, value: Option<&[u8]>| value.filter(|_| covered_at < Some(found)).map(take);
+        let found = match &self.table {
+            Table::SkipList(table) => table
+                .get_version(key, seqno)
+                .map(|version| newest(version.seqno, (kind(version.kind) == Kind::Value).then_some(version.value))),
+            Table::Vector(table) => table.get(key, seqno, newest),
+        };
+        found.or(covered_at.map(|_| None))
+    }
+
+    /// Adds range tombstones. The operations that they are of are applied too.
+    pub(crate) fn add_ranges(&self, ranges: impl IntoIterator<Item = RangeTombstone>) {
+        self.ranges.add(ranges);
+    }
+
+    /// How many range tombstones it holds.
+    pub(crate) fn ranges_len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Its range tombstones; `None` if there are none.
+    pub(crate) fn range_tombstones(&self) -> Option<Arc<RangeTombstones>> {
+        self.ranges.get()
     }
 
     /// As `get` for each of `keys`, with copies of the values. Searches of a skip list go on side by side.
     pub(crate) fn get_many(&self, keys: &[&[u8]], seqno: SeqNo) -> Vec<Option<Option<Slice>>> {
         let copy = |value: &[u8]| Slice::from(value);
         match &self.table {
-            Table::SkipList(table) => {
+            Table::SkipList(table) if self.ranges.get().is_none() => {
                 table.get_many(keys, seqno).into_iter().map(|lookup| found(lookup, copy)).collect()
             }
-            Table::Vector(table) => keys.iter().map(|key| table.get(key, seqno, copy)).collect(),
+            Table::SkipList(_) | Table::Vector(_) => keys.iter().map(|key| self.get(key, seqno, copy)).collect(),
         }
     }
 
@@ -193,11 +236,22 @@ pub(crate) fn memory_for(operations: usize, payload: usize) -> usize {
     payload.saturating_add(operations.saturating_mul(NODE_BYTES))
 }
 
-/// An operation of a batch as the memtable takes it.
+/// An operation of a batch as the memtable takes it. The removal of a range removes its first key; the rest comes by
+/// [`LoggedMemtable::add_ranges`].
 pub(crate) fn op(op: BatchOp<'_>) -> Op<'_> {
     match op {
         BatchOp::Insert { key, value } => Op::Put { key, value },
-        BatchOp::Remove { key } => Op::Delete { key },
+        BatchOp::Remove { key } | BatchOp::RemoveRange { start: key, .. } => Op::Delete { key },
+    }
+}
+
+/// The range tombstone that an operation with this number is, if it is one.
+pub(crate) fn range_tombstone(op: BatchOp<'_>, seqno: SeqNo) -> Option<RangeTombstone> {
+    match op {
+        BatchOp::RemoveRange { start, end } => {
+            Some(RangeTombstone { start: Slice::from(start), end: Slice::from(end), seqno })
+        }
+        BatchOp::Insert { .. } | BatchOp::Remove { .. } => None,
     }
 }
 

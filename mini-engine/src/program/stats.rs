@@ -131,6 +131,7 @@ fn level(level: &LevelMetrics) -> Value {
         "runs": level.runs,
         "tables": level.tables,
         "narrowed": level.narrowed,
+        "range_tombstones": level.range_tombstones,
         "bytes": level.bytes,
         "arrived": level.arrived,
         "read": level.read,

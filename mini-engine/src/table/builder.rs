@@ -11,15 +11,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::block::{BlockBuilder, entry_len_bound};
-use super::format::{Footer, Handle, VERSION, file_name};
+use super::format::{Footer, Handle, VERSION, VERSION_WITH_RANGES, file_name};
 use super::frame::{self, MAX_CONTENTS_LEN};
 use super::index::IndexBuilder;
 use super::partition::{PartitionBuilder, last_fence};
 use super::properties::{Properties, TableMeta};
+use super::range_block;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::options::{Compression, Options};
-use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo, entry_order};
+use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, RangeTombstones, SeqNo, entry_order};
 
 /// Bytes that are gathered before they are written.
 const WRITE_LEN: usize = 256 << 10;
@@ -60,6 +61,7 @@ pub(crate) struct Builder {
     partitions: Vec<Vec<u8>>,
     properties: Properties,
     last_seqno: SeqNo,
+    range_tombstones: RangeTombstones,
 }
 
 impl Builder {
@@ -74,7 +76,14 @@ impl Builder {
             partitions: Vec::new(),
             properties: Properties::default(),
             last_seqno: 0,
+            range_tombstones: RangeTombstones::default(),
         })
+    }
+
+    /// Gives the table range tombstones, all with an end and none with a start past its limit. A table needs an entry all the same: if
+    /// it has none when it is finished, the first key of the first range is removed by an ordinary tombstone too.
+    pub(crate) fn set_range_tombstones(&mut self, tombstones: RangeTombstones) {
+        self.range_tombstones = tombstones;
     }
 
     /// Adds an entry, which must come after all before it: by key ascending, within a key by seqno descending.
@@ -115,17 +124,28 @@ impl Builder {
     /// # Errors
     /// [`Error::InvalidArgument`] for a table without entries; [`Error::Io`]. The file is removed, if it can be.
     pub(crate) fn finish(mut self) -> Result<TableMeta> {
+        let ranges = std::mem::take(&mut self.range_tombstones);
+        if let Some(first) = ranges.fragments().first().filter(|_| self.is_empty()) {
+            self.add(&first.start, first.newest(MAX_SEQNO).unwrap_or(0), Kind::Tombstone, &[])?;
+        }
         if self.is_empty() {
             return Err(Error::InvalidArgument(format!("table {} has no entry", self.number)));
         }
         self.finish_block(None)?;
         let (partitions, root) = self.write_partitions()?;
+        let mut version = VERSION;
+        if !ranges.is_empty() {
+            self.write_block(&range_block::encode(&ranges))?;
+            version = VERSION_WITH_RANGES;
+        }
+        self.properties.cover(&ranges);
         let properties = self.write_block(&self.properties.encode())?;
         let offset = self.output.offset();
-        let footer = Footer { partitions, root, properties, version: VERSION };
+        let footer = Footer { partitions, root, properties, version };
         footer.encode(&mut self.output.buffer, self.number, offset);
         let size = self.output.finish()?;
-        Ok(self.properties.meta(self.number, size))
+        let range_tombstones = ranges.fragments().len() as u64;
+        Ok(TableMeta { range_tombstones, ..self.properties.meta(self.number, size) })
     }
 
     fn check(&self, key: &[u8], seqno: SeqNo, value: &[u8]) -> Result<()> {

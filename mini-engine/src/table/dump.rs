@@ -7,7 +7,7 @@ use super::reader::Table;
 use super::root::Root;
 use crate::cache::CacheUse;
 use crate::error::{Error, Result};
-use crate::types::{Kind, Lines, Shown};
+use crate::types::{Fragment, Kind, Lines, Shown};
 
 impl Table {
     /// Writes a line for the table, each partition, each data block and each entry.
@@ -34,18 +34,23 @@ impl Dump<'_> {
     fn table(&mut self, root: &Root, lines: &mut Lines<'_>) -> ControlFlow<()> {
         let meta = self.table.meta();
         lines(format_args!(
-            "table {}: {} bytes, {} partitions, {} entries of {} keys, {} of them tombstones, seqnos {} to {}, keys {} to {}",
+            "table {}: {} bytes, {} partitions, {} entries of {} keys, {} of them tombstones, {}seqnos {} to {}, keys {} to {}",
             meta.number,
             meta.size,
             root.index.len(),
             meta.entries,
             root.properties.keys,
             meta.tombstones,
+            meta.ranges_in_words(),
             meta.min_seqno,
             meta.max_seqno,
             Shown(&meta.smallest),
             Shown(&meta.largest)
         ))?;
+        for Fragment { start, end, seqnos } in root.range_tombstones.fragments() {
+            let seqnos: Vec<String> = seqnos.iter().map(ToString::to_string).collect();
+            lines(format_args!("range {} to before {} removed at {}", Shown(start), Shown(end), seqnos.join(", ")))?;
+        }
         for at in 0..root.index.len() {
             match self.table.partition(root, at, CacheUse::Bypass) {
                 Ok(Some(partition)) => self.partition(root, at, &partition, lines)?,

@@ -1,14 +1,14 @@
 //! File names, block handles and the footer of a table.
 //!
 //! ```text
-//! file     data blocks, partitions, root, properties, footer
+//! file     data blocks, partitions, root, range tombstones (only in version 3), properties, footer
 //! footer   partitions offset u64, their length u64, root offset u64, root length u64,
 //!          properties offset u64, properties length u64, table number u64, version u32, zero u32,
 //!          xxh3 of the 64 bytes before u64, magic [8]
 //! ```
 //!
 //! Lengths are those of the blocks in the file, trailers included. The footer's size, version and checksum stay where they are in
-//! all versions to come. In version 1 the first two handles are those of the filter and of the index, see [`version1`](super::version1).
+//! all versions to come. The range tombstones lie between root and properties, so they need no handle. In version 1 the first two handles are those of the filter and of the index, see [`version1`](super::version1).
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,8 +17,10 @@ use crate::codec::{self, Reader};
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"mini-sst";
-/// The newest format version of tables.
+/// The format version of tables without range tombstones.
 pub(super) const VERSION: u32 = 2;
+/// That of tables with some: the newest.
+pub(super) const VERSION_WITH_RANGES: u32 = 3;
 /// Bytes of the footer.
 pub(super) const FOOTER_LEN: usize = 80;
 /// Bytes of the footer under its checksum.
@@ -84,6 +86,12 @@ impl Footer {
         out.extend_from_slice(MAGIC);
     }
 
+    /// Where the range tombstones of a table that has some are: between root and properties.
+    pub(super) fn range_tombstones(&self) -> Option<Handle> {
+        let offset = self.root.end()?;
+        Some(Handle { offset, len: self.properties.offset.checked_sub(offset).filter(|&len| len > 0)? })
+    }
+
     /// Decodes the footer of table `number`, found at `offset` of `path`. All handles lie before it.
     pub(super) fn decode(bytes: &[u8], path: &Path, number: u64, offset: u64) -> Result<Self> {
         let corrupt = |what: String| Error::corruption(path, offset, what);
@@ -107,12 +115,12 @@ impl Footer {
                 "footer checksum of table {number}: expected {actual:016x}, found {stored:016x}"
             )));
         }
-        if footer.version > VERSION {
+        if footer.version > VERSION_WITH_RANGES {
             let (file, found) = (path.into(), footer.version);
-            return Err(Error::UnsupportedVersion { file, found, supported: VERSION });
+            return Err(Error::UnsupportedVersion { file, found, supported: VERSION_WITH_RANGES });
         }
         if footer.version == 0 {
-            return Err(corrupt(format!("table version: expected 1 to {VERSION}, found 0")));
+            return Err(corrupt(format!("table version: expected 1 to {VERSION_WITH_RANGES}, found 0")));
         }
         if found != number || zero != 0 {
             return Err(corrupt(format!("table number: expected {number}, found {found}")));

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::codec::{self, Malformed, Reader};
-use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, SeqNo, Slice};
+use crate::types::{Fragment, Kind, MAX_KEY_LEN, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
 
 /// What a table holds, gathered while it is written and again when it is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +42,25 @@ impl Properties {
         new_key
     }
 
+    /// Widens the bounds to hold the range tombstones too, once all entries are counted: of the end of a narrowed table there may be
+    /// none.
+    pub(super) fn cover(&mut self, tombstones: &RangeTombstones) {
+        let [Some(first), Some(last)] = [tombstones.fragments().first(), tombstones.fragments().last()] else { return };
+        if self.entries == 0 {
+            (self.smallest, self.min_seqno) = (first.start.to_vec(), SeqNo::MAX);
+        }
+        if *first.start < *self.smallest {
+            self.smallest = first.start.to_vec();
+        }
+        if *last.largest() > *self.largest {
+            self.largest = last.largest().to_vec();
+        }
+        for Fragment { seqnos, .. } in tombstones.fragments() {
+            self.min_seqno = seqnos.iter().copied().fold(self.min_seqno, SeqNo::min);
+            self.max_seqno = seqnos.iter().copied().fold(self.max_seqno, SeqNo::max);
+        }
+    }
+
     /// What a version knows of table `number` of `size` bytes that has these properties.
     pub(super) fn meta(&self, number: u64, size: u64) -> TableMeta {
         TableMeta {
@@ -54,6 +73,7 @@ impl Properties {
             min_seqno: self.min_seqno,
             max_seqno: self.max_seqno,
             narrowed: false,
+            range_tombstones: 0,
         }
     }
 
@@ -106,15 +126,17 @@ pub(crate) struct TableMeta {
     /// Entries, tombstones included.
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
-    /// The first key; of a narrowed table, what counts begins here.
+    /// The first key, range tombstones included; of a narrowed table, what counts begins here.
     pub(crate) smallest: Slice,
-    /// The last key.
+    /// The last key, range tombstones included: of them it may be the end, which is one place further.
     pub(crate) largest: Slice,
     pub(crate) min_seqno: SeqNo,
     pub(crate) max_seqno: SeqNo,
     /// A merge has taken the keys below `smallest` already: the file still has them, and nothing may read them. Size and
     /// counts are those of the file; seqnos are limits.
     pub(crate) narrowed: bool,
+    /// Range tombstones, in fragments.
+    pub(crate) range_tombstones: u64,
 }
 
 impl TableMeta {
@@ -122,6 +144,14 @@ impl TableMeta {
     pub(crate) fn narrowed_to(&self, from: Slice) -> TableMeta {
         debug_assert!(self.smallest <= from && from <= self.largest, "a bound outside of the table");
         TableMeta { smallest: from, narrowed: true, ..self.clone() }
+    }
+
+    /// For dumps: how many range tombstones it has, and a comma; nothing if it has none.
+    pub(crate) fn ranges_in_words(&self) -> String {
+        match self.range_tombstones {
+            0 => String::new(),
+            count => format!("{count} range tombstones, "),
+        }
     }
 
     /// Whether `file`, as its file describes it, is the table that this, from a version, is about.

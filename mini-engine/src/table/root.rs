@@ -7,17 +7,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::format::{FOOTER_LEN, Footer, Handle, VERSION};
+use super::format::{FOOTER_LEN, Footer, Handle, VERSION, VERSION_WITH_RANGES};
 use super::frame::{Block, BlockLocation};
 use super::index::Index;
 use super::partition::Partition;
 use super::properties::{Properties, TableMeta};
+use super::range_block;
 use super::version1;
 use crate::cache::{CachedPartition, Partitions};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
-use crate::types::MappedBytes;
+use crate::types::{MappedBytes, RangeTombstones};
 
 /// Bytes that are read first, from the end of the file.
 const TAIL_LEN: u64 = 8 << 10;
@@ -37,6 +38,7 @@ pub(super) struct Root {
     /// Where the data blocks end.
     pub(super) data_end: u64,
     pub(super) properties: Properties,
+    pub(super) range_tombstones: RangeTombstones,
 }
 
 impl Root {
@@ -60,9 +62,14 @@ impl Root {
         } else {
             (Index::decode(root, data_end..footer.root.offset).map_err(malformed)?, None)
         };
-        let meta = properties.meta(number, size);
+        let range_tombstones = match footer.version {
+            VERSION_WITH_RANGES => tail.range_tombstones(&footer)?,
+            _ => RangeTombstones::default(),
+        };
+        let fragments = range_tombstones.fragments().len() as u64;
+        let meta = TableMeta { range_tombstones: fragments, ..properties.meta(number, size) };
         let partitions = Partitions::new(if whole.is_some() { 0 } else { index.len() });
-        Ok((Self { index, map: None, partitions, whole, data_end, properties }, meta))
+        Ok((Self { index, map: None, partitions, whole, data_end, properties, range_tombstones }, meta))
     }
 
     /// Bytes of memory that this takes.
@@ -70,7 +77,8 @@ impl Root {
         let Properties { smallest, largest, .. } = &self.properties;
         let whole = self.whole.as_ref().map_or(0, |whole| whole.block().memory_len());
         let index = self.index.memory_len() + self.partitions.memory_len();
-        size_of::<Self>() + index + whole + smallest.len() + largest.len()
+        let ranges = self.range_tombstones.memory_len();
+        size_of::<Self>() + index + whole + smallest.len() + largest.len() + ranges
     }
 }
 
@@ -102,11 +110,21 @@ impl<'a> Tail<'a> {
         let offset = self.start + (self.bytes.len() - FOOTER_LEN) as u64;
         let footer = Footer::decode(bytes, self.path, self.number, offset)?;
         let ends = [footer.partitions, footer.root, footer.properties].map(Handle::end);
-        if ends != [footer.root.offset, footer.properties.offset, offset].map(Some) {
+        let root_end = match footer.version {
+            VERSION_WITH_RANGES => footer.range_tombstones().map(|ranges| ranges.offset),
+            _ => Some(footer.properties.offset),
+        };
+        if ends != [Some(footer.root.offset), root_end, Some(offset)] {
             let what = format!("block handles: expected them to meet each other and the footer, found {footer:?}");
             return Err(Error::corruption(self.path, offset, what));
         }
         Ok(footer)
+    }
+
+    fn range_tombstones(&self, footer: &Footer) -> Result<RangeTombstones> {
+        // The footer was refused if there is no room for it.
+        let handle = footer.range_tombstones().unwrap_or_default();
+        range_block::decode(self.block(handle)?.contents()).map_err(|error| self.malformed(handle, error))
     }
 
     /// The block at `handle`, which lies before the footer.

@@ -1,7 +1,6 @@
 //! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, and [`RunIter`] over all of its entries.
 //!
-//! A narrowed table shows its entries from its bound on ([`RunTable`], [`TableIter`]): point reads never ask it for a key below, and no
-//! step of an iterator leads there.
+//! Of a narrowed table there may be no entry that counts ([`RunTable`]), so an iterator may have to pass over several tables at once.
 //!
 //! A read of a run is a read of one table, whose place is found by binary search: so what a read costs grows with the
 //! number of runs and hardly with the number of tables.
@@ -10,93 +9,38 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::iter::TableIter;
-use super::properties::TableMeta;
-use super::reader::Table;
-use super::verify::TableReport;
+use super::run_table::RunTable;
 use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::iter::{EntryIter, Stepped};
 use crate::types::{Kind, SeqNo, Slice};
 
-/// A table as one version has it: views of before and after it was narrowed share the open table.
-#[derive(Clone, Debug)]
-pub(crate) struct RunTable {
-    table: Arc<Table>,
-    /// The key from which on it counts, if it was narrowed.
-    from: Option<Slice>,
-}
-
-impl RunTable {
-    /// `table`, as `meta` of a version describes it.
-    pub(crate) fn new(table: &Arc<Table>, meta: &TableMeta) -> Self {
-        Self { table: Arc::clone(table), from: meta.narrowed.then(|| meta.smallest.clone()) }
-    }
-
-    /// The table, with all that its file holds.
-    pub(crate) fn table(&self) -> &Arc<Table> {
-        &self.table
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.table.number()
-    }
-
-    /// What the version says of it.
-    pub(crate) fn meta(&self) -> TableMeta {
-        let file = self.table.meta();
-        self.from.as_ref().map_or_else(|| file.clone(), |from| file.narrowed_to(from.clone()))
-    }
-
-    /// Whether it holds each key once, as a value, and nothing that does not count: no merge could leave anything out.
-    pub(crate) fn is_minimal(&self) -> Result<bool> {
-        Ok(self.from.is_none() && self.table.meta().tombstones == 0 && self.table.keys()? == self.table.meta().entries)
-    }
-
-    /// The first key that counts, or one before it.
-    pub(crate) fn smallest(&self) -> &[u8] {
-        self.from.as_deref().unwrap_or(&self.table.meta().smallest)
-    }
-
-    pub(crate) fn largest(&self) -> &[u8] {
-        &self.table.meta().largest
-    }
-
-    pub(crate) fn min_seqno(&self) -> SeqNo {
-        self.table.meta().min_seqno
-    }
-
-    /// Bytes of the blocks that hold what counts, up to the one with `key`.
-    pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
-        let begin = self.from.as_ref().map_or(0, |from| self.table.bytes_before(from));
-        self.table.bytes_before(key).saturating_sub(begin)
-    }
-
-    /// Bytes of the file from the first block that counts on.
-    pub(crate) fn bytes(&self) -> u64 {
-        let begin = self.from.as_ref().map_or(0, |from| self.table.bytes_before(from));
-        self.table.meta().size.saturating_sub(begin)
-    }
-
-    /// Verifies what counts.
-    pub(crate) fn verify(&self) -> Result<TableReport> {
-        self.table.verify(self.from.as_deref())
-    }
-
-    fn iter(&self, cache: CacheUse) -> TableIter {
-        TableIter::new(Arc::clone(&self.table), self.from.clone(), cache)
-    }
-}
-
 /// Open tables in key order, disjoint.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenRun {
     tables: Arc<[RunTable]>,
+    has_range_tombstones: bool,
 }
 
 impl OpenRun {
     /// A run of `tables`, which are disjoint and in key order.
     pub(crate) fn new(tables: impl IntoIterator<Item = RunTable>) -> Self {
-        Self { tables: tables.into_iter().collect() }
+        let tables: Arc<[RunTable]> = tables.into_iter().collect();
+        Self { has_range_tombstones: tables.iter().any(RunTable::has_range_tombstones), tables }
+    }
+
+    /// Its tables that have range tombstones. O(1) if there is none.
+    pub(crate) fn tables_with_ranges(&self) -> impl Iterator<Item = &RunTable> {
+        let tables = if self.has_range_tombstones { &self.tables[..] } else { &[] };
+        tables.iter().filter(|table| table.has_range_tombstones())
+    }
+
+    /// The run without some of its tables.
+    pub(crate) fn without(&self, is_out: impl Fn(&RunTable) -> bool) -> Self {
+        match self.tables.iter().any(&is_out) {
+            true => Self::new(self.tables.iter().filter(|table| !is_out(table)).cloned()),
+            false => self.clone(),
+        }
     }
 
     pub(crate) fn tables(&self) -> &[RunTable] {
@@ -191,14 +135,27 @@ impl RunIter {
         }
     }
 
-    fn enter_before(&mut self) -> Result<()> {
-        match self.at.checked_sub(1) {
-            Some(before) => self.enter(before, TableIter::seek_to_last),
-            None => {
-                self.table = None;
-                Ok(())
+    /// Goes to the first entry of the tables from `at` on.
+    fn enter_from(&mut self, at: usize) -> Result<()> {
+        for at in at..=self.run.tables.len() {
+            self.enter(at, TableIter::seek_to_first)?;
+            if self.valid() {
+                break;
             }
         }
+        Ok(())
+    }
+
+    /// Goes to the last entry of the tables before `end`.
+    fn enter_before(&mut self, end: usize) -> Result<()> {
+        self.table = self.table.take().filter(|_| end > 0);
+        for at in (0..end).rev() {
+            self.enter(at, TableIter::seek_to_last)?;
+            if self.valid() {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -243,21 +200,18 @@ impl EntryIter for RunIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        self.enter(0, TableIter::seek_to_first)
+        self.enter_from(0)
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        match self.run.tables.len().checked_sub(1) {
-            Some(last) => self.enter(last, TableIter::seek_to_last),
-            None => Ok(()),
-        }
+        self.enter_before(self.run.tables.len())
     }
 
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         self.enter(self.run.position(key), |table| table.seek(key, seqno))?;
         // A table may end with newer versions of the key than the one that is sought.
         match self.table.is_some() && !self.valid() {
-            true => self.enter(self.at + 1, TableIter::seek_to_first),
+            true => self.enter_from(self.at + 1),
             false => Ok(()),
         }
     }
@@ -268,18 +222,18 @@ impl EntryIter for RunIter {
             return self.seek_to_last();
         }
         self.enter(at, |table| table.seek_for_prev(key, seqno))?;
-        if self.valid() { Ok(()) } else { self.enter_before() }
+        if self.valid() { Ok(()) } else { self.enter_before(self.at) }
     }
 
     #[inline]
     fn next(&mut self) -> Result<()> {
         match !self.valid() || self.move_by(TableIter::next)? {
             true => Ok(()),
-            false => self.enter(self.at + 1, TableIter::seek_to_first),
+            false => self.enter_from(self.at + 1),
         }
     }
 
     fn prev(&mut self) -> Result<()> {
-        if !self.valid() || self.move_by(TableIter::prev)? { Ok(()) } else { self.enter_before() }
+        if !self.valid() || self.move_by(TableIter::prev)? { Ok(()) } else { self.enter_before(self.at) }
     }
 }

@@ -51,7 +51,8 @@ impl Table {
         if let Some(end) = end.filter(|end| *end != root.data_end) {
             return Err(self.gap(root, root.index.len() - 1, root.data_end, end));
         }
-        let seen = verifier.seen;
+        let mut seen = verifier.seen;
+        seen.cover(&root.range_tombstones);
         let agrees = if is_whole { seen == root.properties } else { seen.is_end_of(&root.properties) };
         if !agrees {
             let what = format!("properties: expected {seen:?} from the entries, found {:?}", root.properties);

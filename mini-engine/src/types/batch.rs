@@ -1,26 +1,36 @@
 //! [`WriteBatch`]: operations that become visible and durable together, kept in the encoding of a log frame's payload.
 //!
 //! Payload: for each operation `kind u8, varint32 key length, key`, and for `Kind::Value` then
-//! `varint32 value length, value`. Sizes are checked before anything is encoded, so a batch that exists is valid.
+//! `varint32 value length, value`. The removal of a range has a kind of its own, which no entry has; its key is the first of the
+//! range, and `varint32 length, end of the range` follow. Sizes are checked before anything is encoded, so a batch that exists is
+//! valid.
 //! [`BatchOps`] decodes; it is fed from disk too, so it never panics and borrows instead of allocating.
+
+use std::ops::Bound;
 
 use crate::codec::{self, Malformed, Reader};
 use crate::error::{Error, Result};
-use crate::types::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
+use crate::types::{
+    KeyBounds, Kind, MAX_END_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, after_prefix, is_before_end, is_end, start_and_end,
+};
 
 /// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
 pub const MAX_BATCH_LEN: usize = (1 << 31) - 1;
 
 /// Bytes of kind and lengths that an operation has at most, beside key and value.
 const OP_OVERHEAD: usize = 1 + 2 * codec::MAX_VARINT32_LEN;
+/// The kind of an operation that removes a range. Those of other operations are the kinds of the entries that they become.
+const REMOVE_RANGE: u8 = 2;
 
-/// A list of inserts and removes that is applied as one: all of it or nothing, across crashes too.
+/// A list of inserts and removes, of keys and of ranges, that is applied as one: all of it or nothing, across crashes too.
 ///
 /// Later operations on a key win over earlier ones of the same batch.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     payload: Vec<u8>,
     count: u32,
+    /// How many of the operations remove a range.
+    ranges: u32,
     /// Bytes of keys and values.
     user_bytes: u64,
 }
@@ -67,6 +77,36 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// Adds the removal of all keys within `bounds`, whether or not there are any. It is one operation with one sequence number,
+    /// however many keys there are. Inverted bounds add nothing.
+    ///
+    /// # Errors
+    /// As of [`WriteBatch::remove`], for either bound.
+    pub fn remove_range(&mut self, bounds: impl KeyBounds) -> Result<()> {
+        for bound in [bounds.start(), bounds.end()] {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound {
+                check_len("key", key.len(), MAX_KEY_LEN)?;
+            }
+        }
+        let Some((start, end)) = start_and_end(&bounds) else { return Ok(()) };
+        self.check_room(start.len() + end.len())?;
+        self.make_room(start.len() + end.len());
+        self.payload.push(REMOVE_RANGE);
+        codec::put_prefixed(&mut self.payload, &start);
+        codec::put_prefixed(&mut self.payload, &end);
+        self.count += 1;
+        self.ranges += 1;
+        self.user_bytes += (start.len() + end.len()) as u64;
+        Ok(())
+    }
+
+    /// Adds the removal of all keys that begin with `prefix`: as [`WriteBatch::remove_range`].
+    pub fn remove_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let prefix = prefix.as_ref();
+        let end = after_prefix(prefix);
+        self.remove_range((Bound::Included(prefix), end.as_deref().map_or(Bound::Unbounded, Bound::Excluded)))
+    }
+
     /// The number of operations.
     pub fn len(&self) -> usize {
         self.count as usize
@@ -81,18 +121,24 @@ impl WriteBatch {
     pub fn clear(&mut self) {
         self.payload.clear();
         self.count = 0;
+        self.ranges = 0;
         self.user_bytes = 0;
     }
 
     /// The operations in the order they were added.
     pub(crate) fn iter(&self) -> impl Iterator<Item = BatchOp<'_>> {
-        // No error can hide here: `insert` and `remove` are the only writers of the payload.
+        // No error can hide here: the functions above are the only writers of the payload.
         BatchOps::new(&self.payload).map_while(std::result::Result::ok)
     }
 
     /// The number of operations, as a log frame stores it.
     pub(crate) fn count(&self) -> u32 {
         self.count
+    }
+
+    /// How many of the operations remove a range.
+    pub(crate) fn ranges(&self) -> u32 {
+        self.ranges
     }
 
     /// The encoded operations: the payload of a log frame.
@@ -132,6 +178,8 @@ pub(crate) enum BatchOp<'a> {
     Insert { key: &'a [u8], value: &'a [u8] },
     /// Remove `key`.
     Remove { key: &'a [u8] },
+    /// Remove all keys from `start` to before `end`; to the last key, if that is empty.
+    RemoveRange { start: &'a [u8], end: &'a [u8] },
 }
 
 /// Decodes a payload operation by operation; after an error it yields nothing more.
@@ -149,6 +197,9 @@ impl<'a> BatchOps<'a> {
     fn decode(&mut self) -> std::result::Result<BatchOp<'a>, Malformed> {
         let reader = &mut self.reader;
         let kind = reader.u8().ok_or(reader.malformed("the kind of an operation"))?;
+        if kind == REMOVE_RANGE {
+            return Self::decode_range(reader);
+        }
         let kind = Kind::try_from(kind).map_err(|_| reader.malformed("a known kind of operation"))?;
         let key = reader.prefixed(MAX_KEY_LEN).ok_or(reader.malformed("a key within its limit"))?;
         match kind {
@@ -158,6 +209,12 @@ impl<'a> BatchOps<'a> {
                 Ok(BatchOp::Insert { key, value })
             }
         }
+    }
+
+    fn decode_range(reader: &mut Reader<'a>) -> std::result::Result<BatchOp<'a>, Malformed> {
+        let start = reader.prefixed(MAX_KEY_LEN).ok_or(reader.malformed("a key within its limit"))?;
+        let end = reader.prefixed(MAX_END_LEN).filter(|end| is_before_end(start, end) && is_end(end));
+        Ok(BatchOp::RemoveRange { start, end: end.ok_or(reader.malformed("an end behind the start of its range"))? })
     }
 }
 
@@ -220,6 +277,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_range_is_one_operation_and_an_empty_one_is_none() {
+        // Catches inverted bounds that remove all keys, and a forged range that begins behind its end.
+        let mut batch = WriteBatch::new();
+        batch.insert("a", "").expect("small");
+        batch.remove_range("b".."d").expect("small");
+        batch.remove_range("x"..).expect("small");
+        batch.remove_range("d".."b").expect("small");
+        batch.remove_range("b".."b").expect("small");
+        let expected = [
+            BatchOp::Insert { key: b"a", value: b"" },
+            BatchOp::RemoveRange { start: b"b", end: b"d" },
+            BatchOp::RemoveRange { start: b"x", end: b"" },
+        ];
+        assert_eq!(batch.iter().collect::<Vec<_>>(), expected);
+        assert_eq!((batch.len(), batch.ranges()), (3, 2));
+        let before = batch.payload().len();
+        let long_key = vec![0; MAX_KEY_LEN + 1];
+        for result in [batch.remove_range(long_key.clone()..), batch.remove_range(..long_key)] {
+            assert!(matches!(result, Err(Error::InvalidArgument(_))), "{result:?}");
+        }
+        assert_eq!(batch.payload().len(), before);
+        batch.clear();
+        assert_eq!(batch.ranges(), 0);
+        for forged in [&[REMOVE_RANGE, 1, b'b', 1, b'b'][..], &[REMOVE_RANGE, 1, b'b', 1, b'a'], &[REMOVE_RANGE, 0]] {
+            assert!(matches!(BatchOps::new(forged).next(), Some(Err(_))), "{forged:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn operations_come_back_as_they_were_added(
@@ -256,6 +342,7 @@ mod tests {
                 used += match op {
                     Ok(BatchOp::Insert { key, value }) => 3 + key.len() + value.len(),
                     Ok(BatchOp::Remove { key }) => 2 + key.len(),
+                    Ok(BatchOp::RemoveRange { start, end }) => 3 + start.len() + end.len(),
                     Err(malformed) => { prop_assert!(malformed.offset <= bytes.len()); 0 }
                 };
             }

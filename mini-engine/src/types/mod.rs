@@ -8,6 +8,7 @@ mod compare_and_swap;
 mod key_bounds;
 mod lines;
 mod mapped;
+mod range_tombstone;
 mod slice;
 
 use std::cmp::Ordering;
@@ -19,6 +20,10 @@ pub use key_bounds::KeyBounds;
 pub use lines::Lines;
 pub(crate) use lines::Shown;
 pub use mapped::MappedBytes;
+pub(crate) use range_tombstone::{
+    Fragment, MAX_END_LEN, RangeTombstone, RangeTombstones, after_prefix, is_before_end, is_end, place_after,
+    start_and_end,
+};
 pub use slice::Slice;
 
 /// A sequence number: the position of a write in the history of one database. Less than 2^56.

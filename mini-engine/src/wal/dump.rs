@@ -58,6 +58,12 @@ fn dump_frame(path: &Path, frame: Frame<'_>, lines: &mut Lines<'_>) -> Result<Co
         let told = match op.map_err(|malformed| malformed.in_file(path, offset))? {
             BatchOp::Insert { key, value } => lines(format_args!("  {seqno} {} = {}", Shown(key), Shown(value))),
             BatchOp::Remove { key } => lines(format_args!("  {seqno} {} removed", Shown(key))),
+            BatchOp::RemoveRange { start, end: [] } => {
+                lines(format_args!("  {seqno} {} and above removed", Shown(start)))
+            }
+            BatchOp::RemoveRange { start, end } => {
+                lines(format_args!("  {seqno} {} to before {} removed", Shown(start), Shown(end)))
+            }
         };
         if told.is_break() {
             return Ok(told);

@@ -46,6 +46,8 @@ pub(crate) struct Counts {
     pub(crate) several_runs: u64,
     /// Recoveries of a database in which a merge had taken a piece and was to go on.
     pub(crate) narrowed: u64,
+    /// Recoveries of a database whose tables have range tombstones.
+    pub(crate) range_tombstones: u64,
     /// Power cuts that left a hole in a file, tore a block, lost an entry, or kept one that came after a lost one.
     pub(crate) holes: u64,
     pub(crate) torn_blocks: u64,
@@ -79,11 +81,12 @@ impl Counts {
         self.holes += holes;
         self.torn_blocks += torn_blocks;
         self.lost_entries += lost_entries;
-        let Counts { cut_by_policy, below_level_0, several_runs, narrowed, .. } = other;
+        let Counts { cut_by_policy, below_level_0, several_runs, narrowed, range_tombstones, .. } = other;
         self.cut_by_policy.iter_mut().zip(cut_by_policy).for_each(|(sum, more)| *sum += more);
         self.below_level_0 += below_level_0;
         self.several_runs += several_runs;
         self.narrowed += narrowed;
+        self.range_tombstones += range_tombstones;
         let Counts { reordered_entries, torn_tails, torn_manifests, set_aside, orphans, shortened, .. } = other;
         self.reordered_entries += reordered_entries;
         self.torn_tails += torn_tails;
@@ -302,6 +305,7 @@ impl Explorer {
         self.counts.below_level_0 += u64::from(below().any(|level| level.tables > 0));
         self.counts.several_runs += u64::from(below().any(|level| level.runs > 1));
         self.counts.narrowed += u64::from(levels.iter().any(|level| level.narrowed > 0));
+        self.counts.range_tombstones += u64::from(levels.iter().any(|level| level.range_tombstones > 0));
     }
 }
 

@@ -15,8 +15,16 @@ use mini_engine::Db;
 /// The key that each batch sets to its number.
 pub(crate) const COUNT: &[u8] = b"count";
 
-/// Keys and what happens to them: set, or removed.
-pub(crate) type Batch = Arc<Vec<(Vec<u8>, Option<Vec<u8>>)>>;
+/// What happens to a key, or to a range of them.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Set(Vec<u8>, Vec<u8>),
+    Remove(Vec<u8>),
+    /// All keys from the first on and before the second, or all without a second.
+    RemoveRange(Vec<u8>, Option<Vec<u8>>),
+}
+
+pub(crate) type Batch = Arc<Vec<Change>>;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -34,11 +42,14 @@ pub(crate) struct Progress {
 /// What an ordinary map is after `batches`.
 fn state_after(batches: &[Batch]) -> Map {
     let mut map = Map::new();
-    for (key, value) in batches.iter().flat_map(|batch| batch.iter()) {
-        match value {
-            Some(value) => map.insert(key.clone(), value.clone()),
-            None => map.remove(key),
-        };
+    for change in batches.iter().flat_map(|batch| batch.iter()) {
+        match change {
+            Change::Set(key, value) => drop(map.insert(key.clone(), value.clone())),
+            Change::Remove(key) => drop(map.remove(key)),
+            Change::RemoveRange(from, to) => {
+                map.retain(|key, _| key < from || to.as_ref().is_some_and(|to| key >= to));
+            }
+        }
     }
     map
 }

@@ -31,7 +31,8 @@ fn no_crash_at_any_operation_loses_a_promised_write_or_leaves_a_part_of_one() {
         let cut =
             [sum.kills, sum.nested, sum.cut_flushes, sum.cut_merges, sum.holes, sum.torn_blocks, sum.lost_entries];
         let found = [sum.torn_tails, sum.torn_manifests, sum.set_aside, sum.orphans, sum.shortened];
-        let files = [sum.recycled, sum.recycled_torn, sum.torn_fills, sum.below_level_0, sum.narrowed];
+        let files =
+            [sum.recycled, sum.recycled_torn, sum.torn_fills, sum.below_level_0, sum.narrowed, sum.range_tombstones];
         [&cut[..], &found, &files, &sum.cut_by_policy].concat().contains(&0)
     };
     // How many scripts were begun, and what those that ended met.

@@ -8,7 +8,7 @@ use mini_engine::fs::{FaultFs, FileSystem, MemFs};
 use mini_engine::{Compaction, Db, Durability, Error, TableReads, WriteBatch};
 
 use crate::lie::Lie;
-use crate::oracle::{Batch, Progress};
+use crate::oracle::{Batch, Change, Progress};
 use crate::script::{Act, POLICIES, Script};
 
 /// Where every database is.
@@ -165,11 +165,13 @@ impl Run {
 
     pub(crate) fn write(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
         let mut writes = WriteBatch::new();
-        for (key, value) in batch.iter() {
-            match value {
-                Some(value) => writes.insert(key, value)?,
-                None => writes.remove(key)?,
-            };
+        for change in batch.iter() {
+            match change {
+                Change::Set(key, value) => writes.insert(key, value)?,
+                Change::Remove(key) => writes.remove(key)?,
+                Change::RemoveRange(from, Some(to)) => writes.remove_range(from..to)?,
+                Change::RemoveRange(from, None) => writes.remove_range(from..)?,
+            }
         }
         self.batches.push(batch.clone());
         let number = self.batches.len();

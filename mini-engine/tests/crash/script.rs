@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mini_engine::Compaction;
 pub(crate) use mini_engine::random::Random;
 
-use crate::oracle::{Batch, COUNT};
+use crate::oracle::{Batch, COUNT, Change};
 
 /// How many keys there are, beside the count.
 pub(crate) const KEYS: u64 = 8;
@@ -111,7 +111,14 @@ pub(crate) fn batch(shape: Shape, number: u64, origin: u64, random: &mut Random)
     let ops = if shape == Shape::Singles { 1 } else { 1 + random.below(5) };
     let mut batch = Vec::new();
     for _ in 0..ops {
-        let key = key(random.below(KEYS));
+        let n = random.below(KEYS);
+        let key = key(n);
+        if random.one_in(8) {
+            let has_end = n + 1 < KEYS && !random.one_in(4);
+            let to = has_end.then(|| self::key(n + 1 + random.below(KEYS - n - 1)));
+            batch.push(Change::RemoveRange(key, to));
+            continue;
+        }
         let value = (!random.one_in(4)).then(|| {
             let len = match random.below(8) {
                 0 => 3000,
@@ -122,8 +129,11 @@ pub(crate) fn batch(shape: Shape, number: u64, origin: u64, random: &mut Random)
             value.resize_with(value.len() + random.below(len) as usize, || random.next() as u8);
             value
         });
-        batch.push((key, value));
+        batch.push(match value {
+            Some(value) => Change::Set(key, value),
+            None => Change::Remove(key),
+        });
     }
-    batch.push((COUNT.to_vec(), Some(number.to_le_bytes().to_vec())));
+    batch.push(Change::Set(COUNT.to_vec(), number.to_le_bytes().to_vec()));
     Arc::new(batch)
 }

@@ -62,6 +62,7 @@ fn write_all(db: Option<(&Db, &HookFs, &Path)>) -> Map {
         if let Some((db, fs, path)) = db {
             let durability = if round % 2 == 0 { Durability::Synced } else { Durability::Buffered };
             db.write(batch, durability).unwrap();
+            remove_ranges(db, round);
             if round == 8 {
                 pad_log(db);
             }
@@ -78,6 +79,27 @@ fn write_all(db: Option<(&Db, &HookFs, &Path)>) -> Map {
         }
     }
     model
+}
+
+/// Writes keys and removes them by ranges, in tables and in logs. They leave nothing, so databases of before there were range tombstones
+/// hold the same.
+fn remove_ranges(db: &Db, round: u32) {
+    let mut batch = WriteBatch::new();
+    for n in 0..20 {
+        batch.insert(format!("path/gone/{n}"), [n; 30]).unwrap();
+    }
+    batch.remove_range("path/gone/".."path/gone/15").unwrap();
+    batch.remove_prefix("path/gone/1").unwrap();
+    if round % 3 == 2 {
+        batch.remove_range("path/gone/2"..="path/gone/9").unwrap();
+        db.write(batch, Durability::Synced).unwrap();
+    } else {
+        db.write(batch, Durability::Synced).unwrap();
+        if round < 10 {
+            db.flush().unwrap();
+        }
+        db.remove_prefix("path/gone/").unwrap();
+    }
 }
 
 fn is_log(entry: &fs::DirEntry) -> bool {
@@ -148,9 +170,11 @@ fn databases_of_every_released_format_open_and_hold_what_they_held() {
         let name = fixture.file_name().unwrap().to_string_lossy().into_owned();
         let room = TempDir::new().unwrap();
         copy(&fixture, room.path());
-        // Narrowed tables came with version 3 of the manifest.
+        // Narrowed tables came with version 3 of the manifest, range tombstones with version 4.
         let reader = Db::builder(room.path()).read_only(true).open().unwrap();
-        assert_eq!(narrowed(&reader) > 0, name.ends_with("manifest3"), "{name}");
+        assert_eq!(narrowed(&reader) > 0, name.ends_with("manifest3") || name.ends_with("manifest4"), "{name}");
+        let ranges: u64 = reader.metrics().levels.iter().map(|level| level.range_tombstones).sum();
+        assert_eq!(ranges > 0, name.ends_with("manifest4"), "{name}");
         drop(reader);
         // What is salvaged is the same, narrowed tables, compressed blocks and recycled logs included.
         let saved = room.path().with_extension("saved");
@@ -180,7 +204,7 @@ fn databases_of_every_released_format_open_and_hold_what_they_held() {
         }
         opened.push(name);
     }
-    let log3 = ["log3-table1-manifest2", "log3-table2-manifest2", "log3-table2-manifest3"];
+    let log3 = ["log3-table1-manifest2", "log3-table2-manifest2", "log3-table2-manifest3", "log3-table3-manifest4"];
     for released in log3.into_iter().chain(["log2-table1-manifest2"]) {
         assert!(opened.iter().any(|name| name == released), "{released} is missing from {opened:?}");
     }

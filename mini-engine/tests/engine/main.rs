@@ -27,6 +27,7 @@ mod pieces;
 mod pins;
 mod pipeline;
 mod quarantine;
+mod ranges;
 mod read_only;
 mod reads;
 mod recovery;

@@ -17,7 +17,8 @@ type Map = BTreeMap<Key, Vec<u8>>;
 enum Step {
     Insert(Key, usize),
     Remove(Key),
-    Batch(Vec<(Key, Option<usize>)>, bool),
+    RemoveRange(Bound<Key>, Bound<Key>),
+    Batch(Vec<BatchStep>, bool),
     Flush,
     Persist,
     TakeSnapshot,
@@ -30,6 +31,14 @@ enum Step {
     Walk(Bound<Key>, Bound<Key>, Vec<bool>, Option<Key>),
     Prefix(Key),
     Cursor(Key, Vec<bool>),
+}
+
+/// An operation of a batch.
+#[derive(Clone, Debug)]
+enum BatchStep {
+    Insert(Key, usize),
+    Remove(Key),
+    RemoveRange(Bound<Key>, Bound<Key>),
 }
 
 fn key() -> impl Strategy<Value = Key> {
@@ -46,10 +55,16 @@ fn policy() -> impl Strategy<Value = (Compaction, u64)> {
 
 fn step() -> impl Strategy<Value = Step> {
     let len = 0..900usize;
-    let batch = vec((key(), prop::option::of(len.clone())), 0..20);
+    let in_batch = prop_oneof![
+        6 => (key(), len.clone()).prop_map(|(key, len)| BatchStep::Insert(key, len)),
+        6 => key().prop_map(BatchStep::Remove),
+        1 => (bound(), bound()).prop_map(|(lower, upper)| BatchStep::RemoveRange(lower, upper)),
+    ];
+    let batch = vec(in_batch, 0..20);
     prop_oneof![
         12 => (key(), len).prop_map(|(key, len)| Step::Insert(key, len)),
         5 => key().prop_map(Step::Remove),
+        3 => (bound(), bound()).prop_map(|(lower, upper)| Step::RemoveRange(lower, upper)),
         // Up to several memtables in one batch.
         4 => (batch, any::<bool>()).prop_map(|(ops, synced)| Step::Batch(ops, synced)),
         1 => Just(Step::Flush),
@@ -104,6 +119,10 @@ impl Run {
                 self.db().remove(&key).unwrap();
                 self.model.remove(&key);
             }
+            Step::RemoveRange(lower, upper) => {
+                self.db().remove_range((lower.clone(), upper.clone())).unwrap();
+                remove_range(&mut self.model, (lower, upper));
+            }
             Step::Batch(ops, synced) => self.batch(ops, synced),
             Step::Flush => self.db().flush().unwrap(),
             Step::Persist => self.db().persist(Durability::Synced).unwrap(),
@@ -126,18 +145,22 @@ impl Run {
         }
     }
 
-    fn batch(&mut self, ops: Vec<(Key, Option<usize>)>, synced: bool) {
+    fn batch(&mut self, ops: Vec<BatchStep>, synced: bool) {
         let mut batch = WriteBatch::new();
-        for (key, len) in ops {
-            match len {
-                Some(len) => {
+        for op in ops {
+            match op {
+                BatchStep::Insert(key, len) => {
                     let value = self.value(len);
                     batch.insert(&key, &value).unwrap();
                     self.model.insert(key, value);
                 }
-                None => {
+                BatchStep::Remove(key) => {
                     batch.remove(&key).unwrap();
                     self.model.remove(&key);
+                }
+                BatchStep::RemoveRange(lower, upper) => {
+                    batch.remove_range((lower.clone(), upper.clone())).unwrap();
+                    remove_range(&mut self.model, (lower, upper));
                 }
             }
         }
@@ -205,6 +228,10 @@ impl Run {
             }
         }
     }
+}
+
+fn remove_range(model: &mut Map, bounds: (Bound<Key>, Bound<Key>)) {
+    model.retain(|key, _| !std::ops::RangeBounds::contains(&bounds, key));
 }
 
 fn open(dir: &TempDir, (policy, ratio): (Compaction, u64)) -> Db {

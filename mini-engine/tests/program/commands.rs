@@ -47,6 +47,36 @@ fn put_get_and_delete_tell_by_exit_code_what_is_there() {
 }
 
 #[test]
+fn delete_removes_what_a_prefix_or_a_range_names_and_says_so() {
+    // Catches a bound that belongs to the other side, a prefix taken for a key, and options that are mixed.
+    let room = Room::new();
+    for key in ["a", "a/1", "a/2", "a0", "b", "c", "d"] {
+        room.run("put", &[key, ""]).text();
+    }
+    let keys = || room.run("scan", &["--keys-only"]).text();
+    let said = |args: &[&str], words: &str| {
+        let ran = room.run("delete", args);
+        assert_eq!((ran.code, &*ran.stdout), (Some(0), &b""[..]), "{args:?}");
+        assert_eq!(ran.stderr, format!("removed {words}\n"), "{args:?}");
+    };
+    said(&["--prefix", "a/"], "all keys that begin with a/");
+    assert_eq!(keys(), "a\na0\nb\nc\nd\n");
+    said(&["--from", "b", "--to", "c"], "all keys from b to before c");
+    assert_eq!(keys(), "a\na0\nc\nd\n");
+    said(&["--hex", "--to", "6130"], "all keys from the first to before 6130");
+    assert_eq!(keys(), "a0\nc\nd\n");
+    said(&["--from", "d"], "all keys from d to the last");
+    said(&["--from", "c", "--to", "a"], "nothing: the range ends before it begins");
+    assert_eq!(keys(), "a0\nc\n");
+    room.run::<&str>("compact", &[]).text();
+    assert_eq!(keys(), "a0\nc\n");
+    for wrong in [&[][..], &["a0", "--prefix", "a"], &["a0", "--from", "a"], &["--prefix", "a", "--to", "c"]] {
+        room.run("delete", wrong).refusal(2);
+    }
+    assert_eq!(keys(), "a0\nc\n");
+}
+
+#[test]
 fn empty_keys_and_keys_that_begin_with_a_dash_are_keys() {
     // Catches arguments that the command line takes for options, and an empty key taken for none.
     let room = Room::new();

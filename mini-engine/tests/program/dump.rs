@@ -51,6 +51,28 @@ fn a_log_is_dumped_frame_by_frame() {
 }
 
 #[test]
+fn removed_ranges_are_dumped_wherever_they_are() {
+    // Catches a range tombstone that only the engine can see: the keys that it hides would be gone for no reason.
+    let room = Room::new();
+    let db = Db::builder(room.database()).open().expect("open");
+    db.insert("a", "1").expect("write");
+    db.remove_range("b".."d").expect("write");
+    db.flush().expect("flush");
+    db.remove_range("c"..="d").expect("write");
+    db.remove_range("x"..).expect("write");
+    drop(db);
+    let text = dump("table", &file(&room, ".sst")).text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].contains(", 1 range tombstones, seqnos 1 to 2, keys \"a\" to \"b\""), "{text}");
+    assert_eq!(lines[1], "range \"b\" to before \"b\\x00\" removed at 2");
+    let text = dump("manifest", &file(&room, "MANIFEST")).text();
+    assert!(text.contains(" 1 range tombstones, seqnos 1 to 2, "), "{text}");
+    let text = dump("wal", &file(&room, ".log")).text();
+    assert!(text.contains("\n  3 \"c\" to before \"d\\x00\" removed\n"), "{text}");
+    assert!(text.contains("\n  4 \"x\" and above removed\n"), "{text}");
+}
+
+#[test]
 fn a_table_is_dumped_block_by_block_and_a_manifest_edit_by_edit() {
     // Catches an entry left out, and a line break in a key that looks like another line.
     let room = filled();

@@ -17,6 +17,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
             tables: view.version.level(level).count() as u64,
             runs: runs.len() as u64,
             narrowed: view.version.level(level).filter(|table| table.narrowed).count() as u64,
+            range_tombstones: view.version.level(level).map(|table| table.range_tombstones).sum(),
             bytes: runs.iter().map(Run::bytes).sum(),
             arrived: stats.arrived,
             read: stats.read,

@@ -9,7 +9,7 @@
 //! oldest first, and a rotation only adds newer ones. The edit's sequence number is the last one before the first frame of that log.
 //! So replay knows which number must come first, and notices a log whose beginning is lost.
 
-use crate::compaction::{Limits, OutputSpec, Retention, Tombstones, filter_bits_of_flush};
+use crate::compaction::{Inputs, Limits, OutputSpec, Retention, Tombstones, filter_bits_of_flush};
 use crate::db::core::{Core, Phase, retire_log};
 use crate::db::write::freeze_active;
 use crate::error::{Error, Result};
@@ -23,7 +23,9 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     // What a merge may drop a flush may drop: it is a merge of one input. Tombstones stay, for the tables below.
     let snapshots = core.snapshots.live();
     let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
-    let inputs = vec![oldest.memtable.iter()];
+    let older = view.version.tables().chain(view.version.quarantined());
+    let older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
+    let inputs = Inputs::of_memtable(&oldest.memtable, retention, &older_last)?;
     let spec = OutputSpec::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
     // Merges that end meanwhile find nobody who has their inputs.
     drop(view);

@@ -8,11 +8,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::compaction::{Input, Plan};
+use crate::error::Result;
 use crate::iter::impl_entry_iter;
 use crate::manifest::{CompactionStats, Run, Version};
 use crate::memtables::{LoggedMemtable, MemtableIter};
 use crate::table::{OpenRun, RunIter, RunTable, Table, TableMeta};
-use crate::types::SeqNo;
+use crate::types::{RangeTombstones, SeqNo, Slice, is_before_end, place_after};
 use crate::wal;
 
 /// A memtable that takes no more writes and waits for its flush.
@@ -98,15 +99,56 @@ impl View {
         Some((oldest, next.log))
     }
 
-    /// Iterators over every source that may have entries between `lower` and `upper`, newest source first. Nothing is read before they
-    /// are positioned. What becomes visible later than this call may be missing.
-    pub(crate) fn sources(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Vec<Source> {
+    /// Iterators over every source that may have entries between `lower` and `upper` that can be seen beside `hidden`, newest source
+    /// first. Nothing is read before they are positioned. What becomes visible later than this call may be missing.
+    pub(crate) fn sources(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, hidden: &RangeTombstones) -> Vec<Source> {
         let mut sources = Vec::with_capacity(1 + self.frozen.len() + self.runs.len());
-        let frozen = self.frozen.iter().map(|frozen| &frozen.memtable);
-        let memtables = std::iter::once(&self.active).chain(frozen).filter(|memtable| !memtable.table.is_empty());
-        sources.extend(memtables.map(|memtable| Source::Memtable(memtable.iter())));
-        sources.extend(self.runs.iter().filter(|run| run.overlaps(lower, upper)).map(|run| Source::Run(run.iter())));
+        sources.extend(self.memtables().map(|memtable| Source::Memtable(memtable.iter())));
+        let runs = self.runs.iter().filter(|run| run.overlaps(lower, upper));
+        sources.extend(runs.map(|run| match hidden.is_empty() {
+            true => Source::Run(run.iter()),
+            false => Source::Run(run.without(|table| table.is_hidden_by(hidden)).iter()),
+        }));
         sources
+    }
+
+    /// What `seqno` sees of all range tombstones that cover a key between `lower` and `upper`. O(sources) if there are none.
+    ///
+    /// # Errors
+    /// As of opening a table that has some.
+    pub(crate) fn range_tombstones(
+        &self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        seqno: SeqNo,
+    ) -> Result<RangeTombstones> {
+        let in_memory = || self.memtables().filter_map(|memtable| memtable.range_tombstones());
+        let in_tables = || self.runs.iter().flat_map(|run| run.tables_with_ranges());
+        if in_memory().next().is_none() && in_tables().next().is_none() {
+            return Ok(RangeTombstones::default());
+        }
+        let from = match lower {
+            Bound::Included(key) | Bound::Excluded(key) => Slice::from(key),
+            Bound::Unbounded => Slice::default(),
+        };
+        let end = match upper {
+            Bound::Included(key) => Slice::from(place_after(key)),
+            Bound::Excluded(key) => Slice::from(key),
+            Bound::Unbounded => Slice::default(),
+        };
+        let seen = |ranges: &RangeTombstones| ranges.within(&from, &end).visible_at(seqno);
+        let mut all: Vec<RangeTombstones> = in_memory().map(|ranges| seen(&ranges)).collect();
+        let overlaps = |table: &&RunTable| *table.largest() >= *from && is_before_end(table.smallest(), &end);
+        for table in in_tables().filter(overlaps) {
+            all.push(seen(&table.range_tombstones()?));
+        }
+        Ok(RangeTombstones::union(&all))
+    }
+
+    /// The memtables with entries, newest first.
+    fn memtables(&self) -> impl Iterator<Item = &LoggedMemtable> {
+        let frozen = self.frozen.iter().map(|frozen| &frozen.memtable);
+        std::iter::once(&self.active).chain(frozen).filter(|memtable| !memtable.table.is_empty())
     }
 }
 

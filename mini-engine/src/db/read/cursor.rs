@@ -11,7 +11,7 @@ use super::quarantine::check_range;
 use crate::db::core::Source;
 use crate::error::{Error, Result};
 use crate::iter::{MergeIter, VisibleIter};
-use crate::types::{KeyBounds, Slice};
+use crate::types::{KeyBounds, Slice, after_prefix};
 
 /// The keys that a scan may show.
 #[derive(Debug, Clone)]
@@ -33,20 +33,9 @@ impl ScanBounds {
         (self.lower.map(|key| key.to_vec()), self.upper.map(|key| key.to_vec()))
     }
 
-    /// From the prefix itself to the first key that does not start with it: the prefix with its last byte that can grow
-    /// grown by one, and nothing behind it. A prefix of 0xff bytes has no such key.
+    /// From the prefix itself to the first key that does not start with it.
     pub(crate) fn prefix(prefix: &[u8]) -> ScanBounds {
-        let mut end = prefix.to_vec();
-        while end.last() == Some(&u8::MAX) {
-            end.pop();
-        }
-        let upper = match end.last_mut() {
-            Some(last) => {
-                *last += 1;
-                Bound::Excluded(Slice::from(end))
-            }
-            None => Bound::Unbounded,
-        };
+        let upper = after_prefix(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(Slice::from(end)));
         ScanBounds { lower: Bound::Included(Slice::from(prefix)), upper }
     }
 }
@@ -210,17 +199,19 @@ impl Cursor {
             Some(entries) => Ok(entries),
             none => {
                 let pinned = self.source.as_ref().map_err(Error::clone)?;
-                Ok(none.insert(open(pinned, &self.range)))
+                Ok(none.insert(open(pinned, &self.range)?))
             }
         }
     }
 }
 
 #[cold]
-fn open(pinned: &Pinned, range: &ScanBounds) -> Entries {
+fn open(pinned: &Pinned, range: &ScanBounds) -> Result<Entries> {
     let ScanBounds { lower, upper } = range;
-    let sources = pinned.view.sources(slice(lower), slice(upper));
-    VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower.clone(), upper.clone())
+    let hidden = pinned.view.range_tombstones(slice(lower), slice(upper), pinned.seqno)?;
+    let sources = pinned.view.sources(slice(lower), slice(upper), &hidden);
+    let entries = VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower.clone(), upper.clone());
+    Ok(entries.hiding(hidden))
 }
 
 type Entries = VisibleIter<MergeIter<Source>>;

@@ -40,7 +40,7 @@ fn newest<T>(
     let hash = key_hash(key);
     for run in view.runs.iter() {
         let Some(table) = run.find(key).filter(|table| table.min_seqno() <= seqno) else { continue };
-        if let Some((kind, found, value)) = table.table().get(key, hash, seqno)? {
+        if let Some((kind, found, value)) = table.get(key, hash, seqno)? {
             check_key(point, key, Some(found))?;
             return Ok((kind == Kind::Value).then(|| share(value)));
         }

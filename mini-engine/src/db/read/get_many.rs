@@ -52,7 +52,7 @@ fn ask_run(run: &OpenRun, open: &PendingKeys<'_>, seqno: SeqNo) -> Result<Vec<(u
         let (from, to) = open.within(table.smallest(), table.largest());
         if from < to && table.min_seqno() <= seqno {
             let answer = |at, kind, value| found.push((from + at, (kind == Kind::Value).then_some(value)));
-            table.table().get_many(&open.keys[from..to], &open.hashes[from..to], seqno, answer)?;
+            table.get_many(&open.keys[from..to], &open.hashes[from..to], seqno, answer)?;
         }
         // Past the table's last key, so past the key that led to it.
         next = to;

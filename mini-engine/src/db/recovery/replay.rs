@@ -26,16 +26,16 @@ use std::sync::atomic::AtomicBool;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use super::report::{RecoveryReport, TornTail};
-use crate::compaction::{Limits, OutputSpec, Retention, TableStore, Tombstones, Written};
+use crate::compaction::{Inputs, Limits, OutputSpec, Retention, TableStore, Tombstones, Written};
 use crate::db::background::beside;
 use crate::db::core::FlushableMemtable;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
-use crate::manifest::{ASIDE, CompactionStats, ManifestState, TAIL_ASIDE};
-use crate::memtables::{LoggedMemtable, VectorBuilder, memory_for, op};
+use crate::manifest::{ASIDE, CompactionStats, ManifestState, TAIL_ASIDE, Version};
+use crate::memtables::{LoggedMemtable, VectorBuilder, memory_for, op, range_tombstone};
 use crate::options::{Options, RecoveryMode};
 use crate::table::Table;
-use crate::types::{BatchOps, SeqNo};
+use crate::types::{BatchOps, RangeTombstone, SeqNo, Slice};
 use crate::wal::{self, Frame, Position, Tail};
 
 /// Memtables that are kept instead of flushed are not smaller than this, whatever the options: each read asks them all.
@@ -47,6 +47,8 @@ const BESIDE_BYTES: usize = 8 << 20;
 /// What replay has made so far.
 struct Replay<'a, 'scope, 'env> {
     store: &'env TableStore,
+    /// The tables that there are already.
+    version: &'a Version,
     report: &'a mut RecoveryReport,
     /// Of the thread that writes a table beside.
     scope: &'scope Scope<'scope, 'env>,
@@ -57,6 +59,8 @@ struct Replay<'a, 'scope, 'env> {
     last_seqno: SeqNo,
     /// What is in no table yet.
     entries: VectorBuilder,
+    /// Range tombstones beside them.
+    ranges: Vec<RangeTombstone>,
     tables: Vec<Arc<Table>>,
     /// In place of tables where nothing may be written, oldest first.
     memtables: Vec<FlushableMemtable>,
@@ -99,6 +103,7 @@ pub(super) fn replay(
     let replayed = thread::scope(|scope| {
         let mut replay = Replay {
             store,
+            version: &state.version,
             report,
             scope,
             writing: None,
@@ -106,6 +111,7 @@ pub(super) fn replay(
             number: 0,
             last_seqno: state.last_seqno,
             entries: VectorBuilder::default(),
+            ranges: Vec::new(),
             tables: Vec::new(),
             memtables: Vec::new(),
             kept_bytes: 0,
@@ -285,6 +291,7 @@ impl<'env> Replay<'_, '_, 'env> {
         self.make_room(memory_for(frame.count as usize, frame.payload.len()))?;
         for (decoded, seqno) in BatchOps::new(frame.payload).flatten().zip(expected..) {
             self.entries.push(&op(decoded), seqno);
+            self.ranges.extend(range_tombstone(decoded, seqno));
         }
         self.last_seqno += u64::from(frame.count);
         self.frames_in_log += 1;
@@ -344,13 +351,13 @@ impl<'env> Replay<'_, '_, 'env> {
             self.keep();
             return Ok(());
         }
-        let (store, number, entries) = (self.store, self.number, std::mem::take(&mut self.entries));
-        if entries.memory_usage() < BESIDE_BYTES {
-            return self.note(write_table(store, entries, number));
+        let (store, part) = (self.store, self.take_part()?);
+        if part.entries.memory_usage() < BESIDE_BYTES {
+            return self.note(write_table(store, part));
         }
         // One after the other, so that no more than a memtable is in memory.
         self.end_writing()?;
-        let writing = beside(self.scope, "mini-engine-replay", move || write_table(store, entries, number));
+        let writing = beside(self.scope, "mini-engine-replay", move || write_table(store, part));
         self.writing = Some(writing.map_err(Error::io("start a thread for", &store.dir))?);
         Ok(())
     }
@@ -361,16 +368,30 @@ impl<'env> Replay<'_, '_, 'env> {
             self.keep();
             return Ok(());
         }
-        let last = write_table(self.store, std::mem::take(&mut self.entries), self.number);
+        let last = self.take_part().and_then(|part| write_table(self.store, part));
         // The older one comes first.
         let older = self.end_writing();
         self.note(last).and(older)
+    }
+
+    /// What was replayed so far, to be written to a table.
+    fn take_part(&mut self) -> Result<Part> {
+        if !self.ranges.is_empty() {
+            // What is older has to be known, and so the table that is written beside.
+            self.end_writing()?;
+        }
+        let older = self.version.tables().chain(self.version.quarantined());
+        let older = older.chain(self.tables.iter().map(|table| table.meta())).filter(|_| !self.ranges.is_empty());
+        let older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
+        let (entries, ranges) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.ranges));
+        Ok(Part { number: self.number, entries, ranges, older_last })
     }
 
     /// Keeps what was replayed so far in a memtable.
     fn keep(&mut self) {
         if self.entries.memory_usage() > 0 {
             let memtable = LoggedMemtable::built(std::mem::take(&mut self.entries), self.number);
+            memtable.add_ranges(std::mem::take(&mut self.ranges));
             self.kept_bytes += memtable.table.memory_usage();
             self.memtables.push(FlushableMemtable { memtable, last_seqno: self.last_seqno });
         }
@@ -396,17 +417,29 @@ impl<'env> Replay<'_, '_, 'env> {
     }
 }
 
-/// Sorts `entries` of log `number` and writes them to a table, unless there are none. Written anew and synced, whatever the log's state: if a
+/// What becomes a table.
+struct Part {
+    /// Of the log.
+    number: u64,
+    entries: VectorBuilder,
+    ranges: Vec<RangeTombstone>,
+    /// The last key of all that is older, if there are ranges.
+    older_last: Slice,
+}
+
+/// Sorts a part and writes it to a table, unless it has no entry. Written anew and synced, whatever the log's state: if a
 /// sync had failed, the log is right in the page cache and wrong on the device (rule 7).
-fn write_table(store: &TableStore, entries: VectorBuilder, number: u64) -> Result<Option<Written>> {
+fn write_table(store: &TableStore, part: Part) -> Result<Option<Written>> {
+    let Part { number, entries, ranges, older_last } = part;
     if entries.memory_usage() == 0 {
         return Ok(None);
     }
     let memtable = LoggedMemtable::built(entries, number);
+    memtable.add_ranges(ranges);
     // No snapshot is older than this open.
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
     let never = AtomicBool::new(false);
-    let inputs = vec![memtable.iter()];
+    let inputs = Inputs::of_memtable(&memtable, retention, &older_last)?;
     // As many bits as all levels have on the whole: it is a flush or two, soon merged.
     let spec = OutputSpec::flush(f64::from(store.options.filter_bits_per_key));
     store.write(inputs, retention, spec, Limits::whole(&never))

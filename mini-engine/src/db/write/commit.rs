@@ -7,7 +7,7 @@ use fastskip::{InsertError, Op};
 use super::room::{is_large, make_room, rotate, slow_down, want_log_ahead};
 use crate::db::core::{Core, Ends, State, View};
 use crate::error::{Error, Result};
-use crate::memtables::{memory_for, op};
+use crate::memtables::{MOST_RANGES, memory_for, op, range_tombstone};
 use crate::types::{Durability, MAX_SEQNO, SeqNo, WriteBatch};
 use crate::wal::{self, Append, Claim, Payload};
 
@@ -98,6 +98,10 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         drop(state);
         view.log.fill(&begun.claim, commit.payload);
         reservation.apply(begun.first_seqno);
+        if commit.batch.ranges() > 0 {
+            let ops = commit.batch.iter().zip(begun.first_seqno..);
+            view.active.add_ranges(ops.filter_map(|(op, seqno)| range_tombstone(op, seqno)));
+        }
         core.publication.complete(begun.ticket, begun.last_seqno);
         core.wait_visible(begun.last_seqno)?;
         let log = (commit.durability == Durability::Synced).then(|| Arc::clone(&view.log));
@@ -147,6 +151,10 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
     // A batch larger than half a memtable has log and memtable for itself: they are full from now on.
     state.active_is_full |= is_large(core, commit.memory);
     state.active_estimate += commit.memory;
+    if commit.batch.ranges() > 0 {
+        // Another write under way may not have added its own yet: a bound is all that this is.
+        state.active_is_full |= view.active.ranges_len() + commit.batch.ranges() as usize >= MOST_RANGES;
+    }
     want_log_ahead(core, state, view);
     if state.log.wants_space(state.active_estimate, core.store.options.memtable_bytes) {
         core.work.notify_all();

@@ -93,10 +93,10 @@ impl VectorTable {
         Ok(VectorReservation { table: self, bytes: Arc::from(bytes), places, memory })
     }
 
-    /// The newest version of `key` that is not newer than `seqno`. O(entries) before the first scan after the freeze,
-    /// O(log entries) then.
-    pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
-        let found = |(kind, value): (Kind, &[u8])| (kind == Kind::Value).then(|| take(value));
+    /// Takes number and value, of a tombstone none, of the newest version of `key` that is not newer than `seqno`. O(entries) before
+    /// the first scan after the freeze, O(log entries) then.
+    pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(SeqNo, Option<&[u8]>) -> T) -> Option<T> {
+        let found = |(seqno, kind, value): (SeqNo, Kind, &[u8])| take(seqno, (kind == Kind::Value).then_some(value));
         match self.0.sorted.get() {
             Some(sorted) => sorted.find(key, seqno).map(found),
             None => self.read().entries.find(key, seqno).map(found),

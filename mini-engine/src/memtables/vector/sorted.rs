@@ -70,10 +70,10 @@ impl Entries {
     }
 
     /// The newest version of `key` that is not newer than `seqno`, by a look at all entries.
-    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(Kind, &[u8])> {
+    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(SeqNo, Kind, &[u8])> {
         let is_version = |entry: &&Entry| entry.seqno <= seqno && entry.key_in(&self.chunks) == key;
         let newest = self.entries.iter().filter(is_version).max_by_key(|entry| entry.seqno)?;
-        Some((newest.kind, newest.value_in(&self.chunks)))
+        Some((newest.seqno, newest.kind, newest.value_in(&self.chunks)))
     }
 }
 
@@ -172,9 +172,9 @@ impl Sorted {
     }
 
     /// The newest version of `key` that is not newer than `seqno`.
-    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(Kind, &[u8])> {
+    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(SeqNo, Kind, &[u8])> {
         let at = self.count(key, seqno, |order| order == Ordering::Less);
-        (at < self.len() && self.key(at) == key).then(|| (self.kind(at), self.value(at)))
+        (at < self.len() && self.key(at) == key).then(|| (self.seqno(at), self.kind(at), self.value(at)))
     }
 
     /// How many entries compare to `(key, seqno)` as `passes` says, which must be those up to some place.

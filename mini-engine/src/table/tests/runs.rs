@@ -1,4 +1,5 @@
 use super::*;
+use crate::types::{RangeTombstone, RangeTombstones};
 
 /// Entries by table, of `per_table` keys each.
 fn by_table(entries: &[Entry], per_table: usize) -> Vec<Vec<Entry>> {
@@ -93,5 +94,50 @@ proptest! {
             table.verify()?;
             prop_assert!(table.bytes() <= table.meta().size && table.bytes_before(table.smallest()) == 0);
         }
+    }
+
+    #[test]
+    fn a_narrowed_table_of_which_only_a_range_is_left_is_passed_over(
+        bounds in prop::collection::vec(0..4usize, 3), moves in moves(), seqno in 0u64..20,
+    ) {
+        // Catches a run that ends where a table has no entry left, in either direction and after a seek into it, and a range that
+        // counts below the bound.
+        let dir = dir();
+        let (mut tables, mut left) = (Vec::new(), Vec::new());
+        for (n, bound) in (0..3u8).zip(bounds) {
+            let all = [value([n], 5, "1"), value([n, 0], 5, "2")];
+            let mut builder = Builder::new(&real(), dir.path(), n.into(), level_0(&small_blocks()))?;
+            all.iter().try_for_each(|entry| builder.add(&entry.key, entry.seqno, entry.kind, &entry.value))?;
+            let tombstone = RangeTombstone { start: Slice::from(&[n, 0][..]), end: Slice::from(&[n, 2, 0][..]), seqno: 9 };
+            builder.set_range_tombstones(RangeTombstones::new(&[tombstone]));
+            let meta = builder.finish()?;
+            prop_assert_eq!((&*meta.largest, meta.max_seqno, meta.range_tombstones), (&[n, 2][..], 9, 1));
+            let table = open(dir.path(), n.into())?;
+            prop_assert_eq!(table.meta(), &meta);
+            // In the file as it is, between the entries, at the second, behind them.
+            let from = [None, Some(vec![n, 0]), Some(vec![n, 0, 0]), Some(vec![n, 1])][bound].clone();
+            let counts = |key: &[u8]| from.as_ref().is_none_or(|from| from[..] <= *key);
+            left.extend(all.into_iter().filter(|entry| counts(&entry.key)));
+            let narrowed = from.clone().map_or(meta.clone(), |from| meta.narrowed_to(Slice::from(from)));
+            let table = RunTable::new(&table, &narrowed);
+            table.verify()?;
+            let covered = table.range_tombstones()?;
+            for key in [&[n][..], &[n, 0], &[n, 0, 0], &[n, 1], &[n, 2], &[n, 2, 0]] {
+                let expected = (key.len() > 1 && *key != [n, 2, 0] && counts(key) && seqno >= 9).then_some(9);
+                prop_assert_eq!(covered.covering(key, seqno), expected, "{:?}", key);
+                if counts(key) {
+                    let found = table.get(key, codec::key_hash(key), seqno)?.map(|found| (found.0, found.1));
+                    let entry = (key.len() < 3 && *key != [n, 1] && *key != [n, 2] && seqno >= 5).then_some((Kind::Value, 5));
+                    prop_assert_eq!(found, expected.map(|at| (Kind::Tombstone, at)).or(entry), "{:?} at {}", key, seqno);
+                }
+            }
+            tables.push(table);
+        }
+        let run = OpenRun::new(tables);
+        assert_same(&mut run.iter(), &mut SortedVec::new(left), &moves);
+        let hidden = [RangeTombstone { start: Slice::default(), end: Slice::from(&[1, 2, 0][..]), seqno }];
+        let seen = run.without(|table| table.is_hidden_by(&RangeTombstones::new(&hidden)));
+        let expected = if seqno > 9 { 1 } else { 3 };
+        prop_assert_eq!(seen.tables().len(), expected);
     }
 }

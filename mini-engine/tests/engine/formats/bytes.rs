@@ -93,13 +93,30 @@ pub(crate) struct Entry {
     pub(crate) key: Vec<u8>,
     pub(crate) seqno: u64,
     pub(crate) value: Option<Vec<u8>>,
+    /// Of a range tombstone, whose first key is `key`: its end, empty if it has none.
+    pub(crate) end: Option<Vec<u8>>,
 }
 
 impl Entry {
     pub(crate) fn new(key: &[u8], seqno: u64, value: Option<&[u8]>) -> Read<Entry> {
         need(key.len() <= MAX_KEY && value.is_none_or(|value| value.len() <= MAX_VALUE), "a key or value too long")?;
         need(seqno <= MAX_SEQNO, "a seqno of more than 56 bits")?;
-        Ok(Entry { key: key.to_vec(), seqno, value: value.map(<[u8]>::to_vec) })
+        Ok(Entry { key: key.to_vec(), seqno, value: value.map(<[u8]>::to_vec), end: None })
+    }
+
+    /// A range tombstone.
+    pub(crate) fn range(key: &[u8], end: &[u8], seqno: u64) -> Read<Entry> {
+        let is_place = end.len() <= MAX_KEY || end.len() == MAX_KEY + 1 && end.last() == Some(&0);
+        need(is_place && (end.is_empty() || key < end), "a range that does not end behind its first key")?;
+        Ok(Entry { end: Some(end.to_vec()), ..Entry::new(key, seqno, None)? })
+    }
+
+    /// Whether it is a version of `key`.
+    pub(crate) fn is_of(&self, key: &[u8]) -> bool {
+        match &self.end {
+            None => self.key == key,
+            Some(end) => *self.key <= *key && (end.is_empty() || *key < **end),
+        }
     }
 
     /// What entry order compares.

@@ -43,6 +43,10 @@ pub(crate) fn read(files: &Files) -> Read<Database> {
         need(describes(line, &table, bytes.len() as u64), format!("table {} is another one", line.number))?;
         // What lies below counts no more.
         table.entries.retain(|entry| !line.narrowed || entry.key >= line.smallest);
+        if line.narrowed {
+            table.ranges.iter_mut().for_each(|range| range.key = range.key.clone().max(line.smallest.clone()));
+            table.ranges.retain(|range| range.end.as_ref().is_some_and(|end| range.key < *end));
+        }
         need(line.number < manifest.next_file, "a table of a number that was not given out")?;
         tables.insert(line.number, table);
     }
@@ -68,7 +72,7 @@ fn describes(line: &TableLine, table: &Table, size: u64) -> bool {
     let counts = (line.size, line.entries, line.tombstones) == (size, found.entries, found.tombstones);
     let seqnos = (line.smallest_seqno, line.largest_seqno) == (found.smallest_seqno, found.largest_seqno);
     let begins = if line.narrowed { line.smallest >= found.first_key } else { line.smallest == found.first_key };
-    counts && seqnos && begins && line.largest == found.last_key
+    counts && seqnos && begins && line.largest == found.last_key && line.range_tombstones == table.fragments
 }
 
 impl Database {
@@ -121,7 +125,7 @@ impl Database {
 
     /// The first version at or below `wanted` of the sources in their order.
     fn newest(&self, key: &[u8], wanted: u64) -> Option<&Entry> {
-        let is_it = |entry: &&Entry| entry.key == key && entry.seqno <= wanted;
+        let is_it = |entry: &&Entry| entry.is_of(key) && entry.seqno <= wanted;
         let logged = self.logged.iter().rev().find(is_it);
         let mut tables = self.manifest.tables.iter().filter_map(|line| self.tables.get(&line.number));
         logged.or_else(|| tables.find_map(|table| table.newest(key, wanted)))

@@ -148,10 +148,13 @@ fn operations(frame: &Frame<'_>) -> Read<Vec<Entry>> {
     let mut operations = Vec::new();
     while !bytes.is_empty() {
         let kind = bytes.u8()?;
-        need(kind <= 1, "an unknown kind of operation")?;
-        let key = bytes.prefixed()?;
-        let value = if kind == 1 { Some(bytes.prefixed()?) } else { None };
-        operations.push(Entry::new(key, frame.first_seqno + operations.len() as u64, value)?);
+        let (key, seqno) = (bytes.prefixed()?, frame.first_seqno + operations.len() as u64);
+        operations.push(match kind {
+            0 => Entry::new(key, seqno, None)?,
+            1 => Entry::new(key, seqno, Some(bytes.prefixed()?))?,
+            2 => Entry::range(key, bytes.prefixed()?, seqno)?,
+            unknown => return Err(format!("kind {unknown} of an operation")),
+        });
     }
     need(operations.len() as u64 == u64::from(frame.operations), "another number of operations")?;
     Ok(operations)

@@ -1,6 +1,6 @@
 //! `CURRENT` and manifests, as the page's "Manifest" says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::formats::bytes::{Bytes, Read, checksum, need, seed};
 
@@ -23,6 +23,7 @@ pub(crate) struct TableLine {
     pub(crate) largest_seqno: u64,
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
+    pub(crate) range_tombstones: u64,
     /// Only what lies from `smallest` on counts.
     pub(crate) narrowed: bool,
 }
@@ -82,7 +83,7 @@ fn header(number: u64, file: &[u8]) -> Read {
     let mut bytes = Bytes::new(file.get(..HEADER_LEN).ok_or("no room for a header")?);
     need(bytes.take(8)? == b"mini-mft", "another magic")?;
     let (version, zero, own_number, sum) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
-    need(version <= 3, "a newer version")?;
+    need(version <= 4, "a newer version")?;
     need(sum == checksum(&file[..24], 0), "checksum of the header")?;
     need(version > 0 && zero == 0 && own_number == number, "another version or number")
 }
@@ -105,7 +106,7 @@ impl Manifest {
     fn apply(&mut self, edit: &[u8]) -> Read {
         let mut bytes = Bytes::new(edit);
         let (mut added, mut removed, mut dropped, mut quarantined) = (vec![], vec![], vec![], vec![]);
-        let (mut pointers, mut pointers_done) = (vec![], vec![]);
+        let (mut pointers, mut pointers_done, mut ranges) = (vec![], vec![], BTreeMap::new());
         let (mut user_bytes, mut work) = (0, [Work::default(); LEVELS]);
         let (log, last_seqno) = (self.log, self.last_seqno);
         while !bytes.is_empty() {
@@ -141,11 +142,16 @@ impl Manifest {
                     bytes.prefixed()?;
                 }
                 12 => pointers_done.push(number(&mut bytes)?),
+                13 => drop(ranges.insert(number(&mut bytes)?, number(&mut bytes)?)),
                 32 => quarantined.push(table(&mut bytes)?),
                 33 => dropped.push(number(&mut bytes)?),
                 unknown => return Err(format!("tag {unknown}")),
             }
         }
+        for table in added.iter_mut().chain(&mut quarantined) {
+            table.range_tombstones = ranges.remove(&table.number).unwrap_or_default();
+        }
+        need(ranges.is_empty(), "range tombstones of a table that the edit does not add")?;
         need(log <= self.log && last_seqno <= self.last_seqno, "an edit that goes back")?;
         self.change(&removed, added, quarantined, &dropped)?;
         self.pointers.retain(|id| !pointers_done.contains(id));

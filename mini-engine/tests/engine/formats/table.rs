@@ -13,6 +13,9 @@ const LINE_LEN: usize = 64;
 /// All that a table says.
 pub(crate) struct Table {
     pub(crate) entries: Vec<Entry>,
+    /// Range tombstones, those of each fragment by themselves; and how many fragments there are.
+    pub(crate) ranges: Vec<Entry>,
+    pub(crate) fragments: u64,
     pub(crate) properties: Properties,
     /// Of each partition; of a table of version 1 the one filter.
     filters: Vec<PartitionFilter>,
@@ -63,7 +66,11 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
         1 => vec![whole(number, file, &footer)?],
         _ => partitions(number, file, &footer, from)?,
     };
-    let properties = read_properties(&block(number, file, footer.properties)?.1)?;
+    let properties = read_properties(&block(number, file, footer.properties.clone())?.1)?;
+    let (ranges, fragments) = match footer.version {
+        3 => range_tombstones(&block(number, file, footer.ranges())?.1)?,
+        _ => (vec![], 0),
+    };
     let (mut entries, mut compressions): (Vec<Entry>, Vec<u8>) = Default::default();
     // Of a narrowed table what lies before the first partition that counts is not looked at.
     let skips = !from.is_empty();
@@ -96,7 +103,7 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
     }
     need(at == footer.partitions.start, "bytes behind the data blocks")?;
     need(entries.is_sorted_by(|a, b| a.place() < b.place()), "entries out of order")?;
-    let found = counted(&entries);
+    let found = counted(&entries, &ranges);
     let agrees = if is_whole { properties == found } else { properties.last_key == found.last_key };
     need(agrees, "other properties than its entries have")?;
     let filter = |mut partition: Partition| {
@@ -104,7 +111,7 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
         PartitionFilter { reaches: last.unwrap_or_default(), filter: partition.filter }
     };
     let filters = partitions.into_iter().map(filter).collect();
-    Ok(Table { entries, properties, filters, compressions })
+    Ok(Table { entries, ranges, fragments, properties, filters, compressions })
 }
 
 /// The partitions to which the root leads, but for those in which no key from `from` on can be.
@@ -151,7 +158,9 @@ impl Table {
     /// The newest version of `key` at or below `wanted`.
     pub(crate) fn newest(&self, key: &[u8], wanted: u64) -> Option<&Entry> {
         let from = self.entries.partition_point(|entry| entry.place() < (key, Reverse(wanted)));
-        self.entries.get(from).filter(|entry| entry.key == key)
+        let entry = self.entries.get(from).filter(|entry| entry.key == key);
+        let ranges = self.ranges.iter().filter(|range| range.is_of(key) && range.seqno <= wanted);
+        ranges.chain(entry).max_by_key(|version| version.seqno)
     }
 
     /// The number of partitions.
@@ -180,6 +189,13 @@ struct Footer {
     properties: Range<usize>,
 }
 
+impl Footer {
+    /// Where the range tombstones are, in version 3.
+    fn ranges(&self) -> Range<usize> {
+        self.root.end..self.properties.start
+    }
+}
+
 fn footer(number: u64, file: &[u8]) -> Read<Footer> {
     let at = file.len().checked_sub(FOOTER_LEN).ok_or("no room for a footer")?;
     let mut bytes = Bytes::new(&file[at..]);
@@ -188,12 +204,15 @@ fn footer(number: u64, file: &[u8]) -> Read<Footer> {
     let (own_number, version, zero, sum) = (bytes.u64()?, bytes.u32()?, bytes.u32()?, bytes.u64()?);
     need(bytes.rest() == b"mini-sst", "another magic")?;
     need(sum == checksum(&file[at..at + 64], seed(&[number, at as u64])), "footer checksum")?;
-    need((1..=2).contains(&version) && own_number == number && zero == 0, "another version or number")?;
+    need((1..=3).contains(&version) && own_number == number && zero == 0, "another version or number")?;
     let meets = |(offset, len): (u64, u64), next: u64| offset.checked_add(len) == Some(next);
-    let meet = meets(partitions, root.0) && meets(root, properties.0) && meets(properties, at as u64);
+    let root_end = root.0.checked_add(root.1).ok_or("a part that has no end")?;
+    let root_meets = if version == 3 { root_end < properties.0 } else { root_end == properties.0 };
+    let meet = meets(partitions, root.0) && root_meets && meets(properties, at as u64);
     need(meet, "parts with gaps between them")?;
-    let [partitions, root, properties] = [partitions.0, root.0, properties.0].map(|offset| offset as usize);
-    Ok(Footer { version, partitions: partitions..root, root: root..properties, properties: properties..at })
+    let [partitions, root, root_end, properties] =
+        [partitions.0, root.0, root_end, properties.0].map(|offset| offset as usize);
+    Ok(Footer { version, partitions: partitions..root, root: root..root_end, properties: properties..at })
 }
 
 /// The compression and the contents of a block.
@@ -266,6 +285,24 @@ fn fences(contents: &[u8], start: usize) -> Read<Vec<Fence>> {
     Ok(fences)
 }
 
+/// The range tombstones, and the number of fragments.
+fn range_tombstones(contents: &[u8]) -> Read<(Vec<Entry>, u64)> {
+    let (mut bytes, mut ranges, mut fragments) = (Bytes::new(contents), Vec::<Entry>::new(), 0);
+    while !bytes.is_empty() {
+        let (start, end, count) = (bytes.prefixed()?, bytes.prefixed()?, bytes.varint()?);
+        let before = ranges.last().and_then(|range| range.end.as_deref()).unwrap_or_default();
+        need(before <= start && !end.is_empty() && count > 0, "fragments that overlap, or have no end or no seqno")?;
+        let first = ranges.len();
+        for _ in 0..count {
+            ranges.push(Entry::range(start, end, bytes.varint()?)?);
+        }
+        need(ranges[first..].is_sorted_by(|a, b| a.seqno > b.seqno), "seqnos of a fragment out of order")?;
+        fragments += 1;
+    }
+    need(fragments > 0, "no fragment")?;
+    Ok((ranges, fragments))
+}
+
 fn read_properties(contents: &[u8]) -> Read<Properties> {
     let mut bytes = Bytes::new(contents);
     let properties = Properties {
@@ -281,17 +318,26 @@ fn read_properties(contents: &[u8]) -> Read<Properties> {
     Ok(properties)
 }
 
-/// What the properties of a table of these entries, in order and at least one, must be.
-fn counted(entries: &[Entry]) -> Properties {
-    let seqnos = || entries.iter().map(|entry| entry.seqno);
+/// What the properties of a table of these entries, in order and at least one, and these range tombstones must be.
+fn counted(entries: &[Entry], ranges: &[Entry]) -> Properties {
+    let seqnos = || entries.iter().chain(ranges).map(|entry| entry.seqno);
+    let ends = ranges.last().and_then(|last| last.end.as_deref());
+    let last_covered = ends.map(|end| end.strip_suffix(&[0]).unwrap_or(end)).unwrap_or_default();
+    let last_key = entries.last().map_or(&[][..], |entry| &entry.key).max(last_covered);
     Properties {
         entries: entries.len() as u64,
         tombstones: entries.iter().filter(|entry| entry.value.is_none()).count() as u64,
         keys: entries.chunk_by(|a, b| a.key == b.key).count() as u64,
         smallest_seqno: seqnos().min().unwrap_or_default(),
         largest_seqno: seqnos().max().unwrap_or_default(),
-        first_key: entries.first().map(|entry| entry.key.clone()).unwrap_or_default(),
-        last_key: entries.last().map(|entry| entry.key.clone()).unwrap_or_default(),
+        first_key: entries
+            .first()
+            .into_iter()
+            .chain(ranges.first())
+            .map(|entry| entry.key.clone())
+            .min()
+            .unwrap_or_default(),
+        last_key: last_key.to_vec(),
     }
 }
 

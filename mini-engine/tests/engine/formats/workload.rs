@@ -42,13 +42,19 @@ fn value(n: u64) -> Vec<u8> {
     }
 }
 
-/// The `n`th batch: up to 12 operations, a third of them removals.
+/// The `n`th batch: up to 12 operations, a third of them removals, some of these of ranges.
 pub(crate) fn batch(n: u64, map: &mut Map) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for i in 0..1 + n % 12 {
         let draw = (n * 31 + i * 17).wrapping_mul(2_654_435_761) >> 7;
         let key = key(draw);
-        if draw.is_multiple_of(3) {
+        if draw.is_multiple_of(31) {
+            let end = [&key[..], b"5"].concat();
+            batch.remove_range(key.clone()..end.clone()).unwrap();
+            map.retain(|held, _| *held < key || *held >= end);
+        } else if draw.is_multiple_of(37) {
+            batch.remove_range([u8::MAX - 1]..).unwrap();
+        } else if draw.is_multiple_of(3) {
             batch.remove(&key).unwrap();
             map.remove(&key);
         } else {

@@ -68,6 +68,7 @@ struct Seen {
     /// Keys whose versions are in more than one table.
     shared_keys: usize,
     tombstones: u64,
+    range_tombstones: u64,
     logged: usize,
 }
 
@@ -93,6 +94,7 @@ impl Seen {
         let different: BTreeSet<_> = tables().flat_map(|table| &table.entries).map(|entry| &entry.key).collect();
         self.shared_keys += keys - different.len();
         self.tombstones += tables().map(|table| table.properties.tombstones).sum::<u64>();
+        self.range_tombstones += tables().map(|table| table.fragments).sum::<u64>();
         self.logged += database.logs.iter().map(|(_, log)| log.batches.len()).sum::<usize>();
     }
 }
@@ -135,8 +137,8 @@ fn tables_manifests_and_logs_read_by_the_page_alone_hold_every_state_that_was_wr
         "{levels:?}, {most_runs} runs, {most_blocks} blocks"
     );
     assert!(seen.most_partitions > 3, "{} partitions", seen.most_partitions);
-    assert!(seen.shared_keys > 0 && seen.tombstones > 0 && seen.logged > 0);
-    assert!(seen.tags.is_superset(&BTreeSet::from([1, 2, 3, 4, 5, 6, 7, 8, 9])), "{:?}", seen.tags);
+    assert!(seen.shared_keys > 0 && seen.tombstones > 0 && seen.range_tombstones > 0 && seen.logged > 0);
+    assert!(seen.tags.is_superset(&BTreeSet::from([1, 2, 3, 4, 5, 6, 7, 8, 9, 13])), "{:?}", seen.tags);
 }
 
 #[test]

@@ -140,6 +140,7 @@ impl World {
             min_seqno: seqnos().min().unwrap(),
             max_seqno: seqnos().max().unwrap(),
             narrowed: false,
+            range_tombstones: 0,
         };
         self.written += meta.size;
         self.contents.insert(self.made, entries);

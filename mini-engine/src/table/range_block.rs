@@ -1,0 +1,121 @@
+//! The range tombstones of a table as a block of their own, between root and properties.
+//!
+//! ```text
+//! block      for each fragment: varint length and first key, varint length and end, varint number of seqnos, the seqnos as varints
+//! ```
+//!
+//! Only tables of version 3 have one, and a table is of version 3 only if it has one. It is in memory while the table is open, as the
+//! root is. A range reaches no further than the keys that the version gives to the table: so whatever goes by these keys, the planning
+//! of merges above all, goes by the range tombstones too.
+
+use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
+use crate::types::{Fragment, MAX_END_LEN, MAX_KEY_LEN, MAX_SEQNO, RangeTombstones, SeqNo, Slice, is_end};
+
+/// The contents of the block.
+pub(super) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
+    let mut out = Vec::new();
+    for Fragment { start, end, seqnos } in tombstones.fragments() {
+        put_prefixed(&mut out, start);
+        put_prefixed(&mut out, end);
+        put_varint(&mut out, seqnos.len() as u64);
+        seqnos.iter().for_each(|&seqno| put_varint(&mut out, seqno));
+    }
+    out
+}
+
+/// What [`encode`] has made, checked: F1, F2, and that each range has an end.
+pub(super) fn decode(contents: &[u8]) -> Result<RangeTombstones, Malformed> {
+    let mut reader = Reader::new(contents);
+    let mut tombstones = RangeTombstones::default();
+    let mut last_end = Slice::default();
+    while !reader.is_empty() {
+        let (start, end) = range(&mut reader, &last_end).ok_or(reader.malformed("a range behind the one before it"))?;
+        let seqnos = seqnos(&mut reader).ok_or(reader.malformed("descending sequence numbers"))?;
+        tombstones.push(&start, &end, seqnos.into());
+        last_end = end;
+    }
+    match tombstones.is_empty() {
+        true => Err(reader.malformed("a range")),
+        false => Ok(tombstones),
+    }
+}
+
+fn range(reader: &mut Reader<'_>, last_end: &Slice) -> Option<(Slice, Slice)> {
+    let start = reader.prefixed(MAX_KEY_LEN)?;
+    let end = reader.prefixed(MAX_END_LEN).filter(|end| is_end(end))?;
+    (**last_end <= *start && start < end).then(|| (Slice::from(start), Slice::from(end)))
+}
+
+fn seqnos(reader: &mut Reader<'_>) -> Option<Vec<SeqNo>> {
+    let count = reader.varint()?;
+    let mut seqnos = Vec::new();
+    // A number has a byte at least, so there are no more of them than bytes, whatever the count says.
+    for _ in 0..count {
+        seqnos.push(reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?);
+    }
+    (count > 0 && seqnos.is_sorted_by(|newer, older| newer > older)).then_some(seqnos)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::types::RangeTombstone;
+
+    fn tombstone(start: &[u8], end: &[u8], seqno: SeqNo) -> RangeTombstone {
+        RangeTombstone { start: start.into(), end: end.into(), seqno }
+    }
+
+    #[test]
+    fn range_tombstones_come_back_as_they_were_and_a_cut_block_is_malformed() {
+        // Catches a field written and read in another order, and an end of the bytes taken for the end of a list.
+        let all = [tombstone(b"", b"c", 5), tombstone(b"b", &[b'k'; 300], 300), tombstone(b"x", b"x\0", MAX_SEQNO)];
+        let tombstones = RangeTombstones::new(&all);
+        let bytes = encode(&tombstones);
+        assert_eq!(decode(&bytes), Ok(tombstones.clone()));
+        for len in 0..bytes.len() {
+            assert_ne!(decode(&bytes[..len]), Ok(tombstones.clone()), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn ranges_that_overlap_or_are_empty_and_numbers_out_of_order_are_malformed() {
+        // Catches a block under a right checksum whose binary search would pass over a tombstone.
+        let block = |parts: &[(&[u8], &[u8], &[u64])]| {
+            let mut out = Vec::new();
+            for (start, end, seqnos) in parts {
+                put_prefixed(&mut out, start);
+                put_prefixed(&mut out, end);
+                put_varint(&mut out, seqnos.len() as u64);
+                seqnos.iter().for_each(|&seqno| put_varint(&mut out, seqno));
+            }
+            out
+        };
+        assert!(decode(&block(&[(b"a", b"b", &[2, 1]), (b"b", b"c", &[1])])).is_ok());
+        for bad in [
+            block(&[(b"a", b"c", &[1]), (b"b", b"d", &[1])]),
+            block(&[(b"b", b"c", &[1]), (b"a", b"b", &[1])]),
+            block(&[(b"a", b"a", &[1])]),
+            block(&[(b"a", b"", &[1])]),
+            block(&[(b"a", b"b", &[])]),
+            block(&[(b"a", b"b", &[1, 2])]),
+            block(&[(b"a", b"b", &[1, 1])]),
+            block(&[(b"a", b"b", &[MAX_SEQNO + 1])]),
+            block(&[(b"a", &[b'k'; MAX_END_LEN], &[1])]),
+            Vec::new(),
+        ] {
+            assert!(decode(&bad).is_err(), "{}", bad.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            // Catches an unchecked length or count.
+            if let Ok(tombstones) = decode(&bytes) {
+                prop_assert!(encode(&tombstones).len() <= bytes.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! [`RunTable`]: a table as a run has it, be it narrowed.
+//!
+//! A narrowed table shows its entries from its bound on: point reads never ask it for a key below, and no step of an iterator leads
+//! there. Of its range tombstones, too, only what lies from the bound on counts. It may be that no entry does.
+
+use std::sync::Arc;
+
+use super::iter::TableIter;
+use super::properties::TableMeta;
+use super::reader::Table;
+use super::verify::TableReport;
+use crate::cache::CacheUse;
+use crate::error::Result;
+use crate::types::{Kind, RangeTombstones, SeqNo, Slice, is_before_end};
+
+/// A table as one version has it: views of before and after it was narrowed share the open table.
+#[derive(Clone, Debug)]
+pub(crate) struct RunTable {
+    table: Arc<Table>,
+    /// The key from which on it counts, if it was narrowed.
+    from: Option<Slice>,
+}
+
+impl RunTable {
+    /// `table`, as `meta` of a version describes it.
+    pub(crate) fn new(table: &Arc<Table>, meta: &TableMeta) -> Self {
+        Self { table: Arc::clone(table), from: meta.narrowed.then(|| meta.smallest.clone()) }
+    }
+
+    /// The table, with all that its file holds.
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.table.number()
+    }
+
+    /// What the version says of it.
+    pub(crate) fn meta(&self) -> TableMeta {
+        let file = self.table.meta();
+        self.from.as_ref().map_or_else(|| file.clone(), |from| file.narrowed_to(from.clone()))
+    }
+
+    /// Whether it holds each key once, as a value, and nothing that does not count: no merge could leave anything out.
+    pub(crate) fn is_minimal(&self) -> Result<bool> {
+        let meta = self.table.meta();
+        let removes = meta.tombstones > 0 || meta.range_tombstones > 0;
+        Ok(self.from.is_none() && !removes && self.table.keys()? == meta.entries)
+    }
+
+    pub(super) fn has_range_tombstones(&self) -> bool {
+        self.table.meta().range_tombstones > 0
+    }
+
+    /// The range tombstones that count.
+    pub(crate) fn range_tombstones(&self) -> Result<RangeTombstones> {
+        if !self.has_range_tombstones() {
+            return Ok(RangeTombstones::default());
+        }
+        let root = self.table.root()?;
+        let from = self.from.clone().unwrap_or_default();
+        Ok(root.range_tombstones.within(&from, &Slice::default()))
+    }
+
+    /// The newest version of `key`, which is not below the bound, that is not newer than `seqno`: as of [`Table::get`]. Where a range
+    /// tombstone is newer, that is a tombstone with its number.
+    pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
+        let found = self.table.get(key, hash, seqno)?;
+        if self.has_range_tombstones() { self.get_beside(found, key, seqno) } else { Ok(found) }
+    }
+
+    #[cold]
+    fn get_beside(
+        &self,
+        found: Option<(Kind, SeqNo, Slice)>,
+        key: &[u8],
+        seqno: SeqNo,
+    ) -> Result<Option<(Kind, SeqNo, Slice)>> {
+        let covered_at = self.table.root()?.range_tombstones.covering(key, seqno);
+        let is_newer = |found: &(Kind, SeqNo, Slice)| covered_at < Some(found.1);
+        Ok(found.filter(is_newer).or(covered_at.map(|at| (Kind::Tombstone, at, Slice::default()))))
+    }
+
+    /// As [`RunTable::get`] for each of `keys`, which ascend, are within its range and have these `hashes`: hands what it finds to
+    /// `found`, with the key's position.
+    pub(crate) fn get_many(
+        &self,
+        keys: &[&[u8]],
+        hashes: &[u64],
+        seqno: SeqNo,
+        mut found: impl FnMut(usize, Kind, Slice),
+    ) -> Result<()> {
+        if !self.has_range_tombstones() {
+            return self.table.get_many(keys, hashes, seqno, found);
+        }
+        for (at, (key, hash)) in keys.iter().zip(hashes).enumerate() {
+            if let Some((kind, _, value)) = self.get(key, *hash, seqno)? {
+                found(at, kind, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one tombstone of `hidden` covers all that it holds and is newer than that.
+    pub(crate) fn is_hidden_by(&self, hidden: &RangeTombstones) -> bool {
+        let fragment = hidden.fragment_of(self.smallest());
+        fragment.is_some_and(|part| {
+            is_before_end(self.largest(), &part.end) && part.newest(SeqNo::MAX) > Some(self.table.meta().max_seqno)
+        })
+    }
+
+    /// The first key that counts, or one before it.
+    pub(crate) fn smallest(&self) -> &[u8] {
+        self.from.as_deref().unwrap_or(&self.table.meta().smallest)
+    }
+
+    pub(crate) fn largest(&self) -> &[u8] {
+        &self.table.meta().largest
+    }
+
+    pub(crate) fn min_seqno(&self) -> SeqNo {
+        self.table.meta().min_seqno
+    }
+
+    /// Bytes of the blocks that hold what counts, up to the one with `key`.
+    pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
+        let begin = self.from.as_ref().map_or(0, |from| self.table.bytes_before(from));
+        self.table.bytes_before(key).saturating_sub(begin)
+    }
+
+    /// Bytes of the file from the first block that counts on.
+    pub(crate) fn bytes(&self) -> u64 {
+        let begin = self.from.as_ref().map_or(0, |from| self.table.bytes_before(from));
+        self.table.meta().size.saturating_sub(begin)
+    }
+
+    /// Verifies what counts.
+    pub(crate) fn verify(&self) -> Result<TableReport> {
+        self.table.verify(self.from.as_deref())
+    }
+
+    pub(super) fn iter(&self, cache: CacheUse) -> TableIter {
+        TableIter::new(Arc::clone(&self.table), self.from.clone(), cache)
+    }
+}

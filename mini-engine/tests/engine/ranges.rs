@@ -1,0 +1,238 @@
+//! Ranges removed at once: what it costs, what it hides from whom, and what becomes of it on the way down.
+
+use mini_engine::{Builder, Compression, Db, Durability, Error, MemtableKind, Metrics, RecoveryMode, WriteBatch};
+
+use crate::compaction::POLICIES;
+use crate::hook::files;
+use crate::scratch::TempDir;
+
+fn key(n: u32) -> String {
+    format!("key{n:04}")
+}
+
+/// Options under which a few hundred keys make several levels, and merges take pieces.
+fn small(dir: &TempDir) -> Builder {
+    let builder = Db::builder(dir.path()).memtable_bytes(4096).block_bytes(512).compression(Compression::None);
+    builder.l0_trigger(2).size_ratio(2).level1_bytes(4096).table_file_bytes(1024).max_compaction_bytes(2048)
+}
+
+fn keys(db: &Db) -> Vec<String> {
+    db.iter().map(|entry| String::from_utf8(entry.unwrap().0.to_vec()).unwrap()).collect()
+}
+
+/// The keys of these numbers.
+fn named(numbers: impl IntoIterator<Item = u32>) -> Vec<String> {
+    numbers.into_iter().map(key).collect()
+}
+
+fn sum(metrics: &Metrics, of: impl Fn(&mini_engine::LevelMetrics) -> u64) -> u64 {
+    metrics.levels.iter().map(of).sum()
+}
+
+fn ranges(db: &Db) -> u64 {
+    sum(&db.metrics(), |level| level.range_tombstones)
+}
+
+#[test]
+fn a_million_keys_are_removed_by_one_frame_and_merged_away_without_being_read() {
+    // Catches a removal that costs a step for each key, in the log, in the memtable, in tables or in the merge.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).table_file_bytes(1 << 17).open().unwrap();
+    db.ingest((0..1_000_000u32).map(|n| (n.to_be_bytes(), "value"))).unwrap();
+    let before = db.metrics();
+    assert!(sum(&before, |level| level.tables) > 10);
+    db.remove_range(10u32.to_be_bytes()..).unwrap();
+    let after = db.metrics();
+    assert_eq!(after.writes - before.writes, 1);
+    let frame = after.wal_bytes - before.wal_bytes;
+    assert!((1..=100).contains(&frame), "{frame} bytes of log");
+    assert_eq!(db.iter().count(), 10);
+    assert_eq!(db.get(11u32.to_be_bytes()).unwrap(), None);
+    // Tables that are covered as a whole are not even asked by a scan: what is read are the blocks of one table.
+    let read = db.metrics().block_reads - after.block_reads;
+    let blocks = db.verify().unwrap().blocks;
+    assert!(read < blocks / 10, "{read} of {blocks} blocks read");
+    db.flush().unwrap();
+    assert_eq!((ranges(&db), db.verify().unwrap().entries), (1, 1_000_001));
+    db.compact_range(..).unwrap();
+    let merged = db.metrics();
+    let (size, read) = (sum(&before, |level| level.bytes), merged.compaction_bytes_read);
+    assert!(read > 0 && read < size / 5, "{read} of {size} bytes read");
+    assert_eq!((ranges(&db), db.verify().unwrap().entries, db.iter().count()), (0, 10, 10));
+    assert_eq!(files(dir.path(), ".sst").len(), 1);
+}
+
+#[test]
+fn snapshots_and_iterators_of_before_see_what_was_removed_since() {
+    // Catches a merge that drops what is covered although a snapshot lies between, and a range tombstone dropped before what it hides.
+    for policy in POLICIES {
+        let dir = TempDir::new().unwrap();
+        let db = small(&dir).compaction(policy).open().unwrap();
+        (0..300).for_each(|n| db.insert(key(n), "v".repeat(30)).unwrap());
+        let (snapshot, mut iter) = (db.snapshot(), db.iter());
+        assert!(iter.next().is_some());
+        db.remove_range(key(50)..key(250)).unwrap();
+        db.insert(key(100), "again").unwrap();
+        for _ in 0..2 {
+            let left: Vec<u32> = (0..50).chain([100]).chain(250..300).collect();
+            assert_eq!(keys(&db), named(left), "{policy:?}");
+            assert_eq!(snapshot.iter().count(), 300, "{policy:?}");
+            assert_eq!(db.get(key(99)).unwrap(), None);
+            assert_eq!(snapshot.get(key(99)).unwrap().as_deref(), Some("v".repeat(30).as_bytes()));
+            assert_eq!(snapshot.get(key(100)).unwrap().as_deref(), Some("v".repeat(30).as_bytes()));
+            db.compact_range(..).unwrap();
+            assert!(ranges(&db) > 0);
+        }
+        assert_eq!(iter.count(), 299, "{policy:?}");
+        drop(snapshot);
+        db.compact_range(..).unwrap();
+        assert_eq!((ranges(&db), db.verify().unwrap().entries), (0, 101), "{policy:?}");
+        assert!(db.verify().unwrap().problems.is_empty());
+    }
+}
+
+#[test]
+fn a_range_reaches_what_was_written_before_it_in_its_batch_and_not_what_was_written_after() {
+    // Catches one sequence number for all of a batch, and operations behind a range that get the numbers of others.
+    let dir = TempDir::new().unwrap();
+    for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
+        for reopen in [false, true] {
+            let mut db = Db::builder(dir.path()).memtable_kind(kind).open().unwrap();
+            db.insert("a", "old").unwrap();
+            db.insert("d", "old").unwrap();
+            let first = db.snapshot().seqno() + 1;
+            let mut batch = WriteBatch::new();
+            batch.insert("b", "in the batch").unwrap();
+            batch.remove_range("a".."d").unwrap();
+            batch.insert("c", "behind").unwrap();
+            batch.remove_prefix("d").unwrap();
+            batch.insert("da", "behind").unwrap();
+            assert_eq!(db.write(batch, Durability::Buffered).unwrap(), first + 4);
+            if reopen {
+                drop(db);
+                db = Db::builder(dir.path()).memtable_kind(kind).open().unwrap();
+            }
+            assert_eq!(keys(&db), ["c", "da"], "{kind:?}");
+            let found = db.get_many(["a", "b", "c", "d", "da"]).unwrap();
+            assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, false, true]);
+            db.remove_range(..).unwrap();
+            assert_eq!(keys(&db), [""; 0]);
+            drop(db);
+        }
+    }
+}
+
+#[test]
+fn a_range_without_an_end_does_not_take_the_keys_to_come() {
+    // Catches a table that spans all keys up to the last possible one: every load in key order would go on top of it.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
+    db.ingest((0..100).map(|n| (key(n), ""))).unwrap();
+    db.remove_range(key(50)..).unwrap();
+    db.insert(key(70), "again").unwrap();
+    db.flush().unwrap();
+    db.ingest((100..200).map(|n| (key(n), ""))).unwrap();
+    let levels = db.metrics().levels;
+    assert_eq!((levels[0].tables, levels.last().map(|level| level.tables)), (1, Some(2)), "{levels:?}");
+    // One that overlaps it goes above.
+    db.ingest((80..90).map(|n| (key(n), ""))).unwrap();
+    assert_eq!(db.metrics().levels[0].tables, 2);
+    let left: Vec<u32> = (0..50).chain([70]).chain(80..90).chain(100..200).collect();
+    assert_eq!(keys(&db), named(left.clone()));
+    db.compact_range(..).unwrap();
+    assert_eq!(keys(&db), named(left));
+}
+
+#[test]
+fn a_range_that_covers_nothing_costs_no_table_its_place() {
+    // Catches an empty database in which a range without keys leads to a table without an entry, or to none that can be read.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    db.remove_range(..).unwrap();
+    db.remove_range("x"..).unwrap();
+    db.remove_range("z".."a").unwrap();
+    db.close().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!((db.snapshot().seqno(), keys(&db).len()), (2, 0));
+    assert!(db.verify().unwrap().problems.is_empty());
+    db.compact_range(..).unwrap();
+    assert_eq!(sum(&db.metrics(), |level| level.tables), 0);
+}
+
+#[test]
+fn checkpoints_and_read_only_opens_have_the_ranges_too() {
+    // Catches a copy whose manifest does not tell of them, and a replay that keeps entries only.
+    let dir = TempDir::new().unwrap();
+    let (path, copy) = (dir.path().join("db"), dir.path().join("copy"));
+    let db = Db::builder(&path).l0_trigger(100).open().unwrap();
+    (0..100).for_each(|n| db.insert(key(n), "").unwrap());
+    db.flush().unwrap();
+    db.remove_range(key(10)..key(20)).unwrap();
+    db.flush().unwrap();
+    db.remove_range(key(30)..=key(40)).unwrap();
+    let left: Vec<u32> = (0..10).chain(20..30).chain(41..100).collect();
+    db.checkpoint(&copy).unwrap();
+    drop(db);
+    for path in [&path, &copy] {
+        for _ in 0..2 {
+            let db = Db::builder(path).read_only(true).open().unwrap();
+            assert_eq!(keys(&db), named(left.clone()), "{}", path.display());
+            assert_eq!(db.get(key(35)).unwrap(), None);
+            drop(db);
+            Db::open(path).unwrap().close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_memtable_with_many_ranges_is_flushed() {
+    // Catches ever more fragments that each further range cuts anew: as many steps as the square of their number.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
+    (0..1000).for_each(|n| db.insert(key(n), "").unwrap());
+    for n in (0..1000).step_by(2) {
+        db.remove_range(key(n)..key(n + 1)).unwrap();
+    }
+    db.flush().unwrap();
+    assert!(db.metrics().flushes >= 2, "{:?}", db.metrics());
+    assert_eq!(keys(&db), named((1..1000).step_by(2)));
+    assert!(ranges(&db) >= 240, "{} fragments", ranges(&db));
+    // Nested ones, and several in a batch.
+    let mut batch = WriteBatch::new();
+    (0..400).for_each(|n| batch.remove_range(key(n)..key(1000 - n)).unwrap());
+    db.write(&batch, Durability::Buffered).unwrap();
+    db.flush().unwrap();
+    assert_eq!(keys(&db), [""; 0]);
+    db.compact_range(..).unwrap();
+    assert_eq!(sum(&db.metrics(), |level| level.tables), 0);
+}
+
+#[test]
+fn a_quarantined_table_hides_the_keys_of_its_ranges() {
+    // Catches keys that return since the table that had removed them cannot be read.
+    let dir = TempDir::new().unwrap();
+    let builder = || Db::builder(dir.path()).l0_trigger(100);
+    let db = builder().open().unwrap();
+    (0..100).for_each(|n| db.insert(key(n), "").unwrap());
+    db.flush().unwrap();
+    let before = files(dir.path(), ".sst");
+    db.remove_range(key(20)..=key(59)).unwrap();
+    db.close().unwrap();
+    let suspect = files(dir.path(), ".sst").into_iter().find(|name| !before.contains(name)).unwrap();
+    let path = dir.path().join(&suspect);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[3] ^= 0x10;
+    std::fs::write(&path, bytes).unwrap();
+    let db = builder().recovery_mode(RecoveryMode::Quarantine).open().unwrap();
+    assert_eq!(db.quarantined().len(), 1);
+    assert!(db.get(key(19)).unwrap().is_some() && db.get(key(60)).unwrap().is_some());
+    for n in [20, 40, 59] {
+        assert!(matches!(db.get(key(n)), Err(Error::Corruption { .. })), "{n}");
+    }
+    // What is removed anew is known to be removed.
+    db.remove_range(key(20)..key(50)).unwrap();
+    assert_eq!(db.get(key(40)).unwrap(), None);
+    assert!(matches!(db.get(key(55)), Err(Error::Corruption { .. })));
+    db.drop_quarantined(db.quarantined()[0].number).unwrap();
+    assert!(db.get(key(55)).unwrap().is_some());
+}
