@@ -14,7 +14,7 @@ use crate::manifest::{self, ASIDE, FileKind, TAIL_ASIDE};
 use crate::metrics::Counters;
 use crate::options::TableReads;
 use crate::table::{BlockCache, Lost, SalvageIter, Table, TableCache};
-use crate::types::{BatchOp, Kind, Lines, SeqNo};
+use crate::types::{BatchOp, Kind, Lines, MAX_SEQNO, SeqNo};
 use crate::wal;
 
 /// Says what the log at `path` in `fs` holds: each frame with its offset, sequence numbers and operations, and how the log
@@ -63,8 +63,10 @@ pub fn manifest(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Li
 pub struct Entry<'a> {
     /// Its sequence number.
     pub seqno: SeqNo,
-    /// Its key.
+    /// Its key; of the removal of a range its first key.
     pub key: &'a [u8],
+    /// Of the removal of a range: its end, the first key that it leaves, or a place before that; empty if it has none.
+    pub end: Option<&'a [u8]>,
     /// The value; `None` for a removal.
     pub value: Option<&'a [u8]>,
     /// Whether it comes after damage in its log: writes before it are missing.
@@ -85,11 +87,12 @@ pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &m
     let mut broke_off = false;
     let read = wal::salvage(&**fs, path, number, None, |frame, is_behind_damage| {
         for (op, seqno) in frame.readable_ops() {
-            let (key, value) = match op {
-                BatchOp::Insert { key, value } => (key, Some(value)),
-                BatchOp::Remove { key } => (key, None),
+            let (key, end, value) = match op {
+                BatchOp::Insert { key, value } => (key, None, Some(value)),
+                BatchOp::Remove { key } => (key, None, None),
+                BatchOp::RemoveRange { start, end } => (start, Some(end), None),
             };
-            broke_off = entries(Entry { seqno, key, value, is_behind_damage }).is_break();
+            broke_off = entries(Entry { seqno, key, end, value, is_behind_damage }).is_break();
             if broke_off {
                 // Any error ends the reading; this one is not told.
                 return Err(Error::Closed);
@@ -108,7 +111,8 @@ pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &m
     read.header.or(missing).map_or(Ok(()), Err)
 }
 
-/// Hands out the newest version of each key of the table at `path` in `fs`, around damage.
+/// Hands out the ranges that the table at `path` in `fs` removes, and then the newest version of each of its keys that they do not
+/// remove, around damage.
 ///
 /// # Errors
 /// As of [`log_entries`].
@@ -117,11 +121,20 @@ pub fn table_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: 
     let Some(FileKind::Table(number)) = kind(path) else { return Err(wrong_name(path, "000012.sst")) };
     let lost = Lost::default();
     let mut table = SalvageIter::open(fs.clone(), path.to_path_buf(), number, None, lost.clone())?;
+    let ranges = table.range_tombstones();
+    for part in ranges.fragments() {
+        let seqno = part.newest(MAX_SEQNO).unwrap_or(0);
+        let (key, end) = (&*part.start, Some(&*part.end));
+        if entries(Entry { seqno, key, end, value: None, is_behind_damage: false }).is_break() {
+            return Ok(());
+        }
+    }
     table.seek_to_first()?;
     while table.valid() {
+        let (key, seqno) = (table.key(), table.seqno());
         let value = (table.kind() == Kind::Value).then_some(table.value());
-        let entry = Entry { seqno: table.seqno(), key: table.key(), value, is_behind_damage: false };
-        if !table.repeats() && entries(entry).is_break() {
+        let is_shown = !table.repeats() && ranges.covering(key, MAX_SEQNO) < Some(seqno);
+        if is_shown && entries(Entry { seqno, key, end: None, value, is_behind_damage: false }).is_break() {
             return Ok(());
         }
         table.next()?;

@@ -24,7 +24,6 @@ pub(crate) struct Inputs<I> {
 
 impl<I> Inputs<I> {
     /// Entries alone.
-    #[cfg(test)]
     pub(crate) fn without_ranges(entries: Vec<I>) -> Self {
         Self { entries, ranges: RangeTombstones::default() }
     }

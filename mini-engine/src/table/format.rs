@@ -86,10 +86,21 @@ impl Footer {
         out.extend_from_slice(MAGIC);
     }
 
-    /// Where the range tombstones of a table that has some are: between root and properties.
+    /// Where the range tombstones are, if there are any: between root and properties.
     pub(super) fn range_tombstones(&self) -> Option<Handle> {
         let offset = self.root.end()?;
-        Some(Handle { offset, len: self.properties.offset.checked_sub(offset).filter(|&len| len > 0)? })
+        let len = self.properties.offset.checked_sub(offset).filter(|&len| len > 0)?;
+        (self.version == VERSION_WITH_RANGES).then_some(Handle { offset, len })
+    }
+
+    /// Whether the parts meet each other and the footer at `offset`.
+    pub(super) fn meets(&self, offset: u64) -> bool {
+        let root_end = match self.version {
+            VERSION_WITH_RANGES => self.range_tombstones().map(|ranges| ranges.offset),
+            _ => Some(self.properties.offset),
+        };
+        let ends = [self.partitions, self.root, self.properties].map(Handle::end);
+        root_end.is_some() && ends == [Some(self.root.offset), root_end, Some(offset)]
     }
 
     /// Decodes the footer of table `number`, found at `offset` of `path`. All handles lie before it.

@@ -109,12 +109,7 @@ impl<'a> Tail<'a> {
         };
         let offset = self.start + (self.bytes.len() - FOOTER_LEN) as u64;
         let footer = Footer::decode(bytes, self.path, self.number, offset)?;
-        let ends = [footer.partitions, footer.root, footer.properties].map(Handle::end);
-        let root_end = match footer.version {
-            VERSION_WITH_RANGES => footer.range_tombstones().map(|ranges| ranges.offset),
-            _ => Some(footer.properties.offset),
-        };
-        if ends != [Some(footer.root.offset), root_end, Some(offset)] {
+        if !footer.meets(offset) {
             let what = format!("block handles: expected them to meet each other and the footer, found {footer:?}");
             return Err(Error::corruption(self.path, offset, what));
         }

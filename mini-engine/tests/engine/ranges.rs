@@ -236,3 +236,44 @@ fn a_quarantined_table_hides_the_keys_of_its_ranges() {
     db.drop_quarantined(db.quarantined()[0].number).unwrap();
     assert!(db.get(key(55)).unwrap().is_some());
 }
+
+#[test]
+fn what_is_salvaged_is_without_what_ranges_removed() {
+    // Catches a repair that brings removed keys back, from tables or from logs, and one that does not say that they may be back.
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("db");
+    let db = Db::builder(&path).l0_trigger(100).open().unwrap();
+    (0..100).for_each(|n| db.insert(key(n), "").unwrap());
+    db.flush().unwrap();
+    let before = files(&path, ".sst");
+    db.remove_range(key(10)..key(20)).unwrap();
+    db.insert(key(15), "again").unwrap();
+    db.flush().unwrap();
+    db.remove_range(key(90)..).unwrap();
+    db.persist(Durability::Synced).unwrap();
+    drop(db);
+    std::fs::remove_file(path.join("CURRENT")).unwrap();
+    let salvaged = |name: &str| {
+        let new = dir.path().join(name);
+        let report = Db::builder(&path).salvage().unwrap().write_to(&new).unwrap();
+        (report, keys(&Db::open(&new).unwrap()))
+    };
+    let (report, found) = salvaged("whole");
+    assert!(report.is_complete(), "{report}");
+    assert_eq!(found, named((0..10).chain([15]).chain(20..90)));
+    // The block is behind the root, which is not long.
+    let table = files(&path, ".sst").into_iter().find(|name| !before.contains(name)).unwrap();
+    let sound = std::fs::read(path.join(&table)).unwrap();
+    let at = sound.windows(7).rposition(|bytes| bytes == b"key0010" || bytes == b"key0020").unwrap();
+    let mut lost_any = false;
+    for at in at.saturating_sub(80)..at {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0x40;
+        std::fs::write(path.join(&table), bytes).unwrap();
+        let (report, found) = salvaged(&format!("damaged at {at}"));
+        let is_back = found.contains(&key(11));
+        assert!(!is_back || !report.lost_keys.is_empty(), "{at}: {report}");
+        lost_any |= is_back;
+    }
+    assert!(lost_any, "no damage to the range tombstones");
+}

@@ -27,9 +27,11 @@ impl Batch {
     /// Adds the record that a line holds, or says why it holds none.
     pub(crate) fn add(&mut self, line: &[u8], format: Format) -> Result<(), String> {
         let record = record::parse(line, format)?;
-        let added = match &record.value {
-            Some(value) => self.records.insert(&record.key, value),
-            None => self.records.remove(&record.key),
+        let added = match (&record.value, record.end.as_deref()) {
+            (Some(value), _) => self.records.insert(&record.key, value),
+            (None, Some([])) => self.records.remove_range(&*record.key..),
+            (None, Some(end)) => self.records.remove_range(&*record.key..end),
+            (None, None) => self.records.remove(&record.key),
         };
         added.map_err(|error| error.to_string())?;
         self.bytes += record.key.len() + record.value.map_or(0, |value| value.len());

@@ -22,8 +22,8 @@ use crate::table::frame::{Block, BlockLocation, TRAILER_LEN};
 use crate::table::index::Index;
 use crate::table::partition::Partition;
 use crate::table::properties::{Properties, TableMeta};
-use crate::table::version1;
-use crate::types::{MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice, entry_order};
+use crate::table::{range_block, version1};
+use crate::types::{MAX_KEY_LEN, MAX_VALUE_LEN, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Bytes in which the end of a block is looked for first.
 const FIRST_WINDOW: u64 = 64 << 10;
@@ -57,6 +57,8 @@ pub(super) struct Blocks {
     size: u64,
     /// What the file says of itself, if that can be read.
     pub(super) meta: Option<TableMeta>,
+    /// Its range tombstones; `None` as long as it cannot be told whether there are any, or they cannot be read.
+    pub(super) range_tombstones: Option<RangeTombstones>,
     /// What is wrong with the footer, with the root or with a partition, if anything is.
     damage: Option<Error>,
     /// Whether there is no data block behind the last one that was found.
@@ -87,6 +89,7 @@ impl Blocks {
             number,
             size,
             meta: None,
+            range_tombstones: None,
             damage: None,
             end_is_known: false,
             data_end: None,
@@ -120,15 +123,20 @@ impl Blocks {
     fn read_end(&mut self) -> Result<()> {
         let offset = self.size.saturating_sub(FOOTER_LEN as u64);
         let footer = Footer::decode(&self.read(offset, FOOTER_LEN as u64)?, &self.path, self.number, offset)?;
-        let ends = [footer.partitions, footer.root, footer.properties].map(Handle::end);
-        if ends != [footer.root.offset, footer.properties.offset, offset].map(Some) {
+        if !footer.meets(offset) {
             return Err(Error::corruption(&self.path, offset, "block handles: expected them to meet each other"));
         }
         self.data_end = Some(footer.partitions.offset);
         self.end_is_known = true;
         let properties = self.block(footer.properties).ok();
         let properties = properties.and_then(|block| Properties::decode(block.contents()).ok());
-        self.meta = properties.map(|properties| properties.meta(self.number, self.size));
+        self.range_tombstones = match footer.range_tombstones() {
+            Some(handle) => self.block(handle).ok().and_then(|block| range_block::decode(block.contents()).ok()),
+            None => Some(RangeTombstones::default()),
+        };
+        let fragments = self.range_tombstones.as_ref().map_or(0, |ranges| ranges.fragments().len() as u64);
+        let meta = properties.map(|properties| properties.meta(self.number, self.size));
+        self.meta = meta.map(|meta| TableMeta { range_tombstones: fragments, ..meta });
         let root = self.block(footer.root)?;
         let malformed = |error: Malformed| error.in_file(&self.path, footer.root.offset);
         if footer.version < VERSION {

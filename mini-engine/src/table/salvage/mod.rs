@@ -19,7 +19,7 @@ use super::properties::TableMeta;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::iter::EntryIter;
-use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
+use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Where iterators put what they could not read.
 #[derive(Clone, Debug, Default)]
@@ -77,8 +77,13 @@ impl SalvageIter {
         lost: Lost,
     ) -> Result<Self> {
         let blocks = Blocks::open(fs, path, number)?;
+        // Where the block of range tombstones cannot be read, the file does not say how many there are.
+        let is_of = |meta: &TableMeta, found: &TableMeta| match &blocks.range_tombstones {
+            Some(_) => meta.is_of(found),
+            None => meta.is_of(&TableMeta { range_tombstones: meta.range_tombstones, ..found.clone() }),
+        };
         if let (Some(meta), Some(found)) = (&meta, &blocks.meta)
-            && !meta.is_of(found)
+            && !is_of(meta, found)
         {
             let what = format!("table: expected {meta:?} as the manifest says, found {found:?}");
             return Err(Error::corruption(blocks.path(), 0, what));
@@ -96,6 +101,23 @@ impl SalvageIter {
             is_started: false,
             repeats: false,
         })
+    }
+
+    /// The range tombstones that count. If they cannot be read, what they covered is lost, and older versions of it may be back.
+    pub(crate) fn range_tombstones(&self) -> RangeTombstones {
+        if let Some(ranges) = &self.blocks.range_tombstones {
+            let bound = self.meta.as_ref().filter(|meta| meta.narrowed).map(|meta| meta.smallest.clone());
+            return ranges.within(&bound.unwrap_or_default(), &Slice::default());
+        }
+        // A footer that can be read says that there are some. Without one only a manifest does.
+        if let Some(meta) = self.meta.as_ref().filter(|meta| meta.range_tombstones > 0 || self.blocks.meta.is_some()) {
+            let what = "range tombstones: expected a block that can be read, found none";
+            let cause = Error::corruption(self.blocks.path(), 0, what);
+            let (from, to) = (Bound::Included(meta.smallest.clone()), Bound::Included(meta.largest.clone()));
+            let file = self.blocks.path().to_path_buf();
+            self.lost.add(LostKeys { file, bytes: 0..0, from, to, newest: meta.max_seqno, cause });
+        }
+        RangeTombstones::default()
     }
 
     /// Goes to the next entry that counts, or becomes invalid.

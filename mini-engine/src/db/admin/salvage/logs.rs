@@ -6,7 +6,7 @@ use super::report::{LostWrites, SalvageReport};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::iter::EntryIter;
-use crate::types::{BatchOp, Kind, SeqNo, Slice, entry_order};
+use crate::types::{BatchOp, Kind, RangeTombstone, SeqNo, Slice, entry_order};
 use crate::wal::{self, SalvagedLog};
 
 /// Bytes of memory that an entry takes beside its key and value.
@@ -23,6 +23,8 @@ struct Entry {
 #[derive(Default)]
 pub(super) struct LogEntries {
     entries: Vec<Entry>,
+    /// The range tombstones. The first key of each is removed by an entry too.
+    pub(super) ranges: Vec<RangeTombstone>,
     bytes: u64,
     at: Option<usize>,
 }
@@ -89,6 +91,11 @@ impl LogEntries {
             let (key, kind, value) = match op {
                 BatchOp::Insert { key, value } => (key, Kind::Value, value),
                 BatchOp::Remove { key } => (key, Kind::Tombstone, &[][..]),
+                BatchOp::RemoveRange { start, end } => {
+                    self.ranges.push(RangeTombstone { start: Slice::from(start), end: Slice::from(end), seqno });
+                    self.bytes += (size_of::<RangeTombstone>() + start.len() + end.len()) as u64;
+                    (start, Kind::Tombstone, &[][..])
+                }
             };
             self.bytes += ENTRY_BYTES + key.len() as u64 + value.len() as u64;
             if self.bytes > memory {

@@ -1,4 +1,5 @@
-//! All that can be read of a damaged database as one sequence: the newest version that is left of each key, no tombstones.
+//! All that can be read of a damaged database as one sequence: the newest version that is left of each key, no tombstones and nothing
+//! that a range tombstone hides.
 //!
 //! A sequence number decides which version is the newest, whatever level a table was on. A version is *older* if a newer one of its key
 //! may have been in what is lost of a table ([`LostKeys::may_hide`]). All that is lost of a key is known when the merge comes to it.
@@ -11,7 +12,7 @@ use crate::compaction::Bounds;
 use crate::error::{Error, Result};
 use crate::iter::{EntryIter, MergeIter, impl_entry_iter};
 use crate::table::{Lost, LostKeys, SalvageIter};
-use crate::types::{Kind, SeqNo, Slice};
+use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
 
 /// What is merged.
 pub(super) enum Source {
@@ -36,6 +37,8 @@ pub(super) type OwnedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// The merge. Forward only.
 pub(super) struct Salvaged {
     merged: MergeIter<Source>,
+    /// Of all that is merged.
+    ranges: RangeTombstones,
     lost: Lost,
     /// What is lost of keys from the current one on.
     active: Vec<LostKeys>,
@@ -47,10 +50,16 @@ pub(super) struct Salvaged {
 }
 
 impl Salvaged {
-    /// Merges the keys of `sources`, which add to `lost`, within `bounds`.
-    pub(super) fn new(sources: Vec<Source>, lost: Lost, bounds: OwnedBounds, leaves_older_out: bool) -> Self {
+    /// Merges the keys of `sources`, which add to `lost`, within `bounds`. `ranges` are the range tombstones of all of them.
+    pub(super) fn new(
+        (sources, ranges): (Vec<Source>, RangeTombstones),
+        lost: Lost,
+        bounds: OwnedBounds,
+        leaves_older_out: bool,
+    ) -> Self {
         Self {
             merged: MergeIter::new(sources),
+            ranges,
             lost,
             active: Vec::new(),
             seen: Arc::default(),
@@ -83,7 +92,8 @@ impl Salvaged {
         }
         self.active.retain(|lost| !lost.ends_before(key));
         let is_older = self.active.iter().any(|lost| lost.may_hide(key, seqno));
-        let is_value = self.merged.kind() == Kind::Value;
+        let is_hidden = self.ranges.covering(key, MAX_SEQNO) > Some(seqno);
+        let is_value = self.merged.kind() == Kind::Value && !is_hidden;
         let mut seen = lock(&self.seen);
         seen.newest = seen.newest.max(seqno);
         seen.older_keys += u64::from(is_value && is_older);

@@ -29,7 +29,7 @@ use crate::iter::EntryIter;
 use crate::manifest::{self, ASIDE, FileKind, SalvagedManifest};
 use crate::options::Options;
 use crate::table::{self, Lost, LostKeys, SalvageIter, TableMeta};
-use crate::types::{KeyBounds, SeqNo, Slice};
+use crate::types::{KeyBounds, RangeTombstones, SeqNo, Slice};
 use crate::wal;
 
 /// A damaged database of which what can be read is read. Made by [`Builder::salvage`](crate::Builder::salvage).
@@ -136,7 +136,7 @@ impl Salvage {
             ..SalvageReport::default()
         };
         let lost = Lost::default();
-        let mut sources = Vec::new();
+        let (mut sources, mut ranges) = (Vec::new(), Vec::new());
         for (number, (path, meta)) in self.tables(&mut report) {
             if meta.as_ref().is_some_and(|meta| !overlaps_bounds(meta, as_slices(&bounds))) {
                 continue;
@@ -144,6 +144,7 @@ impl Salvage {
             match SalvageIter::open(self.fs.clone(), path.clone(), number, meta.clone(), lost.clone()) {
                 Ok(table) => {
                     report.tables += 1;
+                    ranges.push(table.range_tombstones());
                     sources.push(Source::Table(Box::new(table)));
                 }
                 Err(cause) if cause.is_damage() => lost.add(all_lost(path, meta, cause)),
@@ -153,8 +154,11 @@ impl Salvage {
         let logs = self.logs(&mut report);
         let oldest = self.manifest.whole.as_ref().map(|_| (self.manifest.log_number, self.manifest.last_seqno));
         let memory = self.options.replay_memory_bytes;
-        sources.push(Source::Logs(read_logs(&*self.fs, &self.dir, &logs, oldest, memory, &mut report)?));
-        Ok((Salvaged::new(sources, lost, bounds, self.leaves_older_out), report))
+        let logged = read_logs(&*self.fs, &self.dir, &logs, oldest, memory, &mut report)?;
+        ranges.push(RangeTombstones::new(&logged.ranges));
+        sources.push(Source::Logs(logged));
+        let ranges = RangeTombstones::union(&ranges);
+        Ok((Salvaged::new((sources, ranges), lost, bounds, self.leaves_older_out), report))
     }
 
     /// The tables to read, with what a manifest says of each.

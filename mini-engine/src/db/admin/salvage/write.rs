@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::merge::{Salvaged, lock};
-use crate::compaction::{BOTTOM, Limits, OutputSpec, Retention, TableStore, Tombstones};
+use crate::compaction::{BOTTOM, Inputs, Limits, OutputSpec, Retention, TableStore, Tombstones};
 use crate::db::admin::new_directory::make_database;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -32,7 +32,9 @@ pub(super) fn write(
         let seen = entries.seen();
         let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
         let never = AtomicBool::new(false);
-        let written = store.write(vec![entries], retention, spec, Limits::whole(&never))?.unwrap_or_default();
+        let written = store
+            .write(Inputs::without_ranges(vec![entries]), retention, spec, Limits::whole(&never))?
+            .unwrap_or_default();
         let run = RunId { level: BOTTOM, run: 1 };
         let edit = VersionEdit {
             added: written.tables.iter().map(|table| (run, table.meta().clone())).collect(),
