@@ -3,7 +3,7 @@
 //! A partition that can be read gives the places and fences of its blocks. Where one cannot, its blocks are found without it: a block
 //! begins where the one before it ends, and its own end is the first at which its trailer, whose checksum is seeded with the block's
 //! place, is right. Without a footer all blocks are found in this way, from the start of the file on; the first block that holds no
-//! entries is a partition, behind the last data block.
+//! entries is a partition, behind the last data block. Properties and range tombstones are found from the end then.
 //!
 //! The search hashes no more than [`HASHED_PER_BYTE`] times the file, whatever the bytes are: nearly all ends are ruled out by the
 //! length in the trailer.
@@ -105,6 +105,7 @@ impl Blocks {
         }
         if blocks.data_end.is_none() {
             blocks.unknown = 0..size;
+            blocks.read_before_footer();
         }
         Ok(blocks)
     }
@@ -148,6 +149,29 @@ impl Blocks {
         let index = Index::decode(root, footer.partitions.offset..footer.root.offset).map_err(malformed)?;
         self.partitions = (0..index.len()).filter_map(|at| index.handle(at)).collect();
         Ok(())
+    }
+
+    /// What is in front of a footer that cannot be read: the properties, the range tombstones if there are any, and the root. None of
+    /// these is ever compressed, so the length at its end tells where it begins.
+    fn read_before_footer(&mut self) {
+        let end = self.size.saturating_sub(FOOTER_LEN as u64);
+        let Some((handle, block)) = self.block_before(end) else { return };
+        let Ok(properties) = Properties::decode(block.contents()) else { return };
+        let Some((_, block)) = self.block_before(handle.offset) else { return };
+        // A root does not pass for a list of ranges: its last fence has the sequence number 0, which would be an empty end.
+        let ranges = range_block::decode(block.contents()).unwrap_or_default();
+        let meta = properties.meta(self.number, self.size);
+        self.meta = Some(TableMeta { range_tombstones: ranges.fragments().len() as u64, ..meta });
+        self.range_tombstones = Some(ranges);
+    }
+
+    /// The block that ends at `end`, if it is not compressed.
+    fn block_before(&self, end: u64) -> Option<(Handle, Block)> {
+        let trailer = self.read(end.checked_sub(TRAILER_LEN as u64)?, TRAILER_LEN as u64).ok()?;
+        let (&compression, rest) = trailer.split_first()?;
+        let len = u64::from(u32::from_le_bytes(*rest.first_chunk()?)) + TRAILER_LEN as u64;
+        let handle = Handle { offset: end.checked_sub(len)?, len };
+        if compression == 0 { Some((handle, self.block(handle).ok()?)) } else { None }
     }
 
     /// The next data block, or what is lost of them.
