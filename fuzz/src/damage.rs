@@ -342,12 +342,18 @@ fn salvage(mem: &MemFs, base: &Base, is_unsealed: bool) {
     let builder = Db::builder(DIR).file_system(Arc::new(mem.clone()));
     let entries = match builder.salvage().and_then(|salvage| salvage.range(..)) {
         Ok(entries) => entries,
-        Err(error) => return drop(refusal(&error)),
+        Err(error) => {
+            refusal(&error);
+            return;
+        }
     };
     for entry in entries {
         let (key, value) = match entry {
             Ok(entry) => entry,
-            Err(error) => return drop(refusal(&error)),
+            Err(error) => {
+                refusal(&error);
+                return;
+            }
         };
         let was_written = |state: &Map| state.get(&*key).is_some_and(|was| *was == *value);
         assert!(!is_unsealed || base.states.iter().any(was_written), "{key:?} = {value:?} was never written");
