@@ -6,7 +6,7 @@ use std::process::Output;
 
 use redis::{Commands, cmd};
 
-use crate::process::{Raw, Room, Server, connect, serve, syncs};
+use crate::process::{Raw, Room, Server, connect, serve, syncs, until};
 
 fn ping(server: &Server) {
     let mut raw = server.raw();
@@ -131,31 +131,29 @@ fn clients_past_the_limit_are_told_and_places_become_free_again() {
     let room = Room::new();
     let server = room.server(&["--max-clients", "2"]);
     for _ in 0..3 {
-        let (mut one, mut two) = (server.raw(), server.raw());
-        for raw in [&mut one, &mut two] {
-            raw.send("PING\r\n");
-            raw.expect("+PONG\r\n");
-        }
+        let (mut one, mut two) = (admitted(&server), admitted(&server));
         assert_eq!(server.raw().rest(), b"-ERR max number of clients reached\r\n");
         for raw in [&mut one, &mut two] {
             raw.send("QUIT\r\n");
             assert_eq!(raw.rest(), b"+OK\r\n");
         }
-        // The end of a connection is seen by the client first, so the place may take a moment.
-        drop((one, two));
-        while server.raw().0.write_all(b"QUIT\r\n").is_err() || !is_served(&server) {}
     }
     server.end();
 }
 
-/// Whether there is a place for a client.
-fn is_served(server: &Server) -> bool {
-    let mut raw = server.raw();
-    raw.0.write_all(b"QUIT\r\n").ok();
-    let mut said = Vec::new();
-    // The connection may have been reset.
-    raw.0.read_to_end(&mut said).ok();
-    said == b"+OK\r\n"
+/// A client that has a place. The client sees the end of a connection first, so a place may take a moment to become free.
+fn admitted(server: &Server) -> Raw {
+    let mut admitted = None;
+    until(|| {
+        let mut raw = server.raw();
+        let mut reply = [0; 7];
+        // The connection may have been reset.
+        raw.0.write_all(b"PING\r\n").ok();
+        let is_admitted = raw.0.read_exact(&mut reply).is_ok() && reply == *b"+PONG\r\n";
+        admitted = is_admitted.then_some(raw);
+        is_admitted
+    });
+    admitted.expect("it was admitted")
 }
 
 #[test]

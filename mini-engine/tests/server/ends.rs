@@ -3,7 +3,7 @@
 use redis::{Commands, cmd};
 use rustix::process::Signal;
 
-use crate::process::{Room, serve};
+use crate::process::{Room, serve, until};
 
 #[test]
 fn what_was_received_is_answered_before_the_end() {
@@ -66,7 +66,7 @@ fn a_checkpoint_is_made_beside_the_clients() {
     db.set::<_, _, ()>("k", "v").expect("set");
     cmd("BGSAVE").query::<()>(&mut db).expect("bgsave");
     let persistence = |db: &mut redis::Connection| cmd("INFO").arg("persistence").query::<String>(db).expect("info");
-    while !persistence(&mut db).contains("rdb_bgsave_in_progress:0") {}
+    until(|| persistence(&mut db).contains("rdb_bgsave_in_progress:0"));
     let copy = mini_engine::Db::open(room.path("db.checkpoints/checkpoint-000001")).expect("a checkpoint");
     assert_eq!(copy.get("k").expect("get").as_deref(), Some(&b"v"[..]));
     server.end();

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, cmd};
 use rustix::process::{Pid, Signal, kill_process};
@@ -105,6 +105,14 @@ pub(crate) fn connect(address: impl Display, options: &str) -> Connection {
     let connection = client.and_then(|client| client.get_connection()).expect("connect");
     connection.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     connection
+}
+
+/// Waits until something is so.
+pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "it never became so");
+    }
 }
 
 /// How often the server has synced a log.
