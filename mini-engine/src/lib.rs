@@ -98,8 +98,8 @@ pub use metrics::{LevelMetrics, Metrics};
 pub use options::{Compaction, Compression, MemtableKind, Options, RecoveryMode, TableReads};
 pub use table::LostKeys;
 pub use types::{
-    CompareAndSwapError, Durability, KeyBounds, Lines, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo, Slice,
-    WriteBatch,
+    CompareAndSwapError, Durability, KeyBounds, Lines, MAX_BATCH_LEN, MAX_BATCH_RANGES, MAX_KEY_LEN, MAX_VALUE_LEN,
+    SeqNo, Slice, WriteBatch,
 };
 
 /// The README's examples, run as tests.

@@ -17,6 +17,9 @@ use crate::types::{
 /// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
 pub const MAX_BATCH_LEN: usize = (1 << 31) - 1;
 
+/// How many ranges a batch can remove. Ranges that overlap are cut at each other's ends, so their memory may grow with the square.
+pub const MAX_BATCH_RANGES: u32 = 1024;
+
 /// Bytes of kind and lengths that an operation has at most, beside key and value.
 const OP_OVERHEAD: usize = 1 + 2 * codec::MAX_VARINT32_LEN;
 /// The kind of an operation that removes a range. Those of other operations are the kinds of the entries that they become.
@@ -81,7 +84,7 @@ impl WriteBatch {
     /// however many keys there are. Inverted bounds add nothing.
     ///
     /// # Errors
-    /// As of [`WriteBatch::remove`], for either bound.
+    /// As of [`WriteBatch::remove`], for either bound; [`Error::InvalidArgument`] if the batch removes [`MAX_BATCH_RANGES`] ranges already.
     pub fn remove_range(&mut self, bounds: impl KeyBounds) -> Result<()> {
         for bound in [bounds.start(), bounds.end()] {
             if let Bound::Included(key) | Bound::Excluded(key) = bound {
@@ -89,6 +92,10 @@ impl WriteBatch {
             }
         }
         let Some((start, end)) = start_and_end(&bounds) else { return Ok(()) };
+        if self.ranges >= MAX_BATCH_RANGES {
+            let what = format!("too many ranges: a batch can remove at most {MAX_BATCH_RANGES}");
+            return Err(Error::InvalidArgument(what));
+        }
         self.check_room(start.len() + end.len())?;
         self.make_room(start.len() + end.len());
         self.payload.push(REMOVE_RANGE);
@@ -275,6 +282,20 @@ mod tests {
             assert!(matches!(ops.next(), Some(Err(_))), "cut at {cut}");
             assert!(ops.next().is_none(), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn a_batch_removes_so_many_ranges_and_no_more() {
+        // Catches a batch of nested ranges, whose fragments would fill the memory.
+        let mut batch = WriteBatch::new();
+        for n in 0..MAX_BATCH_RANGES {
+            batch.remove_range(n.to_be_bytes()..[u8::MAX; 4]).expect("so many");
+        }
+        assert!(matches!(batch.remove_range("a".."b"), Err(Error::InvalidArgument(_))));
+        batch.remove("a").expect("no range");
+        assert_eq!((batch.len(), batch.ranges()), (MAX_BATCH_RANGES as usize + 1, MAX_BATCH_RANGES));
+        batch.clear();
+        batch.remove_range("a".."b").expect("an empty batch");
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod slice;
 use std::cmp::Ordering;
 
 pub(crate) use batch::{BatchOp, BatchOps};
-pub use batch::{MAX_BATCH_LEN, WriteBatch};
+pub use batch::{MAX_BATCH_LEN, MAX_BATCH_RANGES, WriteBatch};
 pub use compare_and_swap::CompareAndSwapError;
 pub use key_bounds::KeyBounds;
 pub use lines::Lines;
