@@ -6,7 +6,7 @@
 //! N1 No key before `first` and none behind `last` has a value, once all writes that have a number are visible. A pop sees that under
 //!    the write lock before it notes a key, and a write moves the ends in the step that gives it its number. A bulk load keeps conditional
 //!    writes waiting, and forgets the ends.
-//! N2 The ends are of now. Reads of older numbers do not ask them.
+//! N2 The ends are of now. Reads of older numbers do not ask them. They are in memory only: an open knows of none.
 
 use std::ops::Bound;
 
