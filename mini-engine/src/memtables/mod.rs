@@ -181,11 +181,6 @@ impl LoggedMemtable {
         self.ranges.add(ranges);
     }
 
-    /// How many range tombstones it holds.
-    pub(crate) fn ranges_len(&self) -> usize {
-        self.ranges.len()
-    }
-
     /// Its range tombstones; `None` if there are none.
     pub(crate) fn range_tombstones(&self) -> Option<Arc<RangeTombstones>> {
         self.ranges.get()

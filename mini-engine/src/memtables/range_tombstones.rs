@@ -41,11 +41,6 @@ impl MemtableRanges {
         }
     }
 
-    /// How many were added.
-    pub(super) fn len(&self) -> usize {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
     /// Those that were added; `None` if there are none.
     #[inline]
     pub(super) fn get(&self) -> Option<Arc<RangeTombstones>> {

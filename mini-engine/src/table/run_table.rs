@@ -55,12 +55,16 @@ impl RunTable {
 
     /// The range tombstones that count.
     pub(crate) fn range_tombstones(&self) -> Result<RangeTombstones> {
+        self.range_tombstones_within(&Slice::default(), &Slice::default())
+    }
+
+    /// What of them lies from `from` on and before `end`, an empty one of which is no end.
+    pub(crate) fn range_tombstones_within(&self, from: &Slice, end: &Slice) -> Result<RangeTombstones> {
         if !self.has_range_tombstones() {
             return Ok(RangeTombstones::default());
         }
-        let root = self.table.root()?;
-        let from = self.from.clone().unwrap_or_default();
-        Ok(root.range_tombstones.within(&from, &Slice::default()))
+        let from = self.from.as_ref().filter(|bound| *bound > from).unwrap_or(from);
+        Ok(self.table.root()?.range_tombstones.within(from, end))
     }
 
     /// The newest version of `key`, which is not below the bound, that is not newer than `seqno`: as of [`Table::get`]. Where a range

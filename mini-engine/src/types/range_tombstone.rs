@@ -6,7 +6,7 @@
 //!
 //! Fragments are how all but the log keep range tombstones (as RocksDB and Pebble do): where ranges overlap they are cut at each
 //! other's ends.
-//! F1 fragments ascend and are disjoint; none is empty.
+//! F1 fragments ascend and are disjoint; none is empty. Each begins with a key.
 //! F2 a fragment has the numbers of all tombstones that cover it, at least one, the newest first, none twice.
 //! So a read finds what covers a key by one binary search.
 
@@ -62,6 +62,14 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     }
     *end.last_mut()? += 1;
     Some(end)
+}
+
+/// The first key at or behind a place. Behind the longest key there is none that begins with it.
+fn first_key_at(place: &Slice) -> Option<Slice> {
+    match place.split_at_checked(MAX_KEY_LEN) {
+        Some((key, [_, ..])) => after_prefix(key).map(Slice::from),
+        _ => Some(place.clone()),
+    }
 }
 
 /// Whether `key` comes before `end`, where an empty one is no end.
@@ -146,11 +154,12 @@ impl RangeTombstones {
         cut
     }
 
-    /// Adds a fragment behind all others, or joins it to the last one if it is a part of that.
+    /// Adds a fragment behind all others, from the first key at `start` on, or joins it to the last one if it is a part of that.
     pub(crate) fn push(&mut self, start: &Slice, end: &Slice, seqnos: Arc<[SeqNo]>) {
-        match self.fragments.last_mut().filter(|last| last.end == *start && last.seqnos == seqnos) {
-            Some(last) => last.end = end.clone(),
-            None => self.fragments.push(Fragment { start: start.clone(), end: end.clone(), seqnos }),
+        if let Some(last) = self.fragments.last_mut().filter(|last| last.end == *start && last.seqnos == seqnos) {
+            last.end = end.clone();
+        } else if let Some(start) = first_key_at(start).filter(|start| is_before_end(start, end)) {
+            self.fragments.push(Fragment { start, end: end.clone(), seqnos });
         }
     }
 
@@ -264,6 +273,23 @@ mod tests {
 
     fn tombstone_largest(end: &[u8]) -> Vec<u8> {
         RangeTombstones::new(&[tombstone((b"a", end), 1)]).fragments()[0].largest().to_vec()
+    }
+
+    #[test]
+    fn what_is_cut_behind_the_longest_key_begins_with_the_next_one() {
+        // Catches a fragment whose first key is longer than any key, so that its table cannot be read.
+        let longest = vec![b'k'; MAX_KEY_LEN];
+        let end = place_after(&longest);
+        let cut = RangeTombstones::new(&[tombstone((b"", b"z"), 2), tombstone((b"", &end), 3)]);
+        let next = [&longest[1..], b"l"].concat();
+        assert_eq!(cut.fragments().len(), 2);
+        assert_eq!((&*cut.fragments()[0].end, &*cut.fragments()[1].start), (&end[..], &next[..]));
+        assert_eq!((cut.covering(&longest, 9), cut.covering(&next, 9)), (Some(3), Some(2)));
+        let rest = cut.within(&Slice::from(&end[..]), &Slice::default());
+        assert_eq!(rest.fragments().len(), 1);
+        let last = place_after(&[u8::MAX; MAX_KEY_LEN]);
+        let all = RangeTombstones::new(&[tombstone((b"", b""), 2), tombstone((b"", &last), 3)]);
+        assert_eq!(all.fragments().len(), 1, "there is no key behind the last one");
     }
 
     #[test]

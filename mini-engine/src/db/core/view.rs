@@ -140,7 +140,7 @@ impl View {
         let mut all: Vec<RangeTombstones> = in_memory().map(|ranges| seen(&ranges)).collect();
         let overlaps = |table: &&RunTable| *table.largest() >= *from && is_before_end(table.smallest(), &end);
         for table in in_tables().filter(overlaps) {
-            all.push(seen(&table.range_tombstones()?));
+            all.push(table.range_tombstones_within(&from, &end)?.visible_at(seqno));
         }
         Ok(RangeTombstones::union(&all))
     }

@@ -35,7 +35,7 @@ use crate::manifest::{ASIDE, CompactionStats, ManifestState, TAIL_ASIDE, Version
 use crate::memtables::{LoggedMemtable, VectorBuilder, memory_for, op, range_tombstone};
 use crate::options::{Options, RecoveryMode};
 use crate::table::Table;
-use crate::types::{BatchOps, RangeTombstone, SeqNo, Slice};
+use crate::types::{BatchOp, BatchOps, MAX_BATCH_RANGES, RangeTombstone, SeqNo, Slice};
 use crate::wal::{self, Frame, Position, Tail};
 
 /// Memtables that are kept instead of flushed are not smaller than this, whatever the options: each read asks them all.
@@ -302,10 +302,15 @@ impl<'env> Replay<'_, '_, 'env> {
 
     /// Fails unless the batch of `frame` is what its header says. Nothing of it may be taken otherwise.
     fn check_batch(&self, frame: &Frame<'_>) -> Result<()> {
-        let mut found = 0u64;
+        let (mut found, mut ranges) = (0u64, 0);
         for decoded in BatchOps::new(frame.payload) {
-            decoded.map_err(|bad| bad.in_file(&self.log, frame.offset))?;
+            let op = decoded.map_err(|bad| bad.in_file(&self.log, frame.offset))?;
             found += 1;
+            ranges += u32::from(matches!(op, BatchOp::RemoveRange { .. }));
+        }
+        if ranges > MAX_BATCH_RANGES {
+            let what = format!("frame: expected at most {MAX_BATCH_RANGES} ranges to remove, found {ranges}");
+            return Err(Error::corruption(&self.log, frame.offset, what));
         }
         if found == u64::from(frame.count) {
             return Ok(());
@@ -325,7 +330,9 @@ impl<'env> Replay<'_, '_, 'env> {
         };
         self.check_memory(memory)?;
         let used = self.entries.memory_usage();
-        if used > 0 && (memory > memtable_bytes / 2 || used >= bytes) { self.spill() } else { Ok(()) }
+        // Ranges that overlap may take the square of their number.
+        let is_full = used >= bytes || self.ranges.len() >= MAX_BATCH_RANGES as usize;
+        if used > 0 && (memory > memtable_bytes / 2 || is_full) { self.spill() } else { Ok(()) }
     }
 
     /// Fails if `memory` bytes more are more than may be taken by what stays in memory.

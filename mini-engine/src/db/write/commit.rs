@@ -151,10 +151,8 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
     // A batch larger than half a memtable has log and memtable for itself: they are full from now on.
     state.active_is_full |= is_large(core, commit.memory);
     state.active_estimate += commit.memory;
-    if commit.batch.ranges() > 0 {
-        // Another write under way may not have added its own yet: a bound is all that this is.
-        state.active_is_full |= view.active.ranges_len() + commit.batch.ranges() as usize >= MOST_RANGES;
-    }
+    state.active_ranges += commit.batch.ranges() as usize;
+    state.active_is_full |= state.active_ranges >= MOST_RANGES;
     want_log_ahead(core, state, view);
     if state.log.wants_space(state.active_estimate, core.store.options.memtable_bytes) {
         core.work.notify_all();

@@ -184,6 +184,7 @@ pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     core.view.store(Arc::new(view.rotated(memtable, segment, state.last_seqno)));
     state.active_is_full = false;
     state.active_estimate = 0;
+    state.active_ranges = 0;
     core.work.notify_all();
     Ok(true)
 }

@@ -1,6 +1,6 @@
 //! The records that are stored together: all of them or none.
 
-use mini_engine::{Error, WriteBatch};
+use mini_engine::{Error, MAX_BATCH_RANGES, WriteBatch};
 
 use super::writer::Writer;
 use crate::program::record::{self, Format};
@@ -13,6 +13,8 @@ pub(crate) struct Batch {
     records: WriteBatch,
     /// Bytes of their keys and values.
     bytes: usize,
+    /// How many of them remove a range.
+    ranges: u32,
     most_bytes: usize,
 }
 
@@ -21,7 +23,7 @@ impl Batch {
     pub(crate) fn new(memtable_bytes: Option<u64>) -> Self {
         let most_bytes =
             memtable_bytes.map_or(MOST_BYTES, |bytes| MOST_BYTES.min(usize::try_from(bytes / 4).unwrap_or(usize::MAX)));
-        Self { records: WriteBatch::new(), bytes: 0, most_bytes }
+        Self { records: WriteBatch::new(), bytes: 0, ranges: 0, most_bytes }
     }
 
     /// Adds the record that a line holds, or says why it holds none.
@@ -34,12 +36,13 @@ impl Batch {
             (None, None) => self.records.remove(&record.key),
         };
         added.map_err(|error| error.to_string())?;
+        self.ranges += u32::from(record.end.is_some());
         self.bytes += record.key.len() + record.value.map_or(0, |value| value.len());
         Ok(())
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes >= self.most_bytes
+        self.bytes >= self.most_bytes || self.ranges >= MAX_BATCH_RANGES
     }
 
     /// Writes the records and forgets them; returns how many there were.
@@ -48,7 +51,7 @@ impl Batch {
         if records > 0 {
             writer.write(std::mem::take(&mut self.records))?;
         }
-        self.bytes = 0;
+        (self.bytes, self.ranges) = (0, 0);
         Ok(records)
     }
 }
