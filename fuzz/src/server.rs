@@ -151,6 +151,10 @@ impl Conversation {
                     return;
                 }
                 Step::Done(len) => len,
+                Step::Empty(len) => {
+                    assert!(output.is_empty());
+                    len
+                }
                 Step::Later(len, job) => {
                     assert!(output.is_empty());
                     let reply =

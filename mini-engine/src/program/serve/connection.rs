@@ -157,12 +157,13 @@ impl Connection {
             *left -= 1;
             let step = self.session.step(shared, &self.input[self.consumed..], &mut self.output);
             if !matches!(step, Step::Incomplete) {
-                self.turn.1 += 1;
                 self.last_request = now;
             }
+            // The reply of a job comes in a later turn, and an empty request has none.
+            self.turn.1 += usize::from(matches!(step, Step::Done(_) | Step::Close));
             match step {
                 Step::Incomplete => self.has_request = false,
-                Step::Done(len) => self.consumed += len,
+                Step::Done(len) | Step::Empty(len) => self.consumed += len,
                 Step::Later(len, later) => {
                     self.consumed += len;
                     self.state = State::Waiting;
@@ -212,7 +213,8 @@ impl Connection {
         }
     }
 
-    /// Takes the replies of this turn back: their writes could not be made durable. Each request is answered with `error`.
+    /// Takes the replies of this turn back: their writes could not be made durable. Each of these requests is answered with
+    /// `error`, and no other one: a client counts its replies.
     pub(crate) fn take_back(&mut self, error: &Reply) {
         let (len, replies) = self.turn;
         if replies == 0 {

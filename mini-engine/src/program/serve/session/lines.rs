@@ -57,6 +57,7 @@ pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> 
     let outcome = run(shared, &window[..end]);
     match outcome {
         Ok(Outcome::Reply(reply)) => encode(&reply, output),
+        Ok(Outcome::Empty) => return Step::Empty(end + 1),
         Ok(Outcome::Later(job)) => return Step::Later(end + 1, job),
         Err(refusal) => encode(&refusal.into(), output),
     }
@@ -64,6 +65,7 @@ pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> 
 }
 
 enum Outcome {
+    Empty,
     Reply(Reply),
     Later(Job),
 }
@@ -74,7 +76,7 @@ fn run(shared: &mut Shared, line: &[u8]) -> Result<Outcome, Refusal> {
     let db = shared.db.clone();
     let mut keyspace = Keyspace::of_command(&db);
     let reply = match words[..] {
-        [] => Reply::Nothing,
+        [] => return Ok(Outcome::Empty),
         ["p", key, value] => {
             keyspace.insert(&encode_key(number(key)?), number(value)?.to_string().as_bytes())?;
             Reply::Nothing

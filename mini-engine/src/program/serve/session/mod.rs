@@ -43,6 +43,8 @@ pub(crate) enum Step {
     /// The next request is not all there.
     Incomplete,
     Done(usize),
+    /// It names no command, and has no reply.
+    Empty(usize),
     /// The reply comes when the job is done; until then the client's next request waits.
     Later(usize, Job),
     /// The connection ends when the reply is sent.
@@ -109,14 +111,13 @@ impl Session {
             }
         };
         let args = self.parser.args(input);
-        let after = if args.len() == 0 {
-            After::Nothing
-        } else {
-            shared.counters.commands += 1;
-            let (reply, after) = dispatch(shared, &mut self.client, args);
-            self.answer(&reply, output);
-            after
-        };
+        if args.len() == 0 {
+            self.parser.next();
+            return Step::Empty(len);
+        }
+        shared.counters.commands += 1;
+        let (reply, after) = dispatch(shared, &mut self.client, args);
+        self.answer(&reply, output);
         self.parser.next();
         match after {
             After::Nothing => Step::Done(len),

@@ -42,7 +42,7 @@ impl Server {
         let (mut at, mut output) = (0, BytesMut::new());
         while at < input.len() {
             match self.session.step(&mut self.shared, &input[at..], &mut output) {
-                Step::Done(len) => at += len,
+                Step::Done(len) | Step::Empty(len) => at += len,
                 Step::Later(len, job) => {
                     at += len;
                     let reply = job.run(&self.shared.db, &Default::default());
