@@ -2,7 +2,7 @@
 //!
 //! Bounds: input is read only while no whole request is left in it, so it holds one request and one read at most. Requests are
 //! carried out only while little output waits, so a client that does not read its replies stops its own requests, and its output
-//! is at most `STOP_AT` and one reply.
+//! is at most `STOP_AT` and one reply, and as much again that was sent and is not dropped yet.
 //!
 //! When the connection ends with a last reply, the server sends the end of its side, and then reads and drops for a while what
 //! the client still sends: a socket that is closed with unread input is reset, and the client might never see the reply.
@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use mio::event::Event;
 use mio::net::TcpStream;
 
@@ -51,7 +51,9 @@ pub(crate) struct Connection {
     /// How much of the input was carried out.
     consumed: usize,
     output: BytesMut,
-    /// The output that waited when this turn began, and the replies of this turn.
+    /// How much of the output was sent. It keeps its memory until `drop_sent`.
+    sent: usize,
+    /// The length of the output when this turn began, and the replies of this turn.
     turn: (usize, usize),
     is_readable: bool,
     is_writable: bool,
@@ -80,6 +82,7 @@ impl Connection {
             input: Vec::new(),
             consumed: 0,
             output: BytesMut::new(),
+            sent: 0,
             turn: (0, 0),
             is_readable: true,
             is_writable: true,
@@ -111,11 +114,16 @@ impl Connection {
     /// Whether there is something to do without waiting for the network.
     pub(crate) fn has_work(&self) -> bool {
         match self.state {
-            State::Open => self.output.len() < STOP_AT && (self.has_request || self.is_readable || self.is_last),
+            State::Open => self.waiting() < STOP_AT && (self.has_request || self.is_readable || self.is_last),
             State::Ending => self.is_writable,
             State::Lingering(_) => self.is_readable,
             State::Waiting | State::Closed => false,
         }
+    }
+
+    /// Bytes of output that are to be sent.
+    fn waiting(&self) -> usize {
+        self.output.len() - self.sent
     }
 
     /// Bytes of memory.
@@ -153,7 +161,7 @@ impl Connection {
 
     fn carry_out(&mut self, shared: &mut Shared, left: &mut usize, now: Instant) -> Option<Job> {
         let mut job = None;
-        while self.has_request && self.state == State::Open && *left > 0 && self.output.len() < STOP_AT {
+        while self.has_request && self.state == State::Open && *left > 0 && self.waiting() < STOP_AT {
             *left -= 1;
             let step = self.session.step(shared, &self.input[self.consumed..], &mut self.output);
             if !matches!(step, Step::Incomplete) {
@@ -228,25 +236,36 @@ impl Connection {
 
     /// Sends what the network takes.
     pub(crate) fn send(&mut self, now: Instant) {
-        while self.is_writable && !self.output.is_empty() && self.state != State::Closed {
-            match self.stream.write(&self.output) {
+        while self.is_writable && self.waiting() > 0 && self.state != State::Closed {
+            match self.stream.write(&self.output[self.sent..]) {
                 Ok(0) => self.state = State::Closed,
                 Ok(len) => {
-                    self.output.advance(len);
+                    self.sent += len;
                     self.last_progress = now;
                 }
                 Err(error) => self.failed(&error, |connection| connection.is_writable = false),
             }
         }
+        self.drop_sent();
         if self.output.is_empty() {
             self.last_progress = now;
-            if self.output.capacity() > KEPT_BYTES {
-                self.output = BytesMut::new();
-            }
             if self.state == State::Ending {
                 self.finish(now);
             }
         }
+    }
+
+    /// Drops what was sent, once it is more than what waits: so no more is copied than is sent.
+    fn drop_sent(&mut self) {
+        if self.waiting() == 0 && self.output.capacity() <= KEPT_BYTES {
+            self.output.clear();
+        } else if self.waiting() == 0 || self.sent > self.waiting().max(KEPT_BYTES) {
+            // New memory: `advance` would keep the old, and `capacity` would no longer count it.
+            self.output = BytesMut::from(&self.output[self.sent..]);
+        } else {
+            return;
+        }
+        self.sent = 0;
     }
 
     fn finish(&mut self, now: Instant) {
@@ -274,7 +293,7 @@ impl Connection {
 
     /// Closes the connection if it takes up a place in vain.
     pub(crate) fn check_time(&mut self, now: Instant, idle_seconds: u64) {
-        let is_slow = !self.output.is_empty() && now.duration_since(self.last_progress) > SLOW;
+        let is_slow = self.waiting() > 0 && now.duration_since(self.last_progress) > SLOW;
         let idle = now.duration_since(self.last_request).as_secs();
         let is_idle = self.state == State::Open && self.output.is_empty() && idle_seconds > 0 && idle >= idle_seconds;
         let is_over = matches!(self.state, State::Lingering(until) if now >= until);
