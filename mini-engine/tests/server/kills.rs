@@ -4,7 +4,6 @@
 //! `KILL_SEED=n` repeats the choices of a run; `KILL_ROUNDS=n` makes it longer.
 
 use std::net::SocketAddr;
-use std::sync::Mutex;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +11,7 @@ use mini_engine::Db;
 use mini_engine::random::Random;
 use redis::{Commands, RedisResult, pipe};
 
-use crate::process::{Room, connect};
+use crate::process::{Room, try_connect};
 
 const ROUNDS: usize = 12;
 const CLIENTS: usize = 6;
@@ -23,23 +22,15 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
 }
 
-/// What a client knows of its writes.
-#[derive(Clone, Copy, Default)]
-struct Counted {
-    /// The last write that was sent.
-    sent: usize,
-    /// The last one that was acknowledged.
-    acknowledged: usize,
-}
-
-/// Writes until the server is gone: the numbers after `from`, in a pair of keys and a log; `on_ack` is told each acknowledgement.
-fn write(address: SocketAddr, client: usize, from: usize, mut on_ack: impl FnMut(usize)) -> Counted {
-    let mut counted = Counted { sent: from, acknowledged: from };
+/// Writes the numbers after `from` up to `last`, in a pair of keys and a log, unless the server goes before. The last number that
+/// was acknowledged; the next one may have been sent, now or in the round before.
+fn write(address: SocketAddr, client: usize, from: usize, last: usize) -> usize {
+    let mut acknowledged = from;
     let mut run = || -> RedisResult<()> {
-        let mut db = connect(address, "");
-        loop {
-            let n = counted.sent + 1;
-            counted.sent = n;
+        // The server may be gone before this client is there.
+        let mut db = try_connect(address, "")?;
+        while acknowledged < last {
+            let n = acknowledged + 1;
             if n.is_multiple_of(3) {
                 // A pipeline: the last acknowledgement is the one that counts.
                 pipe().set(format!("left {client}"), n).set(format!("right {client}"), n).query::<()>(&mut db)?;
@@ -51,12 +42,13 @@ fn write(address: SocketAddr, client: usize, from: usize, mut on_ack: impl FnMut
                     .query::<()>(&mut db)?;
             }
             db.set::<_, _, ()>(format!("log {client} {n:06}"), "x".repeat(n % 900))?;
-            counted.acknowledged = n;
-            on_ack(n);
+            acknowledged = n;
         }
+        Ok(())
     };
-    run().expect_err("it writes until the server is gone");
-    counted
+    // The server is gone at an error.
+    run().ok();
+    acknowledged
 }
 
 /// A number that the database holds.
@@ -65,20 +57,18 @@ fn held(db: &Db, key: &str) -> usize {
     value.map_or(0, |value| std::str::from_utf8(&value).expect("text").parse().expect("a number"))
 }
 
-fn check(db: &Db, client: usize, counted: Counted, context: &str) -> usize {
+fn check(db: &Db, client: usize, acknowledged: usize, context: &str) {
     let (left, right) = (held(db, &format!("left {client}")), held(db, &format!("right {client}")));
-    let context = format!("{context}, client {client}: sent {}, acknowledged {}", counted.sent, counted.acknowledged);
+    let context = format!("{context}, client {client}: acknowledged {acknowledged}");
     for found in [left, right] {
-        assert!((counted.acknowledged..=counted.sent).contains(&found), "{context}, found {found}");
+        assert!((acknowledged..=acknowledged + 1).contains(&found), "{context}, found {found}");
     }
     // Of a pipeline the first may be there alone; of a transaction none may.
     assert!(left == right || left.is_multiple_of(3), "{context}: part of a transaction, {left} and {right}");
-    for n in 1..=counted.acknowledged {
+    for n in 1..=acknowledged {
         let value = db.get(format!("log {client} {n:06}")).expect("get");
         assert_eq!(value.map(|value| value.len()), Some(n % 900), "{context}: line {n}");
     }
-    // The next round goes on behind it, and writes again what was sent in vain.
-    counted.acknowledged
 }
 
 #[test]
@@ -94,27 +84,22 @@ fn every_acknowledged_write_survives_a_kill_under_load() {
     for round in 0..rounds {
         let durability = ["synced", "synced", "everysec", "buffered"][round % 4];
         // Memtables are so small that some are flushed.
-        let server = room.server(&["--durability", durability, "--memtable-bytes", "64K"]);
-        let (address, server) = (server.address, Mutex::new(server));
-        let enough = 1 + random.index(LONGEST);
-        let counted: Vec<Counted> = thread::scope(|threads| {
-            let clients: Vec<_> = (0..CLIENTS)
-                .map(|client| {
-                    let (server, from) = (&server, written[client]);
-                    threads.spawn(move || {
-                        write(address, client, from, |n| {
-                            if client == 0 && n == from + enough {
-                                server.lock().expect("no panic").kill();
-                            }
-                        })
-                    })
-                })
-                .collect();
-            clients.into_iter().map(|client| client.join().expect("client")).collect()
+        let mut server = room.server(&["--durability", durability, "--memtable-bytes", "64K"]);
+        let (address, last) = (server.address, written[0] + 1 + random.index(LONGEST));
+        thread::scope(|threads| {
+            let (first, others) = written.split_first_mut().expect("clients");
+            for (other, acknowledged) in others.iter_mut().enumerate() {
+                threads.spawn(move || *acknowledged = write(address, other + 1, *acknowledged, usize::MAX));
+            }
+            // The others write until the server is gone, so the kill comes whatever ended the first client.
+            *first = write(address, 0, *first, last);
+            server.kill();
         });
+        assert_eq!(written[0], last, "the server served its client until it was killed");
         let db = Db::open(room.database()).expect("a killed server leaves a sound database");
-        for (client, counted) in counted.into_iter().enumerate() {
-            written[client] = check(&db, client, counted, &format!("round {round}, {durability}"));
+        // The next round goes on behind what was acknowledged, and writes again what was sent in vain.
+        for (client, &acknowledged) in written.iter().enumerate() {
+            check(&db, client, acknowledged, &format!("round {round}, {durability}"));
         }
         assert!(db.verify().expect("verify").problems.is_empty());
         db.close().expect("close");

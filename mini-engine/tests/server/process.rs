@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use redis::{Client, Connection, cmd};
+use redis::{Client, Connection, RedisResult, cmd};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::scratch::TempDir;
@@ -101,10 +101,14 @@ impl Drop for Server {
 
 /// A client of the server at `address`, which may have a password before it.
 pub(crate) fn connect(address: impl Display, options: &str) -> Connection {
-    let client = Client::open(format!("redis://{address}/{options}"));
-    let connection = client.and_then(|client| client.get_connection()).expect("connect");
-    connection.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    connection
+    try_connect(address, options).expect("connect")
+}
+
+/// A client of a server that may be gone.
+pub(crate) fn try_connect(address: impl Display, options: &str) -> RedisResult<Connection> {
+    let connection = Client::open(format!("redis://{address}/{options}"))?.get_connection()?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    Ok(connection)
 }
 
 /// Waits until something is so.
