@@ -24,6 +24,7 @@ use mini_engine::{Db, Slice};
 use super::job::go_on;
 use super::keyspace::{Direction, Keyspace};
 use super::reply::{Refusal, Reply};
+use super::request::is_http;
 use super::shared::Shared;
 use super::{Job, Step};
 
@@ -53,9 +54,13 @@ pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> 
         encode(&Reply::Error(format!("a line has at most {LONGEST_LINE} bytes")), output);
         return Step::Close;
     };
+    let line = &window[..end];
+    if line.trim_ascii().split(u8::is_ascii_whitespace).next().is_some_and(is_http) {
+        encode(&Reply::Error("this is no HTTP server".into()), output);
+        return Step::Close;
+    }
     shared.counters.commands += 1;
-    let outcome = run(shared, &window[..end]);
-    match outcome {
+    match run(shared, line) {
         Ok(Outcome::Reply(reply)) => encode(&reply, output),
         Ok(Outcome::Empty) => return Step::Empty(end + 1),
         Ok(Outcome::Later(job)) => return Step::Later(end + 1, job),

@@ -115,6 +115,10 @@ impl Session {
             self.parser.next();
             return Step::Empty(len);
         }
+        if request::is_http(args.at(0)) {
+            self.answer(&Reply::Error("ERR this is no HTTP server".into()), output);
+            return Step::Close;
+        }
         shared.counters.commands += 1;
         let (reply, after) = dispatch(shared, &mut self.client, args);
         self.answer(&reply, output);

@@ -242,6 +242,12 @@ impl Parser {
     }
 }
 
+/// Whether a request begins as one of a browser does. The connection has to end there, as in Redis: the lines behind it may be
+/// commands that a web page has put into what the browser sends.
+pub(crate) fn is_http(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"POST") || word.eq_ignore_ascii_case(b"Host:")
+}
+
 /// A number as Redis writes it: no sign but a minus, no leading zeros, no spaces.
 pub(crate) fn parse_number(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);

@@ -431,6 +431,22 @@ fn lines(server: &mut Server, lines: &[(&str, &str)]) {
 }
 
 #[test]
+fn what_a_browser_sends_ends_its_connection() {
+    // Catches a web page that has a browser send commands to a server without a password.
+    let mut server = Server::new();
+    let body = b"POST / HTTP/1.1\r\nHost: localhost:6379\r\n\r\nSET a 1\r\n";
+    assert_eq!(server.answers(body).escape_ascii().to_string(), r"-ERR this is no HTTP server\r\n");
+    let found = server.answers(b"PUT / HTTP/1.1\r\nhost: localhost:6379\r\n\r\nSET a 1\r\n");
+    let found = String::from_utf8(found).expect("text");
+    assert_eq!(found, "-ERR unknown command 'PUT'\r\n-ERR this is no HTTP server\r\n");
+    server.talk(&[("get a", "$-1")]);
+    server.session = Session::new(Protocol::Lines, &mut server.shared);
+    let found = server.answers(b" post / HTTP/1.1\r\n\r\np 1 1\n");
+    assert_eq!(String::from_utf8(found).expect("text"), "error: this is no HTTP server\n");
+    lines(&mut server, &[("g 1", "\n")]);
+}
+
+#[test]
 fn the_courseworks_examples_print_what_they_are_to_print() {
     // Catches a range in the order of digits, an end that is included, and a missing empty line.
     let mut server = Server::new();
