@@ -3,7 +3,7 @@
 use redis::{Commands, cmd};
 use rustix::process::Signal;
 
-use crate::process::{Room, serve, until};
+use crate::process::{Room, Server, serve, until};
 
 #[test]
 fn what_was_received_is_answered_before_the_end() {
@@ -59,9 +59,9 @@ fn a_database_or_a_port_that_is_taken_is_said() {
 
 #[test]
 fn a_checkpoint_is_made_beside_the_clients() {
-    // Catches a BGSAVE that never ends, or whose copy lacks what was acknowledged before.
+    // Catches a BGSAVE that never ends, or whose copy lacks what was acknowledged before, or is inside the database.
     let room = Room::new();
-    let server = room.server(&["--durability", "buffered"]);
+    let server = Server::start(&room.path("db/"), &["--durability", "buffered"]);
     let mut db = server.client();
     db.set::<_, _, ()>("k", "v").expect("set");
     cmd("BGSAVE").query::<()>(&mut db).expect("bgsave");

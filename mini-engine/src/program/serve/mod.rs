@@ -116,8 +116,11 @@ fn request_size(text: &str) -> Result<u64, String> {
 }
 
 impl ServeArgs {
+    /// The database has to be there.
     fn settings(&self, password: Option<Vec<u8>>, port: u16) -> Settings {
-        let mut beside = self.database.path.as_os_str().to_owned();
+        let path = &self.database.path;
+        // In full: behind `notes.db/` or `.` the ending would be a name inside the database.
+        let mut beside = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()).into_os_string();
         beside.push(".checkpoints");
         Settings {
             durability: self.durability,
