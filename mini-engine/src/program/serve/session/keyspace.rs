@@ -23,6 +23,8 @@ pub(crate) enum Direction {
 pub(crate) struct Keyspace<'a> {
     db: &'a Db,
     batch: WriteBatch,
+    /// Keys and values in the batch.
+    bytes: usize,
     /// What the transaction has written: `None` for a removed key.
     overlay: Option<BTreeMap<Vec<u8>, Option<Slice>>>,
 }
@@ -30,12 +32,17 @@ pub(crate) struct Keyspace<'a> {
 impl<'a> Keyspace<'a> {
     /// For one command.
     pub(crate) fn of_command(db: &'a Db) -> Self {
-        Self { db, batch: WriteBatch::new(), overlay: None }
+        Self { db, batch: WriteBatch::new(), bytes: 0, overlay: None }
     }
 
     /// For several commands, of which each sees what those before it wrote.
     pub(crate) fn of_transaction(db: &'a Db) -> Self {
         Self { overlay: Some(BTreeMap::new()), ..Self::of_command(db) }
+    }
+
+    /// How many bytes of keys and values were inserted.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(crate) fn is_transaction(&self) -> bool {
@@ -65,6 +72,7 @@ impl<'a> Keyspace<'a> {
 
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.batch.insert(key, value)?;
+        self.bytes += key.len() + value.len();
         if let Some(overlay) = &mut self.overlay {
             overlay.insert(key.to_vec(), Some(Slice::from(value)));
         }

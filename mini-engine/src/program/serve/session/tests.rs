@@ -327,7 +327,10 @@ fn replies_and_transactions_are_bounded_and_a_refused_write_is_not_made() {
     let queued = server.answers(b"multi\r\nset c 1\r\nget a\r\nget b\r\n");
     assert_eq!(queued, b"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
     assert!(too_long(&server.answers(b"exec\r\n")));
-    server.talk(&[("get c", "$-1"), ("multi", "+OK")]);
+    // Short requests whose writes are long.
+    server.talk(&[("multi", "+OK"), ("append a x", "+QUEUED"), ("append a x", "+QUEUED")]);
+    assert!(too_long(&server.answers(b"exec\r\n")));
+    server.talk(&[("strlen a", ":60006"), ("get c", "$-1"), ("multi", "+OK")]);
     server.answers(format!("set d {value}\r\n").as_bytes());
     assert!(server.answers(format!("set e {value}\r\n").as_bytes()).starts_with(b"-ERR a transaction has at most"));
     server.talk(&[("exec", "-EXECABORT Transaction discarded because of previous errors."), ("exists d e", ":0")]);

@@ -86,6 +86,10 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>)
         if size > most {
             return Err(Refusal::new(format!("EXECABORT the replies are longer than {most} bytes: nothing was done")));
         }
+        // APPEND writes the whole value anew each time.
+        if keyspace.bytes() > most {
+            return Err(Refusal::new(format!("EXECABORT the writes are longer than {most} bytes: nothing was done")));
+        }
         replies.push(reply);
     }
     let reply = Reply::Array(replies);
