@@ -1,7 +1,7 @@
 //! A server of a test's own, and connections to it.
 
 use std::fmt::Display;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
@@ -144,9 +144,22 @@ impl Raw {
 
     /// All that comes until the server ends the connection.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
-        let mut found = Vec::new();
-        self.0.read_to_end(&mut found).expect("the end");
+        let (found, end) = self.until_end();
+        end.expect("the end");
         found
+    }
+
+    /// As `rest`, where the client may still be sending when the server gives the connection up: that resets it.
+    pub(crate) fn rest_or_reset(&mut self) -> Vec<u8> {
+        let (found, end) = self.until_end();
+        assert!(end.as_ref().map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true), "{end:?}");
+        found
+    }
+
+    fn until_end(&mut self) -> (Vec<u8>, std::io::Result<usize>) {
+        let mut found = Vec::new();
+        let end = self.0.read_to_end(&mut found);
+        (found, end)
     }
 }
 

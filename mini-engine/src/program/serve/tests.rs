@@ -1,13 +1,15 @@
 //! The event loop on a disk that fails.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use mini_engine::Db;
 use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat};
 
+use super::connection::{Connection, READ_BYTES};
 use super::*;
 
 fn settings(durability: ServerDurability) -> Settings {
@@ -60,4 +62,31 @@ fn no_write_is_acknowledged_whose_sync_failed() {
     assert_eq!(ask(&mut client, "PING\r\nEXISTS nope\r\n", 2), ["+PONG", ":0"]);
     client.write_all(b"SHUTDOWN\r\n").expect("send");
     assert!(server.join().expect("no panic").is_ok());
+}
+
+#[test]
+fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
+    // Catches a socket that is closed while its client still sends: that resets it, and the client may never see the reply.
+    let db = Db::builder("/db").file_system(Arc::new(MemFs::default())).open().expect("open");
+    let mut shared = Shared::new(db, settings(ServerDurability::Synced));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
+    let (stream, _) = listener.accept().expect("a client");
+    stream.set_nonblocking(true).expect("nonblocking");
+    let (now, mut buffer) = (Instant::now(), vec![0; READ_BYTES]);
+    let stream = mio::net::TcpStream::from_std(stream);
+    let mut connection = Connection::new(stream, 1, Protocol::Resp, &mut shared, now);
+    for part in ["QUIT\r\n", "more", "and more"] {
+        client.write_all(part.as_bytes()).expect("send");
+        while connection.stream().peek(&mut [0]).is_err() {}
+        assert!(connection.turn(&mut shared, &mut buffer, now).is_none());
+        connection.send(now);
+        connection.check_time(now, 0);
+        assert!(!connection.is_closed());
+    }
+    connection.check_time(now + Duration::from_secs(60), 0);
+    assert!(connection.is_closed());
+    let mut said = String::new();
+    client.read_to_string(&mut said).expect("the end");
+    assert_eq!(said, "+OK\r\n");
 }
