@@ -3,7 +3,7 @@
 //!
 //! `Session::step` carries out one request of one client. Writes go to the engine at once, buffered; so the next request, of
 //! whatever client, sees them. The caller syncs before it sends any reply of that turn, if `Shared::must_sync` says so. So with
-//! `synced` no reply, of a read either, tells a client what power loss could take back.
+//! `synced` no reply, of a read either, tells a client what power loss could take back. Only reads after a failed sync may do so.
 
 mod commands;
 mod cursors;
