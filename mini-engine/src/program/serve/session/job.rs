@@ -66,17 +66,21 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Refusal {
     move |error| Refusal::new(format!("IOERR cannot {action} {}: {error}", path.display()))
 }
 
-/// Makes the next checkpoint, and removes all but the newest ones: only names that this gives.
+/// Makes the next checkpoint, and removes all but the newest ones: only names that this gives. What a crash has left of one,
+/// without CURRENT, is not counted; it goes when it is older than those that are kept.
 fn save(db: &Db, directory: &Path) -> Result<(), Refusal> {
     fs::create_dir_all(directory).map_err(io("make", directory))?;
-    let mut numbers = checkpoints(directory)?;
+    let numbers = checkpoints(directory)?;
     let next = numbers.last().map_or(1, |newest| newest + 1);
     db.checkpoint(directory.join(name(next)))?;
-    numbers.push(next);
-    let obsolete = numbers.len().saturating_sub(KEPT);
-    for &number in &numbers[..obsolete] {
+    let mut kept = 1;
+    for &number in numbers.iter().rev() {
         let path = directory.join(name(number));
-        fs::remove_dir_all(&path).map_err(io("remove", &path))?;
+        if kept == KEPT {
+            fs::remove_dir_all(&path).map_err(io("remove", &path))?;
+        } else if path.join("CURRENT").try_exists().map_err(io("look into", &path))? {
+            kept += 1;
+        }
     }
     Ok(())
 }

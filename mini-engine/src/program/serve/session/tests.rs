@@ -405,19 +405,24 @@ fn what_must_be_synced_before_its_reply_says_so() {
 
 #[test]
 fn two_checkpoints_are_kept_and_open_as_databases() {
-    // Catches a SAVE that is no copy, and one that fills the disk or removes what it did not make.
+    // Catches a SAVE that is no copy, one that fills the disk or removes what it did not make, and half a copy that takes the place of a
+    // whole one.
     let mut server = Server::new();
     let directory = server.shared.settings.checkpoints.clone();
     std::fs::create_dir_all(directory.join("checkpoint-mine")).expect("a directory of the user's");
     for n in 1..=3 {
         server.talk(&[(&format!("set n {n}"), "+OK"), ("save", "+OK")]);
         server.shared.is_saving = false;
+        if n == 2 {
+            // As a crash leaves it that comes before CURRENT.
+            std::fs::create_dir(directory.join("checkpoint-000003")).expect("a directory");
+        }
     }
     let mut names: Vec<_> =
         std::fs::read_dir(&directory).expect("list").map(|entry| entry.expect("entry").file_name()).collect();
     names.sort();
-    assert_eq!(names, ["checkpoint-000002", "checkpoint-000003", "checkpoint-mine"]);
-    let copy = mini_engine::Db::open(directory.join("checkpoint-000003")).expect("a database");
+    assert_eq!(names, ["checkpoint-000002", "checkpoint-000003", "checkpoint-000004", "checkpoint-mine"]);
+    let copy = mini_engine::Db::open(directory.join("checkpoint-000004")).expect("a database");
     assert_eq!(copy.get("n").expect("get").as_deref(), Some(&b"3"[..]));
     server.talk(&[("bgsave", "+Background saving started"), ("bgsave", "-ERR Background save already in progress")]);
     assert_eq!(server.shared.background.len(), 1);
