@@ -148,7 +148,7 @@ impl EventLoop {
                 Err(error) => {
                     // No file handles, for instance. The next tick tries again.
                     tracing::warn!(%error, "could not accept a client");
-                    return;
+                    self.may_accept = false;
                 }
             }
         }
