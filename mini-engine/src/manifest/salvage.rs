@@ -1,7 +1,7 @@
 //! What manifests still say of a database whose `CURRENT` or manifest is damaged or gone.
 //!
 //! Without `CURRENT` the newest manifest counts, if it can be read to its end: a manifest is complete before `CURRENT` names it, and
-//! until the one before it is removed both describe the same data. Of a damaged manifest the edits that are whole still tell which
+//! until the one before it is removed both describe the same data. Of a damaged or torn manifest the whole edits still tell which
 //! tables were merged into others, from which key on a narrowed table counts, and which logs are obsolete: a table is named again only
 //! by the edit that takes it out, and its bound only rises.
 
@@ -58,16 +58,12 @@ pub(crate) fn salvage(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Re
     };
     if let Some(number) = current.or(numbers.last().copied()) {
         match read(fs, dir, number, u64::MAX) {
-            Ok(loaded) => return Ok(found.of(dir, loaded)),
+            Ok(loaded) => return found.of(fs, dir, loaded),
             Err(error) => found.damage.push(unless_fatal(error)?),
         }
     }
     for number in numbers {
-        let path = dir.join(manifest_name(number));
-        match read_manifest(fs, &path, u64::MAX) {
-            Ok(bytes) => found.take_whole_edits(&path, number, &bytes)?,
-            Err(error) => found.damage.push(unless_fatal(error)?),
-        }
+        found.take_whole_edits(fs, &dir.join(manifest_name(number)), number)?;
     }
     Ok(found)
 }
@@ -78,31 +74,40 @@ fn unless_fatal(error: Error) -> Result<Error> {
 }
 
 impl SalvagedManifest {
-    fn of(mut self, dir: &Path, loaded: Loaded) -> Self {
+    fn of(mut self, fs: &dyn FileSystem, dir: &Path, loaded: Loaded) -> Result<Self> {
         let Loaded { number, state, tail_dropped, .. } = loaded;
         let path = dir.join(manifest_name(number));
-        let quarantined = state.version.quarantined();
-        self.tables = state.version.tables().chain(quarantined).map(|meta| (meta.number, meta.clone())).collect();
-        self.quarantined = quarantined.iter().map(|meta| meta.number).collect();
-        (self.log_number, self.last_seqno) = (state.log_number, state.last_seqno);
         match tail_dropped {
             false => self.whole = Some(path),
             true => {
                 let what = "the last edit is not complete: a crash left it so, or it is damaged";
                 self.damage.push(Error::corruption(&path, 0, what));
+                // The files of obsolete tables may still be there, and removed keys in them.
+                self.take_whole_edits(fs, &path, number)?;
             }
         }
-        self
+        let quarantined = state.version.quarantined();
+        self.tables = state.version.tables().chain(quarantined).map(|meta| (meta.number, meta.clone())).collect();
+        self.quarantined = quarantined.iter().map(|meta| meta.number).collect();
+        (self.log_number, self.last_seqno) = (state.log_number, state.last_seqno);
+        Ok(self)
     }
 
     /// Takes what the whole edits of a damaged manifest say.
-    fn take_whole_edits(&mut self, path: &Path, number: u64, bytes: &[u8]) -> Result<()> {
-        if let Err(error) = frame::check_header(path, bytes, number) {
+    fn take_whole_edits(&mut self, fs: &dyn FileSystem, path: &Path, number: u64) -> Result<()> {
+        let bytes = match read_manifest(fs, path, u64::MAX) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.damage.push(unless_fatal(error)?);
+                return Ok(());
+            }
+        };
+        if let Err(error) = frame::check_header(path, &bytes, number) {
             unless_fatal(error)?;
         }
         let mut at = frame::HEADER_LEN;
         loop {
-            match frame::read(number, bytes, at) {
+            match frame::read(number, &bytes, at) {
                 frame::Found::Edit { payload, next } => {
                     if let Ok(edit) = edit::decode(payload) {
                         self.take(edit);

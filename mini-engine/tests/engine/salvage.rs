@@ -325,12 +325,15 @@ fn tables_that_were_merged_do_not_come_back_and_the_others_do_without_a_manifest
     assert!(back > 1, "{merged:?}");
     let (report, found) = repair(&(Arc::new(MemFs::on(fs.disk())) as Arc<dyn FileSystem>));
     assert_eq!((found, report.left_out.len()), (expected.clone(), back), "{report}");
-    // The edit of the merge is whole, and the one behind it is damaged: that the tables are obsolete is still known.
+    // The edit of the merge is whole, and the one behind it is torn: that the tables are obsolete is still known.
     let fs = MemFs::on(fs.disk());
     let file = fs.open_write(&manifest(&fs)).unwrap();
-    let len = file.len().unwrap();
+    file.write_all_at(&[0xff; 8], file.len().unwrap()).unwrap();
+    let (report, found) = repair(&(Arc::new(MemFs::on(fs.disk())) as Arc<dyn FileSystem>));
+    assert!(report.manifest.is_none(), "{report}");
+    assert_eq!((found, report.left_out.len()), (expected.clone(), back), "{report}");
+    // And so if the first edit is damaged too.
     file.write_all_at(&[0xff; 16], 32).unwrap();
-    file.write_all_at(&[0xff; 8], len).unwrap();
     let (report, found) = repair(&(Arc::new(fs) as Arc<dyn FileSystem>));
     assert_eq!((found, report.left_out.len()), (expected, back), "{report}");
 }
