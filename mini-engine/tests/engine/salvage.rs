@@ -1,6 +1,7 @@
 //! Salvage: what a new database holds that was made of a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -376,4 +377,75 @@ fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
         }
     }
     assert!(told > 100, "{told}");
+}
+
+#[test]
+fn a_log_that_cannot_be_read_costs_its_writes_and_not_the_tables() {
+    // Catches one unreadable sector of a log after which nothing of the database is left.
+    let original = Arc::new(MemFs::default());
+    small(&original);
+    let mut lost = 0;
+    for index in 0.. {
+        let inner = MemFs::on(original.disk());
+        let faults = FaultFs::new(Arc::new(inner.clone()));
+        faults.fail_read(index, Fault::Device, Repeat::Once);
+        let builder = Db::builder(DB).file_system(Arc::new(faults.clone()));
+        let made = builder.salvage().and_then(|salvage| salvage.write_to(NEW));
+        if faults.reads() <= index {
+            break;
+        }
+        let is_of_log = |error: &Error| {
+            let Error::Io { path, .. } = error else { return false };
+            path.starts_with(DB) && path.extension().is_some_and(|kind| kind == "log")
+        };
+        let report = match made {
+            Ok(report) => report,
+            Err(error) => {
+                assert!(!is_of_log(&error), "read {index}: {error}");
+                continue;
+            }
+        };
+        if report.damage.iter().any(is_of_log) {
+            assert!(!report.is_complete() && report.lost_writes.iter().all(|lost| !lost.may_be_torn), "{report}");
+            let new = Db::builder(NEW).file_system(Arc::new(inner)).create_if_missing(false).open().unwrap();
+            assert_eq!(all(&new).get("key2").map(String::as_str), Some("new"), "read {index}: {report}");
+            lost += 1;
+        }
+    }
+    // Its open, its length, its bytes.
+    assert!(lost >= 3, "{lost}");
+}
+
+#[test]
+fn the_end_of_a_log_that_a_later_one_records_as_synced_was_not_left_by_a_crash() {
+    // Catches damage that is excused as a tear, although a sync of a later log proves that the bytes were whole.
+    let fs = Arc::new(MemFs::default());
+    let db = Db::builder(DB).file_system(fs.clone()).open().unwrap();
+    ["a", "b"].into_iter().for_each(|key| db.insert(key, "value").unwrap());
+    db.persist(Durability::Synced).unwrap();
+    let before = fs.disk();
+    let names = |fs: &MemFs| fs.read_dir(Path::new(DB)).unwrap();
+    let is_log = |name: &OsString| name.to_string_lossy().ends_with(".log");
+    let first = Path::new(DB).join(names(&fs).into_iter().filter(is_log).min().unwrap());
+    db.flush().unwrap();
+    for key in ["c", "d"] {
+        let mut batch = WriteBatch::new();
+        batch.insert(key, "value").unwrap();
+        db.write(batch, Durability::Synced).unwrap();
+    }
+    drop(db);
+    // The first log is back, the end of its last batch is damaged, and no manifest calls it obsolete.
+    let mut bytes = before.read(&first).unwrap().to_vec();
+    let last = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+    bytes[last] ^= 1;
+    if fs.exists(&first).unwrap() {
+        fs.remove(&first).unwrap();
+    }
+    fs.create_new(&first).unwrap().write_all_at(&bytes, 0).unwrap();
+    let manifest = names(&fs).into_iter().find(|name| name.to_string_lossy().starts_with("MANIFEST")).unwrap();
+    fs.remove(&Path::new(DB).join(manifest)).unwrap();
+    let (report, found) = repair(&(fs.clone() as Arc<dyn FileSystem>));
+    assert_eq!(found.len(), 4, "{report}");
+    let lost: Vec<_> = report.lost_writes.iter().filter(|lost| lost.log == first).collect();
+    assert!(lost.len() == 1 && !lost[0].may_be_torn, "{report}");
 }

@@ -40,7 +40,8 @@ struct Read {
 /// number after which it begins.
 ///
 /// # Errors
-/// [`Error::Full`] if their entries take more than `memory` bytes; [`Error::UnsupportedVersion`]; [`Error::Io`].
+/// [`Error::Full`] if their entries take more than `memory` bytes; [`Error::UnsupportedVersion`]; [`Error::Io`] for want of file
+/// handles.
 pub(super) fn read_logs(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -54,9 +55,26 @@ pub(super) fn read_logs(
     let mut expected = oldest.map(|(_, last)| last + 1);
     for &number in logs {
         let path = dir.join(wal::file_name(number));
-        let log = wal::salvage(fs, &path, number, expected, |frame, _| entries.add(frame, memory))?;
-        expected = expected.and(log.next_seqno);
-        read.push(Read { number, path, log });
+        let mut batches = 0;
+        let log = wal::salvage(fs, &path, number, expected, |frame, _| {
+            batches += 1;
+            entries.add(frame, memory)
+        });
+        match log {
+            Ok(log) => {
+                expected = expected.and(log.next_seqno);
+                read.push(Read { number, path, log });
+            }
+            // The device does not read all of it. The batches before that place are kept.
+            Err(cause) if cause.is_damage() => {
+                expected = None;
+                report.logs += usize::from(batches > 0);
+                report.batches += batches;
+                report.damage.push(cause);
+                report.lost_writes.push(LostWrites { log: path, bytes: 0..0, seqnos: None, may_be_torn: false });
+            }
+            Err(error) => return Err(error),
+        }
     }
     report_logs(&read, oldest.map(|(number, _)| number), report);
     entries.entries.sort_unstable_by(|a, b| entry_order((&a.key, a.seqno), (&b.key, b.seqno)));
@@ -74,9 +92,13 @@ fn report_logs(read: &[Read], oldest: Option<u64>, report: &mut SalvageReport) {
         report
             .lost_writes
             .extend(log.missing.iter().map(|missing| lost(missing.bytes.clone(), Some(missing.seqnos.clone()), false)));
-        // A header is durable before a manifest names the log; and a later frame says how far it was synced.
+        // A header is durable before a manifest names the log; and a later frame, of this log or of a later one, says how far it
+        // was synced: a log is synced whole before a later one is.
         let lost_header = !log.has_header && (log.header.is_some() || oldest == Some(*number));
-        let was_synced = synced.is_some_and(|synced| synced.log == *number && synced.offset > log.end);
+        let was_synced = synced.is_some_and(|synced| match synced.log == *number {
+            true => synced.offset > log.end,
+            false => synced.log > *number && log.tail_bytes > 0,
+        });
         if log.tail_bytes > 0 || lost_header || was_synced {
             let bytes = log.end..log.end + log.tail_bytes;
             report.lost_writes.push(lost(bytes, None, !lost_header && !was_synced));

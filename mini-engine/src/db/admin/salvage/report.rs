@@ -48,7 +48,7 @@ pub struct SalvageReport {
 pub struct LostWrites {
     /// The log's file.
     pub log: PathBuf,
-    /// The bytes that are no whole batch; none if the file ends before.
+    /// The bytes that are no whole batch; none if the file ends before, or if the device does not read it.
     pub bytes: Range<u64>,
     /// The sequence numbers of the writes, where both sides of them are known.
     pub seqnos: Option<Range<SeqNo>>,
