@@ -358,11 +358,11 @@ impl Db {
         admin::set_aside(self.core())
     }
 
-    /// Removes a file that was set aside, durably. Only its name counts of the path.
+    /// Removes a file that was set aside, durably: by its name alone, or by its path.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if it is none, or a table that is still quarantined; [`Error::Io`]; [`Error::ReadOnly`];
-    /// [`Error::Closed`].
+    /// [`Error::InvalidArgument`] if it is none, if it is a table that is still quarantined, or if it is not in the directory of this
+    /// database; [`Error::Io`]; [`Error::ReadOnly`]; [`Error::Closed`].
     pub fn remove_aside(&self, file: impl AsRef<Path>) -> Result<()> {
         admin::remove_aside(self.core(), file.as_ref())
     }

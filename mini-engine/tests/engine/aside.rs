@@ -41,6 +41,10 @@ fn torn_ends_without_a_whole_batch_are_bounded_and_the_others_stay() {
     let db = Db::open(dir.path()).unwrap();
     assert_eq!(keys(&db).len(), 2 * 20);
     assert!(whole.iter().all(|kept| kept.exists()));
+    // A file of the same name in another directory is not this one.
+    let elsewhere = Path::new("elsewhere").join(whole[0].file_name().unwrap());
+    assert!(matches!(db.remove_aside(elsewhere), Err(Error::InvalidArgument(_))));
+    assert!(whole[0].exists());
     let aside = db.set_aside().unwrap();
     assert_eq!(aside.len(), 16);
     assert!(aside.iter().all(|aside| aside.bytes > 0 && !aside.is_quarantined));

@@ -42,6 +42,11 @@ pub(crate) fn remove_aside(core: &Core, file: &Path) -> Result<()> {
     let Some(name) = file.file_name().filter(|name| matches!(FileKind::of(name), FileKind::Aside(_))) else {
         return refused("expected the name of a file that was set aside");
     };
+    if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty())
+        && std::path::absolute(parent).map_err(Error::io("find", parent))? != *dir
+    {
+        return refused("expected a file in the directory of the database");
+    }
     let file = dir.join(name);
     if is_quarantined(core, &file) {
         return refused("expected a file that is not needed, found a quarantined table: drop it first");
