@@ -7,6 +7,8 @@ use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 #[cfg(unix)]
 use super::mapping::MappedFile;
@@ -74,8 +76,8 @@ impl FileSystem for StdFs {
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        taken(file.try_lock())?;
-        let directory = lock_directory_of(path, fs::File::try_lock)?;
+        tried_twice(|| taken(file.try_lock()))?;
+        let directory = tried_twice(|| lock_directory_of(path, fs::File::try_lock))?;
         Ok(Box::new(WriterLock::new(file, directory)))
     }
 
@@ -107,6 +109,21 @@ impl FileSystem for StdFs {
 
 /// More than a process id takes.
 const MOST_DIGITS: u64 = 32;
+
+/// More than it takes to see whether a writer has the database open.
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
+
+/// What `lock` returns, the second time if the lock was held at first: a process that only looks whether a writer holds it takes it for
+/// a moment.
+pub(super) fn tried_twice<T>(mut lock: impl FnMut() -> Result<T>) -> Result<T> {
+    match lock() {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            thread::sleep(BETWEEN_TRIES);
+            lock()
+        }
+        locked => locked,
+    }
+}
 
 /// What a writer holds: the lock file, in which its process id is, and the directory, if that can be locked.
 struct WriterLock {

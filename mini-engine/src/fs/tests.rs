@@ -111,6 +111,20 @@ fn a_second_lock_in_the_same_process_would_block_until_the_first_is_dropped() {
     check(&MemFs::default(), Path::new("/"));
 }
 
+#[test]
+fn a_lock_that_another_process_holds_for_a_moment_is_tried_again_and_one_that_stays_is_refused() {
+    // Catches a writer that is refused because somebody looked at that moment whether there is one, and a wait without an end.
+    let try_lock = |held_at_first: u32| {
+        let mut tries = 0;
+        let locked = std_fs::tried_twice(|| {
+            tries += 1;
+            if tries > held_at_first { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) }
+        });
+        (locked.is_ok(), tries)
+    };
+    assert_eq!([0, 1, 2].map(try_lock), [(true, 1), (true, 2), (false, 2)]);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_lock_whose_file_is_removed_is_still_held_and_names_its_process() {
