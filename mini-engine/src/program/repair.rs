@@ -43,12 +43,11 @@ pub(crate) struct RepairArgs {
     json: bool,
 }
 
-/// The greatest limit that the option takes.
-const MOST_LOG_BYTES: u64 = 1 << 50;
+/// The greatest limit that the option takes. As much as there is: what a log holds is wanted.
+pub(super) const MOST_LOG_BYTES: u64 = 1 << 50;
 
 pub(crate) fn run(args: &RepairArgs) -> Result<Exit, Failure> {
     check_parent("repair", &args.new)?;
-    // As much as there is: what a log holds is wanted.
     let builder = Db::builder(&args.path).replay_memory_bytes(MOST_LOG_BYTES);
     let salvage = builder.salvage()?.leave_older_out(args.leave_older_out);
     let report = salvage.write_to(&args.new)?;

@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::keys::{Keys, KeysArgs};
 use super::output::{self, Output};
 use super::record::{self, Format};
+use super::repair::MOST_LOG_BYTES;
 
 /// Print records in the order of their keys, as lines of key, TAB, value
 ///
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
 }
 
 fn scan_around_damage(args: &ScanArgs, keys: Keys) -> Result<Exit, Failure> {
-    let salvage = args.database.builder().salvage()?.leave_older_out(true);
+    let salvage = args.database.builder().replay_memory_bytes(MOST_LOG_BYTES).salvage()?.leave_older_out(true);
     let mut records = match keys {
         Keys::Prefix(prefix) => salvage.prefix(prefix),
         Keys::Range(range) => salvage.range(range),
