@@ -6,7 +6,7 @@
 mod merge;
 mod visible;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::{Kind, SeqNo, Slice};
 
 pub(crate) use merge::MergeIter;
@@ -105,6 +105,34 @@ macro_rules! impl_entry_iter {
 }
 
 pub(crate) use impl_entry_iter;
+
+/// The methods of an [`EntryIter`] over what is salvaged, which is read once, from its first entry to its last.
+macro_rules! read_forward_only {
+    () => {
+        fn seek_to_last(&mut self) -> $crate::error::Result<()> {
+            $crate::iter::forward_only()
+        }
+
+        fn seek(&mut self, _: &[u8], _: $crate::types::SeqNo) -> $crate::error::Result<()> {
+            $crate::iter::forward_only()
+        }
+
+        fn seek_for_prev(&mut self, _: &[u8], _: $crate::types::SeqNo) -> $crate::error::Result<()> {
+            $crate::iter::forward_only()
+        }
+
+        fn prev(&mut self) -> $crate::error::Result<()> {
+            $crate::iter::forward_only()
+        }
+    };
+}
+
+pub(crate) use read_forward_only;
+
+/// The answer to any other move than to the next entry.
+pub(crate) fn forward_only<T>() -> Result<T> {
+    Err(Error::InvalidArgument("what is salvaged is read forward only".into()))
+}
 
 #[cfg(test)]
 pub(crate) mod model;

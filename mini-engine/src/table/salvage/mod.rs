@@ -18,7 +18,7 @@ use super::frame::Block;
 use super::properties::TableMeta;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::iter::EntryIter;
+use crate::iter::{self, EntryIter, read_forward_only};
 use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Where iterators put what they could not read.
@@ -232,10 +232,6 @@ impl SalvageIter {
     }
 }
 
-fn forward_only<T>() -> Result<T> {
-    Err(Error::InvalidArgument("what is salvaged is read forward only".into()))
-}
-
 impl EntryIter for SalvageIter {
     fn valid(&self) -> bool {
         self.cursor.as_ref().is_some_and(Cursor::valid)
@@ -267,26 +263,12 @@ impl EntryIter for SalvageIter {
 
     /// Goes to the first entry; once.
     fn seek_to_first(&mut self) -> Result<()> {
-        if std::mem::replace(&mut self.is_started, true) { forward_only() } else { self.advance() }
+        if std::mem::replace(&mut self.is_started, true) { iter::forward_only() } else { self.advance() }
     }
 
-    fn seek_to_last(&mut self) -> Result<()> {
-        forward_only()
-    }
-
-    fn seek(&mut self, _: &[u8], _: SeqNo) -> Result<()> {
-        forward_only()
-    }
-
-    fn seek_for_prev(&mut self, _: &[u8], _: SeqNo) -> Result<()> {
-        forward_only()
-    }
+    read_forward_only!();
 
     fn next(&mut self) -> Result<()> {
         if self.valid() { self.advance() } else { Ok(()) }
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        forward_only()
     }
 }

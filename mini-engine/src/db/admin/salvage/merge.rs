@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::logs::LogEntries;
 use crate::compaction::Bounds;
-use crate::error::{Error, Result};
-use crate::iter::{EntryIter, MergeIter, impl_entry_iter};
+use crate::error::Result;
+use crate::iter::{self, EntryIter, MergeIter, impl_entry_iter, read_forward_only};
 use crate::table::{Lost, LostKeys, SalvageIter};
 use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
 
@@ -130,10 +130,6 @@ pub(super) fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn forward_only<T>() -> Result<T> {
-    Err(Error::InvalidArgument("what is salvaged is read forward only".into()))
-}
-
 impl EntryIter for Salvaged {
     fn valid(&self) -> bool {
         self.merged.valid()
@@ -166,23 +162,13 @@ impl EntryIter for Salvaged {
     /// Goes to the first entry; once.
     fn seek_to_first(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.is_started, true) {
-            return forward_only();
+            return iter::forward_only();
         }
         self.merged.seek_to_first()?;
         self.settle()
     }
 
-    fn seek_to_last(&mut self) -> Result<()> {
-        forward_only()
-    }
-
-    fn seek(&mut self, _: &[u8], _: SeqNo) -> Result<()> {
-        forward_only()
-    }
-
-    fn seek_for_prev(&mut self, _: &[u8], _: SeqNo) -> Result<()> {
-        forward_only()
-    }
+    read_forward_only!();
 
     fn next(&mut self) -> Result<()> {
         if self.valid() {
@@ -190,9 +176,5 @@ impl EntryIter for Salvaged {
             self.settle()?;
         }
         Ok(())
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        forward_only()
     }
 }
