@@ -88,6 +88,7 @@ pub(crate) struct Counters {
     pub(crate) compactions: Counter,
     pub(crate) compaction_bytes_read: Counter,
     pub(crate) compaction_bytes_written: Counter,
+    pub(crate) verify_bytes_read: Counter,
     pub(crate) stalls: Waits,
     pub(crate) slowdowns: Waits,
     pub(crate) log_waits: Waits,
@@ -124,6 +125,7 @@ impl Counters {
             compactions: self.compactions.get(),
             compaction_bytes_read: self.compaction_bytes_read.get(),
             compaction_bytes_written: self.compaction_bytes_written.get(),
+            verify_bytes_read: self.verify_bytes_read.get(),
             stalls: self.stalls.count.get(),
             stall_time: self.stalls.time(),
             slowdowns: self.slowdowns.count.get(),
@@ -174,6 +176,8 @@ pub struct Metrics {
     pub compaction_bytes_read: u64,
     /// Bytes of tables written by merges.
     pub compaction_bytes_written: u64,
+    /// Bytes of data blocks read by [`Db::verify`](crate::Db::verify).
+    pub verify_bytes_read: u64,
     /// Times a writer had to wait for a flush, or for a merge of level 0.
     pub stalls: u64,
     /// Time writers waited for them, summed over writers.

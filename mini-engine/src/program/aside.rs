@@ -20,7 +20,7 @@ use super::output::Output;
     after_help = "\
 Examples:
   mini-engine aside files.db
-  mini-engine dump wal files.db/000012.log.tail.aside --json
+  mini-engine dump files.db/000012.log.tail.aside --json
   mini-engine aside files.db --remove 000012.log.tail.aside
   mini-engine aside files.db --remove-all"
 )]

@@ -26,8 +26,8 @@ pub(crate) struct DatabaseArgs {
     #[arg(value_name = "DB")]
     pub(crate) path: PathBuf,
     /// Bytes that a memtable holds before it is written out as a table, such as 16M [default: 64M]
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    pub(crate) memtable_bytes: Option<u64>,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_in_memory)]
+    pub(crate) memtable_bytes: Option<usize>,
     /// While another process has the database open, wait for it: at most SECS seconds, or as long as it takes
     #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true, default_missing_value = FOR_EVER)]
     wait: Option<u64>,
@@ -79,7 +79,7 @@ impl DatabaseArgs {
     pub(crate) fn builder(&self) -> Builder {
         let mut builder = Db::builder(&self.path);
         if let Some(bytes) = self.memtable_bytes {
-            builder = builder.memtable_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
+            builder = builder.memtable_bytes(bytes);
         }
         if self.quarantine {
             builder = builder.recovery_mode(RecoveryMode::Quarantine);

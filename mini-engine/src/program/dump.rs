@@ -1,10 +1,10 @@
 //! `dump`: prints what one file of a database holds.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use mini_engine::dump;
 use mini_engine::fs::{FileSystem, StdFs};
 
@@ -16,22 +16,20 @@ use super::record;
 /// Print what one file of a database holds, in lines for people
 ///
 /// Nothing is opened but this file, and nothing is changed: a file set aside or copied elsewhere
-/// will do, as long as its name has its number in it. Damage goes to stderr with its offset,
+/// will do, as long as its name has its number and its ending in it. Damage goes to stderr with its offset,
 /// after what could be read, and the exit code is 3. Long keys and values are cut.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
     after_help = "\
 Examples:
-  mini-engine dump wal files.db/000012.log
-  mini-engine dump wal files.db/000012.log.tail.aside
-  mini-engine dump table files.db/000009.sst | less
-  mini-engine dump manifest files.db/MANIFEST-000013
-  mini-engine dump wal damaged.db/000012.log --json | mini-engine import files.db - --json"
+  mini-engine dump files.db/000012.log
+  mini-engine dump files.db/000012.log.tail.aside
+  mini-engine dump files.db/000009.sst | less
+  mini-engine dump files.db/MANIFEST-000013
+  mini-engine dump damaged.db/000012.log --json | mini-engine import files.db - --json"
 )]
 pub(crate) struct DumpArgs {
-    /// What the file is
-    kind: FileKind,
     /// The file
     file: PathBuf,
     /// Print every operation of a log, or the newest version of each key of a table, as a JSON object a line, whole:
@@ -40,19 +38,34 @@ pub(crate) struct DumpArgs {
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
 enum FileKind {
-    /// A log of writes, *.log
-    Wal,
-    /// A sorted table, *.sst
+    Log,
     Table,
-    /// A list of version edits, MANIFEST-*
     Manifest,
 }
 
+impl FileKind {
+    /// What a file is by its name, which may have more behind it: `000012.log.tail.aside`.
+    fn of(file: &Path) -> Result<Self, Failure> {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let mut endings = name.split('.').skip(1);
+        let by_ending = endings.find_map(|ending| match ending {
+            "log" => Some(Self::Log),
+            "sst" => Some(Self::Table),
+            _ => None,
+        });
+        let kind = if name.starts_with("MANIFEST-") { Some(Self::Manifest) } else { by_ending };
+        kind.ok_or_else(|| {
+            let what = "expected a name like 000012.log, 000012.sst or MANIFEST-000012";
+            Failure::Usage(format!("{what}, found {}", file.display()))
+        })
+    }
+}
+
 pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
+    let kind = FileKind::of(&args.file)?;
     if args.json {
-        return dump_json(args);
+        return dump_json(args, kind);
     }
     let mut output = Output::new();
     let mut written = Ok(());
@@ -61,8 +74,8 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let fs: Arc<dyn FileSystem> = Arc::new(StdFs);
-    let dumped = match args.kind {
-        FileKind::Wal => dump::log(&fs, &args.file, &mut lines),
+    let dumped = match kind {
+        FileKind::Log => dump::log(&fs, &args.file, &mut lines),
         FileKind::Table => dump::table(&fs, &args.file, &mut lines),
         FileKind::Manifest => dump::manifest(&fs, &args.file, &mut lines),
     };
@@ -73,7 +86,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn dump_json(args: &DumpArgs) -> Result<Exit, Failure> {
+fn dump_json(args: &DumpArgs, kind: FileKind) -> Result<Exit, Failure> {
     let mut output = Output::new();
     let mut written = Ok(());
     let mut entries = |entry: dump::Entry<'_>| {
@@ -81,11 +94,11 @@ fn dump_json(args: &DumpArgs) -> Result<Exit, Failure> {
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let fs: Arc<dyn FileSystem> = Arc::new(StdFs);
-    let dumped = match args.kind {
-        FileKind::Wal => dump::log_entries(&fs, &args.file, &mut entries),
+    let dumped = match kind {
+        FileKind::Log => dump::log_entries(&fs, &args.file, &mut entries),
         FileKind::Table => dump::table_entries(&fs, &args.file, &mut entries),
         FileKind::Manifest => {
-            return Err(Failure::Usage("a manifest has no entries: --json is for wal and table".into()));
+            return Err(Failure::Usage("a manifest has no entries: --json is for logs and tables".into()));
         }
     };
     written?;

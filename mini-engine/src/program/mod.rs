@@ -19,6 +19,7 @@ mod import;
 mod keys;
 mod levels;
 mod output;
+mod progress;
 mod put;
 mod quarantine;
 mod record;

@@ -18,6 +18,11 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(|| "more bytes than can be counted".into())
 }
 
+/// As [`parse`], of something that is to be in memory.
+pub(crate) fn parse_in_memory(text: &str) -> Result<usize, String> {
+    usize::try_from(parse(text)?).map_err(|_| "more bytes than this machine can address".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -72,7 +72,7 @@ fn counted_ever(metrics: &Metrics) -> [Named; 1] {
 }
 
 /// Since it was opened.
-fn counters(metrics: &Metrics) -> [Named; 31] {
+fn counters(metrics: &Metrics) -> [Named; 32] {
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
@@ -86,6 +86,7 @@ fn counters(metrics: &Metrics) -> [Named; 31] {
         ("compactions", metrics.compactions),
         ("compaction_bytes_read", metrics.compaction_bytes_read),
         ("compaction_bytes_written", metrics.compaction_bytes_written),
+        ("verify_bytes_read", metrics.verify_bytes_read),
         ("stalls", metrics.stalls),
         ("stall_nanos", u64::try_from(metrics.stall_time.as_nanos()).unwrap_or(u64::MAX)),
         ("slowdowns", metrics.slowdowns),

@@ -3,10 +3,10 @@
 use clap::Args;
 use indicatif::BinaryBytes;
 
-use super::Exit;
 use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::output::{Output, counted};
+use super::{Exit, progress};
 
 /// Read the whole database, check all of it, and print what was checked
 ///
@@ -29,7 +29,9 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     let db = args.database.open(OpenFor::Reading)?;
-    let report = db.verify()?;
+    let metrics = db.metrics();
+    let bar = progress::of_bytes(Some(metrics.levels.iter().map(|level| level.bytes).sum()));
+    let report = progress::watch(&bar, || db.metrics().verify_bytes_read, || db.verify())?;
     let tables = counted(report.tables as u64, "table", "tables");
     let entries = counted(report.entries, "entry", "entries");
     let recovery = db.recovery();

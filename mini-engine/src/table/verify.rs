@@ -84,6 +84,7 @@ impl Verifier<'_> {
         let (Some(handle), Some(fence)) = (partition.handle(block), partition.fence(block)) else { return Ok(()) };
         let malformed = |error| table.malformed(handle, error);
         let mut cursor = table.cursor(handle, table.read_block(handle)?)?;
+        table.counters().verify_bytes_read.add(handle.len);
         cursor.seek_to_first().map_err(malformed)?;
         let (mut starts, mut is_first) = (Vec::new(), block == 0);
         while cursor.valid() {

@@ -8,8 +8,8 @@ use mini_engine::{Db, Durability, WriteBatch};
 
 use crate::process::{Ran, Room, names, program};
 
-fn dump(kind: &str, file: &Path) -> Ran {
-    program().args(["dump", kind]).arg(file).stdin(Stdio::null()).output().expect("run").into()
+fn dump(file: &Path) -> Ran {
+    program().arg("dump").arg(file).stdin(Stdio::null()).output().expect("run").into()
 }
 
 fn file(room: &Room, end: &str) -> PathBuf {
@@ -40,7 +40,7 @@ fn filled() -> Room {
 fn a_log_is_dumped_frame_by_frame() {
     // Catches an operation left out, a wrong number, and a compressed batch shown as it is stored.
     let room = filled();
-    let text = dump("wal", &file(&room, ".log")).text();
+    let text = dump(&file(&room, ".log")).text();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 7, "{text}");
     assert!(lines[0].starts_with("frame at 40: 2 operations from seqno 5, "), "{text}");
@@ -61,13 +61,13 @@ fn removed_ranges_are_dumped_wherever_they_are() {
     db.remove_range("c"..="d").expect("write");
     db.remove_range("x"..).expect("write");
     drop(db);
-    let text = dump("table", &file(&room, ".sst")).text();
+    let text = dump(&file(&room, ".sst")).text();
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].contains(", 1 range tombstones, seqnos 1 to 2, keys \"a\" to \"b\""), "{text}");
     assert_eq!(lines[1], "range \"b\" to before \"b\\x00\" removed at 2");
-    let text = dump("manifest", &file(&room, "MANIFEST")).text();
+    let text = dump(&file(&room, "MANIFEST")).text();
     assert!(text.contains(" 1 range tombstones, seqnos 1 to 2, "), "{text}");
-    let text = dump("wal", &file(&room, ".log")).text();
+    let text = dump(&file(&room, ".log")).text();
     assert!(text.contains("\n  3 \"c\" to before \"d\\x00\" removed\n"), "{text}");
     assert!(text.contains("\n  4 \"x\" and above removed\n"), "{text}");
 }
@@ -76,14 +76,14 @@ fn removed_ranges_are_dumped_wherever_they_are() {
 fn a_table_is_dumped_block_by_block_and_a_manifest_edit_by_edit() {
     // Catches an entry left out, and a line break in a key that looks like another line.
     let room = filled();
-    let text = dump("table", &file(&room, ".sst")).text();
+    let text = dump(&file(&room, ".sst")).text();
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].contains(" 1 partitions, 3 entries of 3 keys, 1 of them tombstones, seqnos 1 to 4"), "{text}");
     assert_eq!(lines[1], "partition 0: 1 data blocks, filter of 65 bytes, fence \"plum\\n\" at seqno 0");
     assert!(lines[2].starts_with("data block 0 at 0: "), "{text}");
     assert_eq!(lines[3..], ["  \"apple\" at 1 = \"red\"", "  \"gone\" at 4 removed", "  \"plum\\n\" at 3 = \"blue\""]);
 
-    let text = dump("manifest", &file(&room, "MANIFEST")).text();
+    let text = dump(&file(&room, "MANIFEST")).text();
     assert!(text.starts_with("edit at 32: 0 tables added, 0 removed, replay from log "), "{text}");
     let added = text.lines().find(|line| line.contains("added to level 0: table ")).expect("the flush");
     assert!(
@@ -97,17 +97,16 @@ fn a_table_is_dumped_block_by_block_and_a_manifest_edit_by_edit() {
 fn damage_is_told_with_its_offset_after_what_can_be_read() {
     // Catches a dump that stops being one where it is needed, and exit code 0 for a damaged file.
     let room = filled();
-    let cases = [("wal", ".log", 41), ("table", ".sst", 3), ("manifest", "MANIFEST", 40), ("manifest", "MANIFEST", 3)];
-    for (kind, end, at) in cases {
+    for (end, at) in [(".log", 41), (".sst", 3), ("MANIFEST", 40), ("MANIFEST", 3)] {
         let path = file(&room, end);
         let good = fs::read(&path).expect("read");
         let mut bytes = good.clone();
         bytes[at] ^= 4;
         fs::write(&path, bytes).expect("write");
-        let ran = dump(kind, &path);
-        assert_eq!(ran.code, Some(3), "{kind}: {ran:?}");
+        let ran = dump(&path);
+        assert_eq!(ran.code, Some(3), "{end}: {ran:?}");
         assert!(ran.stderr.contains(&path.display().to_string()) && ran.stderr.contains("at offset "), "{ran:?}");
-        if kind == "table" {
+        if end == ".sst" {
             let text = String::from_utf8_lossy(&ran.stdout).into_owned();
             assert!(text.contains("data block 0 is damaged: ") && text.starts_with("table "), "{text}");
         }
@@ -118,11 +117,11 @@ fn damage_is_told_with_its_offset_after_what_can_be_read() {
     let good = fs::read(&path).expect("read");
     let torn = room.path("000012.log");
     fs::copy(&path, &torn).expect("copy");
-    let ran = dump("wal", &torn);
+    let ran = dump(&torn);
     assert_eq!(ran.code, Some(3), "another number: {ran:?}");
     let end = good.iter().rposition(|&byte| byte != 0).expect("frames");
     fs::write(&path, &good[..end - 8]).expect("cut");
-    let text = dump("wal", &path).text();
+    let text = dump(&path).text();
     assert!(text.contains("\ntorn at ") && text.contains("\"cherry\""), "{text}");
 }
 
@@ -135,13 +134,11 @@ fn a_file_put_aside_is_dumped_and_other_names_are_refused() {
     let number = log.file_name().expect("a name").to_str().expect("text").to_owned();
     let aside = aside.with_file_name(format!("{number}.aside"));
     fs::copy(&log, &aside).expect("copy");
-    assert!(dump("wal", &aside).text().contains("\"cherry\""));
-    for (kind, path) in
-        [("wal", room.path("log")), ("table", log.clone()), ("manifest", room.database().join("CURRENT"))]
-    {
-        let said = dump(kind, &path).refusal(2);
+    assert!(dump(&aside).text().contains("\"cherry\""));
+    let names = ["log", "notes.log", "000007", "x.sst", "MANIFEST-", "CURRENT"];
+    for path in names.map(|name| room.path(name)) {
+        let said = dump(&path).refusal(2);
         assert!(said.contains("expected a name like") && said.contains(&path.display().to_string()), "{said}");
     }
-    assert!(dump("wal", &room.path("000001.log")).refusal(4).contains("000001.log"));
-    assert!(dump("logs", &log).refusal(2).contains("logs"));
+    assert!(dump(&room.path("000001.log")).refusal(4).contains("000001.log"));
 }

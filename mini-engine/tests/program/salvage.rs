@@ -126,7 +126,7 @@ fn frames_behind_damage_are_listed_and_imported_again() {
     }
     let log = file(&room, ".log");
     let dump = |args: &[&str]| -> Ran {
-        program().arg("dump").arg("wal").arg(&log).args(args).stdin(Stdio::null()).output().expect("run").into()
+        program().arg("dump").arg(&log).args(args).stdin(Stdio::null()).output().expect("run").into()
     };
     let whole = dump(&["--json"]).text();
     assert_eq!(whole.lines().count(), 4, "{whole}");

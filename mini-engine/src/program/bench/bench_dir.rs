@@ -31,10 +31,10 @@ impl BenchDir {
         &self.path
     }
 
-    pub(crate) fn open(&self, memtable_bytes: Option<u64>) -> Result<Db, Failure> {
+    pub(crate) fn open(&self, memtable_bytes: Option<usize>) -> Result<Db, Failure> {
         let mut builder = Db::builder(&self.path);
         if let Some(bytes) = memtable_bytes {
-            builder = builder.memtable_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
+            builder = builder.memtable_bytes(bytes);
         }
         Ok(builder.open()?)
     }

@@ -20,9 +20,8 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// A batch for memtables of the given size: one that fills half a memtable would be treated as a table of its own.
-    pub(crate) fn new(memtable_bytes: Option<u64>) -> Self {
-        let most_bytes =
-            memtable_bytes.map_or(MOST_BYTES, |bytes| MOST_BYTES.min(usize::try_from(bytes / 4).unwrap_or(usize::MAX)));
+    pub(crate) fn new(memtable_bytes: Option<usize>) -> Self {
+        let most_bytes = memtable_bytes.map_or(MOST_BYTES, |bytes| MOST_BYTES.min(bytes / 4));
         Self { records: WriteBatch::new(), bytes: 0, ranges: 0, most_bytes }
     }
 

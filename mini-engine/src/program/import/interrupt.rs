@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use indicatif::ProgressBar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -30,7 +31,6 @@ const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 /// Whether a signal has come, shared by the thread that imports and the one that takes signals.
 ///
 /// All orderings are relaxed: each of the three is a fact of its own, and says nothing about other memory.
-#[derive(Default)]
 pub(crate) struct Interrupt {
     /// The last signal; 0 before the first.
     signal: Arc<AtomicUsize>,
@@ -38,13 +38,16 @@ pub(crate) struct Interrupt {
     is_ending: AtomicBool,
     /// How many lines are in the database, those that an earlier import has stored included.
     lines: AtomicU64,
+    /// To be taken away before the process ends.
+    progress: ProgressBar,
 }
 
 impl Interrupt {
     /// Takes the signals that would end the process, during an import whose first `skipped` lines are in already.
-    pub(crate) fn watch(skipped: u64) -> Result<Arc<Self>, Failure> {
+    pub(crate) fn watch(skipped: u64, progress: ProgressBar) -> Result<Arc<Self>, Failure> {
         let failure = |source: io::Error| Failure::Io { action: "watch for", place: "signals".into(), source };
-        let interrupt = Arc::new(Self { lines: skipped.into(), ..Self::default() });
+        let (signal, is_ending) = (Arc::default(), AtomicBool::new(false));
+        let interrupt = Arc::new(Self { signal, is_ending, lines: skipped.into(), progress });
         for signal in SIGNALS {
             flag::register_usize(signal, interrupt.signal.clone(), signal as usize).map_err(failure)?;
         }
@@ -62,6 +65,7 @@ impl Interrupt {
         // A second signal ends the process at once: the database is sound whenever that happens.
         if is_second || !self.is_ending.load(Ordering::Relaxed) {
             let failure = self.failure(signal);
+            self.progress.finish_and_clear();
             output::say(format_args!("mini-engine: {failure}"));
             process::exit(failure.exit_code().into());
         }

@@ -9,7 +9,6 @@
 mod batch;
 mod interrupt;
 mod lines;
-mod progress;
 mod rejects;
 mod writer;
 
@@ -19,19 +18,19 @@ use std::sync::Arc;
 use std::thread::{self, Scope};
 
 use clap::Args;
+use indicatif::ProgressBar;
 use mini_engine::{Db, Durability};
 
-use super::Exit;
 use super::bytes::HexArgs;
 use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::record::Format;
 use super::source::Source;
+use super::{Exit, progress};
 use batch::Batch;
 use interrupt::Interrupt;
 use lines::{Line, Lines};
-use progress::Progress;
 use rejects::Rejects;
 use writer::Writer;
 
@@ -95,17 +94,22 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
 
 fn import<'scope>(args: &ImportArgs, scope: &'scope Scope<'scope, '_>, db: Db, source: Source) -> Result<(), Failure> {
     let durability = if args.synced { Durability::Synced } else { Durability::Buffered };
-    let mut import = Import::new(args, Writer::start(scope, &db, durability), source, Interrupt::watch(args.skip)?);
+    let progress = bar(source.bytes());
+    let interrupt = Interrupt::watch(args.skip, progress.clone())?;
+    let mut import = Import::new(args, Writer::start(scope, &db, durability), source, interrupt, progress);
     let outcome = import.run();
-    import.progress.finish();
+    import.progress.finish_and_clear();
     // Whatever stopped the import, the batches that were stored shall be durable before their number is told.
     let closed = db.close();
     if closed.is_ok() {
         let lines = output::counted(import.stored, "line", "lines");
         output::say(format_args!("imported {lines}, rejected {}", import.rejects.count()));
     }
-    outcome?;
-    closed?;
+    match outcome {
+        // That lines may not be durable is worse than that they are not all.
+        Err(Failure::Interrupted { .. }) => closed.map_err(Failure::Engine).and(outcome)?,
+        _ => outcome.and(closed.map_err(Failure::Engine))?,
+    }
     if import.handled < args.skip {
         let lines = output::counted(import.handled, "line", "lines");
         return Err(Failure::Usage(format!("the input has {lines}: there is nothing behind --skip {}", args.skip)));
@@ -117,6 +121,15 @@ fn import<'scope>(args: &ImportArgs, scope: &'scope Scope<'scope, '_>, db: Db, s
         ));
     }
     Ok(())
+}
+
+/// Drawn without being moved as well: a batch may wait long for lines.
+fn bar(bytes: Option<u64>) -> ProgressBar {
+    let bar = progress::of_bytes(bytes);
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(progress::REDRAW);
+    }
+    bar
 }
 
 /// One running import.
@@ -133,14 +146,20 @@ struct Import<'a> {
     /// Records in the batches that were stored.
     stored: u64,
     rejects: Rejects,
-    progress: Progress,
+    progress: ProgressBar,
     interrupt: Arc<Interrupt>,
     /// Where acknowledgements go, until their reader has closed it.
     acks: Option<Output>,
 }
 
 impl<'a> Import<'a> {
-    fn new(args: &'a ImportArgs, writer: Writer, source: Source, interrupt: Arc<Interrupt>) -> Self {
+    fn new(
+        args: &'a ImportArgs,
+        writer: Writer,
+        source: Source,
+        interrupt: Arc<Interrupt>,
+        progress: ProgressBar,
+    ) -> Self {
         let format = Format::new(args.json, args.hex.hex);
         Self {
             args,
@@ -151,7 +170,7 @@ impl<'a> Import<'a> {
             acknowledged: 0,
             stored: 0,
             rejects: Rejects::new(source.name()),
-            progress: Progress::new(source.bytes()),
+            progress,
             lines: Lines::new(source, format.longest_line()),
             interrupt,
             acks: args.synced.then(Output::new),
@@ -211,7 +230,7 @@ impl<'a> Import<'a> {
         if self.args.strict {
             return Err(Failure::Usage(self.rejects.describe(line, why)));
         }
-        self.progress.aside(|| self.rejects.add(line, why));
+        self.progress.suspend(|| self.rejects.add(line, why));
         Ok(())
     }
 
@@ -220,7 +239,8 @@ impl<'a> Import<'a> {
         self.stored += self.batch.store(&self.writer)?;
         self.acknowledged = self.handled;
         self.interrupt.stored(self.lines_in());
-        self.progress.advance(self.lines.bytes_read(), self.handled);
+        self.progress.set_position(self.lines.bytes_read());
+        self.progress.set_message(format!(", {} lines", self.handled));
         self.acknowledge()
     }
 
@@ -234,7 +254,7 @@ impl<'a> Import<'a> {
             return Ok(());
         };
         let lines = self.acknowledged;
-        let told = self.progress.aside(|| {
+        let told = self.progress.suspend(|| {
             acks.write(|out| writeln!(out, "acked {lines}"))?;
             acks.flush()
         });
