@@ -13,7 +13,6 @@
 mod clock;
 
 use std::fmt;
-use std::hint::black_box;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -39,11 +38,11 @@ pub(crate) enum CacheUse {
 type BlockId = (u64, u64);
 
 /// The slots of the data blocks that a partition leads to.
-type Blocks = Arc<[Slot<DataBlock>]>;
+type Blocks<D> = Arc<[Slot<DataBlock<D>>]>;
 
-struct DataBlock(Arc<[u8]>);
+struct DataBlock<D>(D);
 
-impl Evict for DataBlock {
+impl<D> Evict for DataBlock<D> {
     fn is_resident(&self) -> bool {
         true
     }
@@ -54,12 +53,12 @@ impl Evict for DataBlock {
 }
 
 /// A partition, and the slots of the data blocks that it leads to; or what is left of it.
-enum Group<P> {
-    Resident { partition: P, blocks: Blocks },
-    Evicted { blocks: Weak<[Slot<DataBlock>]> },
+enum Group<P, D> {
+    Resident { partition: P, blocks: Blocks<D> },
+    Evicted { blocks: Weak<[Slot<DataBlock<D>>]> },
 }
 
-impl<P> Evict for Group<P> {
+impl<P, D> Evict for Group<P, D> {
     fn is_resident(&self) -> bool {
         matches!(self, Self::Resident { .. })
     }
@@ -71,9 +70,9 @@ impl<P> Evict for Group<P> {
 }
 
 /// The slots of a table's partitions.
-pub(crate) struct Partitions<P>(Arc<[Slot<Group<P>>]>);
+pub(crate) struct Partitions<P, D>(Arc<[Slot<Group<P, D>>]>);
 
-impl<P> Partitions<P> {
+impl<P, D> Partitions<P, D> {
     /// None of `count` partitions is in memory.
     pub(crate) fn new(count: usize) -> Self {
         Self(Slot::several(count))
@@ -86,9 +85,9 @@ impl<P> Partitions<P> {
 }
 
 /// A partition in memory.
-pub(crate) struct CachedPartition<P>(Hit<Group<P>>);
+pub(crate) struct CachedPartition<P, D>(Hit<Group<P, D>>);
 
-impl<P> CachedPartition<P> {
+impl<P, D> CachedPartition<P, D> {
     /// One that is not in the cache, nor are its data blocks.
     pub(crate) fn uncached(partition: P) -> Self {
         Self::with_blocks(partition, 0)
@@ -100,7 +99,7 @@ impl<P> CachedPartition<P> {
         Self(Hit::of(Cached::new(group, 0)))
     }
 
-    fn parts(&self) -> (&P, &Blocks) {
+    fn parts(&self) -> (&P, &Blocks<D>) {
         match &*self.0 {
             Group::Resident { partition, blocks } => (partition, blocks),
             Group::Evicted { .. } => unreachable!("what is made and what is found is resident"),
@@ -108,7 +107,7 @@ impl<P> CachedPartition<P> {
     }
 }
 
-impl<P> Deref for CachedPartition<P> {
+impl<P, D> Deref for CachedPartition<P, D> {
     type Target = P;
 
     #[inline]
@@ -117,20 +116,20 @@ impl<P> Deref for CachedPartition<P> {
     }
 }
 
-impl<P> Clone for CachedPartition<P> {
+impl<P, D> Clone for CachedPartition<P, D> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
 /// A data block in memory.
-pub(crate) struct CachedBlock(Hit<DataBlock>);
+pub(crate) struct CachedBlock<D>(Hit<DataBlock<D>>);
 
-impl Deref for CachedBlock {
-    type Target = Arc<[u8]>;
+impl<D> Deref for CachedBlock<D> {
+    type Target = D;
 
     #[inline]
-    fn deref(&self) -> &Arc<[u8]> {
+    fn deref(&self) -> &D {
         &self.0.0
     }
 }
@@ -141,17 +140,17 @@ const STEPS: u64 = 64;
 const SHARD_BYTES: u64 = 8 << 20;
 const MOST_SHARDS: u64 = 16;
 
-/// Blocks of all tables of one database.
-pub(crate) struct BlockCache<P> {
-    data: Shards<DataBlock>,
-    partitions: Shards<Group<P>>,
+/// Blocks of all tables of one database: partitions `P`, and data blocks `D`.
+pub(crate) struct BlockCache<P, D> {
+    data: Shards<DataBlock<D>>,
+    partitions: Shards<Group<P, D>>,
     bytes: u64,
     /// Bytes that the data blocks leave to the partitions. Locked after a partition was read, and never by hits.
     reserved: Mutex<u64>,
     counters: Arc<Counters>,
 }
 
-impl<P> BlockCache<P> {
+impl<P, D> BlockCache<P, D> {
     /// A cache of at most `bytes`.
     pub(crate) fn new(bytes: u64, counters: Arc<Counters>) -> Self {
         let (data, partitions) = (Shards::new(bytes), Shards::new(bytes / 2));
@@ -160,28 +159,24 @@ impl<P> BlockCache<P> {
 
     /// Data block `at` of a partition, if it is here; counted as a hit or a miss.
     #[inline]
-    pub(crate) fn get(&self, partition: &CachedPartition<P>, at: usize) -> Option<CachedBlock> {
+    pub(crate) fn get(&self, partition: &CachedPartition<P, D>, at: usize) -> Option<CachedBlock<D>> {
         let Some(hit) = partition.parts().1.get(at).and_then(Slot::get) else {
             self.counters.cache_misses.add(1);
             return None;
         };
         self.counters.cache_hits.add(1);
         hit.mark();
-        // A search begins at the block's end, where its restarts are. That line and the reference count's are two cache misses, and
-        // nothing passes an atomic increment: so both are read before it, side by side. Safe code has no other prefetch.
-        let block = CachedBlock(hit);
-        black_box((block.first().copied(), block.last().copied()));
-        Some(block)
+        Some(CachedBlock(hit))
     }
 
     /// Whether data block `at` of a partition is here; not counted.
-    pub(crate) fn has(&self, partition: &CachedPartition<P>, at: usize) -> bool {
+    pub(crate) fn has(&self, partition: &CachedPartition<P, D>, at: usize) -> bool {
         partition.parts().1.get(at).and_then(Slot::get).is_some()
     }
 
     /// Partition `at` of a table, if it is here; counted as a hit or a miss, unless there is no such partition.
     #[inline]
-    pub(crate) fn get_partition(&self, partitions: &Partitions<P>, at: usize) -> Option<CachedPartition<P>> {
+    pub(crate) fn get_partition(&self, partitions: &Partitions<P, D>, at: usize) -> Option<CachedPartition<P, D>> {
         let Some(hit) = partitions.0.get(at)?.get().filter(|hit| hit.is_resident()) else {
             self.counters.partition_misses.add(1);
             return None;
@@ -202,9 +197,9 @@ impl<P> BlockCache<P> {
         self.partitions.bytes()
     }
 
-    /// Keeps data block `at` of a partition, unless it is larger than the cache can hold.
-    pub(crate) fn insert(&self, partition: &CachedPartition<P>, at: usize, id: BlockId, block: Arc<[u8]>) {
-        let weight = block.len() as u64 + ENTRY_BYTES;
+    /// Keeps data block `at` of a partition, which takes `len` bytes, unless it is larger than the cache can hold.
+    pub(crate) fn insert(&self, (partition, at): (&CachedPartition<P, D>, usize), id: BlockId, block: D, len: usize) {
+        let weight = len as u64 + ENTRY_BYTES;
         self.data.insert((partition.parts().1, at), id, Cached::new(DataBlock(block), weight));
     }
 
@@ -212,13 +207,13 @@ impl<P> BlockCache<P> {
     /// cache can hold.
     pub(crate) fn insert_partition(
         &self,
-        partitions: &Partitions<P>,
+        partitions: &Partitions<P, D>,
         at: usize,
         id: BlockId,
         partition: P,
         (len, blocks): (usize, usize),
-    ) -> CachedPartition<P> {
-        let weight = len as u64 + ENTRY_BYTES + (blocks * size_of::<Slot<DataBlock>>()) as u64;
+    ) -> CachedPartition<P, D> {
+        let weight = len as u64 + ENTRY_BYTES + (blocks * size_of::<Slot<DataBlock<D>>>()) as u64;
         let before = partitions.0.get(at).and_then(Slot::get).and_then(|hit| match &*hit {
             Group::Resident { blocks, .. } => Some(blocks.clone()),
             Group::Evicted { blocks } => blocks.upgrade(),
@@ -237,7 +232,7 @@ impl<P> BlockCache<P> {
     }
 
     /// Drops the partitions of a table that nobody reads any more.
-    pub(crate) fn remove_partitions(&self, partitions: &Partitions<P>) {
+    pub(crate) fn remove_partitions(&self, partitions: &Partitions<P, D>) {
         self.partitions.forget(&partitions.0);
     }
 }
@@ -285,7 +280,7 @@ fn lock<T>(clock: &Mutex<Clock<T>>) -> MutexGuard<'_, Clock<T>> {
     clock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<P> fmt::Debug for BlockCache<P> {
+impl<P, D> fmt::Debug for BlockCache<P, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockCache")
             .field("data_blocks", &self.data.len())
@@ -296,13 +291,13 @@ impl<P> fmt::Debug for BlockCache<P> {
     }
 }
 
-impl<P> fmt::Debug for Partitions<P> {
+impl<P, D> fmt::Debug for Partitions<P, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Partitions").field(&self.0.len()).finish()
     }
 }
 
-impl<P: fmt::Debug> fmt::Debug for CachedPartition<P> {
+impl<P: fmt::Debug, D> fmt::Debug for CachedPartition<P, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("CachedPartition").field(&**self).finish()
     }

@@ -7,7 +7,9 @@ use super::*;
 use crate::random::{Random, hash};
 
 /// A partition is its number.
-type TestCache = BlockCache<u64>;
+type TestCache = BlockCache<u64, Arc<[u8]>>;
+
+type TestPartition = CachedPartition<u64, Arc<[u8]>>;
 
 fn cache(bytes: u64) -> TestCache {
     BlockCache::new(bytes, Arc::default())
@@ -18,18 +20,18 @@ fn block(len: usize) -> Arc<[u8]> {
 }
 
 /// The slots of `count` data blocks.
-fn group(count: usize) -> CachedPartition<u64> {
+fn group(count: usize) -> TestPartition {
     CachedPartition::with_blocks(0, count)
 }
 
-fn insert(cache: &TestCache, group: &CachedPartition<u64>, blocks: std::ops::Range<usize>) {
+fn insert(cache: &TestCache, group: &TestPartition, blocks: std::ops::Range<usize>) {
     for at in blocks {
-        cache.insert(group, at, (1, at as u64), block(4096));
+        cache.insert((group, at), (1, at as u64), block(4096), 4096);
         assert!(cache.bytes() <= cache.bytes, "{cache:?}");
     }
 }
 
-fn insert_partition(cache: &TestCache, partitions: &Partitions<u64>, at: usize) -> CachedPartition<u64> {
+fn insert_partition(cache: &TestCache, partitions: &Partitions<u64, Arc<[u8]>>, at: usize) -> TestPartition {
     let partition = cache.insert_partition(partitions, at, (2, at as u64), at as u64, (8192, 100));
     assert!(cache.bytes() <= cache.bytes, "{cache:?}");
     partition
@@ -40,12 +42,12 @@ fn a_block_is_found_in_its_own_place_only() {
     // Catches slots that are mixed up: reads of one block would return another.
     let cache = cache(1 << 20);
     let (one, other) = (group(3), group(3));
-    cache.insert(&one, 2, (1, 8192), Arc::from(&b"block"[..]));
+    cache.insert((&one, 2), (1, 8192), Arc::from(&b"block"[..]), 5);
     assert_eq!(cache.get(&one, 2).as_deref().map(|block| &**block), Some(&b"block"[..]));
     assert!(cache.get(&other, 2).is_none() && cache.get(&one, 1).is_none() && cache.get(&one, 3).is_none());
     assert_eq!((cache.counters.cache_hits.get(), cache.counters.cache_misses.get()), (1, 3));
     // What is out of place is no error, and is not kept.
-    cache.insert(&one, 3, (1, 9000), block(10));
+    cache.insert((&one, 3), (1, 9000), block(10), 10);
     assert!(cache.get(&one, 3).is_none());
 }
 
@@ -90,10 +92,10 @@ fn partitions_take_up_to_half_of_the_bytes_from_the_data_blocks_and_never_more()
 fn a_block_larger_than_the_cache_is_not_kept() {
     // Catches a giant value that evicts everything else, and a cache of 0 bytes that panics.
     let (small, group, partitions) = (cache(1 << 20), group(1), Partitions::new(1));
-    small.insert(&group, 0, (1, 0), block(2 << 20));
+    small.insert((&group, 0), (1, 0), block(10), 2 << 20);
     assert!(small.get(&group, 0).is_none());
     let none = cache(0);
-    none.insert(&group, 0, (1, 0), block(4096));
+    none.insert((&group, 0), (1, 0), block(4096), 4096);
     assert!(none.get(&group, 0).is_none());
     assert_eq!(*insert_partition(&none, &partitions, 0), 0);
     assert!(none.get_partition(&partitions, 0).is_none());
@@ -105,7 +107,7 @@ fn a_partition_that_returns_leads_to_the_data_blocks_that_stayed() {
     let (cache, partitions) = (cache(1 << 20), Partitions::new(200));
     (0..100).for_each(|at| drop(insert_partition(&cache, &partitions, at)));
     let first = insert_partition(&cache, &partitions, 100);
-    cache.insert(&first, 7, (1, 7), block(4096));
+    cache.insert((&first, 7), (1, 7), block(4096), 4096);
     drop(first);
     (101..200).for_each(|at| drop(insert_partition(&cache, &partitions, at)));
     assert!(cache.get_partition(&partitions, 100).is_none(), "evicted");
@@ -131,7 +133,8 @@ fn threads_that_fill_the_cache_at_once_never_exceed_its_bytes() {
                         None => {
                             let mut bytes = vec![0; 1000 + 4096 * (at % 3)];
                             bytes[..8].copy_from_slice(&(which * BLOCKS + at).to_le_bytes());
-                            cache.insert(&groups[which], at, (which as u64, at as u64), Arc::from(bytes));
+                            let (id, len) = ((which as u64, at as u64), bytes.len());
+                            cache.insert((&groups[which], at), id, Arc::from(bytes), len);
                         }
                     }
                     if random.next().is_multiple_of(16) && cache.get_partition(partitions, at % 300).is_none() {
@@ -201,7 +204,7 @@ fn as_many_reads_hit_as_with_quick_cache() {
             let (cache, group) = (cache(blocks as u64 * (10 + ENTRY_BYTES)), group(BLOCKS));
             let ours = hits(pattern, |at| {
                 cache.get(&group, at).is_some() || {
-                    cache.insert(&group, at, (1, at as u64), block(10));
+                    cache.insert((&group, at), (1, at as u64), block(10), 10);
                     false
                 }
             });

@@ -18,7 +18,7 @@ use crate::types::{Kind, SeqNo, Slice};
 
 use super::entry::{Entry, Parts, Step};
 use super::frame::Block;
-use super::lookup::{Place, find};
+use super::lookup::{MANY_ENTRIES, Place, find};
 
 /// A builder keeps no more memory than this for the next block, in bytes.
 const KEPT_LEN: usize = 1 << 20;
@@ -260,7 +260,8 @@ impl Cursor {
     fn find(&mut self, key: &[u8], seqno: SeqNo) -> Step<bool> {
         let Self { block, parts, .. } = self;
         self.at.entry = 0..0;
-        let Some(Place { offset, entry, is_key }) = find(parts, block.contents(), key, seqno)? else {
+        let (contents, heads) = block.parts();
+        let Some(Place { offset, entry, is_key }) = find(parts, contents, heads, (key, seqno), MANY_ENTRIES)? else {
             return Ok(false);
         };
         self.at.key.clear();

@@ -18,6 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwapOption, Guard};
 
 use super::format::file_name;
+use super::frame::OwnBlock;
 use super::partition::Partition;
 use crate::cache;
 use crate::error::is_want_of_handles;
@@ -27,7 +28,11 @@ use crate::options::TableReads;
 use crate::types::MappedBytes;
 
 /// The block cache of one database.
-pub(crate) type BlockCache = cache::BlockCache<Partition>;
+pub(crate) type BlockCache = cache::BlockCache<Partition, OwnBlock>;
+/// A partition in memory, with places for its data blocks.
+pub(super) type CachedPartition = cache::CachedPartition<Partition, OwnBlock>;
+/// The places of a table's partitions.
+pub(super) type Partitions = cache::Partitions<Partition, OwnBlock>;
 
 /// The file of an open table.
 #[derive(Debug)]

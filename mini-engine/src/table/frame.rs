@@ -8,6 +8,7 @@
 //! the block's offset. Memory for the contents is taken only after the checksum has matched, and at most what the
 //! compression can have made of the stored bytes, so a forged length cannot ask for more.
 
+use std::hint::black_box;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::options::Compression;
 use crate::types::{MappedBytes, Slice};
 
 use super::format::Handle;
+use super::key_heads::KeyHeads;
 
 /// Bytes after the stored ones.
 pub(super) const TRAILER_LEN: usize = 13;
@@ -31,43 +33,83 @@ const RAW: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
 
-/// A block in memory: the contents and, behind them, room for the trailer, so that a raw block is used as it was read, or where it lies
-/// in a mapped file.
+/// A block in memory of its own: the contents and, behind them, room for the trailer, so that a raw block is used as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnBlock {
+    bytes: Arc<[u8]>,
+    /// Beside the bytes, so that they are read while those are waited for.
+    heads: KeyHeads,
+}
+
+impl OwnBlock {
+    fn new(bytes: Arc<[u8]>) -> Self {
+        Self { bytes, heads: KeyHeads::default() }
+    }
+
+    /// With the heads of its keys, if it is a data block.
+    pub(super) fn with_heads(self) -> Self {
+        let heads = KeyHeads::of(contents_of(&self.bytes));
+        Self { heads, ..self }
+    }
+
+    /// Reads the lines of the reference count and of the block's end, where its restarts are. They are two cache misses, and nothing passes
+    /// an atomic increment: so both are read before it, side by side. Safe code has no other prefetch.
+    #[inline]
+    pub(super) fn read_ahead(&self) {
+        black_box((self.bytes.first().copied(), self.bytes.last().copied()));
+    }
+
+    pub(super) fn bytes(&self) -> &Arc<[u8]> {
+        &self.bytes
+    }
+
+    /// The contents and the heads of their keys, if they were made.
+    #[inline]
+    pub(super) fn parts(&self) -> (&[u8], &KeyHeads) {
+        (contents_of(&self.bytes), &self.heads)
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn memory_len(&self) -> usize {
+        self.bytes.len() + size_of::<Self>()
+    }
+}
+
+/// A block in memory.
 #[derive(Clone, Debug)]
 pub(super) enum Block {
-    Own(Arc<[u8]>),
-    Mapped { file: Arc<MappedBytes>, place: Range<usize> },
+    Own(OwnBlock),
+    /// Where it lies in a mapped file.
+    Mapped {
+        file: Arc<MappedBytes>,
+        place: Range<usize>,
+    },
 }
 
 impl Block {
-    /// Takes what [`Block::shared`] gave, from the cache.
-    pub(super) fn from_shared(bytes: Arc<[u8]>) -> Self {
-        Self::Own(bytes)
-    }
-
     /// A block that was not read from a file.
     pub(super) fn from_contents(contents: &[u8]) -> Self {
-        Self::Own(contents.iter().copied().chain([0; TRAILER_LEN]).collect())
+        Self::Own(OwnBlock::new(contents.iter().copied().chain([0; TRAILER_LEN]).collect()))
     }
 
     /// Its memory, unless it is that of a mapped file.
-    pub(super) fn own(&self) -> Option<&Arc<[u8]>> {
+    pub(super) fn own(&self) -> Option<&OwnBlock> {
         match self {
-            Self::Own(bytes) => Some(bytes),
+            Self::Own(block) => Some(block),
             Self::Mapped { .. } => None,
         }
     }
 
     /// Bytes of memory that it takes.
     pub(super) fn memory_len(&self) -> usize {
-        self.own().map_or(0, |bytes| bytes.len())
+        self.own().map_or(0, OwnBlock::memory_len)
     }
 
     /// A part of the contents, or `None` if the range does not lie within the block.
     #[inline]
     pub(super) fn slice(&self, range: Range<usize>) -> Option<Slice> {
         match self {
-            Self::Own(bytes) => Slice::view(bytes, range),
+            Self::Own(block) => Slice::view(&block.bytes, range),
             Self::Mapped { file, place } => {
                 let (start, end) = (place.start.checked_add(range.start)?, place.start.checked_add(range.end)?);
                 (end <= place.end).then(|| Slice::mapped(file, start..end)).flatten()
@@ -78,8 +120,17 @@ impl Block {
     #[inline]
     pub(super) fn contents(&self) -> &[u8] {
         match self {
-            Self::Own(bytes) => contents_of(bytes),
+            Self::Own(block) => contents_of(&block.bytes),
             Self::Mapped { file, place } => contents_of(file.get(place.clone()).unwrap_or_default()),
+        }
+    }
+
+    /// The contents and the heads of their keys, if they were made.
+    #[inline]
+    pub(super) fn parts(&self) -> (&[u8], &KeyHeads) {
+        match self {
+            Self::Own(block) => block.parts(),
+            Self::Mapped { .. } => (self.contents(), KeyHeads::NONE),
         }
     }
 }
@@ -175,12 +226,12 @@ impl BlockLocation<'_> {
         let mut bytes = zeroed(len);
         let read = file.read_exact_at(Arc::make_mut(&mut bytes), self.handle.offset);
         read.map_err(Error::io("read", self.path))?;
-        Ok(self.decompressed(&bytes)?.unwrap_or(Block::Own(bytes)))
+        Ok(self.decompressed(&bytes)?.unwrap_or_else(|| Block::Own(OwnBlock::new(bytes))))
     }
 
     /// Checks the block's bytes, trailer included, and decompresses or copies them.
     pub(super) fn decode(&self, bytes: &[u8]) -> Result<Block> {
-        Ok(self.decompressed(bytes)?.unwrap_or_else(|| Block::Own(Arc::from(bytes))))
+        Ok(self.decompressed(bytes)?.unwrap_or_else(|| Block::Own(OwnBlock::new(Arc::from(bytes)))))
     }
 
     /// Checks the block in a mapped file, and decompresses it if it is compressed.
@@ -243,7 +294,7 @@ impl BlockLocation<'_> {
             codec::zstd_decompress(stored, contents).map_err(|error| error.to_string())
         };
         match decompressed {
-            Ok(found) if found == len => Ok(Block::Own(block)),
+            Ok(found) if found == len => Ok(Block::Own(OwnBlock::new(block))),
             Ok(found) => Err(self.corrupt(format!("decompressed length: expected {len}, found {found}"))),
             Err(error) => Err(self.corrupt(format!("block does not decompress: {error}"))),
         }

@@ -3,13 +3,14 @@
 //! The blocks are known before the first is read. So a block that is not in the cache is read together with those behind it that are wanted
 //! too and not in the cache either, up to 256 KiB. Each is checked by itself: damage to one does not stop reads of the others.
 
+use super::cache::CachedPartition;
 use super::format::Handle;
 use super::frame::Block;
 use super::partition::Partition;
 use super::readahead::{Span, WINDOW};
 use super::reader::Table;
 use super::root::Root;
-use crate::cache::{CacheUse, CachedPartition};
+use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
@@ -48,7 +49,7 @@ impl Table {
 
     /// The positions, from `from` on, of the hashes that the filter lets pass: of all, if there is none.
     fn pass_filter(&self, partition: &Partition, from: usize, hashes: &[u64], passing: &mut Vec<usize>) {
-        let Some(filter) = partition.parts().filter else { return passing.extend(from..from + hashes.len()) };
+        let Some(filter) = partition.filter() else { return passing.extend(from..from + hashes.len()) };
         filter.may_contain_many(hashes, passing);
         passing.iter_mut().for_each(|at| *at += from);
         self.counters().filter_negatives.add((hashes.len() - passing.len()) as u64);
@@ -57,14 +58,13 @@ impl Table {
     /// Looks for the keys at these positions, all of which the partition leads to.
     fn get_passing(
         &self,
-        (root, partition): (&Root, &CachedPartition<Partition>),
+        (root, partition): (&Root, &CachedPartition),
         keys: &[&[u8]],
         passing: &[usize],
         seqno: SeqNo,
         found: &mut impl FnMut(usize, Kind, Slice),
     ) -> Result<()> {
-        let parts = partition.parts();
-        let place = |&at: &usize| Some((at, parts.find(keys.get(at)?, seqno)?));
+        let place = |&at: &usize| Some((at, partition.locate(keys.get(at)?, seqno)?));
         let places: Vec<(usize, (usize, Handle))> = passing.iter().filter_map(place).collect();
         let mut wanted: Vec<(usize, Handle)> = places.iter().map(|(_, place)| *place).collect();
         wanted.dedup();
@@ -79,13 +79,13 @@ impl Table {
             for &(at, _) in now {
                 let Some(&key) = keys.get(at) else { continue };
                 let view = |value| block.slice(value);
-                match self.look_up(handle, block.contents(), key, seqno, view)? {
+                match self.look_up(handle, block.parts(), key, seqno, view)? {
                     Some((kind, _, value)) => found(at, kind, value),
                     None => useless += 1,
                 }
             }
         }
-        if useless > 0 && parts.filter.is_some() {
+        if useless > 0 && partition.filter().is_some() {
             self.counters().filter_false_positives.add(useless);
         }
         Ok(())
@@ -96,7 +96,7 @@ impl Table {
 pub(super) struct WantedBlocks<'a> {
     table: &'a Table,
     root: &'a Root,
-    partition: &'a CachedPartition<Partition>,
+    partition: &'a CachedPartition,
     wanted: &'a [(usize, Handle)],
     span: Span,
 }
@@ -105,7 +105,7 @@ impl<'a> WantedBlocks<'a> {
     pub(super) fn new(
         table: &'a Table,
         root: &'a Root,
-        partition: &'a CachedPartition<Partition>,
+        partition: &'a CachedPartition,
         wanted: &'a [(usize, Handle)],
     ) -> Self {
         Self { table, root, partition, wanted, span: Span::default() }
@@ -127,8 +127,7 @@ impl<'a> WantedBlocks<'a> {
             Some(bytes) => self.table.decode_block(handle, bytes)?,
             None => self.table.read_block(handle)?,
         };
-        self.table.keep(self.partition, (at, handle), &block);
-        Ok(Some(block))
+        Ok(Some(self.table.keep(self.partition, (at, handle), block)))
     }
 
     /// Reads the `nth` block and those right behind it that are to be read too; nothing if there are none. An error is not reported:

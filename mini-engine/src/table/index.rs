@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Ends count from the start of the first block; each block begins where the one before it ends. A partition has the fences of its data
-//! blocks, the root those of the partitions. [`Fences`] searches the bytes where they are, in a cached block, and allocates nothing.
-//! [`Index`] is for the root, which stays in memory: it searches the [`Heads`] of its fences.
+//! blocks, the root those of the partitions. [`Fences`] reads the bytes where they are; [`Index`] is what is made of them in memory: it
+//! searches the [`Heads`] of the fences, and reads a fence only where those do not tell.
 //!
 //! Bytes are checked whole once, when they are read from the file ([`Fences::check`]); later reads of them rely on it for order, and check
 //! every length nevertheless.
@@ -23,7 +23,7 @@ use std::ops::Range;
 use crate::codec::{self, Malformed, Reader};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO, SeqNo, entry_order};
 
-use super::eytzinger::{Heads, partition_point};
+use super::eytzinger::Heads;
 use super::format::Handle;
 use super::frame::{Block, TRAILER_LEN};
 
@@ -191,18 +191,6 @@ impl<'a> Fences<'a> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Where block `at` is, if the first is at `start`.
-    pub(super) fn handle(&self, at: usize, start: u64) -> Option<Handle> {
-        let end = self.get(at)?.end;
-        let before = at.checked_sub(1).and_then(|before| self.get(before)).map_or(0, |fence| fence.end);
-        Some(Handle { offset: start.checked_add(before)?, len: end.checked_sub(before)? })
-    }
-
-    /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does. O(log blocks).
-    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
-        partition_point(0..self.len(), |at| self.is_before(at, key, seqno))
-    }
-
     /// Whether the fence of block `at` is before the target. Reads no more of it than it takes to tell.
     #[inline]
     fn is_before(&self, at: usize, key: &[u8], seqno: SeqNo) -> bool {
@@ -220,10 +208,12 @@ impl<'a> Fences<'a> {
     }
 }
 
-/// Fences that stay in memory: of the partitions of an open table.
+/// Fences in memory, ready to be searched.
 #[derive(Debug)]
 pub(super) struct Index {
     block: Block,
+    /// Where in the block's contents the fences are.
+    place: Range<usize>,
     heads: Heads,
     /// Where each block ends, counted from `start`.
     ends: Box<[u64]>,
@@ -231,19 +221,48 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The fences in `block`, of blocks that take the bytes `blocks` of the file.
+    /// The fences in `block`, of blocks that take the bytes `blocks` of the file; checked.
     pub(super) fn decode(block: Block, blocks: Range<u64>) -> Result<Self, Malformed> {
-        let fences = Fences::of(block.contents())?;
-        if Some(fences.check()?) != blocks.end.checked_sub(blocks.start) {
-            return Err(Malformed { offset: block.contents().len(), expected: "fences that cover their blocks" });
+        let len = block.contents().len();
+        let index = Self::unchecked(block, 0..len, blocks.start)?;
+        if Some(index.check()?) != blocks.end.checked_sub(blocks.start) {
+            return Err(Malformed { offset: len, expected: "fences that cover their blocks" });
         }
-        let heads = Heads::new(fences.len(), |at| fences.get(at).map_or(&[], |fence| fence.key));
-        let ends = (0..fences.len()).map(|at| fences.get(at).map_or(0, |fence| fence.end)).collect();
-        Ok(Self { heads, ends, block, start: blocks.start })
+        Ok(index)
+    }
+
+    /// The fences at `place` of the contents of `block`, of blocks from `start` of the file on. Unchecked but for their number.
+    pub(super) fn unchecked(block: Block, place: Range<usize>, start: u64) -> Result<Self, Malformed> {
+        let contents = block.contents();
+        let fences = Fences::of(contents.get(place.clone()).unwrap_or_default())?;
+        let read: Vec<Option<Fence<'_>>> = (0..fences.len()).map(|at| fences.get(at)).collect();
+        let heads = Heads::new(read.len(), |at| read.get(at).copied().flatten().map_or(&[], |fence| fence.key));
+        let ends = read.iter().map(|fence| fence.map_or(0, |fence| fence.end)).collect();
+        Ok(Self { heads, ends, place, block, start })
+    }
+
+    /// Checks the fences as [`Fences::check`] does.
+    pub(super) fn check(&self) -> Result<u64, Malformed> {
+        self.fences().check()
     }
 
     fn fences(&self) -> Fences<'_> {
-        Fences::of(self.block.contents()).unwrap_or_default()
+        let bytes = self.block.contents().get(self.place.clone());
+        bytes.and_then(|bytes| Fences::of(bytes).ok()).unwrap_or_default()
+    }
+
+    pub(super) fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// Where the first block begins.
+    pub(super) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Where the last block ends.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.ends.last().copied().unwrap_or(0)
     }
 
     /// The number of blocks.
@@ -254,7 +273,7 @@ impl Index {
     /// Where block `at` is.
     pub(super) fn handle(&self, at: usize) -> Option<Handle> {
         let end = *self.ends.get(at)?;
-        let before = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let before = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end);
         Some(Handle { offset: self.start.checked_add(before)?, len: end.checked_sub(before)? })
     }
 
@@ -263,10 +282,15 @@ impl Index {
         self.fences().get(at).map(|fence| fence.place())
     }
 
-    /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does.
+    /// The last fence, which is that of the whole group in the index above.
+    pub(super) fn last(&self) -> Option<(&[u8], SeqNo)> {
+        self.fence(self.len().checked_sub(1)?)
+    }
+
+    /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does. O(log blocks).
+    #[inline]
     pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
-        let fences = self.fences();
-        self.heads.first_not_before(key, |at| fences.is_before(at, key, seqno))
+        self.heads.first_not_before(key, |at| self.fences().is_before(at, key, seqno))
     }
 
     /// Bytes of memory that the index takes.
@@ -345,7 +369,7 @@ mod tests {
             prop_assert_eq!((index.handle(places.len()), offset), (None, start + end));
             for (key, seqno) in asked.iter().chain(&places) {
                 let expected = places.partition_point(|a| entry_order((&a.0, a.1), (key, *seqno)) == Ordering::Less);
-                prop_assert_eq!((fences.find(key, *seqno), index.find(key, *seqno)), (expected, expected));
+                prop_assert_eq!(index.find(key, *seqno), expected);
             }
         }
 
@@ -356,9 +380,11 @@ mod tests {
             // Catches a count or an offset that is trusted before it is compared with the bytes there are.
             bytes.extend_from_slice(&count.to_le_bytes());
             if let Ok(fences) = Fences::of(&bytes) {
-                prop_assert!(fences.len() <= bytes.len() / 4 && fences.find(b"key", 1) <= fences.len());
+                prop_assert!(fences.len() <= bytes.len() / 4);
                 let sound = fences.check();
-                prop_assert!(fences.handle(at, u64::MAX).is_none() || at < fences.len());
+                let index = Index::unchecked(Block::from_contents(&bytes), 0..bytes.len(), u64::MAX).expect("fences");
+                prop_assert!(index.handle(at).is_none() || at < fences.len());
+                prop_assert!(index.find(b"key", 1) <= fences.len());
                 prop_assert_eq!(Index::decode(Block::from_contents(&bytes), 5..99).is_ok(), sound == Ok(94));
             }
         }

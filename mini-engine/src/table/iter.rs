@@ -7,13 +7,14 @@
 use std::sync::Arc;
 
 use super::block::Cursor;
+use super::cache::CachedPartition;
 use super::entry::Step;
 use super::format::Handle;
 use super::partition::Partition;
 use super::readahead::ReadAhead;
 use super::reader::Table;
 use super::root::Root;
-use crate::cache::{CacheUse, CachedPartition};
+use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::iter::{EntryIter, Stepped};
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
@@ -29,7 +30,7 @@ pub(crate) struct TableIter {
     cache: CacheUse,
     ahead: ReadAhead,
     /// The partition that was entered last, and its number.
-    partition: Option<(usize, CachedPartition<Partition>)>,
+    partition: Option<(usize, CachedPartition)>,
     /// The block of it that the cursor is in.
     block: usize,
     handle: Handle,
@@ -65,7 +66,7 @@ impl TableIter {
     }
 
     /// Loads partition `at`; `None` past the last.
-    fn partition(&mut self, at: usize) -> Result<Option<CachedPartition<Partition>>> {
+    fn partition(&mut self, at: usize) -> Result<Option<CachedPartition>> {
         if let Some((_, partition)) = self.partition.as_ref().filter(|(loaded, _)| *loaded == at) {
             return Ok(Some(partition.clone()));
         }

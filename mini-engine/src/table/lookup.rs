@@ -9,6 +9,7 @@ use std::hint::black_box;
 use std::ops::Range;
 
 use super::entry::{Entry, Parts, Step};
+use super::key_heads::{KeyHeads, Start};
 use crate::types::{Kind, SeqNo};
 
 /// An entry that was found.
@@ -21,8 +22,8 @@ pub(super) struct Found {
 }
 
 /// The newest version of `key` in the block that is not newer than `seqno`.
-pub(super) fn lookup(contents: &[u8], key: &[u8], seqno: SeqNo) -> Step<Option<Found>> {
-    let place = find(&Parts::of(contents)?, contents, key, seqno)?;
+pub(super) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8], seqno: SeqNo) -> Step<Option<Found>> {
+    let place = find(&Parts::of(contents)?, contents, heads, (key, seqno), FEW_ENTRIES)?;
     Ok(place.filter(|place| place.is_key).map(|Place { entry, .. }| Found {
         kind: entry.kind,
         seqno: entry.seqno,
@@ -39,18 +40,28 @@ pub(super) struct Place<'a> {
     pub(super) is_key: bool,
 }
 
-/// The first entry at or after `(key, seqno)`.
-pub(super) fn find<'a>(parts: &Parts, contents: &'a [u8], key: &[u8], seqno: SeqNo) -> Step<Option<Place<'a>>> {
-    let restart = last_restart_before(parts, contents, key, seqno)?;
-    let mut offset = parts.restart(contents, restart)?;
-    let next = parts.restart(contents, restart + 1).unwrap_or(parts.entries_end);
-    read_ahead(contents, (offset..next.min(offset + READ_AHEAD)).step_by(LINE));
+/// The first entry at or after `(key, seqno)`. Reads so many bytes ahead where it starts.
+pub(super) fn find<'a>(
+    parts: &Parts,
+    contents: &'a [u8],
+    heads: &KeyHeads,
+    (key, seqno): (&[u8], SeqNo),
+    ahead: usize,
+) -> Step<Option<Place<'a>>> {
+    let (start, end) = match heads.start(contents, key) {
+        Some(start) => (start, start.offset + ahead),
+        None => {
+            let (start, end) = start_at_restart(parts, contents, key, seqno)?;
+            (start, end.min(start.offset + MANY_ENTRIES))
+        }
+    };
+    read_ahead(contents, (start.offset..end.min(parts.entries_end)).step_by(LINE));
     // Of the key that was passed last: its length, and how many bytes of it the target starts with.
-    let (mut len, mut matched) = (0, 0);
+    let Start { mut offset, mut len, mut matched } = start;
     while offset < parts.entries_end {
         // Most entries are passed by their lengths and a byte of their keys.
-        if let Some((head, bytes)) = parts.head(contents, offset, len)
-            && (head.shared > matched || head.unshared(bytes).first() < key.get(head.shared))
+        if let Some((head, rest)) = parts.head(contents, offset, len)
+            && (head.shared > matched || head.unshared(rest).first() < key.get(head.shared))
         {
             matched = matched.min(head.shared);
             (len, offset) = (head.key_len(), offset + head.len);
@@ -70,8 +81,10 @@ pub(super) fn find<'a>(parts: &Parts, contents: &'a [u8], key: &[u8], seqno: Seq
 }
 
 const LINE: usize = 64;
-/// The most bytes of entries that are read ahead of the search; entries that need more have large values, which are passed over.
-const READ_AHEAD: usize = 2 << 10;
+/// Bytes of entries that are read ahead for one of them.
+const FEW_ENTRIES: usize = 256;
+/// Bytes of entries that are read ahead for those behind them too. Entries that need more have large values, which are passed over.
+pub(super) const MANY_ENTRIES: usize = 2 << 10;
 /// The most restarts that are read ahead of their search.
 const RESTARTS_AHEAD: usize = 8;
 
@@ -80,6 +93,15 @@ const RESTARTS_AHEAD: usize = 8;
 fn read_ahead(contents: &[u8], offsets: impl Iterator<Item = usize>) {
     let read = |at: usize| contents.get(at).copied().unwrap_or(0);
     black_box(offsets.fold(0, |all, at| all | read(at)));
+}
+
+/// The last restart whose entry is before the target, or the first, and where the next one is. Its entry shares nothing with the one
+/// before.
+fn start_at_restart(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Step<(Start, usize)> {
+    let restart = last_restart_before(parts, contents, key, seqno)?;
+    let offset = parts.restart(contents, restart)?;
+    let next = parts.restart(contents, restart + 1).unwrap_or(parts.entries_end);
+    Ok((Start { offset, len: 0, matched: 0 }, next))
 }
 
 /// The last restart whose entry is before the target, or the first restart.

@@ -23,6 +23,7 @@ mod frame;
 mod get_many;
 mod index;
 mod iter;
+mod key_heads;
 mod lookup;
 mod partition;
 mod properties;

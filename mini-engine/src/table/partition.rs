@@ -20,7 +20,7 @@ use crate::types::SeqNo;
 use super::filter::{self, Filter};
 use super::format::Handle;
 use super::frame::Block;
-use super::index::{Fence, Fences, IndexBuilder};
+use super::index::{Fences, Index, IndexBuilder};
 
 const TAIL_LEN: usize = 12;
 /// Bits of a word.
@@ -111,9 +111,9 @@ impl<'a> Parts<'a> {
 /// A partition in memory.
 #[derive(Debug)]
 pub(crate) struct Partition {
-    block: Block,
+    /// The fences, and the block with the filter before them.
+    index: Index,
     filter_len: usize,
-    start: u64,
     /// A bit for each data block that was checked where it lies in a mapped file.
     checked: Box<[AtomicU64]>,
 }
@@ -122,12 +122,13 @@ impl Partition {
     /// The partition in `block`, unchecked but for its layout.
     pub(super) fn of(block: Block) -> Result<Self, Malformed> {
         let Parts { filter, fences, start } = Parts::of(block.contents())?;
-        let filter_len = filter.len();
+        let (filter_len, end) = (filter.len(), filter.len() + fences.len());
         if filter_len > 0 {
             Filter::decode(filter).map_err(|expected| Malformed { offset: filter_len, expected })?;
         }
-        let words = Fences::of(fences)?.len().div_ceil(BITS);
-        Ok(Self { filter_len, start, checked: (0..words).map(|_| AtomicU64::new(0)).collect(), block })
+        let index = Index::unchecked(block, filter_len..end, start)?;
+        let words = index.len().div_ceil(BITS);
+        Ok(Self { filter_len, checked: (0..words).map(|_| AtomicU64::new(0)).collect(), index })
     }
 
     /// Whether data block `at` was checked.
@@ -147,13 +148,12 @@ impl Partition {
     /// Checks the fences, that the group ends within the data blocks, which end at `data_end`, and that the last fence is
     /// `fence`, where one is known (P2).
     pub(super) fn check(&self, data_end: u64, fence: Option<(&[u8], SeqNo)>) -> Result<(), Malformed> {
-        let fences = self.fences();
         let malformed = |expected| Malformed { offset: self.filter_len, expected };
-        let end = fences.check().map_err(|error| Malformed { offset: self.filter_len + error.offset, ..error })?;
-        if self.start.checked_add(end).is_none_or(|end| end > data_end) {
+        let end = self.index.check().map_err(|error| Malformed { offset: self.filter_len + error.offset, ..error })?;
+        if self.index.start().checked_add(end).is_none_or(|end| end > data_end) {
             return Err(malformed("a group within the data blocks"));
         }
-        if fence.is_some() && fence != fences.last().map(|fence| fence.place()) {
+        if fence.is_some() && fence != self.index.last() {
             return Err(malformed("the fence that the root has for the partition"));
         }
         Ok(())
@@ -161,20 +161,20 @@ impl Partition {
 
     /// Bytes of memory that it takes, without the slots of its data blocks.
     pub(super) fn memory_len(&self) -> usize {
-        size_of::<Self>() + self.block.memory_len() + size_of_val(&*self.checked)
+        size_of::<Self>() + self.index.memory_len() + size_of_val(&*self.checked)
     }
 
     pub(super) fn block(&self) -> &Block {
-        &self.block
+        self.index.block()
     }
 
-    /// The parts, for several questions. They have been decoded once.
-    pub(super) fn parts(&self) -> PartitionParts<'_> {
-        let contents = self.block.contents();
-        let (filter, rest) = contents.split_at_checked(self.filter_len).unwrap_or_default();
-        let fences = rest.split_at_checked(rest.len().saturating_sub(TAIL_LEN)).unwrap_or_default().0;
-        let filter = if filter.is_empty() { None } else { Filter::decode(filter).ok() };
-        PartitionParts { filter, fences: Fences::of(fences).unwrap_or_default(), start: self.start }
+    /// The filter; `None` if the table has none. It has been decoded once.
+    #[inline]
+    pub(super) fn filter(&self) -> Option<Filter<'_>> {
+        if self.filter_len == 0 {
+            return None;
+        }
+        Filter::decode(self.block().contents().get(..self.filter_len)?).ok()
     }
 
     /// Bytes of the filter.
@@ -182,54 +182,41 @@ impl Partition {
         self.filter_len
     }
 
-    fn fences(&self) -> Fences<'_> {
-        self.parts().fences
-    }
-
     /// The number of data blocks.
     pub(super) fn len(&self) -> usize {
-        self.fences().len()
+        self.index.len()
     }
 
     /// Where the group begins.
     pub(super) fn start(&self) -> u64 {
-        self.start
+        self.index.start()
     }
 
     /// Where the group ends.
     pub(super) fn end(&self) -> u64 {
-        self.start + self.fences().last().map_or(0, |fence| fence.end)
+        self.index.end()
     }
 
     /// Where data block `at` of the group is.
+    #[inline]
     pub(super) fn handle(&self, at: usize) -> Option<Handle> {
-        self.fences().handle(at, self.start)
+        self.index.handle(at)
     }
 
     /// The fence of data block `at` of the group.
     pub(super) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
-        self.fences().get(at).map(|fence: Fence<'_>| fence.place())
+        self.index.fence(at)
     }
 
     /// The first data block of the group that can hold an entry at or after `(key, seqno)`; `len()` if none does.
     pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
-        self.fences().find(key, seqno)
+        self.index.find(key, seqno)
     }
-}
 
-/// What a partition says.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PartitionParts<'a> {
-    /// `None` if the table has none.
-    pub(super) filter: Option<Filter<'a>>,
-    fences: Fences<'a>,
-    start: u64,
-}
-
-impl PartitionParts<'_> {
-    /// The first data block of the group that can hold an entry at or after `(key, seqno)`, and where it is; `None` if none does.
-    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(usize, Handle)> {
-        let at = self.fences.find(key, seqno);
-        Some((at, self.fences.handle(at, self.start)?))
+    /// As `find`, and where the block is; `None` if none does.
+    #[inline]
+    pub(super) fn locate(&self, key: &[u8], seqno: SeqNo) -> Option<(usize, Handle)> {
+        let at = self.index.find(key, seqno);
+        Some((at, self.index.handle(at)?))
     }
 }

@@ -6,12 +6,12 @@
 //! again. Blocks that were read ahead stay here unchecked. Each is checked, decompressed and put into the cache when the
 //! scan enters it, so a damaged block does not stop those before it.
 
+use super::cache::CachedPartition;
 use super::format::Handle;
 use super::frame::Block;
-use super::partition::Partition;
 use super::reader::Table;
 use super::root::Root;
-use crate::cache::{CacheUse, CachedPartition};
+use crate::cache::CacheUse;
 use crate::error::Result;
 
 /// Neighbours that are entered one by one before more are read at once.
@@ -85,7 +85,7 @@ impl ReadAhead {
         &mut self,
         table: &Table,
         root: &Root,
-        (partition, at, handle): (&CachedPartition<Partition>, usize, Handle),
+        (partition, at, handle): (&CachedPartition, usize, Handle),
     ) -> Result<Block> {
         self.follow(handle);
         if self.cache == CacheUse::Fill
@@ -105,10 +105,10 @@ impl ReadAhead {
             Some(bytes) => table.decode_block(handle, bytes)?,
             None => table.read_block(handle)?,
         };
-        if self.cache == CacheUse::Fill {
-            table.keep(partition, (at, handle), &block);
-        }
-        Ok(block)
+        Ok(match self.cache {
+            CacheUse::Fill => table.keep(partition, (at, handle), block),
+            CacheUse::Bypass => block,
+        })
     }
 
     /// Notes that the block at `handle` is entered.

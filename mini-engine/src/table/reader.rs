@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::block::Cursor;
-use super::cache::{OpenGuard, Opened, Slot, TableCache};
+use super::cache::{CachedPartition, OpenGuard, Opened, Slot, TableCache};
 use super::format::{Handle, file_name};
 use super::frame::{Block, BlockLocation, contents_of, is_raw};
+use super::key_heads::KeyHeads;
 use super::lookup::{Found, lookup};
 use super::partition::Partition;
 use super::properties::TableMeta;
 use super::root::Root;
-use crate::cache::{CacheUse, CachedPartition};
+use crate::cache::CacheUse;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
@@ -171,28 +172,23 @@ impl Table {
         let Some(partition) = self.partition(root, root.index.find(key, seqno), CacheUse::Fill)? else {
             return Ok(None);
         };
-        let parts = partition.parts();
-        if parts.filter.is_some_and(|filter| !filter.may_contain(hash)) {
+        let filter = partition.filter();
+        if filter.is_some_and(|filter| !filter.may_contain(hash)) {
             self.tables.counters.filter_negatives.add(1);
             return Ok(None);
         }
-        let found = match parts.find(key, seqno) {
+        let found = match partition.locate(key, seqno) {
             Some(place) => self.get_from(root, &partition, place, key, seqno)?,
             None => None,
         };
-        if found.is_none() && parts.filter.is_some() {
+        if found.is_none() && filter.is_some() {
             self.tables.counters.filter_false_positives.add(1);
         }
         Ok(found)
     }
 
     /// Partition `at` of the table, checked when it is read; `None` past the last.
-    pub(super) fn partition(
-        &self,
-        root: &Root,
-        at: usize,
-        cache: CacheUse,
-    ) -> Result<Option<CachedPartition<Partition>>> {
+    pub(super) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition>> {
         if let Some(whole) = &root.whole {
             return Ok((at == 0).then(|| whole.clone()));
         }
@@ -205,7 +201,7 @@ impl Table {
     }
 
     #[cold]
-    fn read_partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition<Partition>>> {
+    fn read_partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition>> {
         let Some(handle) = root.index.handle(at) else { return Ok(None) };
         let malformed = |error| self.malformed(handle, error);
         self.tables.counters.partition_reads.add(1);
@@ -228,7 +224,7 @@ impl Table {
         let handle = || {
             let root = self.root().ok()?;
             let partition = self.partition(root, root.index.find(key, MAX_SEQNO), CacheUse::Bypass).ok()??;
-            Some(partition.parts().find(key, MAX_SEQNO)?.1)
+            Some(partition.locate(key, MAX_SEQNO)?.1)
         };
         handle().map_or(self.meta.size, |handle| handle.offset)
     }
@@ -269,29 +265,30 @@ impl Table {
     fn get_from(
         &self,
         root: &Root,
-        partition: &CachedPartition<Partition>,
+        partition: &CachedPartition,
         place: (usize, Handle),
         key: &[u8],
         seqno: SeqNo,
     ) -> Result<Option<(Kind, SeqNo, Slice)>> {
         self.tables.counters.get_blocks.add(1);
         if let Some((file, within)) = self.mapped(root, partition, place)? {
-            let contents = contents_of(file.get(within.clone()).unwrap_or_default());
+            let contents = (contents_of(file.get(within.clone()).unwrap_or_default()), KeyHeads::NONE);
             let view = |value: Range<usize>| Slice::mapped(file, within.start + value.start..within.start + value.end);
             return self.look_up(place.1, contents, key, seqno, view);
         }
         if let Some(block) = self.tables.blocks.get(partition, place.0) {
-            return self.look_up(place.1, contents_of(&block), key, seqno, |value| Slice::view(&block, value));
+            block.read_ahead();
+            return self.look_up(place.1, block.parts(), key, seqno, |value| Slice::view(block.bytes(), value));
         }
         let block = self.fill(partition, place)?;
-        self.look_up(place.1, block.contents(), key, seqno, |value| block.slice(value))
+        self.look_up(place.1, block.parts(), key, seqno, |value| block.slice(value))
     }
 
     /// The newest version of `key` in the data block at `handle`, with its value as `view` shows it.
     pub(super) fn look_up(
         &self,
         handle: Handle,
-        contents: &[u8],
+        contents: (&[u8], &KeyHeads),
         key: &[u8],
         seqno: SeqNo,
         view: impl FnOnce(Range<usize>) -> Option<Slice>,
@@ -337,27 +334,29 @@ impl Table {
 
     /// Reads a data block that is not in the cache, and leaves it there.
     #[cold]
-    fn fill(&self, partition: &CachedPartition<Partition>, place: (usize, Handle)) -> Result<Block> {
-        let block = self.read_block(place.1)?;
-        self.keep(partition, place, &block);
-        Ok(block)
+    fn fill(&self, partition: &CachedPartition, place: (usize, Handle)) -> Result<Block> {
+        Ok(self.keep(partition, place, self.read_block(place.1)?))
     }
 
     /// Data block `at` of `partition`, if it is in the cache.
-    pub(super) fn cached(&self, partition: &CachedPartition<Partition>, at: usize) -> Option<Block> {
-        self.tables.blocks.get(partition, at).map(|block| Block::from_shared(Arc::clone(&block)))
+    pub(super) fn cached(&self, partition: &CachedPartition, at: usize) -> Option<Block> {
+        let block = self.tables.blocks.get(partition, at)?;
+        block.read_ahead();
+        Some(Block::Own(block.clone()))
     }
 
     /// Whether data block `at` of `partition` is in the cache.
-    pub(super) fn is_cached(&self, partition: &CachedPartition<Partition>, at: usize) -> bool {
+    pub(super) fn is_cached(&self, partition: &CachedPartition, at: usize) -> bool {
         self.tables.blocks.has(partition, at)
     }
 
-    /// Puts the data block of `partition` that has this index and handle into the cache.
-    pub(super) fn keep(&self, partition: &CachedPartition<Partition>, (at, handle): (usize, Handle), block: &Block) {
-        if let Some(bytes) = block.own() {
-            self.tables.blocks.insert(partition, at, (self.number(), handle.offset), Arc::clone(bytes));
-        }
+    /// Puts the data block of `partition` that has this index and handle into the cache, and gives it back as it is there.
+    pub(super) fn keep(&self, partition: &CachedPartition, (at, handle): (usize, Handle), block: Block) -> Block {
+        let Block::Own(block) = block else { return block };
+        let block = block.with_heads();
+        let (id, len) = ((self.number(), handle.offset), block.memory_len());
+        self.tables.blocks.insert((partition, at), id, block.clone(), len);
+        Block::Own(block)
     }
 
     /// Reads the data block at `handle` from the file.

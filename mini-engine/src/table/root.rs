@@ -7,14 +7,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::cache::{CachedPartition, Partitions};
 use super::format::{FOOTER_LEN, Footer, Handle, VERSION, VERSION_WITH_RANGES};
 use super::frame::{Block, BlockLocation};
 use super::index::Index;
-use super::partition::Partition;
 use super::properties::{Properties, TableMeta};
 use super::range_block;
 use super::version1;
-use crate::cache::{CachedPartition, Partitions};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
@@ -32,9 +31,9 @@ pub(super) struct Root {
     /// The whole file, if it is mapped. Then it need not be open.
     pub(super) map: Option<Arc<MappedBytes>>,
     /// The partitions that are in memory.
-    pub(super) partitions: Partitions<Partition>,
+    pub(super) partitions: Partitions,
     /// The only partition of a table of version 1, which stays in memory.
-    pub(super) whole: Option<CachedPartition<Partition>>,
+    pub(super) whole: Option<CachedPartition>,
     /// Where the data blocks end.
     pub(super) data_end: u64,
     pub(super) properties: Properties,

@@ -96,7 +96,7 @@ impl Verifier<'_> {
             let is_new = self.seen.count(entry.0, entry.1, cursor.kind());
             let denies = |filter: Filter<'_>| !filter.may_contain(codec::key_hash(entry.0));
             // A key that goes on here from the partition before is in both filters (P1).
-            if (is_new || is_first) && partition.parts().filter.is_some_and(denies) {
+            if (is_new || is_first) && partition.filter().is_some_and(denies) {
                 return Err(self.corrupt(handle, entry, "entry whose key the filter denies"));
             }
             (self.last_seqno, is_first) = (entry.1, false);

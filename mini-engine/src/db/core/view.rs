@@ -13,7 +13,7 @@ use crate::iter::impl_entry_iter;
 use crate::manifest::{CompactionStats, Run, Version};
 use crate::memtables::{LoggedMemtable, MemtableIter};
 use crate::table::{OpenRun, RunIter, RunTable, Table, TableMeta};
-use crate::types::{RangeTombstones, SeqNo, Slice, is_before_end, place_after};
+use crate::types::{RangeTombstones, SeqNo, Slice, is_before_end, start_and_end};
 use crate::wal;
 
 /// A memtable that takes no more writes and waits for its flush.
@@ -127,15 +127,8 @@ impl View {
         if in_memory().next().is_none() && in_tables().next().is_none() {
             return Ok(RangeTombstones::default());
         }
-        let from = match lower {
-            Bound::Included(key) | Bound::Excluded(key) => Slice::from(key),
-            Bound::Unbounded => Slice::default(),
-        };
-        let end = match upper {
-            Bound::Included(key) => Slice::from(place_after(key)),
-            Bound::Excluded(key) => Slice::from(key),
-            Bound::Unbounded => Slice::default(),
-        };
+        let Some((from, end)) = start_and_end(&(lower, upper)) else { return Ok(RangeTombstones::default()) };
+        let (from, end) = (Slice::from(from), Slice::from(end));
         let seen = |ranges: &RangeTombstones| ranges.within(&from, &end).visible_at(seqno);
         let mut all: Vec<RangeTombstones> = in_memory().map(|ranges| seen(&ranges)).collect();
         let overlaps = |table: &&RunTable| *table.largest() >= *from && is_before_end(table.smallest(), &end);
@@ -153,6 +146,7 @@ impl View {
 }
 
 /// The entries of one source of a view.
+#[expect(clippy::large_enum_variant, reason = "a scan has few sources, and a box would cost each an allocation")]
 pub(crate) enum Source {
     Memtable(MemtableIter),
     Run(RunIter),

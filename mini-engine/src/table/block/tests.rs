@@ -1,20 +1,18 @@
 //! Blocks against a sorted vector, and blocks that lie.
 
-use std::sync::Arc;
-
 use proptest::prelude::*;
 
-use super::super::frame::TRAILER_LEN;
 use super::super::lookup::{Found, lookup};
 use super::*;
 use crate::iter::EntryIter;
 use crate::iter::model::{Move, SortedVec, entries, keys, moves};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO};
 
-fn block_of(contents: &[u8]) -> Block {
-    let mut bytes = contents.to_vec();
-    bytes.resize(contents.len() + TRAILER_LEN, 0);
-    Block::from_shared(Arc::from(bytes))
+/// The block with these contents as it is read, and as it is in the cache, if its keys have heads there.
+fn blocks_of(contents: &[u8]) -> Vec<Block> {
+    let block = Block::from_contents(contents);
+    let headed = block.own().map(|block| Block::Own(block.clone().with_heads()));
+    [block].into_iter().chain(headed).collect()
 }
 
 fn apply(cursor: &mut Cursor, step: &Move) -> Step {
@@ -59,20 +57,22 @@ proptest! {
     fn a_block_holds_its_entries_in_both_directions(all in entries(80), moves in moves()) {
         // Catches a prefix taken from the wrong key, and restarts that a search or a step back misses.
         prop_assume!(!all.is_empty());
-        let mut model = SortedVec::new(all);
-        let mut cursor = Cursor::new(block_of(&contents_of(&model))).expect("own encoding");
-        for step in &moves {
-            apply(&mut cursor, step).expect("own encoding");
-            apply_model(&mut model, step);
-            prop_assert_eq!(cursor.valid(), model.valid(), "{:?} of {:?}", step, moves);
-            if matches!(step, Move::Next) && cursor.valid() {
-                prop_assert_eq!(cursor.repeats(), model.repeats(), "{:?}", moves);
-            }
-            if model.valid() {
-                let found = (cursor.key(), cursor.seqno(), cursor.kind());
-                prop_assert_eq!(found, (model.key(), model.seqno(), model.kind()));
-                prop_assert_eq!(cursor.value(), model.value());
-                prop_assert_eq!(&*cursor.value_slice(), model.value());
+        for block in blocks_of(&contents_of(&SortedVec::new(all.clone()))) {
+            let mut model = SortedVec::new(all.clone());
+            let mut cursor = Cursor::new(block).expect("own encoding");
+            for step in &moves {
+                apply(&mut cursor, step).expect("own encoding");
+                apply_model(&mut model, step);
+                prop_assert_eq!(cursor.valid(), model.valid(), "{:?} of {:?}", step, moves);
+                if matches!(step, Move::Next) && cursor.valid() {
+                    prop_assert_eq!(cursor.repeats(), model.repeats(), "{:?}", moves);
+                }
+                if model.valid() {
+                    let found = (cursor.key(), cursor.seqno(), cursor.kind());
+                    prop_assert_eq!(found, (model.key(), model.seqno(), model.kind()));
+                    prop_assert_eq!(cursor.value(), model.value());
+                    prop_assert_eq!(&*cursor.value_slice(), model.value());
+                }
             }
         }
     }
@@ -85,15 +85,18 @@ proptest! {
         prop_assume!(!all.is_empty());
         let model = SortedVec::new(all);
         let contents = contents_of(&model);
-        let mut cursor = Cursor::new(block_of(&contents)).expect("own encoding");
+        let blocks = blocks_of(&contents);
+        let mut cursor = Cursor::new(blocks[0].clone()).expect("own encoding");
         for key in model.entries().iter().map(|entry| &entry.key).chain(&others) {
             for &seqno in &seqnos {
                 cursor.seek(key, seqno).expect("own encoding");
                 let here = cursor.valid() && cursor.key() == *key;
                 let expected = here.then(|| (cursor.kind(), cursor.seqno(), cursor.value()));
-                let found = lookup(&contents, key, seqno).expect("own encoding");
-                let found = found.as_ref().map(|found| (found.kind, found.seqno, &contents[found.value.clone()]));
-                prop_assert_eq!(found, expected, "{:?} at {}", key, seqno);
+                for block in &blocks {
+                    let found = lookup(block.parts(), key, seqno).expect("own encoding");
+                    let found = found.as_ref().map(|found| (found.kind, found.seqno, &contents[found.value.clone()]));
+                    prop_assert_eq!(found, expected, "{:?} at {}", key, seqno);
+                }
             }
         }
     }
@@ -101,9 +104,11 @@ proptest! {
     #[test]
     fn random_bytes_never_panic_or_loop(bytes in prop::collection::vec(any::<u8>(), 0..300), moves in moves()) {
         // Catches lengths and restarts trusted without a check: a block may lie although its checksum matched.
-        look_up(&bytes, &moves)?;
-        if let Ok(cursor) = Cursor::new(block_of(&bytes)) {
-            walk(cursor, bytes.len(), &moves)?;
+        for block in blocks_of(&bytes) {
+            look_up(&block, &moves)?;
+            if let Ok(cursor) = Cursor::new(block) {
+                walk(cursor, bytes.len(), &moves)?;
+            }
         }
     }
 
@@ -116,18 +121,21 @@ proptest! {
         let mut bytes = contents_of(&SortedVec::new(all));
         let at = at.index(bytes.len());
         bytes[at] = byte;
-        look_up(&bytes, &moves)?;
-        if let Ok(cursor) = Cursor::new(block_of(&bytes)) {
-            walk(cursor, bytes.len(), &moves)?;
+        for block in blocks_of(&bytes) {
+            look_up(&block, &moves)?;
+            if let Ok(cursor) = Cursor::new(block) {
+                walk(cursor, bytes.len(), &moves)?;
+            }
         }
     }
 }
 
 /// Looks up what the moves seek; what is found lies within the block.
-fn look_up(contents: &[u8], moves: &[Move]) -> Result<(), TestCaseError> {
+fn look_up(block: &Block, moves: &[Move]) -> Result<(), TestCaseError> {
+    let contents = block.contents();
     for step in moves {
         let (Move::Seek(key, seqno) | Move::SeekForPrev(key, seqno)) = step else { continue };
-        if let Ok(Some(Found { seqno: found, value, .. })) = lookup(contents, key, *seqno) {
+        if let Ok(Some(Found { seqno: found, value, .. })) = lookup(block.parts(), key, *seqno) {
             prop_assert!(found <= *seqno && value.start <= value.end && value.end <= contents.len());
         }
     }
@@ -160,7 +168,7 @@ fn walk(mut cursor: Cursor, len: usize, moves: &[Move]) -> Result<(), TestCaseEr
 fn a_block_without_entries_is_refused() {
     // Catches an empty block that ends an iteration early, as if the table ended there.
     for bytes in [&[][..], &[0; 3], &[0; 4], &[0; 8], &[1, 0, 0, 0], &u32::MAX.to_le_bytes()] {
-        assert!(Cursor::new(block_of(bytes)).is_err(), "{bytes:?}");
+        assert!(Cursor::new(Block::from_contents(bytes)).is_err(), "{bytes:?}");
     }
 }
 
@@ -169,7 +177,7 @@ fn forged(entries: &[&[u8]]) -> Cursor {
     let mut contents = entries.concat();
     codec::put_u32(&mut contents, 0);
     codec::put_u32(&mut contents, 1);
-    Cursor::new(block_of(&contents)).expect("an entry and a restart")
+    Cursor::new(Block::from_contents(&contents)).expect("an entry and a restart")
 }
 
 #[test]
@@ -206,6 +214,9 @@ fn a_restart_stands_at_every_sixteenth_entry() {
     for (entries, restarts) in [(1, 1), (16, 1), (17, 2), (48, 3), (49, 4)] {
         let mut builder = BlockBuilder::default();
         (0..entries).for_each(|i: u8| builder.add(&[i], 1, Kind::Tombstone, b""));
-        assert_eq!(Cursor::new(block_of(&builder.finish(<[u8]>::to_vec))).expect("sound").parts.restarts, restarts);
+        assert_eq!(
+            Cursor::new(Block::from_contents(&builder.finish(<[u8]>::to_vec))).expect("sound").parts.restarts,
+            restarts
+        );
     }
 }

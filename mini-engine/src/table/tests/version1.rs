@@ -56,7 +56,7 @@ proptest! {
         write(dir.path(), model.entries(), bits);
         prop_assert_eq!(&read_all(dir.path(), model.entries())?, model.entries());
         let table = open(dir.path(), 1)?;
-        prop_assert_eq!(table.root()?.whole.as_ref().is_some_and(|whole| whole.parts().filter.is_some()), bits > 0.0);
+        prop_assert_eq!(table.root()?.whole.as_ref().is_some_and(|whole| whole.filter().is_some()), bits > 0.0);
         assert_same(&mut table.iter(), &mut model.clone(), &moves);
         assert_same(&mut table.iter_uncached(), &mut model, &moves);
     }
