@@ -33,7 +33,7 @@ struct Subject {
 
 const SUBJECTS: [Subject; 4] = [
     Subject { name: "leveled", policy: Compaction::Leveled, size_ratio: 10, l0_trigger: 4, goal: [10.0, 1.2, 1.15] },
-    Subject { name: "tiered", policy: Compaction::Tiered, size_ratio: 10, l0_trigger: 16, goal: [3.0, 3.0, 1.6] },
+    Subject { name: "tiered", policy: Compaction::Tiered, size_ratio: 10, l0_trigger: 10, goal: [3.0, 3.0, 1.6] },
     Subject {
         name: "lazy-leveled",
         policy: Compaction::LazyLeveled,

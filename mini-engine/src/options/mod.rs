@@ -28,7 +28,8 @@ pub struct Options {
     pub(crate) immutable_memtables: usize,
     pub(crate) compaction: Option<Compaction>,
     pub(crate) size_ratio: u64,
-    pub(crate) l0_trigger: usize,
+    /// `None`: as [`Options::level_0_tables`] says.
+    pub(crate) l0_trigger: Option<usize>,
     pub(crate) l0_slowdown: usize,
     pub(crate) l0_stop: usize,
     pub(crate) level1_bytes: u64,
@@ -61,7 +62,7 @@ impl Default for Options {
             immutable_memtables: 1,
             compaction: None,
             size_ratio: 10,
-            l0_trigger: 4,
+            l0_trigger: None,
             l0_slowdown: 20,
             l0_stop: 36,
             level1_bytes: 64 << 20,
@@ -113,14 +114,22 @@ impl Options {
         own.copied().unwrap_or_default()
     }
 
+    /// Tables that level 0 may hold before some are merged. With tiered merges it is a level as any other.
+    pub(crate) fn level_0_tables(&self) -> usize {
+        self.l0_trigger.unwrap_or(match self.compaction {
+            Some(Compaction::Tiered) => self.size_ratio as usize,
+            _ => 4,
+        })
+    }
+
     /// Tables on level 0 from which on writers are slowed down.
     pub(crate) fn slowdown_tables(&self) -> usize {
-        self.l0_slowdown.max(self.l0_trigger + 1)
+        self.l0_slowdown.max(self.level_0_tables() + 1)
     }
 
     /// Tables on level 0 at which writers wait.
     pub(crate) fn stop_tables(&self) -> usize {
-        self.l0_stop.max(self.l0_trigger + 1)
+        self.l0_stop.max(self.level_0_tables() + 1)
     }
 
     /// Checks every option against its range.
@@ -132,7 +141,7 @@ impl Options {
             ("memtable_bytes", self.memtable_bytes as u64, MEMTABLE_BYTES),
             ("immutable_memtables", self.immutable_memtables as u64, IMMUTABLE_MEMTABLES),
             ("size_ratio", self.size_ratio, SIZE_RATIO),
-            ("l0_trigger", self.l0_trigger as u64, L0_TABLES),
+            ("l0_trigger", self.level_0_tables() as u64, L0_TABLES),
             ("l0_slowdown", self.l0_slowdown as u64, L0_TABLES),
             ("l0_stop", self.l0_stop as u64, L0_TABLES),
             ("level1_bytes", self.level1_bytes, LEVEL1_BYTES),
@@ -164,6 +173,20 @@ fn out_of_range(name: &str, value: i128, low: String, high: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn level_0_holds_four_tables_or_a_tier_unless_told_otherwise() {
+        // Catches tiered merges that write more than they must, and a trigger that was set and does not count.
+        let tables = |policy, set: fn(Options) -> Options| set(Options::default().compaction(policy)).level_0_tables();
+        assert_eq!(
+            [Compaction::Leveled, Compaction::LazyLeveled, Compaction::Partial].map(|p| tables(p, |o| o)),
+            [4; 3]
+        );
+        assert_eq!(Options::default().level_0_tables(), 4);
+        assert_eq!(tables(Compaction::Tiered, |o| o), 10);
+        assert_eq!(tables(Compaction::Tiered, |o| o.size_ratio(32)), 32);
+        assert_eq!(tables(Compaction::Tiered, |o| o.l0_trigger(4)), 4);
+    }
 
     #[test]
     fn an_option_out_of_range_is_named_with_its_value_and_range() {

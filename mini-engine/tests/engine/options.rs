@@ -69,7 +69,6 @@ fn defaults_are_those_that_are_documented() {
         .memtable_kind(MemtableKind::SkipList)
         .immutable_memtables(1)
         .size_ratio(10)
-        .l0_trigger(4)
         .l0_slowdown(20)
         .l0_stop(36)
         .level1_bytes(64 << 20)

@@ -59,7 +59,7 @@ impl<'a> Context<'a> {
     }
 
     pub(super) fn level_0_is_due(&self) -> bool {
-        self.version.runs(0).len() > self.options.l0_trigger
+        self.version.runs(0).len() > self.options.level_0_tables()
     }
 
     /// All runs of `level` become one, where the oldest is.

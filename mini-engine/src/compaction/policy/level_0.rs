@@ -74,7 +74,7 @@ pub(super) fn arrange(context: &Context<'_>, plans: &mut Vec<Plan>) {
 
 /// Tables that level 0 may hold before tiny ones go down too.
 pub(super) fn patience(options: &Options) -> usize {
-    (options.l0_trigger + options.slowdown_tables().min(options.stop_tables())) / 2
+    (options.level_0_tables() + options.slowdown_tables().min(options.stop_tables())) / 2
 }
 
 /// Whether a merge writes no more for each byte from level 0 than it would between any two levels that are as they should be.
@@ -104,7 +104,7 @@ fn is_pressing(context: &Context<'_>) -> bool {
 fn within(context: &Context<'_>) -> Option<Plan> {
     let (version, options) = (context.version, context.options);
     let candidates = context.candidates(0);
-    let runs = TABLES.min(options.l0_trigger + 1);
+    let runs = TABLES.min(options.level_0_tables() + 1);
     let bytes = (options.memtable_bytes as u64).saturating_mul(MEMTABLES);
     let window = |growth: Growth| cheapest_window(&candidates, Limits { runs, bytes, growth });
     let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| is_pressing(context)))?;

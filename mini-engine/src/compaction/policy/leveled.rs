@@ -41,7 +41,7 @@ pub(super) fn plans_by(context: &Context<'_>, portion: Portion) -> Vec<Plan> {
 fn need(context: &Context<'_>, targets: &Targets, level: usize) -> u64 {
     let (held, limit) = match level {
         0 if !context.level_0_is_due() => return 0,
-        0 => (context.version.runs(0).len() as u64, context.options.l0_trigger as u64),
+        0 => (context.version.runs(0).len() as u64, context.options.level_0_tables() as u64),
         _ if context.version.runs(level).len() > 1 => return FIRST,
         _ => (context.free_bytes(level), targets.bytes(level)),
     };

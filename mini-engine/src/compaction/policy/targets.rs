@@ -20,7 +20,7 @@ pub(super) struct Targets {
 impl Targets {
     pub(super) fn of(context: &Context<'_>) -> Targets {
         let Context { version, options, .. } = context;
-        let batch = (options.l0_trigger as u64).saturating_mul(options.memtable_bytes as u64);
+        let batch = (options.level_0_tables() as u64).saturating_mul(options.memtable_bytes as u64);
         let mut targets = Targets { base: BOTTOM, bytes: [0; BOTTOM + 1] };
         targets.bytes[BOTTOM] = u64::MAX;
         // Data that another policy left higher up will get down there.

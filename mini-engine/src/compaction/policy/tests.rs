@@ -164,7 +164,7 @@ fn two_merges_run_at_once_where_they_do_not_meet() {
         world.begin();
         world.end_all();
     }
-    while world.version.runs(0).len() <= world.options.l0_trigger {
+    while world.version.runs(0).len() <= world.options.level_0_tables() {
         world.flush([(1, true), (119, true)]);
     }
     assert!(world.begin() && world.begin(), "{:?}", world.version);

@@ -5,7 +5,7 @@ use super::*;
 /// A world in which a merge of level 0 into the levels below has begun and never ends.
 fn held_up(policy: Compaction) -> World {
     let mut world = overwritten(policy, 4, 4);
-    while world.version.runs(0).len() <= world.options.l0_trigger {
+    while world.version.runs(0).len() <= world.options.level_0_tables() {
         world.flush([(0, true), (119, true)]);
     }
     // Where the levels below are merged first.

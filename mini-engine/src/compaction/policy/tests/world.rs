@@ -330,7 +330,7 @@ impl World {
     pub(super) fn check_shape(&self) {
         let (version, ratio) = (&self.version, self.options.size_ratio as usize);
         let held = level_0::inputs(&self.context(), BOTTOM).len() > 1;
-        let most = if held { level_0::patience(&self.options) } else { self.options.l0_trigger };
+        let most = if held { level_0::patience(&self.options) } else { self.options.level_0_tables() };
         assert!(version.runs(0).len() <= most, "{version:?}");
         assert!(!version.tables().any(|table| table.narrowed), "a merge that nobody goes on with: {version:?}");
         let most = |level: usize| match self.options.compaction.unwrap() {
