@@ -16,6 +16,8 @@ use crate::input::Input;
 pub enum EngineOp {
     Insert,
     Remove,
+    RemoveRange,
+    RemovePrefix,
     Write,
     Persist,
     Flush,
@@ -32,9 +34,11 @@ pub enum EngineOp {
 
 impl EngineOp {
     /// Every operation.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Insert,
         Self::Remove,
+        Self::RemoveRange,
+        Self::RemovePrefix,
         Self::Write,
         Self::Persist,
         Self::Flush,
@@ -48,6 +52,19 @@ impl EngineOp {
         Self::Kill,
         Self::PowerCut,
     ];
+}
+
+/// What a batch does to the newest state.
+#[derive(Clone, Copy)]
+enum Change {
+    Insert,
+    Remove,
+    RemoveRange,
+    RemovePrefix,
+}
+
+impl Change {
+    const ALL: [Self; 4] = [Self::Insert, Self::Remove, Self::RemoveRange, Self::RemovePrefix];
 }
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -101,11 +118,13 @@ impl Pair {
 
     fn run(&mut self, op: EngineOp, input: &mut Input<'_>) -> Option<&'static str> {
         match op {
-            EngineOp::Insert => self.write(input, 1, 0),
-            EngineOp::Remove => self.write(input, 0, 1),
+            EngineOp::Insert => self.write(input, &[Change::Insert]),
+            EngineOp::Remove => self.write(input, &[Change::Remove]),
+            EngineOp::RemoveRange => self.write(input, &[Change::RemoveRange]),
+            EngineOp::RemovePrefix => self.write(input, &[Change::RemovePrefix]),
             EngineOp::Write => {
-                let (inserts, removes) = (input.byte() % 6, input.byte() % 4);
-                self.write(input, inserts, removes);
+                let changes: Vec<_> = (0..input.byte() % 10).map(|_| input.choose(&Change::ALL)).collect();
+                self.write(input, &changes);
             }
             EngineOp::Persist => {
                 self.db().persist(Durability::Synced).expect("a sound disk");
@@ -133,7 +152,7 @@ impl Pair {
             EngineOp::Snapshot => {
                 let snapshot = self.db().snapshot();
                 let before = self.newest().clone();
-                self.write(input, 2, 1);
+                self.write(input, &[Change::Insert, Change::Insert, Change::Remove, Change::RemoveRange]);
                 assert_eq!((snapshot.seqno(), contents(snapshot.iter())), before);
                 // It holds the directory's lock.
                 drop(snapshot);
@@ -166,18 +185,31 @@ impl Pair {
         None
     }
 
-    fn write(&mut self, input: &mut Input<'_>, inserts: u8, removes: u8) {
+    fn write(&mut self, input: &mut Input<'_>, changes: &[Change]) {
         let (before, mut state) = self.newest().clone();
         let mut batch = WriteBatch::new();
-        for _ in 0..inserts {
-            let (key, value) = (input.key(), input.value());
-            batch.insert(&key, &value).expect("within limits");
-            state.insert(key, value);
-        }
-        for _ in 0..removes {
+        for change in changes {
             let key = input.key();
-            batch.remove(&key).expect("within limits");
-            state.remove(&key);
+            match change {
+                Change::Insert => {
+                    let value = input.value();
+                    batch.insert(&key, &value).expect("within limits");
+                    state.insert(key, value);
+                }
+                Change::Remove => {
+                    batch.remove(&key).expect("within limits");
+                    state.remove(&key);
+                }
+                Change::RemoveRange => {
+                    let end = input.key();
+                    batch.remove_range((Bound::Excluded(&key), Bound::Included(&end))).expect("within limits");
+                    state.retain(|other, _| *other <= key || *other > end);
+                }
+                Change::RemovePrefix => {
+                    batch.remove_prefix(&key).expect("within limits");
+                    state.retain(|other, _| !other.starts_with(&key));
+                }
+            }
         }
         let seqno = before + batch.len() as u64;
         let durability = input.choose(&[Durability::Buffered, Durability::Buffered, Durability::Synced]);
