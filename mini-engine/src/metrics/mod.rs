@@ -176,7 +176,8 @@ pub struct Metrics {
     pub compaction_bytes_read: u64,
     /// Bytes of tables written by merges.
     pub compaction_bytes_written: u64,
-    /// Bytes of data blocks read by [`Db::verify`](crate::Db::verify).
+    /// Bytes of data blocks read by [`Db::verify`](crate::Db::verify), and by an open with
+    /// [`RecoveryMode::Quarantine`](crate::RecoveryMode).
     pub verify_bytes_read: u64,
     /// Times a writer had to wait for a flush, or for a merge of level 0.
     pub stalls: u64,

@@ -114,10 +114,11 @@ impl Options {
         own.copied().unwrap_or_default()
     }
 
-    /// Tables that level 0 may hold before some are merged. With tiered merges it is a level as any other.
+    /// Tables that level 0 may hold before some are merged. With tiered merges it is a level like any other, but writers shall not be slowed
+    /// down before merges had a chance.
     pub(crate) fn level_0_tables(&self) -> usize {
         self.l0_trigger.unwrap_or(match self.compaction {
-            Some(Compaction::Tiered) => self.size_ratio as usize,
+            Some(Compaction::Tiered) => (self.size_ratio as usize).min(self.l0_slowdown / 2).max(1),
             _ => 4,
         })
     }
@@ -184,7 +185,10 @@ mod tests {
         );
         assert_eq!(Options::default().level_0_tables(), 4);
         assert_eq!(tables(Compaction::Tiered, |o| o), 10);
-        assert_eq!(tables(Compaction::Tiered, |o| o.size_ratio(32)), 32);
+        assert_eq!(tables(Compaction::Tiered, |o| o.size_ratio(4)), 4);
+        assert_eq!(tables(Compaction::Tiered, |o| o.size_ratio(32)), 10, "half of what slows writers down");
+        assert_eq!(tables(Compaction::Tiered, |o| o.size_ratio(32).l0_slowdown(100)), 32);
+        assert_eq!(tables(Compaction::Tiered, |o| o.l0_slowdown(1)), 1);
         assert_eq!(tables(Compaction::Tiered, |o| o.l0_trigger(4)), 4);
     }
 

@@ -36,8 +36,9 @@ macro_rules! option_setters {
                 self
             }
 
-            /// How many tables level 0 may hold before some are merged. Default 4, or `size_ratio` with [`Compaction::Tiered`], where level 0
-            /// is a tier as any other; 1 to 1000. Tables that are tiny beside what they overlap below are merged with each other first.
+            /// How many tables level 0 may hold before some are merged. Default 4; with [`Compaction::Tiered`] `size_ratio`, since level 0 is
+            /// a tier like any other, but at most half of `l0_slowdown`. 1 to 1000. Tables that are tiny beside what they overlap below are merged
+            /// with each other first.
             pub fn l0_trigger(mut self, tables: usize) -> Self {
                 self$(.$options)?.l0_trigger = Some(tables);
                 self

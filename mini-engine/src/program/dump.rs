@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use mini_engine::dump;
 use mini_engine::fs::{FileSystem, StdFs};
 
@@ -20,6 +20,7 @@ use super::record;
 /// after what could be read, and the exit code is 3. Long keys and values are cut.
 #[derive(Args)]
 #[command(
+    allow_missing_positional = true,
     verbatim_doc_comment,
     after_help = "\
 Examples:
@@ -30,6 +31,8 @@ Examples:
   mini-engine dump damaged.db/000012.log --json | mini-engine import files.db - --json"
 )]
 pub(crate) struct DumpArgs {
+    /// What the file is, if that shall not go by its name
+    kind: Option<FileKind>,
     /// The file
     file: PathBuf,
     /// Print every operation of a log, or the newest version of each key of a table, as a JSON object a line, whole:
@@ -38,9 +41,14 @@ pub(crate) struct DumpArgs {
     json: bool,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
 enum FileKind {
+    /// A log of writes, *.log
+    #[value(name = "wal")]
     Log,
+    /// A sorted table, *.sst
     Table,
+    /// A list of version edits, MANIFEST-*
     Manifest,
 }
 
@@ -63,7 +71,7 @@ impl FileKind {
 }
 
 pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
-    let kind = FileKind::of(&args.file)?;
+    let kind = args.kind.map_or_else(|| FileKind::of(&args.file), Ok)?;
     if args.json {
         return dump_json(args, kind);
     }

@@ -1,7 +1,7 @@
 //! Shows a person how far a command is: on stderr, and only when that is a terminal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -42,27 +42,33 @@ pub(crate) fn watch<T>(bar: &ProgressBar, position: impl Fn() -> u64 + Sync, wor
 fn follow<T>(bar: &ProgressBar, position: impl Fn() -> u64 + Sync, work: impl FnOnce() -> T) -> T {
     let has_ended = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let draw = || {
             // Relaxed: it says nothing about other memory.
             while !has_ended.load(Ordering::Relaxed) {
                 bar.set_position(position());
-                thread::sleep(REDRAW);
+                thread::park_timeout(REDRAW);
             }
-        });
-        let _end = End { has_ended: &has_ended, bar };
+        };
+        // Without a thread there is no bar, which is no reason to stop.
+        let drawing = thread::Builder::new().spawn_scoped(scope, draw).ok();
+        let _end = End { has_ended: &has_ended, bar, drawing };
         work()
     })
 }
 
 /// Ends the thread that moves the bar, and takes the bar away, also when the work panics: the scope waits for that thread.
-struct End<'a> {
+struct End<'a, 'scope> {
     has_ended: &'a AtomicBool,
     bar: &'a ProgressBar,
+    drawing: Option<ScopedJoinHandle<'scope, ()>>,
 }
 
-impl Drop for End<'_> {
+impl Drop for End<'_, '_> {
     fn drop(&mut self) {
         self.has_ended.store(true, Ordering::Relaxed);
+        if let Some(drawing) = &self.drawing {
+            drawing.thread().unpark();
+        }
         self.bar.finish_and_clear();
     }
 }
@@ -70,6 +76,7 @@ impl Drop for End<'_> {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc;
 
     use super::*;
 
@@ -77,7 +84,15 @@ mod tests {
     fn the_bar_follows_the_work_and_ends_with_it_even_if_it_panics() {
         // Catches a thread that goes on drawing after its command has failed, which would never end.
         let bar = ProgressBar::hidden();
-        follow(&bar, || 7, || while bar.position() != 7 {});
+        let (seen, is_seen) = mpsc::channel();
+        let look = || {
+            seen.send(()).ok();
+            7
+        };
+        // A second look comes after the bar was moved by the first.
+        let work = || (0..2).for_each(|_| is_seen.recv_timeout(Duration::from_secs(60)).expect("a look"));
+        follow(&bar, look, work);
+        assert_eq!(bar.position(), 7);
         assert!(bar.is_finished());
         bar.reset();
         let panics = AssertUnwindSafe(|| follow(&bar, || 7, || panic!("the work")));

@@ -16,15 +16,12 @@ use crate::codec::{self, Malformed};
 use crate::iter::Stepped;
 use crate::types::{Kind, SeqNo, Slice};
 
-use super::entry::{Entry, Parts, Step};
+use super::entry::{Entry, Parts, RESTART_INTERVAL, Step};
 use super::frame::Block;
 use super::lookup::{MANY_ENTRIES, Place, find};
 
 /// A builder keeps no more memory than this for the next block, in bytes.
 const KEPT_LEN: usize = 1 << 20;
-
-/// Entries from one restart to the next.
-pub(super) const RESTART_INTERVAL: usize = 16;
 
 /// Builds the contents of one block.
 #[derive(Debug, Default)]

@@ -9,6 +9,9 @@ use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo};
 
 pub(super) type Step<T = ()> = Result<T, Malformed>;
 
+/// Entries from one restart to the next.
+pub(super) const RESTART_INTERVAL: usize = 16;
+
 /// The parts of a block's contents.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
@@ -57,15 +60,20 @@ impl Parts {
     #[inline]
     pub(super) fn short_entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Option<Entry<'a>> {
         let bytes = self.rest(contents, offset);
-        let head = Head::read(bytes, last_key_len)?;
-        Some(head.entry(bytes, offset))
+        let header = EntryHeader::read(bytes, last_key_len)?;
+        Some(header.entry(bytes, offset))
     }
 
     /// Lengths of the entry at `offset`, if it is of the common form.
     #[inline]
-    pub(super) fn head<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Option<(Head, &'a [u8])> {
+    pub(super) fn header<'a>(
+        &self,
+        contents: &'a [u8],
+        offset: usize,
+        last_key_len: usize,
+    ) -> Option<(EntryHeader, &'a [u8])> {
         let bytes = self.rest(contents, offset);
-        Some((Head::read(bytes, last_key_len)?, bytes))
+        Some((EntryHeader::read(bytes, last_key_len)?, bytes))
     }
 
     #[inline]
@@ -101,7 +109,7 @@ impl Entry<'_> {
 
 /// What an entry of the common form begins with. Its lengths lie within the bytes that it was read from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct EntryHeader {
     pub(super) shared: usize,
     unshared: usize,
     tag: [u8; 8],
@@ -111,7 +119,7 @@ pub(super) struct Head {
     pub(super) len: usize,
 }
 
-impl Head {
+impl EntryHeader {
     #[inline(always)]
     fn read(bytes: &[u8], last_key_len: usize) -> Option<Self> {
         let ([shared, unshared, tag @ ..], _) = bytes.split_first_chunk::<10>()?;
@@ -135,7 +143,7 @@ impl Head {
         (len <= bytes.len()).then_some(Self { shared, unshared, tag: *tag, key_at, len })
     }
 
-    /// The unshared bytes; `bytes` are those that the head was read from.
+    /// The unshared bytes; `bytes` are those that the header was read from.
     #[inline]
     pub(super) fn unshared<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         bytes.get(self.key_at..self.key_at + self.unshared).unwrap_or_default()

@@ -11,7 +11,7 @@
 use std::hint::black_box;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::codec::{self, Reader};
 use crate::error::{Error, Result};
@@ -38,18 +38,19 @@ const ZSTD: u8 = 2;
 pub(crate) struct OwnBlock {
     bytes: Arc<[u8]>,
     /// Beside the bytes, so that they are read while those are waited for.
-    heads: KeyHeads,
+    heads: OnceLock<KeyHeads>,
 }
 
 impl OwnBlock {
     fn new(bytes: Arc<[u8]>) -> Self {
-        Self { bytes, heads: KeyHeads::default() }
+        Self { bytes, heads: OnceLock::new() }
     }
 
-    /// With the heads of its keys, if it is a data block.
-    pub(super) fn with_heads(self) -> Self {
-        let heads = KeyHeads::of(contents_of(&self.bytes));
-        Self { heads, ..self }
+    /// Tells a data block that it was found in the cache. The first time, the heads of its keys are made: most blocks of a long scan are
+    /// never found again.
+    #[inline]
+    pub(super) fn note_hit(&self) {
+        self.heads.get_or_init(|| KeyHeads::of(contents_of(&self.bytes)));
     }
 
     /// Reads the lines of the reference count and of the block's end, where its restarts are. They are two cache misses, and nothing passes
@@ -66,7 +67,7 @@ impl OwnBlock {
     /// The contents and the heads of their keys, if they were made.
     #[inline]
     pub(super) fn parts(&self) -> (&[u8], &KeyHeads) {
-        (contents_of(&self.bytes), &self.heads)
+        (contents_of(&self.bytes), self.heads.get().unwrap_or(KeyHeads::NONE))
     }
 
     /// Bytes of memory that it takes.

@@ -221,29 +221,29 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The fences in `block`, of blocks that take the bytes `blocks` of the file; checked.
+    /// The fences in `block`, of blocks that take the bytes `blocks` of the file.
     pub(super) fn decode(block: Block, blocks: Range<u64>) -> Result<Self, Malformed> {
         let len = block.contents().len();
-        let index = Self::unchecked(block, 0..len, blocks.start)?;
-        if Some(index.check()?) != blocks.end.checked_sub(blocks.start) {
+        let index = Self::within(block, 0..len, blocks.start)?;
+        if index.end() != blocks.end {
             return Err(Malformed { offset: len, expected: "fences that cover their blocks" });
         }
         Ok(index)
     }
 
-    /// The fences at `place` of the contents of `block`, of blocks from `start` of the file on. Unchecked but for their number.
-    pub(super) fn unchecked(block: Block, place: Range<usize>, start: u64) -> Result<Self, Malformed> {
-        let contents = block.contents();
-        let fences = Fences::of(contents.get(place.clone()).unwrap_or_default())?;
+    /// The fences at `place` of the contents of `block`, of blocks from `start` of the file on. Takes memory once they have been checked.
+    pub(super) fn within(block: Block, place: Range<usize>, start: u64) -> Result<Self, Malformed> {
+        let malformed = |error: Malformed| Malformed { offset: place.start + error.offset, ..error };
+        let contents = block.contents().get(place.clone()).unwrap_or_default();
+        let fences = Fences::of(contents).map_err(malformed)?;
+        let covered = fences.check().map_err(malformed)?;
+        if start.checked_add(covered).is_none() {
+            return Err(Malformed { offset: place.end, expected: "blocks within a file" });
+        }
         let read: Vec<Option<Fence<'_>>> = (0..fences.len()).map(|at| fences.get(at)).collect();
         let heads = Heads::new(read.len(), |at| read.get(at).copied().flatten().map_or(&[], |fence| fence.key));
         let ends = read.iter().map(|fence| fence.map_or(0, |fence| fence.end)).collect();
         Ok(Self { heads, ends, place, block, start })
-    }
-
-    /// Checks the fences as [`Fences::check`] does.
-    pub(super) fn check(&self) -> Result<u64, Malformed> {
-        self.fences().check()
     }
 
     fn fences(&self) -> Fences<'_> {
@@ -260,9 +260,9 @@ impl Index {
         self.start
     }
 
-    /// Where the last block ends.
+    /// Where the last block ends; it was checked that there is such an offset.
     pub(super) fn end(&self) -> u64 {
-        self.start + self.ends.last().copied().unwrap_or(0)
+        self.start.saturating_add(self.ends.last().copied().unwrap_or(0))
     }
 
     /// The number of blocks.
@@ -382,9 +382,12 @@ mod tests {
             if let Ok(fences) = Fences::of(&bytes) {
                 prop_assert!(fences.len() <= bytes.len() / 4);
                 let sound = fences.check();
-                let index = Index::unchecked(Block::from_contents(&bytes), 0..bytes.len(), u64::MAX).expect("fences");
-                prop_assert!(index.handle(at).is_none() || at < fences.len());
-                prop_assert!(index.find(b"key", 1) <= fences.len());
+                let within = |start| Index::within(Block::from_contents(&bytes), 0..bytes.len(), start);
+                prop_assert_eq!((within(0).is_ok(), within(u64::MAX).is_ok()), (sound.is_ok(), false));
+                if let Ok(index) = within(7) {
+                    prop_assert!(index.handle(at).is_none() || at < fences.len());
+                    prop_assert!(index.find(b"key", 1) <= fences.len() && index.end() >= 7);
+                }
                 prop_assert_eq!(Index::decode(Block::from_contents(&bytes), 5..99).is_ok(), sound == Ok(94));
             }
         }

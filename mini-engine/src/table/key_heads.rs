@@ -2,23 +2,28 @@
 //!
 //! Every entry that a search decodes on its way is in another line of memory, and in a cache larger than the processor's each such line
 //! is a wait. So up to [`MOST_HEADS`] entries of a block have their heads here: a head is a key's first four bytes behind the prefix that
-//! all keys of the block share, as a number. A search reads the heads, which lie together and are a fortieth of the data, and then the
+//! all keys of the block share, as a number. A search reads the heads, which lie together and take 3 % of the data's bytes, and then the
 //! few entries behind the one that they lead to. Heads that are kept apart from their keys are Graefe and Larson's *poor man's
-//! normalized keys* ("B-tree indexes and CPU caches", 2001). They are made when a block is put into the cache, and are in no file.
+//! normalized keys* ("B-tree indexes and CPU caches", 2001). They are made when a block is found in the cache for the first time, and are in
+//! no file.
 //!
 //! H1: all keys of the block start with the prefix; heads are filled up with zeros where a key is shorter. So of two keys the one with
-//! the lesser head is the lesser, and the first byte in which two heads differ is the first in which their keys do.
+//! the lesser head is the lesser.
+//! H2: the target shares with a lesser key the prefix and as many bytes as their heads do. That is too many where the key ends within its head:
+//! those of `x` and `x\0y` agree in two bytes. It does no harm, since an entry shares no more bytes with the key before it than that key has.
 
 use std::ops::Range;
 
-use super::entry::{Parts, Step};
+use super::entry::{Parts, RESTART_INTERVAL, Step};
 use crate::types::MAX_KEY_LEN;
 
 /// The heads of a block, at most.
 const MOST_HEADS: usize = 20;
-/// Bytes of entries that a head is worth.
+/// The fewest bytes of entries from one head to the next.
 const MIN_SPACING: usize = 128;
-/// More heads than this that are the target's own tell too little.
+/// The most entries from one head to the next: with more of them a search from a restart decodes fewer.
+const MOST_ENTRIES: usize = 2 * RESTART_INTERVAL;
+/// Where more heads than this equal the target's, a search begins at a restart.
 const MOST_EQUAL: usize = 2;
 const HEAD_LEN: usize = 4;
 /// The most bytes of a prefix that count. Where keys share more, heads begin within what they share and tell less.
@@ -41,7 +46,7 @@ pub(super) struct Start {
     pub(super) offset: usize,
     /// The length of the key before, or the most that it can be.
     pub(super) len: usize,
-    /// How many bytes of the target the key before starts with.
+    /// How many bytes of the target the key before starts with, or more than it has (H2).
     pub(super) matched: usize,
 }
 
@@ -55,8 +60,8 @@ impl KeyHeads {
     pub(super) const NONE: &Self = &Self::EMPTY;
     const EMPTY: Self = Self { heads: [0; MOST_HEADS], behind: [0; MOST_HEADS], count: 0, prefix: (0, 0) };
 
-    /// The heads of the block with these contents; none if it is so long that offsets cannot tell, so short that heads would save nothing,
-    /// or no sound data block. Decodes every entry twice.
+    /// The heads of the block with these contents; none if it is so long that offsets cannot tell, so short or of so small entries that heads
+    /// would save nothing, or no sound data block. Decodes every entry twice.
     pub(super) fn of(contents: &[u8]) -> Self {
         Self::spaced(contents, MIN_SPACING.max(contents.len() / MOST_HEADS + 1))
     }
@@ -74,18 +79,23 @@ impl KeyHeads {
         let parts = Parts::of(contents)?;
         let prefix = shared_prefix(&parts, contents)?;
         self.prefix = (prefix.start as u8, prefix.len() as u8);
-        let (mut offset, mut len, mut head, mut sampled) = (0, 0, [0; HEAD_LEN], 0);
+        let (mut offset, mut len, mut head, mut sampled, mut passed) = (0, 0, [0; HEAD_LEN], 0, 0);
         while offset < parts.entries_end {
             let entry = parts.entry(contents, offset, len)?;
+            passed += 1;
             // What the head has of the bytes that the key shares with the one before stays.
             let kept = entry.shared.saturating_sub(prefix.len()).min(HEAD_LEN);
             let rest = entry.unshared.get(prefix.len().saturating_sub(entry.shared)..).unwrap_or_default();
             let fresh = rest.iter().copied().chain([0; HEAD_LEN]);
             head[kept..].iter_mut().zip(fresh).for_each(|(byte, fresh)| *byte = fresh);
             (offset, len) = (entry.end, entry.key_len());
-            // The entries behind the last one are none.
+            if passed > MOST_ENTRIES {
+                *self = Self::EMPTY;
+                return Ok(());
+            }
+            // There is nothing to find behind the last entry.
             if offset - sampled >= spacing && offset < parts.entries_end {
-                sampled = offset;
+                (sampled, passed) = (offset, 0);
                 self.push(u32::from_be_bytes(head), offset as u16);
             }
         }
@@ -114,8 +124,8 @@ impl KeyHeads {
             return None;
         }
         let Some(at) = before.checked_sub(1) else { return Some(Start::FIRST) };
-        // H1, and the target's byte is the greater: it is none of those that its head was filled up with. A block that lies about the
-        // order of its keys may have any heads.
+        // H2. The target's byte that differs is the greater: it is none of those that its head was filled up with. A block that lies about
+        // the order of its keys may have any heads.
         let matched = (begin.len() + (heads[at] ^ head).leading_zeros() as usize / 8).min(key.len());
         Some(Start { offset: usize::from(self.behind[at]), len: MAX_KEY_LEN, matched })
     }
@@ -183,6 +193,11 @@ mod tests {
         prop::collection::vec(prop::sample::select(vec![0u8, 1, b'a', u8::MAX]), 0..9)
     }
 
+    /// `None` for a tombstone.
+    fn value_len() -> impl Strategy<Value = Option<usize>> {
+        prop_oneof![20 => Just(None), 20 => (0usize..40).prop_map(Some), 1 => Just(Some(17_000))]
+    }
+
     fn place(block: (&[u8], &KeyHeads), key: &[u8], seqno: u64) -> Option<(usize, usize, bool)> {
         let (contents, heads) = block;
         let found = find(&Parts::of(contents).expect("sound"), contents, heads, (key, seqno), 100).expect("sound");
@@ -192,16 +207,20 @@ mod tests {
     proptest! {
         #[test]
         fn a_search_with_heads_ends_where_one_without_does(
-            prefix in (ends(), 0usize..12), keys in prop::collection::btree_set((ends(), 0u64..4), 1..60), spacing in 1usize..80,
-            asked in prop::collection::vec((ends(), ends(), 0usize..80), 1..30), value_len in 0usize..40,
+            prefix in (ends(), prop_oneof![0usize..12, 30usize..60]), spacing in 1usize..80,
+            keys in prop::collection::btree_set((ends(), 0u64..4), 1..60), values in prop::collection::vec(value_len(), 60),
+            asked in prop::collection::vec((ends(), ends(), 0usize..80), 1..30),
         ) {
             // Catches a start behind the key, a shared length that the target does not share, zeros of a key taken for those behind a
-            // shorter one, and keys that are less or greater than the prefix of all.
+            // shorter one, and keys that are less or greater than the prefix of all. Long prefixes and values make entries of the long form.
             let prefix = prefix.0.repeat(prefix.1);
             let mut builder = BlockBuilder::default();
             let keys: BTreeSet<_> = keys.into_iter().map(|(end, age)| ([&prefix[..], &end].concat(), age)).collect();
-            for (key, age) in &keys {
-                builder.add(key, 9 - age, Kind::Value, &vec![7; value_len]);
+            for ((key, age), value_len) in keys.iter().zip(&values) {
+                match value_len {
+                    Some(len) => builder.add(key, 9 - age, Kind::Value, &vec![7; *len]),
+                    None => builder.add(key, 9 - age, Kind::Tombstone, b""),
+                }
             }
             let contents = builder.finish(<[u8]>::to_vec);
             let heads = KeyHeads::spaced(&contents, spacing);

@@ -60,11 +60,11 @@ pub(super) fn find<'a>(
     let Start { mut offset, mut len, mut matched } = start;
     while offset < parts.entries_end {
         // Most entries are passed by their lengths and a byte of their keys.
-        if let Some((head, rest)) = parts.head(contents, offset, len)
-            && (head.shared > matched || head.unshared(rest).first() < key.get(head.shared))
+        if let Some((header, rest)) = parts.header(contents, offset, len)
+            && (header.shared > matched || header.unshared(rest).first() < key.get(header.shared))
         {
-            matched = matched.min(head.shared);
-            (len, offset) = (head.key_len(), offset + head.len);
+            matched = matched.min(header.shared);
+            (len, offset) = (header.key_len(), offset + header.len);
             continue;
         }
         let entry = parts.entry(contents, offset, len)?;

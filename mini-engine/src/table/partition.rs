@@ -119,14 +119,22 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// The partition in `block`, unchecked but for its layout.
-    pub(super) fn of(block: Block) -> Result<Self, Malformed> {
+    /// The partition in `block`, whose group ends within the data blocks, which end at `data_end`, and whose last fence is `fence`, where
+    /// one is known (P2).
+    pub(super) fn decode(block: Block, data_end: u64, fence: Option<(&[u8], SeqNo)>) -> Result<Self, Malformed> {
         let Parts { filter, fences, start } = Parts::of(block.contents())?;
         let (filter_len, end) = (filter.len(), filter.len() + fences.len());
+        let malformed = |expected| Malformed { offset: filter_len, expected };
         if filter_len > 0 {
-            Filter::decode(filter).map_err(|expected| Malformed { offset: filter_len, expected })?;
+            Filter::decode(filter).map_err(malformed)?;
         }
-        let index = Index::unchecked(block, filter_len..end, start)?;
+        let index = Index::within(block, filter_len..end, start)?;
+        if index.end() > data_end {
+            return Err(malformed("a group within the data blocks"));
+        }
+        if fence.is_some() && fence != index.last() {
+            return Err(malformed("the fence that the root has for the partition"));
+        }
         let words = index.len().div_ceil(BITS);
         Ok(Self { filter_len, checked: (0..words).map(|_| AtomicU64::new(0)).collect(), index })
     }
@@ -143,20 +151,6 @@ impl Partition {
         if let Some(word) = self.checked.get(at / BITS) {
             word.fetch_or(1 << (at % BITS), Ordering::Relaxed);
         }
-    }
-
-    /// Checks the fences, that the group ends within the data blocks, which end at `data_end`, and that the last fence is
-    /// `fence`, where one is known (P2).
-    pub(super) fn check(&self, data_end: u64, fence: Option<(&[u8], SeqNo)>) -> Result<(), Malformed> {
-        let malformed = |expected| Malformed { offset: self.filter_len, expected };
-        let end = self.index.check().map_err(|error| Malformed { offset: self.filter_len + error.offset, ..error })?;
-        if self.index.start().checked_add(end).is_none_or(|end| end > data_end) {
-            return Err(malformed("a group within the data blocks"));
-        }
-        if fence.is_some() && fence != self.index.last() {
-            return Err(malformed("the fence that the root has for the partition"));
-        }
-        Ok(())
     }
 
     /// Bytes of memory that it takes, without the slots of its data blocks.

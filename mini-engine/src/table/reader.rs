@@ -210,8 +210,7 @@ impl Table {
             Some(map) => self.location(&path, handle).read_mapped(map)?,
             None => self.location(&path, handle).read(&*self.opened()?.file)?,
         };
-        let partition = Partition::of(block).map_err(malformed)?;
-        partition.check(root.data_end, root.index.fence(at)).map_err(malformed)?;
+        let partition = Partition::decode(block, root.data_end, root.index.fence(at)).map_err(malformed)?;
         if cache == CacheUse::Bypass {
             return Ok(Some(CachedPartition::uncached(partition)));
         }
@@ -277,6 +276,7 @@ impl Table {
             return self.look_up(place.1, contents, key, seqno, view);
         }
         if let Some(block) = self.tables.blocks.get(partition, place.0) {
+            block.note_hit();
             block.read_ahead();
             return self.look_up(place.1, block.parts(), key, seqno, |value| Slice::view(block.bytes(), value));
         }
@@ -341,6 +341,7 @@ impl Table {
     /// Data block `at` of `partition`, if it is in the cache.
     pub(super) fn cached(&self, partition: &CachedPartition, at: usize) -> Option<Block> {
         let block = self.tables.blocks.get(partition, at)?;
+        block.note_hit();
         block.read_ahead();
         Some(Block::Own(block.clone()))
     }
@@ -350,10 +351,9 @@ impl Table {
         self.tables.blocks.has(partition, at)
     }
 
-    /// Puts the data block of `partition` that has this index and handle into the cache, and gives it back as it is there.
+    /// Puts the data block of `partition` that has this index and handle into the cache, and gives it back.
     pub(super) fn keep(&self, partition: &CachedPartition, (at, handle): (usize, Handle), block: Block) -> Block {
         let Block::Own(block) = block else { return block };
-        let block = block.with_heads();
         let (id, len) = ((self.number(), handle.offset), block.memory_len());
         self.tables.blocks.insert((partition, at), id, block.clone(), len);
         Block::Own(block)

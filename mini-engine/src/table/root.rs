@@ -74,7 +74,7 @@ impl Root {
     /// Bytes of memory that this takes.
     pub(super) fn memory_len(&self) -> usize {
         let Properties { smallest, largest, .. } = &self.properties;
-        let whole = self.whole.as_ref().map_or(0, |whole| whole.block().memory_len());
+        let whole = self.whole.as_ref().map_or(0, |whole| whole.memory_len());
         let index = self.index.memory_len() + self.partitions.memory_len();
         let ranges = self.range_tombstones.memory_len();
         size_of::<Self>() + index + whole + smallest.len() + largest.len() + ranges

@@ -1,6 +1,6 @@
 //! Reads a whole table and checks everything that its parts say about each other.
 
-use super::block::RESTART_INTERVAL;
+use super::entry::RESTART_INTERVAL;
 use super::filter::Filter;
 use super::format::Handle;
 use super::partition::Partition;

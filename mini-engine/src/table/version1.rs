@@ -30,8 +30,8 @@ pub(super) fn convert(filter: &[u8], index: &[u8], data_len: u64) -> Result<(Ind
     if filter.len() + fences.len() > MAX_CONTENTS_LEN - TRAILER_LEN {
         return Err(Malformed { offset: 0, expected: "an index of less than 4 GiB" });
     }
-    let partition = Partition::of(Block::from_contents(&partition::encode(filter.to_vec(), &mut fences, 0)))?;
-    partition.check(data_len, None)?;
+    let block = Block::from_contents(&partition::encode(filter.to_vec(), &mut fences, 0));
+    let partition = Partition::decode(block, data_len, None)?;
     if partition.end() != data_len {
         return Err(Malformed { offset: index.len(), expected: "fences that cover the data blocks" });
     }

@@ -135,6 +135,10 @@ fn a_file_put_aside_is_dumped_and_other_names_are_refused() {
     let aside = aside.with_file_name(format!("{number}.aside"));
     fs::copy(&log, &aside).expect("copy");
     assert!(dump(&aside).text().contains("\"cherry\""));
+    let with_kind = |kind: &str| -> Ran { program().args(["dump", kind]).arg(&log).output().expect("run").into() };
+    assert_eq!(with_kind("wal").text(), dump(&log).text(), "said twice");
+    assert!(with_kind("table").refusal(2).contains("expected a name like"), "said otherwise");
+    assert!(with_kind("logs").refusal(2).contains("logs"));
     let names = ["log", "notes.log", "000007", "x.sst", "MANIFEST-", "CURRENT"];
     for path in names.map(|name| room.path(name)) {
         let said = dump(&path).refusal(2);

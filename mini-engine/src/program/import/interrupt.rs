@@ -9,8 +9,8 @@
 
 use std::io;
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ pub(crate) struct Interrupt {
     is_ending: AtomicBool,
     /// How many lines are in the database, those that an earlier import has stored included.
     lines: AtomicU64,
-    /// To be taken away before the process ends.
-    progress: ProgressBar,
+    /// To be taken away before the process ends, if it is drawn.
+    progress: Option<ProgressBar>,
 }
 
 impl Interrupt {
@@ -47,7 +47,8 @@ impl Interrupt {
     pub(crate) fn watch(skipped: u64, progress: ProgressBar) -> Result<Arc<Self>, Failure> {
         let failure = |source: io::Error| Failure::Io { action: "watch for", place: "signals".into(), source };
         let (signal, is_ending) = (Arc::default(), AtomicBool::new(false));
-        let interrupt = Arc::new(Self { signal, is_ending, lines: skipped.into(), progress });
+        let drawn = (!progress.is_hidden()).then_some(progress);
+        let interrupt = Arc::new(Self { signal, is_ending, lines: skipped.into(), progress: drawn });
         for signal in SIGNALS {
             flag::register_usize(signal, interrupt.signal.clone(), signal as usize).map_err(failure)?;
         }
@@ -65,7 +66,9 @@ impl Interrupt {
         // A second signal ends the process at once: the database is sound whenever that happens.
         if is_second || !self.is_ending.load(Ordering::Relaxed) {
             let failure = self.failure(signal);
-            self.progress.finish_and_clear();
+            if let Some(progress) = self.progress.as_ref().filter(|_| !is_second) {
+                clear(progress);
+            }
             output::say(format_args!("mini-engine: {failure}"));
             process::exit(failure.exit_code().into());
         }
@@ -89,5 +92,44 @@ impl Interrupt {
 
     fn failure(&self, signal: i32) -> Failure {
         Failure::Interrupted { signal, lines: self.lines.load(Ordering::Relaxed) }
+    }
+}
+
+/// Takes the bar away, unless that takes long: the import holds it while it writes, and who reads what it writes may have stopped.
+fn clear(progress: &ProgressBar) {
+    let (cleared, is_cleared) = mpsc::channel();
+    let progress = progress.clone();
+    let clear = move || {
+        progress.finish_and_clear();
+        cleared.send(()).ok();
+    };
+    if thread::Builder::new().spawn(clear).is_ok() {
+        is_cleared.recv_timeout(GRACE).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_that_is_held_does_not_keep_the_process() {
+        // Catches a ^C that waits for a reader of the acknowledgements that has stopped reading.
+        let bar = ProgressBar::hidden();
+        let ((held, is_held), (release, is_released)) = (mpsc::channel(), mpsc::channel());
+        thread::scope(|scope| {
+            let import = bar.clone();
+            scope.spawn(move || {
+                import.suspend(|| {
+                    held.send(()).expect("a test that waits");
+                    is_released.recv().ok();
+                });
+            });
+            is_held.recv().expect("a thread that holds the bar");
+            clear(&bar);
+            assert!(release.send(()).is_ok(), "it was held all the time");
+        });
+        clear(&bar);
+        assert!(bar.is_finished());
     }
 }

@@ -11,8 +11,9 @@ use crate::types::{MAX_KEY_LEN, MAX_SEQNO};
 /// The block with these contents as it is read, and as it is in the cache, if its keys have heads there.
 fn blocks_of(contents: &[u8]) -> Vec<Block> {
     let block = Block::from_contents(contents);
-    let headed = block.own().map(|block| Block::Own(block.clone().with_heads()));
-    [block].into_iter().chain(headed).collect()
+    let headed = Block::from_contents(contents);
+    headed.own().expect("memory of its own").note_hit();
+    vec![block, headed]
 }
 
 fn apply(cursor: &mut Cursor, step: &Move) -> Step {

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::table::block::{Cursor, RESTART_INTERVAL};
+use crate::table::block::Cursor;
+use crate::table::entry::RESTART_INTERVAL;
 use crate::table::format::{FOOTER_LEN, Footer, Handle, VERSION};
 use crate::table::frame::{Block, BlockLocation, TRAILER_LEN};
 use crate::table::index::Index;
@@ -203,8 +204,7 @@ impl Blocks {
         while let Some(handle) = self.partitions.pop_front() {
             let read = self.block(handle).and_then(|block| {
                 let malformed = |error: Malformed| error.in_file(&self.path, handle.offset);
-                let partition = Partition::of(block).map_err(malformed)?;
-                partition.check(data_end, None).map_err(malformed)?;
+                let partition = Partition::decode(block, data_end, None).map_err(malformed)?;
                 Ok(partition)
             });
             match read {

@@ -104,7 +104,9 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(policy: Compaction, ratio: u64) -> World {
         let options = Options { memtable_bytes: 500, ..Options::default() };
-        let options = options.l0_trigger(2).level1_bytes(800).table_file_bytes(1000).size_ratio(ratio);
+        let options = options.level1_bytes(800).table_file_bytes(1000).size_ratio(ratio);
+        // By default with tiered merges, where it goes by the ratio.
+        let options = if policy == Compaction::Tiered { options } else { options.l0_trigger(2) };
         World {
             options: options.compaction(policy),
             version: Version::default(),
