@@ -259,8 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_are_long_or_short_or_lie_have_no_heads() {
-        // Catches offsets that are cut off, and heads of what is no block.
+    fn blocks_of_which_heads_would_tell_too_little_have_none() {
+        // Catches offsets that are cut off, heads that are slower than restarts, and heads of what is no block.
         let block_of = |value_len: usize| {
             let mut builder = BlockBuilder::default();
             (0..9_u8).for_each(|key| builder.add(&[key], 1, Kind::Value, &vec![7; value_len]));
@@ -269,6 +269,13 @@ mod tests {
         let counts = [10, 1000, 7000, 8000].map(|value_len| KeyHeads::of(&block_of(value_len)).count);
         assert_eq!(counts, [0, 8, 8, 0]);
         assert_eq!(KeyHeads::of(&[7; 1000]).count, 0);
+        let tiny = |entries: u32| {
+            let mut builder = BlockBuilder::default();
+            (0..entries).for_each(|key| builder.add(&key.to_be_bytes(), 1, Kind::Value, b"8 bytes."));
+            KeyHeads::of(&builder.finish(<[u8]>::to_vec)).count
+        };
+        assert!(tiny(300) > 10, "a dozen entries for each");
+        assert_eq!(tiny(4000), 0, "hundreds for each");
     }
 
     #[test]
