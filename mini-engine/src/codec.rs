@@ -206,6 +206,12 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// How many bytes both start with.
+#[inline]
+pub(crate) fn shared_len(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -106,7 +106,7 @@ macro_rules! impl_entry_iter {
 
 pub(crate) use impl_entry_iter;
 
-/// The methods of an [`EntryIter`] over what is salvaged, which is read once, from its first entry to its last.
+/// The moves that an [`EntryIter`] over salvaged entries refuses: it goes from the first entry to the last, once.
 macro_rules! read_forward_only {
     () => {
         fn seek_to_last(&mut self) -> $crate::error::Result<()> {

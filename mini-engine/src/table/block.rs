@@ -41,7 +41,7 @@ impl BlockBuilder {
             self.restarts.push(self.bytes.len() as u32);
             0
         } else {
-            shared_len(&self.last_key, key)
+            codec::shared_len(&self.last_key, key)
         };
         let unshared = &key[shared..];
         codec::put_varint(&mut self.bytes, shared as u64);
@@ -87,10 +87,6 @@ impl BlockBuilder {
 pub(super) fn entry_len_bound(key: &[u8], value: &[u8]) -> usize {
     // Three varints of at most 3 + 3 + 9 bytes, one of 5, and a restart.
     key.len() + value.len() + 24
-}
-
-fn shared_len(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
 /// Walks the entries of one block, in both directions. After an error its position means nothing: drop it or seek.

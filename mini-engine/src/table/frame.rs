@@ -47,16 +47,11 @@ impl OwnBlock {
     }
 
     /// Tells a data block that it was found in the cache. The first time, the heads of its keys are made: most blocks of a long scan are
-    /// never found again.
+    /// never found again. Reads the lines of the reference count and of the block's end, where its restarts are: they are two cache misses,
+    /// and nothing passes an atomic increment, so both are read before it, side by side. Safe code has no other prefetch.
     #[inline]
     pub(super) fn note_hit(&self) {
         self.heads.get_or_init(|| KeyHeads::of(contents_of(&self.bytes)));
-    }
-
-    /// Reads the lines of the reference count and of the block's end, where its restarts are. They are two cache misses, and nothing passes
-    /// an atomic increment: so both are read before it, side by side. Safe code has no other prefetch.
-    #[inline]
-    pub(super) fn read_ahead(&self) {
         black_box((self.bytes.first().copied(), self.bytes.last().copied()));
     }
 

@@ -14,7 +14,7 @@
 //! blocks, the root those of the partitions. [`Fences`] reads the bytes where they are; [`Index`] is what is made of them in memory: it
 //! searches the [`Heads`] of the fences, and reads a fence only where those do not tell.
 //!
-//! Bytes are checked whole once, when they are read from the file ([`Fences::check`]); later reads of them rely on it for order, and check
+//! Bytes are checked whole once, when they are read from the file ([`Fences::checked`]); later reads of them rely on it for order, and check
 //! every length nevertheless.
 
 use std::cmp::Ordering;
@@ -89,7 +89,7 @@ impl IndexBuilder {
 
 /// Appends a short key `k`, length first, with `last <= k < next`.
 fn put_separator(out: &mut Vec<u8>, last: &[u8], next: &[u8]) {
-    let shared = last.iter().zip(next).take_while(|(a, b)| a == b).count();
+    let shared = codec::shared_len(last, next);
     let (prefix, last_rest) = last.split_at(shared);
     let next_rest = next.split_at(shared).1;
     let closing = match (last_rest, next_rest) {
@@ -152,16 +152,16 @@ impl<'a> Fences<'a> {
         if count == 0 { Err(malformed) } else { Ok(Self { fences, offsets: offsets.as_chunks().0 }) }
     }
 
-    /// Checks that every fence can be read, lies where its offset says, and comes after the one before it. The end of the
-    /// last block.
-    pub(super) fn check(&self) -> Result<u64, Malformed> {
+    /// All fences: each can be read, lies where its offset says, and comes after the one before it.
+    fn checked(&self) -> Result<Vec<Fence<'a>>, Malformed> {
         let mut reader = Reader::new(self.fences);
-        let mut last: Option<Fence<'_>> = None;
+        let mut read: Vec<Fence<'a>> = Vec::new();
         for offset in self.offsets {
             if u32::from_le_bytes(*offset) as usize != reader.position() {
                 return Err(reader.malformed("a fence where its offset says"));
             }
             let fence = Fence::read(&mut reader).ok_or(reader.malformed("a fence"))?;
+            let last = read.last();
             if last.is_some_and(|last| !last.is_before(fence.key, fence.seqno)) {
                 return Err(reader.malformed("a fence after the one before it"));
             }
@@ -169,12 +169,12 @@ impl<'a> Fences<'a> {
             if fence.end.checked_sub(start).is_none_or(|len| len < TRAILER_LEN as u64) {
                 return Err(reader.malformed("a block that is longer than its trailer"));
             }
-            last = Some(fence);
+            read.push(fence);
         }
         if !reader.is_empty() {
             return Err(reader.malformed("the end of the fences"));
         }
-        Ok(last.map_or(0, |last| last.end))
+        Ok(read)
     }
 
     /// The number of blocks.
@@ -231,18 +231,16 @@ impl Index {
         Ok(index)
     }
 
-    /// The fences at `place` of the contents of `block`, of blocks from `start` of the file on. Takes memory once they have been checked.
+    /// The fences at `place` of the contents of `block`, of blocks from `start` of the file on. Takes memory for fences that were checked.
     pub(super) fn within(block: Block, place: Range<usize>, start: u64) -> Result<Self, Malformed> {
         let malformed = |error: Malformed| Malformed { offset: place.start + error.offset, ..error };
         let contents = block.contents().get(place.clone()).unwrap_or_default();
-        let fences = Fences::of(contents).map_err(malformed)?;
-        let covered = fences.check().map_err(malformed)?;
-        if start.checked_add(covered).is_none() {
+        let fences = Fences::of(contents).and_then(|fences| fences.checked()).map_err(malformed)?;
+        if fences.last().is_some_and(|last| start.checked_add(last.end).is_none()) {
             return Err(Malformed { offset: place.end, expected: "blocks within a file" });
         }
-        let read: Vec<Option<Fence<'_>>> = (0..fences.len()).map(|at| fences.get(at)).collect();
-        let heads = Heads::new(read.len(), |at| read.get(at).copied().flatten().map_or(&[], |fence| fence.key));
-        let ends = read.iter().map(|fence| fence.map_or(0, |fence| fence.end)).collect();
+        let heads = Heads::new(fences.len(), |at| fences.get(at).map_or(&[], |fence| fence.key));
+        let ends = fences.iter().map(|fence| fence.end).collect();
         Ok(Self { heads, ends, place, block, start })
     }
 
@@ -305,6 +303,11 @@ mod tests {
 
     use super::*;
 
+    /// The end of the last block, if the fences are sound.
+    fn check(fences: Fences<'_>) -> Result<u64, Malformed> {
+        Ok(fences.checked()?.last().map_or(0, |last| last.end))
+    }
+
     #[test]
     fn separators_are_short_and_lie_between_the_blocks() {
         // Catches a separator equal to the next key, which would send reads of it to the block before.
@@ -357,7 +360,7 @@ mod tests {
             builder.finish(&mut bytes);
             prop_assert_eq!((bytes.len(), builder.count()), (len, 0));
             let fences = Fences::of(&bytes).expect("own encoding");
-            let end = fences.check().expect("own encoding");
+            let end = check(fences).expect("own encoding");
             let index = Index::decode(Block::from_contents(&bytes), start..start + end).expect("own encoding");
             prop_assert_eq!((fences.len(), index.len()), (places.len(), places.len()));
             let mut offset = start;
@@ -381,7 +384,7 @@ mod tests {
             bytes.extend_from_slice(&count.to_le_bytes());
             if let Ok(fences) = Fences::of(&bytes) {
                 prop_assert!(fences.len() <= bytes.len() / 4);
-                let sound = fences.check();
+                let sound = check(fences);
                 let within = |start| Index::within(Block::from_contents(&bytes), 0..bytes.len(), start);
                 prop_assert_eq!((within(0).is_ok(), within(u64::MAX).is_ok()), (sound.is_ok(), false));
                 if let Ok(index) = within(7) {
@@ -410,7 +413,7 @@ mod tests {
             builder.finish(&mut bytes);
             bytes
         };
-        let check = |bytes: &[u8]| Fences::of(bytes).and_then(|fences| fences.check());
+        let check = |bytes: &[u8]| Fences::of(bytes).and_then(check);
         let sound = encoded(&[(b"a", 2, 13), (b"a", 1, 13), (b"b", 0, 40)]);
         assert_eq!(check(&sound), Ok(66));
         let mut moved = sound.clone();

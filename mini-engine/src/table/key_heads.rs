@@ -15,6 +15,7 @@
 use std::ops::Range;
 
 use super::entry::{Parts, RESTART_INTERVAL, Step};
+use crate::codec::shared_len;
 use crate::types::MAX_KEY_LEN;
 
 /// The heads of a block, at most.
@@ -26,7 +27,7 @@ const MOST_ENTRIES: usize = 2 * RESTART_INTERVAL;
 /// Where more heads than this equal the target's, a search begins at a restart.
 const MOST_EQUAL: usize = 2;
 const HEAD_LEN: usize = 4;
-/// The most bytes of a prefix that count. Where keys share more, heads begin within what they share and tell less.
+/// The longest prefix that is kept, in bytes. Where keys share more, heads begin within what they share and tell less.
 const MOST_PREFIX: usize = u8::MAX as usize;
 
 /// The heads of a block; none if it was read without.
@@ -141,12 +142,6 @@ impl KeyHeads {
     }
 }
 
-impl Default for KeyHeads {
-    fn default() -> Self {
-        Self::EMPTY
-    }
-}
-
 /// Where in the contents the first key has what all keys start with, up to the length that is kept of it.
 fn shared_prefix(parts: &Parts, contents: &[u8]) -> Step<Range<usize>> {
     let first = parts.entry(contents, 0, 0)?;
@@ -171,10 +166,6 @@ fn head_of(rest: &[u8]) -> u32 {
     let mut head = [0; HEAD_LEN];
     head.split_at_mut(rest.len()).0.copy_from_slice(rest);
     u32::from_be_bytes(head)
-}
-
-fn shared_len(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use super::entry::{Entry, Parts, Step};
 use super::key_heads::{KeyHeads, Start};
+use crate::codec::shared_len;
 use crate::types::{Kind, SeqNo};
 
 /// An entry that was found.
@@ -122,6 +123,6 @@ fn last_restart_before(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo)
 /// How many bytes both start with, and how `a` compares to `b`.
 #[inline]
 fn compare(a: &[u8], b: &[u8]) -> (usize, Ordering) {
-    let shared = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let shared = shared_len(a, b);
     (shared, a.get(shared).cmp(&b.get(shared)))
 }

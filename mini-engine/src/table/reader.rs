@@ -277,7 +277,6 @@ impl Table {
         }
         if let Some(block) = self.tables.blocks.get(partition, place.0) {
             block.note_hit();
-            block.read_ahead();
             return self.look_up(place.1, block.parts(), key, seqno, |value| Slice::view(block.bytes(), value));
         }
         let block = self.fill(partition, place)?;
@@ -342,7 +341,6 @@ impl Table {
     pub(super) fn cached(&self, partition: &CachedPartition, at: usize) -> Option<Block> {
         let block = self.tables.blocks.get(partition, at)?;
         block.note_hit();
-        block.read_ahead();
         Some(Block::Own(block.clone()))
     }
 

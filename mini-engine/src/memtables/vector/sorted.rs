@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::codec;
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 /// Bytes of memory that an entry takes beside its key and value.
@@ -207,7 +208,7 @@ fn shared_prefix(entries: &[Entry], chunks: &[Arc<[u8]>]) -> usize {
     for entry in entries {
         let key = entry.key_in(chunks);
         if !key.starts_with(shared) {
-            let len = shared.iter().zip(key).take_while(|(a, b)| a == b).count();
+            let len = codec::shared_len(shared, key);
             shared = shared.split_at(len).0;
         }
     }

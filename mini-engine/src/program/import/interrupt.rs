@@ -95,7 +95,7 @@ impl Interrupt {
     }
 }
 
-/// Takes the bar away, unless that takes long: the import holds it while it writes, and who reads what it writes may have stopped.
+/// Takes the bar away, unless that takes long: the import holds it while it prints, and the reader of what it prints may have stopped.
 fn clear(progress: &ProgressBar) {
     let (cleared, is_cleared) = mpsc::channel();
     let progress = progress.clone();
