@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mini_engine::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
-use crate::hook::{Failure, HookFs, Op, files};
+use crate::hook::{Failure, HookFs, Op, files, wait_for_removals};
 use crate::scratch::TempDir;
 
 /// Pairs of keys that are only ever written together.
@@ -109,6 +109,7 @@ fn check(dir: &Path, possible: &Possible, context: &str) {
     assert!(report.problems.is_empty(), "{context}: {:?}", report.problems);
     // Nothing half done is left behind.
     let path = dir.join("db");
+    wait_for_removals(&db, &path);
     let aside = files(&path, ".aside");
     let count = |end: &str| files(&path, "").iter().filter(|name| name.ends_with(end)).count();
     assert_eq!(count(".log"), 1, "{context}");
