@@ -22,10 +22,11 @@ const CHANGING: [&[u8]; 3] = [b"TIME", b"INFO", b"LASTSAVE"];
 const PASSWORD: &str = "pass";
 const LIMITS: Limits = Limits { clients: 1, request_bytes: 4096, pipeline: 1, buffer_bytes: 1 << 20, idle_seconds: 0 };
 
-/// Sends what `input` stands for to a session, and in pieces to another one.
+/// Sends what `input` stands for to a session that carries out together what may go together, and in pieces to another one that
+/// carries out request by request.
 ///
 /// # Panics
-/// If an answer is not one whole reply, or the two differ in answers or in what they stored.
+/// If an answer is not as many whole replies as there were requests, or the two differ in answers or in what they stored.
 pub fn server_requests(input: &[u8]) -> Met {
     let mut input = Input::new(input);
     let protocol = input.choose(&[Protocol::Resp, Protocol::Resp, Protocol::Resp, Protocol::Lines]);
@@ -36,11 +37,11 @@ pub fn server_requests(input: &[u8]) -> Met {
         request(&mut input, &mut sent);
     }
     let mut met = Met::new();
-    let mut whole = Conversation::new(protocol, has_password);
-    whole.receive(&sent, Some(&mut met));
-    let mut pieces = Conversation::new(protocol, has_password);
+    let mut whole = Conversation::new(protocol, has_password, usize::MAX);
+    whole.receive(&sent, &mut Met::new());
+    let mut pieces = Conversation::new(protocol, has_password, 1);
     for end in (0..sent.len()).step_by(cut).chain([sent.len()]) {
-        pieces.receive(&sent[..end], None);
+        pieces.receive(&sent[..end], &mut met);
     }
     let capitals = sent.to_ascii_uppercase();
     if !CHANGING.iter().any(|name| capitals.windows(name.len()).any(|window| window == *name)) {
@@ -117,6 +118,8 @@ struct Conversation {
     shared: Shared,
     session: Session,
     protocol: Protocol,
+    /// How many requests it may carry out together.
+    most: usize,
     /// How much of what was sent was carried out.
     consumed: usize,
     answered: Vec<u8>,
@@ -124,7 +127,7 @@ struct Conversation {
 }
 
 impl Conversation {
-    fn new(protocol: Protocol, has_password: bool) -> Self {
+    fn new(protocol: Protocol, has_password: bool, most: usize) -> Self {
         let builder = Db::builder("/db").memtable_bytes(256 << 10).file_system(Arc::new(MemFs::default()));
         let settings = Settings {
             durability: ServerDurability::Synced,
@@ -138,43 +141,44 @@ impl Conversation {
         };
         let mut shared = Shared::new(builder.open().expect("a sound disk"), settings);
         let session = Session::new(protocol, &mut shared);
-        Self { shared, session, protocol, consumed: 0, answered: Vec::new(), is_over: false }
+        Self { shared, session, protocol, most, consumed: 0, answered: Vec::new(), is_over: false }
     }
 
     /// Carries out what is whole in `sent`, of which the beginning was received before.
-    fn receive(&mut self, sent: &[u8], mut met: Option<&mut Met>) {
+    fn receive(&mut self, sent: &[u8], met: &mut Met) {
         while !self.is_over {
             let (rest, mut output) = (&sent[self.consumed..], BytesMut::new());
-            let len = match self.session.step(&mut self.shared, rest, &mut output) {
+            let (len, replies) = match self.session.step(&mut self.shared, rest, self.most, &mut output) {
                 Step::Incomplete => {
                     assert!(output.is_empty());
                     return;
                 }
-                Step::Done(len) => len,
+                Step::Done { len, requests } => {
+                    assert!((1..=self.most).contains(&requests));
+                    (len, requests)
+                }
                 Step::Empty(len) => {
                     assert!(output.is_empty());
-                    len
+                    (len, 0)
                 }
                 Step::Later(len, job) => {
                     assert!(output.is_empty());
                     let reply =
                         if job == Job::Count { job.run(&self.shared.db, &Default::default()) } else { Reply::OK };
                     self.session.answer(&reply, &mut output);
-                    len
+                    (len, 1)
                 }
                 Step::Close => {
                     self.is_over = true;
-                    rest.len()
+                    (rest.len(), 1)
                 }
             };
             assert!(len > 0 && len <= rest.len());
             if self.protocol == Protocol::Resp {
-                assert!(output.is_empty() || is_one_reply(&output), "{}", output.escape_ascii());
+                assert!(are_replies(&output, replies), "{replies}: {}", output.escape_ascii());
             }
-            assert!(output.len() <= 16 * LIMITS.request_bytes);
-            if let Some(met) = &mut met {
-                met.extend(self.meets(&rest[..len], &output));
-            }
+            assert!(output.len() <= 16 * LIMITS.request_bytes * replies.max(1));
+            met.extend(self.meets(&rest[..len], &output));
             self.consumed += len;
             self.answered.extend_from_slice(&output);
         }
@@ -206,10 +210,13 @@ impl Conversation {
     }
 }
 
-/// Whether a client of either version takes all of `output` for one reply.
-fn is_one_reply(output: &[u8]) -> bool {
-    let two = resp2::decode::decode(output).is_ok_and(|found| found.is_some_and(|(_, len)| len == output.len()));
-    let three =
-        || resp3::decode::complete::decode(output).is_ok_and(|found| found.is_some_and(|(_, len)| len == output.len()));
-    two || three()
+/// Whether a client of either version takes all of `output` for so many replies.
+fn are_replies(mut output: &[u8], count: usize) -> bool {
+    for _ in 0..count {
+        let two = || resp2::decode::decode(output).ok().flatten().map(|(_, len)| len);
+        let three = || resp3::decode::complete::decode(output).ok().flatten().map(|(_, len)| len);
+        let Some(len) = two().or_else(three) else { return false };
+        output = &output[len..];
+    }
+    output.is_empty()
 }

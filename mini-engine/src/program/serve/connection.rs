@@ -2,7 +2,7 @@
 //!
 //! Bounds: input is read only while no whole request is left in it, so it holds one request and one read at most. Requests are
 //! carried out only while little output waits, so a client that does not read its replies stops its own requests, and its output
-//! is at most `STOP_AT` and one reply, and as much again that was sent and is not dropped yet.
+//! is at most `STOP_AT` and the replies of one step, and as much again that was sent and is not dropped yet.
 //!
 //! When the connection ends with a last reply, the server sends the end of its side, and then reads and drops for a while what
 //! the client still sends: a socket that is closed with unread input is reset, and the client might never see the reply.
@@ -162,16 +162,21 @@ impl Connection {
     fn carry_out(&mut self, shared: &mut Shared, left: &mut usize, now: Instant) -> Option<Job> {
         let mut job = None;
         while self.has_request && self.state == State::Open && *left > 0 && self.waiting() < STOP_AT {
-            *left -= 1;
-            let step = self.session.step(shared, &self.input[self.consumed..], &mut self.output);
+            let step = self.session.step(shared, &self.input[self.consumed..], *left, &mut self.output);
             if !matches!(step, Step::Incomplete) {
                 self.last_request = now;
             }
             // The reply of a job comes in a later turn, and an empty request has none.
-            self.turn.1 += usize::from(matches!(step, Step::Done(_) | Step::Close));
+            let (requests, replies) = match step {
+                Step::Done { requests, .. } => (requests, requests),
+                Step::Close => (1, 1),
+                Step::Incomplete | Step::Empty(_) | Step::Later(..) => (1, 0),
+            };
+            *left -= requests;
+            self.turn.1 += replies;
             match step {
                 Step::Incomplete => self.has_request = false,
-                Step::Done(len) | Step::Empty(len) => self.consumed += len,
+                Step::Done { len, .. } | Step::Empty(len) => self.consumed += len,
                 Step::Later(len, later) => {
                     self.consumed += len;
                     self.state = State::Waiting;

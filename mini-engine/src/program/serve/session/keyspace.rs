@@ -25,7 +25,7 @@ pub(crate) struct Keyspace<'a> {
     batch: WriteBatch,
     /// Keys and values in the batch.
     bytes: usize,
-    /// What the transaction has written: `None` for a removed key.
+    /// What several commands have written, and what was looked up for them: `None` for a key that is not there.
     overlay: Option<BTreeMap<Vec<u8>, Option<Slice>>>,
 }
 
@@ -61,6 +61,16 @@ impl<'a> Keyspace<'a> {
             Some(written) => Ok(written.is_some()),
             None => self.db.contains_key(key),
         }
+    }
+
+    /// Searches for `keys` side by side, before the first command: `get` will find them here. Of several commands only.
+    pub(crate) fn look_up<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) -> Result<()> {
+        let keys: Vec<&[u8]> = keys.collect();
+        let values = self.db.get_many(&keys)?;
+        if let Some(overlay) = &mut self.overlay {
+            overlay.extend(keys.iter().map(|key| key.to_vec()).zip(values));
+        }
+        Ok(())
     }
 
     pub(crate) fn get_many<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<Vec<Option<Slice>>> {

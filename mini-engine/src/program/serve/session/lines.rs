@@ -66,7 +66,7 @@ pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> 
         Ok(Outcome::Later(job)) => return Step::Later(end + 1, job),
         Err(refusal) => encode(&refusal.into(), output),
     }
-    Step::Done(end + 1)
+    Step::Done { len: end + 1, requests: 1 }
 }
 
 enum Outcome {

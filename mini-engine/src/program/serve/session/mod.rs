@@ -1,7 +1,7 @@
 //! What a server does with the bytes of its clients: requests in, replies out. No sockets and no threads, so that tests and the
 //! fuzzer drive exactly what the server runs.
 //!
-//! `Session::step` carries out one request of one client. Writes go to the engine at once, buffered; so the next request, of
+//! `Session::step` carries out one request of one client, or several that may go together. Writes go to the engine at once, buffered; so the next request, of
 //! whatever client, sees them. The caller syncs before it sends any reply of that turn, if `Shared::must_sync` says so. So with
 //! `synced` no reply, of a read either, tells a client what power loss could take back. Only reads after a failed sync may do so.
 
@@ -11,6 +11,7 @@ mod glob;
 mod job;
 mod keyspace;
 mod lines;
+mod pipeline;
 mod reply;
 mod request;
 mod shared;
@@ -24,6 +25,7 @@ pub(crate) use shared::{Limits, ServerDurability, Settings, Shared};
 
 use commands::Command;
 use keyspace::Keyspace;
+use pipeline::Pipeline;
 use reply::{Refusal, Version};
 use request::{Args, Parser};
 use transaction::Transaction;
@@ -37,12 +39,16 @@ pub(crate) enum Protocol {
     Lines,
 }
 
-/// What a step came to. A request that was understood has its length.
+/// What a step came to. Requests that were understood have their length.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// The next request is not all there.
     Incomplete,
-    Done(usize),
+    Done {
+        len: usize,
+        /// How many they were: each has a reply.
+        requests: usize,
+    },
     /// It names no command, and has no reply.
     Empty(usize),
     /// The reply comes when the job is done; until then the client's next request waits.
@@ -81,6 +87,7 @@ struct Client {
 pub(crate) struct Session {
     protocol: Protocol,
     parser: Parser,
+    pipeline: Pipeline,
     client: Client,
 }
 
@@ -93,15 +100,22 @@ impl Session {
             is_authenticated: shared.settings.password.is_none(),
             transaction: None,
         };
-        Self { protocol, parser: Parser::default(), client }
+        Self { protocol, parser: Parser::default(), pipeline: Pipeline::default(), client }
     }
 
-    /// Carries out the first request of `input` and appends its reply to `output`.
-    pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> Step {
+    /// Carries out the first request of `input`, or as many as may go together but no more than `most`, and appends the replies to
+    /// `output`.
+    pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut BytesMut) -> Step {
         if self.protocol == Protocol::Lines {
             return lines::step(shared, input, output);
         }
         let limits = shared.settings.limits.of_requests(self.client.is_authenticated);
+        if self.client.is_authenticated && self.client.transaction.is_none() {
+            self.pipeline.gather(&mut self.parser, input, limits, most);
+            if self.pipeline.requests() > 0 {
+                return self.carry_out_together(shared, input, output);
+            }
+        }
         let len = match self.parser.find(input, limits) {
             Ok(Some(len)) => len,
             Ok(None) => return Step::Incomplete,
@@ -124,10 +138,20 @@ impl Session {
         self.answer(&reply, output);
         self.parser.next();
         match after {
-            After::Nothing => Step::Done(len),
+            After::Nothing => Step::Done { len, requests: 1 },
             After::Later(job) => Step::Later(len, job),
             After::Close => Step::Close,
         }
+    }
+
+    fn carry_out_together(&mut self, shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> Step {
+        let (len, requests) = (self.pipeline.len(), self.pipeline.requests());
+        shared.counters.commands += requests as u64;
+        let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
+        for reply in self.pipeline.run(&mut context, input) {
+            self.answer(&reply, output);
+        }
+        Step::Done { len, requests }
     }
 
     /// Appends a reply: of a job, or of the server itself.
@@ -140,7 +164,7 @@ impl Session {
 
     /// Bytes of memory beside the input and the output.
     pub(crate) fn size(&self) -> usize {
-        self.parser.size() + self.client.transaction.as_ref().map_or(0, Transaction::size)
+        self.parser.size() + self.pipeline.size() + self.client.transaction.as_ref().map_or(0, Transaction::size)
     }
 }
 

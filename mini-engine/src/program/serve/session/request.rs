@@ -44,6 +44,11 @@ pub(crate) struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
+    /// The parts of a request within `bytes`: where each begins and ends.
+    pub(crate) fn new(bytes: &'a [u8], parts: &'a [(usize, usize)]) -> Self {
+        Self { bytes, parts }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.parts.len()
     }
@@ -79,7 +84,7 @@ impl OwnedArgs {
     }
 
     pub(crate) fn args(&self) -> Args<'_> {
-        Args { bytes: &self.bytes, parts: &self.parts }
+        Args::new(&self.bytes, &self.parts)
     }
 
     /// Bytes of memory that it takes.
@@ -99,12 +104,21 @@ pub(crate) struct Parser {
     bulk: Option<usize>,
     /// Up to where the input was understood.
     at: usize,
+    /// What it can never get past.
+    malformed: Option<Malformed>,
 }
 
 impl Parser {
     /// Looks for the end of the request at the beginning of `input`, which is the input of the call before and perhaps more. The
     /// length of the request once all of it is there.
     pub(crate) fn find(&mut self, input: &[u8], limits: RequestLimits) -> Result<Option<usize>, Malformed> {
+        if let Some(malformed) = &self.malformed {
+            return Err(malformed.clone());
+        }
+        self.go_on(input, limits).inspect_err(|malformed| self.malformed = Some(malformed.clone()))
+    }
+
+    fn go_on(&mut self, input: &[u8], limits: RequestLimits) -> Result<Option<usize>, Malformed> {
         if self.at == 0 && self.announced.is_none() {
             match input.first() {
                 None => return Ok(None),
@@ -136,7 +150,12 @@ impl Parser {
 
     /// The request that was found in `input`.
     pub(crate) fn args<'a>(&'a self, input: &'a [u8]) -> Args<'a> {
-        Args { bytes: input, parts: &self.parts }
+        Args::new(input, &self.parts)
+    }
+
+    /// Where its parts begin and end, from the beginning of that request on.
+    pub(crate) fn parts(&self) -> &[(usize, usize)] {
+        &self.parts
     }
 
     /// Makes the parser ready for the next request.

@@ -6,6 +6,8 @@ use super::*;
 struct Server {
     shared: Shared,
     session: Session,
+    /// How many requests may be carried out together.
+    most: usize,
     _directory: tempfile::TempDir,
 }
 
@@ -34,15 +36,15 @@ impl Server {
         change(&mut settings);
         let mut shared = Shared::new(db, settings);
         let session = Session::new(Protocol::Resp, &mut shared);
-        Self { shared, session, _directory: directory }
+        Self { shared, session, most: 100, _directory: directory }
     }
 
     /// The bytes of the answers to `input`, which has to hold whole requests only.
     fn answers(&mut self, input: &[u8]) -> Vec<u8> {
         let (mut at, mut output) = (0, BytesMut::new());
         while at < input.len() {
-            match self.session.step(&mut self.shared, &input[at..], &mut output) {
-                Step::Done(len) | Step::Empty(len) => at += len,
+            match self.session.step(&mut self.shared, &input[at..], self.most, &mut output) {
+                Step::Done { len, .. } | Step::Empty(len) => at += len,
                 Step::Later(len, job) => {
                     at += len;
                     let reply = job.run(&self.shared.db, &Default::default());
@@ -377,6 +379,64 @@ fn the_commands_describe_themselves() {
         assert!(info.contains(field), "{field}: {info}");
     }
     assert!(!String::from_utf8(server.answers(b"info clients\r\n")).expect("text").contains("tcp_port"));
+}
+
+/// Requests of a pipeline, whole, of which some see what others write.
+const PIPELINE: &[u8] =
+    b"set a 1\r\nincr a\r\nget a\r\nset b x\r\nincr b\r\nincrby a 40\r\nstrlen a\r\nget b\r\nset a 7 nx\r\n\
+    get a\r\nget none\r\ndecr n\r\ndecrby n y\r\nget n\r\nping\r\nget a\r\n";
+
+#[test]
+fn a_pipelines_replies_are_those_of_its_requests_one_by_one() {
+    // Catches a request that does not see what those before it wrote, a refused one that takes others with it, and replies in another
+    // order.
+    let mut one_by_one = Server::new();
+    one_by_one.most = 1;
+    let expected = one_by_one.answers(PIPELINE);
+    for most in [2, 3, 100] {
+        let mut server = Server::new();
+        server.most = most;
+        assert_eq!(server.answers(PIPELINE).escape_ascii().to_string(), expected.escape_ascii().to_string(), "{most}");
+        assert_eq!(server.shared.counters.commands, 16);
+        assert_eq!(server.shared.is_unsynced, one_by_one.shared.is_unsynced);
+    }
+}
+
+#[test]
+fn neighbours_of_a_pipeline_go_together_as_one_batch() {
+    // Catches pipelines that are carried out request by request, and steps past the limit of the turn.
+    let mut server = Server::new();
+    let mut step = |input: &[u8], most| match server.session.step(&mut server.shared, input, most, &mut BytesMut::new())
+    {
+        Step::Done { len, requests } => (len, requests, server.shared.db.metrics().wal_bytes),
+        other => panic!("{other:?}"),
+    };
+    let sets = b"set a 1\r\n".repeat(20);
+    let (_, _, begun) = step(&sets, 1);
+    let (len, requests, together) = step(&sets, 100);
+    assert_eq!((len, requests), (16 * 9, 16));
+    let (_, _, alone) = (0..16).map(|_| step(&sets, 1)).last().expect("a step");
+    let (together, alone) = (together - begun, alone - together);
+    assert!(together * 2 < alone, "{together} bytes of log together, {alone} alone");
+    let mut taken = |input: &[u8], most| step(input, most).1;
+    assert_eq!(taken(&sets, 3), 3);
+    // The second set has an option, and the third is not all there.
+    assert_eq!(taken(b"set a 1\r\nset a 1 xx\r\n", 100), 1);
+    assert_eq!(taken(b"set a 1\r\nget a\r\nset a", 100), 2);
+}
+
+#[test]
+fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
+    // Catches a batch that cannot be written and takes the reads beside it with it.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let db = mini_engine::Db::open(directory.path()).expect("open");
+    db.insert("a", "1").expect("insert");
+    drop(db);
+    let mut server = Server::new();
+    server.shared.db = mini_engine::Db::builder(directory.path()).read_only(true).open().expect("open");
+    let found = String::from_utf8(server.answers(b"get a\r\nset a 2\r\nget a\r\nincr a\r\n")).expect("text");
+    let found: Vec<&str> = found.lines().map(|line| line.split(' ').next().expect("a word")).collect();
+    assert_eq!(found, ["$1", "1", "-MISCONF", "$1", "1", "-MISCONF"]);
 }
 
 #[test]

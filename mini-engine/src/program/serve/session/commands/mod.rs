@@ -22,6 +22,11 @@ enum Flag {
     NoMulti,
     /// In a transaction it runs instead of being queued.
     AtOnce,
+    /// May be carried out together with its neighbours of a pipeline, if it has no options: reads or writes the value of one key, and
+    /// writes last.
+    Together,
+    /// As `Together`, and does not read.
+    Blind,
 }
 
 impl Flag {
@@ -33,7 +38,7 @@ impl Flag {
             Self::Admin => Some("admin"),
             Self::NoAuth => Some("no_auth"),
             Self::NoMulti => Some("no_multi"),
-            Self::AtOnce => None,
+            Self::AtOnce | Self::Together | Self::Blind => None,
         }
     }
 
@@ -44,7 +49,7 @@ impl Flag {
             Self::Readonly => Some("@read"),
             Self::Fast => Some("@fast"),
             Self::Admin => Some("@admin"),
-            Self::NoAuth | Self::NoMulti | Self::AtOnce => None,
+            Self::NoAuth | Self::NoMulti | Self::AtOnce | Self::Together | Self::Blind => None,
         }
     }
 }
@@ -95,9 +100,17 @@ impl Command {
         self.flags.contains(&Flag::AtOnce)
     }
 
+    /// Whether it reads its key where it has no options.
+    pub(super) fn reads_its_key(&self) -> bool {
+        !self.flags.contains(&Flag::Blind)
+    }
+
     fn takes(&self, parts: usize) -> bool {
-        let least = self.arity.unsigned_abs() as usize;
-        if self.arity < 0 { parts >= least } else { parts == least }
+        if self.arity < 0 { parts >= self.least_parts() } else { parts == self.least_parts() }
+    }
+
+    fn least_parts(&self) -> usize {
+        self.arity.unsigned_abs() as usize
     }
 
     /// What COMMAND says of it: name, arity, flags, keys, categories; and no tips, no further places of keys, no subcommands.
@@ -122,7 +135,7 @@ impl Command {
 /// All commands, sorted by name.
 #[rustfmt::skip]
 static COMMANDS: &[Command] = {
-    use Flag::{Admin, AtOnce, Fast, NoAuth, NoMulti, Readonly, Write};
+    use Flag::{Admin, AtOnce, Blind, Fast, NoAuth, NoMulti, Readonly, Together, Write};
     use Keys::{All, First, None, Pairs};
     const fn command(
         name: &'static str, arity: i64, flags: &'static [Flag], keys: Keys, run: Run, summary: &'static str,
@@ -137,8 +150,8 @@ static COMMANDS: &[Command] = {
         command("COMMAND", -1, &[Fast], None, connection::command, "Describes the commands"),
         command("CONFIG", -2, &[Admin], None, server::config, "Shows settings"),
         command("DBSIZE", 1, &[Readonly], None, server::dbsize, "Counts the keys, by reading all of them"),
-        command("DECR", 2, &[Write, Fast], First, strings::decr, "Subtracts one from a number"),
-        command("DECRBY", 3, &[Write, Fast], First, strings::decrby, "Subtracts from a number"),
+        command("DECR", 2, &[Write, Fast, Together], First, strings::decr, "Subtracts one from a number"),
+        command("DECRBY", 3, &[Write, Fast, Together], First, strings::decrby, "Subtracts from a number"),
         command("DEL", -2, &[Write], All, strings::del, "Removes keys, and returns how many there were"),
         command("DISCARD", 1, &[Fast, AtOnce], None, transaction::discard, "Gives up the transaction"),
         command("ECHO", 2, &[Fast], None, connection::echo, "Returns its argument"),
@@ -146,13 +159,13 @@ static COMMANDS: &[Command] = {
         command("EXISTS", -2, &[Readonly, Fast], All, strings::exists, "Counts those of the keys that are there"),
         command("FLUSHALL", -1, &[Write, NoMulti], None, server::flushall, "Removes all keys, if the server was started with --allow-flushall"),
         command("FLUSHDB", -1, &[Write, NoMulti], None, server::flushall, "As FLUSHALL: there is one database"),
-        command("GET", 2, &[Readonly, Fast], First, strings::get, "Returns a value"),
+        command("GET", 2, &[Readonly, Fast, Together], First, strings::get, "Returns a value"),
         command("GETDEL", 2, &[Write, Fast], First, strings::getdel, "Returns a value and removes its key"),
         command("GETRANGE", 4, &[Readonly], First, strings::getrange, "Returns a part of a value"),
         command("GETSET", 3, &[Write, Fast], First, strings::getset, "Sets a value, and returns the one before"),
         command("HELLO", -1, &[NoAuth, Fast, NoMulti], None, connection::hello, "Chooses the version of the protocol"),
-        command("INCR", 2, &[Write, Fast], First, strings::incr, "Adds one to a number"),
-        command("INCRBY", 3, &[Write, Fast], First, strings::incrby, "Adds to a number"),
+        command("INCR", 2, &[Write, Fast, Together], First, strings::incr, "Adds one to a number"),
+        command("INCRBY", 3, &[Write, Fast, Together], First, strings::incrby, "Adds to a number"),
         command("INFO", -1, &[Readonly], None, server::info, "Describes the server and the database"),
         command("LASTSAVE", 1, &[Fast], None, server::lastsave, "Tells when the last checkpoint was made"),
         command("MGET", -2, &[Readonly, Fast], All, strings::mget, "Returns several values, of one moment"),
@@ -167,10 +180,10 @@ static COMMANDS: &[Command] = {
         command("SAVE", 1, &[Admin, NoMulti], None, server::save, "Makes a checkpoint"),
         command("SCAN", -2, &[Readonly], None, ordered::scan, "SCAN cursor [MATCH pattern] [COUNT n]: some keys, in order, and the cursor of the next"),
         command("SELECT", 2, &[Fast], None, connection::select, "Chooses database 0, the only one"),
-        command("SET", -3, &[Write], First, strings::set, "SET key value [NX | XX] [GET]: sets a value"),
+        command("SET", -3, &[Write, Blind], First, strings::set, "SET key value [NX | XX] [GET]: sets a value"),
         command("SETNX", 3, &[Write, Fast], First, strings::setnx, "Sets a value if the key is not there"),
         command("SHUTDOWN", -1, &[Admin, NoMulti], None, server::shutdown, "Ends the server, as SIGTERM does"),
-        command("STRLEN", 2, &[Readonly, Fast], First, strings::strlen, "Returns the length of a value"),
+        command("STRLEN", 2, &[Readonly, Fast, Together], First, strings::strlen, "Returns the length of a value"),
         command("TIME", 1, &[Fast], None, server::time, "Returns seconds and microseconds since 1970"),
         command("TYPE", 2, &[Readonly, Fast], First, strings::kind, "Returns string, or none"),
         command("UNLINK", -2, &[Write, Fast], All, strings::del, "As DEL"),
@@ -189,6 +202,13 @@ fn lookup(name: &[u8]) -> Option<&'static Command> {
     capitals.make_ascii_uppercase();
     let place = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(capitals)).ok()?;
     COMMANDS.get(place)
+}
+
+/// The command that a request names, if requests of that kind may be carried out together.
+pub(super) fn of_pipelines(args: Args<'_>) -> Option<&'static Command> {
+    let command = lookup(args.from(0).next()?)?;
+    let may_join = command.flags.iter().any(|flag| matches!(flag, Flag::Together | Flag::Blind));
+    (may_join && args.len() == command.least_parts()).then_some(command)
 }
 
 /// The command that a request names, if its parts are as many as they have to be.
