@@ -7,7 +7,7 @@
 //!
 //! With a workload and a number of operations only that is run, once, so that `valgrind --tool=callgrind
 //! --toggle-collect='reads::measured*'` counts its instructions. `READS_DB` names a directory that keeps the databases from run to run; with
-//! `READS_MMAP` tables are mapped.
+//! `READS_MMAP` tables are mapped, and `READS_CACHE` is the size of the cache in MiB.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -29,9 +29,14 @@ fn key(n: u64) -> [u8; 16] {
     key
 }
 
+/// What the cache holds: all of the data, unless `READS_CACHE` says how many MiB.
+fn cache_bytes() -> u64 {
+    env::var("READS_CACHE").map_or(128, |mib| mib.parse::<u64>().expect("READS_CACHE: a number of MiB")) << 20
+}
+
 fn open(dir: &Path) -> Result<Db> {
     let reads = if env::var_os("READS_MMAP").is_some() { TableReads::Mmap } else { TableReads::Pread };
-    Db::builder(dir).compression(Compression::None).table_reads(reads).cache_bytes(128 << 20).open()
+    Db::builder(dir).compression(Compression::None).table_reads(reads).cache_bytes(cache_bytes()).open()
 }
 
 /// The database in `dir`, made unless it is there.

@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use super::entry::{Parts, RESTART_INTERVAL, Step};
+use super::entry::{Entry, Parts, RESTART_INTERVAL, Step};
 use crate::codec::shared_len;
 use crate::types::MAX_KEY_LEN;
 
@@ -62,7 +62,7 @@ impl KeyHeads {
     const EMPTY: Self = Self { heads: [0; MOST_HEADS], behind: [0; MOST_HEADS], count: 0, prefix: (0, 0) };
 
     /// The heads of the block with these contents; none if it is so long that offsets cannot tell, so short or of so small entries that heads
-    /// would save nothing, or no sound data block. Decodes every entry twice.
+    /// would save nothing, or no sound data block. Decodes every entry, and those behind the last restart twice.
     pub(super) fn of(contents: &[u8]) -> Self {
         Self::spaced(contents, MIN_SPACING.max(contents.len() / MOST_HEADS + 1))
     }
@@ -84,11 +84,7 @@ impl KeyHeads {
         while offset < parts.entries_end {
             let entry = parts.entry(contents, offset, len)?;
             passed += 1;
-            // What the head has of the bytes that the key shares with the one before stays.
-            let kept = entry.shared.saturating_sub(prefix.len()).min(HEAD_LEN);
-            let rest = entry.unshared.get(prefix.len().saturating_sub(entry.shared)..).unwrap_or_default();
-            let fresh = rest.iter().copied().chain([0; HEAD_LEN]);
-            head[kept..].iter_mut().zip(fresh).for_each(|(byte, fresh)| *byte = fresh);
+            head = head_after(head, &entry, prefix.len());
             (offset, len) = (entry.end, entry.key_len());
             if passed > MOST_ENTRIES {
                 *self = Self::EMPTY;
@@ -142,12 +138,32 @@ impl KeyHeads {
     }
 }
 
-/// Where in the contents the first key has what all keys start with, up to the length that is kept of it.
+/// The head of an entry's key; `before` is that of the key before.
+#[inline]
+fn head_after(before: [u8; HEAD_LEN], entry: &Entry<'_>, prefix_len: usize) -> [u8; HEAD_LEN] {
+    let rest = entry.unshared.get(prefix_len.saturating_sub(entry.shared)..).unwrap_or_default();
+    if entry.shared <= prefix_len
+        && let Some(head) = rest.first_chunk()
+    {
+        return *head;
+    }
+    // What the head has of the bytes that the key shares with the one before stays.
+    let mut head = before;
+    let fresh = rest.iter().copied().chain([0; HEAD_LEN]);
+    head[(entry.shared.saturating_sub(prefix_len)).min(HEAD_LEN)..]
+        .iter_mut()
+        .zip(fresh)
+        .for_each(|(to, byte)| *to = byte);
+    head
+}
+
+/// Where in the contents the first key has what all keys start with, up to the length that is kept of it. Keys are sorted: it is
+/// what the first one and the last one start with.
 fn shared_prefix(parts: &Parts, contents: &[u8]) -> Step<Range<usize>> {
     let first = parts.entry(contents, 0, 0)?;
     let mut prefix = first.unshared.split_at(first.unshared.len().min(MOST_PREFIX)).0;
     let at = first.end - first.value.len() - first.unshared.len();
-    let (mut offset, mut len) = (first.end, first.key_len());
+    let (mut offset, mut len) = (parts.restart(contents, parts.restarts - 1)?, 0);
     while offset < parts.entries_end {
         let entry = parts.entry(contents, offset, len)?;
         if entry.shared < prefix.len() {
