@@ -11,7 +11,7 @@ use crate::script::SHAPES;
 /// Crash points where nothing else is asked for. `.ci/run` asks for more.
 const POINTS: u64 = 2_000;
 /// Runs that there are at most at each commit for the sake of what is rare.
-const MOST_RUNS: u64 = 40;
+const MOST_RUNS: u64 = 100;
 const EFFORT: Effort = Effort { draws: 3, nested_one_in: 80, depth: 2 };
 
 /// The seed from `CRASH_SEED`, or a new one; printed.
