@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use mini_engine::Db;
 use mini_engine::fs::{File, FileSystem, Mapping, StdFs};
@@ -340,10 +341,11 @@ pub(crate) fn wait_for_flush(db: &Db) {
 }
 
 /// Waits until only tables of the version have files in `dir`: those that merges have replaced are removed later, by a thread.
-/// What was set aside stays.
+/// What was set aside stays. Gives up after a minute: then the caller finds too many.
 pub(crate) fn wait_for_removals(db: &Db, dir: &Path) {
+    let give_up = Instant::now() + Duration::from_secs(60);
     let tables = || files(dir, ".sst").iter().filter(|name| name.ends_with(".sst")).count() as u64;
-    while tables() > db.metrics().levels.iter().map(|level| level.tables).sum() {
+    while tables() > db.metrics().levels.iter().map(|level| level.tables).sum() && Instant::now() < give_up {
         std::thread::yield_now();
     }
 }
