@@ -1,7 +1,8 @@
 //! `repair`: makes a new database of what can be read of a damaged one.
 
+use std::fs;
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use mini_engine::{Db, LostKeys, SalvageReport};
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::checkpoint::check_parent;
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::{Exit, bytes};
+use super::{Exit, bytes, progress};
 
 /// Make a new database of all that can be read of a damaged one
 ///
@@ -50,7 +51,9 @@ pub(crate) fn run(args: &RepairArgs) -> Result<Exit, Failure> {
     check_parent("repair", &args.new)?;
     let builder = Db::builder(&args.path).replay_memory_bytes(MOST_LOG_BYTES);
     let salvage = builder.salvage()?.leave_older_out(args.leave_older_out);
-    let report = salvage.write_to(&args.new)?;
+    // What there will be of it in the end is not known before all is read.
+    let bar = progress::of_bytes(None).with_message(" written");
+    let report = progress::watch(&bar, || bytes_in(&args.new), || salvage.write_to(&args.new))?;
     let mut output = Output::new();
     let text = report.to_string();
     let (kept, rest) = text.split_once('\n').unwrap_or((&text, ""));
@@ -63,6 +66,12 @@ pub(crate) fn run(args: &RepairArgs) -> Result<Exit, Failure> {
         output::say(format_args!("{rest}"));
     }
     if report.is_complete() { Ok(Exit::Done) } else { Ok(Exit::Incomplete) }
+}
+
+/// Bytes of the files in `directory` so far.
+fn bytes_in(directory: &Path) -> u64 {
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
+    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
 }
 
 fn as_json(report: &SalvageReport) -> Value {
