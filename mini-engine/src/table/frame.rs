@@ -8,6 +8,7 @@
 //! the block's offset. Memory for the contents is taken only after the checksum has matched, and at most what the
 //! compression can have made of the stored bytes, so a forged length cannot ask for more.
 
+use std::borrow::Cow;
 use std::hint::black_box;
 use std::ops::Range;
 use std::path::Path;
@@ -19,7 +20,7 @@ use crate::fs::File;
 use crate::options::Compression;
 use crate::types::{MappedBytes, Slice};
 
-use super::format::Handle;
+use super::format::{Handle, file_name};
 use super::key_heads::KeyHeads;
 
 /// Bytes after the stored ones.
@@ -200,17 +201,34 @@ fn lz4_compress(contents: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Where a table's file is. Only errors need its name, so it is put together for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TableFile<'a> {
+    At(&'a Path),
+    /// In this directory, by the name that this number gives it.
+    In(&'a Path, u64),
+}
+
+impl<'a> TableFile<'a> {
+    pub(super) fn path(self) -> Cow<'a, Path> {
+        match self {
+            Self::At(path) => Cow::Borrowed(path),
+            Self::In(dir, number) => Cow::Owned(dir.join(file_name(number))),
+        }
+    }
+}
+
 /// Where a block is, for reading it and for naming it in errors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockLocation<'a> {
-    pub(super) path: &'a Path,
+    pub(super) file: TableFile<'a>,
     pub(super) number: u64,
     pub(super) handle: Handle,
 }
 
 impl BlockLocation<'_> {
     pub(super) fn corrupt(&self, what: impl Into<String>) -> Error {
-        Error::corruption(self.path, self.handle.offset, what)
+        Error::corruption(&self.file.path(), self.handle.offset, what)
     }
 
     /// Reads the block, checks it and decompresses it. The handle lies within the file, as its owner has checked.
@@ -221,7 +239,7 @@ impl BlockLocation<'_> {
         }
         let mut bytes = zeroed(len);
         let read = file.read_exact_at(Arc::make_mut(&mut bytes), self.handle.offset);
-        read.map_err(Error::io("read", self.path))?;
+        read.map_err(|error| Error::io("read", &self.file.path())(error))?;
         Ok(self.decompressed(&bytes)?.unwrap_or_else(|| Block::Own(OwnBlock::new(bytes))))
     }
 
@@ -274,7 +292,7 @@ impl BlockLocation<'_> {
             ZSTD => 1 << 15,
             // The checksum is right, so this was meant: by a newer version.
             newer => {
-                let (file, found, supported) = (self.path.to_path_buf(), u32::from(newer), u32::from(ZSTD));
+                let (file, found, supported) = (self.file.path().into_owned(), u32::from(newer), u32::from(ZSTD));
                 return Err(Error::Unsupported { file, what: "block compression", found, supported });
             }
         };

@@ -5,14 +5,14 @@
 //! from the first read on, so that a read whose blocks are cached needs no file.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::block::Cursor;
 use super::cache::{CachedPartition, OpenGuard, Opened, Slot, TableCache};
-use super::format::{Handle, file_name};
-use super::frame::{Block, BlockLocation, contents_of, is_raw};
+use super::format::Handle;
+use super::frame::{Block, BlockLocation, TableFile, contents_of, is_raw};
 use super::key_heads::KeyHeads;
 use super::lookup::{Found, lookup};
 use super::partition::Partition;
@@ -205,10 +205,9 @@ impl Table {
         let Some(handle) = root.index.handle(at) else { return Ok(None) };
         let malformed = |error| self.malformed(handle, error);
         self.tables.counters.partition_reads.add(1);
-        let path = self.path();
         let block = match root.map.as_ref().filter(|_| cache == CacheUse::Fill) {
-            Some(map) => self.location(&path, handle).read_mapped(map)?,
-            None => self.location(&path, handle).read(&*self.opened()?.file)?,
+            Some(map) => self.location(handle).read_mapped(map)?,
+            None => self.location(handle).read(&*self.opened()?.file)?,
         };
         let partition = Partition::decode(block, root.data_end, root.index.fence(at)).map_err(malformed)?;
         if cache == CacheUse::Bypass {
@@ -243,10 +242,12 @@ impl Table {
     }
 
     pub(super) fn path(&self) -> PathBuf {
-        match &self.elsewhere {
-            Some(path) => path.clone(),
-            None => self.tables.dir.join(file_name(self.number())),
-        }
+        self.place().path().into_owned()
+    }
+
+    fn place(&self) -> TableFile<'_> {
+        let named = TableFile::In(&self.tables.dir, self.number());
+        self.elsewhere.as_deref().map_or(named, TableFile::At)
     }
 
     /// A cursor over `block`, the data block at `handle`.
@@ -314,7 +315,7 @@ impl Table {
             return Ok(None);
         }
         self.tables.counters.block_reads.add(1);
-        let block = self.location(&self.path(), handle).read_mapped(file)?;
+        let block = self.location(handle).read_mapped(file)?;
         let Block::Mapped { place, .. } = block else { return Ok(None) };
         partition.set_checked(at);
         Ok(Some((file, place)))
@@ -360,22 +361,22 @@ impl Table {
     /// Reads the data block at `handle` from the file.
     pub(super) fn read_block(&self, handle: Handle) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
-        self.location(&self.path(), handle).read(&*self.opened()?.file)
+        self.location(handle).read(&*self.opened()?.file)
     }
 
     /// The data block at `handle`, whose bytes were read from the file.
     pub(super) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
-        self.location(&self.path(), handle).decode(bytes)
+        self.location(handle).decode(bytes)
     }
 
     /// Fills `buf` from `offset` of the file.
     pub(super) fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        self.opened()?.file.read_exact_at(buf, offset).map_err(Error::io("read", &self.path()))
+        self.opened()?.file.read_exact_at(buf, offset).map_err(|error| Error::io("read", &self.place().path())(error))
     }
 
-    fn location<'a>(&self, path: &'a Path, handle: Handle) -> BlockLocation<'a> {
-        BlockLocation { path, number: self.number(), handle }
+    fn location(&self, handle: Handle) -> BlockLocation<'_> {
+        BlockLocation { file: self.place(), number: self.number(), handle }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::cache::{CachedPartition, Partitions};
 use super::format::{FOOTER_LEN, Footer, Handle, VERSION, VERSION_WITH_RANGES};
-use super::frame::{Block, BlockLocation};
+use super::frame::{Block, BlockLocation, TableFile};
 use super::index::Index;
 use super::properties::{Properties, TableMeta};
 use super::range_block;
@@ -123,7 +123,7 @@ impl<'a> Tail<'a> {
 
     /// The block at `handle`, which lies before the footer.
     fn block(&self, handle: Handle) -> Result<Block> {
-        let location = BlockLocation { path: self.path, number: self.number, handle };
+        let location = BlockLocation { file: TableFile::At(self.path), number: self.number, handle };
         let here = handle.offset.checked_sub(self.start).and_then(|from| {
             let from = usize::try_from(from).ok()?;
             self.bytes.get(from..from.checked_add(usize::try_from(handle.len).ok()?)?)

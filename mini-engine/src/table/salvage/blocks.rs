@@ -19,7 +19,7 @@ use crate::fs::FileSystem;
 use crate::table::block::Cursor;
 use crate::table::entry::RESTART_INTERVAL;
 use crate::table::format::{FOOTER_LEN, Footer, Handle, VERSION};
-use crate::table::frame::{Block, BlockLocation, TRAILER_LEN};
+use crate::table::frame::{Block, BlockLocation, TRAILER_LEN, TableFile};
 use crate::table::index::Index;
 use crate::table::partition::Partition;
 use crate::table::properties::{Properties, TableMeta};
@@ -301,7 +301,7 @@ impl Blocks {
     }
 
     fn location(&self, handle: Handle) -> BlockLocation<'_> {
-        BlockLocation { path: &self.path, number: self.number, handle }
+        BlockLocation { file: TableFile::At(&self.path), number: self.number, handle }
     }
 }
 
