@@ -48,7 +48,7 @@
 //! |---|---|---|---|---|
 //! | [`Db::open`] | `open` | `Database::builder` | `Database::create` | `DB::Open` |
 //! | [`Db::insert`] | `insert` | `insert` | `Table::insert` | `Put` |
-//! | [`Db::get`], [`Db::get_many`] | `get` | `get` | `Table::get` | `Get`, `MultiGet` |
+//! | [`Db::get`], [`Db::get_many`], [`Db::get_many_up_to`] | `get` | `get` | `Table::get` | `Get`, `MultiGet` |
 //! | [`Db::remove`] | `remove` | `remove` | `Table::remove` | `Delete` |
 //! | [`Db::remove_range`], [`Db::remove_prefix`] | | | `retain_in` | `DeleteRange` |
 //! | [`Db::range`], [`Db::prefix`] | `range`, `scan_prefix` | `range`, `prefix` | `Table::range` | `NewIterator`, `Seek` |

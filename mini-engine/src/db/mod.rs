@@ -111,7 +111,22 @@ impl Db {
     /// # Errors
     /// As of [`Db::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        read::get_many_now(self.core(), &keys.into_iter().collect::<Vec<K>>())
+        let values = self.get_many_up_to(usize::MAX, keys)?;
+        Ok(values.into_iter().map(Option::flatten).collect())
+    }
+
+    /// As [`Db::get_many`], until the values that were found have `soft_limit` bytes together, so that no more of them than that and one
+    /// value more are in memory. Keys that were not looked for by then have no answer: the outer `None`. RocksDB's `MultiGet` has
+    /// `value_size_soft_limit` for that.
+    ///
+    /// # Errors
+    /// As of [`Db::get`], if any key that was looked for has one.
+    pub fn get_many_up_to<K: AsRef<[u8]>>(
+        &self,
+        soft_limit: usize,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Option<Slice>>>> {
+        read::get_many_now(self.core(), &keys.into_iter().collect::<Vec<K>>(), soft_limit)
     }
 
     /// Whether `key` has a value, which is not copied. Errors as of [`Db::get`].

@@ -7,6 +7,7 @@
 mod range_tombstones;
 mod vector;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool};
@@ -186,14 +187,27 @@ impl LoggedMemtable {
         self.ranges.get()
     }
 
-    /// As `get` for each of `keys`, with copies of the values. Searches of a skip list go on side by side.
-    pub(crate) fn get_many(&self, keys: &[&[u8]], seqno: SeqNo) -> Vec<Option<Option<Slice>>> {
+    /// As `get` for each of `keys`, with copies of the values: hands what it finds to `found`, with the key's position, as long as that
+    /// wants more. Searches of a skip list go on side by side.
+    pub(crate) fn get_many(
+        &self,
+        keys: &[&[u8]],
+        seqno: SeqNo,
+        mut found: impl FnMut(usize, Option<Slice>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let copy = |value: &[u8]| Slice::from(value);
+        let mut hand_over = |at, answer: Option<Option<Slice>>| match answer {
+            Some(value) => found(at, value),
+            None => ControlFlow::Continue(()),
+        };
         match &self.table {
             Table::SkipList(table) if self.ranges.get().is_none() => {
-                table.get_many(keys, seqno).into_iter().map(|lookup| found(lookup, copy)).collect()
+                let lookups = table.get_many(keys, seqno);
+                lookups.into_iter().enumerate().try_for_each(|(at, lookup)| hand_over(at, self::found(lookup, copy)))
             }
-            Table::SkipList(_) | Table::Vector(_) => keys.iter().map(|key| self.get(key, seqno, copy)).collect(),
+            Table::SkipList(_) | Table::Vector(_) => {
+                keys.iter().enumerate().try_for_each(|(at, key)| hand_over(at, self.get(key, seqno, copy)))
+            }
         }
     }
 

@@ -3,6 +3,8 @@
 //! The blocks are known before the first is read. So a block that is not in the cache is read together with those behind it that are wanted
 //! too and not in the cache either, up to 256 KiB. Each is checked by itself: damage to one does not stop reads of the others.
 
+use std::ops::ControlFlow;
+
 use super::cache::CachedPartition;
 use super::format::Handle;
 use super::frame::Block;
@@ -15,8 +17,8 @@ use crate::error::Result;
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 impl Table {
-    /// As [`Table::get`] for each of `keys`, which ascend: hands what it finds to `found`, with the key's position. A partition
-    /// that leads to several of them is looked for once, and its filter asked for all at once. Each data block is looked for once, and
+    /// As [`Table::get`] for each of `keys`, which ascend: hands what it finds to `found`, with the key's position, as long as that wants
+    /// more. A partition that leads to several of them is looked for once, and its filter asked for all at once. Each data block is looked for once, and
     /// neighbours are read in one call ([`WantedBlocks`]).
     ///
     /// # Errors
@@ -26,8 +28,8 @@ impl Table {
         keys: &[&[u8]],
         hashes: &[u64],
         seqno: SeqNo,
-        mut found: impl FnMut(usize, Kind, Slice),
-    ) -> Result<()> {
+        mut found: impl FnMut(usize, Kind, Slice) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         let root = self.root()?;
         let (mut from, mut passing) = (0, Vec::new());
         while let Some(&first) = keys.get(from) {
@@ -41,10 +43,12 @@ impl Table {
             let to = from + count.max(1);
             passing.clear();
             self.pass_filter(&partition, from, hashes.get(from..to).unwrap_or_default(), &mut passing);
-            self.get_passing((root, &partition), keys, &passing, seqno, &mut found)?;
+            if self.get_passing((root, &partition), keys, &passing, seqno, &mut found)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
             from = to;
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// The positions, from `from` on, of the hashes that the filter lets pass: of all, if there is none.
@@ -62,33 +66,36 @@ impl Table {
         keys: &[&[u8]],
         passing: &[usize],
         seqno: SeqNo,
-        found: &mut impl FnMut(usize, Kind, Slice),
-    ) -> Result<()> {
+        found: &mut impl FnMut(usize, Kind, Slice) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         let place = |&at: &usize| Some((at, partition.locate(keys.get(at)?, seqno)?));
         let places: Vec<(usize, (usize, Handle))> = passing.iter().filter_map(place).collect();
         let mut wanted: Vec<(usize, Handle)> = places.iter().map(|(_, place)| *place).collect();
         wanted.dedup();
         self.counters().get_blocks.add(wanted.len() as u64);
         let (mut blocks, mut useless) = (WantedBlocks::new(self, root, partition, &wanted), 0);
-        let mut rest = &places[..];
+        let (mut rest, mut asked) = (&places[..], ControlFlow::Continue(()));
         for (nth, &(_, handle)) in wanted.iter().enumerate() {
             let Some(block) = blocks.block(nth)? else { break };
             let here = rest.iter().take_while(|(_, (_, place))| *place == handle).count();
             let (now, later) = rest.split_at(here);
             rest = later;
             for &(at, _) in now {
-                let Some(&key) = keys.get(at) else { continue };
+                let Some(&key) = keys.get(at).filter(|_| asked.is_continue()) else { continue };
                 let view = |value| block.slice(value);
                 match self.look_up(handle, block.parts(), key, seqno, view)? {
-                    Some((kind, _, value)) => found(at, kind, value),
+                    Some((kind, _, value)) => asked = found(at, kind, value),
                     None => useless += 1,
                 }
+            }
+            if asked.is_break() {
+                break;
             }
         }
         if useless > 0 && partition.filter().is_some() {
             self.counters().filter_false_positives.add(useless);
         }
-        Ok(())
+        Ok(asked)
     }
 }
 

@@ -7,7 +7,7 @@
 //! normalized keys* ("B-tree indexes and CPU caches", 2001). They are made when a block is found in the cache for the first time, and are in
 //! no file.
 //!
-//! H1: all keys of the block start with the prefix; heads are filled up with zeros where a key is shorter. So of two keys the one with
+//! H1: all keys of a block whose keys are sorted start with the prefix; heads are filled up with zeros where a key is shorter. So of two keys the one with
 //! the lesser head is the lesser.
 //! H2: the target shares with a lesser key the prefix and as many bytes as their heads do. That is too many where the key ends within its head:
 //! those of `x` and `x\0y` agree in two bytes. It does no harm, since an entry shares no more bytes with the key before it than that key has.
@@ -62,7 +62,8 @@ impl KeyHeads {
     const EMPTY: Self = Self { heads: [0; MOST_HEADS], behind: [0; MOST_HEADS], count: 0, prefix: (0, 0) };
 
     /// The heads of the block with these contents; none if it is so long that offsets cannot tell, so short or of so small entries that heads
-    /// would save nothing, or no sound data block. Decodes every entry, and those behind the last restart twice.
+    /// would save nothing, or no sound data block. Decodes every entry, and twice the first one and those
+    /// behind the last restart.
     pub(super) fn of(contents: &[u8]) -> Self {
         Self::spaced(contents, MIN_SPACING.max(contents.len() / MOST_HEADS + 1))
     }

@@ -3,6 +3,7 @@
 //! A narrowed table shows its entries from its bound on: point reads never ask it for a key below, and no step of an iterator leads
 //! there. Of its range tombstones, too, only what lies from the bound on counts. It may be that no entry does.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::iter::TableIter;
@@ -87,23 +88,25 @@ impl RunTable {
     }
 
     /// As [`RunTable::get`] for each of `keys`, which ascend, are within its range and have these `hashes`: hands what it finds to
-    /// `found`, with the key's position.
+    /// `found`, with the key's position, as long as that wants more.
     pub(crate) fn get_many(
         &self,
         keys: &[&[u8]],
         hashes: &[u64],
         seqno: SeqNo,
-        mut found: impl FnMut(usize, Kind, Slice),
-    ) -> Result<()> {
+        mut found: impl FnMut(usize, Kind, Slice) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         if !self.has_range_tombstones() {
             return self.table.get_many(keys, hashes, seqno, found);
         }
         for (at, (key, hash)) in keys.iter().zip(hashes).enumerate() {
-            if let Some((kind, _, value)) = self.get(key, *hash, seqno)? {
-                found(at, kind, value);
+            if let Some((kind, _, value)) = self.get(key, *hash, seqno)?
+                && found(at, kind, value).is_break()
+            {
+                return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Whether one tombstone of `hidden` covers all that it holds and is newer than that.

@@ -45,10 +45,11 @@ proptest! {
     #[test]
     fn many_reads_at_once_find_what_single_reads_find(
         steps in vec(step(), 1..150), filter in prop_oneof![Just(0u32), Just(10)],
-        reads in prop_oneof![Just(TableReads::Pread), Just(TableReads::Mmap)],
+        reads in prop_oneof![Just(TableReads::Pread), Just(TableReads::Mmap)], limit in 0usize..400,
     ) {
         // Catches values in another order than their keys, an older source that overrules a newer one, a removed key
-        // that is found in an older table, a key that is asked for twice and answered once.
+        // that is found in an older table, a key that is asked for twice and answered once; a limit that is passed by more than a value,
+        // or that leaves a key without an answer before it is reached.
         let dir = TempDir::new().unwrap();
         let db = small(&dir).filter_bits_per_key(filter).table_reads(reads).open().unwrap();
         let mut snapshots: Vec<Snapshot> = Vec::new();
@@ -60,7 +61,15 @@ proptest! {
                 Step::TakeSnapshot => snapshots.push(db.snapshot()),
                 Step::Ask(asked) => {
                     let keys: Vec<Vec<u8>> = asked.into_iter().map(key).collect();
-                    prop_assert_eq!(db.get_many(&keys).unwrap(), singly(|key| db.get(key), &keys));
+                    let values = singly(|key| db.get(key), &keys);
+                    prop_assert_eq!(&db.get_many(&keys).unwrap(), &values);
+                    let answers = db.get_many_up_to(limit, &keys).unwrap();
+                    let answered = answers.iter().zip(&values).filter_map(|(answer, value)| Some((answer.as_ref()?, value)));
+                    prop_assert!(answered.clone().all(|(answer, value)| answer == value));
+                    let lens = || answered.clone().filter_map(|(_, value)| Some(value.as_ref()?.len()));
+                    let (bytes, longest) = (lens().sum::<usize>(), lens().max().unwrap_or(0));
+                    prop_assert!(bytes < limit + longest.max(1), "{} bytes, at most {} and {}", bytes, limit, longest);
+                    prop_assert!(bytes >= limit || !answers.contains(&None), "{} bytes of {}", bytes, limit);
                     for snapshot in &snapshots {
                         prop_assert_eq!(snapshot.get_many(&keys).unwrap(), singly(|key| snapshot.get(key), &keys));
                         for key in &keys {

@@ -4,6 +4,8 @@
 //! memtable go on side by side, a table's filter is asked for many keys at once, and a block that holds several of
 //! them is looked for once.
 
+use std::ops::ControlFlow;
+
 use super::get::{get, read_now};
 use super::read_point::ReadPoint;
 use crate::codec::key_hash;
@@ -12,52 +14,102 @@ use crate::error::Result;
 use crate::table::OpenRun;
 use crate::types::{Kind, SeqNo, Slice};
 
-/// The newest values of `keys` that `point` sees, in the order of the keys. Sources are asked as for a single key, and fail as for
-/// a single key.
-pub(super) fn get_many<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K]) -> Result<Vec<Option<Slice>>> {
-    if !point.quarantined.is_empty() {
+/// What is known of a key: whether it has a value; `None` if it was not looked for.
+pub(crate) type LookedFor = Option<Option<Slice>>;
+
+/// The newest values of `keys` that `point` sees, in the order of the keys, until those that were found have `soft_limit` bytes together.
+/// Sources are asked as for a single key, and fail as for a single key.
+pub(super) fn get_many<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], soft_limit: usize) -> Result<Vec<LookedFor>> {
+    let mut answers = Answers { values: vec![None; keys.len()], found_bytes: 0, soft_limit };
+    let is_whole = match point.quarantined.is_empty() {
+        true => ask_sources(point, keys, &mut answers)?,
         // Which versions count is a question of each key then.
-        return keys.iter().map(|key| get(point, key.as_ref())).collect();
+        false => ask_singly(point, keys, &mut answers)?,
+    };
+    if is_whole.is_continue() {
+        answers.values.iter_mut().for_each(|answer| *answer = Some(answer.take().flatten()));
     }
+    Ok(answers.values)
+}
+
+/// The newest values of `keys`, all as of now, as far as the limit allows.
+pub(crate) fn get_many_now<K: AsRef<[u8]>>(core: &Core, keys: &[K], soft_limit: usize) -> Result<Vec<LookedFor>> {
+    read_now(core, |point| get_many(point, keys, soft_limit))
+}
+
+/// Until the values that were found have enough bytes.
+type Asked = Result<ControlFlow<()>>;
+
+fn ask_singly<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
+    for (at, key) in keys.iter().enumerate() {
+        if answers.take(at, get(point, key.as_ref())?).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+fn ask_sources<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
     let ReadPoint { core, view, seqno, .. } = point;
     core.store.counters.gets.add(keys.len() as u64);
-    let mut values = vec![None; keys.len()];
     let mut open = PendingKeys::new(keys);
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
     for memtable in std::iter::once(&view.active).chain(frozen) {
-        let found = memtable.get_many(&open.keys, seqno);
-        let answers = found.into_iter().enumerate().filter_map(|(at, found)| Some((at, found?)));
-        answers.for_each(|(at, value)| open.answer(at, value, &mut values));
+        let PendingKeys { keys: open_keys, positions, answered, .. } = &mut open;
+        let asked = memtable.get_many(open_keys, seqno, |at, value| {
+            answered[at] = true;
+            answers.take(positions[at], value)
+        });
+        if asked.is_break() {
+            return Ok(asked);
+        }
         open.drop_answered();
     }
     open.hashes = open.keys.iter().map(|key| key_hash(key)).collect();
     for run in view.runs.iter() {
-        let found = ask_run(run, &open, seqno)?;
-        found.into_iter().for_each(|(at, value)| open.answer(at, value, &mut values));
+        if ask_run(run, &mut open, seqno, answers)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         open.drop_answered();
     }
-    Ok(values)
+    Ok(ControlFlow::Continue(()))
 }
 
-/// The newest values of `keys`, all as of now.
-pub(crate) fn get_many_now<K: AsRef<[u8]>>(core: &Core, keys: &[K]) -> Result<Vec<Option<Slice>>> {
-    read_now(core, |point| get_many(point, keys))
-}
-
-/// What `run` knows of the keys, by their index: from table to table that any of them may be in.
-fn ask_run(run: &OpenRun, open: &PendingKeys<'_>, seqno: SeqNo) -> Result<Vec<(usize, Option<Slice>)>> {
-    let mut found = Vec::new();
+/// Asks `run` for the keys, from table to table that any of them may be in.
+fn ask_run(run: &OpenRun, open: &mut PendingKeys<'_>, seqno: SeqNo, answers: &mut Answers) -> Asked {
     let mut next = 0;
     while let Some(table) = open.keys.get(next).and_then(|key| run.first_reaching(key)) {
         let (from, to) = open.within(table.smallest(), table.largest());
         if from < to && table.min_seqno() <= seqno {
-            let answer = |at, kind, value| found.push((from + at, (kind == Kind::Value).then_some(value)));
-            table.get_many(&open.keys[from..to], &open.hashes[from..to], seqno, answer)?;
+            let PendingKeys { keys, hashes, positions, answered } = open;
+            let asked = table.get_many(&keys[from..to], &hashes[from..to], seqno, |at, kind, value| {
+                answered[from + at] = true;
+                answers.take(positions[from + at], (kind == Kind::Value).then_some(value))
+            })?;
+            if asked.is_break() {
+                return Ok(asked);
+            }
         }
         // Past the table's last key, so past the key that led to it.
         next = to;
     }
-    Ok(found)
+    Ok(ControlFlow::Continue(()))
+}
+
+/// What was found, in the order of the caller's keys.
+struct Answers {
+    values: Vec<LookedFor>,
+    found_bytes: usize,
+    soft_limit: usize,
+}
+
+impl Answers {
+    /// The caller's key `at` has this value, or is known not to have one. Whether to go on.
+    fn take(&mut self, at: usize, value: Option<Slice>) -> ControlFlow<()> {
+        self.found_bytes += value.as_ref().map_or(0, |value| value.len());
+        self.values[at] = Some(value);
+        if self.found_bytes < self.soft_limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
 }
 
 /// The keys that no source so far knows, ascending: parallel lists, as the filters and memtables take them.
@@ -83,12 +135,6 @@ impl<'a> PendingKeys<'a> {
     fn within(&self, smallest: &[u8], largest: &[u8]) -> (usize, usize) {
         let from = self.keys.partition_point(|key| *key < smallest);
         (from, from + self.keys[from..].partition_point(|key| *key <= largest))
-    }
-
-    /// The key at `at` has this value, or is known not to have one.
-    fn answer(&mut self, at: usize, value: Option<Slice>, values: &mut [Option<Slice>]) {
-        values[self.positions[at]] = value;
-        self.answered[at] = true;
     }
 
     fn drop_answered(&mut self) {

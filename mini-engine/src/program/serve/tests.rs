@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 use mini_engine::Db;
 use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat};
 
+use bytes::BytesMut;
+
 use super::connection::{Connection, READ_BYTES};
+use super::session::{Session, Step};
 use super::*;
 
 fn settings(durability: ServerDurability) -> Settings {
@@ -62,6 +65,28 @@ fn no_write_is_acknowledged_whose_sync_failed() {
     assert_eq!(ask(&mut client, "PING\r\nEXISTS nope\r\n", 2), ["+PONG", ":0"]);
     client.write_all(b"SHUTDOWN\r\n").expect("send");
     assert!(server.join().expect("no panic").is_ok());
+}
+
+#[test]
+fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
+    // Catches a second try of writes that a reopen may find in the log: the engine refuses it, and a client that counts on that would
+    // write them twice.
+    let faults = FaultFs::new(Arc::new(MemFs::default()));
+    let db = Db::builder("/db").file_system(Arc::new(faults.clone())).open().expect("open");
+    let mut shared = Shared::new(db, settings(ServerDurability::Synced));
+    let mut session = Session::new(Protocol::Resp, &mut shared);
+    let mut say = |input: &[u8]| {
+        let mut output = BytesMut::new();
+        let step = session.step(&mut shared, input, 100, &mut output);
+        assert!(matches!(step, Step::Done { len, .. } if len == input.len()), "{step:?}");
+        let said = String::from_utf8(output.to_vec()).expect("text");
+        said.lines().map(|line| line.split(' ').next().expect("a word").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(say(b"SET a 1\r\n"), ["+OK"]);
+    // On this disk a write is one call.
+    faults.fail_mutation(faults.mutations(), Fault::Device, Repeat::FromThenOn);
+    assert_eq!(say(b"SET b 2\r\nGET a\r\nINCR a\r\nGET a\r\n"), ["-IOERR", "$1", "1", "-IOERR", "$1", "1"]);
+    assert_eq!(say(b"INCR a\r\nGET a\r\n"), ["-MISCONF", "$1", "1"]);
 }
 
 #[test]

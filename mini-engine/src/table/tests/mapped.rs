@@ -1,5 +1,7 @@
 //! Tables that are mapped: what is checked, what stays, and what happens where a file cannot be mapped.
 
+use std::ops::ControlFlow;
+
 use super::*;
 
 const KEYS: u64 = 3_000;
@@ -29,12 +31,14 @@ fn read_everything(table: &Arc<Table>) {
     let keys: Vec<&[u8]> = all.iter().map(|entry| &entry.key[..]).collect();
     let hashes: Vec<u64> = keys.iter().map(|key| codec::key_hash(key)).collect();
     let mut found = 0;
-    table
+    let asked = table
         .get_many(&keys, &hashes, MAX_SEQNO, |at, _, value| {
             assert_eq!(*value, *all[at].value);
             found += 1;
+            ControlFlow::Continue(())
         })
         .expect("sound");
+    assert!(asked.is_continue());
     let mut iter = table.iter();
     iter.seek_to_first().expect("sound");
     for entry in &all {

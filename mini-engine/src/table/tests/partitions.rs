@@ -1,5 +1,7 @@
 //! What reads through partitions cost: reads of the file, and memory. Many reads at once among them.
 
+use std::ops::ControlFlow;
+
 use super::*;
 use crate::table::{false_positive_rate, iter::TableIter};
 
@@ -147,7 +149,11 @@ fn many_reads_at_once_look_for_each_partition_once() {
     let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
     let hashes: Vec<u64> = keys.iter().map(|key| codec::key_hash(key)).collect();
     let mut found = Vec::new();
-    counted.table.get_many(&keys, &hashes, MAX_SEQNO, |at, _, _| found.push(at)).expect("sound");
+    let note = |at, _, _| {
+        found.push(at);
+        ControlFlow::Continue(())
+    };
+    assert!(counted.table.get_many(&keys, &hashes, MAX_SEQNO, note).expect("sound").is_continue());
     assert_eq!(found, (0..6_000).step_by(2).collect::<Vec<_>>());
     // The last key is behind the last fence.
     assert!(counted.partitions() > 10);
@@ -169,7 +175,11 @@ fn versions_of_a_key_that_fill_several_partitions_are_all_found() {
     let mut at = Vec::new();
     for seqno in [400, 200, 1] {
         let (keys, hashes) = ([&b"key"[..]], [codec::key_hash(b"key")]);
-        counted.table.get_many(&keys, &hashes, seqno, |_, _, value| at.push(value.len())).expect("sound");
+        let note = |_, _, value: Slice| {
+            at.push(value.len());
+            ControlFlow::Continue(())
+        };
+        assert!(counted.table.get_many(&keys, &hashes, seqno, note).expect("sound").is_continue());
     }
     assert_eq!(at, [100; 3]);
     assert_eq!(counted.table.verify(None).expect("sound").entries, 400);
@@ -208,7 +218,11 @@ fn get_many(table: &Table, keys: &[Vec<u8>]) -> Result<usize> {
     let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
     let hashes: Vec<u64> = keys.iter().map(|key| codec::key_hash(key)).collect();
     let mut found = 0;
-    table.get_many(&keys, &hashes, MAX_SEQNO, |_, _, _| found += 1)?;
+    let asked = table.get_many(&keys, &hashes, MAX_SEQNO, |_, _, _| {
+        found += 1;
+        ControlFlow::Continue(())
+    })?;
+    assert!(asked.is_continue());
     Ok(found)
 }
 

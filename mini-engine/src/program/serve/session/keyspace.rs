@@ -1,7 +1,8 @@
 //! The keys as a command sees them: the database, and in a transaction what its earlier commands wrote.
 //!
 //! Writes gather in one batch, which `commit` hands to the engine: all of it is there after a crash, or none. A command on its own
-//! reads nothing that it wrote itself. In a transaction an overlay holds the values of the batch, and reads ask it first.
+//! reads nothing that it wrote itself. Of several commands, a transaction's or a pipeline's, an overlay holds the values of the batch, and
+//! reads ask it first.
 //!
 //! There is one thread that executes commands, so what is read here does not change before the commit.
 
@@ -36,7 +37,7 @@ impl<'a> Keyspace<'a> {
     }
 
     /// For several commands, of which each sees what those before it wrote.
-    pub(crate) fn of_transaction(db: &'a Db) -> Self {
+    pub(crate) fn of_several(db: &'a Db) -> Self {
         Self { overlay: Some(BTreeMap::new()), ..Self::of_command(db) }
     }
 
@@ -45,7 +46,7 @@ impl<'a> Keyspace<'a> {
         self.bytes
     }
 
-    pub(crate) fn is_transaction(&self) -> bool {
+    pub(crate) fn is_of_several(&self) -> bool {
         self.overlay.is_some()
     }
 
@@ -63,20 +64,19 @@ impl<'a> Keyspace<'a> {
         }
     }
 
-    /// Searches for `keys` side by side, before the first command: `get` will find them here. Of several commands only.
-    pub(crate) fn look_up<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) -> Result<()> {
-        let keys: Vec<&[u8]> = keys.collect();
-        let values = self.db.get_many(&keys)?;
-        if let Some(overlay) = &mut self.overlay {
-            overlay.extend(keys.iter().map(|key| key.to_vec()).zip(values));
-        }
-        Ok(())
+    /// For several commands that read `keys`, which are searched for side by side until the values have `soft_limit` bytes: `get` finds
+    /// those here.
+    pub(crate) fn of_several_reading(db: &'a Db, keys: &[&[u8]], soft_limit: usize) -> Result<Self> {
+        let values = keys.iter().map(|key| key.to_vec()).zip(db.get_many_up_to(soft_limit, keys)?);
+        let overlay = values.filter_map(|(key, value)| Some((key, value?))).collect();
+        Ok(Self { overlay: Some(overlay), ..Self::of_command(db) })
     }
 
-    pub(crate) fn get_many<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<Vec<Option<Slice>>> {
+    /// The values of `keys`, searched for side by side until those that were found have `soft_limit` bytes. `get` tells of the others.
+    pub(crate) fn get_many(&self, keys: &[&[u8]], soft_limit: usize) -> Result<Vec<Option<Option<Slice>>>> {
         match self.overlay {
-            Some(_) => keys.map(|key| self.get(key)).collect(),
-            None => self.db.get_many(keys),
+            Some(_) => Ok(vec![None; keys.len()]),
+            None => self.db.get_many_up_to(soft_limit, keys),
         }
     }
 

@@ -1,9 +1,10 @@
 //! What a server does with the bytes of its clients: requests in, replies out. No sockets and no threads, so that tests and the
 //! fuzzer drive exactly what the server runs.
 //!
-//! `Session::step` carries out one request of one client, or several that may go together. Writes go to the engine at once, buffered; so the next request, of
-//! whatever client, sees them. The caller syncs before it sends any reply of that turn, if `Shared::must_sync` says so. So with
-//! `synced` no reply, of a read either, tells a client what power loss could take back. Only reads after a failed sync may do so.
+//! `Session::step` carries out one request of one client, or several that may go together. Writes go to the engine at once,
+//! buffered; so the next request, of whatever client, sees them. The caller syncs before it sends any reply of that turn, if
+//! `Shared::must_sync` says so. So with `synced` no reply, of a read either, tells a client what power loss could take back. Only
+//! reads after a failed sync may do so.
 
 mod commands;
 mod cursors;
@@ -46,7 +47,7 @@ pub(crate) enum Step {
     Incomplete,
     Done {
         len: usize,
-        /// How many they were: each has a reply.
+        /// How many they were: as many as the replies.
         requests: usize,
     },
     /// It names no command, and has no reply.
@@ -112,7 +113,7 @@ impl Session {
         let limits = shared.settings.limits.of_requests(self.client.is_authenticated);
         if self.client.is_authenticated && self.client.transaction.is_none() {
             self.pipeline.gather(&mut self.parser, input, limits, most);
-            if self.pipeline.requests() > 0 {
+            if !self.pipeline.is_empty() {
                 return self.carry_out_together(shared, input, output);
             }
         }
@@ -145,12 +146,9 @@ impl Session {
     }
 
     fn carry_out_together(&mut self, shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> Step {
-        let (len, requests) = (self.pipeline.len(), self.pipeline.requests());
-        shared.counters.commands += requests as u64;
         let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
-        for reply in self.pipeline.run(&mut context, input) {
-            self.answer(&reply, output);
-        }
+        let (requests, len) = self.pipeline.carry_out(&mut context, &mut self.parser, (input, output));
+        context.shared.counters.commands += requests as u64;
         Step::Done { len, requests }
     }
 
@@ -177,7 +175,7 @@ fn dispatch(shared: &mut Shared, client: &mut Client, args: Args<'_>) -> (Reply,
     });
     let reply = match reply {
         Ok(Next::Reply(reply)) => reply,
-        Ok(Next::Run(command)) => run(&mut context, command, args).unwrap_or_else(Reply::from),
+        Ok(Next::Run(command)) => run_alone(&mut context, command, args).unwrap_or_else(Reply::from),
         Err(refusal) => {
             // A transaction that lacks a command is not carried out.
             if let Some(transaction) = &mut context.client.transaction {
@@ -205,7 +203,7 @@ fn find(context: &Context<'_>, args: Args<'_>) -> Result<&'static Command, Refus
 }
 
 /// Runs a command on its own.
-fn run(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Result<Reply, Refusal> {
+fn run_alone(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Result<Reply, Refusal> {
     // A handle of its own, so that the command can change what is beside the database.
     let db = context.shared.db.clone();
     let mut keyspace = Keyspace::of_command(&db);

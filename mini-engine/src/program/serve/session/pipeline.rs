@@ -4,24 +4,33 @@
 //! most of its time waiting for memory. What they write is one batch, so one record of the log. Each sees what those before it
 //! wrote, and each has its own reply.
 //!
-//! If the batch cannot be written, they are carried out one by one: so reads among them are answered by an engine that refuses
-//! writes.
+//! Bounds: values and replies have [`ENOUGH_BYTES`] and one value more. Requests behind wait for the next step, and go alone until
+//! replies are short again: else their values would be read anew with each step.
+//!
+//! If some value cannot be read, the requests are carried out one by one. If the batch cannot be written, every request that writes
+//! is told so, since part of the batch may be in the log; the others are carried out again, for a database that refuses writes still
+//! answers reads.
 
-use std::ops::Range;
+use bytes::BytesMut;
+use mini_engine::{Db, Result};
 
 use super::commands::{self, Command};
 use super::keyspace::Keyspace;
-use super::reply::Reply;
+use super::reply::{Refusal, Reply, Version};
 use super::request::{Args, Parser, RequestLimits};
-use super::{Context, check_size, run};
+use super::{Context, check_size, run_alone};
 
-/// Requests that are carried out together. Of as many the values are in memory at once.
+/// Requests that are carried out together, at most.
 const MOST: usize = 16;
+/// Bytes of values, or of replies, that are enough for one step.
+const ENOUGH_BYTES: usize = 64 << 10;
 
 struct Request {
     command: &'static Command,
-    /// Which of the pipeline's parts are its own.
-    parts: Range<usize>,
+    /// Where its parts begin among those of all, and how many they are.
+    parts: (usize, usize),
+    /// Where it ends in the input.
+    end: usize,
 }
 
 /// The requests at the beginning of a client's input. It keeps its memory for those that follow.
@@ -30,8 +39,8 @@ pub(super) struct Pipeline {
     /// Where the parts of all requests begin and end in the input.
     parts: Vec<(usize, usize)>,
     requests: Vec<Request>,
-    /// The length of all requests.
-    len: usize,
+    /// Whether replies were long the last time.
+    goes_alone: bool,
 }
 
 impl Pipeline {
@@ -40,28 +49,24 @@ impl Pipeline {
     pub(super) fn gather(&mut self, parser: &mut Parser, input: &[u8], limits: RequestLimits, most: usize) {
         self.parts.clear();
         self.requests.clear();
-        self.len = 0;
+        let most = most.min(if self.goes_alone { 1 } else { MOST });
+        let mut end = 0;
         // Malformed bytes are found again, and reported, once the requests before them are carried out.
-        while self.requests.len() < most.min(MOST)
-            && let Ok(Some(len)) = parser.find(&input[self.len..], limits)
-            && let Some(command) = commands::of_pipelines(parser.args(&input[self.len..]))
+        while self.requests.len() < most
+            && let Ok(Some(len)) = parser.find(&input[end..], limits)
+            && let Some(command) = commands::of_pipelines(parser.args(&input[end..]))
         {
-            let from = self.parts.len();
-            self.parts.extend(parser.parts().iter().map(|&(start, end)| (self.len + start, self.len + end)));
-            self.requests.push(Request { command, parts: from..self.parts.len() });
-            self.len += len;
+            let found = parser.parts();
+            let parts = (self.parts.len(), found.len());
+            self.parts.extend(found.iter().map(|&(from, to)| (end + from, end + to)));
+            end += len;
+            self.requests.push(Request { command, parts, end });
             parser.next();
         }
     }
 
-    /// How many requests were taken.
-    pub(super) fn requests(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// Their length in the input.
-    pub(super) fn len(&self) -> usize {
-        self.len
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
     }
 
     /// Bytes of memory that it takes.
@@ -69,34 +74,92 @@ impl Pipeline {
         self.parts.capacity() * size_of::<(usize, usize)>() + self.requests.capacity() * size_of::<Request>()
     }
 
-    /// Carries the requests out. Their replies, in order.
-    pub(super) fn run(&self, context: &mut Context<'_>, input: &[u8]) -> Vec<Reply> {
-        if self.requests.len() > 1
-            && let Ok(replies) = self.run_together(context, input)
-        {
-            return replies;
+    /// Carries out requests from the first on, and appends their replies to `output`: as many as that is enough for. Their number,
+    /// and their length.
+    pub(super) fn carry_out(
+        &mut self,
+        context: &mut Context<'_>,
+        parser: &mut Parser,
+        (input, output): (&[u8], &mut BytesMut),
+    ) -> (usize, usize) {
+        let begun = output.len();
+        let db = context.shared.db.clone();
+        let done = match self.keyspace(&db, input) {
+            Ok(Some(keyspace)) => self.together(context, keyspace, (input, output)),
+            Ok(None) | Err(_) => {
+                self.answer((input, output), context.client.version, |command, args| run_alone(context, command, args))
+            }
+        };
+        self.goes_alone = output.len() - begun >= ENOUGH_BYTES;
+        if done < self.requests.len() {
+            // It stands behind requests that wait.
+            parser.next();
         }
-        let each = self.all(input).map(|(command, args)| run(context, command, args).unwrap_or_else(Reply::from));
-        each.collect()
+        (done, done.checked_sub(1).and_then(|last| self.requests.get(last)).map_or(0, |last| last.end))
     }
 
-    /// Fails if what is stored cannot be read, or the batch not written.
-    fn run_together(&self, context: &mut Context<'_>, input: &[u8]) -> mini_engine::Result<Vec<Reply>> {
-        let db = context.shared.db.clone();
-        let mut keyspace = Keyspace::of_transaction(&db);
+    /// What the requests see, if they are several.
+    fn keyspace<'a>(&self, db: &'a Db, input: &[u8]) -> Result<Option<Keyspace<'a>>> {
         let reading = self.all(input).filter(|(command, _)| command.reads_its_key());
-        keyspace.look_up(reading.map(|(_, args)| args.at(1)))?;
-        let replies = self.all(input).map(|(command, args)| {
-            let reply = (command.run)(context, &mut keyspace, args);
-            reply.and_then(|reply| check_size(context, &reply).map(|()| reply)).unwrap_or_else(Reply::from)
+        let keys: Vec<&[u8]> = reading.map(|(_, args)| args.at(1)).collect();
+        match (self.requests.len(), keys.is_empty()) {
+            (0 | 1, _) => Ok(None),
+            // Nobody looks for what the others write.
+            (_, true) => Ok(Some(Keyspace::of_command(db))),
+            (_, false) => Keyspace::of_several_reading(db, &keys, ENOUGH_BYTES).map(Some),
+        }
+    }
+
+    fn together(
+        &self,
+        context: &mut Context<'_>,
+        mut keyspace: Keyspace<'_>,
+        (input, output): (&[u8], &mut BytesMut),
+    ) -> usize {
+        let (begun, version) = (output.len(), context.client.version);
+        let done = self.answer((input, &mut *output), version, |command, args| {
+            let reply = (command.run)(context, &mut keyspace, args)?;
+            check_size(context, &reply).map(|()| reply)
         });
-        let replies = replies.collect();
-        context.shared.is_unsynced |= keyspace.commit()?;
-        Ok(replies)
+        match keyspace.commit() {
+            Ok(has_written) => context.shared.is_unsynced |= has_written,
+            Err(error) => {
+                output.truncate(begun);
+                for (command, args) in self.all(input).take(done) {
+                    let reply = match command.writes() {
+                        true => Err(Refusal::from(error.clone())),
+                        false => run_alone(context, command, args),
+                    };
+                    reply.unwrap_or_else(Reply::from).encode(version, output);
+                }
+            }
+        }
+        done
+    }
+
+    /// Has requests carried out by `carry_out` and appends their replies until they are enough. How many those are.
+    fn answer(
+        &self,
+        (input, output): (&[u8], &mut BytesMut),
+        version: Version,
+        mut carry_out: impl FnMut(&'static Command, Args<'_>) -> std::result::Result<Reply, Refusal>,
+    ) -> usize {
+        let begun = output.len();
+        let mut done = 0;
+        for (command, args) in self.all(input) {
+            carry_out(command, args).unwrap_or_else(Reply::from).encode(version, output);
+            done += 1;
+            if output.len() - begun >= ENOUGH_BYTES {
+                break;
+            }
+        }
+        done
     }
 
     fn all<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = (&'static Command, Args<'a>)> {
-        let args = |request: &'a Request| Args::new(input, &self.parts[request.parts.clone()]);
-        self.requests.iter().map(move |request| (request.command, args(request)))
+        self.requests.iter().map(move |request| {
+            let (from, count) = request.parts;
+            (request.command, Args::new(input, &self.parts[from..from + count]))
+        })
     }
 }

@@ -4,7 +4,7 @@
 //! untrusted input: it follows nested arrays recursively, so that a short request of nested array headers would overflow the
 //! stack, and it starts from the beginning each time more of a request arrives. Tests compare the two on valid requests.
 //!
-//! The parser keeps its place between calls, so each byte of a request is looked at once however many reads bring it. Nothing is
+//! The parser keeps its place between calls, so each byte of an array is looked at once however many reads bring it. Nothing is
 //! allocated for a length that a client only announces: a part takes memory once it is there. Limits are checked when a length is
 //! announced, so a request past them is refused before its bytes are kept.
 
@@ -104,7 +104,7 @@ pub(crate) struct Parser {
     bulk: Option<usize>,
     /// Up to where the input was understood.
     at: usize,
-    /// What it can never get past.
+    /// What was found that is no request.
     malformed: Option<Malformed>,
 }
 
@@ -158,12 +158,12 @@ impl Parser {
         &self.parts
     }
 
-    /// Makes the parser ready for the next request.
+    /// Makes the parser ready for a request from its beginning.
     pub(crate) fn next(&mut self) {
         self.parts.clear();
         // A request of a million parts is rare, and its memory is not kept for the next.
         self.parts.shrink_to(1024);
-        (self.announced, self.bulk, self.at) = (None, None, 0);
+        (self.announced, self.bulk, self.at, self.malformed) = (None, None, 0, None);
     }
 
     /// Bytes of memory that it takes.

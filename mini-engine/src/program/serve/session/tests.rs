@@ -426,6 +426,38 @@ fn neighbours_of_a_pipeline_go_together_as_one_batch() {
 }
 
 #[test]
+fn long_values_do_not_gather_in_memory() {
+    // Catches a step whose replies are as many long values as its requests name, requests that are lost or answered twice where it stops, and
+    // bytes behind them that are taken for theirs.
+    let mut server = Server::new();
+    for key in ["a", "b", "c", "d"] {
+        server.shared.db.insert(key, vec![b'v'; 40_000]).expect("insert");
+    }
+    server.shared.db.insert("long", vec![b'v'; 70_000]).expect("insert");
+    let input =
+        b"get a\r\nget none\r\nget b\r\nincr n\r\nget c\r\nget long\r\nget d\r\nget n\r\nget n\r\n*99999999\r\n";
+    let (mut at, mut steps, mut replies) = (0, Vec::new(), Vec::new());
+    loop {
+        let mut output = BytesMut::new();
+        let step = server.session.step(&mut server.shared, &input[at..], 100, &mut output);
+        assert!(output.len() < (64 << 10) + 40_100);
+        replies.extend_from_slice(&output);
+        let Step::Done { len, requests } = step else { break };
+        at += len;
+        steps.push(requests);
+    }
+    // The third makes it enough. Then one goes alone, and the others together again if its reply is short.
+    assert_eq!(steps, [3, 1, 3, 1, 1]);
+    let replies = String::from_utf8(replies).expect("text").replace(&"v".repeat(40_000), "V");
+    let replies: Vec<&str> = replies.lines().collect();
+    let (head, tail) = replies.split_at(8);
+    assert_eq!(head, ["$40000", "V", "$-1", "$40000", "V", ":1", "$40000", "V"]);
+    assert!(tail[0].starts_with("-ERR the reply is longer than 65536 bytes"), "{tail:?}");
+    assert_eq!(tail[1..7], ["$40000", "V", "$1", "1", "$1", "1"]);
+    assert!(tail[7].starts_with("-ERR Protocol error"), "{tail:?}");
+}
+
+#[test]
 fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
     // Catches a batch that cannot be written and takes the reads beside it with it.
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -77,7 +77,7 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>)
         return Err(Refusal::new("EXECABORT Transaction discarded because of previous errors."));
     }
     let db = context.shared.db.clone();
-    let mut keyspace = Keyspace::of_transaction(&db);
+    let mut keyspace = Keyspace::of_several(&db);
     let mut replies = Vec::with_capacity(transaction.commands.len());
     let (most, mut size) = (context.shared.settings.limits.request_bytes, 0);
     for (command, args) in &transaction.commands {

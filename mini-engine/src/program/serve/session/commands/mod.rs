@@ -22,8 +22,8 @@ enum Flag {
     NoMulti,
     /// In a transaction it runs instead of being queued.
     AtOnce,
-    /// May be carried out together with its neighbours of a pipeline, if it has no options: reads or writes the value of one key, and
-    /// writes last.
+    /// May be carried out together with its neighbours of a pipeline, if it has no options: reads or writes the value of one key. It
+    /// writes last, and then its reply is short: nothing refuses it after that.
     Together,
     /// As `Together`, and does not read.
     Blind,
@@ -98,6 +98,10 @@ impl Command {
 
     pub(super) fn runs_at_once(&self) -> bool {
         self.flags.contains(&Flag::AtOnce)
+    }
+
+    pub(super) fn writes(&self) -> bool {
+        self.flags.contains(&Flag::Write)
     }
 
     /// Whether it reads its key where it has no options.

@@ -19,7 +19,7 @@ const FLUSHED_TOGETHER: usize = 10_000;
 /// Counting reads every key. On its own it is done beside the other clients; in a transaction it holds them up, since it belongs to
 /// one moment.
 pub(super) fn dbsize(context: &mut Context<'_>, keys: &mut Keyspace<'_>, _: Args<'_>) -> Answer {
-    if !keys.is_transaction() {
+    if !keys.is_of_several() {
         context.after = After::Later(Job::Count);
         return Ok(Reply::Nothing);
     }

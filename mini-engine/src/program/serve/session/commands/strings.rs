@@ -76,15 +76,16 @@ pub(super) fn getdel(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_
 pub(super) fn mget(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
     let most = context.shared.settings.limits.request_bytes;
     let (mut replies, mut bytes) = (Vec::with_capacity(args.len() - 1), 0);
-    // In parts, so that few more values are in memory than a reply may have.
     let names: Vec<&[u8]> = args.from(1).collect();
     for part in names.chunks(MGET_PART) {
-        for value in keys.get_many(part.iter().copied())? {
+        // So that no more values are in memory than a reply may have, and one.
+        for (key, found) in part.iter().zip(keys.get_many(part, most - bytes + 1)?) {
+            let value = found.map_or_else(|| keys.get(key), Ok)?;
             bytes += value.as_ref().map_or(0, |value| value.len());
+            if bytes > most {
+                return Err(Refusal::new(format!("ERR the values are longer than {most} bytes")));
+            }
             replies.push(Reply::value(value));
-        }
-        if bytes > most {
-            return Err(Refusal::new(format!("ERR the values are longer than {most} bytes")));
         }
     }
     Ok(Reply::Array(replies))
