@@ -70,18 +70,15 @@ impl RunTable {
 
     /// The newest version of `key`, which is not below the bound, that is not newer than `seqno`: as of [`Table::get`]. Where a range
     /// tombstone is newer, that is a tombstone with its number.
+    #[inline]
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        let found = self.table.get(key, hash, seqno)?;
-        if self.has_range_tombstones() { self.get_beside(found, key, seqno) } else { Ok(found) }
+        // Nothing is done with what the table finds here: it is not copied.
+        if self.has_range_tombstones() { self.get_beside(key, hash, seqno) } else { self.table.get(key, hash, seqno) }
     }
 
     #[cold]
-    fn get_beside(
-        &self,
-        found: Option<(Kind, SeqNo, Slice)>,
-        key: &[u8],
-        seqno: SeqNo,
-    ) -> Result<Option<(Kind, SeqNo, Slice)>> {
+    fn get_beside(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
+        let found = self.table.get(key, hash, seqno)?;
         let covered_at = self.table.root()?.range_tombstones.covering(key, seqno);
         let is_newer = |found: &(Kind, SeqNo, Slice)| covered_at < Some(found.1);
         Ok(found.filter(is_newer).or(covered_at.map(|at| (Kind::Tombstone, at, Slice::default()))))
