@@ -95,8 +95,9 @@ impl Script {
             _ => 8 << 10 << (3 * random.below(2)),
         };
         let l0_trigger = 1 + random.below(2) as usize;
-        // Of neighbouring seeds, whose shapes take turns, each shape comes with each policy: drawn, one would be missing now and then.
-        let policy = (seed / SHAPES.len() as u64 % POLICIES.len() as u64) as usize;
+        // Among 24 neighbouring seeds, whose shapes take turns, each shape comes with each policy: drawn, one would be missing now and
+        // then.
+        let policy = (seed.wrapping_add(seed / SHAPES.len() as u64) % POLICIES.len() as u64) as usize;
         Script { shape, memtable_bytes, l0_trigger, policy, acts }
     }
 
