@@ -179,7 +179,7 @@ impl Conversation {
             if self.protocol == Protocol::Resp {
                 assert!(are_replies(&output, replies), "{replies}: {}", output.escape_ascii());
             }
-            assert!(output.len() <= 16 * LIMITS.request_bytes + (64 << 10));
+            assert!(output.len() <= 16 * LIMITS.request_bytes);
             met.extend(self.meets(&rest[..len], &output));
             self.consumed += len;
             self.answered.extend_from_slice(&output);

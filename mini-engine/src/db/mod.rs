@@ -111,13 +111,28 @@ impl Db {
     /// # Errors
     /// As of [`Db::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        let values = self.get_many_up_to(usize::MAX, keys)?;
-        Ok(values.into_iter().map(Option::flatten).collect())
+        let answers = read::get_many_now(self.core(), &keys.into_iter().collect::<Vec<K>>(), None)?;
+        Ok(answers.into_iter().map(Option::flatten).collect())
     }
 
-    /// As [`Db::get_many`], until the values that were found have `soft_limit` bytes together, so that no more of them than that and one
-    /// value more are in memory. Keys that were not looked for by then have no answer: the outer `None`. RocksDB's `MultiGet` has
-    /// `value_size_soft_limit` for that.
+    /// As [`Db::get_many`], until the values that were found have `soft_limit` bytes together: so no more bytes of values than that, and
+    /// one value, are in memory at once. RocksDB's `MultiGet` has `value_size_soft_limit` for that.
+    ///
+    /// The answer of a key is `Some(value)` as of [`Db::get`], or `None` if the search ended before it was known. The keys that have an
+    /// answer need not be the first ones: newer data is searched before older, and in either in the order of the keys. At least one key
+    /// has an answer.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("a", vec![0; 1000])?;
+    /// db.insert("b", vec![0; 1000])?;
+    /// let answers = db.get_many_up_to(1000, ["a", "b"])?;
+    /// assert!(matches!(&answers[..], [Some(Some(_)), None]));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As of [`Db::get`], if any key that was looked for has one.
@@ -126,7 +141,7 @@ impl Db {
         soft_limit: usize,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Option<Slice>>>> {
-        read::get_many_now(self.core(), &keys.into_iter().collect::<Vec<K>>(), soft_limit)
+        read::get_many_now(self.core(), &keys.into_iter().collect::<Vec<K>>(), Some(soft_limit))
     }
 
     /// Whether `key` has a value, which is not copied. Errors as of [`Db::get`].

@@ -121,3 +121,18 @@ fn lost_keys(lost: &LostKeys) -> Value {
     object.insert("cause".into(), lost.cause.to_string().into());
     Value::Object(object)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_the_bytes_of_all_files_so_far() {
+        // Catches a bar that stands still, and one that fails before there is a directory.
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        for (name, len) in [("a", 10), ("b", 32)] {
+            fs::write(dir.path().join(name), vec![0; len]).expect("written");
+        }
+        assert_eq!((bytes_in(dir.path()), bytes_in(&dir.path().join("none"))), (42, 0));
+    }
+}

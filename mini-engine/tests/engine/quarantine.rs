@@ -68,6 +68,7 @@ fn check_reads(db: &Db, aside: &Path) {
         assert!(is_refused(&db.get_many(["a", key]), aside), "{key}");
     }
     assert_eq!(db.get_many(["a", "z", "m3"]).unwrap().iter().flatten().count(), 3);
+    assert_eq!(db.get_many_up_to(1, ["a", "z", "m3"]).unwrap().iter().flatten().count(), 1);
     let keys = |iter: mini_engine::Iter| {
         let keys: Result<Vec<_>, Error> = iter.map(|entry| Ok(entry?.0.to_vec())).collect();
         keys

@@ -1,6 +1,6 @@
 //! Point reads: many at once against one at a time, and what the engine counts about them.
 
-use mini_engine::{Compression, Db, Slice, Snapshot, TableReads};
+use mini_engine::{Compression, Db, MemtableKind, Slice, Snapshot, TableReads};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -18,6 +18,8 @@ fn key(n: u32) -> Vec<u8> {
 enum Step {
     Insert(u32, usize),
     Remove(u32),
+    /// Of ten keys.
+    RemoveRange(u32),
     Flush,
     TakeSnapshot,
     /// Keys to ask for, some of them twice, some that were never written.
@@ -29,6 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => (n(), 0usize..300).prop_map(|(n, len)| Step::Insert(n, len)),
         6 => n().prop_map(Step::Remove),
+        1 => n().prop_map(Step::RemoveRange),
         3 => Just(Step::Flush),
         1 => Just(Step::TakeSnapshot),
         4 => vec(0u32..80, 0..40).prop_map(Step::Ask),
@@ -46,29 +49,34 @@ proptest! {
     fn many_reads_at_once_find_what_single_reads_find(
         steps in vec(step(), 1..150), filter in prop_oneof![Just(0u32), Just(10)],
         reads in prop_oneof![Just(TableReads::Pread), Just(TableReads::Mmap)], limit in 0usize..400,
+        memtable in prop_oneof![Just(MemtableKind::SkipList), Just(MemtableKind::Vector)],
     ) {
         // Catches values in another order than their keys, an older source that overrules a newer one, a removed key
         // that is found in an older table, a key that is asked for twice and answered once; a limit that is passed by more than a value,
         // or that leaves a key without an answer before it is reached.
         let dir = TempDir::new().unwrap();
-        let db = small(&dir).filter_bits_per_key(filter).table_reads(reads).open().unwrap();
+        let db = small(&dir).filter_bits_per_key(filter).table_reads(reads).memtable_kind(memtable).open().unwrap();
         let mut snapshots: Vec<Snapshot> = Vec::new();
         for (at, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Insert(n, len) => db.insert(key(n), vec![at as u8; len]).unwrap(),
                 Step::Remove(n) => db.remove(key(n)).unwrap(),
+                Step::RemoveRange(n) => db.remove_range(key(n)..key(n + 10)).unwrap(),
                 Step::Flush => db.flush().unwrap(),
                 Step::TakeSnapshot => snapshots.push(db.snapshot()),
                 Step::Ask(asked) => {
                     let keys: Vec<Vec<u8>> = asked.into_iter().map(key).collect();
                     let values = singly(|key| db.get(key), &keys);
                     prop_assert_eq!(&db.get_many(&keys).unwrap(), &values);
+                    let gets = db.metrics().gets;
                     let answers = db.get_many_up_to(limit, &keys).unwrap();
+                    prop_assert_eq!(db.metrics().gets - gets, answers.iter().flatten().count() as u64);
+                    prop_assert_eq!(&db.snapshot().get_many_up_to(limit, &keys).unwrap(), &answers);
                     let answered = answers.iter().zip(&values).filter_map(|(answer, value)| Some((answer.as_ref()?, value)));
                     prop_assert!(answered.clone().all(|(answer, value)| answer == value));
                     let lens = || answered.clone().filter_map(|(_, value)| Some(value.as_ref()?.len()));
                     let (bytes, longest) = (lens().sum::<usize>(), lens().max().unwrap_or(0));
-                    prop_assert!(bytes < limit + longest.max(1), "{} bytes, at most {} and {}", bytes, limit, longest);
+                    prop_assert!(bytes < limit.max(1) + longest, "{} bytes, at most {} and {}", bytes, limit, longest);
                     prop_assert!(bytes >= limit || !answers.contains(&None), "{} bytes of {}", bytes, limit);
                     for snapshot in &snapshots {
                         prop_assert_eq!(snapshot.get_many(&keys).unwrap(), singly(|key| snapshot.get(key), &keys));

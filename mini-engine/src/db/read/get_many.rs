@@ -14,30 +14,35 @@ use crate::error::Result;
 use crate::table::OpenRun;
 use crate::types::{Kind, SeqNo, Slice};
 
-/// What is known of a key: whether it has a value; `None` if it was not looked for.
-pub(crate) type LookedFor = Option<Option<Slice>>;
+/// What is known of a key: whether it has a value; `None` if the search ended before that was known.
+pub(crate) type Answer = Option<Option<Slice>>;
 
 /// The newest values of `keys` that `point` sees, in the order of the keys, until those that were found have `soft_limit` bytes together.
 /// Sources are asked as for a single key, and fail as for a single key.
-pub(super) fn get_many<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], soft_limit: usize) -> Result<Vec<LookedFor>> {
+pub(super) fn get_many<K: AsRef<[u8]>>(
+    point: ReadPoint<'_>,
+    keys: &[K],
+    soft_limit: Option<usize>,
+) -> Result<Vec<Answer>> {
     let mut answers = Answers { values: vec![None; keys.len()], found_bytes: 0, soft_limit };
-    let is_whole = match point.quarantined.is_empty() {
+    let asked = match point.quarantined.is_empty() {
         true => ask_sources(point, keys, &mut answers)?,
         // Which versions count is a question of each key then.
         false => ask_singly(point, keys, &mut answers)?,
     };
-    if is_whole.is_continue() {
+    if asked.is_continue() {
+        // What no source knows is not there.
         answers.values.iter_mut().for_each(|answer| *answer = Some(answer.take().flatten()));
     }
     Ok(answers.values)
 }
 
 /// The newest values of `keys`, all as of now, as far as the limit allows.
-pub(crate) fn get_many_now<K: AsRef<[u8]>>(core: &Core, keys: &[K], soft_limit: usize) -> Result<Vec<LookedFor>> {
+pub(crate) fn get_many_now<K: AsRef<[u8]>>(core: &Core, keys: &[K], soft_limit: Option<usize>) -> Result<Vec<Answer>> {
     read_now(core, |point| get_many(point, keys, soft_limit))
 }
 
-/// Until the values that were found have enough bytes.
+/// How a search ended: broken off once what was found was enough.
 type Asked = Result<ControlFlow<()>>;
 
 fn ask_singly<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
@@ -50,38 +55,44 @@ fn ask_singly<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut An
 }
 
 fn ask_sources<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
-    let ReadPoint { core, view, seqno, .. } = point;
-    core.store.counters.gets.add(keys.len() as u64);
-    let mut open = PendingKeys::new(keys);
+    let asked = ask_each_source(point, PendingKeys::new(keys), answers);
+    let is_whole = !matches!(asked, Ok(ControlFlow::Break(())));
+    let gets = if is_whole { keys.len() } else { answers.values.iter().flatten().count() };
+    point.core.store.counters.gets.add(gets as u64);
+    asked
+}
+
+fn ask_each_source(point: ReadPoint<'_>, mut pending: PendingKeys<'_>, answers: &mut Answers) -> Asked {
+    let ReadPoint { view, seqno, .. } = point;
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
     for memtable in std::iter::once(&view.active).chain(frozen) {
-        let PendingKeys { keys: open_keys, positions, answered, .. } = &mut open;
-        let asked = memtable.get_many(open_keys, seqno, |at, value| {
+        let PendingKeys { keys, positions, answered, .. } = &mut pending;
+        let asked = memtable.get_many(keys, seqno, |at, value| {
             answered[at] = true;
             answers.take(positions[at], value)
         });
         if asked.is_break() {
             return Ok(asked);
         }
-        open.drop_answered();
+        pending.drop_answered();
     }
-    open.hashes = open.keys.iter().map(|key| key_hash(key)).collect();
+    pending.hashes = pending.keys.iter().map(|key| key_hash(key)).collect();
     for run in view.runs.iter() {
-        if ask_run(run, &mut open, seqno, answers)?.is_break() {
+        if ask_run(run, &mut pending, seqno, answers)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        open.drop_answered();
+        pending.drop_answered();
     }
     Ok(ControlFlow::Continue(()))
 }
 
 /// Asks `run` for the keys, from table to table that any of them may be in.
-fn ask_run(run: &OpenRun, open: &mut PendingKeys<'_>, seqno: SeqNo, answers: &mut Answers) -> Asked {
+fn ask_run(run: &OpenRun, pending: &mut PendingKeys<'_>, seqno: SeqNo, answers: &mut Answers) -> Asked {
     let mut next = 0;
-    while let Some(table) = open.keys.get(next).and_then(|key| run.first_reaching(key)) {
-        let (from, to) = open.within(table.smallest(), table.largest());
+    while let Some(table) = pending.keys.get(next).and_then(|key| run.first_reaching(key)) {
+        let (from, to) = pending.within(table.smallest(), table.largest());
         if from < to && table.min_seqno() <= seqno {
-            let PendingKeys { keys, hashes, positions, answered } = open;
+            let PendingKeys { keys, hashes, positions, answered } = pending;
             let asked = table.get_many(&keys[from..to], &hashes[from..to], seqno, |at, kind, value| {
                 answered[from + at] = true;
                 answers.take(positions[from + at], (kind == Kind::Value).then_some(value))
@@ -98,17 +109,20 @@ fn ask_run(run: &OpenRun, open: &mut PendingKeys<'_>, seqno: SeqNo, answers: &mu
 
 /// What was found, in the order of the caller's keys.
 struct Answers {
-    values: Vec<LookedFor>,
+    values: Vec<Answer>,
     found_bytes: usize,
-    soft_limit: usize,
+    soft_limit: Option<usize>,
 }
 
 impl Answers {
     /// The caller's key `at` has this value, or is known not to have one. Whether to go on.
     fn take(&mut self, at: usize, value: Option<Slice>) -> ControlFlow<()> {
-        self.found_bytes += value.as_ref().map_or(0, |value| value.len());
+        self.found_bytes = self.found_bytes.saturating_add(value.as_ref().map_or(0, |value| value.len()));
         self.values[at] = Some(value);
-        if self.found_bytes < self.soft_limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        match self.soft_limit.is_some_and(|limit| self.found_bytes >= limit) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 }
 

@@ -21,7 +21,7 @@
 use std::sync::Arc;
 
 use super::get::{contains, get, view_first};
-use super::get_many::{LookedFor, get_many};
+use super::get_many::{Answer, get_many};
 use super::read_point::ReadPoint;
 use crate::db::core::{Core, SnapshotId, View, ViewId};
 use crate::error::Result;
@@ -72,7 +72,7 @@ impl Registered {
     }
 
     /// The newest values of `keys` that this sees, until those that were found have `soft_limit` bytes together.
-    pub(crate) fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], soft_limit: usize) -> Result<Vec<LookedFor>> {
+    pub(crate) fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], soft_limit: Option<usize>) -> Result<Vec<Answer>> {
         self.read(|point| get_many(point, keys, soft_limit))
     }
 

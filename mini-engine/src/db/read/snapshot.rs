@@ -43,8 +43,8 @@ impl Snapshot {
     /// The values of `keys`, in their order: cheaper than one after the other, see [`Db::get_many`](crate::Db::get_many).
     /// Errors as of [`Snapshot::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        let values = self.get_many_up_to(usize::MAX, keys)?;
-        Ok(values.into_iter().map(Option::flatten).collect())
+        let answers = self.source()?.get_many(&keys.into_iter().collect::<Vec<K>>(), None)?;
+        Ok(answers.into_iter().map(Option::flatten).collect())
     }
 
     /// As [`Snapshot::get_many`], until the values that were found have `soft_limit` bytes together, see
@@ -54,7 +54,7 @@ impl Snapshot {
         soft_limit: usize,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Option<Slice>>>> {
-        self.source()?.get_many(&keys.into_iter().collect::<Vec<K>>(), soft_limit)
+        self.source()?.get_many(&keys.into_iter().collect::<Vec<K>>(), Some(soft_limit))
     }
 
     /// Whether `key` has a value, which is not copied. Errors as of [`Snapshot::get`].

@@ -75,18 +75,49 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
     let db = Db::builder("/db").file_system(Arc::new(faults.clone())).open().expect("open");
     let mut shared = Shared::new(db, settings(ServerDurability::Synced));
     let mut session = Session::new(Protocol::Resp, &mut shared);
-    let mut say = |input: &[u8]| {
-        let mut output = BytesMut::new();
-        let step = session.step(&mut shared, input, 100, &mut output);
-        assert!(matches!(step, Step::Done { len, .. } if len == input.len()), "{step:?}");
-        let said = String::from_utf8(output.to_vec()).expect("text");
-        said.lines().map(|line| line.split(' ').next().expect("a word").to_owned()).collect::<Vec<_>>()
+    // Of each step how many requests it carried out, and the first words of its lines.
+    let mut say = |mut input: &[u8]| {
+        let mut steps = Vec::new();
+        while !input.is_empty() {
+            let mut output = BytesMut::from("before ");
+            let step = session.step(&mut shared, input, 100, &mut output);
+            let Step::Done { len, requests } = step else { panic!("{step:?}") };
+            input = &input[len..];
+            let said = String::from_utf8(output.to_vec()).expect("text").replace(&"v".repeat(40_000), "V");
+            let said = said.strip_prefix("before ").expect("what was there");
+            let words = said.lines().map(|line| line.split(' ').next().expect("a word").to_owned());
+            steps.push((requests, words.collect::<Vec<_>>()));
+        }
+        steps
     };
-    assert_eq!(say(b"SET a 1\r\n"), ["+OK"]);
+    let long = "v".repeat(40_000);
+    let sets = format!("MSET a 1 long {long} text x\r\n");
+    assert_eq!(say(sets.as_bytes()), [(1, vec!["+OK".to_owned()])]);
     // On this disk a write is one call.
     faults.fail_mutation(faults.mutations(), Fault::Device, Repeat::FromThenOn);
-    assert_eq!(say(b"SET b 2\r\nGET a\r\nINCR a\r\nGET a\r\n"), ["-IOERR", "$1", "1", "-IOERR", "$1", "1"]);
-    assert_eq!(say(b"INCR a\r\nGET a\r\n"), ["-MISCONF", "$1", "1"]);
+    let mut check = |input: &[u8], expected: &[(usize, &[&str])]| {
+        let said = say(input);
+        let said: Vec<(usize, Vec<&str>)> =
+            said.iter().map(|(requests, words)| (*requests, words.iter().map(String::as_str).collect())).collect();
+        let expected: Vec<(usize, Vec<&str>)> = expected.iter().map(|(n, words)| (*n, words.to_vec())).collect();
+        assert_eq!(said, expected);
+    };
+    check(
+        b"SET b 2\r\nGET a\r\nINCR a\r\nGET a\r\nINCR text\r\n",
+        &[(5, &["-IOERR", "$1", "1", "-IOERR", "$1", "1", "-ERR"])],
+    );
+    check(b"INCR a\r\nGET a\r\n", &[(2, &["-MISCONF", "$1", "1"])]);
+    // Long replies end the step before the last request, which is told when its turn comes.
+    let long = ["$40000", "V"];
+    check(
+        b"SET b 2\r\nGET long\r\nGET long\r\nSET c 3\r\n",
+        &[(3, &["-MISCONF", long[0], long[1], long[0], long[1]]), (1, &["-MISCONF"])],
+    );
+    // What was short as long as the write before it counted.
+    check(
+        b"SET long x\r\nGET long\r\nGET long\r\nGET long\r\nGET a\r\n",
+        &[(5, &["-MISCONF", long[0], long[1], long[0], long[1], "-MISCONF", "-MISCONF"])],
+    );
 }
 
 #[test]

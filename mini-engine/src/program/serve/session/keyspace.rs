@@ -72,12 +72,27 @@ impl<'a> Keyspace<'a> {
         Ok(Self { overlay: Some(overlay), ..Self::of_command(db) })
     }
 
-    /// The values of `keys`, searched for side by side until those that were found have `soft_limit` bytes. `get` tells of the others.
+    /// The values of `keys`, searched for side by side. The outer `None` means that those which were found had `soft_limit` bytes before
+    /// this one was known.
     pub(crate) fn get_many(&self, keys: &[&[u8]], soft_limit: usize) -> Result<Vec<Option<Option<Slice>>>> {
-        match self.overlay {
-            Some(_) => Ok(vec![None; keys.len()]),
-            None => self.db.get_many_up_to(soft_limit, keys),
+        if self.overlay.is_none() {
+            return self.db.get_many_up_to(soft_limit, keys);
         }
+        let (mut answers, mut bytes) = (vec![None; keys.len()], 0);
+        for (answer, key) in answers.iter_mut().zip(keys) {
+            let value = self.get(key)?;
+            bytes += value.as_ref().map_or(0, |value| value.len());
+            *answer = Some(value);
+            if bytes >= soft_limit {
+                break;
+            }
+        }
+        Ok(answers)
+    }
+
+    /// How many operations are in the batch.
+    pub(crate) fn writes(&self) -> usize {
+        self.batch.len()
     }
 
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<()> {

@@ -4,25 +4,26 @@
 //! most of its time waiting for memory. What they write is one batch, so one record of the log. Each sees what those before it
 //! wrote, and each has its own reply.
 //!
-//! Bounds: values and replies have [`ENOUGH_BYTES`] and one value more. Requests behind wait for the next step, and go alone until
-//! replies are short again: else their values would be read anew with each step.
+//! Bounds: a request longer than [`ENOUGH_BYTES`] goes alone. The values that are read together, and the replies of a step, have that
+//! many bytes and one value more; the requests behind wait for the next step, and go alone until replies are short. Otherwise their
+//! values would be read anew with each step.
 //!
-//! If some value cannot be read, the requests are carried out one by one. If the batch cannot be written, every request that writes
-//! is told so, since part of the batch may be in the log; the others are carried out again, for a database that refuses writes still
-//! answers reads.
+//! If some value cannot be read, the requests are carried out one by one. If the batch cannot be written, every request that has
+//! something in it is told so, since part of the batch may be in the log. The others are carried out again: a database that refuses
+//! writes still answers reads.
 
 use bytes::BytesMut;
 use mini_engine::{Db, Result};
 
 use super::commands::{self, Command};
 use super::keyspace::Keyspace;
-use super::reply::{Refusal, Reply, Version};
+use super::reply::{Refusal, Reply};
 use super::request::{Args, Parser, RequestLimits};
 use super::{Context, check_size, run_alone};
 
 /// Requests that are carried out together, at most.
 const MOST: usize = 16;
-/// Bytes of values, or of replies, that are enough for one step.
+/// Bytes of values, or of replies, that are enough for one step, unless a request may not even have as many.
 const ENOUGH_BYTES: usize = 64 << 10;
 
 struct Request {
@@ -39,7 +40,7 @@ pub(super) struct Pipeline {
     /// Where the parts of all requests begin and end in the input.
     parts: Vec<(usize, usize)>,
     requests: Vec<Request>,
-    /// Whether replies were long the last time.
+    /// Whether replies were long lately.
     goes_alone: bool,
 }
 
@@ -50,12 +51,17 @@ impl Pipeline {
         self.parts.clear();
         self.requests.clear();
         let most = most.min(if self.goes_alone { 1 } else { MOST });
-        let mut end = 0;
+        let (mut end, mut is_long) = (0, false);
         // Malformed bytes are found again, and reported, once the requests before them are carried out.
         while self.requests.len() < most
+            && !is_long
             && let Ok(Some(len)) = parser.find(&input[end..], limits)
             && let Some(command) = commands::of_pipelines(parser.args(&input[end..]))
         {
+            is_long = len > ENOUGH_BYTES;
+            if is_long && !self.requests.is_empty() {
+                break;
+            }
             let found = parser.parts();
             let parts = (self.parts.len(), found.len());
             self.parts.extend(found.iter().map(|&(from, to)| (end + from, end + to)));
@@ -74,8 +80,8 @@ impl Pipeline {
         self.parts.capacity() * size_of::<(usize, usize)>() + self.requests.capacity() * size_of::<Request>()
     }
 
-    /// Carries out requests from the first on, and appends their replies to `output`: as many as that is enough for. Their number,
-    /// and their length.
+    /// Carries out requests from the first on, and appends their replies to `output`, until these have [`ENOUGH_BYTES`]. Returns how many
+    /// were carried out, and their length in the input.
     pub(super) fn carry_out(
         &mut self,
         context: &mut Context<'_>,
@@ -84,13 +90,13 @@ impl Pipeline {
     ) -> (usize, usize) {
         let begun = output.len();
         let db = context.shared.db.clone();
-        let done = match self.keyspace(&db, input) {
+        let done = match self.keyspace(context, &db, input) {
             Ok(Some(keyspace)) => self.together(context, keyspace, (input, output)),
-            Ok(None) | Err(_) => {
-                self.answer((input, output), context.client.version, |command, args| run_alone(context, command, args))
-            }
+            Ok(None) | Err(_) => self.answer(context, (input, output), run_alone),
         };
-        self.goes_alone = output.len() - begun >= ENOUGH_BYTES;
+        let enough = enough(context);
+        // Alone until the reply is so short that it would have been one of many.
+        self.goes_alone = done < self.requests.len() || done == 1 && output.len() - begun > enough / MOST;
         if done < self.requests.len() {
             // It stands behind requests that wait.
             parser.next();
@@ -99,15 +105,17 @@ impl Pipeline {
     }
 
     /// What the requests see, if they are several.
-    fn keyspace<'a>(&self, db: &'a Db, input: &[u8]) -> Result<Option<Keyspace<'a>>> {
+    fn keyspace<'a>(&self, context: &Context<'_>, db: &'a Db, input: &[u8]) -> Result<Option<Keyspace<'a>>> {
+        if self.requests.len() < 2 {
+            return Ok(None);
+        }
         let reading = self.all(input).filter(|(command, _)| command.reads_its_key());
         let keys: Vec<&[u8]> = reading.map(|(_, args)| args.at(1)).collect();
-        match (self.requests.len(), keys.is_empty()) {
-            (0 | 1, _) => Ok(None),
-            // Nobody looks for what the others write.
-            (_, true) => Ok(Some(Keyspace::of_command(db))),
-            (_, false) => Keyspace::of_several_reading(db, &keys, ENOUGH_BYTES).map(Some),
+        if keys.is_empty() {
+            // Without an overlay: no request reads what those before it wrote.
+            return Ok(Some(Keyspace::of_command(db)));
         }
+        Keyspace::of_several_reading(db, &keys, enough(context)).map(Some)
     }
 
     fn together(
@@ -116,40 +124,46 @@ impl Pipeline {
         mut keyspace: Keyspace<'_>,
         (input, output): (&[u8], &mut BytesMut),
     ) -> usize {
-        let (begun, version) = (output.len(), context.client.version);
-        let done = self.answer((input, &mut *output), version, |command, args| {
-            let reply = (command.run)(context, &mut keyspace, args)?;
-            check_size(context, &reply).map(|()| reply)
+        let begun = output.len();
+        let mut has_written = Vec::with_capacity(self.requests.len());
+        let done = self.answer(context, (input, &mut *output), |context, command, args| {
+            let before = keyspace.writes();
+            let reply = (command.run)(context, &mut keyspace, args);
+            has_written.push(keyspace.writes() > before);
+            reply.and_then(|reply| check_size(context, &reply).map(|()| reply))
         });
         match keyspace.commit() {
-            Ok(has_written) => context.shared.is_unsynced |= has_written,
+            Ok(is_unsynced) => context.shared.is_unsynced |= is_unsynced,
             Err(error) => {
                 output.truncate(begun);
-                for (command, args) in self.all(input).take(done) {
-                    let reply = match command.writes() {
+                let enough = begun + enough(context);
+                for ((command, args), has_written) in self.all(input).zip(has_written) {
+                    // None may wait for the next step: a write behind it would be tried twice. So reads that would be too much are told
+                    // the same.
+                    let reply = match has_written || output.len() >= enough {
                         true => Err(Refusal::from(error.clone())),
                         false => run_alone(context, command, args),
                     };
-                    reply.unwrap_or_else(Reply::from).encode(version, output);
+                    reply.unwrap_or_else(Reply::from).encode(context.client.version, output);
                 }
             }
         }
         done
     }
 
-    /// Has requests carried out by `carry_out` and appends their replies until they are enough. How many those are.
+    /// Has requests carried out by `run` and appends their replies until they are enough. How many those are.
     fn answer(
         &self,
+        context: &mut Context<'_>,
         (input, output): (&[u8], &mut BytesMut),
-        version: Version,
-        mut carry_out: impl FnMut(&'static Command, Args<'_>) -> std::result::Result<Reply, Refusal>,
+        mut run: impl FnMut(&mut Context<'_>, &'static Command, Args<'_>) -> std::result::Result<Reply, Refusal>,
     ) -> usize {
-        let begun = output.len();
+        let enough = output.len() + enough(context);
         let mut done = 0;
         for (command, args) in self.all(input) {
-            carry_out(command, args).unwrap_or_else(Reply::from).encode(version, output);
+            run(context, command, args).unwrap_or_else(Reply::from).encode(context.client.version, output);
             done += 1;
-            if output.len() - begun >= ENOUGH_BYTES {
+            if output.len() >= enough {
                 break;
             }
         }
@@ -162,4 +176,9 @@ impl Pipeline {
             (request.command, Args::new(input, &self.parts[from..from + count]))
         })
     }
+}
+
+/// Bytes of values, or of replies, that are enough for one step.
+fn enough(context: &Context<'_>) -> usize {
+    ENOUGH_BYTES.min(context.shared.settings.limits.request_bytes)
 }

@@ -426,6 +426,22 @@ fn neighbours_of_a_pipeline_go_together_as_one_batch() {
 }
 
 #[test]
+fn a_long_request_goes_alone() {
+    // Catches a write that fails for want of space and takes its neighbours with it, and copies of what is long.
+    let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
+    let long = format!("*3\r\n$3\r\nset\r\n$1\r\nb\r\n$70000\r\n{}\r\n", "v".repeat(70_000));
+    let input = format!("set a 1\r\nget a\r\n{long}{long}set c 1\r\nget b\r\nget a\r\n");
+    let (mut at, mut steps) = (0, Vec::new());
+    while at < input.len() {
+        let step = server.session.step(&mut server.shared, &input.as_bytes()[at..], 100, &mut BytesMut::new());
+        let Step::Done { len, requests } = step else { panic!("{step:?}") };
+        at += len;
+        steps.push(requests);
+    }
+    assert_eq!(steps, [2, 1, 1, 2, 1]);
+}
+
+#[test]
 fn long_values_do_not_gather_in_memory() {
     // Catches a step whose replies are as many long values as its requests name, requests that are lost or answered twice where it stops, and
     // bytes behind them that are taken for theirs.
@@ -446,8 +462,10 @@ fn long_values_do_not_gather_in_memory() {
         at += len;
         steps.push(requests);
     }
-    // The third makes it enough. Then one goes alone, and the others together again if its reply is short.
+    // The third makes it enough. Then they go alone until a reply is short.
     assert_eq!(steps, [3, 1, 3, 1, 1]);
+    // Two values that are enough, and what is read alone, in each of the two steps of three; three requests alone.
+    assert_eq!(server.shared.db.metrics().gets, 3 + 3 + 3);
     let replies = String::from_utf8(replies).expect("text").replace(&"v".repeat(40_000), "V");
     let replies: Vec<&str> = replies.lines().collect();
     let (head, tail) = replies.split_at(8);

@@ -100,10 +100,6 @@ impl Command {
         self.flags.contains(&Flag::AtOnce)
     }
 
-    pub(super) fn writes(&self) -> bool {
-        self.flags.contains(&Flag::Write)
-    }
-
     /// Whether it reads its key where it has no options.
     pub(super) fn reads_its_key(&self) -> bool {
         !self.flags.contains(&Flag::Blind)

@@ -78,13 +78,12 @@ pub(super) fn mget(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Arg
     let (mut replies, mut bytes) = (Vec::with_capacity(args.len() - 1), 0);
     let names: Vec<&[u8]> = args.from(1).collect();
     for part in names.chunks(MGET_PART) {
-        // So that no more values are in memory than a reply may have, and one.
-        for (key, found) in part.iter().zip(keys.get_many(part, most - bytes + 1)?) {
-            let value = found.map_or_else(|| keys.get(key), Ok)?;
-            bytes += value.as_ref().map_or(0, |value| value.len());
-            if bytes > most {
+        // So no more values are in memory than a reply may have, and one. Without an answer for a key they are too many.
+        for found in keys.get_many(part, most - bytes + 1)? {
+            bytes += found.iter().flatten().map(|value| value.len()).sum::<usize>();
+            let Some(value) = found.filter(|_| bytes <= most) else {
                 return Err(Refusal::new(format!("ERR the values are longer than {most} bytes")));
-            }
+            };
             replies.push(Reply::value(value));
         }
     }
