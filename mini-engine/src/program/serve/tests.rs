@@ -75,16 +75,18 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
     let db = Db::builder("/db").file_system(Arc::new(faults.clone())).open().expect("open");
     let mut shared = Shared::new(db, settings(ServerDurability::Synced));
     let mut session = Session::new(Protocol::Resp, &mut shared);
+    // Replies of earlier steps, more than are enough for one.
+    let earlier = "earlier ".repeat(10_000);
     // Of each step how many requests it carried out, and the first words of its lines.
     let mut say = |mut input: &[u8]| {
         let mut steps = Vec::new();
         while !input.is_empty() {
-            let mut output = BytesMut::from("before ");
+            let mut output = BytesMut::from(earlier.as_str());
             let step = session.step(&mut shared, input, 100, &mut output);
             let Step::Done { len, requests } = step else { panic!("{step:?}") };
             input = &input[len..];
             let said = String::from_utf8(output.to_vec()).expect("text").replace(&"v".repeat(40_000), "V");
-            let said = said.strip_prefix("before ").expect("what was there");
+            let said = said.strip_prefix(&earlier).expect("what was there");
             let words = said.lines().map(|line| line.split(' ').next().expect("a word").to_owned());
             steps.push((requests, words.collect::<Vec<_>>()));
         }
