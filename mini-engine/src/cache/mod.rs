@@ -145,7 +145,7 @@ pub(crate) struct BlockCache<P, D> {
     data: Shards<DataBlock<D>>,
     partitions: Shards<Group<P, D>>,
     bytes: u64,
-    /// Bytes that the data blocks leave to the partitions. Locked after a partition was read, and never by hits.
+    /// Bytes that the data blocks leave to the partitions. Locked after a partition was read and to count bytes, and never by hits.
     reserved: Mutex<u64>,
     counters: Arc<Counters>,
 }
@@ -186,8 +186,9 @@ impl<P, D> BlockCache<P, D> {
         Some(CachedPartition(hit))
     }
 
-    /// Bytes of memory that the cached blocks take.
+    /// Bytes of memory that the cached blocks take: of one moment, in which neither of the two takes over what the other gives up.
     pub(crate) fn bytes(&self) -> u64 {
+        let _reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         self.data.bytes() + self.partitions.bytes()
     }
 
