@@ -18,8 +18,8 @@ use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 impl Table {
     /// As [`Table::get`] for each of `keys`, which ascend: hands what it finds to `found`, with the key's position, as long as that wants
-    /// more. A partition that leads to several of them is looked for once, and its filter asked for all at once. Each data block is looked for once, and
-    /// neighbours are read in one call ([`WantedBlocks`]).
+    /// more. A partition that leads to several of them is looked for once, and its filter asked for all at once. Each data block is looked
+    /// for once, and neighbours are read in one call ([`WantedBlocks`]).
     ///
     /// # Errors
     /// As of [`Table::get`], for the first key that has one.

@@ -7,8 +7,8 @@
 //! normalized keys* ("B-tree indexes and CPU caches", 2001). They are made when a block is found in the cache for the first time, and are in
 //! no file.
 //!
-//! H1: all keys of a block whose keys are sorted start with the prefix; heads are filled up with zeros where a key is shorter. So of two keys the one with
-//! the lesser head is the lesser.
+//! H1: all keys of a block whose keys are sorted start with the prefix; heads are filled up with zeros where a key is shorter. So of two
+//! keys the one with the lesser head is the lesser.
 //! H2: the target shares with a lesser key the prefix and as many bytes as their heads do. That is too many where the key ends within its head:
 //! those of `x` and `x\0y` agree in two bytes. It does no harm, since an entry shares no more bytes with the key before it than that key has.
 
@@ -62,8 +62,7 @@ impl KeyHeads {
     const EMPTY: Self = Self { heads: [0; MOST_HEADS], behind: [0; MOST_HEADS], count: 0, prefix: (0, 0) };
 
     /// The heads of the block with these contents; none if it is so long that offsets cannot tell, so short or of so small entries that heads
-    /// would save nothing, or no sound data block. Decodes every entry, and twice the first one and those
-    /// behind the last restart.
+    /// would save nothing, or no sound data block. Decodes every entry, and twice the first one and those behind the last restart.
     pub(super) fn of(contents: &[u8]) -> Self {
         Self::spaced(contents, MIN_SPACING.max(contents.len() / MOST_HEADS + 1))
     }
@@ -81,7 +80,7 @@ impl KeyHeads {
         let parts = Parts::of(contents)?;
         let prefix = shared_prefix(&parts, contents)?;
         self.prefix = (prefix.start as u8, prefix.len() as u8);
-        let (mut offset, mut len, mut head, mut sampled, mut passed) = (0, 0, [0; HEAD_LEN], 0, 0);
+        let (mut offset, mut len, mut head, mut sampled, mut passed) = (0, 0, 0, 0, 0);
         while offset < parts.entries_end {
             let entry = parts.entry(contents, offset, len)?;
             passed += 1;
@@ -94,7 +93,7 @@ impl KeyHeads {
             // There is nothing to find behind the last entry.
             if offset - sampled >= spacing && offset < parts.entries_end {
                 (sampled, passed) = (offset, 0);
-                self.push(u32::from_be_bytes(head), offset as u16);
+                self.push(head, offset as u16);
             }
         }
         Ok(())
@@ -141,21 +140,12 @@ impl KeyHeads {
 
 /// The head of an entry's key; `before` is that of the key before.
 #[inline]
-fn head_after(before: [u8; HEAD_LEN], entry: &Entry<'_>, prefix_len: usize) -> [u8; HEAD_LEN] {
-    let rest = entry.unshared.get(prefix_len.saturating_sub(entry.shared)..).unwrap_or_default();
-    if entry.shared <= prefix_len
-        && let Some(head) = rest.first_chunk()
-    {
-        return *head;
-    }
+fn head_after(before: u32, entry: &Entry<'_>, prefix_len: usize) -> u32 {
+    let own = head_of(entry.unshared.get(prefix_len.saturating_sub(entry.shared)..).unwrap_or_default());
     // What the head has of the bytes that the key shares with the one before stays.
-    let mut head = before;
-    let fresh = rest.iter().copied().chain([0; HEAD_LEN]);
-    head[(entry.shared.saturating_sub(prefix_len)).min(HEAD_LEN)..]
-        .iter_mut()
-        .zip(fresh)
-        .for_each(|(to, byte)| *to = byte);
-    head
+    let kept = 8 * entry.shared.saturating_sub(prefix_len).min(HEAD_LEN) as u32;
+    let fresh = u32::MAX.checked_shr(kept).unwrap_or(0);
+    before & !fresh | own.checked_shr(kept).unwrap_or(0)
 }
 
 /// Where in the contents the first key has what all keys start with, up to the length that is kept of it. Keys are sorted: it is
@@ -176,6 +166,7 @@ fn shared_prefix(parts: &Parts, contents: &[u8]) -> Step<Range<usize>> {
     Ok(at..at + prefix.len())
 }
 
+#[inline]
 fn head_of(rest: &[u8]) -> u32 {
     if let Some(head) = rest.first_chunk() {
         return u32::from_be_bytes(*head);

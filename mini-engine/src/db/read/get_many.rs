@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::table::OpenRun;
 use crate::types::{Kind, SeqNo, Slice};
 
-/// What is known of a key: whether it has a value; `None` if the search ended before that was known.
+/// `Some(value)` of a key that the search came to, as of `get`; `None` if the search ended before.
 pub(crate) type Answer = Option<Option<Slice>>;
 
 /// The newest values of `keys` that `point` sees, in the order of the keys, until those that were found have `soft_limit` bytes together.
@@ -42,7 +42,7 @@ pub(crate) fn get_many_now<K: AsRef<[u8]>>(core: &Core, keys: &[K], soft_limit: 
     read_now(core, |point| get_many(point, keys, soft_limit))
 }
 
-/// How a search ended: broken off once what was found was enough.
+/// `Break` once the values that were found have as many bytes as are wanted.
 type Asked = Result<ControlFlow<()>>;
 
 fn ask_singly<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
@@ -107,7 +107,7 @@ fn ask_run(run: &OpenRun, pending: &mut PendingKeys<'_>, seqno: SeqNo, answers: 
     Ok(ControlFlow::Continue(()))
 }
 
-/// What was found, in the order of the caller's keys.
+/// The answers so far, in the order of the caller's keys.
 struct Answers {
     values: Vec<Answer>,
     found_bytes: usize,

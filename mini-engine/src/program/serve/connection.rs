@@ -166,23 +166,24 @@ impl Connection {
             if !matches!(step, Step::Incomplete) {
                 self.last_request = now;
             }
-            // The reply of a job comes in a later turn, and an empty request has none.
-            let (requests, replies) = match step {
-                Step::Done { requests, .. } => (requests, requests),
-                Step::Close => (1, 1),
-                Step::Incomplete | Step::Empty(_) | Step::Later(..) => (1, 0),
-            };
-            *left -= requests;
-            self.turn.1 += replies;
+            *left -= if let Step::Done { requests, .. } = step { requests } else { 1 };
             match step {
                 Step::Incomplete => self.has_request = false,
-                Step::Done { len, .. } | Step::Empty(len) => self.consumed += len,
+                Step::Empty(len) => self.consumed += len,
+                Step::Done { len, requests } => {
+                    self.consumed += len;
+                    self.turn.1 += requests;
+                }
                 Step::Later(len, later) => {
+                    // The reply comes in a later turn.
                     self.consumed += len;
                     self.state = State::Waiting;
                     job = Some(later);
                 }
-                Step::Close => self.state = State::Ending,
+                Step::Close => {
+                    self.state = State::Ending;
+                    self.turn.1 += 1;
+                }
             }
         }
         if self.consumed == self.input.len() {

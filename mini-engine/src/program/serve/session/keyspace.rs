@@ -26,7 +26,7 @@ pub(crate) struct Keyspace<'a> {
     batch: WriteBatch,
     /// Keys and values in the batch.
     bytes: usize,
-    /// What several commands have written, and what was looked up for them: `None` for a key that is not there.
+    /// The values that several commands have written, and those that were read for them: `None` for a key that is not there.
     overlay: Option<BTreeMap<Vec<u8>, Option<Slice>>>,
 }
 

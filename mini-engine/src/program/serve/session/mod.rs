@@ -207,10 +207,20 @@ fn run_alone(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Re
     // A handle of its own, so that the command can change what is beside the database.
     let db = context.shared.db.clone();
     let mut keyspace = Keyspace::of_command(&db);
-    let reply = (command.run)(context, &mut keyspace, args)?;
-    check_size(context, &reply)?;
+    let reply = run_in(context, &mut keyspace, command, args)?;
     context.shared.is_unsynced |= keyspace.commit()?;
     Ok(reply)
+}
+
+/// Runs a command in a keyspace that the caller commits.
+fn run_in(
+    context: &mut Context<'_>,
+    keyspace: &mut Keyspace<'_>,
+    command: &Command,
+    args: Args<'_>,
+) -> Result<Reply, Refusal> {
+    let reply = (command.run)(context, keyspace, args)?;
+    check_size(context, &reply).map(|()| reply)
 }
 
 fn check_size(context: &Context<'_>, reply: &Reply) -> Result<(), Refusal> {

@@ -1,8 +1,8 @@
 //! Requests of one client that have arrived together, and are carried out together.
 //!
 //! Each of them reads or writes the value of one key. The keys to be read are searched for side by side, as MGET does: a search spends
-//! most of its time waiting for memory. What they write is one batch, so one record of the log. Each sees what those before it
-//! wrote, and each has its own reply.
+//! most of its time waiting for memory. Their writes go into one batch, which is one record of the log. Each request sees the writes of
+//! those before it, and has its own reply.
 //!
 //! Bounds: a request longer than [`ENOUGH_BYTES`] goes alone. The values that are read together, and the replies of a step, have that
 //! many bytes and one value more; the requests behind wait for the next step, and go alone until replies are short. Otherwise their
@@ -19,7 +19,7 @@ use super::commands::{self, Command};
 use super::keyspace::Keyspace;
 use super::reply::{Refusal, Reply};
 use super::request::{Args, Parser, RequestLimits};
-use super::{Context, check_size, run_alone};
+use super::{Context, run_alone, run_in};
 
 /// Requests that are carried out together, at most.
 const MOST: usize = 16;
@@ -98,7 +98,7 @@ impl Pipeline {
         // Alone until the reply is so short that it would have been one of many.
         self.goes_alone = done < self.requests.len() || done == 1 && output.len() - begun > enough / MOST;
         if done < self.requests.len() {
-            // It stands behind requests that wait.
+            // The parser is behind the requests that wait for the next step.
             parser.next();
         }
         (done, done.checked_sub(1).and_then(|last| self.requests.get(last)).map_or(0, |last| last.end))
@@ -128,9 +128,9 @@ impl Pipeline {
         let mut has_written = Vec::with_capacity(self.requests.len());
         let done = self.answer(context, (input, &mut *output), |context, command, args| {
             let before = keyspace.writes();
-            let reply = (command.run)(context, &mut keyspace, args);
+            let reply = run_in(context, &mut keyspace, command, args);
             has_written.push(keyspace.writes() > before);
-            reply.and_then(|reply| check_size(context, &reply).map(|()| reply))
+            reply
         });
         match keyspace.commit() {
             Ok(is_unsynced) => context.shared.is_unsynced |= is_unsynced,

@@ -104,7 +104,7 @@ pub(crate) struct Parser {
     bulk: Option<usize>,
     /// Up to where the input was understood.
     at: usize,
-    /// What was found that is no request.
+    /// The error that ends this input, once it is known.
     malformed: Option<Malformed>,
 }
 
