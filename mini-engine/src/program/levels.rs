@@ -35,7 +35,7 @@ pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
     let figures = [
         ("write amplification", metrics.write_amplification(), "bytes of tables written for each byte flushed, ever"),
         ("space amplification", metrics.space_amplification(), "at most: bytes of all tables by the oldest run's"),
-        ("read amplification", metrics.read_amplification(), "blocks looked at for each get since it was opened"),
+        ("read amplification", Some(total.runs as f64), "at most: sorted runs that a get has to look into"),
     ];
     for (name, figure, meaning) in figures {
         writeln!(out, "{name:<20} {:>6}  {meaning}", shown(figure))?;
@@ -132,7 +132,7 @@ mod tests {
         assert!(line("total").ends_with("   3     11   17.00 MiB   38.00 MiB   43.00 MiB   5.38"), "{drawn}");
         assert!(line("write amplification").contains("  5.38 "), "{drawn}");
         assert!(line("space amplification").contains("  1.06 "), "{drawn}");
-        assert!(line("read amplification").contains("     - "), "{drawn}");
+        assert!(line("read amplification").contains("  3.00  at most: sorted runs"), "{drawn}");
         assert!(drawn.contains("1.00 MiB in 2 newer runs are not merged into the oldest run yet"), "{drawn}");
         assert!(line("leveled").ends_with("no merge is due"), "{drawn}");
     }
