@@ -220,6 +220,10 @@ fn values_come_from_files_and_go_to_files_as_they_are() {
     assert!(!room.path("none").exists());
     assert!(room.run("put", &["k", "--input", "absent"]).refusal(4).contains("absent"));
     assert!(room.run("put", &["k"]).refusal(2).contains("VALUE"));
+    // Of its 6 GiB nothing is read: how many there are is known before.
+    std::fs::File::create(room.path("long")).and_then(|file| file.set_len(6 << 30)).expect("a sparse file");
+    let long = room.run("put", &["k", "--input", "long"]).refusal(2);
+    assert!(long.contains("long: expected a value of at most 1073741824 bytes, found 6442450944"), "{long}");
 }
 
 #[test]
