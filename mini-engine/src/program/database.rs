@@ -14,8 +14,8 @@ use mini_engine::{Builder, Db, Error, RecoveryMode};
 use super::failure::Failure;
 use super::{output, size};
 
-/// Seconds after which nobody waits any more: past the end of the clock.
-const FOR_EVER: &str = "18446744073709551615";
+/// What stands for a wait without an end: by then the clock has ended.
+const FOREVER: &str = "forever";
 /// There is no way to be told when a lock is free.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
@@ -28,13 +28,19 @@ pub(crate) struct DatabaseArgs {
     /// Bytes that a memtable holds before it is written out as a table, such as 16M [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = size::parse_in_memory)]
     pub(crate) memtable_bytes: Option<usize>,
-    /// While another process has the database open, wait for it: at most SECS seconds, or as long as it takes
-    #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true, default_missing_value = FOR_EVER)]
+    /// While another process has the database open, wait for it: at most SECS seconds, or as long as it takes:
+    /// `--wait forever`, or --wait as the last argument
+    #[arg(verbatim_doc_comment, long, value_name = "SECS", num_args = 0..=1, default_missing_value = FOREVER)]
+    #[arg(value_parser = parse_wait)]
     wait: Option<u64>,
     /// Go on without damaged tables and logs: reads of keys that were in them fail then. A command that
     /// writes sets them aside, see the command quarantine. Reads the whole database first
     #[arg(verbatim_doc_comment, long)]
     quarantine: bool,
+}
+
+fn parse_wait(text: &str) -> Result<u64, &'static str> {
+    if text == FOREVER { Ok(u64::MAX) } else { text.parse().map_err(|_| "expected a number of seconds, or forever") }
 }
 
 /// What a command is going to do with the database.

@@ -254,6 +254,36 @@ fn a_command_waits_for_the_lock_if_it_is_asked_to() {
 }
 
 #[test]
+fn how_long_to_wait_is_written_as_people_write_it() {
+    // Catches seconds that are taken for a key, and a key that is taken for seconds.
+    let room = Room::holding("a\t1\n5\t2\n");
+    for args in [&["a", "--wait", "5"][..], &["--wait", "5", "a"], &["--wait=5", "a"], &["--wait", "forever", "a"]] {
+        assert_eq!(room.run("get", args).text(), "1\n", "{args:?}");
+    }
+    assert_eq!(room.run("get", &["a", "--wait"]).text(), "1\n");
+    assert_eq!(room.run("get", &["--wait", "--", "5"]).text(), "2\n");
+    assert!(room.run("get", &["--wait", "5"]).refusal(2).contains("<KEY>"));
+    let mistaken = room.run("get", &["--wait", "a"]).refusal(2);
+    assert!(mistaken.contains("'a'") && mistaken.contains("expected a number of seconds, or forever"), "{mistaken}");
+}
+
+#[test]
+fn a_negative_number_is_an_ordinary_argument() {
+    // Catches one that is taken for an option that does not exist, and a limit that says no more than "invalid digit".
+    let room = Room::new();
+    assert_eq!(room.run("put", &["-1", "-2.5"]).text(), "");
+    assert_eq!(room.run("get", &["-1"]).text(), "-2.5\n");
+    for args in [["scan", "--limit", "-1"], ["import", "--skip", "-1"], ["import", "--batch", "-1"]] {
+        let said = room.run(args[0], &args[1..]).refusal(2);
+        assert!(
+            said.contains(args[1]) && said.contains("expected a whole number") && said.contains("or more"),
+            "{said}"
+        );
+    }
+    assert!(run(&["bench", "fillseq", "--num", "0"]).refusal(2).contains("expected a whole number, 1 or more"));
+}
+
+#[test]
 fn wrong_use_exits_with_2_and_names_the_argument() {
     // Catches clap's own exit code for errors, should it ever differ from the documented one.
     for args in [&["fetch", "db"][..], &["get", "db"], &["scan"], &[], &["scan", "db", "--limit", "many"]] {

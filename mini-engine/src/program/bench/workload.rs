@@ -129,7 +129,7 @@ impl Run<'_> {
 
     /// How many this thread does.
     fn operations(&self) -> u64 {
-        let (all, threads) = (self.args.num.get(), self.threads());
+        let (all, threads) = (self.args.num, self.threads());
         all / threads + u64::from(self.thread < all % threads)
     }
 
