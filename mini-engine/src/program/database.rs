@@ -56,7 +56,8 @@ pub(crate) enum OpenFor {
 impl DatabaseArgs {
     pub(crate) fn open(&self, purpose: OpenFor) -> Result<Db, Failure> {
         let builder = self.builder().create_if_missing(purpose == OpenFor::Creating);
-        let db = self.open_when_free(&builder.read_only(purpose == OpenFor::Reading))?;
+        let builder = builder.read_only(purpose == OpenFor::Reading);
+        let db = self.when_free(|| builder.clone().open())?;
         // The command did not ask for that, and exit codes do not tell of it.
         for finding in db.recovery().findings() {
             output::say(format_args!("{finding}"));
@@ -64,12 +65,12 @@ impl DatabaseArgs {
         Ok(db)
     }
 
-    /// Opens the database, and waits while another process has it open, as far as that was asked for.
-    fn open_when_free(&self, builder: &Builder) -> Result<Db, Error> {
+    /// Does `open`, and waits while another process has the database open, as far as that was asked for.
+    pub(crate) fn when_free<T>(&self, open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
         let until = Instant::now().checked_add(Duration::from_secs(self.wait.unwrap_or(0)));
         let mut is_told = false;
         loop {
-            match builder.clone().open() {
+            match open() {
                 Err(error @ Error::Locked { .. }) if until.is_none_or(|until| Instant::now() < until) => {
                     if !std::mem::replace(&mut is_told, true) {
                         output::say(format_args!("{error}: waiting"));

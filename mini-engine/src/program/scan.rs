@@ -69,7 +69,8 @@ pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
 }
 
 fn scan_around_damage(args: &ScanArgs, keys: Keys) -> Result<Exit, Failure> {
-    let salvage = args.database.builder().replay_memory_bytes(MOST_LOG_BYTES).salvage()?.leave_older_out(true);
+    let builder = args.database.builder().replay_memory_bytes(MOST_LOG_BYTES);
+    let salvage = args.database.when_free(|| builder.clone().salvage())?.leave_older_out(true);
     let mut records = match keys {
         Keys::Prefix(prefix) => salvage.prefix(prefix),
         Keys::Range(range) => salvage.range(range),

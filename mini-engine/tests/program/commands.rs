@@ -243,14 +243,20 @@ fn a_command_waits_for_the_lock_if_it_is_asked_to() {
     let (mut child, stdin) = importing(&room, &["a\t1"]);
     assert!(room.run("get", &["a"]).refusal(4).contains("has the database open"));
     assert!(room.run("get", &["a", "--wait=0"]).refusal(4).contains("has the database open"));
-    let mut waiting =
-        room.command("get", &["a", "--wait"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("spawn");
-    let mut said = BufReader::new(waiting.stderr.take().expect("piped")).lines();
-    assert!(said.next().expect("a line").expect("text").ends_with(": waiting"));
+    let wait = |command, args: &[&str]| {
+        let mut command = room.command(command, args);
+        let mut waiting = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("spawn");
+        let mut said = BufReader::new(waiting.stderr.take().expect("piped")).lines();
+        let said = said.next().expect("a line").expect("text");
+        assert!(said.ends_with(": waiting"), "{said}");
+        waiting
+    };
+    let waiting = [wait("get", &["a", "--wait"]), wait("scan", &["--skip-damaged", "--wait"])];
     drop(stdin);
     assert_eq!(child.wait().expect("wait").code(), Some(0));
-    let ran = waiting.wait_with_output().expect("wait");
-    assert_eq!((ran.status.code(), &*ran.stdout), (Some(0), &b"1\n"[..]));
+    let ran = waiting.map(|waiting| waiting.wait_with_output().expect("wait"));
+    let ran = ran.map(|ran| (ran.status.code(), ran.stdout));
+    assert_eq!(ran, [(Some(0), b"1\n".to_vec()), (Some(0), b"a\t1\n".to_vec())]);
 }
 
 #[test]
