@@ -43,18 +43,17 @@ pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
     if total.runs > 1 {
         let newer = total.bytes.saturating_sub(metrics.oldest_run_bytes);
         let runs = counted(total.runs - 1, "newer run", "newer runs");
-        writeln!(out, "{} in {runs} are not merged into the oldest run yet. How much", BinaryBytes(newer))?;
+        writeln!(out, "{} in {runs} are not compacted into the oldest run yet. How much", BinaryBytes(newer))?;
         writeln!(out, "of the oldest run they replace is unknown: nothing if all their keys are new")?;
     }
     let running = match (metrics.compactions_running, metrics.compaction_due) {
-        (0, false) => "no merge is due".to_owned(),
-        (0, true) => "a merge is due".to_owned(),
-        (1, _) => "1 merge is under way".to_owned(),
-        (n, _) => format!("{n} merges are under way"),
+        (0, false) => "none is due".to_owned(),
+        (0, true) => "one is due".to_owned(),
+        (n, _) => format!("{n} under way"),
     };
-    writeln!(out, "{} compaction, {running}", policy_name(metrics.compaction))?;
+    writeln!(out, "{} compaction: {running}", policy_name(metrics.compaction))?;
     let mut damaged = metrics.damaged_files.iter();
-    damaged.try_for_each(|file| writeln!(out, "merges go around {}, which could not be read", file.display()))
+    damaged.try_for_each(|file| writeln!(out, "compactions go around {}, which could not be read", file.display()))
 }
 
 /// The policy as people write it.
@@ -133,8 +132,8 @@ mod tests {
         assert!(line("write amplification").contains("  5.38 "), "{drawn}");
         assert!(line("space amplification").contains("  1.06 "), "{drawn}");
         assert!(line("read amplification").contains("  3.00  at most: sorted runs"), "{drawn}");
-        assert!(drawn.contains("1.00 MiB in 2 newer runs are not merged into the oldest run yet"), "{drawn}");
-        assert!(line("leveled").ends_with("no merge is due"), "{drawn}");
+        assert!(drawn.contains("1.00 MiB in 2 newer runs are not compacted into the oldest run yet"), "{drawn}");
+        assert!(line("leveled compaction: ").ends_with("none is due"), "{drawn}");
     }
 
     #[test]

@@ -22,9 +22,9 @@ use workload::{Done, Workload};
 ///
 /// Keys are 16 digits, values half random. NAMES run one after the other on one database: reads
 /// find what an earlier name, or an earlier run on the same --db, has written. Everything read is
-/// checked. Writes are buffered unless --synced; flushes and merges go on beside what is timed.
-/// Each figure is followed by percentiles, in microseconds: of batches where --batch is used. Taking
-/// them costs each operation two readings of a clock, each of some 20 ns.
+/// checked. Writes are buffered unless --synced; flushes and compactions go on beside what is
+/// timed. Each figure is followed by percentiles, in microseconds: of batches where --batch is used.
+/// Taking them costs each operation two readings of a clock, each of some 20 ns.
 ///
 ///   fillseq           write --num keys in order
 ///   fillrandom        write --num random ones of --num keys
