@@ -209,6 +209,8 @@ fn every_engine_does_every_workload_and_the_page_shows_it() {
         "beside time",
         "<b>E7</b>",
         "How long single operations",
+        "<title>mini-engine beside its peers</title>",
+        "<h1>mini-engine beside its peers</h1>",
     ] {
         assert!(page.contains(said), "{said}");
     }
@@ -275,14 +277,14 @@ fn the_page_holds_every_plot_and_needs_no_other_file() {
     for name in page.split("var(").skip(1).filter_map(|rest| rest.split(')').next()) {
         assert!(page.contains(&format!("{name}: ")), "{name}");
     }
-    let said = "<b>N9</b>|<td>N9</td>|not measured|InlineSkipList|How often writers met|memtable-batch|How long single inserts take";
+    let said = "<h1>fastskip beside its peers</h1>|<b>N9</b>|<td>N9</td>|not measured|InlineSkipList|How often writers met|memtable-batch|How long single inserts take";
     for said in said.split('|') {
         assert!(page.contains(said), "{said}");
     }
     assert_eq!(page.contains("Not optimised"), cfg!(debug_assertions));
     let table = done(&format!("report --readme {file}"));
     for said in [
-        "| ns per operation | fastskip | memtable | crossbeam-skiplist | btreemap |",
+        "| ns per operation | fastskip | memtable | crossbeam-skiplist | btreemap | fastest of ours to crossbeam-skiplist |\n",
         "| get, 256 at a time |",
         "x** |\n",
         "800 entries, random keys of 16 bytes",

@@ -1,4 +1,4 @@
-//! `compact`: merges a range of keys into one run.
+//! `compact`: brings a range of keys into one run.
 
 use clap::Args;
 use indicatif::BinaryBytes;
@@ -11,7 +11,7 @@ use super::keys::RangeArgs;
 use super::output::Output;
 use super::progress;
 
-/// Merge the whole database, or a range of its keys, so that nothing obsolete takes space
+/// Compact the whole database, or a range of its keys, so that nothing obsolete takes space
 ///
 /// Overwritten values and deleted keys are left out, and each key is found in one place. That
 /// reads and writes all of the range once or twice; it is safe to interrupt.

@@ -14,8 +14,8 @@ use mini_engine::{Builder, Db, Error, RecoveryMode};
 use super::failure::Failure;
 use super::{output, size};
 
-/// Seconds after which nobody waits any more: past the end of the clock.
-const FOR_EVER: &str = "18446744073709551615";
+/// What stands for a wait without an end: by then the clock has ended.
+const FOREVER: &str = "forever";
 /// There is no way to be told when a lock is free.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
@@ -28,13 +28,19 @@ pub(crate) struct DatabaseArgs {
     /// Bytes that a memtable holds before it is written out as a table, such as 16M [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = size::parse_in_memory)]
     pub(crate) memtable_bytes: Option<usize>,
-    /// While another process has the database open, wait for it: at most SECS seconds, or as long as it takes
-    #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true, default_missing_value = FOR_EVER)]
+    /// While another process has the database open, wait for it: at most SECS seconds, or as long as it takes:
+    /// `--wait forever`, or --wait as the last argument
+    #[arg(verbatim_doc_comment, long, value_name = "SECS", num_args = 0..=1, default_missing_value = FOREVER)]
+    #[arg(value_parser = parse_wait)]
     wait: Option<u64>,
     /// Go on without damaged tables and logs: reads of keys that were in them fail then. A command that
     /// writes sets them aside, see the command quarantine. Reads the whole database first
     #[arg(verbatim_doc_comment, long)]
     quarantine: bool,
+}
+
+fn parse_wait(text: &str) -> Result<u64, &'static str> {
+    if text == FOREVER { Ok(u64::MAX) } else { text.parse().map_err(|_| "expected a number of seconds, or forever") }
 }
 
 /// What a command is going to do with the database.
@@ -50,7 +56,8 @@ pub(crate) enum OpenFor {
 impl DatabaseArgs {
     pub(crate) fn open(&self, purpose: OpenFor) -> Result<Db, Failure> {
         let builder = self.builder().create_if_missing(purpose == OpenFor::Creating);
-        let db = self.open_when_free(&builder.read_only(purpose == OpenFor::Reading))?;
+        let builder = builder.read_only(purpose == OpenFor::Reading);
+        let db = self.when_free(|| builder.clone().open())?;
         // The command did not ask for that, and exit codes do not tell of it.
         for finding in db.recovery().findings() {
             output::say(format_args!("{finding}"));
@@ -58,12 +65,12 @@ impl DatabaseArgs {
         Ok(db)
     }
 
-    /// Opens the database, and waits while another process has it open, as far as that was asked for.
-    fn open_when_free(&self, builder: &Builder) -> Result<Db, Error> {
+    /// Does `open`, and waits while another process has the database open, as far as that was asked for.
+    pub(crate) fn when_free<T>(&self, open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
         let until = Instant::now().checked_add(Duration::from_secs(self.wait.unwrap_or(0)));
         let mut is_told = false;
         loop {
-            match builder.clone().open() {
+            match open() {
                 Err(error @ Error::Locked { .. }) if until.is_none_or(|until| Instant::now() < until) => {
                     if !std::mem::replace(&mut is_told, true) {
                         output::say(format_args!("{error}: waiting"));

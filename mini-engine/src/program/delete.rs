@@ -19,7 +19,7 @@ use super::output::say;
 /// removal survives power loss.
 ///
 /// A range is removed at once, however many keys it holds. The space is free when its tables are
-/// merged: by and by, or by `compact`. Nothing is asked before; `count` tells how many keys there are.
+/// compacted: by and by, or by `compact`. Nothing is asked before; `count` tells how many keys there are.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,

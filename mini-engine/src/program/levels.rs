@@ -35,7 +35,7 @@ pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
     let figures = [
         ("write amplification", metrics.write_amplification(), "bytes of tables written for each byte flushed, ever"),
         ("space amplification", metrics.space_amplification(), "at most: bytes of all tables by the oldest run's"),
-        ("read amplification", metrics.read_amplification(), "blocks looked at for each get since it was opened"),
+        ("read amplification", Some(total.runs as f64), "at most: sorted runs that a get has to look into"),
     ];
     for (name, figure, meaning) in figures {
         writeln!(out, "{name:<20} {:>6}  {meaning}", shown(figure))?;
@@ -43,18 +43,17 @@ pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
     if total.runs > 1 {
         let newer = total.bytes.saturating_sub(metrics.oldest_run_bytes);
         let runs = counted(total.runs - 1, "newer run", "newer runs");
-        writeln!(out, "{} in {runs} are not merged into the oldest run yet. How much", BinaryBytes(newer))?;
+        writeln!(out, "{} in {runs} are not compacted into the oldest run yet. How much", BinaryBytes(newer))?;
         writeln!(out, "of the oldest run they replace is unknown: nothing if all their keys are new")?;
     }
     let running = match (metrics.compactions_running, metrics.compaction_due) {
-        (0, false) => "no merge is due".to_owned(),
-        (0, true) => "a merge is due".to_owned(),
-        (1, _) => "1 merge is under way".to_owned(),
-        (n, _) => format!("{n} merges are under way"),
+        (0, false) => "none is due".to_owned(),
+        (0, true) => "one is due".to_owned(),
+        (n, _) => format!("{n} under way"),
     };
-    writeln!(out, "{} compaction, {running}", policy_name(metrics.compaction))?;
+    writeln!(out, "{} compaction: {running}", policy_name(metrics.compaction))?;
     let mut damaged = metrics.damaged_files.iter();
-    damaged.try_for_each(|file| writeln!(out, "merges go around {}, which could not be read", file.display()))
+    damaged.try_for_each(|file| writeln!(out, "compactions go around {}, which could not be read", file.display()))
 }
 
 /// The policy as people write it.
@@ -132,9 +131,9 @@ mod tests {
         assert!(line("total").ends_with("   3     11   17.00 MiB   38.00 MiB   43.00 MiB   5.38"), "{drawn}");
         assert!(line("write amplification").contains("  5.38 "), "{drawn}");
         assert!(line("space amplification").contains("  1.06 "), "{drawn}");
-        assert!(line("read amplification").contains("     - "), "{drawn}");
-        assert!(drawn.contains("1.00 MiB in 2 newer runs are not merged into the oldest run yet"), "{drawn}");
-        assert!(line("leveled").ends_with("no merge is due"), "{drawn}");
+        assert!(line("read amplification").contains("  3.00  at most: sorted runs"), "{drawn}");
+        assert!(drawn.contains("1.00 MiB in 2 newer runs are not compacted into the oldest run yet"), "{drawn}");
+        assert!(line("leveled compaction: ").ends_with("none is due"), "{drawn}");
     }
 
     #[test]

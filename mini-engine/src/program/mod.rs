@@ -18,6 +18,7 @@ mod get;
 mod import;
 mod keys;
 mod levels;
+mod number;
 mod output;
 mod progress;
 mod put;
@@ -35,7 +36,7 @@ mod verify;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
 use failure::Failure;
@@ -126,7 +127,7 @@ impl Command {
 
 /// Runs the command that the process's arguments name, and says how it ended.
 pub(crate) fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parse_arguments() {
         Ok(arguments) => arguments,
         Err(request) => {
             // Help and version come this way too. If their output cannot be written, there is no way to say so.
@@ -148,6 +149,16 @@ pub(crate) fn run() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// What was typed. A negative number is a key, or refused by the option that it belongs to, and no unknown option.
+fn parse_arguments() -> Result<Arguments, clap::Error> {
+    let allow = |arg: clap::Arg| {
+        let takes_value = arg.get_action().takes_values();
+        arg.allow_negative_numbers(takes_value)
+    };
+    let command = Arguments::command().mut_subcommands(|command| command.mut_args(allow));
+    Arguments::from_arg_matches(&command.try_get_matches()?)
 }
 
 fn trace_to_stderr(verbose: u8) {

@@ -1,5 +1,6 @@
 //! Shows a person how far a command is: on stderr, and only when that is a terminal.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
@@ -9,25 +10,48 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// How often a bar is drawn again that nobody moves.
 pub(crate) const REDRAW: Duration = Duration::from_millis(100);
 
-const OPERATIONS: &str = "{msg:16} {wide_bar} {human_pos}/{human_len} {per_sec}, {eta} left";
-const FILE: &str = "{wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec}, {eta} left{msg}";
-const PIPE: &str = "{spinner} {binary_bytes} {binary_bytes_per_sec}{msg}";
+/// One picture, for terminals that have [`COLUMNS`] and for those that do not.
+struct Template {
+    wide: &'static str,
+    /// Fits into half as many, where the other would be wrapped.
+    narrow: &'static str,
+}
+
+/// What a terminal has as a rule.
+const COLUMNS: u16 = 80;
+
+const OPERATIONS: Template = Template {
+    wide: "{msg:16} {wide_bar} {human_pos}/{human_len} {per_sec}, {eta} left",
+    narrow: "{msg:16} {wide_bar} {percent}%, {eta} left",
+};
+const FILE: Template = Template {
+    wide: "{wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec}, {eta} left{msg}",
+    narrow: "{wide_bar} {percent}%, {eta} left",
+};
+const PIPE: Template =
+    Template { wide: "{spinner} {binary_bytes} {binary_bytes_per_sec}{msg}", narrow: "{spinner} {binary_bytes}{msg}" };
 
 /// A bar that counts operations, so many in all.
 pub(crate) fn of_operations(operations: u64) -> ProgressBar {
-    styled(ProgressBar::new(operations), OPERATIONS)
+    styled(ProgressBar::new(operations), &OPERATIONS, columns())
 }
 
 /// A bar that counts bytes, of which there are so many in all, if that is known.
 pub(crate) fn of_bytes(bytes: Option<u64>) -> ProgressBar {
     match bytes {
-        Some(bytes) => styled(ProgressBar::new(bytes), FILE),
-        None => styled(ProgressBar::new_spinner(), PIPE),
+        Some(bytes) => styled(ProgressBar::new(bytes), &FILE, columns()),
+        None => styled(ProgressBar::new_spinner(), &PIPE, columns()),
     }
 }
 
-fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
-    match ProgressStyle::with_template(template) {
+/// How wide the terminal is, if there is one that knows.
+fn columns() -> u16 {
+    let known = rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| size.ws_col);
+    known.filter(|columns| *columns > 0).unwrap_or(COLUMNS)
+}
+
+fn styled(bar: ProgressBar, template: &Template, columns: u16) -> ProgressBar {
+    match ProgressStyle::with_template(if columns < COLUMNS { template.narrow } else { template.wide }) {
         Ok(style) => bar.with_style(style),
         // Indicatif's plain bar: a picture is no reason to stop. A test sees that it is never needed.
         Err(_) => bar,
@@ -76,7 +100,10 @@ impl Drop for End<'_, '_> {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::mpsc;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::{Arc, mpsc};
+
+    use indicatif::{ProgressDrawTarget, TermLike};
 
     use super::*;
 
@@ -100,11 +127,63 @@ mod tests {
         assert!(bar.is_finished());
     }
 
+    /// A terminal that remembers the longest line.
+    #[derive(Clone, Debug, Default)]
+    struct Paper {
+        columns: u16,
+        longest: Arc<AtomicUsize>,
+    }
+
+    impl TermLike for Paper {
+        fn width(&self) -> u16 {
+            self.columns
+        }
+        fn write_line(&self, line: &str) -> io::Result<()> {
+            self.write_str(line)
+        }
+        fn write_str(&self, line: &str) -> io::Result<()> {
+            self.longest.fetch_max(line.trim_end().chars().count(), Ordering::Relaxed);
+            Ok(())
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     #[test]
-    fn all_templates_can_be_read() {
-        // Catches a typing error in a template, which would leave a bar without rate and time.
-        for template in [OPERATIONS, FILE, PIPE] {
-            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+    fn every_bar_fits_into_its_terminal() {
+        // Catches a line that is wrapped, and a typing error in a template, which would leave a bar without rate and time.
+        let all = 10_000_000_000;
+        let messages = [(OPERATIONS, "readwhilewriting"), (FILE, ", 10000000000 lines"), (PIPE, ", 10000000000 lines")];
+        // Nothing moves here: the picture says "0.0000/s" and "0s left", which leaves so much to the longest that are likely.
+        let (of_time, of_rate) = (1, 12);
+        for (columns, left) in [(40, of_time), (79, of_time), (80, of_time + of_rate)] {
+            for (template, message) in &messages {
+                assert!(ProgressStyle::with_template(template.narrow).is_ok(), "{}", template.narrow);
+                assert!(ProgressStyle::with_template(template.wide).is_ok(), "{}", template.wide);
+                let paper = Paper { columns: columns - left, ..Paper::default() };
+                let target = ProgressDrawTarget::term_like(Box::new(paper.clone()));
+                let bar =
+                    ProgressBar::with_draw_target(Some(all), target).with_position(all - 1).with_message(*message);
+                styled(bar, template, columns).force_draw();
+                let longest = paper.longest.load(Ordering::Relaxed);
+                assert!(longest > 16 && longest <= paper.columns.into(), "{}: {longest} of {columns}", template.wide);
+            }
         }
     }
 }

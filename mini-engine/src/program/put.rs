@@ -42,8 +42,7 @@ pub(crate) struct PutArgs {
 impl PutArgs {
     fn value(&self) -> Result<Vec<u8>, Failure> {
         match (&self.input, &self.value) {
-            // One byte more than any value has, so that a longer file is refused and not cut.
-            (Some(path), _) => Source::open(path)?.read_all(MAX_VALUE_LEN as u64 + 1),
+            (Some(path), _) => Source::open(path)?.read_value(MAX_VALUE_LEN as u64),
             (None, Some(value)) => self.hex.parse("value", value),
             (None, None) => Err(Failure::Usage("expected a value, or --input FILE".into())),
         }

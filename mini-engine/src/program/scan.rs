@@ -8,6 +8,7 @@ use super::bytes::HexArgs;
 use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
 use super::keys::{Keys, KeysArgs};
+use super::number;
 use super::output::{self, Output};
 use super::record::{self, Format};
 use super::repair::MOST_LOG_BYTES;
@@ -37,7 +38,7 @@ pub(crate) struct ScanArgs {
     #[arg(long)]
     reverse: bool,
     /// Print at most this many records
-    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true, value_parser = number::parse::<0>)]
     limit: u64,
     /// Leave the values out
     #[arg(long)]
@@ -68,7 +69,8 @@ pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
 }
 
 fn scan_around_damage(args: &ScanArgs, keys: Keys) -> Result<Exit, Failure> {
-    let salvage = args.database.builder().replay_memory_bytes(MOST_LOG_BYTES).salvage()?.leave_older_out(true);
+    let builder = args.database.builder().replay_memory_bytes(MOST_LOG_BYTES);
+    let salvage = args.database.when_free(|| builder.clone().salvage())?.leave_older_out(true);
     let mut records = match keys {
         Keys::Prefix(prefix) => salvage.prefix(prefix),
         Keys::Range(range) => salvage.range(range),

@@ -1,5 +1,9 @@
 //! Sizes as people type them: `64M`, `64MiB`, `67108864`.
 
+use std::num::IntErrorKind;
+
+const EXPECTED: &str = "expected a number of bytes, such as 67108864, 64M or 64MiB";
+
 /// The bytes that `text` stands for. As in GNU's programs, `K`, `M`, `G` and `KiB`, `MiB`, `GiB` are powers of 1024, and `KB`, `MB`, `GB`
 /// powers of 1000; capitals or not.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
@@ -12,10 +16,14 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
         "kb" => 1_000,
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,
-        _ => return Err("expected a number of bytes, such as 67108864, 64M or 64MiB".into()),
+        _ => return Err(EXPECTED.into()),
     };
-    let number: u64 = digits.parse().map_err(|error| format!("expected a number of bytes: {error}"))?;
-    number.checked_mul(unit).ok_or_else(|| "more bytes than can be counted".into())
+    let too_many = || "more bytes than can be counted".to_owned();
+    match digits.parse::<u64>() {
+        Ok(number) => number.checked_mul(unit).ok_or_else(too_many),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(too_many()),
+        Err(_) => Err(EXPECTED.into()),
+    }
 }
 
 /// As [`parse`], of something that is to be in memory.
@@ -42,8 +50,11 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(bytes), "{text}");
         }
-        for text in ["", "M", "-1", "1.5M", "64 Mi B", "64MiBs", "18446744073709551615K", "99999999999999999999"] {
-            assert!(parse(text).is_err(), "{text}");
+        for text in ["", "M", "-1", "1.5M", "64 Mi B", "64MiBs"] {
+            assert!(parse(text).unwrap_err().contains("such as"), "{text}");
+        }
+        for text in ["18446744073709551615K", "99999999999999999999"] {
+            assert_eq!(parse(text).unwrap_err(), "more bytes than can be counted", "{text}");
         }
     }
 }

@@ -1,7 +1,9 @@
-//! Dependencies between the engine's modules run one way, down to single files; and two journeys through them stay short.
+//! Dependencies between the engine's modules run one way, down to single files; two journeys through them stay short; and links lead
+//! somewhere.
 
 mod imports;
 mod journeys;
+mod links;
 
 use std::path::{Path, PathBuf};
 

@@ -150,7 +150,7 @@ fn stats_shows_the_tables_that_were_written() {
     assert!(ever.starts_with("  flushed user bytes") && json["counters"]["flushed_user_bytes"] != 0, "{drawing}");
     // Of another process, so out of the database itself.
     assert!(json["amplification"]["write"].as_f64().expect("a number") > 0.5, "{json}");
-    assert_eq!((&json["amplification"]["read"], &json["compaction"]), (&Value::Null, &Value::from("leveled")));
+    assert_eq!((&json["amplification"]["read"], &json["compaction"]), (&Value::from(1), &Value::from("leveled")));
 }
 
 #[test]
@@ -220,6 +220,10 @@ fn values_come_from_files_and_go_to_files_as_they_are() {
     assert!(!room.path("none").exists());
     assert!(room.run("put", &["k", "--input", "absent"]).refusal(4).contains("absent"));
     assert!(room.run("put", &["k"]).refusal(2).contains("VALUE"));
+    // Of its 6 GiB nothing is read: how many there are is known before.
+    std::fs::File::create(room.path("long")).and_then(|file| file.set_len(6 << 30)).expect("a sparse file");
+    let long = room.run("put", &["k", "--input", "long"]).refusal(2);
+    assert!(long.contains("long: expected a value of at most 1073741824 bytes, found 6442450944"), "{long}");
 }
 
 #[test]
@@ -239,14 +243,50 @@ fn a_command_waits_for_the_lock_if_it_is_asked_to() {
     let (mut child, stdin) = importing(&room, &["a\t1"]);
     assert!(room.run("get", &["a"]).refusal(4).contains("has the database open"));
     assert!(room.run("get", &["a", "--wait=0"]).refusal(4).contains("has the database open"));
-    let mut waiting =
-        room.command("get", &["a", "--wait"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("spawn");
-    let mut said = BufReader::new(waiting.stderr.take().expect("piped")).lines();
-    assert!(said.next().expect("a line").expect("text").ends_with(": waiting"));
+    let wait = |command, args: &[&str]| {
+        let mut command = room.command(command, args);
+        let mut waiting = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("spawn");
+        let mut said = BufReader::new(waiting.stderr.take().expect("piped")).lines();
+        let said = said.next().expect("a line").expect("text");
+        assert!(said.ends_with(": waiting"), "{said}");
+        waiting
+    };
+    let waiting = [wait("get", &["a", "--wait"]), wait("scan", &["--skip-damaged", "--wait"])];
     drop(stdin);
     assert_eq!(child.wait().expect("wait").code(), Some(0));
-    let ran = waiting.wait_with_output().expect("wait");
-    assert_eq!((ran.status.code(), &*ran.stdout), (Some(0), &b"1\n"[..]));
+    let ran = waiting.map(|waiting| waiting.wait_with_output().expect("wait"));
+    let ran = ran.map(|ran| (ran.status.code(), ran.stdout));
+    assert_eq!(ran, [(Some(0), b"1\n".to_vec()), (Some(0), b"a\t1\n".to_vec())]);
+}
+
+#[test]
+fn how_long_to_wait_is_written_as_people_write_it() {
+    // Catches seconds that are taken for a key, and a key that is taken for seconds.
+    let room = Room::holding("a\t1\n5\t2\n");
+    for args in [&["a", "--wait", "5"][..], &["--wait", "5", "a"], &["--wait=5", "a"], &["--wait", "forever", "a"]] {
+        assert_eq!(room.run("get", args).text(), "1\n", "{args:?}");
+    }
+    assert_eq!(room.run("get", &["a", "--wait"]).text(), "1\n");
+    assert_eq!(room.run("get", &["--wait", "--", "5"]).text(), "2\n");
+    assert!(room.run("get", &["--wait", "5"]).refusal(2).contains("<KEY>"));
+    let mistaken = room.run("get", &["--wait", "a"]).refusal(2);
+    assert!(mistaken.contains("'a'") && mistaken.contains("expected a number of seconds, or forever"), "{mistaken}");
+}
+
+#[test]
+fn a_negative_number_is_an_ordinary_argument() {
+    // Catches one that is taken for an option that does not exist, and a limit that says no more than "invalid digit".
+    let room = Room::new();
+    assert_eq!(room.run("put", &["-1", "-2.5"]).text(), "");
+    assert_eq!(room.run("get", &["-1"]).text(), "-2.5\n");
+    for args in [["scan", "--limit", "-1"], ["import", "--skip", "-1"], ["import", "--batch", "-1"]] {
+        let said = room.run(args[0], &args[1..]).refusal(2);
+        assert!(
+            said.contains(args[1]) && said.contains("expected a whole number") && said.contains("or more"),
+            "{said}"
+        );
+    }
+    assert!(run(&["bench", "fillseq", "--num", "0"]).refusal(2).contains("expected a whole number, 1 or more"));
 }
 
 #[test]

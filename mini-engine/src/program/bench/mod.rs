@@ -6,7 +6,6 @@ mod bench_dir;
 mod data;
 mod workload;
 
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use clap::{Args, ValueEnum};
 
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::{Exit, progress, size};
+use super::{Exit, number, progress, size};
 use bench_dir::BenchDir;
 use data::Data;
 use workload::{Done, Workload};
@@ -23,9 +22,9 @@ use workload::{Done, Workload};
 ///
 /// Keys are 16 digits, values half random. NAMES run one after the other on one database: reads
 /// find what an earlier name, or an earlier run on the same --db, has written. Everything read is
-/// checked. Writes are buffered unless --synced; flushes and merges go on beside what is timed.
-/// Each figure is followed by percentiles, in microseconds: of batches where --batch is used. Taking
-/// them costs each operation two readings of a clock, each of some 20 ns.
+/// checked. Writes are buffered unless --synced; flushes and compactions go on beside what is
+/// timed. Each figure is followed by percentiles, in microseconds: of batches where --batch is used.
+/// Taking them costs each operation two readings of a clock, each of some 20 ns.
 ///
 ///   fillseq           write --num keys in order
 ///   fillrandom        write --num random ones of --num keys
@@ -56,8 +55,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: u32,
     /// Keys, and operations of each name
-    #[arg(long, value_name = "N", default_value = "100000")]
-    num: NonZeroU64,
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = number::parse::<1>)]
+    num: u64,
     /// Bytes of a value, at most 16M
     #[arg(long, value_name = "SIZE", default_value = "100", value_parser = value_size)]
     value_size: usize,
@@ -68,7 +67,7 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     synced: bool,
     /// Draws other keys
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = number::parse::<0>)]
     seed: u64,
     /// Bytes that a memtable holds before it is written out as a table, such as 16M [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = size::parse_in_memory)]
@@ -78,11 +77,11 @@ pub(crate) struct BenchArgs {
 pub(crate) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     let dir = BenchDir::new(args.db.as_deref())?;
     let db = dir.open(args.memtable_bytes)?;
-    let data = Data::new(args.num.get(), args.value_size);
+    let data = Data::new(args.num, args.value_size);
     let mut output = Output::new();
     output.write(|out| writeln!(out, "{}", heading(args)))?;
     for name in &args.names {
-        let bar = progress::of_operations(args.num.get()).with_message(name_of(*name));
+        let bar = progress::of_operations(args.num).with_message(name_of(*name));
         let begun = Instant::now();
         let done = name.run(&workload::Run { db: &db, data: &data, args, bar: &bar, path: dir.path(), thread: 0 });
         let time = begun.elapsed();

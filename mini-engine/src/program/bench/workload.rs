@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use hdrhistogram::Histogram;
@@ -54,7 +54,7 @@ pub(crate) struct Done {
     pub(crate) nanos: Histogram<u64>,
 }
 
-/// How exactly percentiles are kept: 3 digits of the figure, in a few KiB.
+/// How exactly percentiles are kept: 3 digits of the figure, in at most 432 KiB.
 const DIGITS: u8 = 3;
 
 impl Done {
@@ -72,8 +72,14 @@ impl Done {
     fn time<T>(&mut self, operation: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let done = operation();
-        self.nanos.saturating_record(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        self.note(begun.elapsed());
         done
+    }
+
+    fn note(&mut self, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        // The other methods that record stay within the bounds that the histogram has at first, of a few nanoseconds.
+        self.nanos.record(nanos).expect("without an upper bound, the histogram grows to any duration");
     }
 
     fn add(&mut self, other: &Self) {
@@ -123,7 +129,7 @@ impl Run<'_> {
 
     /// How many this thread does.
     fn operations(&self) -> u64 {
-        let (all, threads) = (self.args.num.get(), self.threads());
+        let (all, threads) = (self.args.num, self.threads());
         all / threads + u64::from(self.thread < all % threads)
     }
 
@@ -257,5 +263,42 @@ impl Run<'_> {
     fn wrong(&self, key: &[u8], what: &str) -> Error {
         let what = format!("key \"{}\": {what}", key.escape_ascii());
         Error::Corruption { file: self.path.to_path_buf(), offset: 0, what }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_from_nanoseconds_to_hours_are_kept_to_three_digits() {
+        // Catches a histogram that keeps its first bounds, and so takes every duration for a few microseconds at most.
+        let mut done = Done::new();
+        let nanoseconds = Duration::from_nanos(120);
+        let milliseconds = Duration::from_millis(13);
+        let seconds = Duration::from_secs(2);
+        let minutes = Duration::from_secs(3 * 60);
+        let hours = Duration::from_secs(5 * 3600);
+        // Of 10,000, one took hours, and another thread has noted the other half.
+        let mut other = Done::new();
+        for done in [&mut done, &mut other] {
+            [(nanoseconds, 2000), (milliseconds, 2950), (seconds, 40), (minutes, 9)]
+                .into_iter()
+                .for_each(|(took, times)| (0..times).for_each(|_| done.note(took)));
+        }
+        done.note(hours);
+        other.note(minutes);
+        done.add(&other);
+        assert_eq!(done.nanos.len(), 10_000);
+        let quantiles =
+            [(0.25, nanoseconds), (0.5, milliseconds), (0.99, milliseconds), (0.995, seconds), (0.9995, minutes)];
+        for (quantile, expected) in quantiles {
+            let found = Duration::from_nanos(done.nanos.value_at_quantile(quantile));
+            assert!(found >= expected && found <= expected.mul_f64(1.001), "{quantile}: {expected:?}, {found:?}");
+        }
+        let longest = Duration::from_nanos(done.nanos.max());
+        assert!(longest >= hours && longest <= hours.mul_f64(1.001), "{longest:?}");
+        done.note(Duration::MAX);
+        assert!(done.nanos.max() > u64::MAX / 2, "{}", done.nanos.max());
     }
 }

@@ -12,7 +12,6 @@ mod lines;
 mod rejects;
 mod writer;
 
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, Scope};
@@ -27,7 +26,7 @@ use super::failure::Failure;
 use super::output::{self, Output};
 use super::record::Format;
 use super::source::Source;
-use super::{Exit, progress};
+use super::{Exit, number, progress};
 use batch::Batch;
 use interrupt::Interrupt;
 use lines::{Line, Lines};
@@ -74,15 +73,15 @@ pub(crate) struct ImportArgs {
     #[arg(long)]
     strict: bool,
     /// Leave the first N lines out: an earlier import has stored them
-    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true, value_parser = number::parse::<0>)]
     skip: u64,
     /// Sync each batch and print `acked N`: the first N lines of the input now survive power loss
     #[arg(long)]
     synced: bool,
     /// Lines in a batch, which is stored whole or not at all; it ends early at 1 MiB, or at a
     /// quarter of a memtable if that is less
-    #[arg(verbatim_doc_comment, long, value_name = "N", default_value = "1000")]
-    batch: NonZeroU64,
+    #[arg(verbatim_doc_comment, long, value_name = "N", default_value = "1000", value_parser = number::parse::<1>)]
+    batch: u64,
 }
 
 pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
@@ -196,7 +195,7 @@ impl<'a> Import<'a> {
                 Ok(false) => break Ok(()),
                 Err(failure) => break Err(failure),
             }
-            if self.handled - self.acknowledged >= self.args.batch.get() || self.batch.is_full() {
+            if self.handled - self.acknowledged >= self.args.batch || self.batch.is_full() {
                 self.store()?;
             }
         };

@@ -1,0 +1,75 @@
+//! Links of the book and of the README lead somewhere: to a file, to a heading in it, and from the book to the book.
+//!
+//! `mdbook` copies `docs/src` and nothing else: a link that leads out of it works in the repository, and nowhere else.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use crate::journeys::workspace;
+
+/// Every place that `page` links to in this repository: `](TARGET)` in Markdown, `href="TARGET"` in a generated page.
+fn targets(page: &str) -> Vec<&str> {
+    let of =
+        |start, end| page.split(start).skip(1).filter_map(move |rest| rest.split_once(end)).map(|(target, _)| target);
+    of("](", ')').chain(of("href=\"", '"')).filter(|target| !target.contains("://")).collect()
+}
+
+/// What is wrong with a link from `page` to `target`.
+fn broken(page: &Path, target: &str, book: &Path) -> Option<&'static str> {
+    let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+    let path = if file.is_empty() { page.to_path_buf() } else { resolved(&page.with_file_name(file)) };
+    if page.starts_with(book) && !path.starts_with(book) {
+        return Some("leads out of the book");
+    }
+    if !path.exists() {
+        return Some("there is no such file");
+    }
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let has_heading =
+        || text.lines().any(|line| anchor(line) == heading || line.contains(&format!("id=\"{heading}\"")));
+    if heading.is_empty() || has_heading() { None } else { Some("there is no such heading") }
+}
+
+/// Without `..`, and without asking the file system.
+fn resolved(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut path, part| {
+        if part == Component::ParentDir {
+            path.pop();
+        } else {
+            path.push(part);
+        }
+        path
+    })
+}
+
+/// The name that a heading is linked by, as `mdbook` and code hosts make it.
+fn anchor(line: &str) -> String {
+    let Some(title) = line.starts_with('#').then(|| line.trim_start_matches('#').trim()) else { return String::new() };
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || " _-".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_the_books_links_stay_in_the_book() {
+    // Catches a page that was renamed, a heading that was reworded, and a link to a file that a built book does not have.
+    let book = workspace().join("docs/src");
+    let entries =
+        |directory: &Path| fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let mut pages = vec![workspace().join("README.md")];
+    for path in entries(&book) {
+        pages.extend(if path.is_dir() { entries(&path) } else { vec![path] });
+    }
+    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md" || extension == "html"));
+    let (mut links, mut wrong) = (0, Vec::new());
+    for page in &pages {
+        for target in targets(&fs::read_to_string(page).unwrap()) {
+            links += 1;
+            wrong.extend(broken(page, target, &book).map(|why| format!("{}: {target}: {why}", page.display())));
+        }
+    }
+    assert!(links > 80, "only {links} links were found");
+    assert_eq!(wrong, [""; 0]);
+    let page = book.join("design.md");
+    assert_eq!(broken(&page, "absent.md", &book), Some("there is no such file"));
+    assert_eq!(broken(&page, "results.md#absent", &book), Some("there is no such heading"));
+}
