@@ -18,11 +18,11 @@ use std::ops::Bound;
 use std::path::{Component, Path};
 use std::sync::atomic::AtomicBool;
 
-use bytes::BytesMut;
 use mini_engine::{Db, Slice};
 
 use super::job::go_on;
 use super::keyspace::{Direction, Keyspace};
+use super::output::Output;
 use super::reply::{Refusal, Reply};
 use super::request::is_http;
 use super::shared::Shared;
@@ -45,7 +45,7 @@ fn decode_key(key: &[u8]) -> Option<i64> {
 }
 
 /// Carries out the first line of `input`.
-pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> Step {
+pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut Output) -> Step {
     let window = &input[..input.len().min(LONGEST_LINE)];
     let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
         if window.len() < LONGEST_LINE {
@@ -167,13 +167,13 @@ pub(crate) fn statistics(db: &Db, is_over: &AtomicBool) -> Result<String, Refusa
 }
 
 /// A reply as lines.
-pub(crate) fn encode(reply: &Reply, output: &mut BytesMut) {
+pub(crate) fn encode(reply: &Reply, output: &mut Output) {
     match reply {
-        Reply::Bulk(bytes) => output.extend_from_slice(bytes),
-        Reply::Text(text) => output.extend_from_slice(text.as_bytes()),
-        Reply::Error(text) => output.extend_from_slice(format!("error: {text}").as_bytes()),
+        Reply::Bulk(bytes) => output.put_value(bytes),
+        Reply::Text(text) => output.put(text.as_bytes()),
+        Reply::Error(text) => output.put(format!("error: {text}").as_bytes()),
         // No command answers with these.
         Reply::Integer(_) | Reply::Simple(_) | Reply::Null | Reply::Array(_) | Reply::Map(_) | Reply::Nothing => return,
     }
-    output.extend_from_slice(b"\n");
+    output.put(b"\n");
 }

@@ -12,15 +12,15 @@ mod glob;
 mod job;
 mod keyspace;
 mod lines;
+mod output;
 mod pipeline;
 mod reply;
 mod request;
 mod shared;
 mod transaction;
 
-use bytes::BytesMut;
-
 pub(crate) use job::Job;
+pub(crate) use output::Output;
 pub(crate) use reply::Reply;
 pub(crate) use shared::{Limits, ServerDurability, Settings, Shared};
 
@@ -106,7 +106,7 @@ impl Session {
 
     /// Carries out the first request of `input`, or as many as may go together but no more than `most`, and appends the replies to
     /// `output`.
-    pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut BytesMut) -> Step {
+    pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut Output) -> Step {
         if self.protocol == Protocol::Lines {
             return lines::step(shared, input, output);
         }
@@ -145,7 +145,7 @@ impl Session {
         }
     }
 
-    fn carry_out_together(&mut self, shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> Step {
+    fn carry_out_together(&mut self, shared: &mut Shared, input: &[u8], output: &mut Output) -> Step {
         let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
         let (requests, len) = self.pipeline.carry_out(&mut context, &mut self.parser, (input, output));
         context.shared.counters.commands += requests as u64;
@@ -153,7 +153,7 @@ impl Session {
     }
 
     /// Appends a reply: of a job, or of the server itself.
-    pub(crate) fn answer(&self, reply: &Reply, output: &mut BytesMut) {
+    pub(crate) fn answer(&self, reply: &Reply, output: &mut Output) {
         match self.protocol {
             Protocol::Resp => reply.encode(self.client.version, output),
             Protocol::Lines => lines::encode(reply, output),

@@ -12,11 +12,11 @@
 //! something in it is told so, since part of the batch may be in the log. The others are carried out again: a database that refuses
 //! writes still answers reads.
 
-use bytes::BytesMut;
 use mini_engine::{Db, Result};
 
 use super::commands::{self, Command};
 use super::keyspace::Keyspace;
+use super::output::Output;
 use super::reply::{Refusal, Reply};
 use super::request::{Args, Parser, RequestLimits};
 use super::{Context, run_alone, run_in};
@@ -86,7 +86,7 @@ impl Pipeline {
         &mut self,
         context: &mut Context<'_>,
         parser: &mut Parser,
-        (input, output): (&[u8], &mut BytesMut),
+        (input, output): (&[u8], &mut Output),
     ) -> (usize, usize) {
         let begun = output.len();
         let db = context.shared.db.clone();
@@ -122,7 +122,7 @@ impl Pipeline {
         &self,
         context: &mut Context<'_>,
         mut keyspace: Keyspace<'_>,
-        (input, output): (&[u8], &mut BytesMut),
+        (input, output): (&[u8], &mut Output),
     ) -> usize {
         let begun = output.len();
         let mut has_written = Vec::with_capacity(self.requests.len());
@@ -155,7 +155,7 @@ impl Pipeline {
     fn answer(
         &self,
         context: &mut Context<'_>,
-        (input, output): (&[u8], &mut BytesMut),
+        (input, output): (&[u8], &mut Output),
         mut run: impl FnMut(&mut Context<'_>, &'static Command, Args<'_>) -> std::result::Result<Reply, Refusal>,
     ) -> usize {
         let enough = output.len() + enough(context);

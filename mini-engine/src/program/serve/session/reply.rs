@@ -1,14 +1,15 @@
 //! What a command answers, and its bytes in either version of the protocol.
 //!
-//! `redis-protocol` writes each value. The headers of arrays and maps are written here: the library's frames would need the parts
-//! of an array in memory once more.
+//! `redis-protocol` writes each value. The headers of arrays, maps and long strings are written here: the library's frames would need the
+//! parts in memory once more.
 
-use bytes::BytesMut;
 use mini_engine::{Error, Slice};
 use redis_protocol::resp2::encode::extend_encode_borrowed as encode2;
 use redis_protocol::resp2::types::BorrowedFrame as Frame2;
 use redis_protocol::resp3::encode::complete::extend_encode_borrowed as encode3;
 use redis_protocol::resp3::types::{BorrowedFrame as Frame3, VerbatimStringFormat};
+
+use super::output::{self, Output};
 
 /// Bytes of a header or of a short value, for estimates.
 const OVERHEAD: usize = 16;
@@ -65,7 +66,7 @@ impl Reply {
     }
 
     /// Appends the reply to `out`.
-    pub(crate) fn encode(&self, version: Version, out: &mut BytesMut) {
+    pub(crate) fn encode(&self, version: Version, out: &mut Output) {
         match (self, version) {
             (Self::Nothing, _) => {}
             (Self::Array(parts), _) => {
@@ -79,12 +80,18 @@ impl Reply {
                 }
                 pairs.iter().flat_map(|(key, value)| [key, value]).for_each(|part| part.encode(version, out));
             }
+            // The library would copy the value.
+            (Self::Bulk(value), _) if output::is_long(value) => {
+                header(b'$', value.len(), out);
+                out.put_value(value);
+                out.put(b"\r\n");
+            }
             (value, Version::Resp2) => {
-                let written = encode2(out, &value.frame2(), false);
+                let written = out.write(|out| encode2(out, &value.frame2(), false));
                 debug_assert!(written.is_ok(), "the library makes room for what it writes");
             }
             (value, Version::Resp3) => {
-                let written = encode3(out, &value.frame3(), false);
+                let written = out.write(|out| encode3(out, &value.frame3(), false));
                 debug_assert!(written.is_ok(), "the library makes room for what it writes");
             }
         }
@@ -115,10 +122,10 @@ impl Reply {
     }
 }
 
-fn header(kind: u8, len: usize, out: &mut BytesMut) {
-    out.extend_from_slice(&[kind]);
-    out.extend_from_slice(len.to_string().as_bytes());
-    out.extend_from_slice(b"\r\n");
+fn header(kind: u8, len: usize, out: &mut Output) {
+    out.put(&[kind]);
+    out.put(len.to_string().as_bytes());
+    out.put(b"\r\n");
 }
 
 /// Why a command was not carried out.

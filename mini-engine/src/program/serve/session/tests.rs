@@ -2,6 +2,15 @@
 
 use super::*;
 
+/// All that is to be sent.
+fn bytes(mut output: Output) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while !output.is_empty() {
+        output.send(&mut bytes).expect("memory takes it");
+    }
+    bytes
+}
+
 /// A server's side, on a database in memory of the process's own directory.
 struct Server {
     shared: Shared,
@@ -41,7 +50,7 @@ impl Server {
 
     /// The bytes of the answers to `input`, which has to hold whole requests only.
     fn answers(&mut self, input: &[u8]) -> Vec<u8> {
-        let (mut at, mut output) = (0, BytesMut::new());
+        let (mut at, mut output) = (0, Output::default());
         while at < input.len() {
             match self.session.step(&mut self.shared, &input[at..], self.most, &mut output) {
                 Step::Done { len, .. } | Step::Empty(len) => at += len,
@@ -54,7 +63,7 @@ impl Server {
                 Step::Incomplete => panic!("not a whole request: {}", input[at..].escape_ascii()),
             }
         }
-        output.to_vec()
+        bytes(output)
     }
 
     /// Sends each line, and compares the answers.
@@ -407,11 +416,11 @@ fn a_pipelines_replies_are_those_of_its_requests_one_by_one() {
 fn neighbours_of_a_pipeline_go_together_as_one_batch() {
     // Catches pipelines that are carried out request by request, and steps past the limit of the turn.
     let mut server = Server::new();
-    let mut step = |input: &[u8], most| match server.session.step(&mut server.shared, input, most, &mut BytesMut::new())
-    {
-        Step::Done { len, requests } => (len, requests, server.shared.db.metrics().wal_bytes),
-        other => panic!("{other:?}"),
-    };
+    let mut step =
+        |input: &[u8], most| match server.session.step(&mut server.shared, input, most, &mut Output::default()) {
+            Step::Done { len, requests } => (len, requests, server.shared.db.metrics().wal_bytes),
+            other => panic!("{other:?}"),
+        };
     let sets = b"set a 1\r\n".repeat(20);
     let (_, _, begun) = step(&sets, 1);
     let (len, requests, together) = step(&sets, 100);
@@ -434,7 +443,7 @@ fn a_long_request_goes_alone() {
     let input = format!("set a 1\r\nget a\r\n{long}{long}set c 1\r\nget b\r\nget a\r\n");
     let (mut at, mut steps) = (0, Vec::new());
     while at < input.len() {
-        let step = server.session.step(&mut server.shared, &input.as_bytes()[at..], 100, &mut BytesMut::new());
+        let step = server.session.step(&mut server.shared, &input.as_bytes()[at..], 100, &mut Output::default());
         let Step::Done { len, requests } = step else { panic!("{step:?}") };
         at += len;
         steps.push(requests);
@@ -455,10 +464,10 @@ fn long_values_do_not_gather_in_memory() {
         b"get a\r\nget none\r\nget b\r\nincr n\r\nget c\r\nget long\r\nget d\r\nget n\r\nget n\r\n*99999999\r\n";
     let (mut at, mut steps, mut replies) = (0, Vec::new(), Vec::new());
     loop {
-        let mut output = BytesMut::new();
+        let mut output = Output::default();
         let step = server.session.step(&mut server.shared, &input[at..], 100, &mut output);
         assert!(output.len() < (64 << 10) + 40_100);
-        replies.extend_from_slice(&output);
+        replies.extend(bytes(output));
         let Step::Done { len, requests } = step else { break };
         at += len;
         steps.push(requests);
