@@ -192,6 +192,7 @@ impl Connection {
             Ok(len) => {
                 self.input.drain(..self.consumed);
                 self.consumed = 0;
+                make_room(&mut self.input, len, self.session.expects());
                 self.input.extend_from_slice(&buffer[..len]);
                 self.has_request = true;
                 // A short read has taken all that there was, but for an end; the next event tells of more.
@@ -284,5 +285,16 @@ impl Connection {
 
     pub(crate) fn close(&mut self) {
         self.state = State::Closed;
+    }
+}
+
+/// Makes room for `more` bytes behind `input`. It doubles, so that memory follows what has arrived and not what is announced, but not past
+/// `end`, where the request is expected to end.
+fn make_room(input: &mut Vec<u8>, more: usize, end: usize) {
+    let len = input.len() + more;
+    if len > input.capacity() {
+        let doubled = input.capacity() * 2;
+        let wanted = if len <= end { doubled.min(end) } else { doubled };
+        input.reserve_exact(wanted.max(len) - input.len());
     }
 }

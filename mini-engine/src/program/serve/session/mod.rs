@@ -160,6 +160,11 @@ impl Session {
         }
     }
 
+    /// How long the input has to be at least until the request at its beginning is whole, as far as that is known.
+    pub(crate) fn expects(&self) -> usize {
+        self.parser.end_of_part()
+    }
+
     /// Bytes of memory beside the input and the output.
     pub(crate) fn size(&self) -> usize {
         self.parser.size() + self.pipeline.size() + self.client.transaction.as_ref().map_or(0, Transaction::size)
