@@ -25,7 +25,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::super::failure::Failure;
 use super::connection::{Connection, READ_BYTES};
 use super::listener::failure;
-use super::session::{Job, Protocol, Reply, ServerDurability, Shared};
+use super::session::{Protocol, Reply, ServerDurability, Shared};
 use super::worker::{EverySecond, Waiting, Worker};
 
 const LISTENER: Token = Token(usize::MAX);
@@ -184,9 +184,7 @@ impl EventLoop {
     /// Hands the replies of jobs to who waits for them.
     fn finish_jobs(&mut self) {
         while let Some((job, waiting, reply)) = self.worker.next_done() {
-            if let Job::Save(_) = job {
-                self.shared.end_save(!matches!(reply, Reply::Error(_)));
-            }
+            self.shared.end_job(&job, &reply);
             if let (Reply::Error(error), None) = (&reply, waiting) {
                 tracing::error!(error, "could not do what nobody waits for");
             }

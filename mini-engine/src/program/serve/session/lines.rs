@@ -96,7 +96,12 @@ fn run(shared: &mut Shared, line: &[u8]) -> Result<Outcome, Refusal> {
             Reply::Nothing
         }
         ["s"] => return Ok(Outcome::Later(Job::Statistics)),
-        ["l", ..] => return load(shared, line[1..].trim()).map(Outcome::Later),
+        ["l", ..] => {
+            let job = load(shared, line[1..].trim())?;
+            // Others see its pairs from now on, and they are synced at its end.
+            shared.loads += 1;
+            return Ok(Outcome::Later(job));
+        }
         _ => return Err(Refusal::new("expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s")),
     };
     shared.is_unsynced |= keyspace.commit()?;

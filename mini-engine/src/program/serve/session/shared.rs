@@ -7,6 +7,7 @@ use mini_engine::Db;
 
 use super::cursors::Cursors;
 use super::job::Job;
+use super::reply::Reply;
 use super::request::RequestLimits;
 
 /// When a write is acknowledged.
@@ -102,6 +103,8 @@ pub(crate) struct Shared {
     /// When the last checkpoint was made, in seconds since 1970.
     pub(crate) last_save: u64,
     pub(crate) is_saving: bool,
+    /// Jobs under way whose writes may be seen before they are synced.
+    pub(crate) loads: usize,
     /// Jobs that no client waits for, for the server to begin.
     pub(crate) background: Vec<Job>,
     next_client: u64,
@@ -120,6 +123,7 @@ impl Shared {
             wants_shutdown: false,
             last_save: unix_seconds(),
             is_saving: false,
+            loads: 0,
             background: Vec::new(),
             next_client: 1,
         }
@@ -130,17 +134,28 @@ impl Shared {
         self.next_client - 1
     }
 
-    /// A checkpoint was made, or could not be.
-    pub(crate) fn end_save(&mut self, is_made: bool) {
-        self.is_saving = false;
-        if is_made {
-            self.last_save = unix_seconds();
+    /// A job has ended with `reply`.
+    pub(crate) fn end_job(&mut self, job: &Job, reply: &Reply) {
+        match job {
+            Job::Save(_) => {
+                self.is_saving = false;
+                if !matches!(reply, Reply::Error(_)) {
+                    self.last_save = unix_seconds();
+                }
+            }
+            Job::Load(_) => {
+                self.loads -= 1;
+                // One that failed has not synced.
+                self.is_unsynced = true;
+            }
+            Job::Count | Job::Statistics => {}
         }
     }
 
     /// Whether the replies of this turn wait for a sync.
     pub(crate) fn must_sync(&self) -> bool {
-        self.wants_sync || (self.is_unsynced && self.settings.durability == ServerDurability::Synced)
+        self.wants_sync
+            || ((self.is_unsynced || self.loads > 0) && self.settings.durability == ServerDurability::Synced)
     }
 }
 

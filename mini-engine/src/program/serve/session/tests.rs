@@ -57,6 +57,7 @@ impl Server {
                 Step::Later(len, job) => {
                     at += len;
                     let reply = job.run(&self.shared.db, &Default::default());
+                    self.shared.end_job(&job, &reply);
                     self.session.answer(&reply, &mut output);
                 }
                 Step::Close => break,
@@ -636,6 +637,34 @@ fn files_are_loaded_from_their_directory_only() {
             ("l", outside),
         ],
     );
+    assert_eq!(server.shared.loads, 0);
     assert!(server.answers(b"l \"none\"\n").starts_with(b"error: IOERR cannot open"));
     assert!(String::from_utf8(server.answers(b"l cut.dat\n")).expect("text").contains("ends within a pair"));
+}
+
+#[test]
+fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
+    // Catches a client that is told of pairs which power loss could take back: those of a load that is under way, or that has failed.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(directory.path().join("cut.dat"), [1; 12]).expect("write");
+    for (durability, waits) in [(ServerDurability::Synced, true), (ServerDurability::Everysec, false)] {
+        let mut server = Server::with(|settings| {
+            settings.load_from = Some(directory.path().to_owned());
+            settings.durability = durability;
+        });
+        let mut other = Session::new(Protocol::Lines, &mut server.shared);
+        let step = other.step(&mut server.shared, b"l cut.dat\n", 1, &mut Output::default());
+        let Step::Later(_, job) = step else { panic!("{step:?}") };
+        // What the server's turns with a sync leave, before the load has written anything and after.
+        server.shared.is_unsynced = false;
+        assert_eq!(server.shared.must_sync(), waits);
+        let reply = job.run(&server.shared.db, &Default::default());
+        assert!(matches!(&reply, Reply::Error(text) if text.contains("ends within a pair")), "{reply:?}");
+        lines(&mut server, &[("g 16843009", "16843009\n")]);
+        assert_eq!(server.shared.must_sync(), waits);
+        server.shared.end_job(&job, &reply);
+        assert_eq!(server.shared.must_sync(), waits);
+        server.shared.is_unsynced = false;
+        assert!(!server.shared.must_sync());
+    }
 }
