@@ -8,7 +8,9 @@ use redis_protocol::{resp2, resp3};
 
 use crate::Met;
 use crate::input::Input;
-use crate::session::{Job, Limits, Output, Protocol, Reply, ServerDurability, Session, Settings, Shared, Step};
+use crate::session::{
+    Job, Limits, Outcome, Output, Protocol, Reply, ServerDurability, Session, Settings, Shared, Step,
+};
 
 /// The commands that inputs are made of; bytes as they come are others.
 pub const COMMANDS: [&str; 27] = [
@@ -163,8 +165,13 @@ impl Conversation {
                 }
                 Step::Later(len, job) => {
                     assert!(output.is_empty());
-                    let reply =
-                        if job == Job::Count { job.run(&self.shared.db, &Default::default()) } else { Reply::OK };
+                    let reply = match job {
+                        Job::Count => {
+                            let outcome: Outcome = job.run(&self.shared.db, &Default::default());
+                            self.shared.end_job(&job, outcome)
+                        }
+                        _ => Reply::OK,
+                    };
                     self.session.answer(&reply, &mut output);
                     (len, 1)
                 }

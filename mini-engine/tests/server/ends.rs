@@ -75,3 +75,29 @@ fn a_checkpoint_is_made_beside_the_clients() {
     assert_eq!(copy.get("k").expect("get").as_deref(), Some(&b"v"[..]));
     server.end();
 }
+
+#[test]
+fn damage_is_in_the_log_once_for_its_place() {
+    // Catches damage that only the client hears of who meets it, and a log that a client fills.
+    let room = Room::new();
+    let db = mini_engine::Db::open(room.database()).expect("open");
+    db.insert("k", "v").expect("insert");
+    db.flush().expect("flush");
+    db.close().expect("close");
+    let files = std::fs::read_dir(room.database()).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let table = { files }.find(|path| path.extension().is_some_and(|ending| ending == "sst")).expect("a table");
+    let mut bytes = std::fs::read(&table).expect("read");
+    bytes[0] ^= 1;
+    std::fs::write(&table, bytes).expect("write");
+    let server = room.server(&[]);
+    let mut raw = server.raw();
+    raw.send("GET k\r\nGET k\r\nSHUTDOWN\r\n");
+    let replies = String::from_utf8(raw.rest()).expect("text");
+    assert_eq!(replies.matches("-IOERR corruption in ").count(), 2, "{replies}");
+    let (status, said) = server.wait();
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("corruption in ")).collect();
+    assert!(
+        status.success() && lines.len() == 1 && lines[0].contains("ERROR") && lines[0].contains("at offset 0: "),
+        "{said}"
+    );
+}

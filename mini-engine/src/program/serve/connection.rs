@@ -71,10 +71,14 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(stream: TcpStream, number: u64, protocol: Protocol, shared: &mut Shared, now: Instant) -> Self {
+        let session = Session::new(protocol, shared);
+        if let (Ok(client), Ok(server)) = (stream.peer_addr(), stream.local_addr()) {
+            shared.clients.set_addresses(session.id(), client, server);
+        }
         Self {
             stream,
             number,
-            session: Session::new(protocol, shared),
+            session,
             state: State::Open,
             input: Vec::new(),
             consumed: 0,
@@ -91,6 +95,11 @@ impl Connection {
             last_request: now,
             last_progress: now,
         }
+    }
+
+    /// The number by which the client knows itself.
+    pub(crate) fn id(&self) -> u64 {
+        self.session.id()
     }
 
     pub(crate) fn stream(&mut self) -> &mut TcpStream {

@@ -64,7 +64,7 @@ pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut Output) -> St
         Ok(Outcome::Reply(reply)) => encode(&reply, output),
         Ok(Outcome::Empty) => return Step::Empty(end + 1),
         Ok(Outcome::Later(job)) => return Step::Later(end + 1, job),
-        Err(refusal) => encode(&refusal.into(), output),
+        Err(refusal) => encode(&shared.reply(Err(refusal)), output),
     }
     Step::Done { len: end + 1, requests: 1 }
 }

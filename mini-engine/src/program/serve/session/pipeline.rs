@@ -75,6 +75,11 @@ impl Pipeline {
         self.requests.is_empty()
     }
 
+    /// The name of the last command of those that were carried out.
+    pub(super) fn last_command(&self, carried_out: usize) -> &'static str {
+        self.requests[..carried_out].last().map_or("", |request| request.command.name())
+    }
+
     /// Bytes of memory that it takes.
     pub(super) fn size(&self) -> usize {
         self.parts.capacity() * size_of::<(usize, usize)>() + self.requests.capacity() * size_of::<Request>()
@@ -144,7 +149,7 @@ impl Pipeline {
                         true => Err(Refusal::from(error.clone())),
                         false => run_alone(context, command, args),
                     };
-                    reply.unwrap_or_else(Reply::from).encode(context.client.version, output);
+                    context.shared.reply(reply).encode(context.client.version, output);
                 }
             }
         }
@@ -161,7 +166,8 @@ impl Pipeline {
         let enough = output.len() + enough(context);
         let mut done = 0;
         for (command, args) in self.all(input) {
-            run(context, command, args).unwrap_or_else(Reply::from).encode(context.client.version, output);
+            let outcome = run(context, command, args);
+            context.shared.reply(outcome).encode(context.client.version, output);
             done += 1;
             if output.len() >= enough {
                 break;

@@ -128,17 +128,35 @@ fn header(kind: u8, len: usize, out: &mut Output) {
     out.put(b"\r\n");
 }
 
+/// What a command or a job comes to. [`Shared::reply`](super::Shared::reply) makes a reply of it.
+pub(crate) type Outcome = Result<Reply, Refusal>;
+
 /// Why a command was not carried out.
 #[derive(Debug)]
-pub(crate) struct Refusal(String);
+pub(crate) struct Refusal {
+    text: String,
+    /// The engine's error, if it is one.
+    cause: Option<Error>,
+}
 
 impl Refusal {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { text: text.into(), cause: None }
     }
 
     pub(crate) fn syntax() -> Self {
         Self::new("ERR syntax error")
+    }
+
+    /// The engine's error, if it is one.
+    pub(super) fn cause(&self) -> Option<&Error> {
+        self.cause.as_ref()
+    }
+
+    /// What the client is told.
+    pub(super) fn into_reply(self) -> Reply {
+        // An error is one line.
+        Reply::Error(self.text.replace(['\r', '\n'], " "))
     }
 }
 
@@ -150,13 +168,6 @@ impl From<Error> for Refusal {
             Error::ReadOnly { .. } | Error::Stalled { .. } | Error::Full(_) => "MISCONF",
             _ => "IOERR",
         };
-        Self(format!("{code} {error}"))
-    }
-}
-
-impl From<Refusal> for Reply {
-    fn from(refusal: Refusal) -> Self {
-        // An error is one line.
-        Reply::Error(refusal.0.replace(['\r', '\n'], " "))
+        Self { text: format!("{code} {error}"), cause: Some(error) }
     }
 }

@@ -5,9 +5,11 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use mini_engine::Db;
 
+use super::clients::Clients;
 use super::cursors::Cursors;
+use super::damage::Damage;
 use super::job::Job;
-use super::reply::Reply;
+use super::reply::{Outcome, Reply};
 use super::request::RequestLimits;
 
 /// When a write is acknowledged.
@@ -93,6 +95,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) cursors: Cursors,
     pub(crate) counters: ServerCounters,
+    pub(crate) clients: Clients,
+    pub(crate) damage: Damage,
     pub(crate) started: Instant,
     /// Whether something was written since the last sync.
     pub(crate) is_unsynced: bool,
@@ -107,7 +111,6 @@ pub(crate) struct Shared {
     pub(crate) loads: usize,
     /// Jobs that no client waits for, for the server to begin.
     pub(crate) background: Vec<Job>,
-    next_client: u64,
 }
 
 impl Shared {
@@ -117,6 +120,8 @@ impl Shared {
             cursors: Cursors::new(settings.first_cursor),
             settings,
             counters: ServerCounters::default(),
+            clients: Clients::default(),
+            damage: Damage::default(),
             started: Instant::now(),
             is_unsynced: false,
             wants_sync: false,
@@ -125,21 +130,25 @@ impl Shared {
             is_saving: false,
             loads: 0,
             background: Vec::new(),
-            next_client: 1,
         }
     }
 
-    pub(crate) fn next_client(&mut self) -> u64 {
-        self.next_client += 1;
-        self.next_client - 1
+    /// The reply that tells of `outcome`. Damage is noted.
+    pub(crate) fn reply(&mut self, outcome: Outcome) -> Reply {
+        outcome.unwrap_or_else(|refusal| {
+            if let Some(error) = refusal.cause() {
+                self.damage.note(error);
+            }
+            refusal.into_reply()
+        })
     }
 
-    /// A job has ended with `reply`.
-    pub(crate) fn end_job(&mut self, job: &Job, reply: &Reply) {
+    /// A job has ended. Its reply.
+    pub(crate) fn end_job(&mut self, job: &Job, outcome: Outcome) -> Reply {
         match job {
             Job::Save(_) => {
                 self.is_saving = false;
-                if !matches!(reply, Reply::Error(_)) {
+                if outcome.is_ok() {
                     self.last_save = unix_seconds();
                 }
             }
@@ -150,6 +159,7 @@ impl Shared {
             }
             Job::Count | Job::Statistics => {}
         }
+        self.reply(outcome)
     }
 
     /// Whether the replies of this turn wait for a sync.
@@ -159,6 +169,6 @@ impl Shared {
     }
 }
 
-fn unix_seconds() -> u64 {
+pub(super) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())
 }

@@ -56,8 +56,8 @@ impl Server {
                 Step::Done { len, .. } | Step::Empty(len) => at += len,
                 Step::Later(len, job) => {
                     at += len;
-                    let reply = job.run(&self.shared.db, &Default::default());
-                    self.shared.end_job(&job, &reply);
+                    let outcome = job.run(&self.shared.db, &Default::default());
+                    let reply = self.shared.end_job(&job, outcome);
                     self.session.answer(&reply, &mut output);
                 }
                 Step::Close => break,
@@ -658,13 +658,130 @@ fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
         // What the server's turns with a sync leave, before the load has written anything and after.
         server.shared.is_unsynced = false;
         assert_eq!(server.shared.must_sync(), waits);
-        let reply = job.run(&server.shared.db, &Default::default());
-        assert!(matches!(&reply, Reply::Error(text) if text.contains("ends within a pair")), "{reply:?}");
+        let outcome = job.run(&server.shared.db, &Default::default());
         lines(&mut server, &[("g 16843009", "16843009\n")]);
         assert_eq!(server.shared.must_sync(), waits);
-        server.shared.end_job(&job, &reply);
+        let reply = server.shared.end_job(&job, outcome);
+        assert!(matches!(&reply, Reply::Error(text) if text.contains("ends within a pair")), "{reply:?}");
         assert_eq!(server.shared.must_sync(), waits);
         server.shared.is_unsynced = false;
         assert!(!server.shared.must_sync());
     }
+}
+
+#[test]
+fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
+    // Catches a list of the caller alone, a number that is another client's, and records of those who have gone.
+    let mut server = Server::new();
+    let mut other = Session::new(Protocol::Resp, &mut server.shared);
+    let (client, local) =
+        ("127.0.0.1:50000".parse().expect("an address"), "127.0.0.1:6379".parse().expect("an address"));
+    server.shared.clients.set_addresses(other.id(), client, local);
+    let mut say = |server: &mut Server, line: &str| {
+        let mut output = Output::default();
+        let step = other.step(&mut server.shared, format!("{line}\r\n").as_bytes(), 100, &mut output);
+        assert!(matches!(step, Step::Done { .. }), "{step:?}");
+        String::from_utf8(bytes(output)).expect("text")
+    };
+    let list = |server: &mut Server, line: &str| {
+        let text = String::from_utf8(server.answers(format!("{line}\r\n").as_bytes())).expect("text");
+        text.split_once("\r\n").expect("a string").1.trim_end().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    say(&mut server, "client setname b");
+    say(&mut server, "client setinfo lib-name tester");
+    say(&mut server, "get a");
+    server.talk(&[("client setname a", "+OK"), ("client id", ":1"), ("client getname", "$1 a")]);
+    let all = list(&mut server, "client list");
+    let rest = "flags=N db=0 cmd=client user=default lib-name= lib-ver=";
+    assert_eq!(all[0], format!("id=1 addr= laddr= name=a age=0 idle=0 {rest}"));
+    assert_eq!(
+        all[1..],
+        ["id=2 addr=127.0.0.1:50000 laddr=127.0.0.1:6379 name=b age=0 idle=0 flags=N db=0 cmd=get user=default \
+          lib-name=tester lib-ver="]
+    );
+    assert_eq!(list(&mut server, "client info"), all[..1]);
+    assert_eq!(list(&mut server, "client list id 2 7"), all[1..]);
+    assert_eq!(list(&mut server, "client list type normal").len(), 2);
+    assert_eq!(list(&mut server, "client list type pubsub"), [""; 0]);
+    server.talk(&[
+        ("client list id x", "-ERR Invalid client ID"),
+        ("client list type x", "-ERR Unknown client type 'x'"),
+        ("client list id", "-ERR syntax error"),
+        ("client no-evict off", "+OK"),
+        ("client no-evict on", "-ERR NO-EVICT is not there: --max-buffers is a bound on every client"),
+        ("client no-touch x", "-ERR syntax error"),
+    ]);
+    say(&mut server, "reset");
+    assert!(list(&mut server, "client list")[1].contains("name= ") && say(&mut server, "client id") == ":2\r\n");
+    server.shared.clients.remove(2);
+    assert_eq!(list(&mut server, "client list").len(), 1);
+}
+
+#[test]
+fn info_has_the_numbers_that_redis_cli_shows() {
+    // Catches a field that `redis-cli --stat` looks for in vain, and shows as a negative size.
+    let mut server = Server::new();
+    let fields = |server: &mut Server| {
+        let text = String::from_utf8(server.answers(b"info\r\n")).expect("text");
+        // Where it finds the name first.
+        move |name: &str| {
+            let (_, rest) = text.split_once(name)?;
+            rest[1..].split(['\r', ',']).next()?.parse::<i64>().ok()
+        }
+    };
+    let empty = fields(&mut server)("used_memory").expect("a number");
+    for n in 0..100 {
+        server.answers(format!("set key{n} {}\r\n", "v".repeat(1000)).as_bytes());
+    }
+    let full = fields(&mut server);
+    assert!(full("used_memory").is_some_and(|full| full > empty + 100_000), "{empty}");
+    assert_eq!(full("db0:keys"), Some(100));
+    server.shared.db.flush().expect("flush");
+    assert_eq!(fields(&mut server)("db0:keys"), Some(100));
+    for n in 0..40 {
+        server.answers(format!("del key{n}\r\n").as_bytes());
+    }
+    server.shared.db.flush().expect("flush");
+    assert_eq!(fields(&mut server)("db0:keys"), Some(60));
+    for name in [
+        "connected_clients",
+        "blocked_clients",
+        "total_commands_processed",
+        "total_connections_received",
+        "bgsave_in_progress",
+        "aof_rewrite_in_progress",
+        "loading",
+    ] {
+        assert!(full(name).is_some_and(|number| number >= 0), "{name}");
+    }
+}
+
+#[test]
+fn damage_that_reads_meet_is_counted_and_said_once() {
+    // Catches damage that only the client hears of who meets it, and that of a step of several, a transaction or a job that nobody counts.
+    let mut server = Server::new();
+    server.talk(&[
+        ("set a 1", "+OK"),
+        ("info damage", "$92 # Damage damage_met:0 damage_places:0 last_damage_time:0 last_damage: damaged_files:0"),
+    ]);
+    server.shared.db.flush().expect("flush");
+    let tables =
+        std::fs::read_dir(server._directory.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let table = { tables }.find(|path| path.extension().is_some_and(|ending| ending == "sst")).expect("a table");
+    let mut bytes = std::fs::read(&table).expect("read");
+    bytes[0] ^= 1;
+    std::fs::write(&table, bytes).expect("write");
+    for (requests, times) in
+        [("get a\r\n", 1), ("get a\r\nget a\r\n", 2), ("multi\r\nget a\r\nexec\r\n", 1), ("dbsize\r\n", 1)]
+    {
+        let before = server.shared.damage.met;
+        let said = String::from_utf8(server.answers(requests.as_bytes())).expect("text");
+        assert!(said.contains("-IOERR corruption in ") && said.contains(".sst at offset 0: "), "{said}");
+        assert_eq!(server.shared.damage.met - before, times, "{requests}");
+    }
+    let news = server.shared.damage.news();
+    assert!(news.len() == 1 && news[0].contains(".sst at offset 0: "), "{news:?}");
+    let said = String::from_utf8(server.answers(b"info damage\r\n")).expect("text");
+    assert!(said.contains("damage_met:5\r\ndamage_places:1\r\n"), "{said}");
+    assert!(said.contains(&format!("\r\nlast_damage:{}\r\n", news[0])), "{said}");
 }

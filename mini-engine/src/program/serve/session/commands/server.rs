@@ -160,13 +160,14 @@ pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'
 
 type Section = (&'static str, Vec<(&'static str, String)>);
 
-fn sections(shared: &Shared) -> [Section; 7] {
+fn sections(shared: &Shared) -> [Section; 8] {
     let (metrics, counters) = (shared.db.metrics(), shared.counters);
     let uptime = shared.started.elapsed().as_secs();
     let tables: u64 = metrics.levels.iter().map(|level| level.tables).sum();
     let bytes: u64 = metrics.levels.iter().map(|level| level.bytes).sum();
     let memory =
         metrics.memtable_bytes + metrics.cache_bytes + metrics.table_memory_bytes + counters.buffer_bytes as u64;
+    let (damaged_at, damage) = shared.damage.last.as_ref().map_or((0, ""), |(at, what)| (*at, what));
     [
         (
             "Server",
@@ -217,6 +218,16 @@ fn sections(shared: &Shared) -> [Section; 7] {
                 ("total_connections_received", counters.connections.to_string()),
                 ("total_commands_processed", counters.commands.to_string()),
                 ("rejected_connections", counters.rejected.to_string()),
+            ],
+        ),
+        (
+            "Damage",
+            vec![
+                ("damage_met", shared.damage.met.to_string()),
+                ("damage_places", shared.damage.places().to_string()),
+                ("last_damage_time", damaged_at.to_string()),
+                ("last_damage", damage.replace(['\r', '\n'], " ")),
+                ("damaged_files", metrics.damaged_files.len().to_string()),
             ],
         ),
         (
