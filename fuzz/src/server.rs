@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
 use mini_engine::Db;
 use mini_engine::fs::MemFs;
 use redis_protocol::{resp2, resp3};
 
 use crate::Met;
 use crate::input::Input;
-use crate::session::{Job, Limits, Protocol, Reply, ServerDurability, Session, Settings, Shared, Step};
+use crate::session::{
+    Job, Limits, Outcome, Output, Protocol, Reply, ServerDurability, Session, Settings, Shared, Step,
+};
 
 /// The commands that inputs are made of; bytes as they come are others.
 pub const COMMANDS: [&str; 27] = [
@@ -148,7 +149,7 @@ impl Conversation {
     /// Carries out what is whole in `sent`, of which the beginning was received before.
     fn receive(&mut self, sent: &[u8], met: &mut Met) {
         while !self.is_over {
-            let (rest, mut output) = (&sent[self.consumed..], BytesMut::new());
+            let (rest, mut output) = (&sent[self.consumed..], Output::default());
             let (len, replies) = match self.session.step(&mut self.shared, rest, self.most, &mut output) {
                 Step::Incomplete => {
                     assert!(output.is_empty());
@@ -164,8 +165,13 @@ impl Conversation {
                 }
                 Step::Later(len, job) => {
                     assert!(output.is_empty());
-                    let reply =
-                        if job == Job::Count { job.run(&self.shared.db, &Default::default()) } else { Reply::OK };
+                    let reply = match job {
+                        Job::Count => {
+                            let outcome: Outcome = job.run(&self.shared.db, &Default::default());
+                            self.shared.end_job(&job, outcome)
+                        }
+                        _ => Reply::OK,
+                    };
                     self.session.answer(&reply, &mut output);
                     (len, 1)
                 }
@@ -176,6 +182,11 @@ impl Conversation {
                 }
             };
             assert!(len > 0 && len <= rest.len());
+            let mut answered = Vec::new();
+            while !output.is_empty() {
+                output.send(&mut answered).expect("memory takes it");
+            }
+            let output = answered;
             if self.protocol == Protocol::Resp {
                 assert!(are_replies(&output, replies), "{replies}: {}", output.escape_ascii());
             }

@@ -115,7 +115,11 @@ impl MemtableFactory {
 
     /// An empty memtable for log `log`, for at least `memory` bytes. Errors as of [`LoggedMemtable::new`].
     pub(crate) fn make(&self, log: u64, memory: usize) -> Result<LoggedMemtable> {
-        LoggedMemtable::in_pool(self.kind, log, self.bytes.max(memory), &self.pool)
+        match memory <= self.bytes {
+            true => LoggedMemtable::in_pool(self.kind, log, self.bytes, &self.pool),
+            // Its memory is of no use to one of the usual size, and would be kept in place of that.
+            false => LoggedMemtable::new(self.kind, log, memory),
+        }
     }
 }
 

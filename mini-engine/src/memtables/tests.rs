@@ -92,6 +92,20 @@ fn a_memtable_is_full_at_its_limit_and_takes_one_batch_of_any_size() {
 
 type Write = (Vec<u8>, Option<Vec<u8>>);
 
+#[test]
+fn the_memory_of_a_memtable_for_a_large_batch_is_not_kept() {
+    // Catches a database that keeps the memory of its largest batch, in place of that of the memtables to come.
+    let factory = MemtableFactory::new(MemtableKind::SkipList, 1 << 20);
+    drop(factory.make(1, 0).unwrap());
+    assert_eq!(factory.pool.len(), 1);
+    let large = factory.make(2, 100 << 20).unwrap();
+    assert_eq!(factory.pool.len(), 1);
+    drop(large);
+    let usual = factory.make(3, 1 << 20).unwrap();
+    assert_eq!(factory.pool.len(), 0, "another one's memory was kept");
+    drop(usual);
+}
+
 fn write() -> impl Strategy<Value = Write> {
     (vec(prop::sample::select(&[0u8, b'a', 0xff][..]), 0..3), prop::option::of(vec(any::<u8>(), 0..4)))
 }

@@ -212,6 +212,11 @@ pub struct Metrics {
     pub cache_hits: u64,
     /// Data blocks looked for in the cache in vain.
     pub cache_misses: u64,
+    /// Bytes of memory that the entries of memtables take now, of those that wait for their flush too.
+    pub memtable_bytes: u64,
+    /// Keys that there are now, as an estimate that costs nothing: entries of memtables and tables, less two for each tombstone in tables.
+    /// More than the truth by the obsolete versions that no compaction has dropped yet.
+    pub estimated_keys: u64,
     /// Bytes of memory that the cached blocks take now, data blocks and partitions.
     pub cache_bytes: u64,
     /// Bytes of memory that the roots of the tables that were read take now, beside the cache: about a ten-thousandth of their data.

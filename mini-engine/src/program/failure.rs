@@ -13,6 +13,10 @@ pub(crate) const WRONG_USE: u8 = 2;
 pub(crate) const CORRUPTION: u8 = 3;
 const IO: u8 = 4;
 
+/// What another process leaves to be done.
+const NEXT_IF_LOCKED: &str = "next: --wait waits until that process has ended. If it is `mini-engine serve`, its clients read and write \
+     meanwhile: `redis-cli get KEY`; and `redis-cli bgsave` makes a checkpoint, which other commands can open";
+
 /// Why a command stopped.
 pub(crate) enum Failure {
     Engine(Error),
@@ -52,9 +56,10 @@ impl Failure {
 }
 
 impl Failure {
-    /// What to type next, if a file of a database is damaged.
+    /// What to type next, if a file of a database is damaged, or another process has the database open.
     pub(crate) fn next_command(&self) -> Option<String> {
         let error = match self {
+            Self::Engine(Error::Locked { .. }) => return Some(NEXT_IF_LOCKED.into()),
             Self::Engine(Error::Stalled { cause, .. }) => cause,
             Self::Engine(error) => error,
             Self::Damage(errors) => errors.iter().find(|error| engine_exit_code(error) == CORRUPTION)?,

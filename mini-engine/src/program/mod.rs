@@ -168,9 +168,11 @@ fn trace_to_stderr(verbose: u8) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .init();
+    trace(level);
+}
+
+/// Traces what has at least this level, unless tracing has begun.
+fn trace(level: LevelFilter) {
+    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    subscriber.with_ansi(io::stderr().is_terminal()).try_init().ok();
 }

@@ -73,7 +73,7 @@ fn counted_ever(metrics: &Metrics) -> [Named; 1] {
 }
 
 /// Since it was opened.
-fn counters(metrics: &Metrics) -> [Named; 32] {
+fn counters(metrics: &Metrics) -> [Named; 33] {
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
@@ -104,6 +104,7 @@ fn counters(metrics: &Metrics) -> [Named; 32] {
         ("partition_misses", metrics.partition_misses),
         ("cache_hits", metrics.cache_hits),
         ("cache_misses", metrics.cache_misses),
+        ("memtable_bytes", metrics.memtable_bytes),
         ("cache_bytes", metrics.cache_bytes),
         ("table_memory_bytes", metrics.table_memory_bytes),
         ("open_files", metrics.open_files),

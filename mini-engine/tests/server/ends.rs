@@ -49,7 +49,10 @@ fn a_database_or_a_port_that_is_taken_is_said() {
     let room = Room::new();
     let server = room.server(&[]);
     let second = serve(&room.database(), &[]).output().expect("run");
-    assert_eq!(second.status.code(), Some(4));
+    let said = String::from_utf8(second.stderr).expect("text");
+    // What a person can do meanwhile.
+    let words = ["LOCK is locked", "next: ", "--wait", "mini-engine serve", "redis-cli bgsave"];
+    assert!(second.status.code() == Some(4) && words.iter().all(|word| said.contains(word)), "{said}");
     let address = server.address.to_string();
     let third = serve(&room.path("other"), &["--listen", &address]).output().expect("run");
     let said = String::from_utf8(third.stderr).expect("text");
@@ -71,4 +74,30 @@ fn a_checkpoint_is_made_beside_the_clients() {
     let copy = mini_engine::Db::open(room.path("db.checkpoints/checkpoint-000001")).expect("a checkpoint");
     assert_eq!(copy.get("k").expect("get").as_deref(), Some(&b"v"[..]));
     server.end();
+}
+
+#[test]
+fn damage_is_in_the_log_once_for_its_place() {
+    // Catches damage that only the client hears of who meets it, and a log that a client fills.
+    let room = Room::new();
+    let db = mini_engine::Db::open(room.database()).expect("open");
+    db.insert("k", "v").expect("insert");
+    db.flush().expect("flush");
+    db.close().expect("close");
+    let files = std::fs::read_dir(room.database()).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let table = { files }.find(|path| path.extension().is_some_and(|ending| ending == "sst")).expect("a table");
+    let mut bytes = std::fs::read(&table).expect("read");
+    bytes[0] ^= 1;
+    std::fs::write(&table, bytes).expect("write");
+    let server = room.server(&[]);
+    let mut raw = server.raw();
+    raw.send("GET k\r\nGET k\r\nSHUTDOWN\r\n");
+    let replies = String::from_utf8(raw.rest()).expect("text");
+    assert_eq!(replies.matches("-IOERR corruption in ").count(), 2, "{replies}");
+    let (status, said) = server.wait();
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("corruption in ")).collect();
+    assert!(
+        status.success() && lines.len() == 1 && lines[0].contains("ERROR") && lines[0].contains("at offset 0: "),
+        "{said}"
+    );
 }

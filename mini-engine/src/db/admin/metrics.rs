@@ -3,6 +3,7 @@
 use crate::db::background::progress;
 use crate::db::core::Core;
 use crate::manifest::Run;
+use crate::memtables::LoggedMemtable;
 use crate::metrics::{LevelMetrics, Metrics};
 
 /// The metrics as of now. The levels are those of one view.
@@ -29,8 +30,14 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         (state.is_flushing.into(), state.next_log.is_wanted().into(), state.in_progress.damage.files())
     };
     let (compactions_running, compaction_due) = progress(core);
+    let memtables = || std::iter::once(&view.active).chain(view.frozen.iter().map(|frozen| &frozen.memtable));
+    let (entries, tombstones) =
+        view.version.tables().fold((0, 0), |(all, removed), table| (all + table.entries, removed + table.tombstones));
     let counted = core.store.counters.snapshot((0..deepest).map(level).collect());
     Metrics {
+        memtable_bytes: memtables().map(|memtable| memtable.table.memory_usage() as u64).sum(),
+        estimated_keys: (memtables().map(LoggedMemtable::entries).sum::<u64>() + entries)
+            .saturating_sub(2 * tombstones),
         cache_bytes: core.store.cache.bytes(),
         table_memory_bytes: view.tables().map(|table| table.table().memory_len()).sum(),
         open_files: core.store.tables.open_tables() as u64,

@@ -2,26 +2,25 @@
 //!
 //! Bounds: input is read only while no whole request is left in it, so it holds one request and one read at most. Requests are
 //! carried out only while little output waits, so a client that does not read its replies stops its own requests, and its output
-//! is at most `STOP_AT` and the replies of one step, and as much again that was sent and is not dropped yet.
+//! is at most `STOP_AT` and the replies of one step.
 //!
 //! When the connection ends with a last reply, the server sends the end of its side, and then reads and drops for a while what
 //! the client still sends: a socket that is closed with unread input is reset, and the client might never see the reply.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use mio::event::Event;
 use mio::net::TcpStream;
 
-use super::session::{Job, Protocol, Reply, Session, Shared, Step};
+use super::session::{Job, Output, Protocol, Reply, Session, Shared, Step};
 
 /// Bytes that are read at once.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 /// Bytes of waiting output from which on a client's requests wait too.
 const STOP_AT: usize = 1 << 20;
-/// Buffers that are empty keep no more memory than this.
+/// An empty input keeps no more memory than this.
 const KEPT_BYTES: usize = 64 << 10;
 /// For how long a client may take nothing of the output that waits for it.
 const SLOW: Duration = Duration::from_secs(60);
@@ -50,9 +49,7 @@ pub(crate) struct Connection {
     input: Vec<u8>,
     /// How much of the input was carried out.
     consumed: usize,
-    output: BytesMut,
-    /// How much of the output was sent. It keeps its memory until `drop_sent`.
-    sent: usize,
+    output: Output,
     /// The length of the output when this turn began, and the replies of this turn.
     turn: (usize, usize),
     is_readable: bool,
@@ -74,15 +71,18 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(stream: TcpStream, number: u64, protocol: Protocol, shared: &mut Shared, now: Instant) -> Self {
+        let session = Session::new(protocol, shared);
+        if let (Ok(client), Ok(server)) = (stream.peer_addr(), stream.local_addr()) {
+            shared.clients.set_addresses(session.id(), client, server);
+        }
         Self {
             stream,
             number,
-            session: Session::new(protocol, shared),
+            session,
             state: State::Open,
             input: Vec::new(),
             consumed: 0,
-            output: BytesMut::new(),
-            sent: 0,
+            output: Output::default(),
             turn: (0, 0),
             is_readable: true,
             is_writable: true,
@@ -95,6 +95,11 @@ impl Connection {
             last_request: now,
             last_progress: now,
         }
+    }
+
+    /// The number by which the client knows itself.
+    pub(crate) fn id(&self) -> u64 {
+        self.session.id()
     }
 
     pub(crate) fn stream(&mut self) -> &mut TcpStream {
@@ -114,21 +119,16 @@ impl Connection {
     /// Whether there is something to do without waiting for the network.
     pub(crate) fn has_work(&self) -> bool {
         match self.state {
-            State::Open => self.waiting() < STOP_AT && (self.has_request || self.is_readable || self.is_last),
+            State::Open => self.output.len() < STOP_AT && (self.has_request || self.is_readable || self.is_last),
             State::Ending => self.is_writable,
             State::Lingering(_) => self.is_readable,
             State::Waiting | State::Closed => false,
         }
     }
 
-    /// Bytes of output that are to be sent.
-    fn waiting(&self) -> usize {
-        self.output.len() - self.sent
-    }
-
     /// Bytes of memory.
     fn size(&self) -> usize {
-        self.input.capacity() + self.output.capacity() + self.session.size()
+        self.input.capacity() + self.output.size() + self.session.size()
     }
 
     /// Corrects `total`, the memory of all connections, by what has changed here.
@@ -161,7 +161,7 @@ impl Connection {
 
     fn carry_out(&mut self, shared: &mut Shared, left: &mut usize, now: Instant) -> Option<Job> {
         let mut job = None;
-        while self.has_request && self.state == State::Open && *left > 0 && self.waiting() < STOP_AT {
+        while self.has_request && self.state == State::Open && *left > 0 && self.output.len() < STOP_AT {
             let step = self.session.step(shared, &self.input[self.consumed..], *left, &mut self.output);
             if !matches!(step, Step::Incomplete) {
                 self.last_request = now;
@@ -201,6 +201,7 @@ impl Connection {
             Ok(len) => {
                 self.input.drain(..self.consumed);
                 self.consumed = 0;
+                make_room(&mut self.input, len, self.session.expects());
                 self.input.extend_from_slice(&buffer[..len]);
                 self.has_request = true;
                 // A short read has taken all that there was, but for an end; the next event tells of more.
@@ -242,36 +243,19 @@ impl Connection {
 
     /// Sends what the network takes.
     pub(crate) fn send(&mut self, now: Instant) {
-        while self.is_writable && self.waiting() > 0 && self.state != State::Closed {
-            match self.stream.write(&self.output[self.sent..]) {
+        while self.is_writable && !self.output.is_empty() && self.state != State::Closed {
+            match self.output.send(&mut self.stream) {
                 Ok(0) => self.state = State::Closed,
-                Ok(len) => {
-                    self.sent += len;
-                    self.last_progress = now;
-                }
+                Ok(_) => self.last_progress = now,
                 Err(error) => self.failed(&error, |connection| connection.is_writable = false),
             }
         }
-        self.drop_sent();
         if self.output.is_empty() {
             self.last_progress = now;
             if self.state == State::Ending {
                 self.finish(now);
             }
         }
-    }
-
-    /// Drops what was sent, once it is more than what waits: so no more is copied than is sent.
-    fn drop_sent(&mut self) {
-        if self.waiting() == 0 && self.output.capacity() <= KEPT_BYTES {
-            self.output.clear();
-        } else if self.waiting() == 0 || self.sent > self.waiting().max(KEPT_BYTES) {
-            // New memory: `advance` would keep the old, and `capacity` would no longer count it.
-            self.output = BytesMut::from(&self.output[self.sent..]);
-        } else {
-            return;
-        }
-        self.sent = 0;
     }
 
     fn finish(&mut self, now: Instant) {
@@ -299,7 +283,7 @@ impl Connection {
 
     /// Closes the connection if it takes up a place in vain.
     pub(crate) fn check_time(&mut self, now: Instant, idle_seconds: u64) {
-        let is_slow = self.waiting() > 0 && now.duration_since(self.last_progress) > SLOW;
+        let is_slow = !self.output.is_empty() && now.duration_since(self.last_progress) > SLOW;
         let idle = now.duration_since(self.last_request).as_secs();
         let is_idle = self.state == State::Open && self.output.is_empty() && idle_seconds > 0 && idle >= idle_seconds;
         let is_over = matches!(self.state, State::Lingering(until) if now >= until);
@@ -310,5 +294,16 @@ impl Connection {
 
     pub(crate) fn close(&mut self) {
         self.state = State::Closed;
+    }
+}
+
+/// Makes room for `more` bytes behind `input`. It doubles, so that memory follows what has arrived and not what is announced, but not past
+/// `end`, where the request is expected to end.
+fn make_room(input: &mut Vec<u8>, more: usize, end: usize) {
+    let len = input.len() + more;
+    if len > input.capacity() {
+        let doubled = input.capacity() * 2;
+        let wanted = if len <= end { doubled.min(end) } else { doubled };
+        input.reserve_exact(wanted.max(len) - input.len());
     }
 }

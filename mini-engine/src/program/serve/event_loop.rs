@@ -25,7 +25,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::super::failure::Failure;
 use super::connection::{Connection, READ_BYTES};
 use super::listener::failure;
-use super::session::{Job, Protocol, Reply, ServerDurability, Shared};
+use super::session::{Protocol, Reply, ServerDurability, Shared};
 use super::worker::{EverySecond, Waiting, Worker};
 
 const LISTENER: Token = Token(usize::MAX);
@@ -117,6 +117,7 @@ impl EventLoop {
             self.accept();
             self.finish_jobs();
             self.turn(&mut buffer);
+            self.shared.damage.news().iter().for_each(|line| tracing::error!("{line}"));
             if self.shared.wants_shutdown && self.end_by.is_none() {
                 self.begin_end();
             }
@@ -173,6 +174,7 @@ impl EventLoop {
         let interest = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(connection.stream(), Token(place), interest) {
             tracing::warn!(%error, "could not watch a client");
+            self.shared.clients.remove(connection.id());
             self.free.push(place);
             return;
         }
@@ -183,10 +185,8 @@ impl EventLoop {
 
     /// Hands the replies of jobs to who waits for them.
     fn finish_jobs(&mut self) {
-        while let Some((job, waiting, reply)) = self.worker.next_done() {
-            if let Job::Save(_) = job {
-                self.shared.end_save(!matches!(reply, Reply::Error(_)));
-            }
+        while let Some((job, waiting, outcome)) = self.worker.next_done() {
+            let reply = self.shared.end_job(&job, outcome);
             if let (Reply::Error(error), None) = (&reply, waiting) {
                 tracing::error!(error, "could not do what nobody waits for");
             }
@@ -269,6 +269,7 @@ impl EventLoop {
             // A closed socket is no longer watched in any case.
             self.poll.registry().deregister(connection.stream()).ok();
             self.shared.counters.clients -= 1;
+            self.shared.clients.remove(connection.id());
             self.shared.counters.buffer_bytes -= connection.counted;
             self.free.push(place);
             self.queue.retain(|&queued| queued != place);

@@ -29,6 +29,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use mini_engine::MAX_VALUE_LEN;
+use tracing::level_filters::LevelFilter;
 
 use self::address::Exposure;
 use self::event_loop::EventLoop;
@@ -36,7 +37,7 @@ use self::session::{Limits, Protocol, ServerDurability, Settings, Shared};
 use super::Exit;
 use super::database::{DatabaseArgs, OpenFor};
 use super::failure::Failure;
-use super::{output, size};
+use super::{output, size, trace};
 
 /// Serve the database to clients of the Redis protocol
 ///
@@ -155,6 +156,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let listener = listener::bind(&address::resolve(&args.listen, exposure)?)?;
     let address = listener.local_addr().map_err(listener::failure("ask for the address of", &args.listen))?;
     let db = args.database.open(OpenFor::Creating)?;
+    // Nobody waits for a server's exit code: what goes wrong later is in its log, whether or not -v asked for more.
+    trace(LevelFilter::WARN);
     let shared = Shared::new(db.clone(), args.settings(password, address.port()));
     let outcome = EventLoop::new(listener, shared, args.protocol).and_then(|event_loop| {
         output::say(format_args!("serving {} on {address}", args.database.path.display()));

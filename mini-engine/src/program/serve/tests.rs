@@ -9,10 +9,8 @@ use std::time::{Duration, Instant};
 use mini_engine::Db;
 use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat};
 
-use bytes::BytesMut;
-
 use super::connection::{Connection, READ_BYTES};
-use super::session::{Session, Step};
+use super::session::{Output, Session, Step};
 use super::*;
 
 fn settings(durability: ServerDurability) -> Settings {
@@ -81,11 +79,16 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
     let mut say = |mut input: &[u8]| {
         let mut steps = Vec::new();
         while !input.is_empty() {
-            let mut output = BytesMut::from(earlier.as_str());
+            let mut output = Output::default();
+            output.put(earlier.as_bytes());
             let step = session.step(&mut shared, input, 100, &mut output);
             let Step::Done { len, requests } = step else { panic!("{step:?}") };
             input = &input[len..];
-            let said = String::from_utf8(output.to_vec()).expect("text").replace(&"v".repeat(40_000), "V");
+            let mut said = Vec::new();
+            while !output.is_empty() {
+                output.send(&mut said).expect("memory takes it");
+            }
+            let said = String::from_utf8(said).expect("text").replace(&"v".repeat(40_000), "V");
             let said = said.strip_prefix(&earlier).expect("what was there");
             let words = said.lines().map(|line| line.split(' ').next().expect("a word").to_owned());
             steps.push((requests, words.collect::<Vec<_>>()));
@@ -147,4 +150,62 @@ fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
     let mut said = String::new();
     client.read_to_string(&mut said).expect("the end");
     assert_eq!(said, "+OK\r\n");
+}
+
+const LONG: usize = 32 << 20;
+
+/// The most memory that the loop's thread takes at one time while `talk` goes on, for each byte of a long value. A memtable is not counted:
+/// its memory comes from the system.
+fn memory(db: &Db, talk: impl FnOnce(&mut TcpStream) + Send + 'static) -> f64 {
+    let listener = listener::bind(&["127.0.0.1:0".parse().expect("an address")]).ok().expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let mut settings = settings(ServerDurability::Synced);
+    settings.limits.request_bytes = 2 * LONG;
+    let shared = Shared::new(db.clone(), settings);
+    let client = thread::spawn(move || {
+        let mut client = TcpStream::connect(address).expect("connect");
+        talk(&mut client);
+        client.write_all(b"SHUTDOWN\r\n").expect("send");
+    });
+    let mut ended = None;
+    let counted = allocation_counter::measure(|| {
+        ended = Some(EventLoop::new(listener, shared, Protocol::Resp).and_then(EventLoop::run));
+    });
+    client.join().expect("no panic");
+    assert!(ended.is_some_and(|ended| ended.is_ok()));
+    counted.bytes_max as f64 / LONG as f64
+}
+
+/// Sends `request`, and returns a reply of `len` bytes.
+fn ask_long(client: &mut TcpStream, request: &[u8], len: usize) -> Vec<u8> {
+    client.write_all(request).expect("send");
+    let mut reply = vec![0; len];
+    client.read_exact(&mut reply).expect("receive");
+    reply
+}
+
+#[test]
+fn a_long_value_is_in_the_servers_memory_once_for_its_request_its_batch_and_its_reply() {
+    // Catches an input that doubles past the end of its request, a value that is copied into the reply, and a reply that is copied while it
+    // is sent.
+    let dir = tempfile::TempDir::new().expect("a temporary directory");
+    let db = Db::builder(dir.path()).cache_bytes(1 << 20).open().expect("open");
+    let value: Vec<u8> = (0..LONG).map(|n| (n % 251) as u8).collect();
+    let request = |command: &str| [command.as_bytes(), format!("${LONG}\r\n").as_bytes(), &value, b"\r\n"].concat();
+    let (set, append) = (request("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n"), request("*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n"));
+    let reply = request("");
+    let set = memory(&db, move |client| assert_eq!(ask_long(client, &set, 5), b"+OK\r\n"));
+    let get = || {
+        let reply = reply.clone();
+        memory(&db, move |client| assert!(ask_long(client, b"GET k\r\n", reply.len()) == reply))
+    };
+    let of_memtable = get();
+    db.flush().expect("flush");
+    let of_table = get();
+    let append =
+        memory(&db, move |client| assert_eq!(ask_long(client, &append, 11), format!(":{}\r\n", 2 * LONG).as_bytes()));
+    let found = format!("SET {set:.2}, GET {of_memtable:.2} and {of_table:.2}, APPEND {append:.2}");
+    // APPEND makes a value twice as long: its argument, the value, and the batch.
+    assert!(set <= 2.1 && of_memtable <= 1.1 && of_table <= 1.1 && append <= 5.1, "{found}");
+    println!("{found}");
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use mini_engine::{Db, Durability};
 use mio::Waker;
 
-use super::session::{Job, Reply};
+use super::session::{Job, Outcome};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -25,7 +25,7 @@ pub(crate) struct Worker {
     jobs: Option<Sender<(Job, Waiting)>>,
     /// Set when the server ends: jobs are given up.
     is_over: Arc<AtomicBool>,
-    done: Receiver<(Job, Waiting, Reply)>,
+    done: Receiver<(Job, Waiting, Outcome)>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -37,9 +37,9 @@ impl Worker {
         let given_up = Arc::clone(&is_over);
         let thread = thread::Builder::new().name("serve-jobs".into()).spawn(move || {
             for (job, waiting) in to_do {
-                let reply = job.run(&db, &given_up);
+                let outcome = job.run(&db, &given_up);
                 // Nobody listens any more when the server ends.
-                if report.send((job, waiting, reply)).is_err() || waker.wake().is_err() {
+                if report.send((job, waiting, outcome)).is_err() || waker.wake().is_err() {
                     break;
                 }
             }
@@ -56,7 +56,7 @@ impl Worker {
     }
 
     /// The next job that is done.
-    pub(crate) fn next_done(&self) -> Option<(Job, Waiting, Reply)> {
+    pub(crate) fn next_done(&self) -> Option<(Job, Waiting, Outcome)> {
         self.done.try_recv().ok()
     }
 }

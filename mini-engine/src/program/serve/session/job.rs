@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mini_engine::{Db, Durability, WriteBatch};
 
 use super::lines;
-use super::reply::{Refusal, Reply};
+use super::reply::{Outcome, Refusal, Reply};
 
 /// Checkpoints that are kept: the newest.
 const KEPT: usize = 2;
@@ -30,14 +30,13 @@ pub(crate) enum Job {
 
 impl Job {
     /// Carries the job out, unless `is_over` says that the server ends. Making a checkpoint is not given up.
-    pub(crate) fn run(&self, db: &Db, is_over: &AtomicBool) -> Reply {
-        let outcome = match self {
+    pub(crate) fn run(&self, db: &Db, is_over: &AtomicBool) -> Outcome {
+        match self {
             Self::Count => count(db, is_over).map(|n| Reply::Integer(n as i64)),
             Self::Save(directory) => save(db, directory).map(|()| Reply::OK),
             Self::Load(file) => load(db, file, is_over).map(|()| Reply::Nothing),
             Self::Statistics => lines::statistics(db, is_over).map(Reply::Text),
-        };
-        outcome.unwrap_or_else(Reply::from)
+        }
     }
 }
 

@@ -18,11 +18,11 @@ use std::ops::Bound;
 use std::path::{Component, Path};
 use std::sync::atomic::AtomicBool;
 
-use bytes::BytesMut;
 use mini_engine::{Db, Slice};
 
 use super::job::go_on;
 use super::keyspace::{Direction, Keyspace};
+use super::output::Output;
 use super::reply::{Refusal, Reply};
 use super::request::is_http;
 use super::shared::Shared;
@@ -45,7 +45,7 @@ fn decode_key(key: &[u8]) -> Option<i64> {
 }
 
 /// Carries out the first line of `input`.
-pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> Step {
+pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut Output) -> Step {
     let window = &input[..input.len().min(LONGEST_LINE)];
     let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
         if window.len() < LONGEST_LINE {
@@ -64,7 +64,7 @@ pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> 
         Ok(Outcome::Reply(reply)) => encode(&reply, output),
         Ok(Outcome::Empty) => return Step::Empty(end + 1),
         Ok(Outcome::Later(job)) => return Step::Later(end + 1, job),
-        Err(refusal) => encode(&refusal.into(), output),
+        Err(refusal) => encode(&shared.reply(Err(refusal)), output),
     }
     Step::Done { len: end + 1, requests: 1 }
 }
@@ -96,7 +96,12 @@ fn run(shared: &mut Shared, line: &[u8]) -> Result<Outcome, Refusal> {
             Reply::Nothing
         }
         ["s"] => return Ok(Outcome::Later(Job::Statistics)),
-        ["l", ..] => return load(shared, line[1..].trim()).map(Outcome::Later),
+        ["l", ..] => {
+            let job = load(shared, line[1..].trim())?;
+            // Others see its pairs from now on, and they are synced at its end.
+            shared.loads += 1;
+            return Ok(Outcome::Later(job));
+        }
         _ => return Err(Refusal::new("expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s")),
     };
     shared.is_unsynced |= keyspace.commit()?;
@@ -167,13 +172,13 @@ pub(crate) fn statistics(db: &Db, is_over: &AtomicBool) -> Result<String, Refusa
 }
 
 /// A reply as lines.
-pub(crate) fn encode(reply: &Reply, output: &mut BytesMut) {
+pub(crate) fn encode(reply: &Reply, output: &mut Output) {
     match reply {
-        Reply::Bulk(bytes) => output.extend_from_slice(bytes),
-        Reply::Text(text) => output.extend_from_slice(text.as_bytes()),
-        Reply::Error(text) => output.extend_from_slice(format!("error: {text}").as_bytes()),
+        Reply::Bulk(bytes) => output.put_value(bytes),
+        Reply::Text(text) => output.put(text.as_bytes()),
+        Reply::Error(text) => output.put(format!("error: {text}").as_bytes()),
         // No command answers with these.
         Reply::Integer(_) | Reply::Simple(_) | Reply::Null | Reply::Array(_) | Reply::Map(_) | Reply::Nothing => return,
     }
-    output.extend_from_slice(b"\n");
+    output.put(b"\n");
 }

@@ -6,24 +6,27 @@
 //! `Shared::must_sync` says so. So with `synced` no reply, of a read either, tells a client what power loss could take back. Only
 //! reads after a failed sync may do so.
 
+mod clients;
 mod commands;
 mod cursors;
+mod damage;
 mod glob;
 mod job;
 mod keyspace;
 mod lines;
+mod output;
 mod pipeline;
 mod reply;
 mod request;
 mod shared;
 mod transaction;
 
-use bytes::BytesMut;
-
 pub(crate) use job::Job;
-pub(crate) use reply::Reply;
+pub(crate) use output::Output;
+pub(crate) use reply::{Outcome, Reply};
 pub(crate) use shared::{Limits, ServerDurability, Settings, Shared};
 
+use clients::Record;
 use commands::Command;
 use keyspace::Keyspace;
 use pipeline::Pipeline;
@@ -72,13 +75,19 @@ struct Context<'a> {
     after: After,
 }
 
+impl Context<'_> {
+    /// What is told of the client.
+    fn record(&mut self) -> Option<&mut Record> {
+        self.shared.clients.get_mut(self.client.id)
+    }
+}
+
 /// What a command does. It answers, or refuses; what it wrote to the keyspace is committed if it answers.
 type Run = fn(&mut Context<'_>, &mut Keyspace<'_>, Args<'_>) -> Result<Reply, Refusal>;
 
 /// Who a client is.
 struct Client {
     id: u64,
-    name: Vec<u8>,
     version: Version,
     is_authenticated: bool,
     transaction: Option<Transaction>,
@@ -95,8 +104,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(protocol: Protocol, shared: &mut Shared) -> Self {
         let client = Client {
-            id: shared.next_client(),
-            name: Vec::new(),
+            id: shared.clients.add(),
             version: Version::default(),
             is_authenticated: shared.settings.password.is_none(),
             transaction: None,
@@ -104,9 +112,14 @@ impl Session {
         Self { protocol, parser: Parser::default(), pipeline: Pipeline::default(), client }
     }
 
+    /// The client's number.
+    pub(crate) fn id(&self) -> u64 {
+        self.client.id
+    }
+
     /// Carries out the first request of `input`, or as many as may go together but no more than `most`, and appends the replies to
     /// `output`.
-    pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut BytesMut) -> Step {
+    pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut Output) -> Step {
         if self.protocol == Protocol::Lines {
             return lines::step(shared, input, output);
         }
@@ -145,19 +158,25 @@ impl Session {
         }
     }
 
-    fn carry_out_together(&mut self, shared: &mut Shared, input: &[u8], output: &mut BytesMut) -> Step {
+    fn carry_out_together(&mut self, shared: &mut Shared, input: &[u8], output: &mut Output) -> Step {
         let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
         let (requests, len) = self.pipeline.carry_out(&mut context, &mut self.parser, (input, output));
         context.shared.counters.commands += requests as u64;
+        context.shared.clients.note(context.client.id, self.pipeline.last_command(requests));
         Step::Done { len, requests }
     }
 
     /// Appends a reply: of a job, or of the server itself.
-    pub(crate) fn answer(&self, reply: &Reply, output: &mut BytesMut) {
+    pub(crate) fn answer(&self, reply: &Reply, output: &mut Output) {
         match self.protocol {
             Protocol::Resp => reply.encode(self.client.version, output),
             Protocol::Lines => lines::encode(reply, output),
         }
+    }
+
+    /// How long the input has to be at least until the request at its beginning is whole, as far as that is known.
+    pub(crate) fn expects(&self) -> usize {
+        self.parser.end_of_part()
     }
 
     /// Bytes of memory beside the input and the output.
@@ -169,19 +188,22 @@ impl Session {
 /// Finds the command, checks that it may run now, and runs or queues it.
 fn dispatch(shared: &mut Shared, client: &mut Client, args: Args<'_>) -> (Reply, After) {
     let mut context = Context { shared, client, after: After::Nothing };
-    let reply = find(&context, args).and_then(|command| match &context.client.transaction {
+    let reply = find(&mut context, args).and_then(|command| match &context.client.transaction {
         Some(_) if !command.runs_at_once() => transaction::queue(&mut context, command, args).map(Next::Reply),
         _ => Ok(Next::Run(command)),
     });
     let reply = match reply {
         Ok(Next::Reply(reply)) => reply,
-        Ok(Next::Run(command)) => run_alone(&mut context, command, args).unwrap_or_else(Reply::from),
+        Ok(Next::Run(command)) => {
+            let outcome = run_alone(&mut context, command, args);
+            context.shared.reply(outcome)
+        }
         Err(refusal) => {
             // A transaction that lacks a command is not carried out.
             if let Some(transaction) = &mut context.client.transaction {
                 transaction.spoil();
             }
-            refusal.into()
+            context.shared.reply(Err(refusal))
         }
     };
     (reply, context.after)
@@ -194,8 +216,9 @@ enum Next {
     Reply(Reply),
 }
 
-fn find(context: &Context<'_>, args: Args<'_>) -> Result<&'static Command, Refusal> {
+fn find(context: &mut Context<'_>, args: Args<'_>) -> Result<&'static Command, Refusal> {
     let command = commands::find(args)?;
+    context.shared.clients.note(context.client.id, command.name());
     if !context.client.is_authenticated && !command.runs_before_password() {
         return Err(Refusal::new("NOAUTH Authentication required."));
     }

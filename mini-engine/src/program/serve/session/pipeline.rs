@@ -12,11 +12,11 @@
 //! something in it is told so, since part of the batch may be in the log. The others are carried out again: a database that refuses
 //! writes still answers reads.
 
-use bytes::BytesMut;
 use mini_engine::{Db, Result};
 
 use super::commands::{self, Command};
 use super::keyspace::Keyspace;
+use super::output::Output;
 use super::reply::{Refusal, Reply};
 use super::request::{Args, Parser, RequestLimits};
 use super::{Context, run_alone, run_in};
@@ -75,6 +75,11 @@ impl Pipeline {
         self.requests.is_empty()
     }
 
+    /// The name of the last command of those that were carried out.
+    pub(super) fn last_command(&self, carried_out: usize) -> &'static str {
+        self.requests[..carried_out].last().map_or("", |request| request.command.name())
+    }
+
     /// Bytes of memory that it takes.
     pub(super) fn size(&self) -> usize {
         self.parts.capacity() * size_of::<(usize, usize)>() + self.requests.capacity() * size_of::<Request>()
@@ -86,7 +91,7 @@ impl Pipeline {
         &mut self,
         context: &mut Context<'_>,
         parser: &mut Parser,
-        (input, output): (&[u8], &mut BytesMut),
+        (input, output): (&[u8], &mut Output),
     ) -> (usize, usize) {
         let begun = output.len();
         let db = context.shared.db.clone();
@@ -122,7 +127,7 @@ impl Pipeline {
         &self,
         context: &mut Context<'_>,
         mut keyspace: Keyspace<'_>,
-        (input, output): (&[u8], &mut BytesMut),
+        (input, output): (&[u8], &mut Output),
     ) -> usize {
         let begun = output.len();
         let mut has_written = Vec::with_capacity(self.requests.len());
@@ -144,7 +149,7 @@ impl Pipeline {
                         true => Err(Refusal::from(error.clone())),
                         false => run_alone(context, command, args),
                     };
-                    reply.unwrap_or_else(Reply::from).encode(context.client.version, output);
+                    context.shared.reply(reply).encode(context.client.version, output);
                 }
             }
         }
@@ -155,13 +160,14 @@ impl Pipeline {
     fn answer(
         &self,
         context: &mut Context<'_>,
-        (input, output): (&[u8], &mut BytesMut),
+        (input, output): (&[u8], &mut Output),
         mut run: impl FnMut(&mut Context<'_>, &'static Command, Args<'_>) -> std::result::Result<Reply, Refusal>,
     ) -> usize {
         let enough = output.len() + enough(context);
         let mut done = 0;
         for (command, args) in self.all(input) {
-            run(context, command, args).unwrap_or_else(Reply::from).encode(context.client.version, output);
+            let outcome = run(context, command, args);
+            context.shared.reply(outcome).encode(context.client.version, output);
             done += 1;
             if output.len() >= enough {
                 break;

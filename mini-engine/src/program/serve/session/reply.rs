@@ -1,14 +1,15 @@
 //! What a command answers, and its bytes in either version of the protocol.
 //!
-//! `redis-protocol` writes each value. The headers of arrays and maps are written here: the library's frames would need the parts
-//! of an array in memory once more.
+//! `redis-protocol` writes each value. The headers of arrays, maps and long strings are written here: the library's frames would need the
+//! parts in memory once more.
 
-use bytes::BytesMut;
 use mini_engine::{Error, Slice};
 use redis_protocol::resp2::encode::extend_encode_borrowed as encode2;
 use redis_protocol::resp2::types::BorrowedFrame as Frame2;
 use redis_protocol::resp3::encode::complete::extend_encode_borrowed as encode3;
 use redis_protocol::resp3::types::{BorrowedFrame as Frame3, VerbatimStringFormat};
+
+use super::output::{self, Output};
 
 /// Bytes of a header or of a short value, for estimates.
 const OVERHEAD: usize = 16;
@@ -65,7 +66,7 @@ impl Reply {
     }
 
     /// Appends the reply to `out`.
-    pub(crate) fn encode(&self, version: Version, out: &mut BytesMut) {
+    pub(crate) fn encode(&self, version: Version, out: &mut Output) {
         match (self, version) {
             (Self::Nothing, _) => {}
             (Self::Array(parts), _) => {
@@ -79,12 +80,18 @@ impl Reply {
                 }
                 pairs.iter().flat_map(|(key, value)| [key, value]).for_each(|part| part.encode(version, out));
             }
+            // The library would copy the value.
+            (Self::Bulk(value), _) if output::is_long(value) => {
+                header(b'$', value.len(), out);
+                out.put_value(value);
+                out.put(b"\r\n");
+            }
             (value, Version::Resp2) => {
-                let written = encode2(out, &value.frame2(), false);
+                let written = out.write(|out| encode2(out, &value.frame2(), false));
                 debug_assert!(written.is_ok(), "the library makes room for what it writes");
             }
             (value, Version::Resp3) => {
-                let written = encode3(out, &value.frame3(), false);
+                let written = out.write(|out| encode3(out, &value.frame3(), false));
                 debug_assert!(written.is_ok(), "the library makes room for what it writes");
             }
         }
@@ -115,23 +122,41 @@ impl Reply {
     }
 }
 
-fn header(kind: u8, len: usize, out: &mut BytesMut) {
-    out.extend_from_slice(&[kind]);
-    out.extend_from_slice(len.to_string().as_bytes());
-    out.extend_from_slice(b"\r\n");
+fn header(kind: u8, len: usize, out: &mut Output) {
+    out.put(&[kind]);
+    out.put(len.to_string().as_bytes());
+    out.put(b"\r\n");
 }
+
+/// What a command or a job comes to. [`Shared::reply`](super::Shared::reply) makes a reply of it.
+pub(crate) type Outcome = Result<Reply, Refusal>;
 
 /// Why a command was not carried out.
 #[derive(Debug)]
-pub(crate) struct Refusal(String);
+pub(crate) struct Refusal {
+    text: String,
+    /// The engine's error, if it is one.
+    cause: Option<Error>,
+}
 
 impl Refusal {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { text: text.into(), cause: None }
     }
 
     pub(crate) fn syntax() -> Self {
         Self::new("ERR syntax error")
+    }
+
+    /// The engine's error, if it is one.
+    pub(super) fn cause(&self) -> Option<&Error> {
+        self.cause.as_ref()
+    }
+
+    /// What the client is told.
+    pub(super) fn into_reply(self) -> Reply {
+        // An error is one line.
+        Reply::Error(self.text.replace(['\r', '\n'], " "))
     }
 }
 
@@ -143,13 +168,6 @@ impl From<Error> for Refusal {
             Error::ReadOnly { .. } | Error::Stalled { .. } | Error::Full(_) => "MISCONF",
             _ => "IOERR",
         };
-        Self(format!("{code} {error}"))
-    }
-}
-
-impl From<Refusal> for Reply {
-    fn from(refusal: Refusal) -> Self {
-        // An error is one line.
-        Reply::Error(refusal.0.replace(['\r', '\n'], " "))
+        Self { text: format!("{code} {error}"), cause: Some(error) }
     }
 }

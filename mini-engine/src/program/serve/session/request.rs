@@ -166,6 +166,11 @@ impl Parser {
         (self.announced, self.bulk, self.at, self.malformed) = (None, None, 0, None);
     }
 
+    /// Where the part ends that is being received, from the beginning of its request; 0 if that is not known.
+    pub(crate) fn end_of_part(&self) -> usize {
+        self.bulk.map_or(0, |len| self.at + len + CRLF.len())
+    }
+
     /// Bytes of memory that it takes.
     pub(crate) fn size(&self) -> usize {
         self.parts.capacity() * size_of::<(usize, usize)>()

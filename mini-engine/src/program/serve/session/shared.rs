@@ -5,8 +5,11 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use mini_engine::Db;
 
+use super::clients::Clients;
 use super::cursors::Cursors;
+use super::damage::Damage;
 use super::job::Job;
+use super::reply::{Outcome, Reply};
 use super::request::RequestLimits;
 
 /// When a write is acknowledged.
@@ -92,6 +95,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) cursors: Cursors,
     pub(crate) counters: ServerCounters,
+    pub(crate) clients: Clients,
+    pub(crate) damage: Damage,
     pub(crate) started: Instant,
     /// Whether something was written since the last sync.
     pub(crate) is_unsynced: bool,
@@ -102,9 +107,10 @@ pub(crate) struct Shared {
     /// When the last checkpoint was made, in seconds since 1970.
     pub(crate) last_save: u64,
     pub(crate) is_saving: bool,
+    /// Jobs under way whose writes may be seen before they are synced.
+    pub(crate) loads: usize,
     /// Jobs that no client waits for, for the server to begin.
     pub(crate) background: Vec<Job>,
-    next_client: u64,
 }
 
 impl Shared {
@@ -114,36 +120,55 @@ impl Shared {
             cursors: Cursors::new(settings.first_cursor),
             settings,
             counters: ServerCounters::default(),
+            clients: Clients::default(),
+            damage: Damage::default(),
             started: Instant::now(),
             is_unsynced: false,
             wants_sync: false,
             wants_shutdown: false,
             last_save: unix_seconds(),
             is_saving: false,
+            loads: 0,
             background: Vec::new(),
-            next_client: 1,
         }
     }
 
-    pub(crate) fn next_client(&mut self) -> u64 {
-        self.next_client += 1;
-        self.next_client - 1
+    /// The reply that tells of `outcome`. Damage is noted.
+    pub(crate) fn reply(&mut self, outcome: Outcome) -> Reply {
+        outcome.unwrap_or_else(|refusal| {
+            if let Some(error) = refusal.cause() {
+                self.damage.note(error);
+            }
+            refusal.into_reply()
+        })
     }
 
-    /// A checkpoint was made, or could not be.
-    pub(crate) fn end_save(&mut self, is_made: bool) {
-        self.is_saving = false;
-        if is_made {
-            self.last_save = unix_seconds();
+    /// A job has ended. Its reply.
+    pub(crate) fn end_job(&mut self, job: &Job, outcome: Outcome) -> Reply {
+        match job {
+            Job::Save(_) => {
+                self.is_saving = false;
+                if outcome.is_ok() {
+                    self.last_save = unix_seconds();
+                }
+            }
+            Job::Load(_) => {
+                self.loads -= 1;
+                // One that failed has not synced.
+                self.is_unsynced = true;
+            }
+            Job::Count | Job::Statistics => {}
         }
+        self.reply(outcome)
     }
 
     /// Whether the replies of this turn wait for a sync.
     pub(crate) fn must_sync(&self) -> bool {
-        self.wants_sync || (self.is_unsynced && self.settings.durability == ServerDurability::Synced)
+        self.wants_sync
+            || ((self.is_unsynced || self.loads > 0) && self.settings.durability == ServerDurability::Synced)
     }
 }
 
-fn unix_seconds() -> u64 {
+pub(super) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())
 }

@@ -2,6 +2,15 @@
 
 use super::*;
 
+/// All that is to be sent.
+fn bytes(mut output: Output) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while !output.is_empty() {
+        output.send(&mut bytes).expect("memory takes it");
+    }
+    bytes
+}
+
 /// A server's side, on a database in memory of the process's own directory.
 struct Server {
     shared: Shared,
@@ -41,20 +50,21 @@ impl Server {
 
     /// The bytes of the answers to `input`, which has to hold whole requests only.
     fn answers(&mut self, input: &[u8]) -> Vec<u8> {
-        let (mut at, mut output) = (0, BytesMut::new());
+        let (mut at, mut output) = (0, Output::default());
         while at < input.len() {
             match self.session.step(&mut self.shared, &input[at..], self.most, &mut output) {
                 Step::Done { len, .. } | Step::Empty(len) => at += len,
                 Step::Later(len, job) => {
                     at += len;
-                    let reply = job.run(&self.shared.db, &Default::default());
+                    let outcome = job.run(&self.shared.db, &Default::default());
+                    let reply = self.shared.end_job(&job, outcome);
                     self.session.answer(&reply, &mut output);
                 }
                 Step::Close => break,
                 Step::Incomplete => panic!("not a whole request: {}", input[at..].escape_ascii()),
             }
         }
-        output.to_vec()
+        bytes(output)
     }
 
     /// Sends each line, and compares the answers.
@@ -407,11 +417,11 @@ fn a_pipelines_replies_are_those_of_its_requests_one_by_one() {
 fn neighbours_of_a_pipeline_go_together_as_one_batch() {
     // Catches pipelines that are carried out request by request, and steps past the limit of the turn.
     let mut server = Server::new();
-    let mut step = |input: &[u8], most| match server.session.step(&mut server.shared, input, most, &mut BytesMut::new())
-    {
-        Step::Done { len, requests } => (len, requests, server.shared.db.metrics().wal_bytes),
-        other => panic!("{other:?}"),
-    };
+    let mut step =
+        |input: &[u8], most| match server.session.step(&mut server.shared, input, most, &mut Output::default()) {
+            Step::Done { len, requests } => (len, requests, server.shared.db.metrics().wal_bytes),
+            other => panic!("{other:?}"),
+        };
     let sets = b"set a 1\r\n".repeat(20);
     let (_, _, begun) = step(&sets, 1);
     let (len, requests, together) = step(&sets, 100);
@@ -434,7 +444,7 @@ fn a_long_request_goes_alone() {
     let input = format!("set a 1\r\nget a\r\n{long}{long}set c 1\r\nget b\r\nget a\r\n");
     let (mut at, mut steps) = (0, Vec::new());
     while at < input.len() {
-        let step = server.session.step(&mut server.shared, &input.as_bytes()[at..], 100, &mut BytesMut::new());
+        let step = server.session.step(&mut server.shared, &input.as_bytes()[at..], 100, &mut Output::default());
         let Step::Done { len, requests } = step else { panic!("{step:?}") };
         at += len;
         steps.push(requests);
@@ -455,10 +465,10 @@ fn long_values_do_not_gather_in_memory() {
         b"get a\r\nget none\r\nget b\r\nincr n\r\nget c\r\nget long\r\nget d\r\nget n\r\nget n\r\n*99999999\r\n";
     let (mut at, mut steps, mut replies) = (0, Vec::new(), Vec::new());
     loop {
-        let mut output = BytesMut::new();
+        let mut output = Output::default();
         let step = server.session.step(&mut server.shared, &input[at..], 100, &mut output);
         assert!(output.len() < (64 << 10) + 40_100);
-        replies.extend_from_slice(&output);
+        replies.extend(bytes(output));
         let Step::Done { len, requests } = step else { break };
         at += len;
         steps.push(requests);
@@ -627,6 +637,151 @@ fn files_are_loaded_from_their_directory_only() {
             ("l", outside),
         ],
     );
+    assert_eq!(server.shared.loads, 0);
     assert!(server.answers(b"l \"none\"\n").starts_with(b"error: IOERR cannot open"));
     assert!(String::from_utf8(server.answers(b"l cut.dat\n")).expect("text").contains("ends within a pair"));
+}
+
+#[test]
+fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
+    // Catches a client that is told of pairs which power loss could take back: those of a load that is under way, or that has failed.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(directory.path().join("cut.dat"), [1; 12]).expect("write");
+    for (durability, waits) in [(ServerDurability::Synced, true), (ServerDurability::Everysec, false)] {
+        let mut server = Server::with(|settings| {
+            settings.load_from = Some(directory.path().to_owned());
+            settings.durability = durability;
+        });
+        let mut other = Session::new(Protocol::Lines, &mut server.shared);
+        let step = other.step(&mut server.shared, b"l cut.dat\n", 1, &mut Output::default());
+        let Step::Later(_, job) = step else { panic!("{step:?}") };
+        // What the server's turns with a sync leave, before the load has written anything and after.
+        server.shared.is_unsynced = false;
+        assert_eq!(server.shared.must_sync(), waits);
+        let outcome = job.run(&server.shared.db, &Default::default());
+        lines(&mut server, &[("g 16843009", "16843009\n")]);
+        assert_eq!(server.shared.must_sync(), waits);
+        let reply = server.shared.end_job(&job, outcome);
+        assert!(matches!(&reply, Reply::Error(text) if text.contains("ends within a pair")), "{reply:?}");
+        assert_eq!(server.shared.must_sync(), waits);
+        server.shared.is_unsynced = false;
+        assert!(!server.shared.must_sync());
+    }
+}
+
+#[test]
+fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
+    // Catches a list of the caller alone, a number that is another client's, and records of those who have gone.
+    let mut server = Server::new();
+    let mut other = Session::new(Protocol::Resp, &mut server.shared);
+    let (client, local) =
+        ("127.0.0.1:50000".parse().expect("an address"), "127.0.0.1:6379".parse().expect("an address"));
+    server.shared.clients.set_addresses(other.id(), client, local);
+    let mut say = |server: &mut Server, line: &str| {
+        let mut output = Output::default();
+        let step = other.step(&mut server.shared, format!("{line}\r\n").as_bytes(), 100, &mut output);
+        assert!(matches!(step, Step::Done { .. }), "{step:?}");
+        String::from_utf8(bytes(output)).expect("text")
+    };
+    let list = |server: &mut Server, line: &str| {
+        let text = String::from_utf8(server.answers(format!("{line}\r\n").as_bytes())).expect("text");
+        text.split_once("\r\n").expect("a string").1.trim_end().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    say(&mut server, "client setname b");
+    say(&mut server, "client setinfo lib-name tester");
+    say(&mut server, "get a");
+    server.talk(&[("client setname a", "+OK"), ("client id", ":1"), ("client getname", "$1 a")]);
+    let all = list(&mut server, "client list");
+    let rest = "flags=N db=0 cmd=client user=default lib-name= lib-ver=";
+    assert_eq!(all[0], format!("id=1 addr= laddr= name=a age=0 idle=0 {rest}"));
+    assert_eq!(
+        all[1..],
+        ["id=2 addr=127.0.0.1:50000 laddr=127.0.0.1:6379 name=b age=0 idle=0 flags=N db=0 cmd=get user=default \
+          lib-name=tester lib-ver="]
+    );
+    assert_eq!(list(&mut server, "client info"), all[..1]);
+    assert_eq!(list(&mut server, "client list id 2 7"), all[1..]);
+    assert_eq!(list(&mut server, "client list type normal").len(), 2);
+    assert_eq!(list(&mut server, "client list type pubsub"), [""; 0]);
+    server.talk(&[
+        ("client list id x", "-ERR Invalid client ID"),
+        ("client list type x", "-ERR Unknown client type 'x'"),
+        ("client list id", "-ERR syntax error"),
+        ("client no-evict off", "+OK"),
+        ("client no-evict on", "-ERR NO-EVICT is not there: --max-buffers is a bound on every client"),
+        ("client no-touch x", "-ERR syntax error"),
+    ]);
+    say(&mut server, "reset");
+    assert!(list(&mut server, "client list")[1].contains("name= ") && say(&mut server, "client id") == ":2\r\n");
+    server.shared.clients.remove(2);
+    assert_eq!(list(&mut server, "client list").len(), 1);
+}
+
+#[test]
+fn info_has_the_numbers_that_redis_cli_shows() {
+    // Catches a field that `redis-cli --stat` looks for in vain, and shows as a negative size.
+    let mut server = Server::new();
+    let fields = |server: &mut Server| {
+        let text = String::from_utf8(server.answers(b"info\r\n")).expect("text");
+        // Where it finds the name first.
+        move |name: &str| {
+            let (_, rest) = text.split_once(name)?;
+            rest[1..].split(['\r', ',']).next()?.parse::<i64>().ok()
+        }
+    };
+    let empty = fields(&mut server)("used_memory").expect("a number");
+    for n in 0..100 {
+        server.answers(format!("set key{n} {}\r\n", "v".repeat(1000)).as_bytes());
+    }
+    let full = fields(&mut server);
+    assert!(full("used_memory").is_some_and(|full| full > empty + 100_000), "{empty}");
+    assert_eq!(full("db0:keys"), Some(100));
+    server.shared.db.flush().expect("flush");
+    assert_eq!(fields(&mut server)("db0:keys"), Some(100));
+    for n in 0..40 {
+        server.answers(format!("del key{n}\r\n").as_bytes());
+    }
+    server.shared.db.flush().expect("flush");
+    assert_eq!(fields(&mut server)("db0:keys"), Some(60));
+    for name in [
+        "connected_clients",
+        "blocked_clients",
+        "total_commands_processed",
+        "total_connections_received",
+        "bgsave_in_progress",
+        "aof_rewrite_in_progress",
+        "loading",
+    ] {
+        assert!(full(name).is_some_and(|number| number >= 0), "{name}");
+    }
+}
+
+#[test]
+fn damage_that_reads_meet_is_counted_and_said_once() {
+    // Catches damage that only the client hears of who meets it, and that of a step of several, a transaction or a job that nobody counts.
+    let mut server = Server::new();
+    server.talk(&[
+        ("set a 1", "+OK"),
+        ("info damage", "$92 # Damage damage_met:0 damage_places:0 last_damage_time:0 last_damage: damaged_files:0"),
+    ]);
+    server.shared.db.flush().expect("flush");
+    let tables =
+        std::fs::read_dir(server._directory.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let table = { tables }.find(|path| path.extension().is_some_and(|ending| ending == "sst")).expect("a table");
+    let mut bytes = std::fs::read(&table).expect("read");
+    bytes[0] ^= 1;
+    std::fs::write(&table, bytes).expect("write");
+    for (requests, times) in
+        [("get a\r\n", 1), ("get a\r\nget a\r\n", 2), ("multi\r\nget a\r\nexec\r\n", 1), ("dbsize\r\n", 1)]
+    {
+        let before = server.shared.damage.met;
+        let said = String::from_utf8(server.answers(requests.as_bytes())).expect("text");
+        assert!(said.contains("-IOERR corruption in ") && said.contains(".sst at offset 0: "), "{said}");
+        assert_eq!(server.shared.damage.met - before, times, "{requests}");
+    }
+    let news = server.shared.damage.news();
+    assert!(news.len() == 1 && news[0].contains(".sst at offset 0: "), "{news:?}");
+    let said = String::from_utf8(server.answers(b"info damage\r\n")).expect("text");
+    assert!(said.contains("damage_met:5\r\ndamage_places:1\r\n"), "{said}");
+    assert!(said.contains(&format!("\r\nlast_damage:{}\r\n", news[0])), "{said}");
 }

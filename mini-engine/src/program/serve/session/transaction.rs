@@ -81,7 +81,8 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>)
     let mut replies = Vec::with_capacity(transaction.commands.len());
     let (most, mut size) = (context.shared.settings.limits.request_bytes, 0);
     for (command, args) in &transaction.commands {
-        let reply = (command.run)(context, &mut keyspace, args.args()).unwrap_or_else(Reply::from);
+        let outcome = (command.run)(context, &mut keyspace, args.args());
+        let reply = context.shared.reply(outcome);
         size += reply.size();
         if size > most {
             return Err(Refusal::new(format!("EXECABORT the replies are longer than {most} bytes: nothing was done")));

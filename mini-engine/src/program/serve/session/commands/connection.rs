@@ -1,5 +1,7 @@
 //! Commands of the connection itself.
 
+use std::collections::BTreeSet;
+
 use super::super::keyspace::Keyspace;
 use super::super::reply::{Refusal, Reply, Version};
 use super::super::request::{Args, parse_number};
@@ -50,8 +52,8 @@ pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<
         ));
     }
     context.client.version = version;
-    if let Some(name) = name {
-        context.client.name = name;
+    if let (Some(name), Some(record)) = (name, context.record()) {
+        record.name = name;
     }
     let number = if version == Version::Resp3 { 3 } else { 2 };
     Ok(Reply::Map(vec![
@@ -110,7 +112,9 @@ pub(super) fn quit(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>)
 pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>) -> Answer {
     context.client.transaction = None;
     context.client.version = Version::Resp2;
-    context.client.name.clear();
+    if let Some(record) = context.record() {
+        record.name.clear();
+    }
     context.client.is_authenticated = context.shared.settings.password.is_none();
     Ok(Reply::Simple("RESET"))
 }
@@ -120,36 +124,92 @@ const LONGEST_NAME: usize = 256;
 
 /// Checks a name: it appears in lists that spaces divide.
 fn client_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
-    if name.len() <= LONGEST_NAME && name.iter().all(u8::is_ascii_graphic) {
-        return Ok(name.to_vec());
-    }
-    Err(Refusal::new("ERR Client names cannot contain spaces, newlines or special characters."))
+    in_lists(name)
+        .ok_or_else(|| Refusal::new("ERR Client names cannot contain spaces, newlines or special characters."))
+}
+
+fn in_lists(text: &[u8]) -> Option<Vec<u8>> {
+    (text.len() <= LONGEST_NAME && text.iter().all(u8::is_ascii_graphic)).then(|| text.to_vec())
 }
 
 pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
     let word = args.at(1);
     match args.len() {
         2 if is(word, "ID") => Ok(Reply::Integer(context.client.id as i64)),
-        2 if is(word, "GETNAME") && context.client.name.is_empty() => Ok(Reply::Null),
-        2 if is(word, "GETNAME") => Ok(Reply::Bulk(context.client.name.as_slice().into())),
-        2 if is(word, "INFO") || is(word, "LIST") => {
-            let name = context.client.name.escape_ascii();
-            Ok(Reply::Text(format!("id={} name={name} db=0\n", context.client.id)))
+        2 if is(word, "GETNAME") => {
+            let name = context.record().map_or(&[][..], |record| &record.name);
+            Ok(if name.is_empty() { Reply::Null } else { Reply::Bulk(name.into()) })
         }
+        2 if is(word, "INFO") => Ok(Reply::Text(context.shared.clients.lines(|id| id == context.client.id))),
+        _ if is(word, "LIST") => client_list(context, args),
         3 if is(word, "SETNAME") => {
-            context.client.name = client_name(args.at(2))?;
+            let name = client_name(args.at(2))?;
+            if let Some(record) = context.record() {
+                record.name = name;
+            }
             Ok(Reply::OK)
         }
-        // What libraries tell of themselves when they connect.
-        4 if is(word, "SETINFO") => Ok(Reply::OK),
-        3 if is(word, "NO-EVICT") || is(word, "NO-TOUCH") => Ok(Reply::OK),
+        4 if is(word, "SETINFO") => set_info(context, args),
+        // Keys have no time of last use.
+        3 if is(word, "NO-TOUCH") && (is(args.at(2), "ON") || is(args.at(2), "OFF")) => Ok(Reply::OK),
+        3 if is(word, "NO-EVICT") && is(args.at(2), "OFF") => Ok(Reply::OK),
+        3 if is(word, "NO-EVICT") && is(args.at(2), "ON") => {
+            Err(Refusal::new("ERR NO-EVICT is not there: --max-buffers is a bound on every client"))
+        }
+        3 if is(word, "NO-EVICT") || is(word, "NO-TOUCH") => Err(Refusal::syntax()),
         _ => Err(unknown_subcommand(word, "CLIENT")),
     }
 }
 
+/// CLIENT LIST [TYPE type] [ID id ...]
+fn client_list(context: &Context<'_>, args: Args<'_>) -> Answer {
+    let clients = &context.shared.clients;
+    let mut words = args.from(2);
+    let lines = match (words.next(), words.len()) {
+        (None, _) => clients.lines(|_| true),
+        (Some(word), 1) if is(word, "TYPE") => {
+            // There are no others.
+            let is_normal = is(args.at(3), "NORMAL");
+            if !is_normal && !["MASTER", "REPLICA", "SLAVE", "PUBSUB"].iter().any(|name| is(args.at(3), name)) {
+                return Err(Refusal::new(format!("ERR Unknown client type '{}'", shown(args.at(3)))));
+            }
+            clients.lines(|_| is_normal)
+        }
+        (Some(word), 1..) if is(word, "ID") => {
+            let id = |word| parse_number(word).and_then(|id| u64::try_from(id).ok());
+            let wanted: Option<BTreeSet<u64>> = words.map(id).collect();
+            let wanted = wanted.ok_or_else(|| Refusal::new("ERR Invalid client ID"))?;
+            clients.lines(|id| wanted.contains(&id))
+        }
+        _ => return Err(Refusal::syntax()),
+    };
+    Ok(Reply::Text(lines))
+}
+
+/// CLIENT SETINFO LIB-NAME name, or LIB-VER version: what libraries tell of themselves when they connect.
+fn set_info(context: &mut Context<'_>, args: Args<'_>) -> Answer {
+    let (what, text) = (args.at(2), in_lists(args.at(3)));
+    let text = text.ok_or_else(|| {
+        Refusal::new(format!("ERR {} cannot contain spaces, newlines or special characters.", shown(what)))
+    })?;
+    let Some(record) = context.record() else { return Ok(Reply::OK) };
+    if is(what, "LIB-NAME") {
+        record.library = text;
+    } else if is(what, "LIB-VER") {
+        record.library_version = text;
+    } else {
+        return Err(Refusal::new(format!("ERR Unrecognized option '{}'", shown(what))));
+    }
+    Ok(Reply::OK)
+}
+
+/// As much of a word as errors repeat.
+fn shown(word: &[u8]) -> impl std::fmt::Display {
+    word[..word.len().min(128)].escape_ascii()
+}
+
 pub(super) fn unknown_subcommand(word: &[u8], command: &str) -> Refusal {
-    let shown = word[..word.len().min(128)].escape_ascii();
-    Refusal::new(format!("ERR unknown subcommand or wrong number of arguments for '{shown}' of {command}"))
+    Refusal::new(format!("ERR unknown subcommand or wrong number of arguments for '{}' of {command}", shown(word)))
 }
 
 pub(super) fn command(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {

@@ -88,6 +88,10 @@ pub(super) struct Command {
 }
 
 impl Command {
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
     pub(super) fn runs_before_password(&self) -> bool {
         self.flags.contains(&Flag::NoAuth)
     }

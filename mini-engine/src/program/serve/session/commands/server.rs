@@ -160,11 +160,14 @@ pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'
 
 type Section = (&'static str, Vec<(&'static str, String)>);
 
-fn sections(shared: &Shared) -> [Section; 5] {
+fn sections(shared: &Shared) -> [Section; 8] {
     let (metrics, counters) = (shared.db.metrics(), shared.counters);
     let uptime = shared.started.elapsed().as_secs();
     let tables: u64 = metrics.levels.iter().map(|level| level.tables).sum();
     let bytes: u64 = metrics.levels.iter().map(|level| level.bytes).sum();
+    let memory =
+        metrics.memtable_bytes + metrics.cache_bytes + metrics.table_memory_bytes + counters.buffer_bytes as u64;
+    let (damaged_at, damage) = shared.damage.last.as_ref().map_or((0, ""), |(at, what)| (*at, what));
     [
         (
             "Server",
@@ -184,6 +187,18 @@ fn sections(shared: &Shared) -> [Section; 5] {
                 ("connected_clients", counters.clients.to_string()),
                 ("maxclients", shared.settings.limits.clients.to_string()),
                 ("client_buffer_bytes", counters.buffer_bytes.to_string()),
+                ("blocked_clients", "0".to_owned()),
+            ],
+        ),
+        (
+            "Memory",
+            vec![
+                ("used_memory", memory.to_string()),
+                ("used_memory_rss", resident_bytes().map_or(String::new(), |bytes| bytes.to_string())),
+                ("maxmemory", "0".to_owned()),
+                ("memtable_bytes", metrics.memtable_bytes.to_string()),
+                ("cache_bytes", metrics.cache_bytes.to_string()),
+                ("table_memory_bytes", metrics.table_memory_bytes.to_string()),
             ],
         ),
         (
@@ -194,6 +209,7 @@ fn sections(shared: &Shared) -> [Section; 5] {
                 ("appendfsync", shared.settings.durability.appendfsync().to_owned()),
                 ("rdb_bgsave_in_progress", u8::from(shared.is_saving).to_string()),
                 ("rdb_last_save_time", shared.last_save.to_string()),
+                ("aof_rewrite_in_progress", "0".to_owned()),
             ],
         ),
         (
@@ -202,6 +218,16 @@ fn sections(shared: &Shared) -> [Section; 5] {
                 ("total_connections_received", counters.connections.to_string()),
                 ("total_commands_processed", counters.commands.to_string()),
                 ("rejected_connections", counters.rejected.to_string()),
+            ],
+        ),
+        (
+            "Damage",
+            vec![
+                ("damage_met", shared.damage.met.to_string()),
+                ("damage_places", shared.damage.places().to_string()),
+                ("last_damage_time", damaged_at.to_string()),
+                ("last_damage", damage.replace(['\r', '\n'], " ")),
+                ("damaged_files", metrics.damaged_files.len().to_string()),
             ],
         ),
         (
@@ -219,5 +245,14 @@ fn sections(shared: &Shared) -> [Section; 5] {
                 ("cache_misses", metrics.cache_misses.to_string()),
             ],
         ),
+        ("Keyspace", vec![("db0", format!("keys={},expires=0,avg_ttl=0", metrics.estimated_keys))]),
     ]
+}
+
+/// Bytes of the process that are in memory, mapped files included, where the system tells.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
 }

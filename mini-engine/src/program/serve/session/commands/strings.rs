@@ -168,11 +168,12 @@ pub(super) fn getrange(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<
 }
 
 pub(super) fn append(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
-    let mut value = keys.get(args.at(1))?.map_or_else(Vec::new, |value| value.to_vec());
-    if value.len() + args.at(2).len() > context.shared.settings.limits.request_bytes {
+    let old = keys.get(args.at(1))?.unwrap_or_default();
+    if old.len() + args.at(2).len() > context.shared.settings.limits.request_bytes {
         return Err(Refusal::new("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));
     }
-    value.extend_from_slice(args.at(2));
+    let value = [&*old, args.at(2)].concat();
+    drop(old);
     keys.insert(args.at(1), &value)?;
     Ok(Reply::count(value.len()))
 }

@@ -1,0 +1,201 @@
+//! Replies on their way to a client. Short ones are copied one behind the other. A long value is kept as the engine returned it, so a reply
+//! takes the memory of its value once, and none of its own where the value is a view of a mapped table or of a cached block.
+//!
+//! What was sent is dropped part by part, so nothing is moved to make room for more.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write};
+
+use bytes::BytesMut;
+use mini_engine::Slice;
+
+/// Replies are copied into parts of about this many bytes.
+const PART_BYTES: usize = 64 << 10;
+/// Values of this length and more are not copied, in bytes.
+const LONG: usize = 32 << 10;
+/// Parts that are sent by one call.
+const SENT_TOGETHER: usize = 16;
+
+/// Whether a value is not copied.
+pub(crate) fn is_long(value: &[u8]) -> bool {
+    value.len() >= LONG
+}
+
+#[derive(Debug)]
+enum Part {
+    Copied(BytesMut),
+    Value(Slice),
+}
+
+impl Part {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Copied(bytes) => bytes,
+            Self::Value(value) => value,
+        }
+    }
+
+    /// Bytes of memory.
+    fn size(&self) -> usize {
+        match self {
+            Self::Copied(bytes) => bytes.capacity(),
+            Self::Value(value) => value.len(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    parts: VecDeque<Part>,
+    /// How much of the first part was sent.
+    sent: usize,
+    /// Bytes that are to be sent.
+    len: usize,
+}
+
+impl Output {
+    /// Bytes that are to be sent.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn size(&self) -> usize {
+        self.parts.iter().map(Part::size).sum()
+    }
+
+    /// Appends what `encode` appends to its argument.
+    pub(crate) fn write<T>(&mut self, encode: impl FnOnce(&mut BytesMut) -> T) -> T {
+        if !matches!(self.parts.back(), Some(Part::Copied(bytes)) if bytes.len() < PART_BYTES) {
+            self.parts.push_back(Part::Copied(BytesMut::new()));
+        }
+        let Some(Part::Copied(bytes)) = self.parts.back_mut() else { unreachable!("it was put there") };
+        let before = bytes.len();
+        let result = encode(bytes);
+        self.len += bytes.len() - before;
+        result
+    }
+
+    /// Appends `bytes`.
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.write(|part| part.extend_from_slice(bytes));
+    }
+
+    /// Appends a value, without a copy if it is long.
+    pub(crate) fn put_value(&mut self, value: &Slice) {
+        if !is_long(value) {
+            return self.put(value);
+        }
+        self.len += value.len();
+        self.parts.push_back(Part::Value(value.clone()));
+    }
+
+    /// Takes the last replies back, so that `len` bytes are left to be sent.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        while self.len > len {
+            let excess = self.len - len;
+            let Some(last) = self.parts.pop_back() else { return };
+            let there = last.bytes().len();
+            self.len -= excess.min(there);
+            if let (Part::Copied(mut bytes), true) = (last, excess < there) {
+                bytes.truncate(there - excess);
+                self.parts.push_back(Part::Copied(bytes));
+            }
+        }
+    }
+
+    /// Sends what `to` takes at once, and drops it. How much that was.
+    pub(crate) fn send(&mut self, to: &mut impl Write) -> io::Result<usize> {
+        let mut together = [IoSlice::new(&[]); SENT_TOGETHER];
+        let mut skip = self.sent;
+        for (slice, part) in together.iter_mut().zip(&self.parts) {
+            *slice = IoSlice::new(&part.bytes()[std::mem::take(&mut skip)..]);
+        }
+        let sent = to.write_vectored(&together[..self.parts.len().min(SENT_TOGETHER)])?;
+        self.len -= sent;
+        self.sent += sent;
+        while let Some(first) = self.parts.pop_front_if(|first| self.sent >= first.bytes().len()) {
+            self.sent -= first.bytes().len();
+            // The memory of the last part is kept for the next replies, unless it is much.
+            if let (Part::Copied(mut bytes), true) = (first, self.parts.is_empty())
+                && bytes.capacity() <= 2 * PART_BYTES
+            {
+                bytes.clear();
+                self.parts.push_back(Part::Copied(bytes));
+                break;
+            }
+        }
+        Ok(sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(output: &mut Output, most: usize) -> Vec<u8> {
+        let mut taken = vec![0; most];
+        let mut room = &mut taken[..];
+        let len = output.send(&mut room).expect("memory takes it");
+        taken.truncate(len);
+        taken
+    }
+
+    #[test]
+    fn what_is_sent_in_pieces_is_what_was_put() {
+        // Catches a place in the first part that is not carried over to the next, and a value that is cut or sent twice.
+        let long: Slice = (0..LONG as u32 + 7).map(|n| n as u8).collect::<Vec<u8>>().into();
+        for most in [1 << 20, 40_001, 30_011, 4093] {
+            let (mut output, mut put, mut received) = (Output::default(), Vec::new(), Vec::new());
+            for round in 0..40 {
+                let line = format!("line {round}\r\n");
+                output.put(line.as_bytes());
+                output.put_value(&long);
+                output.put(b"\r\n");
+                put.extend_from_slice(&[line.as_bytes(), &long, b"\r\n"].concat());
+                received.extend(sent(&mut output, most));
+                assert_eq!(output.len(), put.len() - received.len());
+            }
+            while !output.is_empty() {
+                received.extend(sent(&mut output, most));
+            }
+            assert!(received == put, "{most}");
+            assert!(output.size() <= 2 * PART_BYTES && output.parts.len() <= 1, "{output:?}");
+        }
+    }
+
+    #[test]
+    fn replies_are_taken_back_from_the_end_and_what_was_sent_stays_sent() {
+        // Catches a reply whose long value stays when the reply is taken back, and one cut where the first part was sent in part.
+        let mut output = Output::default();
+        output.put(b"first");
+        assert_eq!(sent(&mut output, 2), b"fi");
+        let len = output.len();
+        output.put(b" reply");
+        output.put_value(&vec![7; LONG].into());
+        output.put(b"\r\n");
+        output.truncate(len);
+        output.put(b" error");
+        assert_eq!(sent(&mut output, 100), b"rst error");
+        assert!(output.is_empty());
+    }
+
+    #[test]
+    fn the_memory_of_what_was_sent_is_given_back() {
+        // Catches an output that keeps the memory of a reply until all of it was sent, or after that.
+        let mut output = Output::default();
+        for n in 0..100_000 {
+            output.write(|part| part.extend_from_slice(format!("{n:09}\r\n").as_bytes()));
+        }
+        let whole = output.size();
+        assert!(whole <= output.len() * 2, "{whole} for {}", output.len());
+        while output.len() > 500_000 {
+            sent(&mut output, 5000);
+        }
+        assert!(output.size() <= whole / 2 + 2 * PART_BYTES, "{} of {whole}", output.size());
+    }
+}
