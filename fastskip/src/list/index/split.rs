@@ -40,24 +40,12 @@ impl<S: Schema> List<S> {
         let mut full = self.lock_parents(shard, path, leaf)?;
         // The parent with room is last; what is to be split lies before it, the leaf first.
         let mut parent = full.pop().ok_or(None)?;
-        let mut rights = Vec::with_capacity(full.len());
-        for block in &full {
-            let rows = self.rows_beside(block, block.level());
-            match self.new_block(shard, block.level(), block.prefix(), block.block().lower(), rows) {
-                Some(right) => rights.push(right),
-                None => {
-                    rights.iter().for_each(|right| self.waste_block(shard, **right));
-                    return Err(Some(Hinted::GivenUp));
-                }
-            }
-        }
-        while let (Some(mut left), Some(mut right)) = (full.pop(), rights.pop()) {
+        while let Some(mut left) = full.pop() {
             let cut = if full.is_empty() { self.cut_of_leaf(&left, slot, hint.split) } else { middle(&left) };
             let upper = path.upper(path.len - 1 - full.len());
-            if !self.divide(&mut parent, &mut left, &mut right, cut, upper) {
-                rights.iter().chain([&right]).for_each(|right| self.waste_block(shard, **right));
+            let Some(right) = self.divide(shard, &mut parent, &mut left, cut, upper) else {
                 return Err(Some(Hinted::GivenUp));
-            }
+            };
             let is_right = match full.last() {
                 Some(child) => right.block().find_child(*right, child.block().id()).is_some(),
                 None => self.compare(right.block().lower(), hint.target).order != Ordering::Greater,
@@ -74,7 +62,7 @@ impl<S: Schema> List<S> {
         let mut child = leaf;
         for depth in (0..path.len - 1).rev() {
             let Some(id) = path.get(depth) else { return Err(None) };
-            let parent = self.block(id).try_lock().ok_or(Some(Hinted::Blocked(id)))?;
+            let parent = self.block(id).try_lock().ok_or(Some(Hinted::Blocked))?;
             let has_child = parent.block().find_child(*parent, child.block().id()).is_some();
             if parent.level() != child.level() + 1 || !has_child {
                 return Err(None);
@@ -120,17 +108,25 @@ impl<S: Schema> List<S> {
         }
     }
 
-    /// Moves the slots of `left` from `cut` on to the empty block `right`, which `parent` gets. What follows `parent` is not before
-    /// `upper`. False if that cannot be: `right` is nowhere then.
+    /// Moves the slots of `left` from `cut` on to a new block, which `parent` gets. What follows `parent` is not before `upper`.
+    /// `None` if that cannot be, or there is no room.
     fn divide(
         &self,
+        shard: usize,
         parent: &mut Locked<'_>,
         left: &mut Locked<'_>,
-        right: &mut Locked<'_>,
         cut: usize,
         upper: Option<Predecessor>,
-    ) -> bool {
+    ) -> Option<Locked<'_>> {
         let (block, level) = (left.block(), left.level());
+        let lower = block.separator(**left, cut).unwrap_or(Predecessor::HEAD);
+        let upper = self.separator_behind(parent, block).or(upper);
+        if upper.is_some_and(|upper| !self.is_before(lower, upper)) {
+            // Hints that were added while the block was split the last time, and belong to the next one.
+            left.cut(cut);
+            return None;
+        }
+        let mut right = self.new_block(shard, level, left.prefix(), lower, self.rows_beside(left, level))?;
         if left.is_tied() && right.rows() > Rows::Two {
             right.set_tied();
         }
@@ -139,25 +135,19 @@ impl<S: Schema> List<S> {
             let held = block.held(level, slot).into_iter();
             held.for_each(|held| right.insert(right.count(), block.partial(slot), held, relative));
         }
-        let lower = block.separator(**left, cut).unwrap_or(Predecessor::HEAD);
-        let upper = self.separator_behind(parent, block).or(upper);
-        if upper.is_some_and(|upper| !self.is_before(lower, upper)) {
-            // Hints that were added while the block was split the last time, and belong to the next one.
-            left.cut(cut);
-            return false;
-        }
         right.set_bounds(lower, block.next());
-        self.lengthen_prefix(right);
-        self.tie_if_needed(right);
+        self.lengthen_prefix(&mut right);
+        self.tie_if_needed(&mut right);
         self.insert_right(parent, block, right.block(), lower);
         if parent.is_retired() {
             // The parent was replaced meanwhile, and its copy may lack `right`: so `left` keeps what it has.
-            return false;
+            self.waste_block(shard, *right);
+            return None;
         }
         block.replace_next(block.next(), right.block().id());
         left.cut(cut);
         self.lengthen_prefix(left);
-        true
+        Some(right)
     }
 
     /// The lower bound of the slot behind a child of `parent`.
