@@ -54,7 +54,7 @@ pub(crate) trait Engine: Sync + Sized {
         Ok(())
     }
 
-    /// Returns when no merge is due.
+    /// Returns when no compaction is due.
     fn settle(&self) -> Done {
         Ok(())
     }

@@ -10,7 +10,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistM
 use super::engine::{BLOCK_BYTES, Done, Engine, FILTER_BITS, Settings};
 use crate::tables::Record;
 
-/// How often a wait looks, and how often no merge has to be seen.
+/// How often a wait looks, and how often no compaction has to be seen.
 const LOOK: Duration = Duration::from_millis(1);
 const QUIET: u32 = 100;
 
@@ -82,7 +82,7 @@ impl Engine for Fjall {
         within(Duration::from_secs(60), "flush", || self.records.sealed_memtable_count() == 0)
     }
 
-    /// It does not tell whether a merge is due: none having run for a while must do.
+    /// It does not tell whether a compaction is due: none having run for a while must do.
     fn settle(&self) -> Done {
         let (mut quiet, mut completed) = (0, 0);
         within(Duration::from_secs(300), "settle", || {

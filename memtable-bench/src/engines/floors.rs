@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use super::engine::{Done, Engine, Settings};
-use crate::spec::{Shape, Subject};
+use crate::spec::{KeySet, Shape, Subject};
 use crate::tables::{Record, Table};
 
 /// A table in memory.
@@ -18,7 +18,7 @@ pub(crate) struct InMemory<T> {
 
 impl<T: Table> Engine for InMemory<T> {
     fn open(settings: &Settings) -> Done<Self> {
-        Ok(Self { table: T::new(&Shape::default()), is_sorted: settings.subject != Subject::Vec })
+        Ok(Self { table: T::new(&Shape::new(KeySet::Random, 0)), is_sorted: settings.subject != Subject::Vec })
     }
 
     fn put(&self, record: Record<'_>) -> Done {

@@ -1,11 +1,10 @@
 //! The command `report`: draws the files that `--json` wrote as SVG plots and one HTML page, or prints the README's table.
 //!
-//! `results` finds what was measured -> `sections` chooses the `plots` -> `page` puts them together; `readme` is text alone.
+//! `sections` chooses the `plots` and tables -> `page` puts them together; `readme` is text alone.
 
 mod page;
 mod plots;
 mod readme;
-mod results;
 mod sections;
 
 use std::path::{Path, PathBuf};
@@ -13,10 +12,8 @@ use std::{fs, io};
 
 use clap::Args;
 
-use results::Results;
-
 use crate::error::Error;
-use crate::results::Run;
+use crate::results::{Results, Run};
 use crate::text::print;
 
 /// Draw results: SVG plots and one HTML page, or the README's table
@@ -56,7 +53,7 @@ fn write(results: &Results, directory: &Path) -> Result<(), Error> {
     }
     fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
     let sections = sections::all(results);
-    for plot in sections.values().flatten() {
+    for plot in sections.iter().flat_map(|section| &section.plots) {
         let path = directory.join(format!("{}.svg", plot.name));
         fs::write(&path, &plot.svg).map_err(Error::io("write", &path))?;
     }

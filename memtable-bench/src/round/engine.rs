@@ -1,9 +1,8 @@
 //! One round of an engine: databases in directories of their own. Each workload that fills one begins with an empty directory;
-//! what reads begins with a full database at rest: flushed, merged, and read once, so that what fits is in its cache.
+//! what reads begins with a full database at rest: flushed, compacted, and read once, so that what fits is in its cache.
 //!
 //! Everything that an operation gives back is compared with the input, and so are the contents at the end of each database.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::panic;
 use std::path::{Path, PathBuf};
@@ -14,17 +13,16 @@ use std::time::{Duration, Instant};
 use mini_engine::Metrics;
 use tempfile::TempDir;
 
-use super::digest::{self, Digest, adder, of_count, of_value};
+use super::contents::{self, Contents, Op, Ops};
+use super::digest::{Digest, adder, compare, of_count, of_value};
 use super::input::Input;
-use super::ops::{self, Contents, Op, Ops};
 use super::outcome::{Fact, Outcome, Request, Sample, Timeline};
 use super::recorder::{Recorder, timeline};
 use crate::clock::{share, timed};
-use crate::engines::{Done, Engine, Settings};
+use crate::engines::engine::{Done, Engine, Settings};
 use crate::latency::{self, Latency};
 use crate::machine::{self, Io};
 use crate::spec::{Shape, Workload};
-use crate::text::name;
 
 /// Records of a batch.
 const BATCH: usize = 100;
@@ -36,10 +34,9 @@ pub(super) fn run<E: Engine>(request: &Request) -> Result<Outcome, String> {
 }
 
 fn run_round<E: Engine>(request: &Request) -> Done<Outcome> {
-    let input = Input::with_later(&request.shape, ops::later(&request.shape));
     let wanted: Vec<_> = request.workloads.iter().copied().filter(|of| request.subject.can(*of)).collect();
-    let mut round =
-        Round { request, input: &input, places: tempfile::tempdir()?, anonymous: 0, outcome: Outcome::default() };
+    let input = &Input::new(&request.shape, contents::later(&request.shape, &wanted));
+    let mut round = Round { request, input, places: tempfile::tempdir()?, anonymous: 0, samples: Vec::new() };
     for fill in [Workload::Put, Workload::PutBatch, Workload::SyncedPut] {
         let is_wanted = |of: &Workload| *of == fill || fill == Workload::Put && *of == Workload::Load;
         if wanted.iter().any(is_wanted) {
@@ -53,9 +50,12 @@ fn run_round<E: Engine>(request: &Request) -> Done<Outcome> {
     if !at_rest.is_empty() {
         round.at_rest::<E>(&at_rest)?;
     }
-    round.outcome.samples.retain(|sample| wanted.contains(&sample.workload));
-    round.outcome.memory.payload = input.payload();
-    Ok(round.outcome)
+    round.samples.retain(|sample| wanted.contains(&sample.workload));
+    Ok(Outcome { samples: round.samples, failed: None })
+}
+
+fn check<E: Engine>(db: &E, contents: &Contents<'_>) -> Done {
+    contents.check(|each| db.scan(&[], usize::MAX, each))
 }
 
 struct Round<'i> {
@@ -65,7 +65,7 @@ struct Round<'i> {
     places: TempDir,
     /// Anonymous memory before there was a database.
     anonymous: u64,
-    outcome: Outcome,
+    samples: Vec<Sample>,
 }
 
 /// The system's and the engine's accounts at one time.
@@ -110,19 +110,12 @@ impl Round<'_> {
             let begun = Instant::now();
             db.flush()?;
             let flush = begun.elapsed();
-            let put = self.outcome.samples.last().cloned().expect("just measured");
+            let put = Duration::from_nanos(self.samples.last().expect("just measured").ns);
             let facts = [self.disk_bytes(&before, ops.ops.len()), self.disk_space("filled")?];
-            let facts = facts.into_iter().flatten().collect();
-            let ns = put.ns + flush.as_nanos() as u64;
-            self.outcome.samples.push(Sample {
-                workload: Workload::Load,
-                operations: put.operations,
-                ns,
-                facts,
-                ..Sample::default()
-            });
+            self.samples.push(Sample::new(Workload::Load, ops.ops.len(), put + flush));
+            self.facts(facts);
         }
-        self.check(&db, &contents)?;
+        check(&db, &contents)?;
         db.close()?;
         self.discard("filled")
     }
@@ -141,14 +134,14 @@ impl Round<'_> {
 
     /// Times until the database in `dir` is open and has found a key. Replay counts the records, open itself.
     fn time_open<E: Engine>(&mut self, workload: Workload, dir: &str, contents: &Contents<'_>) -> Done {
-        let operations = if workload == Workload::Open { 1 } else { self.shape().entries as u64 };
+        let operations = if workload == Workload::Open { 1 } else { self.shape().entries };
         let begun = Instant::now();
         let db: E = self.open(dir, false)?;
         let found = db.get(self.input.key(0), of_value)?;
-        let ns = begun.elapsed().as_nanos() as u64;
+        let time = begun.elapsed();
         found.ok_or("expected the first key, found none")?;
-        self.outcome.samples.push(Sample { workload, operations, ns, ..Sample::default() });
-        self.check(&db, contents)?;
+        self.samples.push(Sample::new(workload, operations, time));
+        check(&db, contents)?;
         db.close()?;
         self.discard(dir)
     }
@@ -173,7 +166,7 @@ impl Round<'_> {
                 _ => self.time(&db, *workload, ops)?,
             }
         }
-        self.check(&db, &contents)?;
+        check(&db, &contents)?;
         db.flush()?;
         db.settle()?;
         db.close()?;
@@ -205,20 +198,14 @@ impl Round<'_> {
         let times: Vec<_> = threads.iter().map(|of| of.times().clone()).collect();
         let clock = latency::each(Instant::now, 0..10_000, drop);
         let (moment_ms, operations) = timeline(threads);
-        let sample = Sample {
-            workload,
-            operations: count as u64,
-            ns: time.as_nanos() as u64,
-            latency: Some(Latency::new(&times, &clock)),
-            timeline: workload.has_stalls().then_some(Timeline { moment_ms, operations }),
-            facts: BTreeMap::new(),
-        };
-        self.outcome.samples.push(sample);
+        let latency = Some(Latency::new(&times, &clock));
+        let timeline = workload.has_stalls().then_some(Timeline { moment_ms, operations });
+        self.samples.push(Sample { latency, timeline, ..Sample::new(workload, count, time) });
     }
 
     /// Adds facts to the last sample.
     fn facts(&mut self, facts: impl IntoIterator<Item = Option<(Fact, f64)>>) {
-        let sample = self.outcome.samples.last_mut().expect("just measured");
+        let sample = self.samples.last_mut().expect("just measured");
         sample.facts.extend(facts.into_iter().flatten());
     }
 
@@ -242,7 +229,7 @@ impl Round<'_> {
             Done::Ok((sum, recorder))
         });
         let (sums, recorders): (Vec<_>, Vec<_>) = ended.into_iter().collect::<Done<Vec<_>>>()?.into_iter().unzip();
-        found(workload, sums.into_iter().sum(), ops.expected)?;
+        compare(workload, sums.into_iter().sum(), ops.expected)?;
         Ok((time, recorders))
     }
 
@@ -258,6 +245,7 @@ impl Round<'_> {
                 Ok(sum)
             }
             Op::Update(record) => Ok(db.get(key, of_value)?.unwrap_or_default() + put(record)?),
+            Op::Delete => unreachable!("no workload of engines deletes"),
         }
     }
 
@@ -295,7 +283,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Overwrites, waits until no merge is due, and reads: the amplifications.
+    /// Overwrites, waits until no compaction is due, and reads: the amplifications.
     fn overwrite<E: Engine>(&mut self, db: &E, ops: &Ops, reads: &Ops) -> Done {
         let before = Account::of(db);
         self.time(db, Workload::Overwrite, ops)?;
@@ -331,39 +319,13 @@ impl Round<'_> {
         let bytes = machine::disk_space(&self.places.path().join(dir))?;
         Ok(bytes.map(|bytes| (Fact::DiskSpace, bytes as f64 / self.input.payload() as f64)))
     }
-
-    /// Compares everything in the database with what has to be there.
-    fn check<E: Engine>(&self, db: &E, contents: &Contents<'_>) -> Done {
-        let mut expected = contents.newest.iter().map(|(key, &record)| (*key, self.input.value(record)));
-        let (mut right, mut yielded) = (0, 0);
-        db.scan(&[], usize::MAX, |key, value| {
-            yielded += 1;
-            right += usize::from(expected.next() == Some((key, value)));
-        })?;
-        let count = contents.newest.len();
-        match (right, yielded) == (count, count) {
-            true => Ok(()),
-            false => Err(format!(
-                "expected {count} entries in order, found {yielded}, of which {right} are where they must be"
-            )
-            .into()),
-        }
-    }
 }
 
 fn number(op: Op) -> usize {
     match op {
         Op::Put(record) | Op::Update(record) => record,
-        Op::Get | Op::Scan(_) => 0,
+        Op::Get | Op::Scan(_) | Op::Delete => 0,
     }
-}
-
-fn found(workload: Workload, found: Digest, expected: Digest) -> Done {
-    if found == expected {
-        return Ok(());
-    }
-    let (workload, expected, found) = (name(workload), digest::count(expected), digest::count(found));
-    Err(format!("{workload}: expected {expected} right values, found {found}, not all of them right").into())
 }
 
 /// Does `work`, and watches for the most anonymous memory meanwhile.

@@ -3,11 +3,11 @@
 use fastskip::{ConcurrentSkipList, Kind, Lookup, Memtable, Op, Version};
 
 use super::table::{Record, Table, in_batches, table};
-use crate::spec::{Pages, Shape};
+use crate::spec::Shape;
 
 table! {
     Fastskip<const BATCHED: bool>(ConcurrentSkipList);
-    new(shape) => ConcurrentSkipList::builder().shards(shape.threads).huge_pages(shape.pages == Pages::Huge).build();
+    new(shape) => ConcurrentSkipList::builder().shards(shape.threads).huge_pages(true).build();
     insert_all(list, records) => {
         if !BATCHED {
             return records.filter(|record| list.insert(record.key, record.value)).count();
@@ -58,7 +58,7 @@ fn value(found: Lookup<'_>) -> Option<&[u8]> {
 table! {
     /// A memtable. It is read as an engine reads it: the newest version of each key at a sequence number.
     VersionedTable<const BATCHED: bool>(Memtable);
-    new(shape) => Memtable::builder().shards(shape.threads).huge_pages(shape.pages == Pages::Huge).build();
+    new(shape) => Memtable::builder().shards(shape.threads).huge_pages(true).build();
     insert_all(table, records) => {
         if !BATCHED {
             return records.filter(|record| table.put(record.key, record.number, record.value).is_ok()).count();

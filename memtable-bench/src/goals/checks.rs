@@ -1,137 +1,12 @@
-//! The project's goals for its tables: what each asks for, which `goals.json` says, and what a run says of it. A shape's fields
-//! that the file does not name are those of three million entries on one thread.
-
-use std::slice::from_ref;
-use std::sync::LazyLock;
+//! Holds a run against the goals, check by check.
 
 use itertools::iproduct;
-use serde::Deserialize;
 
+use super::list::GOALS;
+use super::measure::{Bound, Goal};
 use crate::results::CellResults;
-use crate::round::Fact;
 use crate::spec::{Shape, Subject, Workload};
 use crate::text::{Sheet, name, or_dash};
-
-/// Every goal, in order.
-pub(crate) static GOALS: LazyLock<Vec<Goal>> =
-    LazyLock::new(|| serde_json::from_str(include_str!("goals.json")).expect("tests have read it"));
-
-#[derive(Deserialize)]
-pub(crate) struct Goal {
-    pub(crate) name: String,
-    /// In a few words.
-    pub(crate) asks: String,
-    rows: Vec<Row>,
-}
-
-/// Checks for each shape, workload and subject that can do it. Two threads store keys in order in ranges of their own.
-#[derive(Deserialize)]
-struct Row {
-    subjects: Vec<Subject>,
-    workloads: Vec<Workload>,
-    shapes: Vec<Shape>,
-    checks: Vec<(Measure, Bound)>,
-}
-
-/// What is measured. Every check compares medians of one run.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Measure {
-    /// How many times as fast as the fastest skip-list peer in the same cell.
-    TimesSkipLists,
-    /// How many times as fast as this.
-    Times(Base),
-    /// The time divided by that of all of these together.
-    TimeIn(Vec<Base>),
-    /// The rate divided by that of one thread.
-    TimesOneThread,
-    /// p99.9 of single inserts divided by their median.
-    TailRatio,
-    /// What the workload took beside time.
-    Fact(Fact),
-    /// The same, times the number of threads.
-    FactTimesThreads(Fact),
-    /// The time of the slower of two floors, divided by this one: the memtable without a log, and a log of as many bytes as went to
-    /// the disk.
-    ShareOfFloors,
-    /// The time of an operation.
-    Millis,
-    /// Bytes of keys and values.
-    MegabytesPerSecond,
-}
-
-/// What a check compares with. `None` is the subject of the check itself, or its workload as peers do it.
-type Base = (Option<Subject>, Option<Workload>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Bound {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-impl Measure {
-    fn says(&self) -> String {
-        let bases = match self {
-            Self::Times(base) => from_ref(base),
-            Self::TimeIn(bases) => bases,
-            _ => &[],
-        };
-        let base = |(subject, workload): &Base| {
-            subject.map(name).into_iter().chain(workload.map(name)).collect::<Vec<_>>().join(" ")
-        };
-        let bases = bases.iter().map(base).collect::<Vec<_>>().join(" and ");
-        match self {
-            Self::TimesSkipLists => "times as fast as the fastest skip-list peer".into(),
-            Self::Times(_) => format!("times as fast as {bases}"),
-            Self::TimeIn(_) => format!("time divided by that of {bases}"),
-            Self::TimesOneThread => "rate divided by that of one thread".into(),
-            Self::TailRatio => "p99.9 divided by the median".into(),
-            Self::Fact(fact) => name(*fact),
-            Self::FactTimesThreads(fact) => format!("{}, times threads", name(*fact)),
-            Self::ShareOfFloors => "times as fast as the slower of memtable and log".into(),
-            Self::Millis | Self::MegabytesPerSecond => "itself".into(),
-        }
-    }
-
-    fn unit(&self) -> &'static str {
-        match self {
-            Self::Fact(_) | Self::FactTimesThreads(_) => "",
-            Self::Millis => " ms",
-            Self::MegabytesPerSecond => " MB/s",
-            _ => "x",
-        }
-    }
-
-    /// From the first cell of the shape that has what it takes.
-    fn of(&self, run: &[CellResults], shape: Shape, subject: Subject, workload: Workload) -> Option<f64> {
-        let first = |shape: Shape, of: &dyn Fn(&CellResults) -> Option<f64>| {
-            run.iter().filter(|cell| cell.shape == shape).find_map(of)
-        };
-        let nanos = |cell: &CellResults| cell.nanos(subject, workload);
-        let base = |cell: &CellResults, base: &Base| {
-            cell.nanos(base.0.unwrap_or(subject), base.1.unwrap_or_else(|| workload.of_peers()))
-        };
-        let fact = |cell: &CellResults, fact: &Fact| cell.fact(subject, workload, *fact);
-        first(shape, &|cell| match self {
-            Self::TimesSkipLists => cell.figure(subject, workload)?.times_best_skip_list_peer,
-            Self::Times(of) => Some(base(cell, of)? / nanos(cell)?),
-            Self::TimeIn(bases) => Some(nanos(cell)? / bases.iter().map(|of| base(cell, of)).sum::<Option<f64>>()?),
-            Self::TailRatio => Some(cell.latency(subject, workload)?.tail_ratio),
-            Self::Fact(of) => fact(cell, of),
-            Self::FactTimesThreads(of) => Some(fact(cell, of)? * shape.threads as f64),
-            Self::ShareOfFloors => {
-                let (memtable, log) = (Subject::Memtable, Subject::Log);
-                let bytes = |subject| cell.fact(subject, workload, Fact::DiskBytes);
-                let log = cell.nanos(log, workload)? / bytes(log)? * bytes(subject)?;
-                Some(cell.nanos(memtable, Workload::Put)?.max(log) / nanos(cell)?)
-            }
-            Self::Millis => Some(nanos(cell)? / 1e6),
-            Self::MegabytesPerSecond => Some(shape.payload() as f64 / shape.entries as f64 * 1e3 / nanos(cell)?),
-            Self::TimesOneThread => Some(first(Shape { threads: 1, ..shape }, &nanos)? / nanos(cell)?),
-        })
-    }
-}
 
 /// One thing that a goal asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,15 +44,6 @@ impl Check {
     }
 }
 
-impl Goal {
-    /// Whether it is one of tables, or of engines, and the run has any.
-    fn concerns(&self, run: &[CellResults]) -> bool {
-        let is_table = |shape: &Shape| shape.store.is_table();
-        let own = self.rows.iter().flat_map(|row| &row.shapes).all(is_table);
-        run.is_empty() || run.iter().any(|cell| is_table(&cell.shape) == own)
-    }
-}
-
 /// The goals that the run is about: those of tables, of engines, or both.
 pub(crate) fn concerned(run: &[CellResults]) -> impl Iterator<Item = &'static Goal> {
     GOALS.iter().filter(|goal| goal.concerns(run))
@@ -187,12 +53,12 @@ pub(crate) fn concerned(run: &[CellResults]) -> impl Iterator<Item = &'static Go
 pub(crate) fn checks(run: &[CellResults]) -> Vec<Check> {
     let mut checks = Vec::new();
     for (goal, row) in concerned(run).flat_map(|goal| goal.rows.iter().map(move |row| (goal, row))) {
-        let all = iproduct!(&row.checks, &row.shapes, &row.workloads, &row.subjects);
+        let all = iproduct!(row.checks, row.shapes, row.workloads, row.subjects);
         for ((measure, bound), shape, &workload, &subject) in all.filter(|(.., of, subject)| subject.can(**of)) {
             let shape = nearest(run, *shape, subject, workload);
             let what = format!("{} {}, {}: {}", name(subject), name(workload), shape.brief(), measure.says());
             let measured = measure.of(run, shape, subject, workload);
-            let check = Check { goal: &goal.name, what, bound: *bound, unit: measure.unit(), measured };
+            let check = Check { goal: goal.name, what, bound: *bound, unit: measure.unit(), measured };
             if !checks.contains(&check) {
                 checks.push(check);
             }
@@ -203,8 +69,8 @@ pub(crate) fn checks(run: &[CellResults]) -> Vec<Check> {
 
 /// The shape itself. A quick run of engines has smaller ones: then the largest of those that the subject did the workload at.
 fn nearest(run: &[CellResults], shape: Shape, subject: Subject, workload: Workload) -> Shape {
-    let alike = run.iter().filter(|cell| Shape { entries: shape.entries, ..cell.shape } == shape);
-    let measured = alike.filter(|cell| cell.nanos(subject, workload).is_some()).map(|cell| cell.shape);
+    let alike = run.iter().filter(|of| Shape { entries: shape.entries, ..of.cell.shape } == shape);
+    let measured = alike.filter(|of| of.nanos(subject, workload).is_some()).map(|of| of.cell.shape);
     let is_missing = !shape.store.is_table() && !measured.clone().any(|of| of == shape);
     measured.filter(|_| is_missing).max_by_key(|of| of.entries).unwrap_or(shape)
 }
@@ -240,7 +106,7 @@ pub(crate) fn sheet<'c>(checks: impl IntoIterator<Item = &'c Check>) -> Sheet {
 pub(crate) fn summary(run: &[CellResults]) -> String {
     let checks = checks(run);
     let goal = |Goal { name, .. }: &Goal| {
-        let of_goal = sheet(checks.iter().filter(|check| check.goal == name));
+        let of_goal = sheet(checks.iter().filter(|check| check.goal == *name));
         format!("\n{name}: {}\n{of_goal}", word(verdict(name, &checks)))
     };
     concerned(run).map(goal).collect()
@@ -249,7 +115,7 @@ pub(crate) fn summary(run: &[CellResults]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets::{self, Preset};
+    use crate::presets::Preset;
     use crate::results::measured;
     use crate::spec::Role;
 
@@ -258,9 +124,7 @@ mod tests {
         let nanos = |shape: &Shape, subject: Subject| {
             if subject.role() == Role::Own { ours / shape.threads as f64 } else { 100.0 }
         };
-        let mut engines = presets::cells("engine");
-        engines.iter_mut().for_each(|cell| cell.subjects = Subject::of(cell.shape.store).collect());
-        let cells = [Preset::Goals.cells(), engines].concat();
+        let cells = [Preset::Goals, Preset::Engine].map(Preset::cells).concat();
         checks(&Vec::from_iter(cells.iter().map(|cell| measured(cell, |subject| nanos(&cell.shape, subject)))))
     }
 
@@ -269,7 +133,7 @@ mod tests {
         // Catches a goal that a run of hours leaves unmeasured, one that is met because nothing is asked, and bounds upside down.
         let (fast, slow, unmeasured) = (run(3.0), run(101.0), checks(&[]));
         assert!(fast.iter().all(|check| check.measured.is_some()), "{fast:?}");
-        for goal in GOALS.iter().map(|goal| &*goal.name) {
+        for goal in GOALS.iter().map(|goal| goal.name) {
             // Scaling does not follow from time, and all these times are short.
             let verdicts = [&fast, &slow, &unmeasured].map(|checks| verdict(goal, checks));
             assert_eq!(verdicts, [Some(true), Some(goal == "N7" || goal == "E9"), None], "{goal}");
