@@ -6,7 +6,7 @@
 //! ```text
 //! plan, presets    arguments, and the cells that they ask for
 //! measure, ipc     for each cell and each round of a subject a process
-//! round            what that process does, on one of `tables` or `engines`, and the check of what it got
+//! round            what that process does, on one of `subjects`, and the check of what it gave back
 //! results          the file of a run, medians and ratios, and the tables in which people read them
 //! goals            what a run is held against
 //! report           the page with plots, and the table of the README
@@ -15,7 +15,6 @@
 #![deny(unsafe_code)]
 
 mod clock;
-mod engines;
 mod error;
 mod goals;
 mod ipc;
@@ -30,7 +29,7 @@ mod report;
 mod results;
 mod round;
 mod spec;
-mod tables;
+mod subjects;
 mod text;
 
 use std::process::ExitCode;

@@ -53,7 +53,7 @@ fn write(results: &Results, directory: &Path) -> Result<(), Error> {
     }
     fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
     let sections = sections::all(results);
-    for plot in sections.iter().flat_map(|section| &section.plots) {
+    for plot in sections.values().flatten() {
         let path = directory.join(format!("{}.svg", plot.name));
         fs::write(&path, &plot.svg).map_err(Error::io("write", &path))?;
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use minijinja::{Environment, Value, context};
 
 use super::readme::{HEADLINES, Headline};
-use super::sections::Section;
+use super::sections::Sections;
 use crate::goals::{self, Goal};
-use crate::results::Results;
+use crate::results::{Results, facts, latencies, ratios};
 use crate::spec::Subject;
-use crate::text::{name, nanos};
+use crate::text::{grouped, name, nanos};
 
 /// Fails only if the template is wrong.
-pub(super) fn html(results: &Results, sections: &[Section]) -> Result<String, minijinja::Error> {
+pub(super) fn html(results: &Results, sections: &Sections) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("page.html"))?;
     let checks = goals::checks(&results.cells);
@@ -29,6 +29,10 @@ pub(super) fn html(results: &Results, sections: &[Section]) -> Result<String, mi
         tiles => HEADLINES.iter().filter_map(|headline| tile(results, headline)).collect::<Vec<_>>(),
         goals => goals::concerned(&results.cells).map(goal).collect::<Vec<_>>(),
         sections,
+        thread_entries => grouped(results.threads().first().map_or(0, |shape| shape.entries)),
+        ratios => ratios(&results.cells),
+        facts => facts(&results.cells),
+        latencies => latencies(&results.cells),
         checks => goals::sheet(&checks),
         has_tables => has(true),
         has_engines => has(false),

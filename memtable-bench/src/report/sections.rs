@@ -1,99 +1,29 @@
-//! The sections of the page, in their order: the plots and the table of each, and what is said above them.
+//! Which plots there are, in their order on the page.
+
+use std::collections::BTreeMap;
 
 use itertools::iproduct;
-use serde::Serialize;
 
 use super::plots::{self, Bar, Plot, Series};
-use crate::results::{CellResults, Figure, Results, facts, latencies, ratios};
+use crate::results::{CellResults, Figure, Results};
 use crate::round::Fact;
 use crate::spec::Workload::{self, Delete, FrozenScan, Get, Insert, Miss, Mixed, Mixed95, Scan, Seek};
 use crate::spec::{KeySet, Role, Shape, Store, Subject};
-use crate::text::{Sheet, micros, name, nanos, short};
+use crate::text::{micros, name, nanos, short};
 
-/// A section with neither plots nor rows is left out.
-#[derive(Debug, Serialize)]
-pub(super) struct Section {
-    title: &'static str,
-    says: String,
-    pub(super) plots: Vec<Plot>,
-    sheet: Sheet,
-}
+/// The plots of each section of the page, by the name that the page's template knows it by.
+pub(super) type Sections = BTreeMap<&'static str, Vec<Plot>>;
 
-pub(super) fn all(results: &Results) -> Vec<Section> {
-    let cores = results.runs[0].machine.cores;
-    let (shape, threads) = (results.headline(), results.threads());
-    let shape = shape.map_or_else(String::new, |shape| format!("{shape}. "));
-    let threads = threads.first().map_or(0, |shape| shape.entries);
-    let plots = |title, says: String, plots| Section { title, says, plots, sheet: Sheet::default() };
-    let sheet = |title, says: &str, sheet| Section { title, says: says.into(), plots: Vec::new(), sheet };
-    let all = [
-        plots(
-            "Side by side",
-            format!(
-                "{shape}Bars are medians, whiskers the fastest and the slowest round. Batch subjects get and insert 256 keys at a \
-                 time; peers have no such call and are shown at one by one."
-            ),
-            side_by_side(results),
-        ),
-        plots(
-            "Cost as the table grows",
-            "One thread. A straight line upwards is a power of the size.".into(),
-            growth(results),
-        ),
-        plots(
-            "Threads",
-            format!(
-                "{} random keys. This machine has {cores} cores: with more than {cores} threads nothing can get faster; what is lost \
-                 to contention shows.",
-                short(threads)
-            ),
-            of_threads(results),
-        ),
-        plots(
-            "Memory",
-            "What an entry takes beyond the bytes of its key and value. Bars: growth of the process's resident memory while the table \
-             is filled, including what allocators and half-used chunks lose. Beside them what the table itself says."
-                .into(),
-            memory(results).into_iter().collect(),
-        ),
-        plots(
-            "Engines side by side",
-            "Each workload where most engines did it. Bars are medians, whiskers the fastest and the slowest round. Nothing is \
-             compressed, and no write is synced unless the workload says so; what a write survives differs, as the book says. Grey \
-             bars are no engines: tables without a log, and a log without a table."
-                .into(),
-            engines(results),
-        ),
-        plots(
-            "Stalls",
-            "How many operations were done in each moment of the first round.".into(),
-            stalls(results),
-        ),
-        sheet(
-            "mini-engine and each peer",
-            "How many times as fast it is: 2x is half the time.",
-            ratios(&results.cells),
-        ),
-        sheet(
-            "What was taken beside time",
-            "Medians. Of tables, bytes for each entry beyond its key and value: by the growth of the process (overhead) and by the \
-             table's own account (own-overhead); and how often writers met (failed-cas): links that changed between a writer's read \
-             and its compare-and-swap, by another thread or by an earlier entry of the same batch, for a million inserts. Of \
-             engines, write-calls: system calls that write, for each operation. Disk-bytes: what went to the disk for each byte \
-             stored, the log included. Disk-space: bytes on the disk for each byte that is there. Memory: the most anonymous \
-             memory, divided by cache and two memtables. Writer-rate: writes a second by the second thread. The others are \
-             mini-engine's own account.",
-            facts(&results.cells),
-        ),
-        sheet(
-            "How long single operations take",
-            "Percentiles in ns, medians over the rounds. Single inserts into tables are timed one by one; beside them what the clock \
-             alone takes, which is part of every time here. In engines the clock is read once an operation, and a batch is one \
-             operation.",
-            latencies(&results.cells),
-        ),
-    ];
-    all.into_iter().filter(|section| !section.plots.is_empty() || !section.sheet.rows.is_empty()).collect()
+pub(super) fn all(results: &Results) -> Sections {
+    [
+        ("side_by_side", side_by_side(results)),
+        ("growth", growth(results)),
+        ("threads", threads(results)),
+        ("memory", memory(results).into_iter().collect()),
+        ("engines", engines(results)),
+        ("stalls", stalls(results)),
+    ]
+    .into()
 }
 
 fn bar(figure: &Figure, note: String) -> Bar {
@@ -135,7 +65,7 @@ fn growth(results: &Results) -> Vec<Plot> {
     iproduct!(keys, [Insert, Get, Miss, Scan, Seek]).filter_map(plot).collect()
 }
 
-fn of_threads(results: &Results) -> Vec<Plot> {
+fn threads(results: &Results) -> Vec<Plot> {
     let shapes = results.threads();
     let plot = |workload: Workload| {
         let (file, title) =

@@ -29,9 +29,10 @@ pub(super) enum Op {
     Delete,
 }
 
-/// Operations, the key of each behind that of the one before.
+/// Operations, the key of each behind that of the one before. Those that read everything have none.
 #[derive(Debug, Default)]
 pub(super) struct Ops {
+    pub(super) count: usize,
     pub(super) ops: Vec<Op>,
     pub(super) keys: Keys,
     pub(super) expected: Digest,
@@ -58,7 +59,7 @@ pub(super) fn later(shape: &Shape, workloads: &[Workload]) -> usize {
 }
 
 /// The entries that a seek or scan of this workload reads.
-pub(super) fn scanned(workload: Workload) -> usize {
+fn scanned(workload: Workload) -> usize {
     match workload {
         Workload::SeekOne => 1,
         Workload::Scan10 => 10,
@@ -90,7 +91,7 @@ impl<'i> Contents<'i> {
     }
 
     /// What a scan of everything yields.
-    pub(super) fn digest(&self) -> Digest {
+    fn digest(&self) -> Digest {
         self.digest_of(self.there(self.input.sorted()))
     }
 
@@ -127,7 +128,7 @@ impl<'i> Contents<'i> {
             Workload::Get | Workload::GetMany => self.of(accessed(reads, Op::Get)),
             Workload::Miss => {
                 let keys = keys::absent(&Shape { entries: reads, ..shape });
-                Ops { ops: vec![Op::Get; reads], keys, expected: 0 }
+                Ops { count: reads, ops: vec![Op::Get; reads], keys, expected: 0 }
             }
             Workload::Seek => self.of(accessed(few(10), Op::Scan(scanned(workload)))),
             Workload::SeekOne => self.of(accessed(reads, Op::Scan(scanned(workload)))),
@@ -149,9 +150,13 @@ impl<'i> Contents<'i> {
                 self.of(ops.into_iter())
             }
             Workload::Open => Ops::default(),
+            Workload::Sort => Ops { count: stored.len(), ..Ops::default() },
+            Workload::Scan | Workload::Reverse | Workload::FrozenScan => {
+                Ops { count: stored.len(), expected: self.digest(), ..Ops::default() }
+            }
             Workload::YcsbE => self.ycsb(workload, few(20)),
             _ if workload.is_ycsb() => self.ycsb(workload, few(5)),
-            // What fills a database.
+            // What fills a subject.
             _ => self.of(stored.map(|record| (record, Op::Put(record)))),
         }
     }
@@ -200,7 +205,7 @@ impl<'i> Contents<'i> {
     fn of(&mut self, ops: impl Iterator<Item = (usize, Op)>) -> Ops {
         let mut expected = 0;
         let (indices, ops): (Vec<_>, Vec<_>) = ops.inspect(|&(key, op)| expected += self.apply(key, op)).unzip();
-        Ops { ops, keys: self.input.pick(&indices), expected }
+        Ops { count: ops.len(), ops, keys: self.input.pick(&indices), expected }
     }
 
     fn apply(&mut self, key: usize, op: Op) -> Digest {
@@ -281,7 +286,7 @@ mod tests {
         let mut contents = Contents::empty(&input);
         assert_eq!(count(contents.operations(Workload::Put).expected), 2000);
         let counts = |workload, contents: &mut Contents<'_>| {
-            let Ops { ops, keys, expected } = contents.operations(workload);
+            let Ops { ops, keys, expected, .. } = contents.operations(workload);
             assert_eq!(ops.len(), keys.len());
             let puts = ops.iter().filter(|op| matches!(op, Op::Put(_) | Op::Update(_))).count();
             (ops.len(), puts, count(expected))

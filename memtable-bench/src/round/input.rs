@@ -9,7 +9,7 @@ use rand_distr::{Distribution, Zipf};
 use crate::keys::{self, Keys};
 use crate::random::rng;
 use crate::spec::{Access, Shape};
-use crate::tables::Record;
+use crate::subjects::store::Record;
 
 /// Values are windows into so many random bytes: few enough to stay in a cache, so that tables only pay for their own misses.
 const POOL: usize = 1 << 20;
@@ -80,11 +80,6 @@ impl Input {
         &self.order
     }
 
-    /// The records at `indices` of the order of writes.
-    pub(super) fn records(&self, indices: impl IntoIterator<Item = usize>) -> impl Iterator<Item = Record<'_>> {
-        indices.into_iter().map(|index| self.record(index, self.keys.get(index)))
-    }
-
     /// Record `index`, whose key the caller has at hand.
     pub(super) fn record<'a>(&'a self, index: usize, key: &'a [u8]) -> Record<'a> {
         Record { number: index as u64, key, value: self.value(index) }
@@ -98,7 +93,7 @@ impl Input {
 
     /// The bytes of all keys and values that fill the subject.
     pub(super) fn payload(&self) -> u64 {
-        self.records(self.stored()).map(|record| (record.key.len() + record.value.len()) as u64).sum()
+        self.stored().map(|index| (self.key(index).len() + self.shape.value_len) as u64).sum()
     }
 
     /// The stored records in random order, each once.

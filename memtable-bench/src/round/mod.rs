@@ -7,31 +7,42 @@ mod input;
 mod outcome;
 mod recorder;
 mod table;
+mod work;
 
 pub(crate) use outcome::{Fact, Outcome, Request, Sample, Timeline};
 
 use crate::spec::{Subject, subjects};
+use crate::subjects;
+use crate::subjects::store::{Done, Store};
 use crate::text::name;
-use crate::{engines, tables};
 
 macro_rules! dispatch {
-    ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $colour:literal, $kind:ident($($path:tt)*);)*) => {
+    ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $colour:literal, $kind:ident($type:ty);)*) => {
         /// Runs a round. An error is what the subject did wrong.
         pub(crate) fn run(request: &Request) -> Result<Outcome, String> {
-            match request.subject {
-                $($(#[cfg(feature = $feature)])? Subject::$subject => dispatch!(@$kind request, $($path)*),)*
+            let outcome = match request.subject {
+                $($(#[cfg(feature = $feature)])? Subject::$subject => of::<$type>(request),)*
                 #[allow(unreachable_patterns)]
-                other => Err(format!("{} was not built", name(other))),
-            }
-        }
-    };
-    (@table $request:ident, $($path:tt)*) => { table::run::<tables::$($path)*>($request) };
-    (@engine $request:ident, $($path:tt)*) => { engine::run::<engines::$($path)*>($request) };
-    (@both $request:ident, $($path:tt)*) => {
-        match $request.shape.store.is_table() {
-            true => table::run::<tables::$($path)*>($request),
-            false => engine::run::<engines::floors::InMemory<tables::$($path)*>>($request),
+                other => Err(format!("{} was not built", name(other)).into()),
+            };
+            outcome.map_err(|error| error.to_string())
         }
     };
 }
 subjects!(dispatch);
+
+fn of<S: Store>(request: &Request) -> Done<Outcome> {
+    let wanted: Vec<_> = request.workloads.iter().copied().filter(|of| request.subject.can(*of)).collect();
+    let input = input::Input::new(&request.shape, contents::later(&request.shape, &wanted));
+    let work = work::Work { request, input: &input };
+    let mut samples = match request.shape.store.is_table() {
+        true => table::run::<S>(&work, &wanted)?,
+        false => engine::run::<S>(&work, &wanted)?,
+    };
+    // Every round of a table needs the insert, but not every run asked for it.
+    samples.retain(|sample| wanted.contains(&sample.workload));
+    Ok(Outcome { samples, failed: None })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The names of tables and engines, what they are compared as, and what each of them can do.
 //!
-//! A new subject is a file in `tables` or `engines`, and a line in `subjects!`.
+//! A new subject is a file in `subjects`, which wraps it by `store!`, and a line in `subjects!`.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -13,68 +13,69 @@ use super::workload::Workload;
 const MOST_OF_SKL: usize = 20_000;
 
 /// Hands every subject to the macro `$with`: what help says of it, the feature that it needs, if any, its role, what it can do, its
-/// colour in plots, and what `round` runs: a table, an engine, or a table that is measured among engines too.
+/// colour in plots, and whether it is a table, an engine, or a table that
+/// is measured among engines too, with the type that `round` runs.
 ///
 /// Ours are blue and green in plots, skip lists and LSM trees warm, trees olive and amber, floors grey.
 #[rustfmt::skip]
 macro_rules! subjects {
     ($with:ident) => { $with! {
         /// fastskip's ConcurrentSkipList
-        Fastskip: Own, Freeze, 0x0c9484, table(own::Fastskip<false>);
+        Fastskip: Own, Freeze, 0x0c9484, table(subjects::own::Fastskip);
         /// The same through insert_batch and get_many, 256 at a time
-        FastskipBatch: Own, Batch, 0x07604f, table(own::Fastskip<true>);
+        FastskipBatch: Own, Batch, 0x07604f, table(subjects::own::Fastskip);
         /// fastskip's Memtable, put one by one
-        Memtable: Own, Freeze, 0x1769e0, both(own::VersionedTable<false>);
+        Memtable: Own, Freeze, 0x1769e0, both(subjects::own::Memtable);
         /// The same through reserve, apply and get_many, 256 at a time
-        MemtableBatch: Own, Batch, 0x0b3f9c, table(own::VersionedTable<true>);
+        MemtableBatch: Own, Batch, 0x0b3f9c, table(subjects::own::Memtable);
         /// The published fastskip 0.1.1, another author's
-        FastskipPublished "peers": ClosePeer, Forward, 0xd9480f, table(lists::PublishedList);
+        FastskipPublished "peers": ClosePeer, Forward, 0xd9480f, table(subjects::lists::PublishedList);
         /// crossbeam's SkipMap
-        CrossbeamSkiplist "peers": ClosePeer, Ordered, 0xc2255c, table(lists::CrossbeamList);
+        CrossbeamSkiplist "peers": ClosePeer, Ordered, 0xc2255c, table(subjects::lists::CrossbeamList);
         /// skl's SkipMap (build with --features skl)
-        Skl "skl": ClosePeer, Ordered, 0x9c36b5, table(skl::SklList);
+        Skl "skl": ClosePeer, Ordered, 0x9c36b5, table(subjects::skl::SklList);
         /// scc's TreeIndex, a B+ tree
-        Treeindex "peers": OtherPeer, Ordered, 0xc77700, table(lists::Tree);
+        Treeindex "peers": OtherPeer, Ordered, 0xc77700, table(subjects::lists::Tree);
         /// The standard BTreeMap behind an RwLock
-        Btreemap: OtherPeer, Ordered, 0x5c8a0d, table(maps::LockedTree);
+        Btreemap: OtherPeer, Ordered, 0x5c8a0d, table(subjects::maps::LockedTree);
         /// 16 of those, keys spread over them by hash
-        ShardedBtreemap: OtherPeer, Ordered, 0x8a7a1c, table(maps::ShardedTree);
+        ShardedBtreemap: OtherPeer, Ordered, 0x8a7a1c, table(subjects::maps::ShardedTree);
         /// The standard HashMap behind a Mutex
-        Hashmap: Floor, Find, 0x868e96, both(maps::LockedHashMap);
+        Hashmap: Floor, Find, 0x868e96, both(subjects::maps::LockedHashMap);
         /// A Vec behind a Mutex: appended to, then sorted
-        Vec: Floor, Append, 0x495057, both(maps::LockedVec);
+        Vec: Floor, Append, 0x495057, both(subjects::maps::LockedVec);
         /// This workspace's engine
-        MiniEngine: Own, Lsm, 0x1864ab, engine(mini::Mini);
+        MiniEngine: Own, Lsm, 0x1864ab, engine(subjects::mini::Mini);
         /// The same with its tables mapped into memory: reads only
-        MiniEngineMmap: Own, Read, 0x228be6, engine(mini::Mini);
+        MiniEngineMmap: Own, Read, 0x228be6, engine(subjects::mini::Mini);
         /// The same with its vector memtable: writes only
-        MiniEngineVector: Own, Write, 0x1098ad, engine(mini::Mini);
+        MiniEngineVector: Own, Write, 0x1098ad, engine(subjects::mini::Mini);
         /// The same with tiered compaction: overwrite only
-        MiniEngineTiered: Own, Overwrite, 0x4263eb, engine(mini::Mini);
+        MiniEngineTiered: Own, Overwrite, 0x4263eb, engine(subjects::mini::Mini);
         /// The same with lazy-leveled compaction: overwrite only
-        MiniEngineLazyLeveled: Own, Overwrite, 0x3b5bdb, engine(mini::Mini);
+        MiniEngineLazyLeveled: Own, Overwrite, 0x3b5bdb, engine(subjects::mini::Mini);
         /// The same with compactions of single tables: overwrite only
-        MiniEnginePartial: Own, Overwrite, 0x15aabf, engine(mini::Mini);
+        MiniEnginePartial: Own, Overwrite, 0x15aabf, engine(subjects::mini::Mini);
         /// fjall, an LSM tree
-        Fjall "peers": ClosePeer, Lsm, 0xe8590c, engine(fjall::Fjall);
+        Fjall "peers": ClosePeer, Lsm, 0xe8590c, engine(subjects::fjall::Fjall);
         /// RocksDB, an LSM tree (build with --features rocksdb)
-        Rocksdb "rocksdb": ClosePeer, Lsm, 0xa61e4d, engine(rocksdb::Rocksdb);
+        Rocksdb "rocksdb": ClosePeer, Lsm, 0xa61e4d, engine(subjects::rocksdb::Rocksdb);
         /// LevelDB, an LSM tree (build with --features leveldb)
-        Leveldb "leveldb": ClosePeer, Lsm, 0x862e9c, engine(leveldb::Leveldb);
+        Leveldb "leveldb": ClosePeer, Lsm, 0x862e9c, engine(subjects::leveldb::Leveldb);
         /// LMDB through heed, a B+ tree in a memory map
-        Lmdb "peers": OtherPeer, Tree, 0x2b8a3e, engine(lmdb::Lmdb);
+        Lmdb "peers": OtherPeer, Tree, 0x2b8a3e, engine(subjects::lmdb::Lmdb);
         /// redb, a B+ tree that copies on write
-        Redb "peers": OtherPeer, Tree, 0xe67700, engine(redb::Redb);
+        Redb "peers": OtherPeer, Tree, 0xe67700, engine(subjects::redb::Redb);
         /// sled, a tree of pages in a log
-        Sled "peers": OtherPeer, Tree, 0x74b816, engine(sled::Sled);
+        Sled "peers": OtherPeer, Tree, 0x74b816, engine(subjects::sled::Sled);
         /// A file that records are appended to, no engine: writes only
-        Log: Floor, Write, 0xadb5bd, engine(floors::Log);
+        Log: Floor, Write, 0xadb5bd, engine(subjects::log::Log);
     } };
 }
 pub(crate) use subjects;
 
 macro_rules! declare {
-    ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $colour:literal, $kind:ident($($path:tt)*);)*) => {
+    ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $colour:literal, $kind:ident($type:ty);)*) => {
         /// The names of tables and engines.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, ValueEnum, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]

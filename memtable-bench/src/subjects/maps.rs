@@ -10,8 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 
 use itertools::Itertools;
 
-use super::table::{Record, Table, table};
-use crate::spec::Shape;
+use super::store::{Done, Record, Settings, Store, store};
 
 type Bytes = Box<[u8]>;
 type BytesTree = BTreeMap<Bytes, Bytes>;
@@ -61,18 +60,18 @@ fn merge<'t, I: Iterator<Item = (&'t Bytes, &'t Bytes)>, const N: usize>(
     }
 }
 
-table! {
+store! {
     Trees<const N: usize>(Shards<N>);
-    new(_shape) => Shards { trees: array::from_fn(|_| Shard::default()), hasher: RandomState::new() };
+    open(_settings) => Shards { trees: array::from_fn(|_| Shard::default()), hasher: RandomState::new() };
     insert(shards, record) => {
         let (key, value) = (record.key.into(), record.value.into());
         shards.write(record.key).insert(key, value).is_none()
     };
-    scan(shards, each) => merge(shards.read_all().each_ref().map(|tree| tree.iter()), |a, b| a < b, usize::MAX, each);
+    scan_all(shards, each) => merge(shards.read_all().each_ref().map(|tree| tree.iter()), |a, b| a < b, usize::MAX, each);
     get(shards, key, read) => {
         shards.of(key).read().unwrap_or_else(PoisonError::into_inner).get(key).map(|value| read(value))
     };
-    seek(shards, from, most, each) => {
+    scan(shards, from, most, each) => {
         let trees = shards.read_all();
         let runs = trees.each_ref().map(|tree| tree.range::<[u8], _>((Included(from), Unbounded)));
         merge(runs, |a, b| a < b, most, each);
@@ -91,31 +90,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-table! {
+store! {
     /// What finding costs when nothing is in order. It cannot be read in order, so it is a floor and not a peer.
     LockedHashMap(Mutex<HashMap<Bytes, Bytes>>);
-    new(_shape) => Mutex::default();
+    open(_settings) => Mutex::default();
     insert(map, record) => {
         let (key, value) = (record.key.into(), record.value.into());
         lock(map).insert(key, value).is_none()
     };
     // Only for the check of its contents: no workload reads it in order.
-    scan(map, each) => lock(map).iter().sorted_unstable().for_each(|(key, value)| each(key, value));
+    scan_all(map, each) => lock(map).iter().sorted_unstable().for_each(|(key, value)| each(key, value));
     get(map, key, read) => lock(map).get(key).map(|value| read(value));
     delete(map, key, _seqno) => lock(map).remove(key).is_some();
 }
 
-table! {
+store! {
     /// Appended to and sorted afterwards: the price of storing without order, and then of order by the fastest means. It finds
     /// nothing before it is sorted, so it is a floor and not a peer.
     LockedVec(Mutex<Vec<(Bytes, Bytes)>>);
-    new(_shape) => Mutex::default();
-    insert(pairs, record) => {
+    open(_settings) => Mutex::default();
+    put(pairs, record) => {
         let pair = (record.key.into(), record.value.into());
-        lock(pairs).push(pair);
-        true
+        lock(pairs).push(pair)
     };
     // In the order that the pairs have: none before they are sorted.
-    scan(pairs, each) => lock(pairs).iter().for_each(|(key, value)| each(key, value));
+    scan_all(pairs, each) => lock(pairs).iter().for_each(|(key, value)| each(key, value));
     sort(pairs) => lock(pairs).sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
 }
