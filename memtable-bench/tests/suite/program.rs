@@ -294,6 +294,19 @@ fn the_page_holds_every_plot_and_needs_no_other_file() {
 }
 
 #[test]
+fn recorded_runs_can_be_drawn() {
+    // Catches a change of the file's format, or of a name, that leaves behind the runs from which the book's pages are made.
+    for (runs, goal) in [("blocks", "<b>N1</b>"), ("engines", "<b>E1</b>")] {
+        let (out, directory) =
+            (tempdir().expect("a directory"), format!("{}/results/{runs}", env!("CARGO_MANIFEST_DIR")));
+        let files = fs::read_dir(directory).expect("results").flatten().map(|file| file.path().display().to_string());
+        done(&format!("report {} --out {}", files.collect::<Vec<_>>().join(" "), out.path().display()));
+        let page = fs::read_to_string(out.path().join("index.html")).expect("a page");
+        assert!(page.contains(goal) && page.contains("2 cores, AMD EPYC"), "{runs}");
+    }
+}
+
+#[test]
 fn wrong_use_is_refused_with_2_before_anything_runs_or_is_written() {
     // Catches a page about nothing, a report that silently does nothing, and hours of measuring towards a file that cannot
     // be written. What else `memtable` refuses is tested beside its plan.
