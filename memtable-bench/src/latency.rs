@@ -31,21 +31,14 @@ pub(crate) fn times() -> Times {
     Times::new(DIGITS).expect("the crate allows up to five digits")
 }
 
-/// The time that `work` takes for each item, between two readings of the clock. Recording it is not part of any time.
-pub(crate) fn each<T, I: Sub<Output = Duration>>(
-    now: impl Fn() -> I,
-    items: impl Iterator<Item = T>,
-    mut work: impl FnMut(T),
-) -> Times {
-    let mut times = times();
-    for item in items {
-        let begun = now();
-        work(item);
-        let time = now() - begun;
-        // No insert lasts 584 years.
-        times += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    }
-    times
+/// What `work` makes, and the nanoseconds between two readings of the clock around it.
+#[inline]
+pub(crate) fn time<R, I: Sub<Output = Duration>>(now: impl Fn() -> I, work: impl FnOnce() -> R) -> (R, u64) {
+    let begun = now();
+    let made = work();
+    // No insert lasts 584 years.
+    let ns = u64::try_from((now() - begun).as_nanos()).unwrap_or(u64::MAX);
+    (made, ns)
 }
 
 impl Latency {
@@ -82,7 +75,12 @@ mod tests {
             pass(10);
             now.get()
         };
-        each(read, inserts.into_iter(), pass)
+        let mut times = times();
+        for ns in inserts {
+            times += time(read, || pass(ns)).1;
+            pass(1000);
+        }
+        times
     }
 
     #[test]

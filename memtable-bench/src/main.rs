@@ -3,12 +3,18 @@
 //! Every round of a subject runs in a process of its own: the published fastskip 0.1.1 can corrupt the one it runs in, and no
 //! subject inherits another's heap. Only ratios within one run are a result; absolute times are context.
 //!
-//! `plan` (arguments, `presets`, `goals`) -> `measure`: for each cell of the plan and each round a process (`ipc`) that does a
-//! `round` on one of the `tables` -> `results`, printed and written -> `report`. Files only use those below them.
+//! ```text
+//! plan, presets    arguments, and the cells that they ask for
+//! measure, ipc     for each cell and each round of a subject a process
+//! round            what that process does, on one of `subjects`, and the check of what it gave back
+//! results          the file of a run, medians and ratios, and the tables in which people read them
+//! goals            what a run is held against
+//! report           the page with plots, and the table of the README
+//! spec             what all of these speak of: subjects, workloads, shapes, and the cells that they make
+//! ```
 #![deny(unsafe_code)]
 
 mod clock;
-mod engines;
 mod error;
 mod goals;
 mod ipc;
@@ -16,17 +22,14 @@ mod keys;
 mod latency;
 mod machine;
 mod measure;
-mod patterns;
 mod plan;
 mod presets;
 mod random;
 mod report;
 mod results;
 mod round;
-mod scaling;
-mod sharing;
 mod spec;
-mod tables;
+mod subjects;
 mod text;
 
 use std::process::ExitCode;
@@ -42,7 +45,6 @@ Exit codes: 0 done, 1 a subject failed (except fastskip-published, which is know
 enum Command {
     Memtable(Box<plan::MemtableArgs>),
     Engine(Box<plan::EngineArgs>),
-    Scaling(scaling::ScalingArgs),
     Report(report::ReportArgs),
     #[command(hide = true, name = ipc::ROUND)]
     MemtableRound {
@@ -55,7 +57,6 @@ fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Memtable(args) => measure::memtable(&args),
         Command::Engine(args) => measure::engine(&args),
-        Command::Scaling(args) => scaling::run(&args),
         Command::Report(args) => report::run(&args),
         Command::MemtableRound { request } => {
             ipc::answer(&request).map_err(error::Error::subject).and_then(|answer| text::print(&(answer + "\n")))

@@ -9,9 +9,7 @@ use crate::error::Error;
 use crate::goals;
 use crate::ipc::{self, ChildError};
 use crate::machine;
-use crate::patterns;
 use crate::plan::{EngineArgs, MemtableArgs, Plan};
-use crate::presets::Preset;
 use crate::results::{CellResults, Run, Turn, cell_text, heading, ratios};
 use crate::round::Outcome;
 use crate::spec::{Cell, Subject};
@@ -22,17 +20,18 @@ const PROGRESS: &str = "{wide_bar} {pos}/{len} rounds, {eta} left, {msg}";
 
 /// The command `memtable`: which sorted in-memory table is how fast at what.
 pub(crate) fn memtable(args: &MemtableArgs) -> Result<(), Error> {
-    let run = measure(&Plan::new(args, machine::memory_available())?)?;
-    if args.preset == Some(Preset::Goals) {
-        print(&goals::summary(&run.cells))?;
-    }
-    judge(&run)
+    finish(measure(&Plan::of_tables(args, machine::memory_available())?)?)
 }
 
 /// The command `engine`: which engine is how fast at what, and at what cost.
 pub(crate) fn engine(args: &EngineArgs) -> Result<(), Error> {
     let run = measure(&Plan::of_engines(args, machine::memory_available())?)?;
-    print(&ratios(&run.cells))?;
+    print(&format!("\nTimes as fast as each peer: 2.00x is half its time.\n\n{}", ratios(&run.cells)))?;
+    finish(run)
+}
+
+/// A matrix is no run that goals could be held against.
+fn finish(run: Run) -> Result<(), Error> {
     if run.preset.is_some() {
         print(&goals::summary(&run.cells))?;
     }
@@ -41,25 +40,16 @@ pub(crate) fn engine(args: &EngineArgs) -> Result<(), Error> {
 
 /// Measures cell after cell, and prints each when it is done. Writes the results so far after each cell, so that a run that
 /// is stopped leaves what it has.
-pub(crate) fn measure(plan: &Plan) -> Result<Run, Error> {
-    let run = Run::new(plan.preset.as_deref(), plan.rounds);
+fn measure(plan: &Plan) -> Result<Run, Error> {
     let has_engines = plan.cells.iter().any(|cell| !cell.shape.store.is_table());
-    let mut run = if has_engines { run.of_engines() } else { run };
+    let mut run = Run::new(plan.preset_name(), plan.rounds, has_engines);
     print(&heading(&run))?;
     let bar = progress(plan.turns());
-    let save =
-        |run: &Run| plan.json.as_deref().map_or(Ok(()), |path| run.write(path).map_err(Error::io("write", path)));
     for cell in &plan.cells {
         let turns = interleaved(cell, plan.rounds, &bar, ipc::run_in_process);
-        run.cells.push(CellResults::new(cell.clone(), turns));
+        run.cells.push(CellResults { cell: cell.clone(), rounds: turns });
         bar.suspend(|| run.cells.last().map_or(Ok(()), |cell| print(&cell_text(cell))))?;
-        save(&run)?;
-    }
-    if let Some(entries) = plan.patterns {
-        bar.set_message("patterns");
-        run.patterns = patterns::count(entries, |_| bar.inc(1)).map_err(Error::subject)?;
-        bar.suspend(|| print(&patterns::text(&run.patterns)))?;
-        save(&run)?;
+        plan.json.as_deref().map_or(Ok(()), |path| run.write(path).map_err(Error::io("write", path)))?;
     }
     bar.finish_and_clear();
     Ok(run)
@@ -101,13 +91,10 @@ fn progress(turns: u64) -> ProgressBar {
 }
 
 /// A subject that fails is an error, except for the published crate: its crashes are known, and part of the comparison.
-pub(crate) fn judge(run: &Run) -> Result<(), Error> {
-    for (cell, subject) in run.cells.iter().flat_map(|cell| cell.subjects.iter().map(move |subject| (cell, *subject))) {
-        if subject != Subject::FastskipPublished && cell.failures(subject).is_some() {
-            return Err(Error::subject(format!("{} failed", name(subject))));
-        }
-    }
-    Ok(())
+fn judge(run: &Run) -> Result<(), Error> {
+    let failed = |turn: &&Turn| turn.subject != Subject::FastskipPublished && turn.outcome.failed.is_some();
+    let first = run.cells.iter().flat_map(|of| &of.rounds).find(failed);
+    first.map_or(Ok(()), |turn| Err(Error::subject(format!("{} failed", name(turn.subject)))))
 }
 
 #[cfg(test)]
@@ -133,8 +120,8 @@ mod tests {
         let given_up = Some("not run, since an earlier round did not end");
         assert_eq!([2, 4].map(|turn: usize| turns[turn].outcome.failed.as_deref()), [given_up; 2]);
         let fails = |subject: Subject| {
-            let cell = CellResults::new(Cell { subjects: vec![subject], ..cell.clone() }, turns.clone());
-            judge(&Run { cells: vec![cell], ..Run::new(None, 1) }).is_err()
+            let rounds = turns.iter().filter(|turn| turn.subject == subject).cloned().collect();
+            judge(&Run { cells: vec![CellResults { cell: cell.clone(), rounds }], ..Run::new(None, 1, false) }).is_err()
         };
         assert_eq!([ours, peer].map(fails), [true, false]);
         // Catches a typing error in the template, which would leave a bar without time and subject.

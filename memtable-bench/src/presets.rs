@@ -1,86 +1,137 @@
-//! Sets of cells that have names, so that a result can be repeated by one word. `presets.json` has them; a shape's fields that
-//! it does not name are those of three million random entries on one thread.
-
-use std::collections::BTreeMap;
+//! Sets of cells that have names, so that a result can be repeated by one word.
 
 use clap::ValueEnum;
-use serde::Deserialize;
+use itertools::iproduct;
 
-use crate::spec::{Cell, Shape, Subject, Workload};
+use crate::spec::{Access, Cell, KeySet, Shape, Store, Subject, Workload};
 
-/// The entries of a database unless arguments say otherwise.
-pub(crate) const ENGINE_ENTRIES: usize = 600_000;
-
-/// The names of sets of tables.
+/// The names of sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Preset {
     /// The tables of the published crate's own README: small, keys of 64 bytes, up to 8 threads
     Published,
-    /// The loads of the logging engines: 100K, 600K and 3M entries, random and in order
-    Engines,
     /// What goals N1 to N9 and N11 need, and no more
     Goals,
-    /// What lookups cost after keys of every pattern from 1 to 8 threads: nodes and blocks, not times
-    Patterns,
-    /// Everything that the results page shows: goals, engines, published, patterns, growth, values, threads, memory
+    /// Goals, and what the page draws as curves: 10K to 10M entries, 1 to 8 threads
     Full,
+    /// What goals E1 to E10 need, and every engine at 100K entries
+    #[value(skip)]
+    Engine,
 }
 
 impl Preset {
+    /// Its cells, also of subjects that this program lacks.
     pub(crate) fn cells(self) -> Vec<Cell> {
-        let sets: &[&str] = match self {
-            Self::Published => &["published"],
-            Self::Engines => &["engines"],
-            Self::Goals => &["goals", "published"],
-            Self::Patterns => &[],
-            Self::Full => &["goals", "published", "growth", "threads", "values", "memory"],
-        };
-        sets.iter().flat_map(|set| cells(set)).collect()
-    }
-
-    /// Whether the cost of lookups is counted too.
-    pub(crate) fn has_patterns(self) -> bool {
-        matches!(self, Self::Patterns | Self::Full)
-    }
-}
-
-/// The cells of one set.
-pub(crate) fn cells(set: &str) -> Vec<Cell> {
-    let all: BTreeMap<String, Vec<Block>> =
-        serde_json::from_str(include_str!("presets.json")).expect("tests have read it");
-    let cells = |Block { subjects, workloads, shapes }: &Block| {
-        shapes.iter().map(|shape| Cell::new(*shape, subjects, workloads)).collect()
-    };
-    all[set].iter().flat_map::<Vec<Cell>, _>(cells).collect()
-}
-
-/// The same with no subject that needs a feature which this program lacks.
-pub(crate) fn built(set: &str) -> Vec<Cell> {
-    let mut cells = cells(set);
-    cells.iter_mut().for_each(|cell| cell.subjects.retain(|subject| subject.missing_feature().is_none()));
-    cells
-}
-
-/// The subjects, or all of them, do these workloads on tables of each of these shapes.
-#[derive(Deserialize)]
-struct Block {
-    #[serde(default)]
-    subjects: Vec<Subject>,
-    workloads: Vec<Workload>,
-    shapes: Vec<Shape>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_preset_can_be_done() {
-        // Catches a preset that is refused when somebody at last has the hours for it.
-        let of_tables = Preset::value_variants().iter().flat_map(|of| of.cells());
-        let of_engines = ["engine", "engine-quick"].into_iter().flat_map(built);
-        for cell in of_tables.chain(of_engines) {
-            assert_eq!(cell.check(None), Ok(()), "{}", cell.shape);
+        match self {
+            Self::Published => published(),
+            Self::Goals => [goals(), published()].concat(),
+            Self::Full => [goals(), published(), curves()].concat(),
+            Self::Engine => engine(),
         }
     }
+}
+
+/// These subjects, or all of them, do these workloads on tables of each of these shapes.
+fn each(subjects: &[Subject], workloads: &[Workload], shapes: impl IntoIterator<Item = Shape>) -> Vec<Cell> {
+    let cell = |shape: Shape| {
+        let able = |subject: &Subject| subject.can_any(workloads) && subject.is_quick_enough(&shape);
+        let all: Vec<_> = Subject::of(shape.store).filter(able).collect();
+        Cell::new(shape, if subjects.is_empty() { &all } else { subjects }, workloads)
+    };
+    shapes.into_iter().map(cell).collect()
+}
+
+fn goals() -> Vec<Cell> {
+    use KeySet::{Descending, Paths, Random, Sequential, Urls};
+    use Subject::{
+        Btreemap, CrossbeamSkiplist, Fastskip, FastskipBatch, FastskipPublished, Memtable, MemtableBatch, Vec,
+    };
+    use Workload::{Get, GetMany, Insert, InsertLatency, Miss, Reverse, Scan, Sort};
+    let full = |keys| Shape::new(keys, 3_000_000);
+    let small = Shape::new(Random, 100_000);
+    let ours = &[Fastskip, FastskipBatch, Memtable, MemtableBatch][..];
+    let with = |peers: &[Subject]| [ours, peers].concat();
+    let two_threads = [small, full(Sequential), full(Descending)].map(|shape| shape.with_threads(2));
+    let all = [Insert, Get, GetMany, Miss, Scan, Reverse];
+    [
+        each(&with(&[FastskipPublished, Btreemap, Vec]), &[&all[..], &[Sort]].concat(), [full(Random)]),
+        each(&with(&[FastskipPublished, CrossbeamSkiplist, Btreemap]), &[Insert], [small]),
+        each(&with(&[Vec]), &[Insert], [Sequential, Descending].map(full)),
+        each(ours, &all, [full(Random).with_threads(2)]),
+        each(ours, &[Insert], two_threads),
+        each(&with(&[FastskipPublished]), &[Insert, Get, GetMany], [Paths, Urls].map(full)),
+        each(&with(&[FastskipPublished]), &[Get, GetMany], [Shape { access: Access::Zipfian, ..full(Random) }]),
+        each(&[Fastskip, Memtable, FastskipPublished, CrossbeamSkiplist, Btreemap], &[InsertLatency], [full(Random)]),
+    ]
+    .concat()
+}
+
+fn published() -> Vec<Cell> {
+    use Workload::{Get, Insert, Miss, SeekOne};
+    let of =
+        |entries, threads| [KeySet::Sequential, KeySet::Random].map(|keys| Shape::published(keys, entries, threads));
+    [
+        each(&[], &[SeekOne], of(1000, 1)),
+        each(&[], &[Insert, Get, Miss, SeekOne], of(10_000, 1)),
+        each(&[], &[Insert], [of(40_000, 4), of(80_000, 8)].concat()),
+    ]
+    .concat()
+}
+
+fn curves() -> Vec<Cell> {
+    use Workload::{Delete, FrozenScan, Get, GetMany, Insert, Miss, Mixed, Mixed95, Scan, Seek, Sort};
+    let random = [10_000, 1_000_000, 10_000_000].map(|entries| Shape::new(KeySet::Random, entries));
+    let keys = [KeySet::Random, KeySet::Sequential, KeySet::Paths];
+    let others = iproduct!(keys, [100_000, 600_000, 3_000_000]).map(|(keys, entries)| Shape::new(keys, entries));
+    let threads = [1, 2, 4, 8].map(|threads| random[1].with_threads(threads));
+    [
+        each(&[], &[Insert, Sort, Get, GetMany, Miss, Scan, Seek, FrozenScan], random.into_iter().chain(others)),
+        each(&[], &[Insert, Get, GetMany, Mixed, Mixed95, Delete], threads),
+    ]
+    .concat()
+}
+
+fn engine() -> Vec<Cell> {
+    use KeySet::{Random, Sequential};
+    use Store::{Engine, SmallCache, TenTimesCache};
+    use Subject::{
+        Fjall, Leveldb, Lmdb, Log, Memtable, MiniEngine, MiniEngineLazyLeveled, MiniEngineMmap, MiniEnginePartial,
+        MiniEngineTiered, MiniEngineVector, Redb, Rocksdb, Sled, Vec,
+    };
+    use Workload::{
+        Get, Load, Miss, Open, Overwrite, Put, PutBatch, ReadWhileWriting, Replay, Scan10, Scan10k, Scan100, SyncedPut,
+        YcsbA, YcsbB, YcsbC, YcsbD, YcsbE, YcsbF,
+    };
+    let shape = |store, keys, entries| Shape::new(keys, entries).in_store(store);
+    let [small, middle, large] = [100_000, 600_000, 3_000_000].map(|entries| shape(Engine, Random, entries));
+    let reads = [Get, Miss, Scan10, Scan100, Scan10k, ReadWhileWriting, Open];
+    let ycsb = [YcsbA, YcsbB, YcsbC, YcsbD, YcsbE, YcsbF];
+    let readers = [MiniEngine, MiniEngineMmap, Fjall, Rocksdb, Leveldb, Lmdb];
+    let policies =
+        [MiniEngine, MiniEngineTiered, MiniEngineLazyLeveled, MiniEnginePartial, Fjall, Rocksdb, Leveldb, Lmdb];
+    [
+        each(&[], &[&reads[..], &[Put, Load, PutBatch]].concat(), [small]),
+        each(&[], &[Put, Load], [shape(Engine, Sequential, 100_000)]),
+        each(
+            &[Memtable, Vec, MiniEngine, MiniEngineVector, Fjall, Rocksdb, Leveldb, Lmdb, Log],
+            &[Put, Load, PutBatch],
+            [middle],
+        ),
+        each(
+            &[Memtable, MiniEngine, Fjall, Rocksdb, Leveldb, Lmdb],
+            &[Put, Load],
+            [shape(Engine, Sequential, 600_000)],
+        ),
+        each(&[Memtable, MiniEngine, Fjall, Rocksdb, Log], &[Put, Load], [large]),
+        each(&[MiniEngine, Fjall, Rocksdb], &[Put, Load], [shape(Engine, Sequential, 3_000_000)]),
+        each(&readers, &[Put, Get], [middle.with_threads(2)]),
+        each(&[], &[SyncedPut], [1, 2, 8, 32].map(|threads| shape(Engine, Random, 3200).with_threads(threads))),
+        each(&readers, &reads, [middle]),
+        each(&[MiniEngine, Fjall, Rocksdb], &[Get, Scan100, Open], [large]),
+        each(&[MiniEngine], &[Put, Get], [shape(SmallCache, Random, 600_000)]),
+        each(&policies, &[&ycsb[..], &[Overwrite]].concat(), [shape(TenTimesCache, Random, 600_000)]),
+        each(&[MiniEngine, Redb, Sled], &[&ycsb[..], &[Overwrite]].concat(), [shape(TenTimesCache, Random, 100_000)]),
+        each(&[], &[Replay], [shape(Engine, Random, 350_000)]),
+    ]
+    .concat()
 }

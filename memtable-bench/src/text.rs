@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use indicatif::HumanCount;
+use serde::Serialize;
 
 use crate::error::Error;
 
@@ -55,10 +56,12 @@ pub(crate) fn micros(ns: f64) -> String {
 }
 
 /// A table of texts, which is printed in aligned columns. Each row has as many cells as the head.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Sheet {
-    pub(crate) head: Vec<String>,
+    head: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
+    /// The columns of numbers, which are aligned to the right.
+    numeric: Vec<bool>,
 }
 
 impl Sheet {
@@ -66,16 +69,15 @@ impl Sheet {
         head: impl IntoIterator<Item = impl Into<String>>,
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> Self {
-        Self { head: head.into_iter().map(Into::into).collect(), rows: rows.into_iter().collect() }
-    }
-
-    /// Whether a column holds numbers, which are aligned to the right.
-    pub(crate) fn is_numeric(&self, column: usize) -> bool {
-        self.rows.iter().all(|row| !row[column].starts_with(char::is_alphabetic))
+        let head: Vec<String> = head.into_iter().map(Into::into).collect();
+        let rows: Vec<_> = rows.into_iter().collect();
+        let is_numeric = |column: usize| !rows.iter().any(|row| row[column].starts_with(char::is_alphabetic));
+        let numeric = (0..head.len()).map(is_numeric).collect();
+        Self { head, rows, numeric }
     }
 
     pub(crate) fn markdown(&self) -> String {
-        let rule = (0..self.head.len()).map(|column| if self.is_numeric(column) { "---:" } else { "---" }.into());
+        let rule = self.numeric.iter().map(|numeric| if *numeric { "---:" } else { "---" }.into());
         let lines = [self.head.clone(), rule.collect()];
         lines.iter().chain(&self.rows).map(|row| format!("| {} |\n", row.join(" | "))).collect()
     }
@@ -85,7 +87,7 @@ impl fmt::Display for Sheet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = || [&self.head].into_iter().chain(&self.rows);
         let width = |column: usize| lines().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let columns: Vec<_> = (0..self.head.len()).map(|column| (width(column), self.is_numeric(column))).collect();
+        let columns: Vec<_> = self.numeric.iter().enumerate().map(|(at, numeric)| (width(at), *numeric)).collect();
         for row in lines() {
             let padded = row.iter().zip(&columns).map(|(cell, &(width, is_numeric))| match is_numeric {
                 true => format!("{cell:>width$}"),

@@ -1,11 +1,10 @@
 //! The command `report`: draws the files that `--json` wrote as SVG plots and one HTML page, or prints the README's table.
 //!
-//! `results` finds what was measured -> `sections` chooses the `plots` -> `page` puts them together; `readme` is text alone.
+//! `sections` chooses the `plots` and tables -> `page` puts them together; `readme` is text alone.
 
 mod page;
 mod plots;
 mod readme;
-mod results;
 mod sections;
 
 use std::path::{Path, PathBuf};
@@ -13,10 +12,8 @@ use std::{fs, io};
 
 use clap::Args;
 
-use results::Results;
-
 use crate::error::Error;
-use crate::results::Run;
+use crate::results::{Results, Run};
 use crate::text::print;
 
 /// Draw results: SVG plots and one HTML page, or the README's table

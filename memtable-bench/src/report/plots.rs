@@ -45,15 +45,8 @@ pub(super) struct Bar {
 /// One line: where it is known, from left to right.
 pub(super) type Series = (Subject, Vec<(f64, f64)>);
 
-/// In the order of the subjects: ours are blue and green, skip lists and LSM trees warm, trees olive and amber, floors grey.
-#[rustfmt::skip]
-const COLOURS: [u32; 25] = [
-    0x0c9484, 0x07604f, 0x1769e0, 0x0b3f9c, 0xd9480f, 0xc2255c, 0x9c36b5, 0xc77700, 0x5c8a0d, 0x8a7a1c, 0x868e96, 0x495057,
-    0x1864ab, 0x228be6, 0x1098ad, 0x4263eb, 0x3b5bdb, 0x15aabf, 0xe8590c, 0xa61e4d, 0x862e9c, 0x2b8a3e, 0xe67700, 0x74b816, 0xadb5bd,
-];
-
-pub(super) fn colour(subject: Subject) -> RGBColor {
-    let [_, red, green, blue] = COLOURS[subject as usize].to_be_bytes();
+fn colour(subject: Subject) -> RGBColor {
+    let [_, red, green, blue] = subject.colour().to_be_bytes();
     RGBColor(red, green, blue)
 }
 

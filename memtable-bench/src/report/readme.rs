@@ -1,9 +1,23 @@
 //! The README's table: the headline's figures as Markdown, and where they come from.
 
-use super::results::{HEADLINES, Headline, Results};
-use crate::results::Run;
-use crate::spec::{Role, Shape, Subject};
+use crate::results::{Results, Run};
+use crate::spec::{Role, Shape, Subject, Workload};
 use crate::text::{Sheet, name, nanos, or_dash};
+
+/// What a row of the README's table and a tile of the page show, one by one or in batches.
+pub(super) type Headline = (Workload, bool, &'static str);
+
+pub(super) const HEADLINES: [Headline; 9] = [
+    (Workload::Insert, false, "insert"),
+    (Workload::Insert, true, "insert, 256 at a time"),
+    (Workload::Get, false, "get"),
+    (Workload::GetMany, true, "get, 256 at a time"),
+    (Workload::Miss, false, "get of absent keys"),
+    (Workload::Seek, false, "seek and read 100"),
+    (Workload::Scan, false, "scan, an entry"),
+    (Workload::Mixed, false, "half reads, half writes"),
+    (Workload::Delete, false, "delete"),
+];
 
 /// Fails if there is nothing to compare with.
 pub(super) fn table(results: &Results) -> Result<String, String> {
@@ -25,7 +39,7 @@ pub(super) fn table(results: &Results) -> Result<String, String> {
             let figure = of(if batched { subject.batched() } else { Some(*subject) }, workload);
             or_dash(figure, "–", |figure| nanos(figure.median()))
         };
-        let times = or_dash(best.times_best_skip_list_peer, "–", |times| format!("**{times:.1}x**"));
+        let times = or_dash(best.times_close_peer, "–", |times| format!("**{times:.1}x**"));
         Some([title.to_owned()].into_iter().chain(subjects.iter().map(cell)).chain([times]).collect())
     };
     // Often there is only one, and then the ratio says nothing of any other.
@@ -38,7 +52,7 @@ pub(super) fn table(results: &Results) -> Result<String, String> {
 
 /// The run that measured `shape`.
 fn source(results: &Results, shape: &Shape) -> String {
-    let has_shape = |run: &&Run| run.cells.iter().any(|cell| cell.shape == *shape);
+    let has_shape = |run: &&Run| run.cells.iter().any(|of| of.cell.shape == *shape);
     let Some(run) = results.runs.iter().find(has_shape) else { return String::new() };
     let model = run.machine.model.as_deref().unwrap_or("unknown processor");
     let commit = run.commit.as_deref().unwrap_or("unknown");
@@ -56,7 +70,7 @@ fn source(results: &Results, shape: &Shape) -> String {
 mod tests {
     use super::*;
     use crate::results::measured_run;
-    use crate::spec::{Cell, KeySet, Workload};
+    use crate::spec::{Cell, KeySet};
 
     #[test]
     fn rows_are_workloads_and_the_source_is_the_run_that_measured_the_shape() {

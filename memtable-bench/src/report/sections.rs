@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use clap::ValueEnum;
 use itertools::iproduct;
 
 use super::plots::{self, Bar, Plot, Series};
-use super::results::Results;
-use crate::results::{CellResults, Figure, Overhead};
+use crate::results::{CellResults, Figure, Results};
+use crate::round::Fact;
 use crate::spec::Workload::{self, Delete, FrozenScan, Get, Insert, Miss, Mixed, Mixed95, Scan, Seek};
-use crate::spec::{Backing, KeySet, Pages, Role, Shape, Store, Subject};
+use crate::spec::{KeySet, Role, Shape, Store, Subject};
 use crate::text::{micros, name, nanos, short};
 
 /// The plots of each section of the page, by the name that the page's template knows it by.
@@ -20,39 +19,35 @@ pub(super) fn all(results: &Results) -> Sections {
         ("side_by_side", side_by_side(results)),
         ("growth", growth(results)),
         ("threads", threads(results)),
-        ("memory", memory(results)),
+        ("memory", memory(results).into_iter().collect()),
         ("engines", engines(results)),
         ("stalls", stalls(results)),
     ]
     .into()
 }
 
-fn bar(figure: &Figure) -> Bar {
+fn bar(figure: &Figure, note: String) -> Bar {
     let label = name(figure.subject) + if figure.workload == FrozenScan { ", frozen" } else { "" };
-    let spread = figure.ns_per_operation.map(|nanos| (nanos.min, nanos.max));
-    Bar { subject: figure.subject, label, value: figure.median(), spread, note: String::new() }
+    let spread = Some((figure.nanos.min, figure.nanos.max));
+    Bar { subject: figure.subject, label, value: figure.median(), spread, note }
 }
 
 fn side_by_side(results: &Results) -> Vec<Plot> {
     let Some(shape) = results.headline() else { return Vec::new() };
-    let workloads = Workload::all().iter().filter(|workload| workload.of_peers() == **workload);
-    workloads.filter_map(|workload| compared(results, &shape, *workload)).collect()
-}
-
-fn compared(results: &Results, shape: &Shape, workload: Workload) -> Option<Plot> {
-    let mut figures: Vec<_> = workload.family().flat_map(|workload| results.figures(shape, workload)).collect();
-    figures.sort_by(|a, b| a.median().total_cmp(&b.median()));
-    let best = figures.iter().find(|figure| figure.subject.role() == Role::Own)?.median();
-    let bar = |figure: &&Figure| {
-        let note = format!("{} ns · {:.2}x", nanos(figure.median()), figure.median() / best);
-        Bar { note, ..bar(figure) }
+    let plot = |workload: Workload| {
+        let mut figures: Vec<_> = workload.family().flat_map(|workload| results.figures(&shape, workload)).collect();
+        figures.sort_by(|a, b| a.median().total_cmp(&b.median()));
+        let best = figures.iter().find(|figure| figure.subject.role() == Role::Own)?.median();
+        let note = |of: &Figure| format!("{} ns · {:.2}x", nanos(of.median()), of.median() / best);
+        plots::bars(
+            &format!("compared-{}", name(workload)),
+            &format!("{}: {} random keys", workload.title(), short(shape.entries)),
+            "ns per operation, lower is better; 1.00x is the best of ours",
+            &figures.iter().map(|figure| bar(figure, note(figure))).collect::<Vec<_>>(),
+        )
     };
-    plots::bars(
-        &format!("compared-{}", name(workload)),
-        &format!("{}: {} random keys", workload.title(), short(shape.entries)),
-        "ns per operation, lower is better; 1.00x is the best of ours",
-        &figures.iter().map(bar).collect::<Vec<_>>(),
-    )
+    let workloads = Workload::of(Store::Table).filter(|workload| workload.of_peers() == *workload);
+    workloads.filter_map(plot).collect()
 }
 
 fn growth(results: &Results) -> Vec<Plot> {
@@ -91,96 +86,75 @@ fn curves(
     up: fn(&Figure) -> f64,
 ) -> Option<Plot> {
     let shapes: Vec<_> = shapes.iter().filter(|shape| !results.figures(shape, workload).is_empty()).collect();
-    let line = |(subject, way): (Subject, Workload)| {
-        let figure =
-            |shape: &Shape| results.find(shape, way)?.figure(subject, way).filter(|of| of.median().is_finite());
-        let point = |shape: &&Shape| Some((across(shape) as f64, up(figure(shape)?)));
+    let line = |(&subject, way): (&Subject, Workload)| {
+        let figure = |shape: &Shape| results.find(shape, way)?.figure(subject, way);
+        let point = |shape: &&Shape| Some((across(shape) as f64, up(&figure(shape)?)));
         (subject, shapes.iter().filter_map(point).collect())
     };
     // A frozen table is drawn among the bars.
     let ways: Vec<_> = workload.family().filter(|way| *way != FrozenScan).collect();
-    let all = iproduct!(Subject::all().iter().copied(), ways).map(line);
+    let all = iproduct!(Subject::all(), ways).map(line);
     // One point is no line.
     let series: Vec<Series> = all.filter(|(_, points): &Series| points.len() > 1).collect();
     let ticks: Vec<_> = shapes.iter().map(|shape| (across(shape) as f64, short(across(shape)))).collect();
     plots::lines(texts, &ticks, &series)
 }
 
-/// Where the table's memory comes from: inserts by what was touched before, and by pages.
-fn backing(results: &Results, shape: Shape) -> Option<Plot> {
-    let each = iproduct!(Backing::value_variants(), Pages::value_variants());
-    let bars = each.flat_map(|(&backing, &pages)| {
-        let figures = results.figures(&Shape { backing, pages, ..shape }, Insert);
-        let own = figures.into_iter().filter(|figure| [Subject::Fastskip, Subject::Memtable].contains(&figure.subject));
-        own.map(move |figure| Bar {
-            label: format!("{}, {}", name(backing), name(pages)),
-            note: format!("{} ns, {}", nanos(figure.median()), name(figure.subject)),
-            ..bar(figure)
-        })
-    });
-    let bars: Vec<_> = bars.collect();
-    let title = format!("Insert by memory touched before and pages: {} random keys", short(shape.entries));
-    plots::bars("backing", &title, "ns per operation, lower is better", &bars).filter(|_| bars.len() > 2)
-}
-
-fn memory(results: &Results) -> Vec<Plot> {
-    let plot = |shape: Shape| {
-        let cell = results.find(&shape, Insert)?;
-        let bar = |overhead: &Overhead| {
-            let (subject, value) = (overhead.subject, overhead.resident?);
-            let own = overhead.own_account.map_or_else(String::new, |own| format!(" · own {own:.1} B"));
-            Some(Bar { subject, label: name(subject), value, spread: None, note: format!("{value:.0} B{own}") })
-        };
-        let mut bars: Vec<_> = cell.memory.iter().filter_map(bar).collect();
-        bars.sort_by(|a, b| a.value.total_cmp(&b.value));
-        let title = format!("Memory beyond key and value: {} random keys", short(shape.entries));
-        plots::bars("memory", &title, "bytes an entry, lower is better; own: the table's own account", &bars)
+fn memory(results: &Results) -> Option<Plot> {
+    let shape = results.headline()?;
+    let of = results.find(&shape, Insert)?;
+    let bar = |&subject: &Subject| {
+        let value = of.fact(subject, Insert, Fact::Overhead)?;
+        let own =
+            of.fact(subject, Insert, Fact::OwnOverhead).map_or_else(String::new, |own| format!(" · own {own:.1} B"));
+        Some(Bar { subject, label: name(subject), value, spread: None, note: format!("{value:.0} B{own}") })
     };
-    results.headline().into_iter().flat_map(|shape| [plot(shape), backing(results, shape)]).flatten().collect()
+    let mut bars: Vec<_> = of.cell.subjects.iter().filter_map(bar).collect();
+    bars.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let title = format!("Memory beyond key and value: {} random keys", short(shape.entries));
+    plots::bars("memory", &title, "bytes an entry, lower is better; own: the table's own account", &bars)
 }
 
 /// The cell of engines that shows most at `workload`: random keys and one thread rather than others, then the most entries.
 fn of_engines(results: &Results, workload: Workload) -> Option<&CellResults> {
     let is_usual = |shape: &Shape| shape.keys == KeySet::Random && shape.threads == 1;
-    let shown = |cell: &CellResults| (is_usual(&cell.shape), cell.figures_at(workload).count(), cell.shape.entries);
-    let cells = results.cells.iter().filter(|cell| !cell.shape.store.is_table());
-    cells.filter(|cell| cell.figures_at(workload).count() > 0).max_by_key(|cell| shown(cell))
+    let shown = |of: &CellResults| (is_usual(&of.cell.shape), of.figures_at(workload).count(), of.cell.shape.entries);
+    let cells = results.cells.iter().filter(|of| !of.cell.shape.store.is_table());
+    cells.filter(|of| of.figures_at(workload).count() > 0).max_by_key(|of| shown(of))
 }
 
 fn engines(results: &Results) -> Vec<Plot> {
     let plot = |workload: Workload| {
-        let cell = of_engines(results, workload)?;
-        let mut figures: Vec<_> = cell.figures_at(workload).collect();
+        let of = of_engines(results, workload)?;
+        let mut figures: Vec<_> = of.figures_at(workload).collect();
         figures.sort_by(|a, b| a.median().total_cmp(&b.median()));
-        let own = cell.nanos(Subject::MiniEngine, workload);
-        let bar = |figure: &&Figure| {
+        let own = of.nanos(Subject::MiniEngine, workload);
+        let note = |figure: &Figure| {
             let times = own.map_or_else(String::new, |own| format!(" · {:.2}x", figure.median() / own));
-            Bar { note: format!("{} µs{times}", micros(figure.median())), ..bar(figure) }
+            format!("{} µs{times}", micros(figure.median()))
         };
         plots::bars(
             &format!("engine-{}", name(workload)),
-            &format!("{}: {}", workload.title(), cell.shape.brief()),
+            &format!("{}: {}", workload.title(), of.cell.shape.brief()),
             "time per operation, lower is better; 1.00x is mini-engine",
-            &figures.iter().map(bar).collect::<Vec<_>>(),
+            &figures.iter().map(|figure| bar(figure, note(figure))).collect::<Vec<_>>(),
         )
     };
     Workload::of(Store::Engine).filter_map(plot).collect()
 }
 
-/// Operations a second over time, where they may wait for flushes and merges.
+/// Operations a second over time, where they may wait for flushes and compactions.
 fn stalls(results: &Results) -> Vec<Plot> {
     let plot = |workload: Workload| {
-        let cell = of_engines(results, workload)?;
+        let of = of_engines(results, workload)?;
         let line = |&subject: &Subject| {
-            let timeline = cell.timeline(subject, workload)?;
-            let point = |(at, &operations): (usize, &u64)| {
-                let seconds = timeline.moment_ms as f64 / 1e3;
-                ((at as f64 + 0.5) * seconds, operations as f64 / seconds)
-            };
+            let timeline = of.timeline(subject, workload)?;
+            let seconds = timeline.moment_ms as f64 / 1e3;
+            let point = |(at, &operations): (usize, &u64)| ((at as f64 + 0.5) * seconds, operations as f64 / seconds);
             Some((subject, timeline.operations.iter().enumerate().map(point).collect()))
         };
-        let series: Vec<Series> = cell.subjects.iter().filter_map(line).collect();
-        let title = format!("{}: {}", workload.title(), cell.shape.brief());
+        let series: Vec<Series> = of.cell.subjects.iter().filter_map(line).collect();
+        let title = format!("{}: {}", workload.title(), of.cell.shape.brief());
         plots::timelines(&format!("stalls-{}", name(workload)), &title, &series)
     };
     Workload::of(Store::Engine).filter(|workload| workload.has_stalls()).filter_map(plot).collect()

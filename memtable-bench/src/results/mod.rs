@@ -1,15 +1,15 @@
-//! What runs have measured: the file of a run, the figures in it, and how they are printed.
+//! What runs have measured: the file of a run, the figures of its cells, and the tables in which people read them.
 
-mod engines;
-mod figures;
+mod all;
+mod cell;
 mod run;
+mod sheets;
 #[cfg(test)]
 mod testing;
-mod text;
 
-pub(crate) use engines::{facts, ratios, ratios_sheet};
-pub(crate) use figures::{Figure, Overhead, Turn};
-pub(crate) use run::{CellResults, Run};
+pub(crate) use all::Results;
+pub(crate) use cell::{CellResults, Figure, Turn};
+pub(crate) use run::Run;
+pub(crate) use sheets::{cell_text, facts, heading, latencies, ratios};
 #[cfg(test)]
 pub(crate) use testing::{measured, measured_run};
-pub(crate) use text::{by_threads, cell_text, heading, latencies};

@@ -1,5 +1,8 @@
-//! A count and a sum over what a table gave back, in any order. It costs little while the clock runs, and makes the table
+//! A count and a sum over what a subject gave back, in any order. It costs little while the clock runs, and makes the subject
 //! show the bytes, as a reader would.
+
+use crate::spec::Workload;
+use crate::text::name;
 
 /// The count in the upper bits, the sum of values in the lower: four billion of them do not reach the count.
 pub(super) type Digest = u128;
@@ -29,4 +32,13 @@ pub(super) fn of_entry(key: &[u8], value: &[u8]) -> Digest {
 #[inline]
 pub(super) fn adder(sum: &mut Digest) -> impl FnMut(&[u8], &[u8]) {
     |key, value| *sum += of_entry(key, value)
+}
+
+/// Compares what the operations of `workload` found with what they must find.
+pub(super) fn compare(workload: Workload, found: Digest, expected: Digest) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
+    let (workload, expected, found) = (name(workload), count(expected), count(found));
+    Err(format!("{workload}: expected {expected} right values, found {found}, not all of them right"))
 }

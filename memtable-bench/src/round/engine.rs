@@ -1,9 +1,8 @@
 //! One round of an engine: databases in directories of their own. Each workload that fills one begins with an empty directory;
-//! what reads begins with a full database at rest: flushed, merged, and read once, so that what fits is in its cache.
+//! what reads begins with a full database at rest: flushed, compacted, and read once, so that what fits is in its cache.
 //!
 //! Everything that an operation gives back is compared with the input, and so are the contents at the end of each database.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::panic;
 use std::path::{Path, PathBuf};
@@ -14,58 +13,42 @@ use std::time::{Duration, Instant};
 use mini_engine::Metrics;
 use tempfile::TempDir;
 
-use super::digest::{self, Digest, adder, of_count, of_value};
-use super::input::Input;
-use super::ops::{self, Contents, Op, Ops};
-use super::outcome::{Fact, Outcome, Request, Sample, Timeline};
-use super::recorder::{Recorder, timeline};
-use crate::clock::{share, timed};
-use crate::engines::{Done, Engine, Settings};
-use crate::latency::{self, Latency};
+use super::contents::{Contents, Ops};
+use super::digest::of_value;
+use super::outcome::{Fact, Sample};
+use super::work::Work;
 use crate::machine::{self, Io};
-use crate::spec::{Shape, Workload};
-use crate::text::name;
+use crate::spec::Workload;
+use crate::subjects::store::{Done, Store};
 
-/// Records of a batch.
-const BATCH: usize = 100;
 /// How often memory is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-pub(super) fn run<E: Engine>(request: &Request) -> Result<Outcome, String> {
-    run_round::<E>(request).map_err(|error| error.to_string())
-}
-
-fn run_round<E: Engine>(request: &Request) -> Done<Outcome> {
-    let input = Input::with_later(&request.shape, ops::later(&request.shape));
-    let wanted: Vec<_> = request.workloads.iter().copied().filter(|of| request.subject.can(*of)).collect();
-    let mut round =
-        Round { request, input: &input, places: tempfile::tempdir()?, anonymous: 0, outcome: Outcome::default() };
+pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sample>> {
+    let mut round = Round { work, places: tempfile::tempdir()?, anonymous: 0, samples: Vec::new() };
     for fill in [Workload::Put, Workload::PutBatch, Workload::SyncedPut] {
         let is_wanted = |of: &Workload| *of == fill || fill == Workload::Put && *of == Workload::Load;
         if wanted.iter().any(is_wanted) {
-            round.fill::<E>(fill)?;
+            round.fill::<S>(fill)?;
         }
     }
     if wanted.contains(&Workload::Replay) {
-        round.replay::<E>()?;
+        round.replay::<S>()?;
     }
     let at_rest: Vec<_> = wanted.iter().copied().filter(|of| of.is_at_rest()).collect();
     if !at_rest.is_empty() {
-        round.at_rest::<E>(&at_rest)?;
+        round.at_rest::<S>(&at_rest)?;
     }
-    round.outcome.samples.retain(|sample| wanted.contains(&sample.workload));
-    round.outcome.memory.payload = input.payload();
-    Ok(round.outcome)
+    Ok(round.samples)
 }
 
-struct Round<'i> {
-    request: &'i Request,
-    input: &'i Input,
+struct Round<'w> {
+    work: &'w Work<'w>,
     /// For the directories. Removed with everything in it.
     places: TempDir,
     /// Anonymous memory before there was a database.
     anonymous: u64,
-    outcome: Outcome,
+    samples: Vec<Sample>,
 }
 
 /// The system's and the engine's accounts at one time.
@@ -75,24 +58,18 @@ struct Account {
 }
 
 impl Account {
-    fn of(db: &impl Engine) -> Self {
+    fn of(db: &impl Store) -> Self {
         Self { io: Io::now(), metrics: db.metrics() }
     }
 }
 
 impl Round<'_> {
-    fn shape(&self) -> &Shape {
-        &self.request.shape
-    }
-
     /// Opens the database in `dir`, which is made if it is not there.
-    fn open<E: Engine>(&mut self, dir: &str, synced: bool) -> Done<E> {
+    fn open<S: Store>(&mut self, dir: &str, synced: bool) -> Done<S> {
         let dir = self.places.path().join(dir);
         fs::create_dir_all(&dir)?;
-        let (subject, shape) = (self.request.subject, self.shape());
-        let (cache_bytes, memtable_bytes) = (shape.cache_bytes(), shape.memtable_bytes());
         self.anonymous = machine::anonymous().unwrap_or_default();
-        E::open(&Settings { subject, dir, cache_bytes, memtable_bytes, synced })
+        S::open(&self.work.settings(&dir, synced))
     }
 
     fn discard(&self, dir: &str) -> Done {
@@ -100,71 +77,64 @@ impl Round<'_> {
     }
 
     /// Fills an empty database by `workload`; by put until it is flushed, too.
-    fn fill<E: Engine>(&mut self, workload: Workload) -> Done {
-        let mut contents = Contents::empty(self.input);
+    fn fill<S: Store>(&mut self, workload: Workload) -> Done {
+        let mut contents = Contents::empty(self.work.input);
         let ops = contents.operations(workload);
-        let db: E = self.open("filled", workload == Workload::SyncedPut)?;
+        let db: S = self.open("filled", workload == Workload::SyncedPut)?;
         let before = Account::of(&db);
         self.time(&db, workload, &ops)?;
         if workload == Workload::Put {
             let begun = Instant::now();
             db.flush()?;
             let flush = begun.elapsed();
-            let put = self.outcome.samples.last().cloned().expect("just measured");
-            let facts = [self.disk_bytes(&before, ops.ops.len()), self.disk_space("filled")?];
-            let facts = facts.into_iter().flatten().collect();
-            let ns = put.ns + flush.as_nanos() as u64;
-            self.outcome.samples.push(Sample {
-                workload: Workload::Load,
-                operations: put.operations,
-                ns,
-                facts,
-                ..Sample::default()
-            });
+            let put = Duration::from_nanos(self.samples.last().expect("just measured").ns);
+            let facts = [self.disk_bytes(&before, ops.count), self.disk_space("filled")?];
+            self.samples.push(Sample::new(Workload::Load, ops.count, put + flush));
+            self.facts(facts);
         }
-        self.check(&db, &contents)?;
+        self.work.check(&db, &contents)?;
         db.close()?;
         self.discard("filled")
     }
 
     /// Opens a copy of a database of which all is in the log.
-    fn replay<E: Engine>(&mut self) -> Done {
-        let mut contents = Contents::empty(self.input);
+    fn replay<S: Store>(&mut self) -> Done {
+        let mut contents = Contents::empty(self.work.input);
         let ops = contents.operations(Workload::Replay);
-        let db: E = self.open("original", false)?;
-        self.run(&db, Workload::Put, &ops)?;
+        let db: S = self.open("original", false)?;
+        self.work.perform(&db, Workload::Put, &ops)?;
         copy(&self.places.path().join("original"), &self.places.path().join("copy"))?;
         db.close()?;
         self.discard("original")?;
-        self.time_open::<E>(Workload::Replay, "copy", &contents)
+        self.time_open::<S>(Workload::Replay, "copy", &contents)
     }
 
     /// Times until the database in `dir` is open and has found a key. Replay counts the records, open itself.
-    fn time_open<E: Engine>(&mut self, workload: Workload, dir: &str, contents: &Contents<'_>) -> Done {
-        let operations = if workload == Workload::Open { 1 } else { self.shape().entries as u64 };
+    fn time_open<S: Store>(&mut self, workload: Workload, dir: &str, contents: &Contents<'_>) -> Done {
+        let operations = if workload == Workload::Open { 1 } else { self.work.shape().entries };
         let begun = Instant::now();
-        let db: E = self.open(dir, false)?;
-        let found = db.get(self.input.key(0), of_value)?;
-        let ns = begun.elapsed().as_nanos() as u64;
+        let db: S = self.open(dir, false)?;
+        let found = db.get(self.work.input.key(0), of_value)?;
+        let time = begun.elapsed();
         found.ok_or("expected the first key, found none")?;
-        self.outcome.samples.push(Sample { workload, operations, ns, ..Sample::default() });
-        self.check(&db, contents)?;
+        self.samples.push(Sample::new(workload, operations, time));
+        self.work.check(&db, contents)?;
         db.close()?;
         self.discard(dir)
     }
 
     /// Does what is to be done with a full database at rest.
-    fn at_rest<E: Engine>(&mut self, workloads: &[Workload]) -> Done {
-        let mut contents = Contents::empty(self.input);
+    fn at_rest<S: Store>(&mut self, workloads: &[Workload]) -> Done {
+        let mut contents = Contents::empty(self.work.input);
         let fill = contents.operations(Workload::PutBatch);
         let warm_up = contents.operations(Workload::Get);
         // All of it before the database is there: what it takes is no memory of the database.
         let plan: Vec<_> = workloads.iter().map(|&of| (of, contents.operations(of))).collect();
-        let db: E = self.open("at-rest", false)?;
-        self.run(&db, Workload::PutBatch, &fill)?;
+        let db: S = self.open("at-rest", false)?;
+        self.work.perform(&db, Workload::PutBatch, &fill)?;
         db.flush()?;
         db.settle()?;
-        self.run(&db, Workload::Get, &warm_up)?;
+        self.work.perform(&db, Workload::Get, &warm_up)?;
         for (workload, ops) in &plan {
             match workload {
                 Workload::ReadWhileWriting => self.read_while_writing(&db, ops)?,
@@ -173,100 +143,45 @@ impl Round<'_> {
                 _ => self.time(&db, *workload, ops)?,
             }
         }
-        self.check(&db, &contents)?;
+        self.work.check(&db, &contents)?;
         db.flush()?;
         db.settle()?;
         db.close()?;
         if workloads.contains(&Workload::Open) {
-            self.time_open::<E>(Workload::Open, "at-rest", &contents)?;
+            self.time_open::<S>(Workload::Open, "at-rest", &contents)?;
         }
         Ok(())
     }
 
     /// Measures a workload: the time, the accounts, and the most memory it took.
-    fn time<E: Engine>(&mut self, db: &E, workload: Workload, ops: &Ops) -> Done {
+    fn time<S: Store>(&mut self, db: &S, workload: Workload, ops: &Ops) -> Done {
         let before = Account::of(db);
-        let (time, threads, peak) = watched(|| self.run(db, workload, ops))?;
-        self.push(workload, ops.ops.len(), time, &threads);
-        let (count, after) = (ops.ops.len(), Account::of(db));
-        let configured = self.shape().cache_bytes() + 2 * self.shape().memtable_bytes();
+        let (sample, peak) = watched(|| self.work.perform(db, workload, ops))?;
+        self.samples.push(sample);
+        let (count, after, shape) = (ops.count as f64, Account::of(db), self.work.shape());
+        let configured = shape.cache_bytes() + 2 * shape.memtable_bytes();
         let memory = peak.map(|peak| (Fact::Memory, peak.saturating_sub(self.anonymous) as f64 / configured as f64));
         let is_write = !matches!(workload, Workload::Get | Workload::Miss);
         let calls = before.io.zip(after.io).map(|(before, now)| now.write_calls - before.write_calls);
-        let calls = calls.filter(|_| is_write).map(|calls| (Fact::WriteCalls, calls as f64 / count as f64));
+        let calls = calls.filter(|_| is_write).map(|calls| (Fact::WriteCalls, calls as f64 / count));
         let syncs = before.metrics.zip(after.metrics).map(|(before, now)| now.wal_syncs - before.wal_syncs);
-        let syncs = syncs.filter(|_| workload == Workload::SyncedPut).map(|of| (Fact::Syncs, of as f64 / count as f64));
+        let syncs = syncs.filter(|_| workload == Workload::SyncedPut).map(|of| (Fact::Syncs, of as f64 / count));
         self.facts([memory, calls, syncs]);
         Ok(())
     }
 
-    /// Adds the sample of a workload.
-    fn push(&mut self, workload: Workload, count: usize, time: Duration, threads: &[Recorder]) {
-        let times: Vec<_> = threads.iter().map(|of| of.times().clone()).collect();
-        let clock = latency::each(Instant::now, 0..10_000, drop);
-        let (moment_ms, operations) = timeline(threads);
-        let sample = Sample {
-            workload,
-            operations: count as u64,
-            ns: time.as_nanos() as u64,
-            latency: Some(Latency::new(&times, &clock)),
-            timeline: workload.has_stalls().then_some(Timeline { moment_ms, operations }),
-            facts: BTreeMap::new(),
-        };
-        self.outcome.samples.push(sample);
-    }
-
     /// Adds facts to the last sample.
     fn facts(&mut self, facts: impl IntoIterator<Item = Option<(Fact, f64)>>) {
-        let sample = self.outcome.samples.last_mut().expect("just measured");
+        let sample = self.samples.last_mut().expect("just measured");
         sample.facts.extend(facts.into_iter().flatten());
     }
 
-    /// Does the operations, and compares what they found. A batch counts as so many operations as it has records.
-    fn run<E: Engine>(&self, db: &E, workload: Workload, ops: &Ops) -> Done<(Duration, Vec<Recorder>)> {
-        let threads = self.shape().threads;
-        let (time, ended) = timed(threads, |thread| {
-            let (mut sum, mut recorder) = (0, Recorder::start());
-            let mut part = share(ops.ops.len(), threads, thread);
-            while workload == Workload::PutBatch && !part.is_empty() {
-                let batch = part.start..part.end.min(part.start + BATCH);
-                part.start = batch.end;
-                sum += of_count(batch.len());
-                db.put_batch(batch.clone().map(|at| self.input.record(number(ops.ops[at]), ops.keys.get(at))))?;
-                recorder.tick(batch.len() as u64);
-            }
-            for at in part {
-                sum += self.step(db, ops.ops[at], ops.keys.get(at))?;
-                recorder.tick(1);
-            }
-            Done::Ok((sum, recorder))
-        });
-        let (sums, recorders): (Vec<_>, Vec<_>) = ended.into_iter().collect::<Done<Vec<_>>>()?.into_iter().unzip();
-        found(workload, sums.into_iter().sum(), ops.expected)?;
-        Ok((time, recorders))
-    }
-
-    #[inline]
-    fn step<E: Engine>(&self, db: &E, op: Op, key: &[u8]) -> Done<Digest> {
-        let put = |record| db.put(self.input.record(record, key)).map(|()| of_count(1));
-        match op {
-            Op::Get => Ok(db.get(key, of_value)?.unwrap_or_default()),
-            Op::Put(record) => put(record),
-            Op::Scan(most) => {
-                let mut sum = 0;
-                db.scan(key, most, adder(&mut sum))?;
-                Ok(sum)
-            }
-            Op::Update(record) => Ok(db.get(key, of_value)?.unwrap_or_default() + put(record)?),
-        }
-    }
-
     /// One thread reads while another one stores what is there already, as fast as it can.
-    fn read_while_writing<E: Engine>(&mut self, db: &E, ops: &Ops) -> Done {
+    fn read_while_writing<S: Store>(&mut self, db: &S, ops: &Ops) -> Done {
         let (first, begun) = mpsc::channel();
         // Closed when everything was read, or reading has panicked.
         let (open, closed) = mpsc::channel::<()>();
-        let input = self.input;
+        let input = self.work.input;
         let write = move || {
             let mut written = 0;
             for record in input.stored().rev().cycle() {
@@ -280,29 +195,30 @@ impl Round<'_> {
             }
             Done::Ok(written)
         };
-        let ((time, threads), written) = thread::scope(|scope| {
+        let (sample, written) = thread::scope(|scope| {
             let writer = scope.spawn(write);
             // A writer that fails lets it go on, too.
             let _ = begun.recv();
             drop(begun);
-            let read = self.run(db, Workload::ReadWhileWriting, ops);
+            let read = self.work.perform(db, Workload::ReadWhileWriting, ops);
             drop(open);
             let written: u32 = writer.join().unwrap_or_else(|cause| panic::resume_unwind(cause))?;
             Done::Ok((read?, written))
         })?;
-        self.push(Workload::ReadWhileWriting, ops.ops.len(), time, &threads);
-        self.facts([Some((Fact::WriterRate, f64::from(written) / time.as_secs_f64()))]);
+        let rate = f64::from(written) * 1e9 / sample.ns as f64;
+        self.samples.push(sample);
+        self.facts([Some((Fact::WriterRate, rate))]);
         Ok(())
     }
 
-    /// Overwrites, waits until no merge is due, and reads: the amplifications.
-    fn overwrite<E: Engine>(&mut self, db: &E, ops: &Ops, reads: &Ops) -> Done {
+    /// Overwrites, waits until no compaction is due, and reads: the amplifications.
+    fn overwrite<S: Store>(&mut self, db: &S, ops: &Ops, reads: &Ops) -> Done {
         let before = Account::of(db);
         self.time(db, Workload::Overwrite, ops)?;
         db.flush()?;
         db.settle()?;
         let settled = Account::of(db);
-        let facts = [self.disk_bytes(&before, ops.ops.len()), self.disk_space("at-rest")?];
+        let facts = [self.disk_bytes(&before, ops.count), self.disk_space("at-rest")?];
         self.facts(facts);
         reads
             .keys
@@ -322,52 +238,19 @@ impl Round<'_> {
     /// Bytes that went to the disk since `before`, for each byte of `count` records.
     fn disk_bytes(&self, before: &Account, count: usize) -> Option<(Fact, f64)> {
         let written = Io::now()?.disk_bytes - before.io?.disk_bytes;
-        let stored = count as f64 * self.input.payload() as f64 / self.shape().entries as f64;
+        let stored = count as f64 * self.work.input.payload() as f64 / self.work.shape().entries as f64;
         Some((Fact::DiskBytes, written as f64 / stored))
     }
 
     /// Bytes on the disk for each byte of the records.
     fn disk_space(&self, dir: &str) -> Done<Option<(Fact, f64)>> {
         let bytes = machine::disk_space(&self.places.path().join(dir))?;
-        Ok(bytes.map(|bytes| (Fact::DiskSpace, bytes as f64 / self.input.payload() as f64)))
+        Ok(bytes.map(|bytes| (Fact::DiskSpace, bytes as f64 / self.work.input.payload() as f64)))
     }
-
-    /// Compares everything in the database with what has to be there.
-    fn check<E: Engine>(&self, db: &E, contents: &Contents<'_>) -> Done {
-        let mut expected = contents.newest.iter().map(|(key, &record)| (*key, self.input.value(record)));
-        let (mut right, mut yielded) = (0, 0);
-        db.scan(&[], usize::MAX, |key, value| {
-            yielded += 1;
-            right += usize::from(expected.next() == Some((key, value)));
-        })?;
-        let count = contents.newest.len();
-        match (right, yielded) == (count, count) {
-            true => Ok(()),
-            false => Err(format!(
-                "expected {count} entries in order, found {yielded}, of which {right} are where they must be"
-            )
-            .into()),
-        }
-    }
-}
-
-fn number(op: Op) -> usize {
-    match op {
-        Op::Put(record) | Op::Update(record) => record,
-        Op::Get | Op::Scan(_) => 0,
-    }
-}
-
-fn found(workload: Workload, found: Digest, expected: Digest) -> Done {
-    if found == expected {
-        return Ok(());
-    }
-    let (workload, expected, found) = (name(workload), digest::count(expected), digest::count(found));
-    Err(format!("{workload}: expected {expected} right values, found {found}, not all of them right").into())
 }
 
 /// Does `work`, and watches for the most anonymous memory meanwhile.
-fn watched(work: impl FnOnce() -> Done<(Duration, Vec<Recorder>)>) -> Done<(Duration, Vec<Recorder>, Option<u64>)> {
+fn watched<R>(work: impl FnOnce() -> Done<R>) -> Done<(R, Option<u64>)> {
     thread::scope(|scope| {
         // Closed when the work is done, or has panicked.
         let (open, closed) = mpsc::channel::<()>();
@@ -380,8 +263,7 @@ fn watched(work: impl FnOnce() -> Done<(Duration, Vec<Recorder>)>) -> Done<(Dura
         });
         let done = work();
         drop(open);
-        let (time, threads) = done?;
-        Ok((time, threads, watcher.join().unwrap_or_default()))
+        Ok((done?, watcher.join().unwrap_or_default()))
     })
 }
 
@@ -399,6 +281,3 @@ fn copy(from: &Path, to: &PathBuf) -> Done {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

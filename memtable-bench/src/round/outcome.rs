@@ -1,6 +1,7 @@
 //! What one round is asked for, and what it comes to.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -23,35 +24,15 @@ pub(crate) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<String>,
     pub(crate) samples: Vec<Sample>,
-    pub(crate) memory: Memory,
-    /// Compare-and-swaps that failed while the table was filled, if the table counts them.
-    pub(crate) cas_failures: Option<u64>,
-    /// If single inserts were timed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) latency: Option<Latency>,
 }
 
 impl Outcome {
-    /// The mean; of inserts that were timed by themselves, the median.
-    pub(crate) fn ns_per_operation(&self, workload: Workload) -> Option<f64> {
-        if workload == Workload::InsertLatency {
-            return Some(self.latency?.p50);
-        }
-        let sample = self.sample(workload)?;
-        Some(sample.ns as f64 / sample.operations as f64)
-    }
-
     pub(crate) fn sample(&self, workload: Workload) -> Option<&Sample> {
         self.samples.iter().find(|sample| sample.workload == workload)
     }
-
-    /// How long single operations took: inserts into a table, or those of an engine's workload.
-    pub(crate) fn latency(&self, workload: Workload) -> Option<Latency> {
-        if workload == Workload::InsertLatency { self.latency } else { self.sample(workload)?.latency }
-    }
 }
 
-/// What the clock says of one workload.
+/// What one workload came to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub(crate) workload: Workload,
@@ -59,7 +40,7 @@ pub(crate) struct Sample {
     pub(crate) operations: u64,
     /// The time until the last thread was done, in nanoseconds.
     pub(crate) ns: u64,
-    /// Of single operations, of engines only; a batch is one.
+    /// Of single operations: of engines, where a batch is one, and of inserts that were timed by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) latency: Option<Latency>,
     /// Of engines where stalls may show.
@@ -67,6 +48,22 @@ pub(crate) struct Sample {
     pub(crate) timeline: Option<Timeline>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) facts: BTreeMap<Fact, f64>,
+}
+
+impl Sample {
+    pub(crate) fn new(workload: Workload, operations: usize, time: Duration) -> Self {
+        // No round lasts 584 years.
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self { workload, operations: operations as u64, ns, ..Self::default() }
+    }
+
+    /// The mean; of inserts that were timed by themselves, the median.
+    pub(crate) fn ns_per_operation(&self) -> Option<f64> {
+        match self.workload {
+            Workload::InsertLatency => self.latency.map(|of| of.p50),
+            _ => Some(self.ns as f64 / self.operations as f64),
+        }
+    }
 }
 
 /// How many operations all threads together finished in each moment.
@@ -77,10 +74,16 @@ pub(crate) struct Timeline {
     pub(crate) operations: Vec<u64>,
 }
 
-/// What a workload took from the machine beside time. Those of the second half are the engine's own account.
+/// What a workload took beside time. The subject's own account: own-overhead and failed-cas of tables, and all from syncs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Fact {
+    /// Bytes by which the process grew for each entry of a table, beyond its key and value
+    Overhead,
+    /// Bytes that a table says it takes for each entry, beyond its key and value
+    OwnOverhead,
+    /// Links that changed between a writer's read and its compare-and-swap, for a million inserts
+    FailedCas,
     /// System calls that write, for each operation
     WriteCalls,
     /// Bytes that went to the disk for each byte of the records that were stored
@@ -93,21 +96,10 @@ pub(crate) enum Fact {
     WriterRate,
     /// Syncs of the log for each write
     Syncs,
-    /// Bytes that flushes and merges wrote for each byte flushed
+    /// Bytes that flushes and compactions wrote for each byte flushed
     WriteAmplification,
     /// Data blocks looked at for each get
     ReadAmplification,
     /// Bytes of all tables for each byte of the oldest run
     SpaceAmplification,
-}
-
-/// What the filled table takes, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Memory {
-    /// Keys and values alone.
-    pub(crate) payload: u64,
-    /// By how much the peak of resident memory grew while the table was filled, where the system tells.
-    pub(crate) resident: Option<u64>,
-    /// What the table says it uses, if it does.
-    pub(crate) used: Option<u64>,
 }

@@ -2,15 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use crate::latency;
-use crate::latency::Times;
+use crate::latency::{self, Times};
 
 /// The moments of a recorder.
 const MOMENT: Duration = Duration::from_millis(10);
 /// A timeline has no more moments than this.
 const MOMENTS: usize = 120;
 
-/// One thread's times. The clock is read once an operation: the end of one is the beginning of the next.
+/// One thread's times.
 pub(super) struct Recorder {
     begun: Instant,
     last: Instant,
@@ -24,7 +23,15 @@ impl Recorder {
         Self { begun, last: begun, times: latency::times(), moments: Vec::new() }
     }
 
-    /// The end of an operation of so many records.
+    /// Times `work` by itself, between two readings of the clock. Recording it is not part of any time.
+    #[inline]
+    pub(super) fn time<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        let (made, ns) = latency::time(Instant::now, work);
+        self.times += ns;
+        made
+    }
+
+    /// The end of an operation of so many records, which began at the end of the one before: the clock is read once for each.
     #[inline]
     pub(super) fn tick(&mut self, records: u64) {
         let now = Instant::now();

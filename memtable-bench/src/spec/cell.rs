@@ -1,5 +1,7 @@
 //! One cell of a run: subjects that take turns at the same workloads on tables of one shape.
 
+use serde::{Deserialize, Serialize};
+
 use super::shape::Shape;
 use super::subject::Subject;
 use super::workload::Workload;
@@ -9,7 +11,7 @@ use crate::text::name;
 const MOST_THREADS: usize = 1024;
 
 /// See the file's header.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cell {
     pub(crate) shape: Shape,
     pub(crate) subjects: Vec<Subject>,
@@ -21,7 +23,10 @@ impl Cell {
     /// that were built, can do one of the workloads and end in time; where no workload is named, all that the subjects can do.
     pub(crate) fn new(shape: Shape, subjects: &[Subject], workloads: &[Workload]) -> Self {
         let takes_part = |subject: &Subject| match subjects {
-            [] => (workloads.is_empty() || subject.can_any(workloads)) && subject.is_measurable(&shape),
+            [] => {
+                let is_able = workloads.is_empty() || subject.can_any(workloads);
+                is_able && subject.missing_feature().is_none() && subject.is_quick_enough(&shape)
+            }
             named => named.contains(subject),
         };
         let subjects: Vec<_> = Subject::of(shape.store).filter(takes_part).collect();
@@ -33,23 +38,35 @@ impl Cell {
         Self { shape, subjects, workloads }
     }
 
+    /// No other subjects than `named`; if none are, no others than this program has.
+    pub(crate) fn narrow(&mut self, named: &[Subject]) {
+        self.subjects.retain(|of| if named.is_empty() { of.missing_feature().is_none() } else { named.contains(of) });
+        self.workloads.retain(|&workload| self.subjects.iter().any(|subject| subject.can(workload)));
+    }
+
+    /// Takes in what the other cell, of the same shape, has beyond this one.
+    pub(crate) fn absorb(&mut self, other: &Self) {
+        let is_there = |subject: &Subject| self.subjects.contains(subject) || other.subjects.contains(subject);
+        self.subjects = Subject::of(self.shape.store).filter(is_there).collect();
+        let is_done = |workload: &Workload| self.workloads.contains(workload) || other.workloads.contains(workload);
+        self.workloads = Workload::of(self.shape.store).filter(is_done).collect();
+    }
+
     /// Refuses what makes no sense, and what does not fit in `memory` bytes, if that is known.
     pub(crate) fn check(&self, memory: Option<u64>) -> Result<(), String> {
         let Shape { entries, threads, .. } = self.shape;
         let refuse = |is_wrong: bool, why: String| if is_wrong { Err(why) } else { Ok(()) };
-        let none = |of: &str| format!("none of the {of} is one of {}", self.shape.store.kind());
-        refuse(self.subjects.is_empty(), none("subjects"))?;
-        refuse(self.workloads.is_empty(), none("workloads"))?;
+        let kind = if self.shape.store.is_table() { "tables" } else { "engines" };
+        refuse(self.subjects.is_empty(), format!("none of the subjects is one of {kind}"))?;
+        refuse(self.workloads.is_empty(), format!("none of the workloads is one of {kind}"))?;
         for &subject in &self.subjects {
-            let (name, missing) = (name(subject), subject.missing_feature());
-            let feature = missing.unwrap_or_default();
-            refuse(
-                missing.is_some(),
-                format!("subject {name} was not built: add --features {feature} to cargo's arguments"),
-            )?;
+            let name = name(subject);
+            if let Some(feature) = subject.missing_feature() {
+                return Err(format!("subject {name} was not built: add --features {feature} to cargo's arguments"));
+            }
             refuse(!subject.can_any(&self.workloads), format!("subject {name} can do none of the workloads"))?;
             let too_many = format!("{entries} entries are too many for subject {name}: its inserts take O(n)");
-            refuse(!subject.is_measurable(&self.shape), too_many)?;
+            refuse(!subject.is_quick_enough(&self.shape), too_many)?;
         }
         for &workload in &self.workloads {
             let is_done = self.subjects.iter().any(|subject| subject.can(workload));

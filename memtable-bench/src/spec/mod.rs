@@ -7,7 +7,7 @@ mod subject;
 mod workload;
 
 pub(crate) use cell::Cell;
-pub(crate) use shape::{Access, Backing, KEY_LEN, KeySet, Pages, SHORTEST_KEY, Shape, VALUE_LEN};
+pub(crate) use shape::{Access, KEY_LEN, KeySet, SHORTEST_KEY, Shape, VALUE_LEN};
 pub(crate) use store::Store;
-pub(crate) use subject::{Role, Subject};
+pub(crate) use subject::{Role, Subject, subjects};
 pub(crate) use workload::Workload;

@@ -22,6 +22,9 @@ const LONGEST_PATH: usize = 128;
 /// The most that a table takes beyond an entry's key and value, in bytes: two boxes, links, and what allocators round up.
 const TABLE_OVERHEAD: u128 = 160;
 
+/// What the input takes for an entry beyond its keys, in bytes: the operations of a workload, and the map of what they must find.
+const INPUT_OVERHEAD: u128 = 120;
+
 /// How keys look, and in which order they come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -55,29 +58,9 @@ pub(crate) enum Access {
     Zipfian,
 }
 
-/// Whether the machine has backed as much memory as a table takes before the table asks for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Backing {
-    /// The round's process touches so much before the clock starts
-    Touched,
-    /// A table's first touch of a page is part of its time
-    Untouched,
-}
-
-/// The pages that this workspace's tables ask for. Peers have no such choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Pages {
-    /// Huge pages from the second 2 MiB of a table on
-    Huge,
-    /// The system's usual pages
-    Small,
-}
-
 /// See the file's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Shape {
     pub(crate) keys: KeySet,
     pub(crate) access: Access,
@@ -87,16 +70,28 @@ pub(crate) struct Shape {
     pub(crate) key_len: usize,
     /// In bytes.
     pub(crate) value_len: usize,
-    pub(crate) backing: Backing,
-    pub(crate) pages: Pages,
-    #[serde(skip_serializing_if = "Store::is_table")]
+    #[serde(default, skip_serializing_if = "Store::is_table")]
     pub(crate) store: Store,
 }
 
 impl Shape {
-    /// One thread, uniform access, keys and values of the usual lengths.
-    pub(crate) fn new(keys: KeySet, entries: usize) -> Self {
-        Self { keys, entries, ..Self::default() }
+    /// A table, one thread, uniform access, keys and values of the usual lengths.
+    pub(crate) const fn new(keys: KeySet, entries: usize) -> Self {
+        let (access, key_len, value_len, store) = (Access::Uniform, KEY_LEN, VALUE_LEN, Store::Table);
+        Self { keys, access, entries, threads: 1, key_len, value_len, store }
+    }
+
+    /// A table of the published crate's own README.
+    pub(crate) const fn published(keys: KeySet, entries: usize, threads: usize) -> Self {
+        Self { key_len: 64, value_len: 12, threads, ..Self::new(keys, entries) }
+    }
+
+    pub(crate) const fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    pub(crate) const fn in_store(self, store: Store) -> Self {
+        Self { store, ..self }
     }
 
     /// In a few words.
@@ -125,11 +120,9 @@ impl Shape {
 
     /// An upper estimate of what a round needs, in bytes.
     pub(crate) fn memory(&self) -> u128 {
-        let key = self.longest_key() as u128;
-        // The keys to store and to look up, each with its end; the sorted order; and what ordered reads have to yield.
-        let input = 2 * (key + 8) + 40;
-        // Mixed workloads store half as many entries again, and have keys of their own.
-        3 * self.table_memory() / 2 + (input + key) * self.entries as u128
+        // Mixed workloads store up to six tenths more. The keys of the input come twice, as they are stored and as they are read.
+        let keys = 3 * self.longest_key() as u128;
+        8 * self.table_memory() / 5 + (keys + INPUT_OVERHEAD) * self.entries as u128
     }
 
     /// When a round counts as hung: far more than the slowest subject needs. Engines fill several databases, and sync them.
@@ -155,18 +148,9 @@ impl Shape {
     }
 }
 
-/// What a file or an argument does not name.
-impl Default for Shape {
-    fn default() -> Self {
-        let (keys, access, backing, pages) = (KeySet::Random, Access::Uniform, Backing::Touched, Pages::Huge);
-        let (entries, threads, key_len, value_len) = (3_000_000, 1, KEY_LEN, VALUE_LEN);
-        Self { keys, access, entries, threads, key_len, value_len, backing, pages, store: Store::Table }
-    }
-}
-
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { keys, access, entries, threads, key_len, value_len, backing, pages, store } = self;
+        let Self { keys, access, entries, threads, key_len, value_len, store } = self;
         write!(f, "{} entries, {}", grouped(*entries), name(*keys))?;
         if keys.has_one_length() {
             write!(f, " keys of {key_len} bytes")?;
@@ -174,14 +158,12 @@ impl fmt::Display for Shape {
         let plural = if *threads == 1 { "" } else { "s" };
         write!(f, ", values of {value_len} bytes, {threads} thread{plural}")?;
         f.write_str(if *access == Access::Uniform { "" } else { ", zipfian access" })?;
-        f.write_str(if *backing == Backing::Touched { "" } else { ", memory not touched before" })?;
-        f.write_str(if *pages == Pages::Huge { "" } else { ", small pages" })?;
+        if store.is_table() {
+            return Ok(());
+        }
         let [cache, memtable] =
             [self.cache_bytes(), self.memtable_bytes()].map(|bytes| bytes as f64 / (1 << 20) as f64);
         let digits = usize::from(cache < 10.0);
-        match store {
-            Store::Table => Ok(()),
-            _ => write!(f, "; a database with a cache of {cache:.digits$} MiB, memtables of {memtable:.digits$} MiB"),
-        }
+        write!(f, "; a database with a cache of {cache:.digits$} MiB, memtables of {memtable:.digits$} MiB")
     }
 }

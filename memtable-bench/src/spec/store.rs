@@ -28,11 +28,6 @@ impl Store {
         *self == Self::Table
     }
 
-    /// What takes part.
-    pub(super) fn kind(self) -> &'static str {
-        if self.is_table() { "tables" } else { "engines" }
-    }
-
     /// The bytes of the block cache, for so many bytes of keys and values.
     pub(crate) fn cache_bytes(self, payload: u64) -> u64 {
         match self {

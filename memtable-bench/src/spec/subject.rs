@@ -1,4 +1,6 @@
 //! The names of tables and engines, what they are compared as, and what each of them can do.
+//!
+//! A new subject is a file in `subjects`, which wraps it by `store!`, and a line in `subjects!`.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -10,61 +12,104 @@ use super::workload::Workload;
 /// skl's inserts take O(n): filling a table of 100,000 takes minutes, one of 3 M days.
 const MOST_OF_SKL: usize = 20_000;
 
-/// The names of tables and engines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Subject {
-    /// fastskip's ConcurrentSkipList
-    Fastskip,
-    /// The same through insert_batch and get_many, 256 at a time
-    FastskipBatch,
-    /// fastskip's Memtable, put one by one
-    Memtable,
-    /// The same through reserve, apply and get_many, 256 at a time
-    MemtableBatch,
-    /// The published fastskip 0.1.1, another author's
-    FastskipPublished,
-    /// crossbeam's SkipMap
-    CrossbeamSkiplist,
-    /// skl's SkipMap (build with --features skl)
-    Skl,
-    /// scc's TreeIndex, a B+ tree
-    Treeindex,
-    /// The standard BTreeMap behind an RwLock
-    Btreemap,
-    /// 16 of those, keys spread over them by hash
-    ShardedBtreemap,
-    /// The standard HashMap behind a Mutex
-    Hashmap,
-    /// A Vec behind a Mutex: appended to, then sorted
-    Vec,
-    /// This workspace's engine
-    MiniEngine,
-    /// The same with its tables mapped into memory: reads only
-    MiniEngineMmap,
-    /// The same with its vector memtable: writes only
-    MiniEngineVector,
-    /// The same with tiered merges: overwrite only
-    MiniEngineTiered,
-    /// The same with lazy-leveled merges: overwrite only
-    MiniEngineLazyLeveled,
-    /// The same with merges of single tables: overwrite only
-    MiniEnginePartial,
-    /// fjall, an LSM tree
-    Fjall,
-    /// RocksDB, an LSM tree (build with --features rocksdb)
-    Rocksdb,
-    /// LevelDB, an LSM tree (build with --features leveldb)
-    Leveldb,
-    /// LMDB through heed, a B+ tree in a memory map
-    Lmdb,
-    /// redb, a B+ tree that copies on write
-    Redb,
-    /// sled, a tree of pages in a log
-    Sled,
-    /// A file that records are appended to, no engine: writes only
-    Log,
+/// Hands every subject to the macro `$with`: what help says of it, the feature that it needs, if any, its role, what it can do, its
+/// colour in plots, and whether it is a table, an engine, or a table that
+/// is measured among engines too, with the type that `round` runs.
+///
+/// Ours are blue and green in plots, skip lists and LSM trees warm, trees olive and amber, floors grey.
+#[rustfmt::skip]
+macro_rules! subjects {
+    ($with:ident) => { $with! {
+        /// fastskip's ConcurrentSkipList
+        Fastskip: Own, Freeze, 0x0c9484, table(subjects::own::Fastskip);
+        /// The same through insert_batch and get_many, 256 at a time
+        FastskipBatch: Own, Batch, 0x07604f, table(subjects::own::Fastskip);
+        /// fastskip's Memtable, put one by one
+        Memtable: Own, Freeze, 0x1769e0, both(subjects::own::Memtable);
+        /// The same through reserve, apply and get_many, 256 at a time
+        MemtableBatch: Own, Batch, 0x0b3f9c, table(subjects::own::Memtable);
+        /// The published fastskip 0.1.1, another author's
+        FastskipPublished "peers": ClosePeer, Forward, 0xd9480f, table(subjects::lists::PublishedList);
+        /// crossbeam's SkipMap
+        CrossbeamSkiplist "peers": ClosePeer, Ordered, 0xc2255c, table(subjects::lists::CrossbeamList);
+        /// skl's SkipMap (build with --features skl)
+        Skl "skl": ClosePeer, Ordered, 0x9c36b5, table(subjects::skl::SklList);
+        /// scc's TreeIndex, a B+ tree
+        Treeindex "peers": OtherPeer, Ordered, 0xc77700, table(subjects::lists::Tree);
+        /// The standard BTreeMap behind an RwLock
+        Btreemap: OtherPeer, Ordered, 0x5c8a0d, table(subjects::maps::LockedTree);
+        /// 16 of those, keys spread over them by hash
+        ShardedBtreemap: OtherPeer, Ordered, 0x8a7a1c, table(subjects::maps::ShardedTree);
+        /// The standard HashMap behind a Mutex
+        Hashmap: Floor, Find, 0x868e96, both(subjects::maps::LockedHashMap);
+        /// A Vec behind a Mutex: appended to, then sorted
+        Vec: Floor, Append, 0x495057, both(subjects::maps::LockedVec);
+        /// This workspace's engine
+        MiniEngine: Own, Lsm, 0x1864ab, engine(subjects::mini::Mini);
+        /// The same with its tables mapped into memory: reads only
+        MiniEngineMmap: Own, Read, 0x228be6, engine(subjects::mini::Mini);
+        /// The same with its vector memtable: writes only
+        MiniEngineVector: Own, Write, 0x1098ad, engine(subjects::mini::Mini);
+        /// The same with tiered compaction: overwrite only
+        MiniEngineTiered: Own, Overwrite, 0x4263eb, engine(subjects::mini::Mini);
+        /// The same with lazy-leveled compaction: overwrite only
+        MiniEngineLazyLeveled: Own, Overwrite, 0x3b5bdb, engine(subjects::mini::Mini);
+        /// The same with compactions of single tables: overwrite only
+        MiniEnginePartial: Own, Overwrite, 0x15aabf, engine(subjects::mini::Mini);
+        /// fjall, an LSM tree
+        Fjall "peers": ClosePeer, Lsm, 0xe8590c, engine(subjects::fjall::Fjall);
+        /// RocksDB, an LSM tree (build with --features rocksdb)
+        Rocksdb "rocksdb": ClosePeer, Lsm, 0xa61e4d, engine(subjects::rocksdb::Rocksdb);
+        /// LevelDB, an LSM tree (build with --features leveldb)
+        Leveldb "leveldb": ClosePeer, Lsm, 0x862e9c, engine(subjects::leveldb::Leveldb);
+        /// LMDB through heed, a B+ tree in a memory map
+        Lmdb "peers": OtherPeer, Tree, 0x2b8a3e, engine(subjects::lmdb::Lmdb);
+        /// redb, a B+ tree that copies on write
+        Redb "peers": OtherPeer, Tree, 0xe67700, engine(subjects::redb::Redb);
+        /// sled, a tree of pages in a log
+        Sled "peers": OtherPeer, Tree, 0x74b816, engine(subjects::sled::Sled);
+        /// A file that records are appended to, no engine: writes only
+        Log: Floor, Write, 0xadb5bd, engine(subjects::log::Log);
+    } };
 }
+pub(crate) use subjects;
+
+macro_rules! declare {
+    ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $colour:literal, $kind:ident($type:ty);)*) => {
+        /// The names of tables and engines.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, ValueEnum, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub(crate) enum Subject {
+            $($(#[$doc])* $subject,)*
+        }
+
+        impl Subject {
+            pub(crate) fn role(self) -> Role {
+                match self { $(Self::$subject => Role::$role,)* }
+            }
+
+            fn ability(self) -> Ability {
+                match self { $(Self::$subject => Ability::$can,)* }
+            }
+
+            /// Red, green and blue.
+            pub(crate) fn colour(self) -> u32 {
+                match self { $(Self::$subject => $colour,)* }
+            }
+
+            /// The feature that this program lacks to measure the subject, if there is one.
+            pub(crate) fn missing_feature(self) -> Option<&'static str> {
+                match self { $($(Self::$subject if !cfg!(feature = $feature) => Some($feature),)?)* _ => None }
+            }
+
+            /// Tables without a log, which show what an engine could reach at most.
+            fn is_floor_of_engines(self) -> bool {
+                match self { $(Self::$subject => stringify!($kind) == "both",)* }
+            }
+        }
+    };
+}
+subjects!(declare);
 
 /// What a subject is compared as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +121,29 @@ pub(crate) enum Role {
     OtherPeer,
     /// Not a peer, since it has no order before it is sorted, or none at all, or no files: it shows what merely storing costs.
     Floor,
+}
+
+/// Which workloads a subject does. Each table from `Find` to `Freeze` does what those before it do, and more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Ability {
+    /// A table that stores and finds nothing.
+    Append,
+    /// A table through calls of many operations only; the one-by-one subject of the same table shows the rest.
+    Batch,
+    /// A table without order.
+    Find,
+    /// A table that is read from its beginning only.
+    Forward,
+    Ordered,
+    /// A table that can be frozen.
+    Freeze,
+    /// Engines differ in what they are, and ours also in options: each shows where its option counts.
+    Read,
+    Write,
+    Overwrite,
+    /// An engine without a log to replay.
+    Tree,
+    Lsm,
 }
 
 impl Subject {
@@ -93,36 +161,8 @@ impl Subject {
     }
 
     /// Whether it keeps records in files.
-    pub(crate) fn is_engine(self) -> bool {
-        self as usize >= Self::MiniEngine as usize
-    }
-
-    /// Tables without a log, which show what an engine could reach at most.
-    fn is_floor_of_engines(self) -> bool {
-        matches!(self, Self::Memtable | Self::Hashmap | Self::Vec)
-    }
-
-    /// The feature that this program lacks to measure the subject, if there is one.
-    pub(crate) fn missing_feature(self) -> Option<&'static str> {
-        match self {
-            Self::Skl => (!cfg!(feature = "skl")).then_some("skl"),
-            Self::Rocksdb => (!cfg!(feature = "rocksdb")).then_some("rocksdb"),
-            Self::Leveldb => (!cfg!(feature = "leveldb")).then_some("leveldb"),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn role(self) -> Role {
-        match self {
-            Self::Fastskip | Self::FastskipBatch | Self::Memtable | Self::MemtableBatch => Role::Own,
-            Self::MiniEngine | Self::MiniEngineMmap | Self::MiniEngineVector | Self::MiniEngineTiered => Role::Own,
-            Self::MiniEngineLazyLeveled | Self::MiniEnginePartial => Role::Own,
-            Self::FastskipPublished | Self::CrossbeamSkiplist | Self::Skl => Role::ClosePeer,
-            Self::Fjall | Self::Rocksdb | Self::Leveldb => Role::ClosePeer,
-            Self::Treeindex | Self::Btreemap | Self::ShardedBtreemap => Role::OtherPeer,
-            Self::Lmdb | Self::Redb | Self::Sled => Role::OtherPeer,
-            Self::Hashmap | Self::Vec | Self::Log => Role::Floor,
-        }
+    fn is_engine(self) -> bool {
+        self.ability() >= Ability::Read
     }
 
     /// The same table, 256 operations at a time.
@@ -135,39 +175,29 @@ impl Subject {
     }
 
     pub(crate) fn is_batched(self) -> bool {
-        matches!(self, Self::FastskipBatch | Self::MemtableBatch)
+        self.ability() == Ability::Batch
     }
 
-    /// Whether it can do this workload. Batch subjects only do what comes in batches; the one-by-one subject of the same
-    /// table shows the rest.
     pub(crate) fn can(self, workload: Workload) -> bool {
-        if self.is_engine() {
-            return self.can_as_engine(workload);
-        }
-        let finds = !self.is_batched() && self != Self::Vec;
+        use Ability::{Append, Batch, Find, Forward, Freeze, Lsm, Ordered, Overwrite, Read, Tree, Write};
+        let can = self.ability();
         match workload {
-            Workload::Put => self.is_floor_of_engines(),
-            Workload::Insert => true,
-            Workload::Sort => self == Self::Vec,
-            Workload::GetMany => self.is_batched(),
-            Workload::Get | Workload::Miss | Workload::Mixed | Workload::Mixed95 => finds,
-            Workload::Delete | Workload::InsertLatency => finds,
-            Workload::Scan | Workload::Seek | Workload::SeekOne => finds && self != Self::Hashmap,
-            Workload::Reverse => finds && !matches!(self, Self::Hashmap | Self::FastskipPublished),
-            Workload::FrozenScan => matches!(self, Self::Fastskip | Self::Memtable),
-            _ => false,
-        }
-    }
-
-    /// Logs, and memtables that differ in what they take, only write; mapped tables only differ in reads; policies of merges differ in what overwriting costs.
-    fn can_as_engine(self, workload: Workload) -> bool {
-        use Workload::{Get, Load, Miss, Overwrite, Put, PutBatch, Replay, Scan10, Scan10k, Scan100, SyncedPut};
-        match self {
-            Self::MiniEngineTiered | Self::MiniEngineLazyLeveled | Self::MiniEnginePartial => workload == Overwrite,
-            Self::MiniEngineMmap => matches!(workload, Get | Miss | Scan10 | Scan100 | Scan10k),
-            Self::MiniEngineVector | Self::Log => matches!(workload, Put | PutBatch | SyncedPut | Load),
-            _ if workload == Replay => self == Self::MiniEngine || self.role() == Role::ClosePeer,
-            _ => workload.is_of_engines() || matches!(workload, Get | Miss),
+            Workload::Insert => !self.is_engine(),
+            Workload::Sort => can == Append,
+            Workload::GetMany => can == Batch,
+            Workload::Get | Workload::Miss => !matches!(can, Append | Batch | Write | Overwrite),
+            Workload::Mixed | Workload::Mixed95 | Workload::Delete | Workload::InsertLatency => {
+                (Find..=Freeze).contains(&can)
+            }
+            Workload::Scan | Workload::Seek | Workload::SeekOne => (Forward..=Freeze).contains(&can),
+            Workload::Reverse => matches!(can, Ordered | Freeze),
+            Workload::FrozenScan => can == Freeze,
+            Workload::Put => self.is_floor_of_engines() || matches!(can, Write | Tree | Lsm),
+            Workload::Load | Workload::PutBatch | Workload::SyncedPut => matches!(can, Write | Tree | Lsm),
+            Workload::Scan10 | Workload::Scan100 | Workload::Scan10k => matches!(can, Read | Tree | Lsm),
+            Workload::Overwrite => can >= Overwrite,
+            Workload::Replay => can == Lsm,
+            _ => can >= Tree,
         }
     }
 
@@ -175,8 +205,8 @@ impl Subject {
         workloads.iter().any(|&workload| self.can(workload))
     }
 
-    /// Whether this program has it, and a round of this shape ends in a reasonable time.
-    pub(crate) fn is_measurable(self, shape: &Shape) -> bool {
-        self.missing_feature().is_none() && (self != Self::Skl || shape.entries <= MOST_OF_SKL)
+    /// Whether a round of this shape ends in a reasonable time.
+    pub(crate) fn is_quick_enough(self, shape: &Shape) -> bool {
+        self != Self::Skl || shape.entries <= MOST_OF_SKL
     }
 }

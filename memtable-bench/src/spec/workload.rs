@@ -5,81 +5,88 @@ use serde::{Deserialize, Serialize};
 
 use super::store::Store;
 
-/// The workloads, in the order in which a round does them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Workload {
+/// Declares the workloads, each with its name in arguments and files, and what a title calls it.
+macro_rules! workloads {
+    ($($(#[$meta:meta])* $workload:ident $name:literal = $title:literal,)*) => {
+        /// The workloads, in the order in which a round does them.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, ValueEnum, Serialize, Deserialize)]
+        pub(crate) enum Workload {
+            $($(#[$meta])* #[value(name = $name)] #[serde(rename = $name)] $workload,)*
+        }
+
+        impl Workload {
+            /// What a title calls it.
+            pub(crate) fn title(self) -> &'static str {
+                match self { $(Self::$workload => $title,)* }
+            }
+        }
+    };
+}
+
+workloads! {
     /// Store every key
     #[default]
-    Insert,
+    Insert "insert" = "Insert",
     /// Sort what was stored without order (vec only)
-    Sort,
+    Sort "sort" = "Sort",
     /// Find every stored key, in random order
-    Get,
+    Get "get" = "Get",
     /// The same in batches of 256 (batch subjects only)
-    GetMany,
+    GetMany "get-many" = "Get",
     /// Search as many keys that are not stored
-    Miss,
+    Miss "miss" = "Get of absent keys",
     /// Read all entries in order
-    Scan,
+    Scan "scan" = "Scan, an entry",
     /// Go to a random key and read 100 entries from there; a tenth as often as there are keys
-    Seek,
+    Seek "seek" = "Seek and read 100",
     /// Go to a random key and read it
-    SeekOne,
+    SeekOne "seek-one" = "Seek and read one",
     /// Read all entries in order, from the end
-    Reverse,
+    Reverse "reverse" = "Scan from the end, an entry",
     /// As many operations as there are keys, half of them reads, half of them writes of new keys
-    Mixed,
+    Mixed "mixed" = "Half reads, half writes",
     /// The same, 95 % of them reads
-    #[value(name = "mixed-95")]
-    #[serde(rename = "mixed-95")]
-    Mixed95,
+    Mixed95 "mixed-95" = "95 % reads, 5 % writes",
     /// Delete every key of the first insert, in random order
-    Delete,
+    Delete "delete" = "Delete",
     /// Freeze a fresh table, then read all its entries in order (fastskip and memtable only)
-    FrozenScan,
+    FrozenScan "frozen-scan" = "Scan, an entry",
     /// Fill a fresh table, each insert timed by itself: percentiles, and the cost of the clock (not of batches and vec)
-    InsertLatency,
+    InsertLatency "insert-latency" = "Insert, the median of single ones",
     /// Store every key in an empty database, one by one (from here on engines only)
-    Put,
+    Put "put" = "Put",
     /// The same, until all of it is flushed and synced
-    Load,
+    Load "load" = "Load, flushed and synced",
     /// The same as put, in batches of 100
-    PutBatch,
+    PutBatch "put-batch" = "Put in batches of 100, a record",
     /// The same as put, each write synced before it is acknowledged
-    SyncedPut,
+    SyncedPut "synced-put" = "Put, each synced",
     /// Go to a random key and read 10 entries from there
-    #[value(name = "scan-10")]
-    #[serde(rename = "scan-10")]
-    Scan10,
+    Scan10 "scan-10" = "Seek and read 10",
     /// Go to a random key and read 100 entries from there
-    #[value(name = "scan-100")]
-    #[serde(rename = "scan-100")]
-    Scan100,
+    Scan100 "scan-100" = "Seek and read 100",
     /// Go to a random key and read 10,000 entries from there
-    #[value(name = "scan-10k")]
-    #[serde(rename = "scan-10k")]
-    Scan10k,
+    Scan10k "scan-10k" = "Seek and read 10,000",
     /// Find random keys while another thread overwrites others as fast as it can
-    ReadWhileWriting,
-    /// Overwrite three times as many keys as there are, drawn at random, then wait for merges: the amplifications
-    Overwrite,
+    ReadWhileWriting "read-while-writing" = "Get while another thread writes",
+    /// Overwrite three times as many keys as there are, drawn at random, then wait for compactions: the amplifications
+    Overwrite "overwrite" = "Overwrite three times",
     /// YCSB A: half reads, half updates
-    YcsbA,
+    YcsbA "ycsb-a" = "YCSB A: half updates",
     /// YCSB B: 95 % reads, 5 % updates
-    YcsbB,
+    YcsbB "ycsb-b" = "YCSB B: 5 % updates",
     /// YCSB C: reads
-    YcsbC,
+    YcsbC "ycsb-c" = "YCSB C: reads",
     /// YCSB D: 95 % reads of the newest, 5 % inserts
-    YcsbD,
+    YcsbD "ycsb-d" = "YCSB D: reads of the newest",
     /// YCSB E: 95 % scans of 1 to 100 entries, 5 % inserts
-    YcsbE,
+    YcsbE "ycsb-e" = "YCSB E: short scans",
     /// YCSB F: half reads, half reads followed by an update of the same key
-    YcsbF,
+    YcsbF "ycsb-f" = "YCSB F: half read-modify-writes",
     /// Open the copy of a database that was not closed, as a killed process leaves it: all of it is in the log
-    Replay,
+    Replay "replay" = "Open with everything in the log",
     /// Open a database that was flushed and closed, and read a key
-    Open,
+    Open "open" = "Open",
 }
 
 impl Workload {
@@ -89,7 +96,7 @@ impl Workload {
 
     /// Whether it is one of the Yahoo Cloud Serving Benchmark.
     pub(crate) fn is_ycsb(self) -> bool {
-        (Self::YcsbA as usize..=Self::YcsbF as usize).contains(&(self as usize))
+        (Self::YcsbA..=Self::YcsbF).contains(&self)
     }
 
     /// Whether an engine does it with a full database at rest.
@@ -97,7 +104,7 @@ impl Workload {
         !matches!(self, Self::Put | Self::Load | Self::PutBatch | Self::SyncedPut | Self::Replay)
     }
 
-    /// Whether operations may wait for flushes and merges.
+    /// Whether operations may wait for flushes and compactions.
     pub(crate) fn has_stalls(self) -> bool {
         matches!(self, Self::Put | Self::PutBatch | Self::Overwrite | Self::ReadWhileWriting)
     }
@@ -107,17 +114,11 @@ impl Workload {
         !self.is_ycsb() && !matches!(self, Self::Overwrite | Self::ReadWhileWriting)
     }
 
-    /// Whether no table can do it.
-    pub(crate) fn is_of_engines(self) -> bool {
-        self as usize >= Self::Put as usize
-    }
-
     /// Those of tables, or those of engines.
     pub(crate) fn of(store: Store) -> impl Iterator<Item = Self> {
-        let is_shared = |of: Self| matches!(of, Self::Get | Self::Miss);
         Self::all().iter().copied().filter(move |of| match store {
-            Store::Table => !of.is_of_engines(),
-            _ => of.is_of_engines() || is_shared(*of),
+            Store::Table => *of < Self::Put,
+            _ => *of >= Self::Put || matches!(of, Self::Get | Self::Miss),
         })
     }
 
@@ -133,40 +134,5 @@ impl Workload {
     /// The workloads that are compared with this one, itself among them.
     pub(crate) fn family(self) -> impl Iterator<Item = Self> {
         Self::all().iter().copied().filter(move |other| other.of_peers() == self)
-    }
-
-    /// What a title calls it.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Insert => "Insert",
-            Self::InsertLatency => "Insert, the median of single ones",
-            Self::Sort => "Sort",
-            Self::Get | Self::GetMany => "Get",
-            Self::Miss => "Get of absent keys",
-            Self::Scan | Self::FrozenScan => "Scan, an entry",
-            Self::Reverse => "Scan from the end, an entry",
-            Self::Seek => "Seek and read 100",
-            Self::SeekOne => "Seek and read one",
-            Self::Mixed => "Half reads, half writes",
-            Self::Mixed95 => "95 % reads, 5 % writes",
-            Self::Delete => "Delete",
-            Self::Put => "Put",
-            Self::Load => "Load, flushed and synced",
-            Self::PutBatch => "Put in batches of 100, a record",
-            Self::SyncedPut => "Put, each synced",
-            Self::Scan10 => "Seek and read 10",
-            Self::Scan100 => "Seek and read 100",
-            Self::Scan10k => "Seek and read 10,000",
-            Self::ReadWhileWriting => "Get while another thread writes",
-            Self::Overwrite => "Overwrite three times",
-            Self::YcsbA => "YCSB A: half updates",
-            Self::YcsbB => "YCSB B: 5 % updates",
-            Self::YcsbC => "YCSB C: reads",
-            Self::YcsbD => "YCSB D: reads of the newest",
-            Self::YcsbE => "YCSB E: short scans",
-            Self::YcsbF => "YCSB F: half read-modify-writes",
-            Self::Replay => "Open with everything in the log",
-            Self::Open => "Open",
-        }
     }
 }

@@ -10,8 +10,6 @@
 //! read three steps before it is needed, by a load that nothing waits for: safe code has no other prefetch.
 //!
 //! Where most keys have the head of a neighbour, heads tell too little: then there are none, and keys are searched as they are.
-//!
-//! Uses nothing of the crate, so that `benches/fences.rs` compiles this very file.
 
 use std::ops::Range;
 

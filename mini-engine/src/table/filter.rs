@@ -12,8 +12,6 @@
 //! A [`Filter`] reads these bytes where they are, in a cached block: asking one allocates nothing. Blocks are not aligned to cache
 //! lines, so a line may touch two of them, which are neighbours.
 //!
-//! Uses nothing of the crate, so that `benches/filter.rs` compiles this very file.
-//!
 //! The first three bits of a key are looked at without a branch, the others only if those are set: that is nearly always so
 //! for a key that is there and seldom for one that is not, so the branch is foretold well. A batch looks at the first three of
 //! many keys before it looks at the rest of any, so that the cache misses of those loads overlap.

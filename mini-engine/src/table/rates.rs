@@ -1,13 +1,10 @@
 //! The rate of false positives of the [`Filter`](super::filter::Filter), measured: what memory is spread by.
 //!
-//! One filter of 4 Mi keys for each whole number of bits, asked for 64 Mi keys that are not in it, by
-//! `cargo bench -p mini-engine --bench filter -- curve`; straight lines in between. Theory says nearly the same (see
-//! `tests/filter.rs`).
+//! One filter of 4 Mi keys for each whole number of bits, asked for 64 Mi keys that are not in it (docs/src/tables.md); straight
+//! lines in between. Theory says nearly the same (see `tests/filter.rs`).
 //!
 //! From 25 bits on fewer than 3000 keys passed. One of those figures, at 28 bits (1.63e-5), was out of line by its noise
 //! of 3 %, and is the geometric mean of its neighbours here: each bit must gain less than the one before it.
-//!
-//! Uses nothing of the crate, so that the bench compiles this very file.
 
 /// The most bits per key that a filter can have.
 pub(crate) const MOST_BITS: usize = 32;

@@ -1,0 +1,190 @@
+//! Every round of a cell, and what all of them say together: for each workload and subject a median, its spread, and ratios to the
+//! best peers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::latency::Latency;
+use crate::round::{Fact, Outcome, Sample, Timeline};
+use crate::spec::{Cell, Role, Subject, Workload};
+
+/// One round of one subject.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Turn {
+    pub(crate) round: u32,
+    pub(crate) subject: Subject,
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
+}
+
+impl Turn {
+    pub(crate) fn new(round: u32, subject: Subject, result: Result<Outcome, String>) -> Self {
+        let failure = |failed| Outcome { failed: Some(failed), samples: Vec::new() };
+        Self { round, subject, outcome: result.unwrap_or_else(failure) }
+    }
+}
+
+/// Everything that was measured of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CellResults {
+    #[serde(flatten)]
+    pub(crate) cell: Cell,
+    /// In the order in which they ran.
+    pub(crate) rounds: Vec<Turn>,
+}
+
+/// The median and the ends of some measurements. One slow round moves no median.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    /// `None` without measurements. The median of an even number is the mean of the two in the middle.
+    fn of(measurements: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = measurements.into_iter().collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let (below, above) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+        Some(Self { median: below.midpoint(above), min, max })
+    }
+}
+
+/// One subject at one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Figure {
+    pub(crate) workload: Workload,
+    pub(crate) subject: Subject,
+    /// Nanoseconds per operation in the rounds that did not fail.
+    pub(crate) nanos: Spread,
+    /// How many times as fast as the best peer that is built alike: that one's median divided by this one's.
+    pub(crate) times_close_peer: Option<f64>,
+    /// How many times as fast as the best peer.
+    pub(crate) times_best_peer: Option<f64>,
+}
+
+impl Figure {
+    pub(crate) fn median(&self) -> f64 {
+        self.nanos.median
+    }
+}
+
+impl CellResults {
+    fn outcomes(&self, subject: Subject) -> impl Iterator<Item = &Outcome> {
+        self.rounds.iter().filter(move |turn| turn.subject == subject).map(|turn| &turn.outcome)
+    }
+
+    /// Of what the rounds of `subject` measured at `workload` that did not fail.
+    fn spread(&self, subject: Subject, workload: Workload, of: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.outcomes(subject).filter_map(|outcome| of(outcome.sample(workload)?)))
+    }
+
+    fn nanos_spread(&self, subject: Subject, workload: Workload) -> Option<Spread> {
+        self.spread(subject, workload, Sample::ns_per_operation)
+    }
+
+    /// The median of `subject` at `workload`, in nanoseconds per operation.
+    pub(crate) fn nanos(&self, subject: Subject, workload: Workload) -> Option<f64> {
+        Some(self.nanos_spread(subject, workload)?.median)
+    }
+
+    /// The figure of `subject` at `workload`, unless all of its rounds failed.
+    pub(crate) fn figure(&self, subject: Subject, workload: Workload) -> Option<Figure> {
+        let nanos = self.nanos_spread(subject, workload)?;
+        let times = |roles: &[Role]| {
+            let peers = self.cell.subjects.iter().filter(|subject| roles.contains(&subject.role()));
+            let all = peers.filter_map(|&peer| self.nanos(peer, workload.of_peers()));
+            Some(all.min_by(f64::total_cmp)? / nanos.median)
+        };
+        let (times_close_peer, times_best_peer) =
+            (times(&[Role::ClosePeer]), times(&[Role::ClosePeer, Role::OtherPeer]));
+        Some(Figure { workload, subject, nanos, times_close_peer, times_best_peer })
+    }
+
+    /// The figures of a workload that are there, in the order of the subjects.
+    pub(crate) fn figures_at(&self, workload: Workload) -> impl Iterator<Item = Figure> {
+        self.cell.subjects.iter().filter_map(move |&subject| self.figure(subject, workload))
+    }
+
+    /// The latency of single operations of `subject`: medians over its rounds.
+    pub(crate) fn latency(&self, subject: Subject, workload: Workload) -> Option<Latency> {
+        Latency::medians(|field| {
+            Some(self.spread(subject, workload, |sample| sample.latency.as_ref().map(field))?.median)
+        })
+    }
+
+    /// What `subject` took beside time: the median over its rounds.
+    pub(crate) fn fact(&self, subject: Subject, workload: Workload, fact: Fact) -> Option<f64> {
+        Some(self.spread(subject, workload, |sample| sample.facts.get(&fact).copied())?.median)
+    }
+
+    /// When `subject` did how much, in its first round that did not fail.
+    pub(crate) fn timeline(&self, subject: Subject, workload: Workload) -> Option<&Timeline> {
+        self.outcomes(subject).find_map(|outcome| outcome.sample(workload)?.timeline.as_ref())
+    }
+
+    /// How many rounds of `subject` failed, of how many, and why the first of them did.
+    pub(crate) fn failures(&self, subject: Subject) -> Option<(usize, usize, &str)> {
+        let reasons: Vec<_> = self.outcomes(subject).filter_map(|outcome| outcome.failed.as_deref()).collect();
+        Some((reasons.len(), self.outcomes(subject).count(), reasons.first()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use Subject::{Btreemap, CrossbeamSkiplist, Fastskip, FastskipPublished, Hashmap, Memtable as Ours, Skl};
+    use Workload::{Get, GetMany, Insert};
+
+    use super::*;
+    use crate::spec::{KeySet, Shape};
+
+    /// Rounds of a subject with these nanoseconds per operation at a workload. One of no time failed.
+    fn turns(subject: Subject, workload: Workload, nanos: &[u64]) -> Vec<Turn> {
+        let turn = |&ns: &u64| {
+            let facts = [(Fact::FailedCas, ns as f64)].into();
+            let latency = Some(Latency { tail_ratio: ns as f64, ..Latency::default() });
+            let sample = Sample { workload, operations: 10, ns: ns * 10, facts, latency, timeline: None };
+            let outcome = Outcome { samples: vec![sample], failed: None };
+            Turn::new(1, subject, if ns > 0 { Ok(outcome) } else { Err("signal: 11".into()) })
+        };
+        nanos.iter().map(turn).collect()
+    }
+
+    #[test]
+    fn the_median_is_the_middle_of_sorted_rounds() {
+        // Catches a median of unsorted rounds, one that an outlier moves, the upper or lower of two in the middle taken, and
+        // an index past the end where all rounds failed.
+        let spread = |median, min, max| Some(Spread { median, min, max });
+        assert_eq!(Spread::of([9.0, 1.0, 1000.0, 3.0, 2.0]), spread(3.0, 1.0, 1000.0));
+        assert_eq!(Spread::of([4.0, 1.0, 2.0, 10.0]), spread(3.0, 1.0, 10.0));
+        assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn ratios_are_to_the_fastest_peer_that_ended_and_above_one_when_faster() {
+        // Catches ratios upside down, to a subject of our own, to the map without order, or to a peer that never finished; a
+        // crash counted as a fast round or as one without failed swaps; and a get-many without a ratio.
+        for (subject, workload, nanos, skip_list, peer) in [
+            (Fastskip, Insert, &[100, 110, 90][..], Some(3.0), Some(2.0)),
+            (Ours, Insert, &[50], Some(6.0), Some(4.0)),
+            (Subject::MemtableBatch, GetMany, &[50], Some(5.0), Some(5.0)),
+            (CrossbeamSkiplist, Insert, &[400], Some(0.75), Some(0.5)),
+            (Hashmap, Insert, &[20], Some(15.0), Some(10.0)),
+        ] {
+            let peers = [(FastskipPublished, Insert, &[300][..]), (Btreemap, Insert, &[200, 0, 0]), (Skl, Get, &[250])];
+            let peers = peers.map(|(subject, workload, nanos)| turns(subject, workload, nanos)).concat();
+            let rounds = [turns(subject, workload, nanos), peers].concat();
+            let subjects = vec![subject, FastskipPublished, Btreemap, Skl];
+            let cell = Cell { shape: Shape::new(KeySet::Random, 10), subjects, workloads: vec![workload] };
+            let results = CellResults { cell, rounds };
+            let figure = results.figure(subject, workload).expect("measured");
+            assert_eq!((figure.times_close_peer, figure.times_best_peer), (skip_list, peer), "{subject:?}");
+            assert_eq!(results.figure(Skl, Insert), None);
+            assert_eq!(results.failures(Btreemap), Some((2, 3, "signal: 11")));
+            assert_eq!(results.fact(Btreemap, Insert, Fact::FailedCas), Some(200.0));
+            assert_eq!(results.latency(subject, workload).map(|of| of.tail_ratio), Some(figure.median()));
+            assert_eq!(results.failures(subject), None);
+        }
+    }
+}

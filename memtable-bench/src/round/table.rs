@@ -1,0 +1,68 @@
+//! One round of a table: a fresh one, every workload once, and what it takes.
+
+use std::mem::forget;
+use std::path::Path;
+
+use super::contents::Contents;
+use super::outcome::{Fact, Sample};
+use super::work::Work;
+use crate::machine;
+use crate::spec::{Store as Kind, Workload};
+use crate::subjects::store::{Done, Store};
+
+/// The growth of a process says nothing of tables below this size, in bytes.
+const LEAST_RESIDENT: u64 = 8 << 20;
+
+pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sample>> {
+    let (table, sample) = fill::<S>(work, Workload::Insert)?;
+    let mut samples = vec![sample];
+    let mut contents = Contents::filled(work.input);
+    for workload in Workload::of(Kind::Table).filter(|workload| wanted.contains(workload)) {
+        match workload {
+            Workload::Insert => {}
+            // A frozen table takes no writes. One thread freezes and reads it, as a flush would.
+            Workload::FrozenScan => {
+                let (table, _) = fill::<S>(work, Workload::Insert)?;
+                let mut contents = Contents::filled(work.input);
+                samples.push(work.perform(&table, workload, &contents.operations(workload))?);
+                work.check(&table, &contents)?;
+            }
+            Workload::InsertLatency => {
+                let (table, sample) = fill::<S>(work, workload)?;
+                samples.push(sample);
+                work.check(&table, &Contents::filled(work.input))?;
+                forget(table);
+            }
+            _ => {
+                if workload == Workload::Delete {
+                    work.check(&table, &contents)?;
+                }
+                samples.push(work.perform(&table, workload, &contents.operations(workload))?);
+            }
+        }
+    }
+    work.check(&table, &contents)?;
+    // The process ends soon; taking millions of nodes apart first would only make the run longer.
+    forget(table);
+    Ok(samples)
+}
+
+/// Makes a table and stores every record. Keys in order go to as many ranges as there are threads.
+fn fill<S: Store>(work: &Work<'_>, workload: Workload) -> Done<(S, Sample)> {
+    let ops = Contents::empty(work.input).operations(workload);
+    // Touches what the table will take: its first touch of a page is no part of its time.
+    machine::prefault(work.shape().table_memory().try_into().unwrap_or(usize::MAX));
+    let before = machine::reset_peak();
+    let table = S::open(&work.settings(Path::new(""), false))?;
+    let mut sample = work.perform(&table, workload, &ops)?;
+    let grown = before.and_then(|before| Some(machine::peak()?.saturating_sub(before)));
+    let (payload, entries) = (work.input.payload(), work.shape().entries as f64);
+    let beyond = |bytes: u64| (bytes as f64 - payload as f64) / entries;
+    let facts = [
+        (Fact::Overhead, grown.filter(|_| payload >= LEAST_RESIDENT).map(beyond)),
+        (Fact::OwnOverhead, table.memory_used().map(beyond)),
+        (Fact::FailedCas, table.cas_failures().map(|failures| failures as f64 * 1e6 / entries)),
+    ];
+    sample.facts = facts.into_iter().filter_map(|(fact, value)| Some((fact, value?))).collect();
+    Ok((table, sample))
+}

@@ -1,0 +1,89 @@
+//! fjall: an LSM tree. Its levels grow by ten from four tables on.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fjall::compaction::Leveled;
+use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+
+use super::store::{BLOCK_BYTES, Done, FILTER_BITS, Record, Settings, Store, store};
+
+/// How often a wait looks, and how often no compaction has to be seen.
+const LOOK: Duration = Duration::from_millis(1);
+const QUIET: u32 = 100;
+
+pub(crate) struct Open {
+    db: Database,
+    records: Keyspace,
+    synced: bool,
+}
+
+fn options(memtable_bytes: u64) -> KeyspaceCreateOptions {
+    let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS as f32));
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(memtable_bytes)
+        .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(memtable_bytes)))
+        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES as u32))
+        .filter_policy(FilterPolicy::all(filter))
+        .data_block_compression_policy(CompressionPolicy::disabled())
+        .index_block_compression_policy(CompressionPolicy::disabled())
+}
+
+/// Waits until `is_done`.
+fn within(limit: Duration, what: &str, mut is_done: impl FnMut() -> bool) -> Done {
+    let begun = Instant::now();
+    while !is_done() {
+        if begun.elapsed() > limit {
+            return Err(format!("it did not {what} within {} s", limit.as_secs()).into());
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+store! {
+    Fjall(Open);
+    open(settings) => {
+        let (dir, shape) = (&settings.dir, &settings.shape);
+        let builder = Database::builder(dir).cache_size(shape.cache_bytes()).journal_compression(CompressionType::None);
+        let db = builder.open()?;
+        let records = db.keyspace("records", || options(shape.memtable_bytes()))?;
+        Open { db, records, synced: settings.synced }
+    };
+    put(of, record) => {
+        of.records.insert(record.key, record.value)?;
+        if of.synced {
+            of.db.persist(PersistMode::SyncData)?;
+        }
+    };
+    put_batch(of, records) => {
+        let mut batch = of.db.batch();
+        records.for_each(|record| batch.insert(&of.records, record.key, record.value));
+        batch.commit()?;
+    };
+    get(of, key, read) => of.records.get(key)?.map(|value| read(&value));
+    scan(of, from, most, each) => {
+        for entry in of.records.range(from..).take(most) {
+            let (key, value) = entry.into_inner()?;
+            each(&key, &value);
+        }
+    };
+    flush(of) => {
+        of.db.persist(PersistMode::SyncAll)?;
+        of.records.rotate_memtable()?;
+        within(Duration::from_secs(60), "flush", || of.records.sealed_memtable_count() == 0)?;
+    };
+    // It does not tell whether a compaction is due: none having run for a while must do.
+    settle(of) => {
+        let (mut quiet, mut completed) = (0, 0);
+        within(Duration::from_secs(300), "settle", || {
+            let now = of.db.compactions_completed();
+            let is_quiet = of.db.active_compactions() == 0 && now == completed;
+            quiet = if is_quiet { quiet + 1 } else { 0 };
+            completed = now;
+            quiet == QUIET
+        })?;
+    };
+}

@@ -1,0 +1,76 @@
+//! The concurrent peers: skip lists and a B+ tree. Those that do not copy what they store get boxed keys and values: each
+//! insert copies both, as the arenas do.
+
+use std::ops::Bound::{Included, Unbounded};
+
+use crossbeam_skiplist::SkipMap;
+use fastskip_published::ConcurrentSkipList;
+use scc::{Guard, TreeIndex};
+
+use super::store::{Done, Record, Settings, Store, store};
+
+store! {
+    /// crossbeam's `SkipMap`.
+    CrossbeamList(SkipMap<Box<[u8]>, Box<[u8]>>);
+    open(_settings) => SkipMap::new();
+    // It overwrites, so it takes everything; the check of the contents shows whether anything was overwritten.
+    put(list, record) => list.insert(record.key.into(), record.value.into());
+    get(list, key, read) => list.get(key).map(|entry| read(entry.value()));
+    scan(list, from, most, each) => {
+        let entries = list.range::<[u8], _>((Included(from), Unbounded));
+        entries.take(most).for_each(|entry| each(entry.key(), entry.value()));
+    };
+    scan_all(list, each) => list.iter().for_each(|entry| each(entry.key(), entry.value()));
+    scan_back(list, each) => list.iter().rev().for_each(|entry| each(entry.key(), entry.value()));
+    delete(list, key, _seqno) => list.remove(key).is_some();
+}
+
+/// The workloads of a round that write, each in threads of its own: insert, mixed, mixed-95.
+const WRITE_PHASES: usize = 3;
+
+store! {
+    /// The published `fastskip` 0.1.1, by another author. It cannot be read from its end.
+    PublishedList(ConcurrentSkipList);
+    // It panics when more threads have written than it has shards, ended ones included; and the thread that makes it takes
+    // one for its head.
+    open(settings) => ConcurrentSkipList::with_shards(1 + WRITE_PHASES * settings.shape.threads);
+    insert(list, record) => list.insert(record.key, record.value);
+    get(list, key, read) => list.get_live(key).map(read);
+    scan(list, from, most, each) => {
+        let Some(mut cursor) = list.cursor_at(from) else { return Ok(()) };
+        for read in 0..most {
+            if read > 0 && !cursor.next_entry() {
+                break;
+            }
+            if let Some(entry) = cursor.entry() {
+                each(entry.key, entry.value);
+            }
+        }
+    };
+    scan_all(list, each) => {
+        // Stops at the first `None`: its iterator must not be asked again past the end.
+        for entry in list.iter() {
+            if !entry.is_tombstone {
+                each(entry.key, entry.value);
+            }
+        }
+    };
+    delete(list, key, _seqno) => list.delete(key);
+    memory_used(list) => list.memory_usage();
+}
+
+store! {
+    /// scc's `TreeIndex`, a concurrent B+ tree. Reads take no lock.
+    Tree(TreeIndex<Box<[u8]>, Box<[u8]>>);
+    open(_settings) => TreeIndex::new();
+    insert(tree, record) => tree.insert_sync(record.key.into(), record.value.into()).is_ok();
+    get(tree, key, read) => tree.peek_with(key, |_, value| read(value));
+    scan(tree, from, most, each) => {
+        let guard = Guard::new();
+        let entries = tree.range::<[u8], _>((Included(from), Unbounded), &guard);
+        entries.take(most).for_each(|(key, value)| each(key, value));
+    };
+    scan_all(tree, each) => tree.iter(&Guard::new()).for_each(|(key, value)| each(key, value));
+    scan_back(tree, each) => tree.iter(&Guard::new()).rev().for_each(|(key, value)| each(key, value));
+    delete(tree, key, _seqno) => tree.remove_sync(key);
+}

@@ -1,0 +1,119 @@
+//! The standard collections behind locks, of boxed keys and values: one lock for each insert and each get, as concurrent
+//! callers would take it, and one for a whole scan, which shuts writers out meanwhile. Keys and values are allocated outside
+//! the lock. A poisoned lock is taken as it is: a thread panicked, and the round has failed anyway.
+
+use std::array;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Bound::{Included, Unbounded};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use itertools::Itertools;
+
+use super::store::{Done, Record, Settings, Store, store};
+
+type Bytes = Box<[u8]>;
+type BytesTree = BTreeMap<Bytes, Bytes>;
+
+/// Trees that each hold a part of the keys, spread by hash: how a lock around a map is usually made to scale. Reading in
+/// order has to lock and merge all of them.
+struct Shards<const N: usize> {
+    trees: [Shard; N],
+    hasher: RandomState,
+}
+
+/// On cache lines of its own: threads at neighbouring locks must not slow each other down.
+#[derive(Default)]
+#[repr(align(128))]
+struct Shard(RwLock<BytesTree>);
+
+impl<const N: usize> Shards<N> {
+    fn of(&self, key: &[u8]) -> &RwLock<BytesTree> {
+        let index = if N == 1 { 0 } else { self.hasher.hash_one(key) as usize % N };
+        &self.trees[index].0
+    }
+
+    fn write(&self, key: &[u8]) -> RwLockWriteGuard<'_, BytesTree> {
+        self.of(key).write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_all(&self) -> [RwLockReadGuard<'_, BytesTree>; N] {
+        self.trees.each_ref().map(|shard| shard.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Calls `each` with the first `most` entries of all runs together, in the order that `before` says.
+fn merge<'t, I: Iterator<Item = (&'t Bytes, &'t Bytes)>, const N: usize>(
+    runs: [I; N],
+    before: fn(&[u8], &[u8]) -> bool,
+    most: usize,
+    mut each: impl FnMut(&[u8], &[u8]),
+) {
+    let mut runs = runs.into_iter();
+    match runs.next() {
+        // One tree has nothing to merge, and must not pay for it.
+        Some(only) if N == 1 => only.take(most).for_each(|(key, value)| each(key, value)),
+        first => {
+            let merged = first.into_iter().chain(runs).kmerge_by(|a, b| before(a.0, b.0));
+            merged.take(most).for_each(|(key, value)| each(key, value));
+        }
+    }
+}
+
+store! {
+    Trees<const N: usize>(Shards<N>);
+    open(_settings) => Shards { trees: array::from_fn(|_| Shard::default()), hasher: RandomState::new() };
+    insert(shards, record) => {
+        let (key, value) = (record.key.into(), record.value.into());
+        shards.write(record.key).insert(key, value).is_none()
+    };
+    scan_all(shards, each) => merge(shards.read_all().each_ref().map(|tree| tree.iter()), |a, b| a < b, usize::MAX, each);
+    get(shards, key, read) => {
+        shards.of(key).read().unwrap_or_else(PoisonError::into_inner).get(key).map(|value| read(value))
+    };
+    scan(shards, from, most, each) => {
+        let trees = shards.read_all();
+        let runs = trees.each_ref().map(|tree| tree.range::<[u8], _>((Included(from), Unbounded)));
+        merge(runs, |a, b| a < b, most, each);
+    };
+    scan_back(shards, each) => {
+        merge(shards.read_all().each_ref().map(|tree| tree.iter().rev()), |a, b| a > b, usize::MAX, each)
+    };
+    delete(shards, key, _seqno) => shards.write(key).remove(key).is_some();
+}
+
+/// `RwLock<BTreeMap>`.
+pub(crate) type LockedTree = Trees<1>;
+pub(crate) type ShardedTree = Trees<16>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+store! {
+    /// What finding costs when nothing is in order. It cannot be read in order, so it is a floor and not a peer.
+    LockedHashMap(Mutex<HashMap<Bytes, Bytes>>);
+    open(_settings) => Mutex::default();
+    insert(map, record) => {
+        let (key, value) = (record.key.into(), record.value.into());
+        lock(map).insert(key, value).is_none()
+    };
+    // Only for the check of its contents: no workload reads it in order.
+    scan_all(map, each) => lock(map).iter().sorted_unstable().for_each(|(key, value)| each(key, value));
+    get(map, key, read) => lock(map).get(key).map(|value| read(value));
+    delete(map, key, _seqno) => lock(map).remove(key).is_some();
+}
+
+store! {
+    /// Appended to and sorted afterwards: the price of storing without order, and then of order by the fastest means. It finds
+    /// nothing before it is sorted, so it is a floor and not a peer.
+    LockedVec(Mutex<Vec<(Bytes, Bytes)>>);
+    open(_settings) => Mutex::default();
+    put(pairs, record) => {
+        let pair = (record.key.into(), record.value.into());
+        lock(pairs).push(pair)
+    };
+    // In the order that the pairs have: none before they are sorted.
+    scan_all(pairs, each) => lock(pairs).iter().for_each(|(key, value)| each(key, value));
+    sort(pairs) => lock(pairs).sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+}

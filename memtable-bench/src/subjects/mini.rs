@@ -1,0 +1,69 @@
+//! This workspace's engine.
+
+use mini_engine::{Compaction, Compression, Db, Durability, MemtableKind, Metrics, TableReads, WriteBatch};
+
+use super::store::{BLOCK_BYTES, Done, FILTER_BITS, Record, Settings, Store, store};
+use crate::spec::Subject;
+
+pub(crate) struct Open {
+    db: Db,
+    durability: Durability,
+}
+
+fn open(settings: &Settings) -> Done<Open> {
+    let compaction = match settings.subject {
+        Subject::MiniEngineTiered => Compaction::Tiered,
+        Subject::MiniEngineLazyLeveled => Compaction::LazyLeveled,
+        Subject::MiniEnginePartial => Compaction::Partial,
+        _ => Compaction::Leveled,
+    };
+    let is_mapped = settings.subject == Subject::MiniEngineMmap;
+    let is_vector = settings.subject == Subject::MiniEngineVector;
+    let durability = if settings.synced { Durability::Synced } else { Durability::Buffered };
+    let memtable_bytes = settings.shape.memtable_bytes();
+    let db = Db::builder(&settings.dir)
+        .memtable_kind(if is_vector { MemtableKind::Vector } else { MemtableKind::SkipList })
+        .table_reads(if is_mapped { TableReads::Mmap } else { TableReads::Pread })
+        .memtable_bytes(memtable_bytes as usize)
+        .table_file_bytes(memtable_bytes)
+        .level1_bytes(memtable_bytes)
+        .cache_bytes(settings.shape.cache_bytes())
+        .block_bytes(BLOCK_BYTES)
+        .filter_bits_per_key(FILTER_BITS)
+        .compression(Compression::None)
+        .compaction(compaction)
+        .durability(durability)
+        .open()?;
+    Ok(Open { db, durability })
+}
+
+store! {
+    Mini(Open);
+    open(settings) => open(settings)?;
+    put(of, record) => of.db.insert(record.key, record.value)?;
+    put_batch(of, records) => {
+        let mut batch = WriteBatch::new();
+        for record in records {
+            batch.insert(record.key, record.value)?;
+        }
+        of.db.write(batch, of.durability)?;
+    };
+    get(of, key, read) => of.db.get(key)?.map(|value| read(&value));
+    scan(of, from, most, each) => {
+        let mut cursor = of.db.cursor();
+        cursor.seek(from)?;
+        for read in 0..most {
+            if read > 0 {
+                cursor.advance()?;
+            }
+            if !cursor.valid() {
+                break;
+            }
+            each(cursor.key(), cursor.value());
+        }
+    };
+    flush(of) => of.db.flush()?;
+    settle(of) => of.db.wait_for_compactions()?;
+    close(of) => of.db.close()?;
+    metrics(of) => of.db.metrics();
+}

@@ -1,0 +1,54 @@
+//! redb: a B+ tree that copies on write, one writer at a time. It has no log: what is not synced is lost when the process is killed.
+
+use std::iter::{empty, once};
+
+use redb::{Database, Durability, ReadableDatabase, TableDefinition};
+
+use super::store::{Done, Record, Settings, Store, store};
+
+const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
+
+pub(crate) struct Open {
+    db: Database,
+    durability: Durability,
+}
+
+impl Open {
+    fn write<'a>(&self, records: impl Iterator<Item = Record<'a>>, durability: Durability) -> Done {
+        let mut transaction = self.db.begin_write()?;
+        transaction.set_durability(durability)?;
+        {
+            let mut table = transaction.open_table(RECORDS)?;
+            for record in records {
+                table.insert(record.key, record.value)?;
+            }
+        }
+        Ok(transaction.commit()?)
+    }
+}
+
+store! {
+    Redb(Open);
+    open(settings) => {
+        let (path, cache_bytes) = (settings.dir.join("records.redb"), settings.shape.cache_bytes() as usize);
+        let durability = if settings.synced { Durability::Immediate } else { Durability::None };
+        let opened = Open { db: Database::builder().set_cache_size(cache_bytes).create(path)?, durability };
+        // Readers expect the table.
+        opened.write(empty(), durability)?;
+        opened
+    };
+    put(of, record) => of.write(once(record), of.durability)?;
+    put_batch(of, records) => of.write(records, of.durability)?;
+    get(of, key, read) => {
+        let table = of.db.begin_read()?.open_table(RECORDS)?;
+        table.get(key)?.map(|value| read(value.value()))
+    };
+    scan(of, from, most, each) => {
+        let table = of.db.begin_read()?.open_table(RECORDS)?;
+        for entry in table.range(from..)?.take(most) {
+            let (key, value) = entry?;
+            each(key.value(), value.value());
+        }
+    };
+    flush(of) => of.write(empty(), Durability::Immediate)?;
+}

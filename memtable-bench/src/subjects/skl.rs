@@ -1,0 +1,40 @@
+//! skl's `SkipMap` over bytes, without versions. Its arena has one size for good and is overwritten with zeros before the
+//! first insert, so it gets what a round needs. Nothing is ever given back, so it needs no free list.
+//!
+//! No setting helps its inserts: 0.22.17 (as 0.21.2) searches each level from the head on, level 0 too, instead of going on
+//! from where the level above ended, so an insert takes O(n). Its lookups do not. So it takes part in small tables only.
+
+use skl::Arena;
+use skl::dynamic::Builder;
+use skl::dynamic::unique::Map;
+use skl::dynamic::unique::sync::SkipMap;
+use skl::options::Freelist;
+
+use super::store::{Done, Record, Settings, Store, store};
+use crate::spec::Shape;
+
+/// A node and its padding, twice the mean.
+const NODE: usize = 64;
+/// The arena's own header, and the head and the tail of the list at their full height.
+const HEAD: usize = 64 << 10;
+
+store! {
+    SklList(SkipMap);
+    open(settings) => {
+        let Shape { entries, value_len, .. } = settings.shape;
+        // Half as much again as the first insert, for mixed workloads. Offsets have 32 bits; values of a megabyte would need
+        // more, and the round then reports that they were not stored.
+        let bytes = HEAD + (settings.shape.longest_key() + value_len + NODE) * entries * 3 / 2;
+        let capacity = bytes.try_into().unwrap_or(u32::MAX);
+        let map = Builder::new().with_capacity(capacity).with_freelist(Freelist::None).alloc();
+        map.map_err(|error| format!("cannot make skl's arena of {capacity} bytes: {error}"))?
+    };
+    insert(list, record) => matches!(list.get_or_insert(record.key, record.value), Ok(None));
+    scan_all(list, each) => list.iter().for_each(|entry| each(entry.key(), entry.value()));
+    get(list, key, read) => list.get(key).map(|entry| read(entry.value()));
+    scan(list, from, most, each) => list.range(from..).take(most).for_each(|entry| each(entry.key(), entry.value()));
+    scan_back(list, each) => list.iter().rev().for_each(|entry| each(entry.key(), entry.value()));
+    // Its `None` is success, or a key that was deleted already; the check of what is left tells.
+    delete(list, key, _seqno) => matches!(list.remove(key), Ok(None));
+    memory_used(list) => list.allocated();
+}

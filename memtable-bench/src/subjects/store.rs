@@ -1,0 +1,146 @@
+//! What a table or an engine does while the clock runs.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use mini_engine::Metrics;
+
+use crate::spec::{Shape, Subject};
+
+/// Bytes of a data block, and bits of filter for each key, of engines where they can be chosen.
+pub(crate) const BLOCK_BYTES: usize = 4096;
+pub(crate) const FILTER_BITS: u32 = 10;
+
+/// What an operation comes to: each engine has errors of its own.
+pub(crate) type Done<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// What is stored under a key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record<'a> {
+    /// Its position in the order of writes, from 0.
+    pub(crate) number: u64,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+}
+
+/// How a subject is opened. Nothing is compressed.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) subject: Subject,
+    pub(crate) shape: Shape,
+    /// Of a database. It is there, and empty if there is no database yet.
+    pub(crate) dir: PathBuf,
+    /// Whether each write is synced before it is acknowledged. If not it is left to the operating system, or less: see the book.
+    pub(crate) synced: bool,
+}
+
+/// A table or a database that many threads use. Generic, so that the clock sees no calls through a vtable.
+///
+/// A subject has the operations of the workloads that `Subject::can` allows it; the others are never called.
+#[rustfmt::skip]
+pub(crate) trait Store: Sync + Sized {
+    fn open(settings: &Settings) -> Done<Self>;
+
+    fn put(&self, record: Record<'_>) -> Done;
+
+    /// Stores the records as one write. Engines that have no such write store one by one.
+    fn put_batch<'a>(&self, mut records: impl Iterator<Item = Record<'a>>) -> Done { records.try_for_each(|record| self.put(record)) }
+
+    /// What `read` makes of the key's value, which it sees in place where the subject lends it.
+    fn get<R>(&self, _key: &[u8], _read: impl FnOnce(&[u8]) -> R) -> Done<Option<R>> { unable() }
+
+    /// Calls `each` with the value of every key that is there, in the order of the keys.
+    fn get_many(&self, _keys: &[&[u8]], _each: impl FnMut(&[u8])) -> Done { unable() }
+
+    /// Calls `each` with the first `most` keys that are not below `from`, and their values, in order.
+    fn scan(&self, _from: &[u8], _most: usize, _each: impl FnMut(&[u8], &[u8])) -> Done { unable() }
+
+    /// Calls `each` with every key and value, in order. Every subject can do this: its contents are checked with it.
+    fn scan_all(&self, each: impl FnMut(&[u8], &[u8])) -> Done { self.scan(&[], usize::MAX, each) }
+
+    /// The same, the last one first.
+    fn scan_back(&self, _each: impl FnMut(&[u8], &[u8])) -> Done { unable() }
+
+    /// Deletes the key, which was stored before `seqno`. True if the table says that the key was there.
+    fn delete(&self, _key: &[u8], _seqno: u64) -> Done<bool> { unable() }
+
+    /// Refuses all further writes, then calls `each` with every key and value in order, as a flush reads them.
+    fn freeze_and_scan(&self, _each: impl FnMut(&[u8], &[u8])) -> Done { unable() }
+
+    /// Puts into order what was stored without.
+    fn sort(&self) -> Done { Ok(()) }
+
+    /// Returns when everything is on stable storage, and in no memtable where there are any.
+    fn flush(&self) -> Done { Ok(()) }
+
+    /// Returns when no compaction is due.
+    fn settle(&self) -> Done { Ok(()) }
+
+    /// Ends everything: the directory may be opened again.
+    fn close(self) -> Done { Ok(()) }
+
+    /// The bytes that a table uses by its own account, if it keeps one: keys, values and all that comes with them.
+    fn memory_used(&self) -> Option<u64> { None }
+
+    /// How often a compare-and-swap found its link changed since the writer read it, if the table counts that.
+    fn cas_failures(&self) -> Option<u64> { None }
+
+    /// Our engine's account of what it has done.
+    fn metrics(&self) -> Option<Metrics> { None }
+}
+
+fn unable() -> ! {
+    unreachable!("Subject::can excludes this workload")
+}
+
+/// A [`Store`] around another type: a line for each operation, in which the first name is that of the wrapped value and `?` returns
+/// its errors. `insert` and `insert_batch` are the writes of a subject that tells whether it has taken everything.
+#[rustfmt::skip]
+macro_rules! store {
+    ($(#[$doc:meta])* $name:ident($inner:ty); open($settings:ident) => $open:expr; $($rest:tt)*) => {
+        store!($(#[$doc])* $name<>($inner); open($settings) => $open; $($rest)*);
+    };
+    ($(#[$doc:meta])* $name:ident<$(const $n:ident: $of:ty)?>($inner:ty);
+     open($settings:ident) => $open:expr; $($op:ident($s:ident $(, $arg:ident)*) => $body:expr;)*) => {
+        $(#[$doc])*
+        pub(crate) struct $name<$(const $n: $of)?>($inner);
+
+        #[allow(unused_mut, clippy::unit_arg)]
+        impl<$(const $n: $of)?> Store for $name<$($n)?> {
+            fn open($settings: &Settings) -> Done<Self> { Ok(Self($open)) }
+            $(store!(@$op $s ($($arg),*) $body);)*
+        }
+    };
+    (@put $s:ident ($record:ident) $body:expr) => { fn put(&self, $record: Record<'_>) -> Done { let $s = &self.0; $body; Ok(()) } };
+    (@insert $s:ident ($record:ident) $body:expr) => {
+        fn put(&self, $record: Record<'_>) -> Done { let $s = &self.0; if $body { Ok(()) } else { Err("it refused a record".into()) } }
+    };
+    (@put_batch $s:ident ($records:ident) $body:expr) => {
+        fn put_batch<'a>(&self, mut $records: impl Iterator<Item = Record<'a>>) -> Done { let $s = &self.0; $body; Ok(()) }
+    };
+    (@insert_batch $s:ident ($records:ident) $body:expr) => {
+        store!(@put_batch $s ($records) if !$body { return Err("it refused a record".into()) });
+    };
+    (@get $s:ident ($key:ident, $read:ident) $body:expr) => {
+        fn get<R>(&self, $key: &[u8], $read: impl FnOnce(&[u8]) -> R) -> Done<Option<R>> { let $s = &self.0; Ok($body) }
+    };
+    (@get_many $s:ident ($keys:ident, $each:ident) $body:expr) => {
+        fn get_many(&self, $keys: &[&[u8]], mut $each: impl FnMut(&[u8])) -> Done { let $s = &self.0; Ok($body) }
+    };
+    (@scan $s:ident ($from:ident, $most:ident, $each:ident) $body:expr) => {
+        fn scan(&self, $from: &[u8], $most: usize, mut $each: impl FnMut(&[u8], &[u8])) -> Done { let $s = &self.0; Ok($body) }
+    };
+    (@delete $s:ident ($key:ident, $seqno:ident) $body:expr) => {
+        fn delete(&self, $key: &[u8], $seqno: u64) -> Done<bool> { let $s = &self.0; Ok($body) }
+    };
+    (@close $s:ident () $body:expr) => { fn close(self) -> Done { let $s = self.0; $body; Ok(()) } };
+    (@memory_used $s:ident () $body:expr) => { fn memory_used(&self) -> Option<u64> { let $s = &self.0; Some($body as u64) } };
+    (@cas_failures $s:ident () $body:expr) => { fn cas_failures(&self) -> Option<u64> { let $s = &self.0; Some($body as _) } };
+    (@metrics $s:ident () $body:expr) => { fn metrics(&self) -> Option<Metrics> { let $s = &self.0; Some($body) } };
+    // Sort, flush and settle; and reads of everything.
+    (@$op:ident $s:ident () $body:expr) => { fn $op(&self) -> Done { let $s = &self.0; $body; Ok(()) } };
+    (@$op:ident $s:ident ($each:ident) $body:expr) => {
+        fn $op(&self, mut $each: impl FnMut(&[u8], &[u8])) -> Done { let $s = &self.0; Ok($body) }
+    };
+}
+pub(crate) use store;
