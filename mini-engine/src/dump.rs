@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::iter::EntryIter;
-use crate::manifest::{self, ASIDE, FileKind, TAIL_ASIDE};
+use crate::manifest::{self, FileKind};
 use crate::metrics::Counters;
 use crate::options::TableReads;
 use crate::table::{BlockCache, Lost, SalvageIter, Table, TableCache};
@@ -144,9 +144,7 @@ pub fn table_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: 
 
 /// What the name says, of a file put aside what it was before.
 fn kind(path: &Path) -> Option<FileKind> {
-    let name = path.file_name()?.to_str()?;
-    let original = name.strip_suffix(TAIL_ASIDE).or_else(|| name.strip_suffix(ASIDE)).unwrap_or(name);
-    Some(FileKind::of(original.as_ref()))
+    path.file_name().map(FileKind::before_aside)
 }
 
 fn wrong_name(path: &Path, example: &str) -> Error {

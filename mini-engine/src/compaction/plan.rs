@@ -172,12 +172,12 @@ fn inputs(chosen: &[Chosen<'_>]) -> Vec<Input> {
 }
 
 /// What tables that are older than the output hold within its key range. Tables of its own run are disjoint with it. Those that
-/// are quarantined count, whatever their age: a key that was removed since shall go on to read as removed.
+/// were set aside count, whatever their age: a key that was removed since shall go on to read as removed, by salvage too.
 fn below(version: &Version, chosen: &[Chosen<'_>], output: RunId, key_range: &KeyRange) -> KeySet {
     let taken: std::collections::HashSet<u64> = all_tables(chosen).map(|table| table.number).collect();
     let is_older = |level: usize, run: &Run| level > output.level || level == output.level && run.id() < output.run;
     let older = version.all_runs().filter(|(level, run)| is_older(*level, run)).flat_map(|(_, run)| run.tables());
-    let older = older.chain(version.quarantined());
+    let older = older.chain(version.set_aside());
     KeySet::covering(older.filter(|table| key_range.overlaps_table(table) && !taken.contains(&table.number)))
 }
 

@@ -370,13 +370,17 @@ impl Db {
     }
 
     /// Gives up the quarantined table `number` for good: reads in the range of its keys show from then on what other tables
-    /// hold, so older values of its keys, and keys that it had removed, may be back. Its file stays where it was put aside.
-    /// Durable on return. Snapshots and iterators of before go on failing.
+    /// hold, so older values of its keys, and keys that it had removed, may be back. Returns what was given up, with its number of
+    /// entries, which [`Db::quarantined`] tells before. [`Builder::salvage`] reads more: all that is sound in the table's file, which
+    /// stays where it was put aside, now and later. Durable on return. Snapshots and iterators of before go on failing.
+    ///
+    /// As long as the file is there, compactions keep the tombstones in its range of keys, so that salvage brings no removed key back.
+    /// An open after [`Db::remove_aside`] forgets the table.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if no such table is quarantined; [`Error::Io`] if the manifest cannot be written,
     /// [`Error::ReadOnly`] ever after; [`Error::Closed`].
-    pub fn drop_quarantined(&self, number: u64) -> Result<()> {
+    pub fn drop_quarantined(&self, number: u64) -> Result<QuarantinedTable> {
         admin::drop_quarantined(self.core(), number)
     }
 

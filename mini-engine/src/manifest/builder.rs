@@ -19,6 +19,7 @@ pub(super) struct VersionBuilder<'a> {
     /// The levels that an edit changed.
     changed: BTreeMap<usize, Level>,
     quarantined: Vec<TableMeta>,
+    dropped: Vec<TableMeta>,
     pointers: Vec<CompactPointer>,
 }
 
@@ -34,8 +35,8 @@ impl Version {
 impl<'a> VersionBuilder<'a> {
     /// Begins with the tables of `base`.
     pub(super) fn new(base: &'a Version) -> Self {
-        let (quarantined, pointers) = (base.quarantined.clone(), base.pointers.clone());
-        Self { base, changed: BTreeMap::new(), quarantined, pointers }
+        let (quarantined, dropped) = (base.quarantined.clone(), base.dropped.clone());
+        Self { base, changed: BTreeMap::new(), quarantined, dropped, pointers: base.pointers.clone() }
     }
 
     /// Does what `edit` says, or says what is wrong with it (V1). O(1) for each table, and O(tables) for each level that was not
@@ -60,7 +61,7 @@ impl<'a> VersionBuilder<'a> {
         for number in &edit.dropped {
             let at = self.quarantined.iter().position(|table| table.number == *number);
             let at = at.ok_or_else(|| format!("edit drops table {number}, which is not quarantined"))?;
-            self.quarantined.remove(at);
+            self.dropped.push(self.quarantined.remove(at));
         }
         self.pointers.retain(|pointer| !edit.pointers_done.contains(&pointer.id));
         self.pointers.extend_from_slice(&edit.pointers);
@@ -72,14 +73,14 @@ impl<'a> VersionBuilder<'a> {
         let mut levels = self.base.levels.clone();
         let deepest = self.changed.keys().next_back().map_or(0, |level| level + 1);
         levels.resize_with(levels.len().max(deepest), Vec::new);
-        self.quarantined.iter().try_for_each(check_limits)?;
+        self.quarantined.iter().chain(&self.dropped).try_for_each(check_limits)?;
         for (level, tables) in self.changed {
             levels[level] = runs(level, tables)?;
         }
         while levels.last().is_some_and(Vec::is_empty) {
             levels.pop();
         }
-        Ok(Version { levels, quarantined: self.quarantined, pointers: self.pointers })
+        Ok(Version { levels, quarantined: self.quarantined, dropped: self.dropped, pointers: self.pointers })
     }
 
     fn add(&mut self, RunId { level, run }: RunId, table: &TableMeta) -> Result<(), String> {
@@ -110,7 +111,7 @@ impl<'a> VersionBuilder<'a> {
     }
 
     fn is_quarantined(&self, number: u64) -> bool {
-        self.quarantined.iter().any(|table| table.number == number)
+        self.quarantined.iter().chain(&self.dropped).any(|table| table.number == number)
     }
 }
 

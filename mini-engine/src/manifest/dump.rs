@@ -66,15 +66,15 @@ fn dump_edit(at: usize, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlo
     for (level, number) in removed {
         lines(format_args!("  removed from level {level}: table {number}"))?;
     }
-    for number in dropped {
-        lines(format_args!("  given up: table {number}"))?;
-    }
     for (run_id, table) in added {
         let run = if run_id.run == 0 { String::new() } else { format!(", run {}", run_id.run) };
         lines(format_args!("  added to level {}{run}: {}", run_id.level, Described(table)))?;
     }
     for table in quarantined {
         lines(format_args!("  quarantined: {}", Described(table)))?;
+    }
+    for number in dropped {
+        lines(format_args!("  given up: table {number}"))?;
     }
     for id in pointers_done {
         lines(format_args!("  merge {id} went on or ended"))?;

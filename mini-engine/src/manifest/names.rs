@@ -66,6 +66,12 @@ impl FileKind {
         log.or(table).unwrap_or(FileKind::Foreign)
     }
 
+    /// As [`FileKind::of`], of a file that was put aside what it was before.
+    pub(crate) fn before_aside(name: &OsStr) -> FileKind {
+        let original = name.to_str().and_then(|name| name.strip_suffix(TAIL_ASIDE).or(name.strip_suffix(ASIDE)));
+        FileKind::of(original.map_or(name, OsStr::new))
+    }
+
     /// The number in the name, for the kinds that have one.
     pub(crate) fn number(self) -> Option<u64> {
         match self {

@@ -23,11 +23,13 @@ pub(crate) struct SalvagedManifest {
     pub(crate) whole: Option<PathBuf>,
     /// What is wrong with `CURRENT` and with manifests.
     pub(crate) damage: Vec<Error>,
-    /// The tables of the database, as far as they are known.
+    /// The tables of the database, as far as they are known, those that were set aside among them.
     pub(crate) tables: BTreeMap<u64, TableMeta>,
-    /// Those of them that are quarantined.
+    /// Those of them that were quarantined.
     pub(crate) quarantined: BTreeSet<u64>,
-    /// Tables that were merged into others or dropped.
+    /// Those of these that were dropped since.
+    pub(crate) dropped: BTreeSet<u64>,
+    /// Tables that were merged into others.
     pub(crate) obsolete: BTreeSet<u64>,
     /// Logs with a smaller number are obsolete.
     pub(crate) log_number: u64,
@@ -86,9 +88,10 @@ impl SalvagedManifest {
                 self.take_whole_edits(fs, &path, number)?;
             }
         }
-        let quarantined = state.version.quarantined();
-        self.tables = state.version.tables().chain(quarantined).map(|meta| (meta.number, meta.clone())).collect();
-        self.quarantined = quarantined.iter().map(|meta| meta.number).collect();
+        let version = &state.version;
+        self.tables = version.tables().chain(version.set_aside()).map(|meta| (meta.number, meta.clone())).collect();
+        self.quarantined = version.set_aside().map(|meta| meta.number).collect();
+        self.dropped = version.dropped().collect();
         (self.log_number, self.last_seqno) = (state.log_number, state.last_seqno);
         Ok(self)
     }
@@ -121,11 +124,11 @@ impl SalvagedManifest {
     }
 
     fn take(&mut self, edit: super::VersionEdit) {
-        let gone = edit.removed.iter().map(|(_, number)| *number).chain(edit.dropped);
-        for number in gone {
+        for (_, number) in edit.removed {
             self.tables.remove(&number);
             self.obsolete.insert(number);
         }
+        self.dropped.extend(edit.dropped);
         self.quarantined.extend(edit.quarantined.iter().map(|meta| meta.number));
         for meta in edit.added.into_iter().map(|(_, meta)| meta).chain(edit.quarantined) {
             self.obsolete.remove(&meta.number);

@@ -82,6 +82,9 @@ pub(crate) struct Version {
     pub(super) levels: Vec<Vec<Run>>,
     /// Tables of which recovery could not read all, on no level any more: what they held is unknown (rule 10).
     pub(super) quarantined: Vec<TableMeta>,
+    /// Quarantined tables that were given up for good. Reads do without them; salvage reads what is left of their files. So tombstones
+    /// that may hide what they hold are kept, as for the quarantined ones.
+    pub(super) dropped: Vec<TableMeta>,
     /// The merges of which a part is done.
     pub(super) pointers: Vec<CompactPointer>,
 }
@@ -172,6 +175,23 @@ impl Version {
         &self.quarantined
     }
 
+    /// The tables on no level that may still be read: those that are quarantined, and those dropped whose files may be there.
+    pub(crate) fn set_aside(&self) -> impl Iterator<Item = &TableMeta> {
+        self.quarantined.iter().chain(&self.dropped)
+    }
+
+    /// The numbers of those that were dropped.
+    pub(crate) fn dropped(&self) -> impl Iterator<Item = u64> {
+        self.dropped.iter().map(|table| table.number)
+    }
+
+    /// This version without the dropped tables that are not `kept`: nothing can be read of them any more.
+    pub(crate) fn forgetting_dropped(&self, kept: impl Fn(u64) -> bool) -> Version {
+        let mut version = self.clone();
+        version.dropped.retain(|table| kept(table.number));
+        version
+    }
+
     /// Where merges that took a piece are to go on.
     pub(crate) fn pointers(&self) -> &[CompactPointer] {
         &self.pointers
@@ -185,7 +205,8 @@ impl Version {
         };
         VersionEdit {
             added: self.all_runs().flat_map(tables).collect(),
-            quarantined: self.quarantined.clone(),
+            quarantined: self.set_aside().cloned().collect(),
+            dropped: self.dropped().collect(),
             pointers: self.pointers.clone(),
             ..VersionEdit::default()
         }
@@ -269,11 +290,15 @@ mod tests {
         assert!(version.apply(&edit).unwrap_err().contains("there already"));
         edit.removed = vec![(0, 1)];
         let version = version.apply(&edit).unwrap();
-        assert_eq!((numbers(&version), version.quarantined()), (vec![2], &[suspect][..]));
+        assert_eq!((numbers(&version), version.quarantined()), (vec![2], std::slice::from_ref(&suspect)));
         assert_eq!(Version::default().apply(&version.as_edit()).unwrap(), version);
         let drop = VersionEdit { dropped: vec![1], ..VersionEdit::default() };
         let dropped = version.apply(&drop).unwrap();
         assert!(dropped.quarantined().is_empty());
+        // Known until its file is gone, through a rollover too.
+        assert_eq!(dropped.set_aside().collect::<Vec<_>>(), [&suspect]);
+        assert_eq!(Version::default().apply(&dropped.as_edit()).unwrap(), dropped);
+        assert_eq!(dropped.forgetting_dropped(|number| number != 1).set_aside().count(), 0);
         assert!(dropped.apply(&drop).unwrap_err().contains("not quarantined"));
     }
 

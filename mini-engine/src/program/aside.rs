@@ -13,7 +13,8 @@ use super::output::Output;
 /// List the files that were set aside, or remove them
 ///
 /// An open that cannot use a file, or the end of a log, keeps it under a name that ends in .aside.
-/// Nothing reads it any more. `dump` shows what is in it. Prints one file a line: name, bytes.
+/// `repair` reads the tables among them that were quarantined, dropped ones too; nothing reads the others
+/// any more. `dump` shows what is in a file. Prints one file a line: name, bytes.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,

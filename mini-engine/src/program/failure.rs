@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 use mini_engine::Error;
 
@@ -67,13 +68,18 @@ impl Failure {
         };
         let Error::Corruption { file, .. } = error else { return None };
         let db = if file.is_dir() { file } else { file.parent()? };
-        let db = db.display().to_string();
-        let db = if db.contains(char::is_whitespace) { format!("'{db}'") } else { db };
+        let db = shown(db);
         Some(format!(
             "next: `mini-engine repair {db} NEW` makes a new database of all that can be read, and \
              `mini-engine scan {db} --skip-damaged` prints it"
         ))
     }
+}
+
+/// A path as it is typed.
+pub(crate) fn shown(path: &Path) -> String {
+    let path = path.display().to_string();
+    if path.contains(char::is_whitespace) { format!("'{path}'") } else { path }
 }
 
 fn engine_exit_code(error: &Error) -> u8 {

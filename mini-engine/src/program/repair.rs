@@ -97,6 +97,7 @@ fn as_json(report: &SalvageReport) -> Value {
         "left_out": report.left_out.iter().map(|left| json!({
             "file": left.file.display().to_string(),
             "why": left.why,
+            "holds_batches": left.holds_batches,
         })).collect::<Vec<_>>(),
         "unknown": texts(report.unknown()),
     })

@@ -11,6 +11,7 @@ mod conditional;
 mod damage;
 mod directory;
 mod disks;
+mod dropped;
 mod durability;
 mod faults;
 mod fixtures;

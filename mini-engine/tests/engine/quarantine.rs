@@ -277,7 +277,13 @@ fn a_key_removed_since_a_table_was_quarantined_reads_as_removed_after_a_merge_to
     db.compact_range(..).unwrap();
     assert_eq!(db.get("m1").unwrap(), None);
     db.get("m2").unwrap_err();
-    db.drop_quarantined(db.quarantined()[0].number).unwrap();
+    let dropped = db.drop_quarantined(db.quarantined()[0].number).unwrap();
+    db.compact_range(..).unwrap();
+    // As long as the file is there, its removed keys shall not be salvaged.
+    assert_eq!(db.verify().unwrap().entries, 6);
+    db.remove_aside(&dropped.file).unwrap();
+    db.close().unwrap();
+    let db = quarantining(dir.path());
     db.compact_range(..).unwrap();
     // Now it is obsolete, and the other removed key, of which only the dropped table knew, is back.
     assert_eq!(db.verify().unwrap().entries, 5);

@@ -29,6 +29,13 @@ impl Ran {
         String::from_utf8(self.stdout).expect("text")
     }
 
+    /// As [`Ran::text`], and stderr.
+    #[track_caller]
+    pub(crate) fn text_and_words(self) -> (String, String) {
+        let words = self.stderr.clone();
+        (self.text(), words)
+    }
+
     /// Stderr of a process that has to have ended with `code` and to have printed nothing to stdout.
     #[track_caller]
     pub(crate) fn refusal(self, code: i32) -> String {

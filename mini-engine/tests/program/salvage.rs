@@ -102,6 +102,36 @@ fn a_damaged_block_costs_its_keys_and_is_told_by_scan_and_repair() {
 }
 
 #[test]
+fn a_damaged_table_is_repaired_first_and_dropped_only_on_request() {
+    // Catches a message that gives up a table of a thousand entries for one block of it, and a repair after that which finds no loss.
+    let room = thousand();
+    let all = room.records();
+    flip(&file(&room, ".sst"), 20_000);
+    let said = room.run("quarantine", &["--quarantine"]).text_and_words().1;
+    let before = |said: &str| said.find("repair").expect("repair") < said.find("--drop").expect("drop");
+    assert!(before(&said) && said.contains("1000 entries"), "{said}");
+    let ran = room.run("get", &[&key(1)]);
+    assert!(ran.code == Some(3) && ran.stderr.contains("next: `mini-engine repair"), "{ran:?}");
+    let listed = room.run::<&str>("quarantine", &[]).text_and_words().0;
+    let number = listed.split('\t').next().expect("a number").to_owned();
+    assert!(listed.ends_with("\t1000\n"), "{listed}");
+    let said = room.run("quarantine", &["--drop", &number]).refusal(2);
+    for part in ["nothing was dropped", "1000 entries", "key0000", "key0999", "mini-engine repair", "--lose-entries"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert_eq!(room.run::<&str>("quarantine", &[]).text_and_words().0, listed);
+    let (listed, said) = room.run("quarantine", &["--drop", &number, "--lose-entries"]).text_and_words();
+    assert!(listed.is_empty() && said.contains("1000 entries"), "{said}");
+    assert_eq!(room.records(), "");
+    let ran = repair(&room, &[]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let found = repaired(&room);
+    let lost = all.lines().filter(|line| !found.lines().any(|found| found == *line)).count();
+    assert!((1..60).contains(&lost) && found.lines().count() + lost == 1000, "{lost} lost");
+    assert!(ran.stderr.contains("lost: versions of keys"), "{ran:?}");
+}
+
+#[test]
 fn what_is_no_database_is_not_repaired() {
     // Catches an empty database made of a mistyped path.
     let room = Room::new();

@@ -28,6 +28,9 @@ pub struct QuarantinedTable {
     pub smallest: Slice,
     /// The last key that it held.
     pub largest: Slice,
+    /// Entries in its file, versions and tombstones: what goes with it. Of a table of which a compaction has taken a part, those of
+    /// that part are counted too.
+    pub entries: u64,
 }
 
 impl QuarantinedTable {
@@ -41,18 +44,19 @@ impl QuarantinedTable {
             file: if in_place { file } else { aside },
             smallest: meta.smallest.clone(),
             largest: meta.largest.clone(),
+            entries: meta.entries,
         }
     }
 }
 
 impl std::fmt::Display for QuarantinedTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let QuarantinedTable { number, file, smallest, largest } = self;
+        let QuarantinedTable { number, file, smallest, largest, entries } = self;
         write!(
             f,
-            "{}: table {number} is quarantined: reads of keys {} to {} fail, unless they were written anew; restore the \
-             database from a copy, or give the table up with the command quarantine --drop {number}: older values of \
-             its keys, and removed keys, may then be back",
+            "{}: table {number} is quarantined: reads of keys {} to {} fail, unless they were written anew; the command repair \
+             makes a new database with all of its {entries} entries that can be read; quarantine --drop {number} gives all of \
+             them up, and older values of its keys, and removed keys, may then be back",
             file.display(),
             Shown(smallest),
             Shown(largest)
@@ -80,7 +84,7 @@ pub(super) fn check_range(point: ReadPoint<'_>, ranges: [Bounds<'_>; 2]) -> Resu
 
 /// What reads of keys of a quarantined table get.
 pub(crate) fn refusal(core: &Core, meta: &TableMeta) -> Error {
-    let QuarantinedTable { file, smallest, largest, number } = QuarantinedTable::new(&core.store, meta);
+    let QuarantinedTable { file, smallest, largest, number, .. } = QuarantinedTable::new(&core.store, meta);
     let what = format!(
         "keys {} to {}: expected what table {number} held, which is quarantined; found no newer version",
         Shown(&smallest),

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use super::read_only;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
-use super::tables::{NamedTables, OpenedTables, open_tables, set_suspects_aside, set_unnamed_aside};
+use super::tables::{NamedTables, OpenedTables, forget_removed, open_tables, set_suspects_aside, set_unnamed_aside};
 use super::tails::bound_tails;
 use crate::compaction::TableStore;
 use crate::db::core::{Core, DirectoryLock, Opened, View, check_nothing_is_lost, lock_directory, open_runs};
@@ -77,7 +77,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     // The policy of the last open, unless the caller wants another.
     let policy = options.compaction.or_else(|| state.policy.and_then(Compaction::from_id)).unwrap_or_default();
     let store = table_store(fs, dir, options.compaction(policy), &state, &names);
-    let OpenedTables { state, tables, suspects } = open_tables(&store, state, &names, &mut report)?;
+    let OpenedTables { state, tables, suspects } = open_tables(&store, forget_removed(state, &names), &names, &mut report)?;
     let logs = logs_to_replay(&store, &state, &names, &mut report)?;
     let replayed = replay(&store, &state, &logs, &mut report)?;
     report.last_seqno = replayed.last_seqno;

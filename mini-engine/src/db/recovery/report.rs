@@ -84,7 +84,10 @@ impl RecoveryReport {
             )
         });
         let kept = self.torn.as_ref().and_then(|torn| torn.kept.as_ref());
-        let aside = self.set_aside.iter().filter(|path| Some(*path) != kept).map(|path| {
+        // These are told of by themselves.
+        let is_quarantined = |path: &PathBuf| self.quarantined.iter().any(|table| table.file == *path);
+        let others = self.set_aside.iter().filter(|path| Some(*path) != kept && !is_quarantined(path));
+        let aside = others.map(|path| {
             format!(
                 "{}: set aside, since its place in the history was lost; it is not read any more, keep it until you know \
                  that nothing is missing, then remove it",
@@ -92,11 +95,13 @@ impl RecoveryReport {
             )
         });
         let lost = self.logs_end_at.map(|seqno| {
-            format!(
-                "{}: writes after sequence number {seqno} were in logs that are damaged or missing, and are lost, \
-                 acknowledged ones too: repeat them",
-                self.directory.display()
-            )
+            let what = match self.read_only {
+                true => "the command repair makes a new database with those of them that can be read; after the next open for writing, \
+                         in the same mode, all of them are lost",
+                false => "they are lost, acknowledged ones too: repeat them; the command dump shows those that can be read",
+            };
+            let directory = self.directory.display();
+            format!("{directory}: writes after sequence number {seqno} were in logs that are damaged or missing; {what}")
         });
         let quarantined = self.quarantined.iter().map(ToString::to_string);
         let damage = self.damage.iter().cloned();

@@ -97,12 +97,18 @@ fn set_aside(store: &TableStore, tables: impl IntoIterator<Item = u64>, report: 
     store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
 }
 
-/// The tables that a version knows, be it as quarantined ones.
+/// Forgets the dropped tables whose files are gone: no tombstone has to be kept for them any more.
+pub(super) fn forget_removed(state: ManifestState, names: &[FileKind]) -> ManifestState {
+    let kept = |number| names.contains(&FileKind::Aside(number));
+    ManifestState { version: Arc::new(state.version.forgetting_dropped(kept)), ..state }
+}
+
+/// The tables that a version knows, be it as ones that were set aside.
 pub(super) struct NamedTables(HashSet<u64>);
 
 impl NamedTables {
     pub(super) fn of(version: &Version) -> NamedTables {
-        NamedTables(version.tables().chain(version.quarantined()).map(|table| table.number).collect())
+        NamedTables(version.tables().chain(version.set_aside()).map(|table| table.number).collect())
     }
 
     /// Whether `kind` is a table that is not among them.

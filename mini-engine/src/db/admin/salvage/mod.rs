@@ -4,6 +4,15 @@
 //! blocks and indexes (`table/salvage`), past damaged frames (`wal/salvage.rs`), with what is left of a manifest or without one
 //! (`manifest/salvage.rs`). All versions that are found go through one merge (`merge.rs`) in which the newest sequence number wins.
 //!
+//! What was set aside:
+//! * A quarantined table is read like any other, also after it was dropped, as long as its file is there. Neither an older value nor a
+//!   removed key can return by that. Sequence numbers decide between values. And a tombstone that may hide a version in such a table is
+//!   still there, be it of a key or of a range: as long as a version names the table, quarantined or dropped, compactions keep the
+//!   tombstones of its key range (`Version::set_aside`). Versions forget a dropped table only when its file is gone.
+//! * No other table is read that was set aside: beside a torn manifest there may be obsolete ones, whose tombstones are gone. Their
+//!   writes are in other tables or in logs.
+//! * Logs and ends of logs are not read: the sequence numbers of their batches were given again since.
+//!
 //! The database is locked as a reader locks it, and nothing in it changes. The new database is made as a checkpoint is: `CURRENT` comes
 //! last, so a crash leaves a directory that does not open.
 
@@ -13,6 +22,7 @@ mod report;
 mod write;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -58,6 +68,8 @@ pub struct Salvage {
     options: Options,
     manifest: SalvagedManifest,
     files: Vec<FileKind>,
+    /// Files that were put aside, and what they were.
+    aside: Vec<(PathBuf, FileKind)>,
     leaves_older_out: bool,
     _lock: DirectoryLock,
 }
@@ -75,7 +87,11 @@ impl Salvage {
             return Err(Error::NotADatabase { path: dir, what });
         }
         let manifest = manifest::salvage(&*fs, &dir, &files)?;
-        Ok(Salvage { fs, dir, options, manifest, files, leaves_older_out: false, _lock: lock })
+        let is_aside = |name: &&OsString| matches!(FileKind::of(name), FileKind::Aside(_));
+        let mut aside: Vec<(PathBuf, FileKind)> =
+            names.iter().filter(is_aside).map(|name| (dir.join(name), FileKind::before_aside(name))).collect();
+        aside.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(Salvage { fs, dir, options, manifest, files, aside, leaves_older_out: false, _lock: lock })
     }
 
     /// Whether to leave out keys of which only a version is left that may be older than one that is lost. By default they are kept:
@@ -169,9 +185,21 @@ impl Salvage {
         let mut tables: BTreeMap<u64, (PathBuf, Option<TableMeta>)> = BTreeMap::new();
         for (&number, meta) in &manifest.tables {
             let name = table::file_name(number);
-            let is_aside = manifest.quarantined.contains(&number) && !self.files.contains(&FileKind::Table(number));
+            let is_quarantined = manifest.quarantined.contains(&number);
+            let is_aside = is_quarantined && !self.files.contains(&FileKind::Table(number));
             let path = self.dir.join(if is_aside { name + ASIDE } else { name });
-            tables.insert(number, (path, Some(meta.clone())));
+            if is_aside && manifest.dropped.contains(&number) && !self.files.contains(&FileKind::Aside(number)) {
+                // Its loss was accepted, and nothing is left of it.
+                continue;
+            }
+            // What quarantines a table does not say whether it was narrowed. Of one that was not, this says nothing.
+            tables.insert(number, (path, Some(TableMeta { narrowed: meta.narrowed || is_quarantined, ..meta.clone() })));
+        }
+        for (file, kind) in &self.aside {
+            if matches!(kind, FileKind::Table(number) if !tables.contains_key(number)) {
+                let why = "set aside beside a torn manifest: its writes are in other tables or in logs";
+                report.left_out.push(LeftOut { file: file.clone(), why, holds_batches: false });
+            }
         }
         for kind in &self.files {
             let FileKind::Table(number) = *kind else { continue };
@@ -181,7 +209,7 @@ impl Salvage {
             }
             if manifest.whole.is_some() || manifest.obsolete.contains(&number) {
                 let why = "no table of the database: it was merged into others, or never completed";
-                report.left_out.push(LeftOut { file, why });
+                report.left_out.push(LeftOut { file, why, holds_batches: false });
             } else {
                 tables.insert(number, (file, None));
             }
@@ -197,10 +225,19 @@ impl Salvage {
                 FileKind::Log(number) if number >= self.manifest.log_number => logs.push(number),
                 FileKind::Log(number) => {
                     let file = self.dir.join(wal::file_name(number));
-                    report.left_out.push(LeftOut { file, why: "its writes are in tables" });
+                    report.left_out.push(LeftOut { file, why: "its writes are in tables", holds_batches: false });
                 }
                 _ => {}
             }
+        }
+        for (file, kind) in &self.aside {
+            let FileKind::Log(number) = *kind else { continue };
+            // One that cannot be read may hold some.
+            if wal::salvage(&*self.fs, file, number, None, |_, _| Ok(())).is_ok_and(|log| log.frames == 0) {
+                continue;
+            }
+            let why = "a log, or the end of one, that was set aside: its sequence numbers were given again since; `dump` shows its batches";
+            report.left_out.push(LeftOut { file: file.clone(), why, holds_batches: true });
         }
         let oldest = self.manifest.log_number;
         if self.manifest.whole.is_some() && !logs.contains(&oldest) {

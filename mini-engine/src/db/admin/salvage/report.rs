@@ -64,12 +64,15 @@ pub struct LeftOut {
     pub file: PathBuf,
     /// Why.
     pub why: &'static str,
+    /// Whether it holds whole batches that may be nowhere else.
+    pub holds_batches: bool,
 }
 
 impl SalvageReport {
     /// Whether all that the database held was read, as far as its files can tell.
     pub fn is_complete(&self) -> bool {
-        self.manifest.is_some() && self.lost_keys.is_empty() && self.lost_writes.is_empty()
+        let is_left_out = self.left_out.iter().any(|left| left.holds_batches);
+        self.manifest.is_some() && self.lost_keys.is_empty() && self.lost_writes.is_empty() && !is_left_out
     }
 
     /// What cannot be known after this damage, a sentence each.
@@ -124,7 +127,7 @@ impl fmt::Display for SalvageReport {
             let keys = counted(self.older_keys, "key", "keys");
             write!(f, "\nleft out: {keys} of the lost ranges, of which only an older version is left")?;
         }
-        for LeftOut { file, why } in &self.left_out {
+        for LeftOut { file, why, .. } in &self.left_out {
             write!(f, "\nleft out: {}: {why}", file.display())?;
         }
         self.unknown().iter().try_for_each(|unknown| write!(f, "\nunknown: {unknown}"))
