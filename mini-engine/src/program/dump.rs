@@ -28,7 +28,7 @@ Examples:
   mini-engine dump files.db/000012.log.tail.aside
   mini-engine dump files.db/000009.sst | less
   mini-engine dump files.db/MANIFEST-000013
-  mini-engine dump damaged.db/000012.log --json | mini-engine import files.db - --json"
+  mini-engine dump damaged.db/000012.log --json | less"
 )]
 pub(crate) struct DumpArgs {
     /// What the file is, if that shall not go by its name
@@ -36,7 +36,8 @@ pub(crate) struct DumpArgs {
     /// The file
     file: PathBuf,
     /// Print every operation of a log, or the newest version of each key of a table, as a JSON object a line, whole:
-    /// {"seqno":7,"key":"..","value":".."}, or "removed":true. Reads on behind damage. `import --json` reads it back
+    /// {"seqno":7,"key":"..","value":".."}, or "removed":true. Reads on behind damage. To save what is left of a
+    /// database use `repair`: one file does not tell which of its versions are the newest
     #[arg(verbatim_doc_comment, long)]
     json: bool,
 }

@@ -4,8 +4,8 @@
 //!   survive this form.
 //! * Hex: the same with both in hexadecimal digits; every byte survives.
 //! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 stand as hexadecimal digits under
-//!   `key_hex` or `value_hex`; every byte survives. `dump --json` adds the sequence number and says `"removed":true` in place of a value;
-//!   `import` removes the key then; beside `to` all keys from the key to before that, or to the last if it is empty.
+//!   `key_hex` or `value_hex`; every byte survives. `dump --json` adds the sequence number and prints removals; `import` refuses these lines, since it would
+//!   store old versions as new ones.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -56,10 +56,7 @@ impl Format {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub(crate) key: Cow<'a, [u8]>,
-    /// `None` removes the key.
-    pub(crate) value: Option<Cow<'a, [u8]>>,
-    /// Where there is one, all keys from the key to before this are removed; all up to the last, if it is empty.
-    pub(crate) end: Option<Cow<'a, [u8]>>,
+    pub(crate) value: Cow<'a, [u8]>,
 }
 
 /// Reads a line without its newline. The error says what is wrong with it.
@@ -72,13 +69,13 @@ pub(crate) fn parse(line: &[u8], format: Format) -> Result<Record<'_>, String> {
     };
     let (key, value) = (&line[..tab], &line[tab + 1..]);
     if format == Format::Tab {
-        return Ok(Record { key: Cow::Borrowed(key), value: Some(Cow::Borrowed(value)), end: None });
+        return Ok(Record { key: Cow::Borrowed(key), value: Cow::Borrowed(value) });
     }
     let decode = |name, digits| match bytes::decode(digits) {
         Ok(bytes) => Ok(Cow::Owned(bytes)),
         Err(why) => Err(format!("{name} is not hexadecimal: {why}")),
     };
-    Ok(Record { key: decode("key", key)?, value: Some(decode("value", value)?), end: None })
+    Ok(Record { key: decode("key", key)?, value: decode("value", value)? })
 }
 
 fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
@@ -86,21 +83,13 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
     let Value::Object(fields) = parsed else {
         return Err("expected a JSON object, found another value".into());
     };
-    let (mut key, mut value, mut end, mut is_removed) = (None, None, None, false);
+    let (mut key, mut value) = (None, None);
     for (name, field) in fields {
         let (slot, hex) = match name.as_str() {
             "key" => (&mut key, false),
             "key_hex" => (&mut key, true),
             "value" => (&mut value, false),
             "value_hex" => (&mut value, true),
-            "to" => (&mut end, false),
-            "to_hex" => (&mut end, true),
-            "removed" if field == Value::Bool(true) => {
-                is_removed = true;
-                continue;
-            }
-            // What `dump` says beside.
-            "seqno" | "behind_damage" => continue,
             _ => return Err(format!("expected the fields key and value, found \"{}\"", name.escape_debug())),
         };
         let Value::String(text) = field else {
@@ -114,19 +103,11 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
             return Err(format!("expected one of text and hexadecimal, found both beside {name}"));
         }
     }
-    if is_removed && value.is_some() {
-        return Err("expected a value or removed, found both".into());
-    }
-    if end.is_some() && !is_removed {
-        return Err("expected removed beside to, found none".into());
-    }
-    if !is_removed && value.is_none() {
-        return Err("expected a field value, found none".into());
-    }
-    Ok(Record { key: key.ok_or("expected a field key, found none")?, value, end })
+    let value = value.ok_or("expected a field value, found none")?;
+    Ok(Record { key: key.ok_or("expected a field key, found none")?, value })
 }
 
-/// Writes an operation of a log, or an entry of a table, as a JSON line that [`parse`] reads.
+/// Writes an operation of a log, or an entry of a table, as a JSON line.
 pub(crate) fn print_entry(out: &mut dyn Write, entry: &Entry<'_>) -> io::Result<()> {
     write!(out, "{{\"seqno\":{},", entry.seqno)?;
     print_field(out, Format::Json, "key", entry.key)?;
@@ -207,7 +188,7 @@ mod tests {
             let survives = if format == Format::Tab { &plain[..] } else { &[&plain[..], &binary[..]].concat() };
             for &(key, value) in survives {
                 let line = line_of(format, key, value);
-                let expected = Record { key: Cow::Borrowed(key), value: Some(Cow::Borrowed(value)), end: None };
+                let expected = Record { key: Cow::Borrowed(key), value: Cow::Borrowed(value) };
                 assert_eq!(parse(&line, format).unwrap(), expected, "{}", line.escape_ascii());
                 assert!(!line.contains(&b'\n'));
             }
@@ -215,30 +196,20 @@ mod tests {
     }
 
     #[test]
-    fn what_dump_prints_import_reads_back_removals_too() {
-        // Catches a removal that is taken for an empty value, and one that is refused.
+    fn what_dump_prints_import_refuses() {
+        // Catches a removal that looks like an empty value, and old versions of a log that are stored as new ones.
         let entry = |value| Entry { seqno: 7, key: b"k", end: None, value, is_behind_damage: true };
-        for (value, printed) in [(Some(&b"v"[..]), r#""value":"v""#), (None, r#""removed":true"#)] {
+        let ranges = [(&b"m"[..], r#""to":"m""#), (b"m\xff", r#""to_hex":"6dff""#), (b"", r#""to":"""#)];
+        let removals = ranges.map(|(end, to)| (Entry { end: Some(end), ..entry(None) }, format!("{to},\"removed\":true")));
+        let keys = [(entry(Some(b"v")), r#""value":"v""#.to_owned()), (entry(None), r#""removed":true"#.to_owned())];
+        for (entry, printed) in keys.into_iter().chain(removals) {
             let mut line = Vec::new();
-            print_entry(&mut line, &entry(value)).unwrap();
+            print_entry(&mut line, &entry).unwrap();
             let line = String::from_utf8(line).unwrap();
             assert_eq!(line, format!("{{\"seqno\":7,\"key\":\"k\",{printed},\"behind_damage\":true}}\n"));
-            let parsed = parse(line.trim_end().as_bytes(), Format::Json).unwrap();
-            assert_eq!(parsed, Record { key: b"k".as_slice().into(), value: value.map(Cow::Borrowed), end: None });
+            let refused = parse(line.trim_end().as_bytes(), Format::Json).unwrap_err();
+            assert!(refused.starts_with("expected the fields key and value, found"), "{refused}");
         }
-        for (end, printed) in [(&b"m"[..], r#""to":"m""#), (b"m\xff", r#""to_hex":"6dff""#), (b"", r#""to":"""#)] {
-            let mut line = Vec::new();
-            print_entry(&mut line, &Entry { end: Some(end), ..entry(None) }).unwrap();
-            let line = String::from_utf8(line).unwrap();
-            let expected = format!("{{\"seqno\":7,\"key\":\"k\",{printed},\"removed\":true,\"behind_damage\":true}}\n");
-            assert_eq!(line, expected);
-            let parsed = parse(line.trim_end().as_bytes(), Format::Json).unwrap();
-            assert_eq!(parsed, Record { key: b"k".as_slice().into(), value: None, end: Some(Cow::Borrowed(end)) });
-        }
-        let unsaid = parse(br#"{"key":"k","value":"","to":"m"}"#, Format::Json).unwrap_err();
-        assert_eq!(unsaid, "expected removed beside to, found none");
-        let both = parse(br#"{"key":"k","value":"","removed":true}"#, Format::Json).unwrap_err();
-        assert_eq!(both, "expected a value or removed, found both");
     }
 
     #[test]

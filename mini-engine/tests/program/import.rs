@@ -232,16 +232,6 @@ fn json_lines_are_read_and_malformed_ones_refused() {
 }
 
 #[test]
-fn more_removed_ranges_than_a_batch_takes_are_several_batches() {
-    // Catches good lines that are rejected, whose keys stay.
-    let room = Room::holding("a\t1\nb\t2\n");
-    let lines: String = (0..1100).map(|n| format!("{{\"key\":\"a{n}\",\"removed\":true,\"to\":\"b{n}\"}}\n")).collect();
-    let said = room.import(&["-", "--json", "--batch", "5000"], lines.as_bytes()).refusal(0);
-    assert_eq!(said, "imported 1100 lines, rejected 0\n");
-    assert_eq!(room.records(), "a\t1\n");
-}
-
-#[test]
 fn acknowledgements_count_input_lines_and_come_before_the_input_ends() {
     // Catches acks that sit in a buffer, count records instead of lines, or leave out the last batch.
     let room = Room::new();
