@@ -11,8 +11,9 @@ use super::{Exit, progress};
 /// Read the whole database, check all of it, and print what was checked
 ///
 /// Opening checks the manifest and the logs; then every block of every table is read and checked,
-/// with the order of the keys, the index, the filter and the counts. What is wrong goes to stderr
-/// with its file and offset, and the exit code is 3. It is 3 as well if a log or the manifest ends in
+/// with the order of the keys, the index, the filter and the counts. All that is wrong in the tables goes
+/// to stderr, each damaged block with its file and offset, and the exit code is 3. Entries are all versions
+/// that the tables hold, obsolete ones too, and tombstones; `count` counts the keys. It is 3 as well if a log or the manifest ends in
 /// bytes that a crash may have left, since damage to the last writes looks the same; a command that
 /// writes cuts them off and keeps them aside. Nothing is changed.
 #[derive(Args)]
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     let report = progress::watch(&bar, || db.metrics().verify_bytes_read - before, || db.verify())?;
     let tables = counted(report.tables as u64, "table", "tables");
     let entries = counted(report.entries, "entry", "entries");
+    let tombstones = counted(report.tombstones, "tombstone", "tombstones");
     let recovery = db.recovery();
     // Told when it was opened. What a crash may have left may be damage too.
     let is_cut_short = recovery.torn.is_some() || recovery.manifest_tail_dropped;
@@ -53,7 +55,12 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
             format!(", {} with {operations}", counted(logs, "log", "logs"))
         }
     };
-    output.write(|out| writeln!(out, "checked the manifest{logs} and {tables} with {entries} in {bytes}: {found}"))?;
+    output.write(|out| {
+        writeln!(
+            out,
+            "checked the manifest{logs} and {tables} with {entries} in {bytes}, obsolete versions and {tombstones} among them: {found}"
+        )
+    })?;
     output.finish()?;
     match report.is_sound() {
         true if is_cut_short => Ok(Exit::Incomplete),

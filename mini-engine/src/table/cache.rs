@@ -165,6 +165,10 @@ impl TableCache {
     }
 
     /// Opens a file. Where the process has no handle left, half of the open tables are closed for it.
+    pub(super) fn fs(&self) -> &Arc<dyn FileSystem> {
+        &self.fs
+    }
+
     pub(super) fn open_file(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         match self.fs.open(path) {
             Err(error) if is_want_of_handles(&error) => {

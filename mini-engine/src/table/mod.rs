@@ -50,6 +50,7 @@ pub(crate) use run::{OpenRun, RunIter};
 pub(crate) use run_table::RunTable;
 pub use salvage::LostKeys;
 pub(crate) use salvage::{Lost, SalvageIter};
+pub(crate) use verify::TableReport;
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ use super::lookup::{Found, lookup};
 use super::partition::Partition;
 use super::properties::TableMeta;
 use super::root::Root;
+use super::salvage::{Lost, SalvageIter};
 use crate::cache::CacheUse;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
@@ -92,11 +93,22 @@ impl Table {
             None => self.open_file()?,
         };
         let (root, found) = self.read_root_of(&file)?;
-        if !self.meta.is_of(&found) {
-            let what = format!("table: expected {:?} as the manifest says, found {found:?}", self.meta);
-            return Err(Error::corruption(&self.path(), 0, what));
-        }
+        self.check_is(&found)?;
         Ok(self.root.get_or_init(|| Arc::new(root)))
+    }
+
+    /// Its entries around damage, as `meta` of a version describes it.
+    pub(super) fn salvage(&self, meta: TableMeta, lost: Lost) -> Result<SalvageIter> {
+        SalvageIter::open(self.tables.fs().clone(), self.path(), self.number(), Some(meta), lost)
+    }
+
+    /// Checks that the file, as it describes itself, is of the table.
+    pub(super) fn check_is(&self, found: &TableMeta) -> Result<()> {
+        if self.meta.is_of(found) {
+            return Ok(());
+        }
+        let what = format!("table: expected {:?} as the manifest says, found {found:?}", self.meta);
+        Err(Error::corruption(&self.path(), 0, what))
     }
 
     /// Reads the root, and maps the file if that is wanted and can be done. If not, the file stays open.

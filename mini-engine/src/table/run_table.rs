@@ -11,7 +11,7 @@ use super::properties::TableMeta;
 use super::reader::Table;
 use super::verify::TableReport;
 use crate::cache::CacheUse;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::{Kind, RangeTombstones, SeqNo, Slice, is_before_end};
 
 /// A table as one version has it: views of before and after it was narrowed share the open table.
@@ -140,8 +140,16 @@ impl RunTable {
     }
 
     /// Verifies what counts.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
     pub(crate) fn verify(&self) -> Result<TableReport> {
         self.table.verify(self.from.as_deref())
+    }
+
+    /// As [`RunTable::verify`]; adds all that is wrong to `problems`.
+    pub(crate) fn verify_all(&self, problems: &mut Vec<Error>) -> TableReport {
+        self.table.verify_all(self.from.as_deref(), problems)
     }
 
     pub(super) fn iter(&self, cache: CacheUse) -> TableIter {

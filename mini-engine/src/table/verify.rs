@@ -1,4 +1,4 @@
-//! Reads a whole table and checks everything that its parts say about each other.
+//! Reads a whole table, checks everything that its parts say about each other, and goes on behind what is wrong.
 
 use super::entry::RESTART_INTERVAL;
 use super::filter::Filter;
@@ -7,10 +7,12 @@ use super::partition::Partition;
 use super::properties::Properties;
 use super::reader::Table;
 use super::root::Root;
+use super::salvage::Lost;
 use crate::cache::CacheUse;
 use crate::codec;
 use crate::error::{Error, Result};
-use crate::types::{MAX_SEQNO, SeqNo, entry_order};
+use crate::iter::EntryIter;
+use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// What was read and found sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,46 +21,46 @@ pub(crate) struct TableReport {
     pub(crate) blocks: u64,
     /// Entries, tombstones included.
     pub(crate) entries: u64,
-    /// Bytes of the file.
-    pub(crate) bytes: u64,
+    pub(crate) tombstones: u64,
 }
 
 impl Table {
     /// Checks every block: its checksum, the order of entries within and across blocks, its restarts, each fence against the entries on
     /// both sides of it, each key against the filter of its partition, that the groups of partitions follow each other without
-    /// gaps; then the counts and bounds against the properties. Of a narrowed table those blocks are left out in which no key from
-    /// `from` on can be: nothing reads them, so damage there is no loss. Nothing is read from the cache or left there.
+    /// gaps; then the counts and bounds against the properties, if nothing else is wrong. Adds all that is wrong to `problems`: what
+    /// leads to data blocks and cannot be read, and each damaged one of them, whatever leads there. Of a narrowed table those blocks are
+    /// left out in which no key from `from` on can be: nothing reads them, so damage there is no loss. Nothing is taken from memory or
+    /// left there.
+    pub(super) fn verify_all(&self, from: Option<&[u8]>, problems: &mut Vec<Error>) -> TableReport {
+        let (seen, blocks, found) = (Properties::default(), 0, Vec::new());
+        let mut verifier = Verifier { table: self, seen, last_seqno: 0, fence: None, blocks, found };
+        match self.file().map(|file| Root::read(&*file, &self.path(), self.number())) {
+            Ok(root) => {
+                let root = root.and_then(|(root, found)| self.check_is(&found).map(|()| root));
+                let verified = root.map(|root| verifier.verify_partitions(&root, from));
+                let leads_everywhere = verified.unwrap_or_else(|error| {
+                    verifier.found.push(error);
+                    false
+                });
+                if !leads_everywhere {
+                    verifier.find_further(from);
+                }
+            }
+            Err(error) => verifier.found.push(error),
+        }
+        let Verifier { seen, blocks, found, .. } = verifier;
+        problems.extend(found);
+        TableReport { blocks, entries: seen.entries, tombstones: seen.tombstones }
+    }
+
+    /// As [`Table::verify_all`].
     ///
     /// # Errors
     /// The first thing found wrong, as [`Error::Corruption`]; [`Error::Io`].
     pub(super) fn verify(&self, from: Option<&[u8]>) -> Result<TableReport> {
-        let root = self.root()?;
-        let mut verifier = Verifier { table: self, seen: Properties::default(), last_seqno: 0, fence: None };
-        let first = from.map_or(0, |from| root.index.find(from, MAX_SEQNO));
-        let (mut blocks, mut end, mut is_whole) = (0, None, first == 0);
-        for at in first..root.index.len() {
-            let Some(partition) = self.partition(root, at, CacheUse::Bypass)? else { break };
-            let expected = end.unwrap_or(if at == 0 { 0 } else { partition.start() });
-            if partition.start() != expected {
-                return Err(self.gap(root, at, expected, partition.start()));
-            }
-            let skipped = from.filter(|_| at == first).map_or(0, |from| partition.find(from, MAX_SEQNO));
-            is_whole &= skipped == 0;
-            (skipped..partition.len()).try_for_each(|block| verifier.verify_block(&partition, block))?;
-            blocks += (partition.len() - skipped.min(partition.len())) as u64;
-            end = Some(partition.end());
-        }
-        if let Some(end) = end.filter(|end| *end != root.data_end) {
-            return Err(self.gap(root, root.index.len() - 1, root.data_end, end));
-        }
-        let mut seen = verifier.seen;
-        seen.cover(&root.range_tombstones);
-        let agrees = if is_whole { seen == root.properties } else { seen.is_end_of(&root.properties) };
-        if !agrees {
-            let what = format!("properties: expected {seen:?} from the entries, found {:?}", root.properties);
-            return Err(Error::corruption(&self.path(), self.meta().size, what));
-        }
-        Ok(TableReport { blocks, entries: seen.entries, bytes: self.meta().size })
+        let mut problems = Vec::new();
+        let report = self.verify_all(from, &mut problems);
+        problems.into_iter().next().map_or(Ok(report), Err)
     }
 
     /// Data blocks that no partition leads to, or two do.
@@ -76,9 +78,84 @@ struct Verifier<'a> {
     last_seqno: SeqNo,
     /// The fence of the block before.
     fence: Option<(Vec<u8>, SeqNo)>,
+    /// The blocks so far that are sound.
+    blocks: u64,
+    /// What is wrong so far.
+    found: Vec<Error>,
 }
 
 impl Verifier<'_> {
+    /// Checks the partitions of `root` and all that they lead to; whether each could be read.
+    fn verify_partitions(&mut self, root: &Root, from: Option<&[u8]>) -> bool {
+        let first = from.map_or(0, |from| root.index.find(from, MAX_SEQNO));
+        let (mut leads_everywhere, mut is_whole) = (true, first == 0);
+        // Where the next group has to begin; unknown behind a partition that cannot be read.
+        let mut start = (first == 0).then_some(0);
+        for at in first..root.index.len() {
+            let partition = match self.table.partition(root, at, CacheUse::Bypass) {
+                Ok(Some(partition)) => partition,
+                Ok(None) => break,
+                Err(error) => {
+                    self.found.push(error);
+                    (leads_everywhere, start) = (false, None);
+                    self.fence = root.index.fence(at).map(|(key, seqno)| (key.to_vec(), seqno));
+                    continue;
+                }
+            };
+            if let Some(start) = start.filter(|start| *start != partition.start()) {
+                self.found.push(self.table.gap(root, at, start, partition.start()));
+            }
+            let skipped = from.filter(|_| at == first).map_or(0, |from| partition.find(from, MAX_SEQNO));
+            is_whole &= skipped == 0;
+            for block in skipped..partition.len() {
+                match self.verify_block(&partition, block) {
+                    Ok(()) => self.blocks += 1,
+                    Err(error) => self.found.push(error),
+                }
+                self.fence = partition.fence(block).map(|(key, seqno)| (key.to_vec(), seqno));
+            }
+            start = Some(partition.end());
+        }
+        if let Some(end) = start.filter(|end| *end != root.data_end && first < root.index.len()) {
+            self.found.push(self.table.gap(root, root.index.len() - 1, root.data_end, end));
+        }
+        if self.found.is_empty() {
+            self.found.extend(self.verify_properties(root, is_whole).err());
+        }
+        leads_everywhere
+    }
+
+    fn verify_properties(&self, root: &Root, is_whole: bool) -> Result<()> {
+        let mut seen = self.seen.clone();
+        seen.cover(&root.range_tombstones);
+        let agrees = if is_whole { seen == root.properties } else { seen.is_end_of(&root.properties) };
+        if agrees {
+            return Ok(());
+        }
+        let what = format!("properties: expected {seen:?} from the entries, found {:?}", root.properties);
+        Err(Error::corruption(&self.table.path(), self.table.meta().size, what))
+    }
+
+    /// Finds the damaged data blocks to which nothing leads that can be read, as salvage does. What stands there is said once.
+    fn find_further(&mut self, from: Option<&[u8]>) {
+        let (table, lost) = (self.table, Lost::default());
+        let meta = from.map_or(table.meta().clone(), |from| table.meta().narrowed_to(Slice::from(from)));
+        let salvaged = table.salvage(meta, lost.clone()).and_then(|mut entries| {
+            entries.seek_to_first()?;
+            while entries.valid() {
+                entries.next()?;
+            }
+            Ok(())
+        });
+        let place = |error: &Error| if let Error::Corruption { offset, .. } = error { Some(*offset) } else { None };
+        let further = lost.take().into_iter().map(|lost| lost.cause).chain(salvaged.err());
+        for error in further {
+            if !self.found.iter().any(|found| place(found) == place(&error)) {
+                self.found.push(error);
+            }
+        }
+    }
+
     fn verify_block(&mut self, partition: &Partition, block: usize) -> Result<()> {
         let table = self.table;
         let (Some(handle), Some(fence)) = (partition.handle(block), partition.fence(block)) else { return Ok(()) };
@@ -102,7 +179,6 @@ impl Verifier<'_> {
             (self.last_seqno, is_first) = (entry.1, false);
             cursor.next().map_err(malformed)?;
         }
-        self.fence = Some((fence.0.to_vec(), fence.1));
         let restarts: Vec<usize> = starts.into_iter().step_by(RESTART_INTERVAL).collect();
         cursor.check_restarts(&restarts).map_err(malformed)
     }

@@ -68,6 +68,50 @@ fn rule_9_a_flipped_bit_in_a_table_is_a_typed_error_and_spares_other_reads() {
 }
 
 #[test]
+fn verify_tells_of_each_damaged_block_wherever_it_is() {
+    // Catches a verification that ends at the first damage of a table: a person would take the rest for sound.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).block_bytes(512).partition_bytes(128).l0_trigger(100).open().unwrap();
+    for round in 0..2 {
+        (0..400).for_each(|n| db.insert(format!("key{n:03}"), format!("{round}{n:060}")).unwrap());
+        db.remove("key000").unwrap();
+        db.flush().unwrap();
+    }
+    let report = db.verify().unwrap();
+    assert_eq!((report.entries, report.tombstones, report.tables), (800, 2, 2));
+    drop(db);
+    let mut expected = Vec::new();
+    for table in files(dir.path(), ".sst").iter().map(|name| dir.path().join(name)) {
+        let blocks = blocks(&table);
+        let mut bytes = fs::read(&table).unwrap();
+        let partitions = bytes.len() - 80;
+        let partitions = u64::from_le_bytes(bytes[partitions..partitions + 8].try_into().unwrap()) as usize;
+        // One below a partition that is damaged too, one in the middle, and the last.
+        for at in [blocks[0].0, blocks[blocks.len() / 2].0, blocks[blocks.len() - 1].0, partitions] {
+            bytes[at + 2] ^= 1;
+            expected.push((table.clone(), at as u64));
+        }
+        fs::write(&table, bytes).unwrap();
+    }
+    let db = Db::open(dir.path()).unwrap();
+    let report = db.verify().unwrap();
+    let place = |error: &Error| match error {
+        Error::Corruption { file, offset, .. } => (file.clone(), *offset),
+        error => panic!("{error}"),
+    };
+    let mut found: Vec<_> = report.problems.iter().map(place).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    assert!(report.entries > 600 && report.entries < 800, "{report:?}");
+    drop(db);
+    // Salvage finds no more.
+    let lost = Db::builder(dir.path()).salvage().unwrap().write_to(dir.path().with_extension("new")).unwrap().lost_keys;
+    fs::remove_dir_all(dir.path().with_extension("new")).unwrap();
+    assert!(lost.len() == 6 && lost.iter().all(|lost| found.contains(&(lost.file.clone(), lost.bytes.start))), "{lost:?}");
+}
+
+#[test]
 fn rule_9_a_merge_never_drops_a_table_that_it_could_not_read() {
     // Catches a merge that skips what it cannot read and unlinks its inputs.
     let dir = TempDir::new().unwrap();

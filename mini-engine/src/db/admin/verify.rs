@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use crate::db::core::Core;
 use crate::db::read::refusal;
 use crate::error::{Error, Result};
+use crate::table::TableReport;
 
 /// What a verification read, and what it found wrong.
 #[derive(Clone, Debug, Default)]
@@ -13,13 +14,15 @@ use crate::error::{Error, Result};
 pub struct VerifyReport {
     /// Tables read.
     pub tables: usize,
-    /// Data blocks in the sound ones.
+    /// Data blocks that are sound.
     pub blocks: u64,
-    /// Entries in the sound ones: versions and tombstones, more than there are keys.
+    /// Entries in them: all versions that tables hold, obsolete ones too, and tombstones. Not the number of keys.
     pub entries: u64,
-    /// Bytes of the sound ones.
+    /// Tombstones among the entries.
+    pub tombstones: u64,
+    /// Bytes of the tables' files.
     pub bytes: u64,
-    /// What is wrong: the first finding of each file. Empty for a sound database.
+    /// All that is wrong: each damaged block of the tables, and the first finding in the manifest. Empty for a sound database.
     pub problems: Vec<Error>,
 }
 
@@ -38,7 +41,7 @@ impl VerifyReport {
     }
 }
 
-/// Verifies the manifest and every table of the current view. A problem of one file does not keep others from being
+/// Verifies the manifest and every table of the current view. A problem of one file or block does not keep others from being
 /// checked. The logs were read when the database was opened; what came after is in memory too.
 pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     core.check_open()?;
@@ -48,14 +51,11 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     report.problems.extend(view.version.quarantined().iter().map(|meta| refusal(core, meta)));
     for table in view.tables() {
         report.tables += 1;
-        match table.verify() {
-            Ok(table) => {
-                report.blocks += table.blocks;
-                report.entries += table.entries;
-                report.bytes += table.bytes;
-            }
-            Err(error) => report.problems.push(error),
-        }
+        report.bytes += table.table().meta().size;
+        let TableReport { blocks, entries, tombstones } = table.verify_all(&mut report.problems);
+        report.blocks += blocks;
+        report.entries += entries;
+        report.tombstones += tombstones;
     }
     Ok(report)
 }
