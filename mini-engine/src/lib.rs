@@ -91,7 +91,7 @@ mod table;
 mod types;
 mod wal;
 
-pub use db::{AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries};
+pub use db::{AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, incomplete_directory};
 pub use db::{Builder, Cursor, Db, Iter, QuarantinedTable, RecoveryReport, Snapshot, TornTail, VerifyReport};
 pub use error::{Error, Result};
 pub use metrics::{LevelMetrics, Metrics};

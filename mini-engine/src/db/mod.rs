@@ -28,7 +28,9 @@ use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::types::{CompareAndSwapError, Durability, KeyBounds, SeqNo, Slice, WriteBatch};
 
-pub use self::admin::{AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport};
+pub use self::admin::{
+    AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport, incomplete_directory,
+};
 pub use self::builder::Builder;
 pub use self::read::{Cursor, Iter, QuarantinedTable, Snapshot};
 pub use self::recovery::{RecoveryReport, TornTail};
@@ -406,7 +408,8 @@ impl Db {
     /// on. Its tables are further names of this one's files (hard links) where the file system allows, and copies elsewhere;
     /// it is durable when this returns. O(tables) and a flush, if nothing has to be copied.
     ///
-    /// A crash before that leaves a directory that does not open as a database, unless it is whole; an error leaves none.
+    /// It is written [under another name](incomplete_directory), and has its own only when it is whole. An error leaves nothing. A
+    /// crash may leave the other name, which the next checkpoint to `dir` removes.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if something has that name already; what [`Db::flush`] fails with; [`Error::Io`].

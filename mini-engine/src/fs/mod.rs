@@ -40,7 +40,8 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     fn open(&self, path: &Path) -> Result<Arc<dyn File>>;
     /// Opens an existing file for reading and writing.
     fn open_write(&self, path: &Path) -> Result<Arc<dyn File>>;
-    /// Renames a file and replaces the target, atomically. Durable after [`FileSystem::sync_dir`].
+    /// Renames a file and replaces the target, atomically; or a directory, to a name that is free. Durable after
+    /// [`FileSystem::sync_dir`].
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Unlinks a file; open handles keep it. Durable after [`FileSystem::sync_dir`].
     fn remove(&self, path: &Path) -> Result<()>;

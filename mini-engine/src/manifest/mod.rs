@@ -43,7 +43,9 @@ use crate::fs::{self, File, FileSystem};
 pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use dump::dump;
 pub(crate) use load::{Written, load};
-pub(crate) use names::{ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, LOCK, TAIL_ASIDE, manifest_name};
+pub(crate) use names::{
+    ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, TAIL_ASIDE, manifest_name,
+};
 pub(crate) use salvage::{SalvagedManifest, salvage};
 pub(crate) use state::ManifestState;
 pub(crate) use version::{CompactPointer, MAX_LEVELS, Run, RunId, Version, VersionEdit};

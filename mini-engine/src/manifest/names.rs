@@ -15,6 +15,8 @@ pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const CURRENT: &str = "CURRENT";
 pub(crate) const CURRENT_TMP: &str = "CURRENT.tmp";
 const MANIFEST_PREFIX: &str = "MANIFEST-";
+/// What says that a directory is not all of a database, unless there is a pointer too: see `db/admin/new_directory.rs`.
+pub(crate) const INCOMPLETE: &str = "INCOMPLETE";
 /// What the name of a file gets when it is a suspect: kept for a person to look at, ignored by every later open.
 pub(crate) const ASIDE: &str = ".aside";
 /// What the name of a log gets when it is its torn tail that is put aside. Another name than that of a whole log: one and
@@ -30,6 +32,8 @@ pub(crate) enum FileKind {
     CurrentTmp,
     /// The file of an obsolete log, kept for the next log.
     Spare,
+    /// The mark of a directory that is being written.
+    Incomplete,
     Manifest(u64),
     Log(u64),
     Table(u64),
@@ -48,6 +52,7 @@ impl FileKind {
             CURRENT => return FileKind::Current,
             CURRENT_TMP => return FileKind::CurrentTmp,
             wal::SPARE => return FileKind::Spare,
+            INCOMPLETE => return FileKind::Incomplete,
             _ => {}
         }
         if let Some(number) = name.strip_suffix(TAIL_ASIDE).and_then(|log| within_limit(wal::parse_file_name(log))) {
@@ -76,7 +81,8 @@ impl FileKind {
     pub(crate) fn number(self) -> Option<u64> {
         match self {
             FileKind::Manifest(n) | FileKind::Log(n) | FileKind::Table(n) | FileKind::Aside(n) => Some(n),
-            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Spare | FileKind::Foreign => None,
+            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp => None,
+            FileKind::Spare | FileKind::Incomplete | FileKind::Foreign => None,
         }
     }
 }

@@ -13,7 +13,8 @@ use super::failure::Failure;
 /// The copy shares the bytes of the tables (hard links) where it is on the same file system, so it
 /// takes next to no time and space; elsewhere the tables are copied. When this returns, the copy
 /// survives power loss. A directory that exists is refused, and so is one in a directory that does
-/// not; a copy that fails leaves none.
+/// not. DIR is there only with the whole: a copy that fails leaves nothing, one that is interrupted
+/// leaves DIR.incomplete, which the next try removes.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,

@@ -45,7 +45,9 @@ pub(crate) fn run(args: &QuarantineArgs) -> Result<Exit, Failure> {
         let dropped = db.drop_quarantined(number)?;
         let entries = counted(dropped.entries, "entry", "entries");
         let file = dropped.file.display();
-        output::say(format_args!("dropped table {number} with {entries}; `repair` still reads what is sound in {file}"));
+        output::say(format_args!(
+            "dropped table {number} with {entries}; `repair` still reads what is sound in {file}"
+        ));
     }
     let mut output = Output::new();
     for QuarantinedTable { number, file, smallest, largest, entries, .. } in db.quarantined() {

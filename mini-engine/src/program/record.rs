@@ -200,7 +200,8 @@ mod tests {
         // Catches a removal that looks like an empty value, and old versions of a log that are stored as new ones.
         let entry = |value| Entry { seqno: 7, key: b"k", end: None, value, is_behind_damage: true };
         let ranges = [(&b"m"[..], r#""to":"m""#), (b"m\xff", r#""to_hex":"6dff""#), (b"", r#""to":"""#)];
-        let removals = ranges.map(|(end, to)| (Entry { end: Some(end), ..entry(None) }, format!("{to},\"removed\":true")));
+        let removals =
+            ranges.map(|(end, to)| (Entry { end: Some(end), ..entry(None) }, format!("{to},\"removed\":true")));
         let keys = [(entry(Some(b"v")), r#""value":"v""#.to_owned()), (entry(None), r#""removed":true"#.to_owned())];
         for (entry, printed) in keys.into_iter().chain(removals) {
             let mut line = Vec::new();

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use mini_engine::{Db, LostKeys, SalvageReport};
+use mini_engine::{Db, LostKeys, SalvageReport, incomplete_directory};
 use serde_json::{Map, Value, json};
 
 use super::checkpoint::check_parent;
@@ -19,8 +19,9 @@ use super::{Exit, bytes, progress};
 /// be damaged or gone. Everything that can still be read is written to NEW; DB is not changed. Of each
 /// key the newest version that is left is kept. Prints what was kept and, on stderr, what was lost, what was
 /// left out and what cannot be known. The exit code is 0 if nothing was lost, and 3 if something was
-/// or no manifest can tell; NEW is whole and can be used in either case. What the logs hold is kept in
-/// memory meanwhile.
+/// or no manifest can tell; NEW is whole and can be used in either case. NEW is there only with the whole:
+/// until then it is NEW.incomplete, and what an interrupted repair has left there the next one removes. What
+/// the logs hold is kept in memory meanwhile.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -53,7 +54,8 @@ pub(crate) fn run(args: &RepairArgs) -> Result<Exit, Failure> {
     let salvage = builder.salvage()?.leave_older_out(args.leave_older_out);
     // What there will be of it in the end is not known before all is read.
     let bar = progress::of_bytes(None).with_message(" written");
-    let report = progress::watch(&bar, || bytes_in(&args.new), || salvage.write_to(&args.new))?;
+    let incomplete = incomplete_directory(&args.new);
+    let report = progress::watch(&bar, || bytes_in(&incomplete), || salvage.write_to(&args.new))?;
     let mut output = Output::new();
     let text = report.to_string();
     let (kept, rest) = text.split_once('\n').unwrap_or((&text, ""));

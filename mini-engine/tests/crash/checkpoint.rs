@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Repeat, Step};
-use mini_engine::{Db, Error};
+use mini_engine::{Db, Error, incomplete_directory};
 
 use crate::lie::Lie;
 use crate::oracle::{Batch, Progress, judge};
@@ -84,9 +84,16 @@ impl Recorded {
         let run = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), Lie::None);
         let run = run.map_err(|error| format!("the source does not open any more: {error}"))?;
         judge(run.db(), &self.batches, progress.synced.max(self.before), self.batches.len())?;
-        drop(run);
-        let has_pointer = mem.exists(Path::new(POINTER)).map_err(|error| error.to_string())?;
+        let exists = |path: &str| mem.exists(Path::new(path)).map_err(|error| error.to_string());
+        let has_pointer = exists(POINTER)?;
+        if exists(COPY)? != has_pointer {
+            return Err("the copy has its name and is not whole".to_owned());
+        }
         let copy = open_copy(&mem);
+        if !has_pointer {
+            self.check_leftover(&mem, run.db()).map_err(|what| format!("copy, returned: {returned}: {what}"))?;
+        }
+        drop(run);
         match copy {
             Ok(copy) => {
                 met.whole += 1;
@@ -98,6 +105,21 @@ impl Recorded {
                 Ok(())
             }
             Err(error) => Err(format!("copy, returned: {returned}: {error}")),
+        }
+    }
+
+    /// What an interrupted checkpoint has left opens whole or says what it is, and does not stand in the way of the next one.
+    fn check_leftover(&self, mem: &MemFs, db: &Db) -> Result<(), String> {
+        let left = incomplete_directory(COPY);
+        match Db::builder(&left).create_if_missing(false).read_only(true).file_system(Arc::new(mem.clone())).open() {
+            Ok(copy) => judge(&copy, &self.batches, self.before, self.batches.len()).map(drop)?,
+            Err(Error::NotADatabase { .. }) => {}
+            Err(error) => return Err(format!("leftover: {error}")),
+        }
+        db.checkpoint(COPY).map_err(|error| format!("the next try: {error}"))?;
+        match mem.exists(&left) {
+            Ok(false) => Ok(()),
+            found => Err(format!("the next try leaves a leftover: {found:?}")),
         }
     }
 

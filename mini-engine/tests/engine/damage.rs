@@ -108,7 +108,10 @@ fn verify_tells_of_each_damaged_block_wherever_it_is() {
     // Salvage finds no more.
     let lost = Db::builder(dir.path()).salvage().unwrap().write_to(dir.path().with_extension("new")).unwrap().lost_keys;
     fs::remove_dir_all(dir.path().with_extension("new")).unwrap();
-    assert!(lost.len() == 6 && lost.iter().all(|lost| found.contains(&(lost.file.clone(), lost.bytes.start))), "{lost:?}");
+    assert!(
+        lost.len() == 6 && lost.iter().all(|lost| found.contains(&(lost.file.clone(), lost.bytes.start))),
+        "{lost:?}"
+    );
 }
 
 #[test]

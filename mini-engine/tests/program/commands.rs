@@ -180,7 +180,12 @@ fn verify_says_what_was_checked() {
     // Catches a verification that reports success without having read anything.
     let room = Room::holding("a\t1\nb\t2\nc\t3\n");
     let text = room.run::<&str>("verify", &[]).text();
-    assert!(text.contains("1 table with 3 entries in ") && text.contains("obsolete versions and 0 tombstones among them") && text.ends_with(": no damage\n"), "{text}");
+    assert!(
+        text.contains("1 table with 3 entries in ")
+            && text.contains("obsolete versions and 0 tombstones among them")
+            && text.ends_with(": no damage\n"),
+        "{text}"
+    );
 }
 
 #[test]

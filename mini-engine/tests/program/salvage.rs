@@ -132,6 +132,45 @@ fn a_damaged_table_is_repaired_first_and_dropped_only_on_request() {
 }
 
 #[test]
+fn a_repair_or_a_checkpoint_that_is_killed_does_not_stand_in_the_way_of_the_next() {
+    // Catches a leftover that has the name of the whole, that blocks the next try, and that is called damage.
+    let room = Room::new();
+    let value = "v".repeat(1000);
+    let db = Db::open(room.database()).expect("open");
+    db.ingest((0..60_000).map(|n| (format!("key{n:06}"), &value))).expect("ingest");
+    db.close().expect("close");
+    for command in ["repair", "checkpoint"] {
+        let (new, left) = (room.path(command), room.path(&format!("{command}.incomplete")));
+        let args = [new.to_str().expect("text")];
+        // A checkpoint links: it is over at once, so that one that was killed is made here.
+        let killed = command == "checkpoint"
+            || (0..100).any(|_| {
+                let mut child =
+                    room.command(command, &args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("spawn");
+                while child.try_wait().expect("wait").is_none() && !left.join("INCOMPLETE").exists() {}
+                child.kill().expect("kill");
+                child.wait().expect("wait");
+                if new.exists() {
+                    fs::remove_dir_all(&new).expect("remove");
+                }
+                left.exists()
+            });
+        if command == "checkpoint" {
+            fs::create_dir(&left).expect("create");
+            ["INCOMPLETE", "LOCK", "000001.sst"].iter().for_each(|name| fs::write(left.join(name), "").expect("write"));
+        }
+        assert!(killed && !new.exists(), "{command}");
+        let opened: Ran = program().arg("count").arg(&left).output().expect("run").into();
+        let said = opened.refusal(2);
+        assert!(said.contains("an interrupted checkpoint or repair has left it"), "{said}");
+        assert_eq!(room.run(command, &args).code, Some(0), "{command}");
+        assert!(!left.exists());
+        let counted: Ran = program().arg("count").arg(&new).output().expect("run").into();
+        assert_eq!(counted.text(), "60000\n");
+    }
+}
+
+#[test]
 fn what_is_no_database_is_not_repaired() {
     // Catches an empty database made of a mistyped path.
     let room = Room::new();

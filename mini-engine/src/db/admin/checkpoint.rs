@@ -23,7 +23,7 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     check_free(&**fs, dir)?;
     flush_all(core)?;
     let (state, tables) = durable_state(core);
-    make_database(fs, dir, &core.store.options, || {
+    make_database(fs, dir, |dir| {
         link_tables(core, dir, &tables)?;
         // Above the numbers of all tables, so that no later file of the copy takes the name of one.
         let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number));

@@ -16,6 +16,7 @@ pub(crate) use self::checkpoint::checkpoint;
 pub(crate) use self::compact_range::compact_range;
 pub(crate) use self::ingest::ingest;
 pub(crate) use self::metrics::metrics;
+pub use self::new_directory::incomplete_directory;
 pub(crate) use self::quarantine::{drop_quarantined, quarantined};
 pub use self::salvage::{LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries};
 pub use self::verify::VerifyReport;

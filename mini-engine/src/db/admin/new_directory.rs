@@ -1,25 +1,35 @@
 //! Makes a directory a database of its own, out of tables.
 //!
-//! Order (rules 4 and 6), so that `CURRENT`, by which a directory is a database, is there only with all it leads to:
-//! 1. the directory is created, its name synced, and its lock taken, so that no open sees it half made.
+//! It is written under another name, beside its own, so that its own name is there only with the whole of it. Order (rules 4 and 6):
+//! 1. `NEW.incomplete` is created and its lock taken; in it a file that says that the directory is incomplete.
 //! 2. the caller puts tables there, whose bytes and names are synced.
 //! 3. an empty log, then a manifest that names all of it, then `CURRENT`: each synced before the next.
+//! 4. the directory is renamed to `NEW`, and that is synced. The file of step 1 is of no meaning beside `CURRENT`; it is removed.
 //!
-//! A crash before the end leaves tables without `CURRENT`, which no open takes for a database; with `CURRENT` it is whole.
-//! After an error what was made is removed, `CURRENT` first.
+//! After an error what was made is removed, `CURRENT` first and the file of step 1 last. A crash, or a removal that fails, leaves
+//! `NEW.incomplete`. The next try removes it: it is known by that file, nothing else than ours is in it, and nobody holds its lock. An open
+//! says what it is.
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::db::core::lock_directory;
+use crate::db::core::{create_locked, sync_name};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::manifest::{CURRENT, FileNumbers, LOCK, Manifest, ManifestState};
+use crate::manifest::{CURRENT, FileKind, FileNumbers, INCOMPLETE, LOCK, Manifest, ManifestState};
 use crate::metrics::Counters;
-use crate::options::Options;
 use crate::wal;
+
+/// Where [`Db::checkpoint`](crate::Db::checkpoint) and [`Salvage::write_to`](crate::Salvage::write_to) write `dir` before it has its name:
+/// `dir.incomplete`. If one was interrupted, the next one to `dir` removes it.
+pub fn incomplete_directory(dir: impl AsRef<Path>) -> PathBuf {
+    let dir = dir.as_ref();
+    let mut name = dir.file_name().unwrap_or_default().to_os_string();
+    name.push(".incomplete");
+    dir.with_file_name(name)
+}
 
 /// Fails if something has the name `dir`.
 pub(super) fn check_free(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
@@ -36,29 +46,66 @@ fn taken(dir: &Path) -> Error {
     ))
 }
 
-/// Makes `dir`, which must not exist, a database of the tables that `fill` puts there. It returns what the manifest is to say of them,
-/// and numbers above theirs.
+/// Makes `dir`, which must not exist, a database of the tables that `fill` puts into the directory that it is given. It returns what the
+/// manifest is to say of them, and numbers above theirs.
 pub(super) fn make_database(
     fs: &Arc<dyn FileSystem>,
     dir: &Path,
-    options: &Options,
-    fill: impl FnOnce() -> Result<(ManifestState, Arc<FileNumbers>)>,
+    fill: impl FnOnce(&Path) -> Result<(ManifestState, Arc<FileNumbers>)>,
 ) -> Result<()> {
     check_free(&**fs, dir)?;
-    let options = Options { create_if_missing: true, read_only: false, ..options.clone() };
-    let lock = lock_directory(&**fs, dir, &options).inspect_err(|_| remove_dir(&**fs, dir))?;
-    let names = fs.read_dir(dir).map_err(Error::io("list", dir))?;
-    if names.iter().any(|name| name != LOCK) {
-        // It was made by another process since.
-        return Err(taken(dir));
-    }
-    let made = fill().and_then(|(state, numbers)| make_current(fs, dir, state, numbers));
-    if made.is_err() {
-        remove_all(&**fs, dir);
-        drop(lock);
-        remove_dir(&**fs, dir);
+    let incomplete = incomplete_directory(dir);
+    let lock = create_locked(&**fs, &incomplete).inspect_err(|_| remove_dir(&**fs, &incomplete)).map_err(being_made)?;
+    clear(&**fs, &incomplete)?;
+    let mut at = &*incomplete;
+    let made = mark(&**fs, at)
+        .and_then(|()| fill(at))
+        .and_then(|(state, numbers)| make_current(fs, at, state, numbers))
+        .and_then(|()| {
+            fs.rename(&incomplete, dir).map_err(Error::io("rename", &incomplete))?;
+            at = dir;
+            sync_name(&**fs, dir)
+        });
+    match made {
+        // It is whole; the next open removes the file as well.
+        Ok(()) => crate::fs::unlink(&**fs, &dir.join(INCOMPLETE)),
+        Err(_) => {
+            remove_all(&**fs, at);
+            drop(lock);
+            remove_dir(&**fs, at);
+        }
     }
     made
+}
+
+fn being_made(error: Error) -> Error {
+    match error {
+        Error::Locked { path, holder, .. } => {
+            Error::Locked { path, what: "another checkpoint or repair is writing there", holder }
+        }
+        error => error,
+    }
+}
+
+/// Removes what an interrupted try has left in `dir`, whose lock is held. Anything else is left alone.
+fn clear(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let names = fs.read_dir(dir).map_err(Error::io("list", dir))?;
+    if names.iter().all(|name| name == LOCK) {
+        return Ok(());
+    }
+    let kinds: Vec<FileKind> = names.iter().map(|name| FileKind::of(name)).collect();
+    if !kinds.contains(&FileKind::Incomplete) || kinds.contains(&FileKind::Foreign) {
+        return Err(taken(dir));
+    }
+    tracing::debug!(dir = %dir.display(), "removes what an interrupted checkpoint or salvage has left");
+    remove_files(fs, dir).map_err(Error::io("remove the interrupted", dir))
+}
+
+/// The end of step 1, durable before anything else is there.
+fn mark(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let path = dir.join(INCOMPLETE);
+    fs.create_new(&path).map_err(Error::io("create", &path))?;
+    fs.sync_dir(dir).map_err(Error::io("sync", dir))
 }
 
 /// Step 3.
@@ -69,29 +116,32 @@ fn make_current(fs: &Arc<dyn FileSystem>, dir: &Path, state: ManifestState, numb
     Ok(())
 }
 
-/// Removes what was made, once nothing there opens as a database any more. Where that cannot be had all is left, so that what
-/// opens is whole.
+/// As [`remove_files`], and the lock file.
 fn remove_all(fs: &dyn FileSystem, dir: &Path) {
-    if let Err(error) = remove_pointer(fs, dir) {
+    let removed = remove_files(fs, dir).and_then(|()| fs.remove(&dir.join(LOCK)));
+    if let Err(error) = removed {
         tracing::warn!(dir = %dir.display(), %error, "could not undo a new database that failed");
-        return;
-    }
-    let names: Vec<OsString> = fs.read_dir(dir).unwrap_or_default();
-    for path in names.iter().map(|name| dir.join(name)) {
-        if let Err(error) = fs.remove(&path) {
-            tracing::warn!(file = %path.display(), %error, "could not remove a file of a new database that failed");
-        }
     }
 }
 
-/// Removes the pointer of the database in `dir`, if there is one, durably.
-fn remove_pointer(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
+/// Removes all but the lock file, once nothing there opens as a database any more, and last what says that it is incomplete. After an
+/// error all others are left, so that what opens is whole.
+fn remove_files(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
     let pointer = dir.join(CURRENT);
     if fs.exists(&pointer)? {
         fs.remove(&pointer)?;
         fs.sync_dir(dir)?;
     }
-    Ok(())
+    let names: Vec<OsString> = fs.read_dir(dir)?;
+    let mut removed = Ok(());
+    for name in names.iter().filter(|name| *name != LOCK && *name != INCOMPLETE) {
+        removed = removed.and(fs.remove(&dir.join(name)));
+    }
+    removed?;
+    match names.iter().any(|name| name == INCOMPLETE) {
+        true => fs.remove(&dir.join(INCOMPLETE)),
+        false => Ok(()),
+    }
 }
 
 /// Removes the directory, if it is empty: one that holds anything belongs to another process, or could not be emptied.

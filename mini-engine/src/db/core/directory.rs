@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::lost_pointer::check_nothing_is_lost;
+use super::lost_pointer::{check_is_no_leftover, check_nothing_is_lost};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{CURRENT, FileKind, LOCK};
@@ -44,6 +44,7 @@ pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options)
     }
     let names = list(fs, dir)?;
     let kinds: Vec<FileKind> = names.iter().map(|name| FileKind::of(name)).collect();
+    check_is_no_leftover(dir, &kinds)?;
     if !kinds.contains(&FileKind::Current) {
         let lost = check_nothing_is_lost(fs, dir, &kinds);
         // Unless another process has just made it.
@@ -60,6 +61,14 @@ pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options)
         sync_name(fs, dir)?;
     }
     lock(fs, dir, options.read_only)
+}
+
+/// Creates the directory, unless it is there, and takes its lock, whatever it holds. Its name is not durable on return.
+pub(crate) fn create_locked(fs: &dyn FileSystem, dir: &Path) -> Result<DirectoryLock> {
+    if !fs.exists(dir).map_err(Error::io("look for", dir))? {
+        create(fs, dir)?;
+    }
+    lock(fs, dir, false)
 }
 
 /// Takes the lock of a directory that is only read, whatever is missing there.
@@ -117,7 +126,7 @@ fn create(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 }
 
 /// Makes the name of directory `dir` durable.
-fn sync_name(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+pub(crate) fn sync_name(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let parent = parent(dir);
     match fs.sync_dir(&parent) {
         // A user who may not read the parent can never sync it. Refusing the directory would not help: its creator is

@@ -7,6 +7,15 @@ use crate::fs::FileSystem;
 use crate::manifest::{CURRENT, FileKind};
 use crate::wal;
 
+/// Fails if the directory is what an interrupted checkpoint or salvage has left: no database was ever there.
+pub(crate) fn check_is_no_leftover(dir: &Path, names: &[FileKind]) -> Result<()> {
+    if names.contains(&FileKind::Current) || !names.contains(&FileKind::Incomplete) {
+        return Ok(());
+    }
+    let what = "an interrupted checkpoint or repair has left it; remove it, or repeat the command, which removes it";
+    Err(Error::NotADatabase { path: dir.to_path_buf(), what: what.to_owned() })
+}
+
 /// Without `CURRENT` there is no database yet, unless there are files that only a database has: an interrupted creation
 /// leaves a manifest and a log without frames, nothing else.
 pub(crate) fn check_nothing_is_lost(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Result<()> {
@@ -34,7 +43,8 @@ pub(crate) fn check_nothing_is_lost(fs: &dyn FileSystem, dir: &Path, names: &[Fi
             }
             // The first one is kept long after the pointer became durable.
             FileKind::Spare => return lost(format!("file {} exists", wal::SPARE)),
-            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Manifest(_) | FileKind::Foreign => {}
+            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Manifest(_) => {}
+            FileKind::Incomplete | FileKind::Foreign => {}
         }
     }
     Ok(())

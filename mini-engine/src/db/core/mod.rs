@@ -15,9 +15,9 @@ mod state;
 mod view;
 mod write_controller;
 
-pub(crate) use self::directory::{DirectoryLock, lock_directory, lock_for_reading};
+pub(crate) use self::directory::{DirectoryLock, create_locked, lock_directory, lock_for_reading, sync_name};
 pub(crate) use self::ends::{At, Ends};
-pub(crate) use self::lost_pointer::check_nothing_is_lost;
+pub(crate) use self::lost_pointer::{check_is_no_leftover, check_nothing_is_lost};
 pub(crate) use self::pick::pick_unlocked;
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};
 pub(crate) use self::snapshots::{SnapshotId, ViewId};

@@ -77,7 +77,8 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     // The policy of the last open, unless the caller wants another.
     let policy = options.compaction.or_else(|| state.policy.and_then(Compaction::from_id)).unwrap_or_default();
     let store = table_store(fs, dir, options.compaction(policy), &state, &names);
-    let OpenedTables { state, tables, suspects } = open_tables(&store, forget_removed(state, &names), &names, &mut report)?;
+    let OpenedTables { state, tables, suspects } =
+        open_tables(&store, forget_removed(state, &names), &names, &mut report)?;
     let logs = logs_to_replay(&store, &state, &names, &mut report)?;
     let replayed = replay(&store, &state, &logs, &mut report)?;
     report.last_seqno = replayed.last_seqno;
@@ -238,6 +239,7 @@ fn remove_orphans(opened: &Opened, report: &mut RecoveryReport) -> Result<()> {
             FileKind::Manifest(number) if number != opened.manifest.number() => manifest_name(number),
             FileKind::CurrentTmp => manifest::CURRENT_TMP.to_owned(),
             FileKind::Spare => wal::SPARE.to_owned(),
+            FileKind::Incomplete => manifest::INCOMPLETE.to_owned(),
             _ => continue,
         };
         store.unlink(&store.dir.join(&name));

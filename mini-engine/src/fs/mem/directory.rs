@@ -14,7 +14,8 @@ use crate::random::Random;
 pub(super) enum Entry {
     /// The number of a file.
     File(u64),
-    Directory,
+    /// That of a directory.
+    Directory(u64),
 }
 
 pub(super) type Entries = BTreeMap<OsString, Entry>;

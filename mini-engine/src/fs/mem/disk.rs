@@ -3,7 +3,7 @@
 //! A disk is a plain value: a clone of it is what a killed process leaves, [`Disk::after_power_cut`] is what a power cut
 //! leaves. A disk changes by [`Operation`]s only, so that a record of them makes every state again that there was.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::content::Content;
-use super::directory::{Change, Directory, Entry};
+use super::directory::{Change, Directory, Entries, Entry};
 use super::losses::Losses;
 use crate::random::Random;
 
@@ -76,14 +76,17 @@ impl fmt::Display for Operation {
 #[derive(Clone, Debug)]
 pub struct Disk {
     files: BTreeMap<u64, Content>,
-    directories: BTreeMap<PathBuf, Directory>,
-    next_file: u64,
+    directories: BTreeMap<u64, Directory>,
+    /// Of the next file or directory.
+    next_number: u64,
 }
+
+/// The number of the directory `/`.
+const ROOT: u64 = 0;
 
 impl Default for Disk {
     fn default() -> Self {
-        let root = (PathBuf::from("/"), Directory::default());
-        Self { files: BTreeMap::new(), directories: BTreeMap::from([root]), next_file: 0 }
+        Self { files: BTreeMap::new(), directories: BTreeMap::from([(ROOT, Directory::default())]), next_number: 1 }
     }
 }
 
@@ -91,34 +94,31 @@ impl Disk {
     /// What a power cut leaves: all that was synced and, drawn from `seed`, parts of what was not.
     pub fn after_power_cut(&self, seed: u64) -> (Disk, Losses) {
         let (mut random, mut losses) = (Random(seed), Losses::default());
-        let mut left = Disk { files: BTreeMap::new(), directories: BTreeMap::new(), next_file: self.next_file };
-        // From the top: what is in a directory whose own name is lost is lost too.
-        let mut reached = BTreeSet::from([PathBuf::from("/")]);
-        for (path, directory) in &self.directories {
-            if !reached.contains(path) {
-                continue;
-            }
-            let entries = directory.after_power_cut(&mut random, &mut losses);
-            for (name, entry) in &entries {
-                match entry {
-                    Entry::Directory => {
-                        reached.insert(path.join(name));
-                    }
-                    // A file with two names is one file: what it holds is drawn once.
-                    Entry::File(file) if left.files.contains_key(file) => {}
-                    Entry::File(file) => {
-                        let bytes = self.files.get(file).map(|file| file.after_power_cut(&mut random, &mut losses));
-                        left.files.insert(*file, Content::durable(bytes.unwrap_or_default()));
-                    }
-                }
-            }
-            left.directories.insert(path.clone(), Directory::durable(entries));
-        }
-        // A directory whose removal was lost is empty, as it had to be to be removed.
-        for path in reached {
-            left.directories.entry(path).or_default();
-        }
+        let mut left = Disk { files: BTreeMap::new(), directories: BTreeMap::new(), next_number: self.next_number };
+        self.cut(ROOT, &mut left, &mut random, &mut losses);
         (left, losses)
+    }
+
+    /// What a power cut leaves of a directory whose name it leaves: what is in one whose name is lost is lost too.
+    fn cut(&self, number: u64, left: &mut Disk, random: &mut Random, losses: &mut Losses) {
+        // A directory whose removal was lost is empty, as it had to be to be removed.
+        let entries = self.directories.get(&number).map(|directory| directory.after_power_cut(random, losses));
+        let entries = entries.unwrap_or_default();
+        for entry in entries.values() {
+            // A file with two names is one file: what it holds is drawn once.
+            if let Entry::File(file) = entry
+                && !left.files.contains_key(file)
+            {
+                let bytes = self.files.get(file).map(|file| file.after_power_cut(random, losses));
+                left.files.insert(*file, Content::durable(bytes.unwrap_or_default()));
+            }
+        }
+        for entry in entries.values() {
+            if let Entry::Directory(number) = entry {
+                self.cut(*number, left, random, losses);
+            }
+        }
+        left.directories.insert(number, Directory::durable(entries));
     }
 
     /// Whether a power cut can take nothing.
@@ -133,7 +133,7 @@ impl Disk {
             Entry::File(file) if name.to_string_lossy().ends_with(end) => {
                 self.files.get(file).map_or(0, |content| content.now().len() as u64)
             }
-            Entry::File(_) | Entry::Directory => 0,
+            Entry::File(_) | Entry::Directory(_) => 0,
         };
         entries.map(len).sum()
     }
@@ -184,7 +184,7 @@ impl Disk {
             Kind::CreateDir { path } => self.create_dir(path),
             Kind::RemoveDir { path } => self.remove_dir(path),
             Kind::SyncDir { path } => {
-                self.directories.get_mut(path).ok_or(ErrorKind::NotFound)?.sync();
+                self.directory_mut(path)?.sync();
                 Ok(())
             }
         }
@@ -194,29 +194,31 @@ impl Disk {
         if self.exists(path) {
             return Err(ErrorKind::AlreadyExists.into());
         }
-        let file = self.next_file;
+        let file = self.next_number;
         let (directory, name) = self.place(path)?;
         directory.change(Change::Link { name, entry: Entry::File(file) });
         self.files.insert(file, Content::default());
-        self.next_file += 1;
+        self.next_number += 1;
         Ok(())
     }
 
     fn create_dir(&mut self, path: &Path) -> Result<()> {
+        let number = self.next_number;
         let (directory, name) = self.place(path)?;
-        directory.change(Change::Link { name, entry: Entry::Directory });
-        self.directories.insert(path.to_path_buf(), Directory::default());
+        directory.change(Change::Link { name, entry: Entry::Directory(number) });
+        self.directories.insert(number, Directory::default());
+        self.next_number += 1;
         Ok(())
     }
 
     fn remove_dir(&mut self, path: &Path) -> Result<()> {
-        let directory = self.directories.get(path).ok_or(ErrorKind::NotFound)?;
-        if !directory.now().is_empty() {
+        let number = self.directory(path).ok_or(ErrorKind::NotFound)?;
+        if !self.names(path)?.is_empty() {
             return Err(ErrorKind::DirectoryNotEmpty.into());
         }
         let (above, name) = self.place(path)?;
         above.change(Change::Unlink { name });
-        self.directories.remove(path);
+        self.directories.remove(&number);
         Ok(())
     }
 
@@ -234,7 +236,11 @@ impl Disk {
         if from.parent() != to.parent() {
             return Err(ErrorKind::CrossesDevices.into());
         }
-        let entry = Entry::File(self.file(from)?);
+        let entry = match self.directory(from) {
+            Some(_) if self.exists(to) => return Err(ErrorKind::AlreadyExists.into()),
+            Some(number) => Entry::Directory(number),
+            None => Entry::File(self.file(from)?),
+        };
         let new = to.file_name().ok_or(ErrorKind::InvalidInput)?.to_os_string();
         let (directory, old) = self.place(from)?;
         directory.change(Change::Rename { from: old, to: new, entry });
@@ -242,27 +248,46 @@ impl Disk {
     }
 
     pub(super) fn exists(&self, path: &Path) -> bool {
-        self.directories.contains_key(path) || self.file(path).is_ok()
+        self.is_dir(path) || self.file(path).is_ok()
     }
 
     pub(super) fn is_dir(&self, path: &Path) -> bool {
-        self.directories.contains_key(path)
+        self.directory(path).is_some()
+    }
+
+    /// The number of the directory at `path`.
+    fn directory(&self, path: &Path) -> Option<u64> {
+        let Some((above, name)) = path.parent().zip(path.file_name()) else { return Some(ROOT) };
+        match self.directories.get(&self.directory(above)?)?.now().get(name)? {
+            Entry::Directory(number) => Some(*number),
+            Entry::File(_) => None,
+        }
+    }
+
+    fn directory_mut(&mut self, path: &Path) -> Result<&mut Directory> {
+        let number = self.directory(path).ok_or(ErrorKind::NotFound)?;
+        self.directories.get_mut(&number).ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    /// What is in the directory at `path`.
+    fn entries(&self, path: &Path) -> Option<&Entries> {
+        Some(self.directories.get(&self.directory(path)?)?.now())
     }
 
     /// The number of the file at `path`.
     pub(super) fn file(&self, path: &Path) -> Result<u64> {
-        let directory = path.parent().and_then(|parent| self.directories.get(parent)).ok_or(ErrorKind::NotFound)?;
+        let entries = path.parent().and_then(|above| self.entries(above)).ok_or(ErrorKind::NotFound)?;
         let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
-        match directory.now().get(name) {
+        match entries.get(name) {
             Some(Entry::File(file)) => Ok(*file),
-            Some(Entry::Directory) => Err(ErrorKind::IsADirectory.into()),
+            Some(Entry::Directory(_)) => Err(ErrorKind::IsADirectory.into()),
             None => Err(ErrorKind::NotFound.into()),
         }
     }
 
     pub(super) fn names(&self, dir: &Path) -> Result<Vec<OsString>> {
-        match self.directories.get(dir) {
-            Some(directory) => Ok(directory.now().keys().cloned().collect()),
+        match self.entries(dir) {
+            Some(entries) => Ok(entries.keys().cloned().collect()),
             None if self.file(dir).is_ok() => Err(ErrorKind::NotADirectory.into()),
             None => Err(ErrorKind::NotFound.into()),
         }
@@ -279,7 +304,6 @@ impl Disk {
     /// The directory that holds the name of `path`, and the name.
     fn place(&mut self, path: &Path) -> Result<(&mut Directory, OsString)> {
         let name = path.file_name().map(OsStr::to_os_string).ok_or(ErrorKind::InvalidInput)?;
-        let directory = path.parent().and_then(|parent| self.directories.get_mut(parent));
-        Ok((directory.ok_or(ErrorKind::NotFound)?, name))
+        Ok((self.directory_mut(path.parent().ok_or(ErrorKind::InvalidInput)?)?, name))
     }
 }

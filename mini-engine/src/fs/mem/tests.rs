@@ -263,3 +263,26 @@ fn only_an_empty_directory_is_removed_and_the_removal_may_be_lost() {
     assert!((1..left.len()).contains(&back), "{back}");
     assert!(left.iter().all(|fs| fs.read_dir(dir).unwrap_or_default().is_empty()));
 }
+
+#[test]
+fn a_directory_is_renamed_with_all_in_it_or_not_at_all() {
+    // Catches files that stay behind, and a name that is durable before its directory is synced.
+    let fs = MemFs::default();
+    fs.create_dir_all(Path::new("/old/below")).expect("created");
+    let file = fs.create_new(Path::new("/old/f")).expect("created");
+    fs.sync_dir(Path::new("/old")).expect("synced");
+    fs.sync_dir(Path::new("/")).expect("synced");
+    fs.create_dir_all(Path::new("/taken")).expect("created");
+    assert_eq!(fs.rename(Path::new("/old"), Path::new("/taken")).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    fs.rename(Path::new("/old"), Path::new("/new")).expect("renamed");
+    assert!(!fs.exists(Path::new("/old/f")).expect("looked") && fs.exists(Path::new("/new/below")).expect("looked"));
+    // It is the file that it was.
+    file.write_all_at(b"late", 0).expect("written");
+    assert_eq!(fs.disk().read(Path::new("/new/f")).expect("there"), b"late");
+    let whole = |disk: &Disk, dir: &str| disk.names(Path::new(dir)).is_ok_and(|names| names.len() == 2);
+    let seen: BTreeSet<_> = SEEDS
+        .map(|seed| fs.disk().after_power_cut(seed).0)
+        .map(|disk| (whole(&disk, "/old"), whole(&disk, "/new")))
+        .collect();
+    assert_eq!(seen, BTreeSet::from([(true, false), (false, true)]));
+}

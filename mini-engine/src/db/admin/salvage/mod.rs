@@ -13,8 +13,8 @@
 //!   writes are in other tables or in logs.
 //! * Logs and ends of logs are not read: the sequence numbers of their batches were given again since.
 //!
-//! The database is locked as a reader locks it, and nothing in it changes. The new database is made as a checkpoint is: `CURRENT` comes
-//! last, so a crash leaves a directory that does not open.
+//! The database is locked as a reader locks it, and nothing in it changes. The new database is made as a checkpoint is, under another name
+//! (`new_directory.rs`).
 
 mod logs;
 mod merge;
@@ -31,7 +31,7 @@ use self::logs::read_logs;
 use self::merge::{OwnedBounds, Salvaged, Seen, Source, as_slices, lock};
 pub use self::report::{LeftOut, LostWrites, SalvageReport};
 use crate::compaction::overlaps_bounds;
-use crate::db::core::{DirectoryLock, lock_for_reading};
+use crate::db::core::{DirectoryLock, check_is_no_leftover, lock_for_reading};
 use crate::db::read::ScanBounds;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -82,6 +82,7 @@ impl Salvage {
         let names = fs.read_dir(&dir).map_err(Error::io("list", &dir))?;
         let mut files: Vec<FileKind> = names.iter().map(|name| FileKind::of(name)).collect();
         files.sort_unstable_by_key(|kind| kind.number());
+        check_is_no_leftover(&dir, &files)?;
         if !files.iter().any(|kind| matches!(kind, FileKind::Manifest(_) | FileKind::Log(_) | FileKind::Table(_))) {
             let what = "expected tables, logs or a manifest, found none".to_owned();
             return Err(Error::NotADatabase { path: dir, what });
@@ -125,7 +126,7 @@ impl Salvage {
     }
 
     /// Writes all that can be read to a new database in `dir`, which must not exist. It is durable when this returns; after an error
-    /// there is none.
+    /// there is none. Until then it has [another name](crate::incomplete_directory), as a checkpoint.
     ///
     /// # Errors
     /// As of [`Salvage::range`]; [`Error::InvalidArgument`] if something has that name already, or if it lies within the damaged
@@ -193,7 +194,8 @@ impl Salvage {
                 continue;
             }
             // What quarantines a table does not say whether it was narrowed. Of one that was not, this says nothing.
-            tables.insert(number, (path, Some(TableMeta { narrowed: meta.narrowed || is_quarantined, ..meta.clone() })));
+            tables
+                .insert(number, (path, Some(TableMeta { narrowed: meta.narrowed || is_quarantined, ..meta.clone() })));
         }
         for (file, kind) in &self.aside {
             if matches!(kind, FileKind::Table(number) if !tables.contains_key(number)) {

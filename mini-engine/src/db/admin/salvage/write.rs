@@ -27,8 +27,8 @@ pub(super) fn write(
         filter_bits: f64::from(options.filter_bits_per_key),
     };
     let numbers = Arc::new(FileNumbers::starting_at(1));
-    let store = TableStore::new(fs.clone(), dir, options, numbers.clone());
-    make_database(fs, dir, &store.options, || {
+    make_database(fs, dir, |dir| {
+        let store = TableStore::new(fs.clone(), dir, options, numbers.clone());
         let seen = entries.seen();
         let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
         let never = AtomicBool::new(false);
