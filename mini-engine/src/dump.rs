@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::iter::EntryIter;
-use crate::manifest::{self, FileKind};
+use crate::manifest::{self, FileKind, TAIL_ASIDE};
 use crate::metrics::Counters;
 use crate::options::TableReads;
 use crate::table::{BlockCache, Lost, SalvageIter, Table, TableCache};
@@ -26,7 +26,7 @@ use crate::wal;
 pub fn log(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     match kind(path) {
-        Some(FileKind::Log(number)) => wal::dump(&**fs, path, number, lines),
+        Some(FileKind::Log(number)) => wal::dump(&**fs, path, number, begin(fs, path, number)?, lines),
         _ => Err(wrong_name(path, "000012.log")),
     }
 }
@@ -103,10 +103,15 @@ pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &m
     if broke_off {
         return Ok(());
     }
-    let read = read?;
-    let missing = read.missing.first().map(|missing| {
-        let what = format!("no whole batch in bytes {} to {}", missing.bytes.start, missing.bytes.end);
-        Error::corruption(path, missing.bytes.start, what)
+    let mut read = read?;
+    if let Some(unreadable) = read.unreadable.take() {
+        return Err(unreadable);
+    }
+    let begin = begin(fs, path, number)?;
+    let missing = read.missing.iter().map(|missing| missing.bytes.start.max(begin)..missing.bytes.end);
+    let missing = missing.into_iter().find(|bytes| !bytes.is_empty()).map(|bytes| {
+        let what = format!("no whole batch in bytes {} to {}", bytes.start, bytes.end);
+        Error::corruption(path, bytes.start, what)
     });
     read.header.or(missing).map_or(Ok(()), Err)
 }
@@ -140,6 +145,12 @@ pub fn table_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: 
         table.next()?;
     }
     lost.take().into_iter().next().map_or(Ok(()), |lost| Err(lost.cause))
+}
+
+/// Where what was written begins in the log at `path`: of a torn end that was kept, behind the place of what it was cut off from.
+fn begin(fs: &Arc<dyn FileSystem>, path: &Path, number: u64) -> Result<u64> {
+    let is_tail = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(TAIL_ASIDE));
+    if is_tail { wal::begin_of_tail(&**fs, path, number) } else { Ok(0) }
 }
 
 /// What the name says, of a file put aside what it was before.

@@ -6,11 +6,12 @@
 //! An operation that fails does not reach the wrapped file system, except the part of a short write.
 //!
 //! Beside these faults it can have lasting defects: syncs that do nothing, no room for files of some kind, no links, no changes
-//! at all.
+//! at all, bytes that cannot be read.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -91,6 +92,8 @@ struct State {
     refused: Mutex<Option<&'static str>>,
     has_no_links: AtomicBool,
     is_read_only: AtomicBool,
+    /// Files by the end of their names, and bytes of them.
+    unreadable: Mutex<Option<(&'static str, Range<u64>)>>,
 }
 
 impl State {
@@ -160,6 +163,11 @@ impl FaultFs {
         self.state.reads.arm(Some((index, fault, repeat)));
     }
 
+    /// From now on the device does not read these bytes of files whose names end with `end`, of those opened from now on.
+    pub fn spoil(&self, end: &'static str, bytes: Range<u64>) {
+        *lock(&self.state.unreadable) = Some((end, bytes));
+    }
+
     /// Disarms all faults.
     pub fn heal(&self) {
         self.state.mutations.arm(None);
@@ -190,7 +198,9 @@ impl FaultFs {
 
     fn wrap(&self, file: Arc<dyn File>, path: &Path) -> Arc<dyn File> {
         let ignores_syncs = self.state.ignores(Synced::File(path));
-        Arc::new(FaultFile { inner: file, state: Arc::clone(&self.state), ignores_syncs })
+        let spoilt = lock(&self.state.unreadable).clone().filter(|(end, _)| path.to_string_lossy().ends_with(end));
+        let unreadable = spoilt.map_or(0..0, |(_, bytes)| bytes);
+        Arc::new(FaultFile { inner: file, state: Arc::clone(&self.state), ignores_syncs, unreadable })
     }
 }
 
@@ -276,12 +286,20 @@ struct FaultFile {
     inner: Arc<dyn File>,
     state: Arc<State>,
     ignores_syncs: bool,
+    /// Bytes that cannot be read.
+    unreadable: Range<u64>,
 }
 
 impl File for FaultFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         self.state.reads.check()?;
-        self.inner.read_at(buf, offset)
+        if self.unreadable.contains(&offset) {
+            return Err(Fault::Device.error());
+        }
+        // As a system reads: up to there.
+        let len = self.unreadable.start.checked_sub(offset).filter(|_| !self.unreadable.is_empty());
+        let len = len.map_or(buf.len(), |len| buf.len().min(usize::try_from(len).unwrap_or(usize::MAX)));
+        self.inner.read_at(buf.split_at_mut(len).0, offset)
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {

@@ -115,10 +115,11 @@ pub trait File: Send + Sync + Debug {
         Ok(self.len()? == 0)
     }
 
-    /// Fills `buf` from `offset`; [`ErrorKind::UnexpectedEof`] if the file ends before.
+    /// Fills `buf` from `offset`; [`ErrorKind::UnexpectedEof`] if the file ends before. An error says at which offset.
     fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
         while !buf.is_empty() {
-            let n = retry_interrupted(|| self.read_at(buf, offset))?;
+            let at = |error: Error| Error::new(error.kind(), format!("at offset {offset}: {error}"));
+            let n = retry_interrupted(|| self.read_at(buf, offset)).map_err(at)?;
             if n == 0 {
                 return Err(Error::new(
                     ErrorKind::UnexpectedEof,

@@ -8,11 +8,11 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::types::{BatchOp, BatchOps, Lines, Shown};
 
-/// Writes a line for each frame and each operation of log `number`, and how it ends.
+/// Writes a line for each frame and each operation of log `number`, and how it ends. Before `begin` there is nothing but a hole.
 ///
 /// # Errors
 /// As of [`super::replay`]: damage comes after the lines of the frames before it.
-pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Lines<'_>) -> Result<()> {
+pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, begin: u64, lines: &mut Lines<'_>) -> Result<()> {
     let mut broke_off = false;
     let visited = replay::replay(fs, path, number, |frame| {
         broke_off = dump_frame(path, frame, lines)?.is_break();
@@ -29,11 +29,18 @@ pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Li
             return Ok(());
         }
         Tail::Torn { offset, dropped_bytes } => {
+            let stop = offset.max(begin);
+            let mut framed = 0;
+            replay::frames_behind(fs, path, number, stop, |_, header| {
+                framed += header.frame_len();
+                ControlFlow::Continue(())
+            })?;
+            let torn = (offset + dropped_bytes).saturating_sub(stop).saturating_sub(framed);
             let what = "bytes that are no frame: a crash left them, unless a later log says otherwise";
-            if lines(format_args!("torn at {offset}: {dropped_bytes} {what}")).is_break() {
+            if lines(format_args!("torn at {stop}: {torn} {what}")).is_break() {
                 return Ok(());
             }
-            offset
+            stop
         }
     };
     replay::frames_behind(fs, path, number, stop, |offset, header| {

@@ -23,7 +23,7 @@ pub(crate) use dump::dump;
 pub(crate) use format::{Position, file_name, parse_file_name};
 pub(crate) use payload::{Payload, compress};
 pub(crate) use recycle::{SPARE, Spare};
-pub(crate) use replay::{Frame, Tail, is_unused, keep_torn, newest_sync_record, replay, truncate_torn};
+pub(crate) use replay::{Frame, Tail, begin_of_tail, is_unused, keep_torn, newest_sync_record, replay, truncate_torn};
 pub(crate) use salvage::{SalvagedLog, salvage};
 pub(crate) use segment::{Claim, Segment};
 pub(crate) use space::Extension;

@@ -146,6 +146,18 @@ pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result
     Ok(log.frame_at(segment.log, start)?.is_none() && matches!(log.tail(&segment, start)?.0, Tail::Clean { .. }))
 }
 
+/// Where the tail begins that [`keep_torn`] has kept: at the first place of a frame behind the header and the zeros that stand for what it was
+/// cut off from.
+///
+/// # Errors
+/// As of [`replay`].
+pub(crate) fn begin_of_tail(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<u64> {
+    let mut log = LogReader::open(fs, path)?;
+    let start = log.read_header(number)?.map_or(0, |header| header.len());
+    let len = log.len();
+    Ok(log.first_byte(start..len)?.map_or(len, |byte| byte - byte % ALIGN))
+}
+
 /// Calls `visit` with each valid frame of log `number` at or after `from`, past any damage, until it breaks off.
 ///
 /// # Errors

@@ -44,19 +44,21 @@ pub(crate) struct SalvagedLog {
     pub(crate) synced: Option<Position>,
     /// What is wrong with the header, if anything is.
     pub(crate) header: Option<Error>,
+    /// Why nothing was read behind the last whole frame, if the device does not read it.
+    pub(crate) unreadable: Option<Error>,
 }
 
 /// Calls `visit` for each whole frame of log `number`, with whether it comes after damage. The first one should begin with `expected`,
 /// if that is known.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`]; [`Error::Io`]; whatever `visit` returns.
+/// [`Error::UnsupportedVersion`]; [`Error::Io`] if the file or its header cannot be read; whatever `visit` returns, which is no damage.
 pub(crate) fn salvage(
     fs: &dyn FileSystem,
     path: &Path,
     number: u64,
     expected: Option<SeqNo>,
-    mut visit: impl FnMut(Frame<'_>, bool) -> Result<()>,
+    visit: impl FnMut(Frame<'_>, bool) -> Result<()>,
 ) -> Result<SalvagedLog> {
     let mut log = LogReader::open(fs, path)?;
     let mut found = SalvagedLog { next_seqno: expected, ..SalvagedLog::default() };
@@ -65,6 +67,23 @@ pub(crate) fn salvage(
         return Ok(found);
     };
     (found.has_header, found.end) = (true, segment.len());
+    match read_frames(&mut log, &segment, &mut found, visit) {
+        Err(error) if error.is_damage() => {
+            found.unreadable = Some(error);
+            found.tail_bytes = log.len() - found.end;
+        }
+        read => read?,
+    }
+    Ok(found)
+}
+
+/// Goes to the end of the log, or to the first place that cannot be read.
+fn read_frames(
+    log: &mut LogReader<'_>,
+    segment: &SegmentHeader,
+    found: &mut SalvagedLog,
+    mut visit: impl FnMut(Frame<'_>, bool) -> Result<()>,
+) -> Result<()> {
     let mut offset = found.end;
     while offset < log.len() {
         let Some((header, payload)) = log.frame_at(segment.log, offset)? else {
@@ -83,10 +102,10 @@ pub(crate) fn salvage(
         }
         offset += header.frame_len();
     }
-    if let (Tail::Torn { dropped_bytes, .. }, _) = log.tail(&segment, found.end)? {
+    if let (Tail::Torn { dropped_bytes, .. }, _) = log.tail(segment, found.end)? {
         found.tail_bytes = dropped_bytes;
     }
-    Ok(found)
+    Ok(())
 }
 
 impl<'a> Frame<'a> {
@@ -98,6 +117,11 @@ impl<'a> Frame<'a> {
 }
 
 impl SalvagedLog {
+    /// Whether there is no batch in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames == 0 && self.unreadable.is_none()
+    }
+
     /// Notes what is missing before the frame at `offset`.
     fn go_on_at(&mut self, offset: u64, first_seqno: SeqNo, count: u32, len: u64) {
         let expected = self.next_seqno.unwrap_or(first_seqno);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::File;
 
+/// Bytes that are read at once, as long as the device reads them.
 const CHUNK: usize = 1 << 20;
 
 /// A sliding view of a file whose length was taken once.
@@ -16,12 +17,14 @@ pub(super) struct Window<'a> {
     buffer: Vec<u8>,
     /// Where in the file the buffer starts.
     start: u64,
+    /// How much is read at least.
+    chunk: usize,
 }
 
 impl<'a> Window<'a> {
     pub(super) fn new(file: Arc<dyn File>, path: &'a Path) -> Result<Self> {
         let len = file.len().map_err(Error::io("read the length of", path))?;
-        Ok(Self { file, path, len, buffer: Vec::new(), start: 0 })
+        Ok(Self { file, path, len, buffer: Vec::new(), start: 0, chunk: CHUNK })
     }
 
     pub(super) fn file_len(&self) -> u64 {
@@ -32,7 +35,12 @@ impl<'a> Window<'a> {
     pub(super) fn get(&mut self, offset: u64, want: usize) -> Result<&[u8]> {
         let want = self.len.saturating_sub(offset).min(want as u64) as usize;
         let buffered = offset >= self.start && offset + want as u64 <= self.start + self.buffer.len() as u64;
-        if !buffered {
+        if !buffered && let Err(error) = self.fill(offset, want) {
+            if self.chunk == 0 {
+                return Err(error);
+            }
+            // What cannot be read may lie behind what is wanted.
+            self.chunk = 0;
             self.fill(offset, want)?;
         }
         let at = (offset - self.start) as usize;
@@ -41,7 +49,7 @@ impl<'a> Window<'a> {
 
     /// Reads at least `want` bytes from `offset`, which the file has.
     fn fill(&mut self, offset: u64, want: usize) -> Result<()> {
-        let len = self.len.saturating_sub(offset).min(want.max(CHUNK) as u64) as usize;
+        let len = self.len.saturating_sub(offset).min(want.max(self.chunk) as u64) as usize;
         self.buffer.truncate(len);
         self.buffer.resize(len, 0);
         // Should the read fail, nothing is buffered.

@@ -38,4 +38,5 @@ mod salvage;
 mod scratch;
 mod space;
 mod transient;
+mod unreadable;
 mod vector;

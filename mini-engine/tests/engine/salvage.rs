@@ -416,8 +416,8 @@ fn a_log_that_cannot_be_read_costs_its_writes_and_not_the_tables() {
             lost += 1;
         }
     }
-    // Its open, its length, its bytes.
-    assert!(lost >= 3, "{lost}");
+    // Its open and its length; its bytes are read again. What the device never reads is in `unreadable.rs`.
+    assert!(lost >= 2, "{lost}");
 }
 
 #[test]

@@ -126,6 +126,32 @@ fn damage_is_told_with_its_offset_after_what_can_be_read() {
 }
 
 #[test]
+fn the_bytes_of_a_tear_are_counted_without_whole_frames_and_without_a_hole() {
+    // Catches a count that takes whole frames behind the tear for bytes that are none, and in a tail that was kept the log before it.
+    let room = Room::new();
+    {
+        let db = Db::open(room.database()).expect("open");
+        (0..8).for_each(|n| db.insert(format!("k{n}"), format!("value{n}")).expect("write"));
+    }
+    let log = file(&room, ".log");
+    let mut bytes = fs::read(&log).expect("read");
+    bytes.truncate(bytes.iter().rposition(|&byte| byte != 0).expect("frames").next_multiple_of(8));
+    let at = bytes.windows(6).position(|part| part == b"value4").expect("the fifth");
+    bytes[at] ^= 1;
+    fs::write(&log, bytes).expect("write");
+    let said = "torn at 296: 64 bytes that are no frame";
+    let behind = "\nwhole frame behind the tear at 360: 1 operations from seqno 6\n";
+    let text = dump(&log).text();
+    assert!(text.contains(&format!("\n{said}")) && text.contains(behind), "{text}");
+    assert_eq!(room.run("delete", &["absent"]).code, Some(0));
+    let tail = file(&room, ".tail.aside");
+    let text = dump(&tail).text();
+    assert!(text.starts_with(said) && text.contains(behind), "{text}");
+    let ran: Ran = program().arg("dump").arg(&tail).arg("--json").output().expect("run").into();
+    assert!(ran.code == Some(3) && ran.stderr.contains("no whole batch in bytes 296 to 360"), "{ran:?}");
+}
+
+#[test]
 fn a_file_put_aside_is_dumped_and_other_names_are_refused() {
     // Catches a dump that cannot look at what recovery has set aside, where it is needed most.
     let room = filled();

@@ -29,7 +29,7 @@ pub(super) fn bound_tails(store: &TableStore, report: &mut RecoveryReport) -> Re
             break;
         }
         // One that cannot be read is kept too.
-        let is_empty = wal::salvage(&*store.fs, &path, number, None, |_, _| Ok(())).is_ok_and(|log| log.frames == 0);
+        let is_empty = wal::salvage(&*store.fs, &path, number, None, |_, _| Ok(())).is_ok_and(|log| log.is_empty());
         if is_empty {
             store.unlink(&path);
             left -= 1;

@@ -55,21 +55,15 @@ pub(super) fn read_logs(
     let mut expected = oldest.map(|(_, last)| last + 1);
     for &number in logs {
         let path = dir.join(wal::file_name(number));
-        let mut batches = 0;
-        let log = wal::salvage(fs, &path, number, expected, |frame, _| {
-            batches += 1;
-            entries.add(frame, memory)
-        });
+        let log = wal::salvage(fs, &path, number, expected, |frame, _| entries.add(frame, memory));
         match log {
             Ok(log) => {
-                expected = expected.and(log.next_seqno);
+                expected = expected.and(log.next_seqno).filter(|_| log.unreadable.is_none());
                 read.push(Read { number, path, log });
             }
-            // The device does not read all of it. The batches before that place are kept.
+            // The device does not read even its header.
             Err(cause) if cause.is_damage() => {
                 expected = None;
-                report.logs += usize::from(batches > 0);
-                report.batches += batches;
                 report.damage.push(cause);
                 report.lost_writes.push(LostWrites { log: path, bytes: 0..0, seqnos: None, may_be_torn: false });
             }
@@ -87,7 +81,7 @@ fn report_logs(read: &[Read], oldest: Option<u64>, report: &mut SalvageReport) {
         report.logs += usize::from(log.frames > 0);
         report.batches += log.frames;
         report.batches_behind_damage += log.frames_behind;
-        report.damage.extend(log.header.clone());
+        report.damage.extend(log.header.iter().chain(&log.unreadable).cloned());
         let lost = |bytes, seqnos, may_be_torn| LostWrites { log: path.clone(), bytes, seqnos, may_be_torn };
         report
             .lost_writes
@@ -101,7 +95,7 @@ fn report_logs(read: &[Read], oldest: Option<u64>, report: &mut SalvageReport) {
         });
         if log.tail_bytes > 0 || lost_header || was_synced {
             let bytes = log.end..log.end + log.tail_bytes;
-            report.lost_writes.push(lost(bytes, None, !lost_header && !was_synced));
+            report.lost_writes.push(lost(bytes, None, !lost_header && !was_synced && log.unreadable.is_none()));
         }
     }
 }

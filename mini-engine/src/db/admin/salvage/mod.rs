@@ -235,7 +235,7 @@ impl Salvage {
         for (file, kind) in &self.aside {
             let FileKind::Log(number) = *kind else { continue };
             // One that cannot be read may hold some.
-            if wal::salvage(&*self.fs, file, number, None, |_, _| Ok(())).is_ok_and(|log| log.frames == 0) {
+            if wal::salvage(&*self.fs, file, number, None, |_, _| Ok(())).is_ok_and(|log| log.is_empty()) {
                 continue;
             }
             let why = "a log, or the end of one, that was set aside: its sequence numbers were given again since; `dump` shows its batches";

@@ -48,7 +48,8 @@ pub struct SalvageReport {
 pub struct LostWrites {
     /// The log's file.
     pub log: PathBuf,
-    /// The bytes that are no whole batch; none if the file ends before, or if the device does not read it.
+    /// The bytes that are no whole batch; none if the file ends before, or if it is missing or does not open. Of a file that the device
+    /// does not read to its end, all behind the last batch that was read.
     pub bytes: Range<u64>,
     /// The sequence numbers of the writes, where both sides of them are known.
     pub seqnos: Option<Range<SeqNo>>,
@@ -139,6 +140,7 @@ impl fmt::Display for LostWrites {
         let Self { log, bytes, seqnos, may_be_torn } = self;
         write!(f, "{}: ", log.display())?;
         match bytes.is_empty() {
+            true if bytes.end == 0 => write!(f, "no batch can be read")?,
             true => write!(f, "batches are missing at offset {}", bytes.start)?,
             false => write!(f, "no whole batch in bytes {} to {}", bytes.start, bytes.end)?,
         }
