@@ -43,6 +43,11 @@ pub use self::recovery::{RecoveryReport, TornTail};
 /// After a failure to write or sync, every write returns [`Error::ReadOnly`] and reads go on; open the database again
 /// to learn what is durable. With [`Builder::read_only`] every write is [`Error::ReadOnly`] from the start.
 ///
+/// A handle works in the process that opened it. In a fork of that process every write, flush and close is [`Error::ReadOnly`], since
+/// both processes would write to the same log; a drop does nothing. As after every fork of a process with threads, a lock that another
+/// thread held at that moment stays held for ever in the fork, so it should do no more than `exec` another program, or open a database of
+/// its own. The lock on the directory lasts until both processes have ended or closed their files.
+///
 /// ```
 /// # fn main() -> mini_engine::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
@@ -78,6 +83,10 @@ impl Handle {
     /// Ends the workers: a running flush or merge is given up, its partial output removed. Its inputs, the logs among
     /// them, are where they were. What was made or kept for the next log goes.
     fn stop(&self) {
+        if self.core.is_forked() {
+            // The workers are threads of the other process, and so are the files its own.
+            return;
+        }
         self.core.enter(Phase::Stopped);
         // Taken out first, so that the lock is not held while joining.
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -484,6 +493,9 @@ impl Db {
     /// logs, synced if possible. [`Error::Closed`] if another handle was closed before.
     pub fn close(self) -> Result<()> {
         let core = self.core();
+        if core.is_forked() {
+            return core.check_usable();
+        }
         if core.enter(Phase::Closing) != Phase::Open {
             return Err(Error::Closed);
         }

@@ -7,6 +7,7 @@ mod ends;
 mod install;
 mod lost_pointer;
 mod next_log;
+mod owner;
 mod pick;
 mod publication;
 mod recycle;

@@ -21,6 +21,7 @@ use arc_swap::ArcSwap;
 use super::directory::DirectoryLock;
 use super::ends::Ends;
 use super::next_log::{NextLog, SpareFile};
+use super::owner::Owner;
 use super::publication::Publication;
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
@@ -31,6 +32,9 @@ use crate::manifest::Manifest;
 use crate::memtables::MemtableFactory;
 use crate::types::SeqNo;
 use crate::wal;
+
+/// Why a database takes no writes from a fork of the process that opened it.
+const FORKED: &str = "this process is a fork of the one that opened it, which goes on writing to the same files";
 
 /// Why a database takes no writes that was opened read-only.
 pub(crate) const OPENED_READ_ONLY: &str = "it was opened read-only";
@@ -110,6 +114,7 @@ pub(crate) struct Core {
     is_syncing: Mutex<bool>,
     synced: Condvar,
     failure: OnceLock<String>,
+    owner: Owner,
     closed: AtomicBool,
     /// Tells a running copy of tables to end.
     pub(crate) cancel: AtomicBool,
@@ -174,6 +179,7 @@ impl Core {
             is_syncing: Mutex::new(false),
             synced: Condvar::new(),
             failure: OnceLock::new(),
+            owner: Owner::this_process(),
             closed: AtomicBool::new(false),
             cancel: AtomicBool::new(false),
             _lock: opened.lock,
@@ -249,12 +255,19 @@ impl Core {
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// Fails after the first failure to write or sync.
+    /// Fails after the first failure to write or sync, and in a fork.
     pub(crate) fn check_usable(&self) -> Result<()> {
+        let read_only = |cause: &str| Err(Error::ReadOnly { cause: cause.to_owned() });
         match self.failure.get() {
-            Some(cause) => Err(Error::ReadOnly { cause: cause.clone() }),
+            Some(cause) => read_only(cause),
+            None if self.is_forked() => read_only(FORKED),
             None => Ok(()),
         }
+    }
+
+    /// Whether this process is a fork of the one that opened the database: it has no workers, and the files are not its own.
+    pub(crate) fn is_forked(&self) -> bool {
+        !self.owner.is_this_process()
     }
 
     /// Refuses every write from the start: the database was opened read-only.

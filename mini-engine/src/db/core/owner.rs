@@ -1,0 +1,60 @@
+//! Whether this process is the one that opened the database, or a fork of it.
+//!
+//! A forked process has a copy of the memory and shares the files. It knows nothing of what the other one writes from then on: both
+//! would give the same places of the log to their writes, and one would write over what the other has acknowledged. So a fork writes nothing,
+//! and ends no worker: it has none.
+//!
+//! Each write asks, so the answer must not take a system call. On Linux it is a byte of a page that the system wipes in a fork.
+
+use std::fmt;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use memmap2::MmapMut;
+
+/// The process that opened the database.
+pub(super) struct Owner {
+    /// One byte, which is not 0; `None` where no page can be had that is wiped.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    page: Option<MmapMut>,
+    id: u32,
+}
+
+impl Owner {
+    /// This process.
+    pub(super) fn this_process() -> Self {
+        Self {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            page: wiped_by_a_fork().ok(),
+            id: std::process::id(),
+        }
+    }
+
+    /// Whether this is that process.
+    #[inline]
+    pub(super) fn is_this_process(&self) -> bool {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if let Some(page) = &self.page {
+            return page.first() != Some(&0);
+        }
+        self.id == std::process::id()
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.id)
+    }
+}
+
+/// A page whose first byte is 1 here and 0 in every fork.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[expect(unsafe_code, reason = "no safe interface gives this advice")]
+fn wiped_by_a_fork() -> std::io::Result<MmapMut> {
+    let mut page = MmapMut::map_anon(1)?;
+    let len = page.len();
+    // SAFETY: the range is that of a private mapping of our own. The advice changes what a fork finds in it, a zero, which is as good
+    // a byte as any, and nothing in this process.
+    unsafe { rustix::mm::madvise(page.as_mut_ptr().cast(), len, rustix::mm::Advice::LinuxWipeOnFork)? };
+    page[0] = 1;
+    Ok(page)
+}
