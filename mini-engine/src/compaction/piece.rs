@@ -24,7 +24,8 @@
 //!
 //! It ends: a piece takes at least one key, its pointer moves up with each, and a piece without the last key writes at least
 //! `max_compaction_bytes`, or its share when the engine stops. Newer runs than those of the first piece wait for the next merge, or
-//! the upper keys of the old ones would wait for ever while new ones come in below ([`Context::resume`](super::Context)).
+//! the upper keys of the old ones would wait for ever while new ones come in below ([`Context::resume`](super::Context)). What a merge
+//! achieves by its end is in `plan.rs`.
 //!
 //! Space: beside the data there is at most what one piece has written, and of each run of the merge the one table that K lies in.
 //! Pieces end with a full table, so the outputs are cut as those of the whole merge would be.

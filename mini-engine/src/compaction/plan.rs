@@ -3,6 +3,16 @@
 //! Every plan keeps one rule (V4 of the version): whatever lies, in the order of reading, between an input and the output's run and
 //! shares keys with the input is an input too. Then the versions of a key move together, and no read finds an older version first.
 //! [`expand_inputs`] sees to that: it goes from the newest run down and takes what the tables chosen above overlap.
+//!
+//! Progress: without new writes compactions come to an end, since each one, all its pieces together, lowers a measure that cannot fall for
+//! ever. The measure is a row of numbers, compared from the left. For each level from the top: its entries, each times the number of its
+//! run (on level 0, its place from the oldest). Last: the entries of tables that a manual compaction has yet to rewrite.
+//! * What comes down from a newer run lowers the number of the level that it leaves, or of its own; only numbers to the right may rise.
+//! * What is rewritten in its run gets new tables, which are not rewritten again: the last number falls.
+//!
+//! The pieces come to an end, since each takes a key at least and the next one begins behind it (`piece.rs`); and they get to what the
+//! plan is for, since the pointer leads to it: tables above the output, or a narrowed one in it. A table that is rewritten in its run is
+//! therefore the first of its plan, so that the first piece narrows it. The tests of policies measure each compaction (`policy/tests/progress.rs`).
 
 use std::ops::Range;
 
@@ -204,7 +214,8 @@ fn crumb_bytes(version: &Version, options: &Options) -> u64 {
 }
 
 /// Takes the small tables beside the output along, as long as each is at most twice what is rewritten anyway: so that an
-/// entry is rewritten for that only when the data around it has grown.
+/// entry is rewritten for that only when the data around it has grown. Where nothing comes down, only those after it: a piece that got
+/// no further than the tables before it would leave what is to be rewritten as it was.
 fn take_crumbs<'a>(
     version: &'a Version,
     options: &Options,
@@ -214,6 +225,8 @@ fn take_crumbs<'a>(
 ) {
     let Some(key_range) = span_of(chosen) else { return };
     let Some(run) = version.runs(output.level).iter().find(|run| run.id() == output.run) else { return };
+    let is_own = |chosen: &Chosen<'_>| chosen.level == output.level && chosen.run.id() == output.run;
+    let comes_down = !chosen.iter().all(is_own);
     let (mut bytes, crumb_bytes) =
         (all_tables(chosen).map(|table| table.size).sum::<u64>(), crumb_bytes(version, options));
     let mut takes = |table: &&TableMeta| {
@@ -224,10 +237,9 @@ fn take_crumbs<'a>(
     let tables = run.tables();
     let before = tables.get(..tables.partition_point(|table| table.largest < key_range.smallest)).unwrap_or_default();
     let after = tables.get(tables.partition_point(|table| table.smallest <= key_range.largest)..).unwrap_or_default();
-    let mut taken: Vec<&TableMeta> = before.iter().rev().take_while(&mut takes).collect();
+    let mut taken: Vec<&TableMeta> = before.iter().rev().take_while(|table| comes_down && takes(table)).collect();
     taken.reverse();
     let right: Vec<&TableMeta> = after.iter().take_while(&mut takes).collect();
-    let is_own = |chosen: &Chosen<'_>| chosen.level == output.level && chosen.run.id() == output.run;
     if let Some(own) = chosen.pop_if(|last| is_own(last)) {
         taken.extend(own.tables);
     }

@@ -9,6 +9,7 @@ mod errors;
 mod explore;
 mod flips;
 mod history;
+mod killed;
 mod lie;
 mod oracle;
 mod points;

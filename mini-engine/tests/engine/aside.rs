@@ -5,8 +5,9 @@ use std::path::Path;
 
 use mini_engine::{Db, Error, RecoveryMode};
 
+use crate::damage::newest_table;
 use crate::hook::files;
-use crate::recovery::{keys, the_file};
+use crate::recovery::{cut, keys, the_file};
 use crate::scratch::TempDir;
 
 /// Writes `keys` to the only log, and changes a byte: of the first of them, or behind the last.
@@ -53,6 +54,33 @@ fn torn_ends_without_a_whole_batch_are_bounded_and_the_others_stay() {
     assert!(matches!(db.remove_aside(&whole[0]), Err(Error::InvalidArgument(_))));
     assert!(matches!(db.remove_aside("CURRENT"), Err(Error::InvalidArgument(_))));
     assert_eq!(db.set_aside().unwrap().len(), 15);
+}
+
+#[test]
+fn unfinished_tables_beside_torn_manifests_are_bounded_and_the_others_stay() {
+    // Catches a disk that fills with what a process leaves that is killed again and again while it recovers, and a whole table that goes
+    // with that.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    db.insert("a", "1").unwrap();
+    db.ingest([("b", "2")]).unwrap();
+    drop(db);
+    let whole = newest_table(dir.path()).with_extension("sst.aside");
+    cut(&the_file(dir.path(), "MANIFEST"), 20);
+    for round in 0..5 {
+        for n in 0..6 {
+            fs::write(dir.path().join(format!("{:06}.sst", 1000 * (round + 1) + n)), "a part of a table").unwrap();
+        }
+        let manifest = the_file(dir.path(), "MANIFEST");
+        fs::write(&manifest, [fs::read(&manifest).unwrap(), vec![7; 5]].concat()).unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        let report = db.recovery();
+        assert!(report.set_aside.iter().all(|path| path.exists()), "round {round}: {report}");
+        let aside = db.set_aside().unwrap();
+        assert_eq!(aside.len(), [7, 13, 16, 16, 16][round], "round {round}: {aside:?}");
+        assert!(aside.iter().any(|aside| aside.file == whole), "round {round}");
+    }
+    assert!(dir.path().join("005005.sst.aside").exists() && !dir.path().join("001000.sst.aside").exists());
 }
 
 #[test]

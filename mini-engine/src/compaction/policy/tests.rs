@@ -8,6 +8,7 @@ use super::*;
 use crate::manifest::RunId;
 
 mod pressure;
+mod progress;
 mod world;
 
 proptest! {

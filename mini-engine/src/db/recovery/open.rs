@@ -6,15 +6,16 @@
 //! 3. a torn tail is copied aside, cut off and synced, logs behind it are renamed, the names are synced (rules 2, 3). A
 //!    crash: the same history is found again, it stops at the same place, and there is nothing left to decide.
 //! 4. what was replayed is in tables, synced (rules 4, 7). A crash: they are orphans, and replay makes them again. After
-//!    a torn manifest, tables of before that it does not name are suspects: renamed, the names synced (rule 10). A
-//!    crash: the manifest is as torn as before, and the tables made here count as suspects too.
+//!    a torn manifest, tables of before that it does not name, and that hold more than was recovered, are suspects: renamed, the
+//!    names synced (rule 10). A crash: the manifest is as torn as before, and what is found is what was found here; of the tables
+//!    made here only those that were not finished count as suspects.
 //! 5. a new log is created and synced. A crash: it has no frame, so it adds nothing to the history and is replayed as
 //!    such.
 //! 6. a new manifest is written, synced and made current. It names the tables of step 4 and says that replay starts
 //!    from the log of step 5. A crash before the pointer is durable: the old manifest is in force, and with it all old
 //!    logs. After it: the old logs are obsolete.
-//! 7. orphans and obsolete logs are removed, now that nothing can refer to them (rule 10); of many torn tails that were kept, the
-//!    oldest (`tails.rs`).
+//! 7. orphans and obsolete logs are removed, now that nothing can refer to them (rule 10); of many files aside that hold nothing, the
+//!    oldest (`aside.rs`).
 //!
 //! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest knows it.
 //!
@@ -25,11 +26,11 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::aside::bound_aside;
 use super::read_only;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
 use super::tables::{NamedTables, OpenedTables, forget_removed, open_tables, set_suspects_aside, set_unnamed_aside};
-use super::tails::bound_tails;
 use crate::compaction::TableStore;
 use crate::db::core::{Core, DirectoryLock, Opened, View, check_nothing_is_lost, lock_directory, open_runs};
 use crate::error::{Error, Result};
@@ -90,7 +91,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
             aside.inspect_err(|_| replayed.remove_tables(&store))?;
             let opened = begin(store, state, current, tables, replayed, lock)?;
             remove_orphans(&opened, &mut report)?;
-            bound_tails(&opened.store, &mut report)?;
+            bound_aside(&opened.store, &opened.view.version, &mut report)?;
             opened
         }
     };

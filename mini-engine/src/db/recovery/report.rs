@@ -32,7 +32,8 @@ pub struct RecoveryReport {
     /// Bytes of that record.
     pub manifest_tail_bytes: u64,
     /// What has no place in the history any more, as it is called now: logs behind a torn tail, the tail itself, tables
-    /// beside a torn manifest. Never read or deleted again.
+    /// beside a torn manifest that hold more than was recovered or cannot be read. Never read again, and never deleted unless nothing
+    /// can be read of them.
     pub set_aside: Vec<PathBuf>,
     /// In quarantine mode: the damage that was found now, each with its file and offset.
     pub damage: Vec<String>,

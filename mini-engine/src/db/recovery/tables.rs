@@ -117,7 +117,10 @@ impl NamedTables {
     }
 }
 
-/// The tables that a torn manifest does not name could be what its lost record named, so they are suspects: renamed, not
+/// The tables that a torn manifest does not name could be what its lost record named, if that was damaged after it was in force. Known to
+/// be obsolete are those of which recovery has all, by their sequence numbers: outputs and inputs of flushes and merges, which the version
+/// and the replayed logs hold in another form, and what an interrupted recovery has replayed. They stay for the end of the open, which
+/// removes them as orphans. Others are suspects, as tables from outside are, and such as cannot be read: renamed, not
 /// removed. Durable before the new manifest, which has no tear any more, sentences them as orphans.
 pub(super) fn set_unnamed_aside(
     store: &TableStore,
@@ -128,7 +131,11 @@ pub(super) fn set_unnamed_aside(
     if !report.manifest_tail_dropped {
         return Ok(());
     }
+    // After damage recovery may have less than the numbers say.
+    let (is_whole, last_seqno) = (report.damage.is_empty(), report.last_seqno);
+    let is_known = |table: Arc<Table>| is_whole && table.meta().max_seqno <= last_seqno;
+    let is_suspect = |&number: &u64| !Table::open(&store.tables, number, None).is_ok_and(is_known);
     let named = NamedTables::of(&state.version);
     let unnamed = names.iter().filter(|kind| named.lack(**kind)).filter_map(table_number);
-    set_aside(store, unnamed, report)
+    set_aside(store, unnamed.filter(is_suspect), report)
 }

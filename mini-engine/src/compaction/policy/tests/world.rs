@@ -21,6 +21,8 @@ pub(super) const POLICIES: [Compaction; 4] =
     [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];
 pub(super) const KEYS: u8 = 120;
 pub(super) const ENTRY_BYTES: u64 = 100;
+/// Of an entry that fills a table until it is compressed.
+const LARGE_BYTES: u64 = 10_000;
 
 pub(super) type Entry = (Vec<u8>, SeqNo, Kind);
 
@@ -95,6 +97,8 @@ pub(super) struct World {
     pub(super) cuts: u64,
     /// What merges write before they leave the rest to another.
     pub(super) piece: usize,
+    /// Keys whose values fill a table each and compress to next to nothing.
+    pub(super) compressible: Vec<Vec<u8>>,
     /// What a caller merges.
     range: Option<ManualCompaction>,
     /// The compact pointer that the caller goes on with.
@@ -120,6 +124,7 @@ impl World {
             moved: 0,
             cuts: 0,
             piece: usize::MAX,
+            compressible: Vec::new(),
             range: None,
             rest: None,
         }
@@ -129,12 +134,19 @@ impl World {
         self.history.len() as u64
     }
 
+    /// Bytes of `entries` before compression, by which tables are cut, or after it.
+    fn bytes(&self, entries: &[Entry], compressed: bool) -> u64 {
+        let large = if compressed { 1 } else { LARGE_BYTES };
+        let is_large = |entry: &Entry| entry.2 == Kind::Value && self.compressible.contains(&entry.0);
+        entries.iter().map(|entry| if is_large(entry) { large } else { ENTRY_BYTES }).sum()
+    }
+
     pub(super) fn table(&mut self, entries: Vec<Entry>) -> TableMeta {
         self.made += 1;
         let seqnos = || entries.iter().map(|entry| entry.1);
         let meta = TableMeta {
             number: self.made,
-            size: entries.len() as u64 * ENTRY_BYTES,
+            size: self.bytes(&entries, true),
             entries: entries.len() as u64,
             tombstones: entries.iter().filter(|entry| entry.2 == Kind::Tombstone).count() as u64,
             smallest: entries[0].0.clone().into(),
@@ -176,7 +188,7 @@ impl World {
         true
     }
 
-    fn start(&mut self, plan: Plan, is_manual: bool) {
+    pub(super) fn start(&mut self, plan: Plan, is_manual: bool) {
         let id = self.in_progress.begin(&plan);
         self.jobs.push(Job { id, plan, snapshots: self.snapshots.clone(), is_manual });
     }
@@ -224,7 +236,7 @@ impl World {
     }
 
     /// The caller is done, or gives up.
-    fn end_range(&mut self) {
+    pub(super) fn end_range(&mut self) {
         self.range = None;
         self.take_rest(None);
     }
@@ -279,10 +291,9 @@ impl World {
         let mut shadowing = Shadowing::new(Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) });
         // On level 0 one table is a run.
         let full = if plan.output == RunId::LEVEL_0 { u64::MAX } else { self.options.table_file_bytes };
-        let per_table = (full / ENTRY_BYTES) as usize;
         let (mut tables, mut kept, mut next): (Vec<Vec<Entry>>, usize, _) = (Vec::new(), 0, None);
         for (at, entry) in entries.into_iter().enumerate() {
-            let is_full = tables.last().is_some_and(|table| table.len() >= per_table);
+            let is_full = tables.last().is_some_and(|table| self.bytes(table, false) >= full);
             let ends = piece.is_some_and(|(piece, stop)| if stop { at >= piece } else { is_full && kept >= piece });
             if ends && at > 0 && shadowing.is_new(&entry.0) {
                 next = Some(Slice::from(&entry.0[..]));
@@ -293,7 +304,7 @@ impl World {
             }
             kept += 1;
             match tables.last_mut() {
-                Some(table) if table.len() < per_table || table.last().unwrap().0 == entry.0 => table.push(entry),
+                Some(table) if !is_full || table.last().unwrap().0 == entry.0 => table.push(entry),
                 _ => tables.push(vec![entry]),
             }
         }

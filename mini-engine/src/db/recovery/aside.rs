@@ -1,0 +1,65 @@
+//! Bounds how many files are kept aside that hold nothing: a process that is killed often would else fill the disk with them.
+//!
+//! Torn tails without a whole batch go, and tables without a whole footer, which were never finished, the oldest first: nothing in them
+//! can be read back. All others stay until somebody removes them. It happens at the end of an open, and what a crash leaves of it is
+//! for the next one.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::report::RecoveryReport;
+use crate::compaction::TableStore;
+use crate::error::{Error, Result};
+use crate::manifest::{ASIDE, FileKind, TAIL_ASIDE, Version};
+use crate::table::{self, Table};
+use crate::wal;
+
+/// Torn tails that are kept, and tables, whatever is in them.
+const KEPT: usize = 16;
+
+/// Removes the oldest torn tails that hold no whole batch, down to [`KEPT`] in all, and so the oldest tables that were never finished.
+/// Not the tail that was kept now.
+pub(super) fn bound_aside(store: &TableStore, version: &Version, report: &mut RecoveryReport) -> Result<()> {
+    if let Some(torn) = report.torn.as_ref().and_then(|torn| torn.kept.as_ref()) {
+        // One that cannot be read is kept too.
+        let is_empty = |path: &Path, number| {
+            path != torn && wal::salvage(&*store.fs, path, number, None, |_, _| Ok(())).is_ok_and(|log| log.is_empty())
+        };
+        bound(store, |number| wal::file_name(number) + TAIL_ASIDE, is_empty)?;
+    }
+    if report.manifest_tail_dropped {
+        let is_quarantined = |number| version.quarantined().iter().any(|table| table.number == number);
+        let is_unfinished = |path: &Path, number| {
+            let opened = || Table::open(&store.tables, number, Some(path.to_path_buf()));
+            !is_quarantined(number) && matches!(opened(), Err(Error::Corruption { .. }))
+        };
+        let removed = bound(store, |number| table::file_name(number) + ASIDE, is_unfinished)?;
+        report.set_aside.retain(|path| !removed.contains(path));
+        report.orphans_removed += removed.len();
+    }
+    Ok(())
+}
+
+/// Removes the oldest of the files with these names of which `is_empty` says so, down to [`KEPT`] with such names in all; those removed.
+fn bound(
+    store: &TableStore,
+    name: impl Fn(u64) -> String,
+    is_empty: impl Fn(&Path, u64) -> bool,
+) -> Result<Vec<PathBuf>> {
+    let names = store.fs.read_dir(&store.dir).map_err(Error::io("list", &store.dir))?;
+    let number = |found: &OsString| match FileKind::of(found) {
+        FileKind::Aside(number) if **found == *name(number) => Some(number),
+        _ => None,
+    };
+    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    let (too_many, mut removed) = (numbers.len().saturating_sub(KEPT), Vec::new());
+    for number in numbers {
+        let path = store.dir.join(name(number));
+        if removed.len() < too_many && is_empty(&path, number) {
+            store.unlink(&path);
+            removed.push(path);
+        }
+    }
+    Ok(removed)
+}
