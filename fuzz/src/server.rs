@@ -163,6 +163,10 @@ impl Conversation {
                     assert!(output.is_empty());
                     (len, 0)
                 }
+                Step::Continue => {
+                    assert!(output.is_empty());
+                    continue;
+                }
                 Step::Later(len, job) => {
                     assert!(output.is_empty());
                     let reply = match job {

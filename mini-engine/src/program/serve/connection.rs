@@ -170,6 +170,8 @@ impl Connection {
             match step {
                 Step::Incomplete => self.has_request = false,
                 Step::Empty(len) => self.consumed += len,
+                // The other clients have their turn first.
+                Step::Continue => *left = 0,
                 Step::Done { len, requests } => {
                     self.consumed += len;
                     self.turn.1 += requests;

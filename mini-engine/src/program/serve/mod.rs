@@ -41,9 +41,10 @@ use super::{output, size, trace};
 
 /// Serve the database to clients of the Redis protocol
 ///
-/// redis-cli, redis-benchmark and client libraries work unchanged. Values are strings and do not
-/// expire. Beside the usual commands there are RANGE from to [LIMIT n] [REV] and PREFIX prefix
-/// [LIMIT n] [REV]. COMMAND DOCS lists all.
+/// redis-cli and redis-benchmark work, and so do client libraries for what is there: values are
+/// strings and do not expire, and there is no WATCH, no script and no other type. Beside the usual
+/// commands there are RANGE from to [LIMIT n] [REV] and PREFIX prefix [LIMIT n] [REV]. COMMAND
+/// DOCS lists all.
 ///
 /// The server ends at ^C, SIGTERM or SHUTDOWN: it answers what it has received, and writes
 /// everything to disk. A second ^C ends it at once, and loses nothing that was acknowledged.

@@ -11,7 +11,7 @@ use std::ops::{Bound, RangeBounds};
 
 use mini_engine::{Db, Durability, Result, Slice, WriteBatch};
 
-type Entry = Result<(Slice, Slice)>;
+pub(crate) type Entry = Result<(Slice, Slice)>;
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Which end of a range comes first.
@@ -118,17 +118,23 @@ impl<'a> Keyspace<'a> {
         if is_inverted(&bounds) {
             return Box::new(std::iter::empty());
         }
-        let stored = self.db.range(bounds.clone());
         let Some(overlay) = self.overlay.as_ref().filter(|overlay| !overlay.is_empty()) else {
-            return match direction {
-                Direction::Forward => Box::new(stored),
-                Direction::Backward => Box::new(stored.rev()),
-            };
+            return self.stored(bounds, direction);
         };
+        let stored = self.db.range(bounds.clone());
         let written = overlay.range(bounds).map(|(key, value)| (key.as_slice(), value));
         match direction {
             Direction::Forward => Box::new(merged(stored, written, direction)),
             Direction::Backward => Box::new(merged(stored.rev(), written.rev(), direction)),
+        }
+    }
+
+    /// As `range` for one command, of this moment however late the entries are asked for.
+    pub(crate) fn stored(&self, bounds: Bounds, direction: Direction) -> Box<dyn Iterator<Item = Entry>> {
+        let stored = self.db.range(bounds);
+        match direction {
+            Direction::Forward => Box::new(stored),
+            Direction::Backward => Box::new(stored.rev()),
         }
     }
 

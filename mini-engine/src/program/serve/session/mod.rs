@@ -27,7 +27,7 @@ pub(crate) use reply::{Outcome, Reply};
 pub(crate) use shared::{Limits, ServerDurability, Settings, Shared};
 
 use clients::Record;
-use commands::Command;
+use commands::{Command, Listing};
 use keyspace::Keyspace;
 use pipeline::Pipeline;
 use reply::{Refusal, Version};
@@ -55,6 +55,8 @@ pub(crate) enum Step {
     },
     /// It names no command, and has no reply.
     Empty(usize),
+    /// A part of the first request was carried out, and it goes on when it comes again.
+    Continue,
     /// The reply comes when the job is done; until then the client's next request waits.
     Later(usize, Job),
     /// The connection ends when the reply is sent.
@@ -64,6 +66,10 @@ pub(crate) enum Step {
 /// What a command wants beside its reply.
 enum After {
     Nothing,
+    /// The request is to go on from there.
+    Continue(Listing),
+    /// That is the reply.
+    Listed(Listing),
     Later(Job),
     Close,
 }
@@ -91,6 +97,8 @@ struct Client {
     version: Version,
     is_authenticated: bool,
     transaction: Option<Transaction>,
+    /// What the request under way has found, if it takes several steps.
+    listing: Option<Listing>,
 }
 
 /// One client's side of the conversation.
@@ -108,6 +116,7 @@ impl Session {
             version: Version::default(),
             is_authenticated: shared.settings.password.is_none(),
             transaction: None,
+            listing: None,
         };
         Self { protocol, parser: Parser::default(), pipeline: Pipeline::default(), client }
     }
@@ -147,11 +156,21 @@ impl Session {
             self.answer(&Reply::Error("ERR this is no HTTP server".into()), output);
             return Step::Close;
         }
-        shared.counters.commands += 1;
         let (reply, after) = dispatch(shared, &mut self.client, args);
-        self.answer(&reply, output);
         self.parser.next();
+        if !matches!(after, After::Continue(_)) {
+            shared.counters.commands += 1;
+            self.answer(&reply, output);
+        }
         match after {
+            After::Continue(listing) => {
+                self.client.listing = Some(listing);
+                Step::Continue
+            }
+            After::Listed(listing) => {
+                listing.finish(output);
+                Step::Done { len, requests: 1 }
+            }
             After::Nothing => Step::Done { len, requests: 1 },
             After::Later(job) => Step::Later(len, job),
             After::Close => Step::Close,
@@ -181,7 +200,9 @@ impl Session {
 
     /// Bytes of memory beside the input and the output.
     pub(crate) fn size(&self) -> usize {
-        self.parser.size() + self.pipeline.size() + self.client.transaction.as_ref().map_or(0, Transaction::size)
+        let transaction = self.client.transaction.as_ref().map_or(0, Transaction::size);
+        let listing = self.client.listing.as_ref().map_or(0, Listing::size);
+        self.parser.size() + self.pipeline.size() + transaction + listing
     }
 }
 

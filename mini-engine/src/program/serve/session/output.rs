@@ -94,6 +94,12 @@ impl Output {
         self.parts.push_back(Part::Value(value.clone()));
     }
 
+    /// Appends what `other` holds, of which nothing was sent.
+    pub(crate) fn append(&mut self, mut other: Output) {
+        self.len += other.len;
+        self.parts.append(&mut other.parts);
+    }
+
     /// Takes the last replies back, so that `len` bytes are left to be sent.
     pub(crate) fn truncate(&mut self, len: usize) {
         while self.len > len {

@@ -122,7 +122,8 @@ impl Reply {
     }
 }
 
-fn header(kind: u8, len: usize, out: &mut Output) {
+/// Appends the beginning of a string, an array or a map of `len` parts.
+pub(crate) fn header(kind: u8, len: usize, out: &mut Output) {
     out.put(&[kind]);
     out.put(len.to_string().as_bytes());
     out.put(b"\r\n");

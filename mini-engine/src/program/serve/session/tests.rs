@@ -60,6 +60,7 @@ impl Server {
                     let reply = self.shared.end_job(&job, outcome);
                     self.session.answer(&reply, &mut output);
                 }
+                Step::Continue => {}
                 Step::Close => break,
                 Step::Incomplete => panic!("not a whole request: {}", input[at..].escape_ascii()),
             }
@@ -784,4 +785,78 @@ fn damage_that_reads_meet_is_counted_and_said_once() {
     let said = String::from_utf8(server.answers(b"info damage\r\n")).expect("text");
     assert!(said.contains("damage_met:5\r\ndamage_places:1\r\n"), "{said}");
     assert!(said.contains(&format!("\r\nlast_damage:{}\r\n", news[0])), "{said}");
+}
+
+#[test]
+fn a_long_range_lets_others_in_and_shows_one_moment() {
+    // Catches a range that holds up all clients until its last entry, one that sees what is written meanwhile, and one that is counted or
+    // answered more than once.
+    let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
+    let mut batch = mini_engine::WriteBatch::new();
+    for n in 0..4500 {
+        batch.insert(format!("key{n:04}"), "v").expect("insert");
+    }
+    server.shared.db.write(batch, mini_engine::Durability::Buffered).expect("write");
+    let mut other = Session::new(Protocol::Resp, &mut server.shared);
+    let mut write = |server: &mut Server, input: &[u8]| {
+        let step = other.step(&mut server.shared, input, 1, &mut Output::default());
+        assert!(matches!(step, Step::Done { .. }), "{step:?}");
+    };
+    for (request, expected, steps) in [
+        ("prefix key\r\n", 4500, 5),
+        ("prefix key rev\r\n", 4500, 5),
+        ("range key1000 key3000 limit 1500\r\n", 1500, 2),
+        ("prefix key limit 3\r\n", 3, 1),
+    ] {
+        let (mut output, mut taken, before) = (Output::default(), 0, server.shared.counters.commands);
+        loop {
+            taken += 1;
+            let step = server.session.step(&mut server.shared, request.as_bytes(), 100, &mut output);
+            if let Step::Done { len, requests: 1 } = step {
+                assert_eq!(len, request.len());
+                break;
+            }
+            assert!(matches!(step, Step::Continue) && output.is_empty(), "{step:?}");
+            assert!(server.session.size() >= taken * 1000 * 20);
+            // Neither is in the reply.
+            write(&mut server, b"set key4499x new\r\n");
+            write(&mut server, b"del key4000 key0500\r\n");
+        }
+        let reply = String::from_utf8(bytes(output)).expect("text");
+        assert!(reply.starts_with(&format!("*{}\r\n", 2 * expected)) && !reply.contains("new"), "{request}");
+        assert_eq!((taken, server.shared.counters.commands), (steps, before + 2 * (steps as u64 - 1) + 1), "{request}");
+        write(&mut server, b"del key4499x\r\n");
+        write(&mut server, b"mset key4000 v key0500 v\r\n");
+    }
+    // In a transaction nothing comes in between.
+    server.talk(&[("multi", "+OK"), ("prefix key", "+QUEUED")]);
+    let mut output = Output::default();
+    let step = server.session.step(&mut server.shared, b"exec\r\n", 100, &mut output);
+    assert!(matches!(step, Step::Done { .. }) && bytes(output).starts_with(b"*1\r\n*9000\r\n"));
+    // What is too long is so in a later step too.
+    let mut small = server.shared.settings.limits;
+    small.request_bytes = 60_000;
+    server.shared.settings.limits = small;
+    server.talk(&[("prefix key", "-ERR the entries are longer than 60000 bytes: use LIMIT"), ("get key0000", "$1 v")]);
+}
+
+#[test]
+fn a_scan_stops_at_long_values_too() {
+    // Catches a step that reads as many long values as COUNT names keys.
+    let mut server = Server::new();
+    for n in 0..30 {
+        server.shared.db.insert(format!("key{n:02}"), vec![b'v'; 300_000]).expect("insert");
+    }
+    let (mut cursor, mut all, mut calls) = (0, Vec::new(), 0);
+    loop {
+        let reply = server.answers(format!("scan {cursor} count 1000\r\n").as_bytes());
+        let (next, keys) = scanned(&reply);
+        assert!(keys.len() <= 4, "{keys:?}");
+        all.extend(keys);
+        (cursor, calls) = (next, calls + 1);
+        if cursor == 0 {
+            break;
+        }
+    }
+    assert_eq!((all.len(), calls), (30, 8));
 }

@@ -5,6 +5,7 @@ mod ordered;
 mod server;
 mod strings;
 
+pub(super) use self::ordered::Listing;
 use super::reply::{Refusal, Reply};
 use super::request::Args;
 use super::{Run, transaction};

@@ -4,11 +4,12 @@ use std::ops::Bound;
 
 use mini_engine::Slice;
 
-use super::super::Context;
 use super::super::glob::{LONGEST_PATTERN, literal_prefix, matches};
-use super::super::keyspace::{Direction, Keyspace};
-use super::super::reply::{Refusal, Reply};
+use super::super::keyspace::{Direction, Entry, Keyspace};
+use super::super::output::Output;
+use super::super::reply::{self, Refusal, Reply, Version};
 use super::super::request::{Args, parse_number};
+use super::super::{After, Context};
 use super::{integer, is};
 
 type Answer = Result<Reply, Refusal>;
@@ -17,6 +18,55 @@ type Answer = Result<Reply, Refusal>;
 const MOST_SCANNED: usize = 10_000;
 /// Keys that SCAN looks at by default, as in Redis.
 const SCANNED: usize = 10;
+/// Entries that are looked at in one step of RANGE and PREFIX, and the bytes of keys and values that are enough for one, as for SCAN.
+const ENTRIES_OF_STEP: usize = 1000;
+const BYTES_OF_STEP: usize = 1 << 20;
+
+/// A RANGE or PREFIX under way. It takes as many steps as it needs, and shows the moment of the first.
+pub(in super::super) struct Listing {
+    /// What is to come.
+    entries: Box<dyn Iterator<Item = Entry>>,
+    /// The keys and values so far, as they are sent, and how many they are.
+    found: Output,
+    strings: usize,
+}
+
+impl Listing {
+    /// Bytes of memory.
+    pub(in super::super) fn size(&self) -> usize {
+        self.found.size()
+    }
+
+    /// The array of all that was found.
+    pub(in super::super) fn finish(self, output: &mut Output) {
+        reply::header(b'*', self.strings, output);
+        output.append(self.found);
+    }
+
+    /// Looks at some entries. Whether there may be more.
+    fn go_on(&mut self, version: Version, most: usize) -> Result<bool, Refusal> {
+        let enough = self.found.len() + BYTES_OF_STEP;
+        for _ in 0..ENTRIES_OF_STEP {
+            let Some(entry) = self.entries.next() else { return Ok(false) };
+            let (key, value) = entry?;
+            for string in [key, value] {
+                Reply::Bulk(string).encode(version, &mut self.found);
+            }
+            self.strings += 2;
+            if self.found.len() > most {
+                return Err(too_long(most));
+            }
+            if self.found.len() >= enough {
+                break;
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn too_long(most: usize) -> Refusal {
+    Refusal::new(format!("ERR the entries are longer than {most} bytes: use LIMIT"))
+}
 
 /// RANGE from to [LIMIT n] [REV]
 pub(super) fn range(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
@@ -46,9 +96,9 @@ fn bounds_of_prefix(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     (Bound::Included(prefix.to_vec()), end)
 }
 
-/// Keys and values by turns; the options begin at `options`.
+/// Keys and values by turns, a step of them; the options begin at `options`.
 fn entries(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     keys: &Keyspace<'_>,
     bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
     args: Args<'_>,
@@ -67,13 +117,30 @@ fn entries(
         }
     }
     let most = context.shared.settings.limits.request_bytes;
+    if keys.is_of_several() {
+        return all_entries(keys.range(bounds, direction).take(limit), most);
+    }
+    let begin = || {
+        let entries = Box::new(keys.stored(bounds, direction).take(limit));
+        Listing { entries, found: Output::default(), strings: 0 }
+    };
+    let mut listing = context.client.listing.take().unwrap_or_else(begin);
+    context.after = match listing.go_on(context.client.version, most)? {
+        true => After::Continue(listing),
+        false => After::Listed(listing),
+    };
+    Ok(Reply::Nothing)
+}
+
+/// The reply of one step, for a transaction: nothing comes in between its commands.
+fn all_entries(entries: impl Iterator<Item = Entry>, most: usize) -> Answer {
     let (mut replies, mut bytes) = (Vec::new(), 0);
-    for entry in keys.range(bounds, direction).take(limit) {
+    for entry in entries {
         let (key, value) = entry?;
         let pair = [Reply::Bulk(key), Reply::Bulk(value)];
         bytes += pair.iter().map(Reply::size).sum::<usize>();
         if bytes > most {
-            return Err(Refusal::new(format!("ERR the entries are longer than {most} bytes: use LIMIT")));
+            return Err(too_long(most));
         }
         replies.extend(pair);
     }
@@ -132,13 +199,14 @@ pub(super) fn scan(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Arg
             }
         }
     };
-    let (mut found, mut next) = (Vec::new(), None);
+    let (mut found, mut next, mut bytes) = (Vec::new(), None, 0);
     for (seen, entry) in keys.range((start, end), Direction::Forward).enumerate() {
-        let (key, _) = entry?;
-        if seen == scan.count {
+        let (key, value) = entry?;
+        if seen == scan.count || bytes >= BYTES_OF_STEP {
             next = Some(key);
             break;
         }
+        bytes += key.len() + value.len();
         if !scan.is_of_another_type && scan.pattern.is_none_or(|pattern| matches(pattern, &key)) {
             found.push(Reply::Bulk(key));
         }
