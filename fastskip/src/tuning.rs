@@ -35,6 +35,14 @@ pub(crate) const HINT_TRIES: u32 = 3;
 pub(crate) const MEND_HINTS: u32 = 16;
 pub(crate) const MEND_STEP: u32 = 3;
 
+/// Mends that find a lock in the same hands before its block is replaced: threads that come by at once do not count for all of
+/// them, and a holder that runs has let go before.
+pub(crate) const STUCK_LOOKS: u64 = 4;
+
+/// Of the limit on memory, blocks that are replaced take one part in so many at most: a thread that is stopped costs a block or
+/// two, rarely five.
+pub(crate) const REPLACED_PART: u64 = 16;
+
 /// Searches in flight at once: more than a core can have cache misses.
 pub(crate) const GROUP: usize = 32;
 

@@ -75,6 +75,12 @@ pub(crate) const HINT_TRIES: u32 = 2;
 pub(crate) const MEND_HINTS: u32 = 2;
 pub(crate) const MEND_STEP: u32 = 1;
 
+/// Mends that find a lock in the same hands before its block is replaced: one look is not enough.
+pub(crate) const STUCK_LOOKS: u64 = 2;
+
+/// Of the limit on memory, blocks that are replaced take one part in so many at most. A model's table has room for some ten.
+pub(crate) const REPLACED_PART: u64 = 16;
+
 /// Two searches in flight, so that a batch of three is searched for in two groups.
 pub(crate) const GROUP: usize = 2;
 

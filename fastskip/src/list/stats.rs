@@ -37,7 +37,8 @@ pub struct Stats {
     /// Bytes handed out to shards and not used yet.
     pub memory_idle: usize,
     /// Bytes of `memory_usage` that hold no entry: ends of chunks, nodes whose key another thread stored
-    /// first, and blocks that were replaced.
+    /// first, and blocks of the index that were replaced because a thread was stopped while it changed them, at most a sixteenth of
+    /// the limit.
     pub memory_wasted: usize,
     /// Bytes of `memory_usage` that hold blocks of the index, their unused slots included.
     pub memory_index: usize,

@@ -54,6 +54,13 @@ pub(super) fn ascending(count: u64) -> List<impl Schema> {
     list_of((0..count).map(|key| key.to_be_bytes().to_vec()))
 }
 
+/// A list of a few keys with a limit on memory, in bytes.
+pub(super) fn small(max_memory_bytes: usize) -> List<impl Schema> {
+    let list = List::<Plain>::new(Config { shards: 1, max_memory_bytes, ..Config::default() }).unwrap();
+    (0..100_u64).for_each(|key| insert(&list, &key.to_be_bytes()));
+    list
+}
+
 /// Catches a run that is not followed where it could be, or where it must not.
 #[test]
 fn what_belongs_behind_the_last_node_is_known_without_a_search() {

@@ -218,24 +218,25 @@ impl<'a, S: Schema> Writer<'a, S> {
         let hinted =
             list.wants_hint(node, &splice).then(|| list.add_hint(self.shard, node, target, &mut splice, direction));
         let blocked = self.run().map_or(0, |run| run.remember(&splice, node, direction, hinted));
-        if let (Some(Hinted::Blocked(block)), true) = (hinted, splice.is_misled) {
-            list.unblock(self.shard, node, block);
-        }
         if splice.walked > WALK_LIMIT || blocked > WALK_LIMIT {
             self.mend(node, &splice, blocked);
+        } else if splice.is_misled && hinted == Some(Hinted::Blocked) {
+            list.unblock(self.shard, node);
         }
     }
 
     /// Adds the hints that nodes around `node` went without. A run that descends leaves them behind the new node, any other
-    /// before it.
+    /// before it. If a lock is in the way, the run still counts those nodes, and the next write tries again.
     #[cold]
     fn mend(&self, node: NodeId, splice: &Splice, blocked: u32) {
-        if splice.walked > WALK_LIMIT {
-            self.list.mend(self.shard, splice.hint, splice.walked);
+        let hinted = if splice.walked > WALK_LIMIT {
+            self.list.mend(self.shard, splice.hint, splice.walked)
         } else {
-            self.list.mend(self.shard, node.into(), blocked);
+            self.list.mend(self.shard, node.into(), blocked)
+        };
+        if hinted != Hinted::Blocked {
+            self.run().into_iter().for_each(Run::forget);
         }
-        self.run().into_iter().for_each(Run::forget);
     }
 
     fn counts(&self) -> &'a Counts {

@@ -1,5 +1,5 @@
 //! Runs every program in schedules of both kinds. `SHUTTLE_SCHEDULES=n` sets how many of each, `SHUTTLE_SEED=n` repeats a
-//! run; what fails prints its schedule.
+//! run; what fails prints how to repeat it.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -20,7 +20,7 @@ fn run(name: &str) {
     let schedules = number("SHUTTLE_SCHEDULES", || COMMIT) as usize;
     let model = ALL.iter().find(|model| model.name == name).expect("the program of this name");
     for draw in [Draw::Even, Draw::Priorities] {
-        println!("{name}: {draw:?}, SHUTTLE_SEED={seed}");
+        println!("{draw:?}: SHUTTLE_SEED={seed} SHUTTLE_SCHEDULES={schedules} cargo test -p shuttle-tests {name}");
         let began = Instant::now();
         let count = model.run(draw, seed, schedules);
         assert_eq!(count, schedules, "schedules run, and asked for");
@@ -56,6 +56,7 @@ models! {
     walks_keep_order_and_miss_nothing_i1
     splits_and_mends_keep_the_index_whole_i2
     freeze_waits_for_splits_i7
+    replaced_blocks_take_a_bounded_part_of_the_table_i6
     limit_of_entries_is_met_exactly_i6
     limit_of_memory_is_passed_by_one_entry_a_writer_i6
 }

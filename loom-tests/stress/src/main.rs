@@ -210,6 +210,8 @@ fn main() -> ExitCode {
         eprintln!("usage: stress [SECONDS [SEED]]");
         return ExitCode::from(2);
     };
+    // Before anything can fail: the same seed draws the same rounds.
+    println!("stress {seconds} {seed}");
     let began = Instant::now();
     let mut random = Random(seed);
     let (mut rounds, mut entries) = (0, 0);
@@ -217,6 +219,6 @@ fn main() -> ExitCode {
         entries += run(Round::new(&mut random));
         rounds += 1;
     }
-    println!("seed {seed}: {rounds} rounds, {entries} entries stored, nothing wrong");
+    println!("{rounds} rounds, {entries} entries stored, nothing wrong");
     ExitCode::SUCCESS
 }

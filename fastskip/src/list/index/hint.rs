@@ -3,7 +3,7 @@
 use core::cmp::Ordering;
 
 use super::Path;
-use super::block::{BlockId, Held, Locked, bias};
+use super::block::{Held, Locked, bias};
 use super::descent::{By, Ties};
 use super::prefix::{NewHint, Split};
 use super::splice::Splice;
@@ -19,8 +19,8 @@ use crate::tuning::{HINT_TRIES, HINTED_OF, SPARSE_WALK, SPARSE_WORDS};
 pub(crate) enum Hinted {
     /// It is in a leaf.
     Added,
-    /// The lock of this block was taken, so the node stays without.
-    Blocked(BlockId),
+    /// A block's lock was taken, so the node stays without.
+    Blocked,
     /// The arena has no room for another block, or the blocks kept changing.
     GivenUp,
 }
@@ -53,7 +53,7 @@ impl<S: Schema> List<S> {
         let hint = NewHint { node, target, split };
         let is_misled = splice.is_misled || splice.is_misfit();
         if let Some(leaf) = splice.leaf.filter(|_| !is_misled) {
-            let Some(mut locked) = self.block(leaf).try_lock() else { return Hinted::Blocked(leaf) };
+            let Some(mut locked) = self.block(leaf).try_lock() else { return Hinted::Blocked };
             let takes = !locked.is_full() && self.fits(&locked, splice, target);
             if let Some(slot) = takes.then(|| self.block(leaf).find_hint(*locked, splice.hint)).flatten() {
                 self.insert_behind(&mut locked, slot, hint);
@@ -105,14 +105,11 @@ impl<S: Schema> List<S> {
         for _ in 0..HINT_TRIES {
             let by = if by_keys { By::Keys(Side::AtOrBefore) } else { By::PartialKeys };
             let Some(path) = self.path_to(hint.target, by, &mut ()) else { return Hinted::GivenUp };
-            if let Some(block) = by_keys.then(|| self.locked_on(&path)).flatten() {
-                return Hinted::Blocked(block);
-            }
-            if let Err(block) = self.shorten_prefixes(&path, hint) {
-                return Hinted::Blocked(block);
+            if by_keys && self.has_locked(&path) || !self.shorten_prefixes(&path, hint) {
+                return Hinted::Blocked;
             }
             let Some(leaf) = path.leaf().map(|leaf| self.block(leaf)) else { return Hinted::GivenUp };
-            let Some(mut locked) = leaf.try_lock() else { return Hinted::Blocked(leaf.id()) };
+            let Some(mut locked) = leaf.try_lock() else { return Hinted::Blocked };
             if !self.is_in_range(&path, &locked, hint.target) {
                 // The partial keys led astray, or the leaf was split.
                 by_keys = true;
@@ -136,11 +133,11 @@ impl<S: Schema> List<S> {
         self.slot_for(leaf.block(), **leaf, hint.target, (Ties::Settle, None), &mut ()) + 1
     }
 
-    /// The first block on a path whose lock is taken. Searches that partial keys misled may have been by what its holder has
-    /// not finished.
-    fn locked_on(&self, path: &Path) -> Option<BlockId> {
+    /// Whether the lock of a block on a path is taken. Searches that partial keys misled may have been by what its holder has not
+    /// finished.
+    fn has_locked(&self, path: &Path) -> bool {
         let mut blocks = (0..path.len).filter_map(|depth| path.get(depth));
-        blocks.find(|&block| self.block(block).header().is_locked())
+        blocks.any(|block| self.block(block).header().is_locked())
     }
 
     /// Puts the hint into its leaf, which is split if it is full. `None` if the path is out of date.

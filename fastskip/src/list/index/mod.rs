@@ -12,7 +12,8 @@
 //!
 //! * `hint.rs` adds a hint for four of five nodes when they are linked;
 //! * `split.rs` divides full blocks, the parents locked before anything changes;
-//! * `mend.rs` adds hints where a search had to walk, and `replace.rs` puts copies in the place of blocks whose lock stays taken.
+//! * `mend.rs` adds hints where a search had to walk, and `replace.rs` puts copies in the place of blocks whose lock stays with a
+//!   thread that is stopped.
 
 mod block;
 mod descent;
@@ -30,7 +31,7 @@ mod steps;
 mod validate;
 
 use crate::node::{Node, Predecessor};
-use crate::sync::{AtomicU32, Ordering, ord};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, ord};
 
 pub(crate) use block::{BLOCK_WORDS, BlockId};
 pub(crate) use descent::{Descent, Probe, Ties};
@@ -52,16 +53,18 @@ pub(crate) const FIRST_BLOCK: u32 = 8;
 /// two behind happen at one edge of a level only; a root that would be higher is not split.
 const MAX_LEVELS: usize = 16;
 
-/// The root of the tree.
+/// The root of the tree, and what was replaced in it.
 #[derive(Debug)]
 pub(crate) struct Index {
     root: AtomicU32,
+    /// Words of blocks that were replaced: see `replace.rs`.
+    replaced: AtomicU64,
 }
 
 impl Index {
     /// The index of an empty table; [`List::write_first_block`] makes the block.
     pub(crate) fn new() -> Self {
-        Self { root: AtomicU32::new(FIRST_BLOCK) }
+        Self { root: AtomicU32::new(FIRST_BLOCK), replaced: AtomicU64::new(0) }
     }
 
     fn root(&self) -> Option<BlockId> {

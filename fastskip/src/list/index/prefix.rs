@@ -5,7 +5,7 @@
 //! both make all partial keys of the block anew.
 
 use super::Path;
-use super::block::{Block, BlockId, Header, Locked, bias};
+use super::block::{Block, Header, Locked, bias};
 use crate::key::{self, four_bytes};
 use crate::list::List;
 use crate::list::schema::Schema;
@@ -31,18 +31,18 @@ pub(crate) enum Split {
 }
 
 impl<S: Schema> List<S> {
-    /// Lets no block on the path leave out more bytes than its keys and the new one share.
-    pub(super) fn shorten_prefixes(&self, path: &Path, hint: NewHint<'_>) -> Result<(), BlockId> {
+    /// Lets no block on the path leave out more bytes than its keys and the new one share. False if a lock is taken.
+    pub(super) fn shorten_prefixes(&self, path: &Path, hint: NewHint<'_>) -> bool {
         for depth in 0..path.len.saturating_sub(1) {
             let Some(id) = path.get(depth) else { break };
             let block = self.block(id);
             let header = block.header();
             if header.prefix() > self.prefix_with(block, header, hint) {
-                let Some(mut locked) = block.try_lock() else { return Err(id) };
+                let Some(mut locked) = block.try_lock() else { return false };
                 self.shorten_prefix(&mut locked, hint);
             }
         }
-        Ok(())
+        true
     }
 
     pub(super) fn shorten_prefix(&self, block: &mut Locked<'_>, hint: NewHint<'_>) {

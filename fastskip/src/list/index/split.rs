@@ -62,7 +62,7 @@ impl<S: Schema> List<S> {
         let mut child = leaf;
         for depth in (0..path.len - 1).rev() {
             let Some(id) = path.get(depth) else { return Err(None) };
-            let parent = self.block(id).try_lock().ok_or(Some(Hinted::Blocked(id)))?;
+            let parent = self.block(id).try_lock().ok_or(Some(Hinted::Blocked))?;
             let has_child = parent.block().find_child(*parent, child.block().id()).is_some();
             if parent.level() != child.level() + 1 || !has_child {
                 return Err(None);

@@ -7,11 +7,16 @@ use crate::key::{PartialKey, four_bytes};
 use crate::list::List;
 use crate::list::schema::Schema;
 use crate::node::{NodeId, Predecessor};
+use crate::sync::Ordering;
 
 impl<S: Schema> List<S> {
-    /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below. At rest the index is
-    /// also tidy: no lock is taken, slots are sorted, and partial keys are those of the keys.
+    /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below; and the bound of I6
+    /// on blocks that were replaced. At rest the index is also tidy: no lock is taken, slots are sorted, and partial keys are those
+    /// of the keys.
     pub(crate) fn validate_index(&self, nodes: &[NodeId], tidy: bool) {
+        let replaced = self.index.replaced.load(Ordering::Relaxed);
+        let most = self.most_replaced();
+        assert!(replaced <= most, "I6 broken: {replaced} words of replaced blocks, {most} allowed");
         let places: HashMap<u32, usize> =
             nodes.iter().enumerate().map(|(place, id)| (id.to_stored(), place + 1)).collect();
         let root = self.index.root().expect("I2 broken: no root");

@@ -50,7 +50,7 @@ impl<const FREEZES: bool> Program for Upkeep<FREEZES> {
             0 => return self.store(NEW[0].into_iter()),
             1 => return self.store(NEW[1].into_iter().rev()),
             2 if FREEZES => self.find(&OLD),
-            2 => (0..3).for_each(|_| self.0.list().mend(number, Predecessor::HEAD, 4)),
+            2 => (0..3).for_each(|_| _ = self.0.list().mend(number, Predecessor::HEAD, 4)),
             _ if FREEZES => {
                 // Lookups beside it may still mend the index, so whether it is whole is asked at rest.
                 let frozen = self.0.freeze();
@@ -71,5 +71,41 @@ impl<const FREEZES: bool> Program for Upkeep<FREEZES> {
         if FREEZES {
             assert_eq!(seen[3], stored, "I7 broken: when freeze returned, and acknowledged");
         }
+    }
+}
+
+/// I6: however the threads take turns, blocks that are replaced take a bounded part of the table. All threads mend the index
+/// without end, so that each meets locks of the others, and two store beside it. Catches mends that fill a table with blocks
+/// that nobody uses any more.
+pub(super) struct Mends(Memtable);
+
+/// Mends of a thread: were each to replace a block, these would not fit.
+const MENDS: usize = 16;
+
+impl Program for Mends {
+    type Seen = ();
+
+    fn new() -> Self {
+        let memtable: Memtable = table(config(2));
+        OLD.iter().for_each(|key| memtable.put(&[*key], 1, &[*key]).expect("the table has room"));
+        Self(memtable)
+    }
+
+    fn thread(&self, number: usize) {
+        let mut keys = NEW.get(number).into_iter().flatten();
+        for _ in 0..MENDS {
+            self.0.list().mend(number, Predecessor::HEAD, 2);
+            if let Some(key) = keys.next() {
+                self.0.put(&[*key], 1, &[*key]).expect("the table has room");
+            }
+        }
+    }
+
+    fn at_rest(&self, _: Vec<()>) {
+        self.0.validate();
+        let stats = self.0.stats();
+        // A part for what was replaced, one for what writers could not use because of that, and each aligned; and what is in use.
+        let most = stats.effective_max_memory_bytes / 2;
+        assert!(stats.memory_usage <= most, "I6 broken: {} bytes used of {most}", stats.memory_usage);
     }
 }

@@ -3,7 +3,7 @@
 use crate::key::four_bytes;
 use crate::mem::lanes::ROW_WORDS;
 use crate::node::Target;
-use crate::tuning::SLOTS;
+use crate::tuning::{SLOTS, STUCK_LOOKS};
 
 /// How many rows a block has: a leaf two or three, any other two or four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,10 @@ pub(in crate::list::index) struct Header(pub(super) u64);
 impl Header {
     pub(super) const TIED: u64 = 1 << 22;
     pub(super) const LOCKED: u64 = 1 << 24;
-    const VERSION: u64 = 1 << 25;
+    /// The count of looks, of three bits.
+    const LOOK: u64 = 1 << 25;
+    const LOOKS: u64 = 7 * Self::LOOK;
+    const VERSION: u64 = 1 << 28;
 
     pub(super) fn new(level: u32, prefix: u32, rows: Rows) -> Self {
         Self(u64::from(prefix) << 8 | u64::from(level) << 16 | (rows as u64) << 20)
@@ -80,6 +83,17 @@ impl Header {
 
     pub(super) fn with_prefix(self, prefix: u32) -> Self {
         Self(self.0 & !0xff00 | u64::from(prefix) << 8)
+    }
+
+    /// With one more look counted at the taken lock. [`STUCK_LOOKS`] of them count as none.
+    pub(super) fn looked_at(self) -> Self {
+        const { assert!(STUCK_LOOKS > 1 && STUCK_LOOKS * Self::LOOK <= Self::LOOKS) };
+        let looks = ((self.0 & Self::LOOKS) / Self::LOOK + 1) % STUCK_LOOKS;
+        Self(self.0 & !Self::LOOKS | (looks * Self::LOOK))
+    }
+
+    pub(super) fn has_looks(self) -> bool {
+        self.0 & Self::LOOKS != 0
     }
 
     pub(super) fn unlocked(self) -> Self {

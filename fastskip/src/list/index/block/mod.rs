@@ -6,7 +6,7 @@
 //! row 2    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: how it differs from the slot before (`relative.rs`)
 //! row 3    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: the lower bound of the block that it names
 //! header   { slots in use: 8 bits, length of the shared prefix: 8, level: 4, rows: 2, tied: 1, unused: 1,
-//!            locked: 1, version: 39 }
+//!            locked: 1, looks at the taken lock: 3, version: 36 }
 //! bounds   { lower bound: a node (or the head) at or before all that the slots name, the next block of the level }
 //! ```
 //!
@@ -26,7 +26,7 @@
 //! where words that were never written name nothing that exists.
 //!
 //! Only the holder of a block's lock writes its slots. The lock is a bit that is tried and never waited for: a writer that finds
-//! it taken leaves the index as it is. If the lock stays taken, the block is retired (`replace.rs`).
+//! it taken leaves the index as it is. If the lock stays with the same holder, the block is retired (`replace.rs`).
 
 mod header;
 mod locked;
@@ -278,6 +278,19 @@ impl<'a> Block<'a> {
 
 /// Changing.
 impl<'a> Block<'a> {
+    /// Counts a look at the lock, if it is taken. Whether it was the last of [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS) that found
+    /// it with the same holder, whose header did not change meanwhile either: then the count begins anew.
+    pub(super) fn look(self) -> bool {
+        let header = self.header();
+        let looked = header.looked_at();
+        // Relaxed: the count publishes nothing. A CAS comes right behind the header that it read, which is one of this hold: so before
+        // the holder's next one, and no unlocking is lost (loom `too_few_looks_leave_a_block_to_its_holder_i2`); and never
+        // between `block.unlock` and the `block.lock` that reads it.
+        let counted =
+            || self.word(0).compare_exchange(header.0, looked.0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        header.is_locked() && counted() && !looked.has_looks()
+    }
+
     /// Marks the block as replaced, for good: it is never locked again. Returns the block that followed it.
     pub(super) fn retire(self) -> Option<BlockId> {
         let next = self.next();
