@@ -14,6 +14,13 @@ pub(crate) const fn ord(_site: &'static str, ordering: Ordering) -> Ordering {
     ordering
 }
 
+/// Stores over what others may meanwhile change by compare-and-swap from a value that they have read. In C++ and here a store will
+/// do; the models say it in a way that loom understands.
+#[inline(always)]
+pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
+    word.store(value, ordering);
+}
+
 static NEXT_THREAD: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {

@@ -122,3 +122,47 @@ fn a_message_can_be_missed_unless_it_is_published() {
     assert_eq!(outcomes::<Message<true>>(), set(&["00", "01", "11"]));
     assert_eq!(outcomes::<Message<false>>(), set(&["00", "01", "10", "11"]));
 }
+
+/// Thread 0 locks a word and unlocks it, thread 1 changes the locked word if it sees that.
+struct Lock<const UNLOCKS_BY_STORE: bool, const CHANGES_BY_STORE: bool>(AtomicU32);
+
+const FREE: u32 = 0;
+const LOCKED: u32 = 1;
+const CHANGED: u32 = 2;
+const UNLOCKED: u32 = 3;
+
+impl<const UNLOCKS_BY_STORE: bool, const CHANGES_BY_STORE: bool> Program for Lock<UNLOCKS_BY_STORE, CHANGES_BY_STORE> {
+    const THREADS: usize = 2;
+
+    fn new() -> Self {
+        Self(AtomicU32::new(FREE))
+    }
+
+    fn thread(&self, number: usize) -> String {
+        let Self(word) = self;
+        match number {
+            0 => {
+                word.compare_exchange(FREE, LOCKED, Acquire, Relaxed).expect("nobody else locks");
+                if UNLOCKS_BY_STORE { word.store(UNLOCKED, Release) } else { _ = word.swap(UNLOCKED, Release) }
+            }
+            _ if word.load(Relaxed) != LOCKED => {}
+            _ if CHANGES_BY_STORE => word.store(CHANGED, Relaxed),
+            _ => _ = word.compare_exchange(LOCKED, CHANGED, Relaxed, Relaxed),
+        }
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        if self.0.load(Acquire) == UNLOCKED { "unlocked" } else { "locked" }.to_owned()
+    }
+}
+
+/// Catches a loom that knows better than `sync::overwrite` assumes, which could then be a store as in the shipped build: a change by CAS
+/// reads what is right before it, the locking, so it cannot come behind the unlocking. And models that would not see an unlocking
+/// that is lost.
+#[test]
+fn a_change_of_a_locked_word_comes_behind_the_unlocking_in_loom_alone_or_by_mistake() {
+    assert_eq!(outcomes::<Lock<true, false>>(), set(&["locked", "unlocked"]), "in loom alone");
+    assert_eq!(outcomes::<Lock<false, false>>(), set(&["unlocked"]));
+    assert_eq!(outcomes::<Lock<false, true>>(), set(&["locked", "unlocked"]), "a mistake");
+}

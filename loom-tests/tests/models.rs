@@ -97,6 +97,7 @@ models! {
     search_beside_a_split_under_a_tied_root_i3
     block_is_replaced_beside_its_holder_i2
     block_is_replaced_beside_a_split_i2
+    too_few_looks_leave_a_block_to_its_holder_i2
     freeze_waits_for_a_split_i7
     writes_become_visible_in_order_and_whole_q4
     writes_of_three_become_visible_in_order_and_whole_q4

@@ -5,7 +5,7 @@ use crate::check::{Most, Program};
 use crate::list::index::Ties;
 use crate::models::table::{config, hinted, through};
 use crate::node::{Predecessor, Target};
-use crate::tuning::STUCK_LOOKS;
+pub(super) use crate::tuning::STUCK_LOOKS;
 use crate::{InsertError, Lookup, Memtable, Stats};
 
 /// Keys that fill the first leaf, beside the head. All have hints.
@@ -272,16 +272,17 @@ impl Program for BesideTies {
 
 pub(super) const BESIDE_TIES: &[&str] = &[""];
 
-/// Thread 0 adds a hint to a leaf, which with `SPLITS` it splits. Thread 1 mends the index: where it finds a lock taken, it
-/// replaces the block by a copy, beside the thread that changes it. Catches a copy with a slot that is lost, false or empty,
-/// and a holder that goes on in a block that was replaced and harms the tree.
-pub(super) struct Replaced<const SPLITS: bool>(Memtable);
+/// Thread 0 adds a hint to a leaf, which with `SPLITS` it splits. Thread 1 mends the index `LOOKS` times: where it finds a lock taken
+/// in one hold [`STUCK_LOOKS`] times, it replaces the block by a copy, beside the thread that changes it. Catches a copy with a slot
+/// that is lost, false or empty, and a holder that goes on in a block that was replaced and harms the tree; and with too few
+/// looks, a block that is replaced, and a look that is put over the unlocking, so that the lock stays taken.
+pub(super) struct Replaced<const SPLITS: bool, const LOOKS: u64>(Memtable);
 
-impl<const SPLITS: bool> Replaced<SPLITS> {
+impl<const SPLITS: bool, const LOOKS: u64> Replaced<SPLITS, LOOKS> {
     const BEFORE: &[u8] = if SPLITS { LEAF } else { b"dh" };
 }
 
-impl<const SPLITS: bool> Program for Replaced<SPLITS> {
+impl<const SPLITS: bool, const LOOKS: u64> Program for Replaced<SPLITS, LOOKS> {
     const THREADS: usize = 2;
     const MOST: Most = MOST;
 
@@ -294,8 +295,7 @@ impl<const SPLITS: bool> Program for Replaced<SPLITS> {
             put(&self.0, b'j');
             return String::new();
         }
-        // As often as it takes for the holder of a lock to count as stopped.
-        for _ in 0..STUCK_LOOKS {
+        for _ in 0..LOOKS {
             self.0.list().mend(number, Predecessor::HEAD, 2);
         }
         find(&self.0, b'h');
@@ -314,8 +314,9 @@ impl<const SPLITS: bool> Program for Replaced<SPLITS> {
     }
 }
 
-/// A hint is lost where it was put into a block that was replaced, which takes as many looks at one hold as there are mends.
+/// A hint is lost where it was put into a block that was replaced.
 pub(super) const REPLACED: &[&str] = &["kept", "replaced"];
+pub(super) const LOOKED_AT: &[&str] = &["kept"];
 pub(super) const REPLACED_BESIDE_SPLIT: &[&str] = &[""];
 
 /// Thread 0 stores into a full leaf, thread 1 freezes. Catches a writer that leaves its gate before its split has ended: the

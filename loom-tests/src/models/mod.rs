@@ -113,8 +113,9 @@ models! {
     search_beside_a_split_finds_what_stays_i3: hints::BesideSplit<b'd'>, hints::BESIDE_SPLIT;
     search_beside_a_split_finds_what_moves_i3: hints::BesideSplit<b'l'>, hints::BESIDE_SPLIT;
     search_beside_a_split_under_a_tied_root_i3: hints::BesideTies, hints::BESIDE_TIES;
-    block_is_replaced_beside_its_holder_i2: hints::Replaced<false>, hints::REPLACED;
-    block_is_replaced_beside_a_split_i2: hints::Replaced<true>, hints::REPLACED_BESIDE_SPLIT;
+    block_is_replaced_beside_its_holder_i2: hints::Replaced<false, { hints::STUCK_LOOKS }>, hints::REPLACED;
+    block_is_replaced_beside_a_split_i2: hints::Replaced<true, { hints::STUCK_LOOKS }>, hints::REPLACED_BESIDE_SPLIT;
+    too_few_looks_leave_a_block_to_its_holder_i2: hints::Replaced<false, { hints::STUCK_LOOKS - 1 }>, hints::LOOKED_AT;
     freeze_waits_for_a_split_i7: hints::Frozen, hints::FROZEN;
     writes_become_visible_in_order_and_whole_q4: publication::InOrder<2>, publication::IN_ORDER;
     writes_of_three_become_visible_in_order_and_whole_q4: publication::InOrder<3>, publication::IN_ORDER_OF_THREE;

@@ -89,7 +89,7 @@ impl Header {
     pub(super) fn looked_at(self) -> Self {
         const { assert!(STUCK_LOOKS > 1 && STUCK_LOOKS * Self::LOOK <= Self::LOOKS) };
         let looks = ((self.0 & Self::LOOKS) / Self::LOOK + 1) % STUCK_LOOKS;
-        Self(self.0 & !Self::LOOKS | looks * Self::LOOK)
+        Self(self.0 & !Self::LOOKS | (looks * Self::LOOK))
     }
 
     pub(super) fn has_looks(self) -> bool {

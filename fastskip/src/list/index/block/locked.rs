@@ -7,7 +7,7 @@ use crate::list::index::steps;
 use crate::mem::lanes::ROW_WORDS;
 use crate::mem::storage::Storage;
 use crate::node::Predecessor;
-use crate::sync::{Ordering, ord};
+use crate::sync::{Ordering, ord, overwrite};
 use crate::tuning::SLOTS;
 
 /// How a new slot and the one behind it differ from the slots before them.
@@ -61,7 +61,7 @@ impl Drop for Locked<'_> {
         steps::step();
         self.header = self.header.unlocked();
         // ORDERING(block.unlock): Release; pairs with `block.lock`, see there.
-        self.block.word(0).store(self.header.0, ord("block.unlock", Ordering::Release));
+        overwrite(self.block.word(0), self.header.0, ord("block.unlock", Ordering::Release));
     }
 }
 
@@ -214,7 +214,7 @@ impl<'a> Locked<'a> {
     fn set_header(&mut self, header: Header) {
         steps::step();
         self.header = header;
-        self.block.word(0).store(header.0 | Header::LOCKED, Ordering::Relaxed);
+        overwrite(self.block.word(0), header.0 | Header::LOCKED, Ordering::Relaxed);
     }
 }
 

@@ -283,8 +283,9 @@ impl<'a> Block<'a> {
     pub(super) fn look(self) -> bool {
         let header = self.header();
         let looked = header.looked_at();
-        // Relaxed: the count publishes nothing. It is put where exactly the header of this hold lies, never over the holder's next one,
-        // so no unlocking is lost; and between `block.unlock` and the `block.lock` that reads it there is none.
+        // Relaxed: the count publishes nothing. A CAS comes right behind the header that it read, which is one of this hold: so before
+        // the holder's next one, and no unlocking is lost (loom `too_few_looks_leave_a_block_to_its_holder_i2`); and never
+        // between `block.unlock` and the `block.lock` that reads it.
         let counted =
             || self.word(0).compare_exchange(header.0, looked.0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         header.is_locked() && counted() && !looked.has_looks()
