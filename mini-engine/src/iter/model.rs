@@ -1,8 +1,12 @@
 //! A sorted vector as the model of every [`EntryIter`], and a driver that compares the two step by step.
 
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use proptest::prelude::*;
 
-use super::{EntryIter, Stepped};
+use super::{EntryIter, MergeIter, Stepped, VisibleIter};
 use crate::error::Result;
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
@@ -226,6 +230,113 @@ pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, mo
             if let Some(Stepped { seqno, kind, repeats }) = stepped {
                 assert_eq!(Some((seqno, kind, repeats)), known, "after move {i} of {moves:?}");
             }
+        }
+    }
+}
+
+/// An iterator whose moves are counted, seeks and steps alike.
+pub(crate) struct Counted<I> {
+    inner: I,
+    moves: Arc<AtomicUsize>,
+}
+
+impl<I> Counted<I> {
+    pub(crate) fn new(inner: I, moves: &Arc<AtomicUsize>) -> Self {
+        Self { inner, moves: moves.clone() }
+    }
+
+    fn moved(&mut self) -> &mut I {
+        self.moves.fetch_add(1, Ordering::Relaxed);
+        &mut self.inner
+    }
+}
+
+impl<I: EntryIter> EntryIter for Counted<I> {
+    fn valid(&self) -> bool {
+        self.inner.valid()
+    }
+    fn key(&self) -> &[u8] {
+        self.inner.key()
+    }
+    fn seqno(&self) -> SeqNo {
+        self.inner.seqno()
+    }
+    fn kind(&self) -> Kind {
+        self.inner.kind()
+    }
+    fn value(&self) -> &[u8] {
+        self.inner.value()
+    }
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.moved().seek_to_first()
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.moved().seek_to_last()
+    }
+    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        self.moved().seek(key, seqno)
+    }
+    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
+        self.moved().seek_for_prev(key, seqno)
+    }
+    fn next(&mut self) -> Result<()> {
+        self.moved().next()
+    }
+    fn prev(&mut self) -> Result<()> {
+        self.moved().prev()
+    }
+    fn repeats(&self) -> bool {
+        self.inner.repeats()
+    }
+    fn step(&mut self) -> Option<Stepped> {
+        self.moved().step()
+    }
+}
+
+/// The number of the last of [`many_versions`].
+const NEWEST: SeqNo = 10_000;
+
+/// Three keys, of which the middle one was overwritten often and the others were not.
+pub(crate) fn many_versions() -> Vec<Entry> {
+    let key = |seqno| match seqno {
+        1 => b"a",
+        NEWEST => b"c",
+        _ => b"b",
+    };
+    let entry =
+        |seqno: SeqNo| Entry { key: key(seqno).to_vec(), seqno, kind: Kind::Value, value: seqno.to_be_bytes().into() };
+    (1..=NEWEST).map(entry).collect()
+}
+
+/// Reads sources that together hold [`many_versions`], at snapshots of every age and in both directions: what is shown is right, and takes
+/// few moves.
+pub(crate) fn assert_few_moves<I: EntryIter>(sources: impl Fn() -> Vec<I>) {
+    for snapshot in [1, 2, 20, NEWEST / 2, NEWEST - 20, NEWEST - 1, NEWEST] {
+        let expected: Vec<(&[u8], SeqNo)> = [(&b"a"[..], 1), (b"b", snapshot.min(NEWEST - 1)), (b"c", NEWEST)]
+            .into_iter()
+            .filter(|(key, seqno)| *seqno <= snapshot && (*key != b"b" || snapshot > 1))
+            .collect();
+        for is_forward in [true, false] {
+            let moves = Arc::default();
+            let counted: Vec<_> = sources().into_iter().map(|source| Counted::new(source, &moves)).collect();
+            let most = 100 * counted.len();
+            let mut iter = VisibleIter::new(MergeIter::new(counted), snapshot, Bound::Unbounded, Bound::Unbounded);
+            let mut shown = Vec::new();
+            if is_forward { iter.seek_to_first() } else { iter.seek_to_last() }.expect("no error injected");
+            while iter.valid() {
+                let seqno = SeqNo::from_be_bytes(iter.value().try_into().expect("eight bytes"));
+                shown.push((iter.key().to_vec(), seqno));
+                if is_forward { iter.next() } else { iter.prev() }.expect("no error injected");
+            }
+            if !is_forward {
+                shown.reverse();
+            }
+            assert!(
+                shown.iter().map(|(key, seqno)| (&key[..], *seqno)).eq(expected.iter().copied()),
+                "{shown:?} at {snapshot}"
+            );
+            let moves = moves.load(Ordering::Relaxed);
+            assert!(moves <= most, "{moves} moves, forward {is_forward}, at {snapshot}");
         }
     }
 }

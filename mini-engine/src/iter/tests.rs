@@ -6,7 +6,9 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 
-use super::model::{BoxedIter, Entry, Move, SortedVec, assert_same, current, entries, keys, moves};
+use super::model::{
+    BoxedIter, Entry, Move, SortedVec, assert_few_moves, assert_same, current, entries, keys, many_versions, moves,
+};
 use super::*;
 use crate::error::Error;
 
@@ -127,6 +129,15 @@ fn a_key_with_more_versions_than_are_stepped_over_is_left_behind_whole() {
     }
     let expected = vec![(b"a".to_vec(), vec![3]), (b"b".to_vec(), vec![60]), (b"c".to_vec(), vec![4])];
     assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_key_with_many_versions_takes_few_moves_in_either_direction() {
+    // Catches a read that steps through all versions of a key: a reverse one, or one that is older than most of them.
+    let all = many_versions();
+    for sources in [1, 2, 5] {
+        assert_few_moves(|| split(&all, &[0, 3, 1, 4, 2], sources));
+    }
 }
 
 /// Fails the `n`-th call.

@@ -4,6 +4,9 @@
 //! first, so the newest visible one is known only when the inner iterator has left it: the entry that is shown is kept
 //! here, and the inner iterator stands somewhere before it.
 //!
+//! A key may have any number of versions that are not shown, too new or too old: after [`STEPS_BEFORE_SEEK`] of them the next place is
+//! searched for, in either direction.
+//!
 //! What range tombstones hide is passed over. They are those of all inputs, so an entry is hidden wherever its tombstone came from. Of a
 //! key's versions the older ones are hidden: so behind a hidden one there is none to be shown.
 
@@ -13,7 +16,7 @@ use super::{EntryIter, Stepped};
 use crate::error::Result;
 use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
 
-/// Versions of one key that are stepped over before a seek is made to the end of them.
+/// Versions of one key that are stepped over before a seek is made past the others.
 const STEPS_BEFORE_SEEK: u32 = 16;
 
 enum State {
@@ -22,6 +25,13 @@ enum State {
     Forward,
     /// The shown entry is kept; the inner iterator stands before all its visible versions.
     Backward(Slice),
+}
+
+/// A version of a key, taken from where it was.
+struct Version {
+    seqno: SeqNo,
+    kind: Kind,
+    value: Slice,
 }
 
 /// The newest visible version of each key, tombstones hidden.
@@ -175,8 +185,8 @@ impl<I: EntryIter> VisibleIter<I> {
     fn show_next(&mut self) -> Result<()> {
         while self.inner.valid() && self.is_below_upper() {
             if self.inner.seqno() > self.snapshot {
-                self.inner.next()?;
-            } else if self.inner.kind() == Kind::Tombstone || self.is_hidden() {
+                self.skip_newer()?;
+            } else if self.inner.kind() == Kind::Tombstone || self.is_hidden(self.inner.key(), self.inner.seqno()) {
                 self.skip_versions()?;
             } else {
                 self.state = State::Forward;
@@ -186,9 +196,21 @@ impl<I: EntryIter> VisibleIter<I> {
         Ok(())
     }
 
-    /// Whether a range tombstone hides the inner iterator's entry.
-    fn is_hidden(&self) -> bool {
-        !self.hidden.is_empty() && self.hidden.covering(self.inner.key(), MAX_SEQNO) > Some(self.inner.seqno())
+    /// Whether a range tombstone hides this version.
+    fn is_hidden(&self, key: &[u8], seqno: SeqNo) -> bool {
+        !self.hidden.is_empty() && self.hidden.covering(key, MAX_SEQNO) > Some(seqno)
+    }
+
+    /// Moves the inner iterator past those versions of its current key that the snapshot does not see, which come first.
+    fn skip_newer(&mut self) -> Result<()> {
+        for _ in 0..STEPS_BEFORE_SEEK {
+            self.inner.next()?;
+            if !self.inner.valid() || !self.inner.repeats() || self.inner.seqno() <= self.snapshot {
+                return Ok(());
+            }
+        }
+        self.copy_key();
+        self.inner.seek(&self.key, self.snapshot)
     }
 
     /// Moves the inner iterator past all versions of its current key.
@@ -212,24 +234,40 @@ impl<I: EntryIter> VisibleIter<I> {
     /// Shows the last visible key at or before where the inner iterator stands, on the oldest version of its key and
     /// not above the upper bound.
     fn show_prev(&mut self) -> Result<()> {
-        let mut newest: Option<(Kind, Slice)> = None;
         while self.inner.valid() && self.above_lower(self.inner.key()) {
-            let same_key = newest.is_some() && self.inner.key() == self.key;
-            if !same_key && matches!(newest, Some((Kind::Value, _))) {
-                break;
+            self.copy_key();
+            if let Some(newest) = self.take_newest()?
+                && newest.kind == Kind::Value
+                && !self.is_hidden(&self.key, newest.seqno)
+            {
+                self.state = State::Backward(newest.value);
+                return Ok(());
             }
-            if self.inner.seqno() <= self.snapshot && !self.is_hidden() {
-                if !same_key {
-                    self.copy_key();
-                }
-                newest = Some((self.inner.kind(), self.inner.value_slice()));
-            }
-            self.inner.prev()?;
-        }
-        if let Some((Kind::Value, value)) = newest {
-            self.state = State::Backward(value);
         }
         Ok(())
+    }
+
+    /// The newest version of the kept key that the snapshot sees. Moves the inner iterator from the oldest one to before all of them.
+    fn take_newest(&mut self) -> Result<Option<Version>> {
+        let mut newest = None;
+        for _ in 0..STEPS_BEFORE_SEEK {
+            newest = self.version().or(newest);
+            self.inner.prev()?;
+            if !self.inner.valid() || self.inner.key() != self.key {
+                return Ok(newest);
+            }
+        }
+        self.inner.seek(&self.key, self.snapshot)?;
+        let newest = if self.inner.valid() && self.inner.key() == self.key { self.version() } else { None };
+        seek_before(&mut self.inner, &self.key)?;
+        Ok(newest)
+    }
+
+    /// The version at which the inner iterator stands, if the snapshot sees it.
+    fn version(&self) -> Option<Version> {
+        let Self { inner, snapshot, .. } = self;
+        let version = || Version { seqno: inner.seqno(), kind: inner.kind(), value: inner.value_slice() };
+        (inner.seqno() <= *snapshot).then(version)
     }
 
     fn copy_key(&mut self) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::iter::model::{assert_few_moves, many_versions};
 use crate::types::{RangeTombstone, RangeTombstones};
 
 /// Entries by table, of `per_table` keys each.
@@ -34,6 +35,14 @@ fn bound(entries: &[Entry], (at, between): (usize, bool)) -> Slice {
     let (mut key, largest) = (entries[at].key.clone(), &entries[entries.len() - 1].key);
     key.extend(between.then_some(0));
     Slice::from(if key <= *largest { key } else { largest.clone() })
+}
+
+#[test]
+fn a_key_with_many_versions_takes_few_moves_in_either_direction() {
+    // Catches tables whose obsolete versions, kept for a snapshot, are stepped through one by one.
+    let dir = dir();
+    let run = run_of(dir.path(), &[(SortedVec::new(many_versions()).entries().to_vec(), None)]);
+    assert_few_moves(|| vec![run.iter()]);
 }
 
 proptest! {
