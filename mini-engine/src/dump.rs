@@ -127,9 +127,9 @@ pub fn table_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: 
     let lost = Lost::default();
     let mut table = SalvageIter::open(fs.clone(), path.to_path_buf(), number, None, lost.clone())?;
     let ranges = table.range_tombstones();
-    for part in ranges.fragments() {
-        let seqno = part.newest(MAX_SEQNO).unwrap_or(0);
-        let (key, end) = (&*part.start, Some(&*part.end));
+    for part in ranges.parts() {
+        let seqno = part.seqnos().next().unwrap_or(0);
+        let (key, end) = (&**part.start, Some(&**part.end));
         if entries(Entry { seqno, key, end, value: None, is_behind_damage: false }).is_break() {
             return Ok(());
         }

@@ -34,12 +34,14 @@ impl Inputs<MemtableIter> {
     /// of all: beyond that there is nothing that they could hide. So a range without an end does not give its table all keys to come.
     pub(crate) fn of_memtable(memtable: &LoggedMemtable, retention: Retention<'_>, older_last: &[u8]) -> Result<Self> {
         let mut entries = memtable.iter();
-        let Some(ranges) = memtable.range_tombstones() else {
-            return Ok(Self { entries: vec![entries], ranges: RangeTombstones::default() });
-        };
+        let sets = memtable.range_sets();
+        if sets.is_empty() {
+            return Ok(Self::without_ranges(vec![entries]));
+        }
         entries.seek_to_last()?;
         let end = Slice::from(place_after(entries.key().max(older_last)));
-        let ranges = retention.reduced(&ranges.within(&Slice::default(), &end));
+        let ranges = RangeTombstones::union(sets.iter().map(|set| &**set)).within(&Slice::default(), &end);
+        let ranges = retention.reduced(&ranges);
         Ok(Self { entries: vec![entries], ranges })
     }
 }

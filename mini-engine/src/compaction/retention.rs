@@ -9,9 +9,11 @@
 //! same keys in one stripe the newest stays ([`Retention::reduced`], [`Covering`]). As with other tombstones, one of the lowest
 //! stripe goes where no older table can hold a key of it: all that it covers was an input, and is gone.
 
+use std::ops::RangeInclusive;
+
 use crate::compaction::key_range::KeySet;
 use crate::table::RunTable;
-use crate::types::{Fragment, Kind, RangeTombstones, SeqNo, is_before_end};
+use crate::types::{Kind, MAX_SEQNO, RangeTombstone, RangeTombstones, SeqNo};
 
 /// What must be kept: the same for all keys of one merge.
 #[derive(Debug, Clone, Copy)]
@@ -36,39 +38,37 @@ impl Retention<'_> {
         self.snapshots.partition_point(|&snapshot| snapshot < seqno)
     }
 
+    /// The numbers of the stripe with this one.
+    fn stripe_of(&self, seqno: SeqNo) -> RangeInclusive<SeqNo> {
+        let stripe = self.stripe(seqno);
+        let first =
+            stripe.checked_sub(1).and_then(|below| self.snapshots.get(below)).map_or(0, |snapshot| snapshot + 1);
+        first..=self.snapshots.get(stripe).copied().unwrap_or(MAX_SEQNO)
+    }
+
     /// Of range tombstones that cover the same keys, the newest of each stripe.
     pub(crate) fn reduced(&self, ranges: &RangeTombstones) -> RangeTombstones {
-        ranges.retain(|part| {
-            let mut newest = part.seqnos.to_vec();
-            newest.dedup_by_key(|seqno| self.stripe(*seqno));
-            newest
-        })
+        ranges.reduced(|seqno| self.stripe_of(seqno))
     }
 
     /// Those of the reduced range tombstones of all inputs that new tables keep.
     pub(crate) fn kept_ranges(&self, ranges: &RangeTombstones) -> RangeTombstones {
-        ranges.retain(|part| {
-            let may_hide = self.tombstones.keeps_range(part);
-            part.seqnos.iter().copied().filter(|&seqno| may_hide || self.stripe(seqno) > 0).collect()
-        })
+        ranges.retain(|range| self.stripe(range.seqno) > 0 || self.tombstones.keeps_range(range))
     }
 
     /// Whether range tombstones cover all that a table holds, so that none of it is kept.
     pub(crate) fn drops_table(&self, table: &RunTable, ranges: &RangeTombstones) -> bool {
-        let (meta, stripe) = (table.table().meta(), self.stripe(table.min_seqno()));
-        let drops = |part: &Fragment| {
-            let newer = part.seqnos.iter().rev().find(|&&seqno| seqno > meta.max_seqno);
-            is_before_end(table.largest(), &part.end) && newer.is_some_and(|&newer| self.stripe(newer) == stripe)
-        };
-        ranges.fragment_of(table.smallest()).is_some_and(drops)
+        // A newer one that the oldest reader of the table's stripe sees is of that stripe.
+        let between = (table.table().meta().max_seqno, *self.stripe_of(table.min_seqno()).end());
+        ranges.cover_all(table.smallest(), table.largest(), between)
     }
 }
 
 impl Tombstones<'_> {
-    fn keeps_range(self, part: &Fragment) -> bool {
+    fn keeps_range(self, range: &RangeTombstone) -> bool {
         match self {
             Tombstones::KeepAll => true,
-            Tombstones::KeepOf(keys) => keys.overlaps(&part.start, &part.end),
+            Tombstones::KeepOf(keys) => keys.overlaps(&range.start, &range.end),
         }
     }
 
@@ -125,25 +125,22 @@ impl<'a> Shadowing<'a> {
 #[derive(Debug)]
 pub(crate) struct Covering<'a> {
     retention: Retention<'a>,
-    /// Those that the last key was not past.
-    rest: &'a [Fragment],
+    ranges: &'a RangeTombstones,
+    /// Where the last key was.
+    near: usize,
 }
 
 impl<'a> Covering<'a> {
     /// Of the range tombstones of all inputs.
     pub(crate) fn new(retention: Retention<'a>, ranges: &'a RangeTombstones) -> Self {
-        Self { retention, rest: ranges.fragments() }
+        Self { retention, ranges, near: 0 }
     }
 
     /// Whether a version is covered by a range tombstone of its stripe.
     pub(crate) fn covers(&mut self, key: &[u8], seqno: SeqNo) -> bool {
-        while let Some((_, rest)) = self.rest.split_first().filter(|(first, _)| !is_before_end(key, &first.end)) {
-            self.rest = rest;
-        }
-        let Some(part) = self.rest.first().filter(|part| *part.start <= *key) else { return false };
-        // The oldest of the newer ones has the lowest stripe of them.
-        let newer = part.seqnos.iter().rev().find(|&&newer| newer > seqno);
-        newer.is_some_and(|&newer| self.retention.stripe(newer) == self.retention.stripe(seqno))
+        // A newer one that the oldest reader of the version sees is of its stripe.
+        let seen = *self.retention.stripe_of(seqno).end();
+        !self.ranges.is_empty() && self.ranges.covering_near(&mut self.near, key, seen) > Some(seqno)
     }
 }
 
@@ -154,7 +151,7 @@ mod tests {
     use super::*;
     use crate::manifest::test_tables::table;
     use crate::table::TableMeta;
-    use crate::types::{RangeTombstone, Slice};
+    use crate::types::Slice;
 
     fn table_of(smallest: &[u8], largest: &[u8]) -> TableMeta {
         TableMeta { smallest: smallest.into(), largest: largest.into(), ..table(1, 1, 1) }
@@ -242,7 +239,7 @@ mod tests {
             let older = below.map(|(from, len)| table_of(&[from], &[from + len]));
             let below = KeySet::covering(&older);
             let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepOf(&below) };
-            let all = RangeTombstones::new(&ranges);
+            let all = RangeTombstones::new(ranges);
             let reduced = retention.reduced(&all);
             let kept_ranges = retention.kept_ranges(&reduced);
             let (mut shadowing, mut covering) = (Shadowing::new(retention), Covering::new(retention, &reduced));

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use super::{EntryIter, Stepped};
 use crate::error::Result;
-use crate::types::{Kind, SeqNo, Slice, entry_order};
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -96,15 +96,35 @@ impl<I: EntryIter> MergeIter<I> {
         Ok(())
     }
 
-    /// Moves the top child one entry on in `direction`, which all children already have.
-    fn advance(&mut self) -> Result<()> {
+    /// Which input the current entry is of; the iterator must be valid.
+    pub(crate) fn child(&self) -> usize {
+        self.heap[0].child
+    }
+
+    /// Going forward, leaves out what the current entry's input has before `place`, an empty one of which is behind all keys. Whether the
+    /// entry that comes then repeats a key is not known.
+    pub(crate) fn skip_to(&mut self, place: &[u8]) -> Result<()> {
+        if place.is_empty() { self.leave_out_rest() } else { self.advance(|child| child.seek(place, MAX_SEQNO)) }
+    }
+
+    /// The same going backward: leaves out what is at `place` or behind it.
+    pub(crate) fn skip_before(&mut self, place: &[u8]) -> Result<()> {
+        if place.is_empty() { self.leave_out_rest() } else { self.advance(|child| child.seek_before(place)) }
+    }
+
+    /// The next seek or turn positions all children anew.
+    fn leave_out_rest(&mut self) -> Result<()> {
+        self.heap.swap_remove(0);
+        self.sift_down(0);
+        Ok(())
+    }
+
+    /// Moves the top child on in `direction`, which all children already have.
+    fn advance(&mut self, step: impl FnOnce(&mut I) -> Result<()>) -> Result<()> {
         let (is_alone, is_tied) = (self.heap.len() == 1, self.is_tied(1) || self.is_tied(2));
         let top = &mut self.heap[0];
         let (at, child) = (top.child, &mut self.children[top.child]);
-        let moved = match self.direction {
-            Direction::Forward => child.next(),
-            Direction::Backward => child.prev(),
-        };
+        let moved = step(child);
         if moved.is_err() {
             self.heap.clear();
             return moved;
@@ -188,7 +208,10 @@ impl<I: EntryIter> MergeIter<I> {
         if self.heap.is_empty() {
             Ok(())
         } else if self.direction == direction {
-            self.advance()
+            match direction {
+                Direction::Forward => self.advance(I::next),
+                Direction::Backward => self.advance(I::prev),
+            }
         } else {
             self.turn(direction)
         }

@@ -1,14 +1,17 @@
 //! Iteration over entries: the trait that memtables and tables implement, and what is built on it.
 //!
 //! [`EntryIter`] is one sorted sequence of entries with all their versions; [`MergeIter`] is the sorted union of
-//! several; [`VisibleIter`] shows what a snapshot sees of one: the newest visible version of each key, no tombstones.
+//! several; [`VisibleIter`] shows what a snapshot sees of it: the newest visible version of each key, no tombstones, and nothing that
+//! range tombstones hide ([`Hidden`]).
 
+mod hidden;
 mod merge;
 mod visible;
 
 use crate::error::{Error, Result};
-use crate::types::{Kind, SeqNo, Slice};
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
+pub(crate) use hidden::{Hidden, RangeSource, RangesInMemory};
 pub(crate) use merge::MergeIter;
 pub(crate) use visible::VisibleIter;
 
@@ -36,6 +39,22 @@ pub(crate) trait EntryIter: Send {
     /// Goes to the last entry at or before `(key, seqno)`: the oldest version of `key` that is not older than
     /// `seqno`, or else the last entry of an earlier key.
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()>;
+    /// Goes to the first entry of a key after `key`.
+    fn seek_past(&mut self, key: &[u8]) -> Result<()> {
+        self.seek(key, 0)?;
+        while self.valid() && self.key() == key {
+            self.next()?;
+        }
+        Ok(())
+    }
+    /// Goes to the last entry of a key before `key`.
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.seek_for_prev(key, MAX_SEQNO)?;
+        while self.valid() && self.key() == key {
+            self.prev()?;
+        }
+        Ok(())
+    }
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
     /// Whether `next` came here from an entry with the same key: known to whoever decodes keys, so that nobody has to compare them.

@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Range;
 use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
 use super::model::{
-    BoxedIter, Entry, Move, SortedVec, assert_few_moves, assert_same, current, entries, keys, many_versions, moves,
+    BoxedIter, Counted, Entry, Move, SortedVec, assert_few_moves, assert_same, current, entries, keys, many_versions,
+    moves,
 };
 use super::*;
 use crate::error::Error;
+use crate::types::{RangeTombstone, RangeTombstones, Span};
 
 fn split(all: &[Entry], parts: &[usize], n: usize) -> Vec<BoxedIter> {
     let part = |p: usize| {
@@ -20,8 +24,8 @@ fn split(all: &[Entry], parts: &[usize], n: usize) -> Vec<BoxedIter> {
     (0..n).map(|p| Box::new(part(p)) as BoxedIter).collect()
 }
 
-/// What a snapshot sees: the newest version of each key not newer than it, tombstones left out.
-fn visible(all: &[Entry], snapshot: SeqNo) -> BTreeMap<Vec<u8>, Vec<u8>> {
+/// What a snapshot sees: the newest version of each key not newer than it, tombstones left out, and what they cover.
+fn visible(all: &[Entry], ranges: &RangeTombstones, snapshot: SeqNo) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut newest: BTreeMap<&[u8], &Entry> = BTreeMap::new();
     for entry in all.iter().filter(|e| e.seqno <= snapshot) {
         let kept = newest.entry(&entry.key).or_insert(entry);
@@ -29,8 +33,18 @@ fn visible(all: &[Entry], snapshot: SeqNo) -> BTreeMap<Vec<u8>, Vec<u8>> {
             *kept = entry;
         }
     }
-    let live = newest.into_values().filter(|e| e.kind == Kind::Value);
+    let is_covered = |e: &Entry| ranges.covering(&e.key, snapshot) > Some(e.seqno);
+    let live = newest.into_values().filter(|e| e.kind == Kind::Value && !is_covered(e));
     live.map(|e| (e.key.clone(), e.value.clone())).collect()
+}
+
+/// The same entries of few keys.
+fn crowd(all: Vec<Entry>) -> Vec<Entry> {
+    let short = |mut entry: Entry| {
+        entry.key.truncate(1);
+        ((entry.key.clone(), entry.seqno), entry)
+    };
+    all.into_iter().map(short).collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 fn bounds() -> impl Strategy<Value = Bound<Vec<u8>>> {
@@ -82,15 +96,28 @@ proptest! {
 
     #[test]
     fn an_iterator_shows_what_its_snapshot_sees_within_its_bounds(
-        all in entries(60), snapshot in 0u64..55, lower in bounds(), upper in bounds(), moves in moves(),
-        parts in prop::collection::vec(0usize..3, 1..20),
+        all in entries(250), ranges in prop::collection::vec((keys(), keys(), 0u64..50), 0..5), is_crowded in any::<bool>(),
+        snapshot in 0u64..55, lower in bounds(), upper in bounds(), moves in moves(), mut cuts in [0u64..50, 0u64..50],
     ) {
-        // Catches a hidden version shown, a deleted key returned, a bound overstepped, a key twice after a turn.
-        let mut seen: BTreeMap<Vec<u8>, Vec<u8>> = visible(&all, snapshot);
+        // Catches a hidden version shown, a deleted key returned, a bound overstepped, a key twice after a turn, and a seek past what is
+        // not shown that leaves out what is: many versions of a key, or many keys that a range tombstone covers.
+        let all: Vec<Entry> = if is_crowded { crowd(all) } else { all };
+        let ranges = ranges.into_iter().map(|(start, end, seqno)| RangeTombstone { start: start.into(), end: end.into(), seqno });
+        let ranges = RangeTombstones::new(ranges);
+        let mut seen: BTreeMap<Vec<u8>, Vec<u8>> = visible(&all, &ranges, snapshot);
         seen.retain(|key, _| within(key, &lower, &upper));
-        let merge = MergeIter::new(split(&all, &parts, 3));
+        // Each source holds newer versions than the one behind it.
+        cuts.sort_unstable();
+        let source = |seqno: SeqNo| cuts.iter().filter(|cut| seqno < **cut).count();
+        let part = |n: usize| SortedVec::new(all.iter().filter(|entry| source(entry.seqno) == n).cloned().collect());
+        let merge = MergeIter::new((0..3).map(|n| Box::new(part(n)) as BoxedIter).collect());
+        let mut hidden = Hidden::new(snapshot);
+        for n in 0..3 {
+            let own = Arc::new(ranges.retain(|range| source(range.seqno) == n));
+            hidden.add(n, Box::new(RangesInMemory::new(own)));
+        }
         let [lower, upper] = [lower, upper].map(|bound| bound.map(Slice::from));
-        let mut iter = VisibleIter::new(merge, snapshot, lower, upper);
+        let mut iter = VisibleIter::new(merge, snapshot, lower, upper).hiding(hidden);
         let mut at: Option<Vec<u8>> = None;
         for (i, step) in moves.iter().enumerate() {
             let first = |mut range: Range<'_, Vec<u8>, Vec<u8>>| range.next().map(|(k, _)| k.clone());
@@ -120,7 +147,8 @@ fn a_key_with_more_versions_than_are_stepped_over_is_left_behind_whole() {
     let version = |key: &[u8], seqno| Entry { key: key.to_vec(), seqno, kind: Kind::Value, value: vec![seqno as u8] };
     let mut all: Vec<Entry> = (0..100).map(|seqno| version(b"b", seqno)).collect();
     all.extend([version(b"a", 3), version(b"c", 4)]);
-    let mut iter = VisibleIter::new(SortedVec::new(all), 60, Bound::Unbounded, Bound::Unbounded);
+    let merge = MergeIter::new(vec![SortedVec::new(all)]);
+    let mut iter = VisibleIter::new(merge, 60, Bound::Unbounded, Bound::Unbounded);
     let mut shown = Vec::new();
     iter.seek_to_first().expect("a vector");
     while iter.valid() {
@@ -137,6 +165,76 @@ fn a_key_with_many_versions_takes_few_moves_in_either_direction() {
     let all = many_versions();
     for sources in [1, 2, 5] {
         assert_few_moves(|| split(&all, &[0, 3, 1, 4, 2], sources));
+    }
+}
+
+/// Counts how often it is asked.
+struct CountedRanges(RangesInMemory, Arc<AtomicUsize>);
+
+impl RangeSource for CountedRanges {
+    fn span(&mut self, key: &[u8], seqno: SeqNo) -> Result<Span> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.span(key, seqno)
+    }
+}
+
+/// Many keys in the older of two sources, range tombstones in the newer one; reads ten keys in a direction, and says how many moves that
+/// took and how often range tombstones were looked up.
+fn read_ten(is_forward: bool, ranges: impl IntoIterator<Item = (u32, u32)>) -> (Vec<u32>, usize, usize) {
+    let (moves, lookups) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+    let entry = |key: u32| Entry { key: key.to_be_bytes().into(), seqno: 1, kind: Kind::Value, value: Vec::new() };
+    let older = SortedVec::new((0..20_000).map(|n| entry(10 * n)).collect());
+    let sources = [SortedVec::new(Vec::new()), older].map(|source| Counted::new(source, &moves));
+    let range = |(start, end): (u32, u32)| {
+        let [start, end] = [start, end].map(|key| Slice::from(&key.to_be_bytes()[..]));
+        RangeTombstone { start, end, seqno: 2 }
+    };
+    let ranges = RangesInMemory::new(Arc::new(RangeTombstones::new(ranges.into_iter().map(range))));
+    let mut hidden = Hidden::new(9);
+    hidden.add(0, Box::new(CountedRanges(ranges, lookups.clone())));
+    let mut iter =
+        VisibleIter::new(MergeIter::new(sources.into()), 9, Bound::Unbounded, Bound::Unbounded).hiding(hidden);
+    let mut shown = Vec::new();
+    if is_forward { iter.seek_to_first() } else { iter.seek_to_last() }.expect("no error injected");
+    while iter.valid() && shown.len() < 10 {
+        shown.push(u32::from_be_bytes(iter.key().try_into().expect("four bytes")));
+        if is_forward { iter.next() } else { iter.prev() }.expect("no error injected");
+    }
+    (shown, moves.load(Ordering::Relaxed), lookups.load(Ordering::Relaxed))
+}
+
+#[test]
+fn a_scan_looks_up_the_range_tombstones_around_its_keys_only() {
+    // Catches range tombstones gathered for a scan that never comes to them, and one looked up again for each key beside it.
+    for (is_forward, first) in [(true, 0), (false, 199_990)] {
+        let keys = (0..10).map(|n: u32| if is_forward { 10 * n } else { first - 10 * n }).collect::<Vec<_>>();
+        let (_, plain, _) = read_ten(is_forward, []);
+        let between = (0..20_000).flat_map(|n| (0..5).map(move |at| (10 * n + 2 * at + 1, 10 * n + 2 * at + 2)));
+        let (shown, moves, lookups) = read_ten(is_forward, between);
+        assert_eq!((&shown, moves), (&keys, plain));
+        assert!(lookups <= 11, "{lookups} lookups");
+        // All of them on the other side of what is read.
+        let beside = (0..100_000).map(|n| if is_forward { 100_001 + 2 * n } else { 2 * n }).map(|at| (at, at + 1));
+        let beside = beside.filter(|(at, _)| is_forward || *at < 199_000);
+        let (shown, moves, lookups) = read_ten(is_forward, beside);
+        assert_eq!((&shown, moves, lookups), (&keys, plain, 1));
+    }
+}
+
+#[test]
+fn what_newer_sources_hide_is_left_out_by_a_seek() {
+    // Catches a scan that steps through all that a range tombstone covers.
+    for is_forward in [true, false] {
+        let keys = (0..10u32).map(|n| if is_forward { 199_900 + 10 * n } else { 90 - 10 * n }).collect::<Vec<_>>();
+        let hidden = if is_forward { (0, 199_895) } else { (95, u32::MAX) };
+        let (shown, moves, lookups) = read_ten(is_forward, [hidden]);
+        assert_eq!(shown, keys);
+        assert!(moves < 60 && lookups <= 2, "{moves} moves, {lookups} lookups");
+        // From one range to the next, and to the end of all.
+        let hidden = (0..4).map(|n| (50_000 * n, 50_000 * (n + 1)));
+        let (shown, moves, lookups) = read_ten(is_forward, hidden);
+        assert_eq!(shown, [0; 0]);
+        assert!(moves < 200 && lookups <= 4, "{moves} moves, {lookups} lookups");
     }
 }
 
@@ -228,7 +326,7 @@ fn an_unpositioned_iterator_is_invalid_and_stays_so() {
         step(&mut merge).expect("nothing to fail");
         assert_eq!(current(&merge), None);
     }
-    let mut iter = VisibleIter::new(merge, 1, Bound::Unbounded, Bound::Unbounded);
+    let mut iter = VisibleIter::<SortedVec>::new(merge, 1, Bound::Unbounded, Bound::Unbounded);
     iter.next().expect("nothing to fail");
     assert!(!iter.valid() && iter.value().is_empty() && iter.value_slice().is_empty());
 }

@@ -7,14 +7,14 @@
 //! A key may have any number of versions that are not shown, too new or too old: after [`STEPS_BEFORE_SEEK`] of them the next place is
 //! searched for, in either direction.
 //!
-//! What range tombstones hide is passed over. They are those of all inputs, so an entry is hidden wherever its tombstone came from. Of a
-//! key's versions the older ones are hidden: so behind a hidden one there is none to be shown.
+//! What range tombstones hide is passed over ([`Hidden`]). Of a key's versions the older ones are hidden: so behind a hidden one there is
+//! none to be shown.
 
 use std::ops::Bound;
 
-use super::{EntryIter, Stepped};
+use super::{EntryIter, Hidden, MergeIter, Stepped};
 use crate::error::Result;
-use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
 /// Versions of one key that are stepped over before a seek is made past the others.
 const STEPS_BEFORE_SEEK: u32 = 16;
@@ -36,10 +36,9 @@ struct Version {
 
 /// The newest visible version of each key, tombstones hidden.
 pub(crate) struct VisibleIter<I> {
-    inner: I,
+    inner: MergeIter<I>,
     snapshot: SeqNo,
-    /// What the snapshot sees of the range tombstones.
-    hidden: RangeTombstones,
+    hidden: Hidden,
     /// A step to an entry that is not newer needs no look at the range tombstones: the snapshot if there are none, or else 0.
     shown_upto: SeqNo,
     lower: Bound<Slice>,
@@ -52,13 +51,13 @@ pub(crate) struct VisibleIter<I> {
 impl<I: EntryIter> VisibleIter<I> {
     /// What a snapshot at `snapshot` sees of `inner` between the bounds. Inverted bounds are empty. Invalid
     /// until the first seek.
-    pub(crate) fn new(inner: I, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
-        let (hidden, shown_upto) = (RangeTombstones::default(), snapshot);
+    pub(crate) fn new(inner: MergeIter<I>, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
+        let (hidden, shown_upto) = (Hidden::new(snapshot), snapshot);
         Self { inner, snapshot, hidden, shown_upto, lower, upper, state: State::Invalid, key: Vec::new() }
     }
 
-    /// The same without what `hidden` hides, of which all is visible to the snapshot.
-    pub(crate) fn hiding(self, hidden: RangeTombstones) -> Self {
+    /// The same without what `hidden` hides from the snapshot.
+    pub(crate) fn hiding(self, hidden: Hidden) -> Self {
         let shown_upto = if hidden.is_empty() { self.snapshot } else { 0 };
         Self { hidden, shown_upto, ..self }
     }
@@ -101,7 +100,7 @@ impl<I: EntryIter> VisibleIter<I> {
         match &self.lower {
             Bound::Unbounded => self.inner.seek_to_first()?,
             Bound::Included(key) => self.inner.seek(key, MAX_SEQNO)?,
-            Bound::Excluded(key) => seek_past(&mut self.inner, key)?,
+            Bound::Excluded(key) => self.inner.seek_past(key)?,
         }
         self.show_next()
     }
@@ -111,7 +110,7 @@ impl<I: EntryIter> VisibleIter<I> {
         match &self.upper {
             Bound::Unbounded => self.inner.seek_to_last()?,
             Bound::Included(key) => self.inner.seek_for_prev(key, 0)?,
-            Bound::Excluded(key) => seek_before(&mut self.inner, key)?,
+            Bound::Excluded(key) => self.inner.seek_before(key)?,
         }
         self.show_prev()
     }
@@ -163,7 +162,7 @@ impl<I: EntryIter> VisibleIter<I> {
     #[cold]
     fn turn_forward(&mut self) -> Result<()> {
         if let State::Backward(_) = std::mem::replace(&mut self.state, State::Invalid) {
-            seek_past(&mut self.inner, &self.key)?;
+            self.inner.seek_past(&self.key)?;
             self.show_next()?;
         }
         Ok(())
@@ -174,7 +173,7 @@ impl<I: EntryIter> VisibleIter<I> {
             State::Invalid => Ok(()),
             State::Forward => {
                 self.copy_key();
-                seek_before(&mut self.inner, &self.key)?;
+                self.inner.seek_before(&self.key)?;
                 self.show_prev()
             }
             State::Backward(_) => self.show_prev(),
@@ -186,7 +185,9 @@ impl<I: EntryIter> VisibleIter<I> {
         while self.inner.valid() && self.is_below_upper() {
             if self.inner.seqno() > self.snapshot {
                 self.skip_newer()?;
-            } else if self.inner.kind() == Kind::Tombstone || self.is_hidden(self.inner.key(), self.inner.seqno()) {
+            } else if let Some(span) = self.hidden.hidden_of(self.inner.child(), self.inner.key()) {
+                self.inner.skip_to(&span.end)?;
+            } else if self.inner.kind() == Kind::Tombstone || self.hidden.hides(self.inner.key(), self.inner.seqno())? {
                 self.skip_versions()?;
             } else {
                 self.state = State::Forward;
@@ -194,11 +195,6 @@ impl<I: EntryIter> VisibleIter<I> {
             }
         }
         Ok(())
-    }
-
-    /// Whether a range tombstone hides this version.
-    fn is_hidden(&self, key: &[u8], seqno: SeqNo) -> bool {
-        !self.hidden.is_empty() && self.hidden.covering(key, MAX_SEQNO) > Some(seqno)
     }
 
     /// Moves the inner iterator past those versions of its current key that the snapshot does not see, which come first.
@@ -222,7 +218,7 @@ impl<I: EntryIter> VisibleIter<I> {
             }
         }
         self.copy_key();
-        seek_past(&mut self.inner, &self.key)
+        self.inner.seek_past(&self.key)
     }
 
     /// Whether the inner iterator's entry is not above the upper bound.
@@ -235,10 +231,14 @@ impl<I: EntryIter> VisibleIter<I> {
     /// not above the upper bound.
     fn show_prev(&mut self) -> Result<()> {
         while self.inner.valid() && self.above_lower(self.inner.key()) {
+            if let Some(span) = self.hidden.hidden_of(self.inner.child(), self.inner.key()) {
+                self.inner.skip_before(&span.start)?;
+                continue;
+            }
             self.copy_key();
             if let Some(newest) = self.take_newest()?
                 && newest.kind == Kind::Value
-                && !self.is_hidden(&self.key, newest.seqno)
+                && !self.hidden.hides(&self.key, newest.seqno)?
             {
                 self.state = State::Backward(newest.value);
                 return Ok(());
@@ -259,7 +259,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
         self.inner.seek(&self.key, self.snapshot)?;
         let newest = if self.inner.valid() && self.inner.key() == self.key { self.version() } else { None };
-        seek_before(&mut self.inner, &self.key)?;
+        self.inner.seek_before(&self.key)?;
         Ok(newest)
     }
 
@@ -290,22 +290,4 @@ impl<I: EntryIter> VisibleIter<I> {
             Bound::Excluded(upper) => key < &**upper,
         }
     }
-}
-
-/// Goes to the first entry of a key after `key`.
-fn seek_past(inner: &mut impl EntryIter, key: &[u8]) -> Result<()> {
-    inner.seek(key, 0)?;
-    while inner.valid() && inner.key() == key {
-        inner.next()?;
-    }
-    Ok(())
-}
-
-/// Goes to the last entry of a key before `key`.
-fn seek_before(inner: &mut impl EntryIter, key: &[u8]) -> Result<()> {
-    inner.seek_for_prev(key, MAX_SEQNO)?;
-    while inner.valid() && inner.key() == key {
-        inner.prev()?;
-    }
-    Ok(())
 }

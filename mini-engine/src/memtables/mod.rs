@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool};
 
-use self::range_tombstones::MemtableRanges;
+use self::range_tombstones::{MemtableRanges, RANGE_BYTES};
 pub(crate) use self::vector::VectorBuilder;
 use self::vector::{VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
 use crate::iter::{EntryIter, Stepped, impl_entry_iter};
 use crate::options::MemtableKind;
-use crate::types::{BatchOp, Kind, RangeTombstone, RangeTombstones, SeqNo, Slice};
+use crate::types::{BatchOp, Kind, RangeTombstone, SeqNo, Slice};
 
-pub(crate) use self::range_tombstones::MOST_RANGES;
+pub(crate) use self::range_tombstones::{RangeSets, memory_of};
 
 /// What a memtable takes for its head and for the first chunk of its arena, whatever its size.
 const BASE_BYTES: usize = 1 << 20;
@@ -154,10 +154,12 @@ impl LoggedMemtable {
     /// The newest version of `key` that is not newer than `seqno`: a value, of which `take` takes what it needs, a
     /// tombstone (`Some(None)`), or nothing.
     pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
-        match (&self.table, self.ranges.get()) {
-            (_, Some(ranges)) => self.get_beside(&ranges, key, seqno, take),
-            (Table::SkipList(table), None) => found(table.get(key, seqno), take),
-            (Table::Vector(table), None) => table.get(key, seqno, |_, value| value.map(take)),
+        if let Some(ranges) = self.ranges.get() {
+            return self.get_beside(&ranges, key, seqno, take);
+        }
+        match &self.table {
+            Table::SkipList(table) => found(table.get(key, seqno), take),
+            Table::Vector(table) => table.get(key, seqno, |_, value| value.map(take)),
         }
     }
 
@@ -165,12 +167,12 @@ impl LoggedMemtable {
     #[cold]
     fn get_beside<T>(
         &self,
-        ranges: &RangeTombstones,
+        ranges: &RangeSets,
         key: &[u8],
         seqno: SeqNo,
         take: impl FnOnce(&[u8]) -> T,
     ) -> Option<Option<T>> {
-        let covered_at = ranges.covering(key, seqno);
+        let covered_at = ranges.iter().filter_map(|set| set.covering(key, seqno)).max();
         let newest = |found: SeqNo, value: Option<&[u8]>| value.filter(|_| covered_at < Some(found)).map(take);
         let found = match &self.table {
             Table::SkipList(table) => table
@@ -186,9 +188,14 @@ impl LoggedMemtable {
         self.ranges.add(ranges);
     }
 
-    /// Its range tombstones; `None` if there are none.
-    pub(crate) fn range_tombstones(&self) -> Option<Arc<RangeTombstones>> {
-        self.ranges.get()
+    /// Its range tombstones, in a few sets, as they are now.
+    pub(crate) fn range_sets(&self) -> RangeSets {
+        self.ranges.get().map_or_else(RangeSets::new, |sets| RangeSets::clone(&sets))
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.table.memory_usage() + self.ranges.memory_usage()
     }
 
     /// As `get` for each of `keys`, with copies of the values: hands what it finds to `found`, with the key's position, as long as that
@@ -244,9 +251,11 @@ fn found<T>(lookup: Lookup<'_>, take: impl FnOnce(&[u8]) -> T) -> Option<Option<
     }
 }
 
-/// An upper estimate of the memory that `operations` with `payload` bytes of keys and values take in a memtable.
-pub(crate) fn memory_for(operations: usize, payload: usize) -> usize {
-    payload.saturating_add(operations.saturating_mul(NODE_BYTES))
+/// An upper estimate of the memory that `operations` with `payload` bytes of keys and values take in a memtable, if so many of them
+/// remove `ranges`.
+pub(crate) fn memory_for(operations: usize, ranges: u32, payload: usize) -> usize {
+    let ranges = ranges as usize * RANGE_BYTES;
+    payload.saturating_add(operations.saturating_mul(NODE_BYTES)).saturating_add(ranges)
 }
 
 /// An operation of a batch as the memtable takes it. The removal of a range removes its first key; the rest comes by

@@ -1,7 +1,9 @@
 //! [`MemtableRanges`]: the range tombstones of a memtable, beside its entries.
 //!
-//! There are few of them, mostly none: then a read pays one load. Each addition makes the fragments anew, so the engine rotates a
-//! memtable that has [`MOST_RANGES`] of them.
+//! Mostly there are none: then a read pays one load. Others are in a few sets, which never change, so that readers share them. New ones
+//! become a set, together with the sets that are small beside it: each set is at least [`GROWTH`] times as large as the next (the
+//! logarithmic method of Bentley and Saxe). So of n range tombstones each is put into a new set O(log n) times, and a read asks O(log n)
+//! sets.
 //!
 //! R1 the first key of each range is removed by an ordinary tombstone of the same number, among the entries. So a memtable with range
 //!    tombstones is not empty, and its operations have numbers without gaps.
@@ -9,41 +11,99 @@
 //!    entries. So a reader that sees a number sees them, whatever the orderings here; newer ones it leaves out by their numbers.
 //! R3 after the freeze nothing is added.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 
 use crate::types::{RangeTombstone, RangeTombstones};
 
-/// A memtable with so many range tombstones is full.
-pub(crate) const MOST_RANGES: usize = 256;
+/// How much larger a set is than the next one, at least: the more, the fewer sets a read asks, and the more often a range tombstone is
+/// put into a new one.
+const GROWTH: usize = 8;
+
+/// Sets of range tombstones, the largest first.
+pub(crate) type RangeSets = Vec<Arc<RangeTombstones>>;
 
 /// The range tombstones of one memtable.
 #[derive(Debug, Default)]
 pub(super) struct MemtableRanges {
     /// Relaxed: by R2 whoever has to see it set has synchronised with the thread that set it.
     is_used: AtomicBool,
-    fragments: ArcSwap<RangeTombstones>,
+    sets: ArcSwap<RangeSets>,
     /// Held by a writer that adds some.
-    all: Mutex<Vec<RangeTombstone>>,
+    adding: Mutex<()>,
+    /// Relaxed: an estimate.
+    memory: AtomicUsize,
 }
 
 impl MemtableRanges {
     pub(super) fn add(&self, more: impl IntoIterator<Item = RangeTombstone>) {
-        // Pushing and making fragments of what is there leave both whole, wherever a panic strikes.
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = all.len();
-        all.extend(more);
-        if all.len() > before {
-            self.fragments.store(Arc::new(RangeTombstones::new(&*all)));
-            self.is_used.store(true, Ordering::Relaxed);
+        let newest: Vec<RangeTombstone> = more.into_iter().collect();
+        if newest.is_empty() {
+            return;
         }
+        // The sets are exchanged in one step, so they are whole wherever a panic strikes.
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        self.memory.fetch_add(newest.iter().map(memory_of).sum(), Ordering::Relaxed);
+        let mut sets = RangeSets::clone(&self.sets.load());
+        let (mut kept, mut len) = (sets.len(), newest.len());
+        while let Some(set) = sets[..kept].last().filter(|set| set.len() < GROWTH * len) {
+            (kept, len) = (kept - 1, len + set.len());
+        }
+        let small = sets.split_off(kept);
+        sets.push(Arc::new(RangeTombstones::new(small.iter().flat_map(|set| set.iter()).chain(newest))));
+        self.sets.store(Arc::new(sets));
+        self.is_used.store(true, Ordering::Relaxed);
     }
 
     /// Those that were added; `None` if there are none.
     #[inline]
-    pub(super) fn get(&self) -> Option<Arc<RangeTombstones>> {
-        if self.is_used.load(Ordering::Relaxed) { Some(self.fragments.load_full()) } else { None }
+    pub(super) fn get(&self) -> Option<Guard<Arc<RangeSets>>> {
+        if self.is_used.load(Ordering::Relaxed) { Some(self.sets.load()) } else { None }
+    }
+
+    /// About how many bytes of memory they take.
+    pub(super) fn memory_usage(&self) -> usize {
+        self.memory.load(Ordering::Relaxed)
+    }
+}
+
+/// An upper estimate of the memory that a range tombstone takes, in bytes, unless it is one of many within each other.
+pub(crate) fn memory_of(range: &RangeTombstone) -> usize {
+    RANGE_BYTES + range.start.len() + range.end.len()
+}
+
+/// What a range tombstone takes beside its keys.
+pub(super) const RANGE_BYTES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{MAX_SEQNO, Slice};
+
+    #[test]
+    fn range_tombstones_are_put_into_new_sets_seldom_and_are_in_few() {
+        // Catches an addition that goes through all that are there, and a read that asks as many sets as there were additions.
+        const COUNT: u64 = 20_000;
+        let ranges = MemtableRanges::default();
+        let key = |n: u64| Slice::from(&n.to_be_bytes()[..]);
+        let (mut put, mut before) = (0, RangeSets::new());
+        for n in 0..COUNT {
+            // Far from each other, in no order.
+            let at = n.wrapping_mul(0x9e37_79b9) % COUNT * 2;
+            ranges.add([RangeTombstone { start: key(at), end: key(at + 1), seqno: n }]);
+            let sets = RangeSets::clone(&ranges.get().expect("added"));
+            let is_new = |set: &&Arc<RangeTombstones>| !before.iter().any(|old| Arc::ptr_eq(old, set));
+            put += sets.iter().filter(is_new).map(|set| set.len() as u64).sum::<u64>();
+            assert!(sets.len() <= 6, "{} sets of {n}", sets.len());
+            before = sets;
+        }
+        assert!(put < 40 * COUNT, "{put} times");
+        for n in 0..COUNT {
+            let at = n.wrapping_mul(0x9e37_79b9) % COUNT * 2;
+            let covering = |key: &Slice| before.iter().filter_map(|set| set.covering(key, MAX_SEQNO)).max();
+            assert_eq!((covering(&key(at)), covering(&key(at + 1))), (Some(n), None));
+        }
     }
 }

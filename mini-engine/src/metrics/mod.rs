@@ -282,7 +282,7 @@ pub struct LevelMetrics {
     pub tables: u64,
     /// Sorted runs, each of one or more tables: a read may have to ask each. On level 0 each table is one.
     pub runs: u64,
-    /// Removals of ranges of keys that its tables hold, in fragments: pieces that do not overlap.
+    /// Removals of ranges of keys that its tables hold. Those of equal bounds in a table count as one, one that is in two tables as two.
     pub range_tombstones: u64,
     /// Tables of which a merge that will go on has taken the lower keys. Their files keep the space until it is done with them.
     pub narrowed: u64,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::block::{BlockBuilder, entry_len_bound};
-use super::format::{Footer, Handle, VERSION, VERSION_WITH_RANGES, file_name};
+use super::format::{Footer, Handle, VERSION, file_name};
 use super::frame::{self, MAX_CONTENTS_LEN};
 use super::index::IndexBuilder;
 use super::partition::{PartitionBuilder, last_fence};
@@ -81,7 +81,7 @@ impl Builder {
     }
 
     /// Gives the table range tombstones, all with an end and none with a start past its limit. A table needs an entry all the same: if
-    /// it has none when it is finished, the first key of the first range is removed by an ordinary tombstone too.
+    /// it has none when it is finished, the first key that they cover is removed by an ordinary tombstone too.
     pub(crate) fn set_range_tombstones(&mut self, tombstones: RangeTombstones) {
         self.range_tombstones = tombstones;
     }
@@ -125,8 +125,8 @@ impl Builder {
     /// [`Error::InvalidArgument`] for a table without entries; [`Error::Io`]. The file is removed, if it can be.
     pub(crate) fn finish(mut self) -> Result<TableMeta> {
         let ranges = std::mem::take(&mut self.range_tombstones);
-        if let Some(first) = ranges.fragments().first().filter(|_| self.is_empty()) {
-            self.add(&first.start, first.newest(MAX_SEQNO).unwrap_or(0), Kind::Tombstone, &[])?;
+        if let Some(first) = ranges.first_key().filter(|_| self.is_empty()) {
+            self.add(first, ranges.covering(first, MAX_SEQNO).unwrap_or(0), Kind::Tombstone, &[])?;
         }
         if self.is_empty() {
             return Err(Error::InvalidArgument(format!("table {} has no entry", self.number)));
@@ -136,7 +136,7 @@ impl Builder {
         let mut version = VERSION;
         if !ranges.is_empty() {
             self.write_block(&range_block::encode(&ranges))?;
-            version = VERSION_WITH_RANGES;
+            version = range_block::version(&ranges);
         }
         self.properties.cover(&ranges);
         let properties = self.write_block(&self.properties.encode())?;
@@ -144,7 +144,7 @@ impl Builder {
         let footer = Footer { partitions, root, properties, version };
         footer.encode(&mut self.output.buffer, self.number, offset);
         let size = self.output.finish()?;
-        let range_tombstones = ranges.fragments().len() as u64;
+        let range_tombstones = ranges.parts().count() as u64;
         Ok(TableMeta { range_tombstones, ..self.properties.meta(self.number, size) })
     }
 

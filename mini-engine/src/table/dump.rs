@@ -7,7 +7,7 @@ use super::reader::Table;
 use super::root::Root;
 use crate::cache::CacheUse;
 use crate::error::{Error, Result};
-use crate::types::{Fragment, Kind, Lines, Shown};
+use crate::types::{Kind, Lines, Shown};
 
 impl Table {
     /// Writes a line for the table, each partition, each data block and each entry.
@@ -47,9 +47,10 @@ impl Dump<'_> {
             Shown(&meta.smallest),
             Shown(&meta.largest)
         ))?;
-        for Fragment { start, end, seqnos } in root.range_tombstones.fragments() {
-            let seqnos: Vec<String> = seqnos.iter().map(ToString::to_string).collect();
-            lines(format_args!("range {} to before {} removed at {}", Shown(start), Shown(end), seqnos.join(", ")))?;
+        for part in root.range_tombstones.parts() {
+            let seqnos: Vec<String> = part.seqnos().map(|seqno| seqno.to_string()).collect();
+            let (start, end) = (Shown(part.start), Shown(part.end));
+            lines(format_args!("range {start} to before {end} removed at {}", seqnos.join(", ")))?;
         }
         for at in 0..root.index.len() {
             match self.table.partition(root, at, CacheUse::Bypass) {

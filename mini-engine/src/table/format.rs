@@ -1,7 +1,7 @@
 //! File names, block handles and the footer of a table.
 //!
 //! ```text
-//! file     data blocks, partitions, root, range tombstones (only in version 3), properties, footer
+//! file     data blocks, partitions, root, range tombstones (only in versions 3 and 4), properties, footer
 //! footer   partitions offset u64, their length u64, root offset u64, root length u64,
 //!          properties offset u64, properties length u64, table number u64, version u32, zero u32,
 //!          xxh3 of the 64 bytes before u64, magic [8]
@@ -19,8 +19,10 @@ use crate::error::{Error, Result};
 const MAGIC: &[u8; 8] = b"mini-sst";
 /// The format version of tables without range tombstones.
 pub(super) const VERSION: u32 = 2;
-/// That of tables with some: the newest.
+/// That of tables with some.
 pub(super) const VERSION_WITH_RANGES: u32 = 3;
+/// That of tables with some that overlap: the newest.
+pub(super) const VERSION_WITH_OVERLAPS: u32 = 4;
 /// Bytes of the footer.
 pub(super) const FOOTER_LEN: usize = 80;
 /// Bytes of the footer under its checksum.
@@ -90,13 +92,13 @@ impl Footer {
     pub(super) fn range_tombstones(&self) -> Option<Handle> {
         let offset = self.root.end()?;
         let len = self.properties.offset.checked_sub(offset).filter(|&len| len > 0)?;
-        (self.version == VERSION_WITH_RANGES).then_some(Handle { offset, len })
+        (self.version >= VERSION_WITH_RANGES).then_some(Handle { offset, len })
     }
 
     /// Whether the parts meet each other and the footer at `offset`.
     pub(super) fn meets(&self, offset: u64) -> bool {
         let root_end = match self.version {
-            VERSION_WITH_RANGES => self.range_tombstones().map(|ranges| ranges.offset),
+            VERSION_WITH_RANGES.. => self.range_tombstones().map(|ranges| ranges.offset),
             _ => Some(self.properties.offset),
         };
         let ends = [self.partitions, self.root, self.properties].map(Handle::end);
@@ -126,12 +128,12 @@ impl Footer {
                 "footer checksum of table {number}: expected {actual:016x}, found {stored:016x}"
             )));
         }
-        if footer.version > VERSION_WITH_RANGES {
+        if footer.version > VERSION_WITH_OVERLAPS {
             let (file, found) = (path.into(), footer.version);
-            return Err(Error::UnsupportedVersion { file, found, supported: VERSION_WITH_RANGES });
+            return Err(Error::UnsupportedVersion { file, found, supported: VERSION_WITH_OVERLAPS });
         }
         if footer.version == 0 {
-            return Err(corrupt(format!("table version: expected 1 to {VERSION_WITH_RANGES}, found 0")));
+            return Err(corrupt(format!("table version: expected 1 to {VERSION_WITH_OVERLAPS}, found 0")));
         }
         if found != number || zero != 0 {
             return Err(corrupt(format!("table number: expected {number}, found {found}")));

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::codec::{self, Malformed, Reader};
-use crate::types::{Fragment, Kind, MAX_KEY_LEN, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
+use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
 
 /// What a table holds, gathered while it is written and again when it is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,19 +45,19 @@ impl Properties {
     /// Widens the bounds to hold the range tombstones too, once all entries are counted: of the end of a narrowed table there may be
     /// none.
     pub(super) fn cover(&mut self, tombstones: &RangeTombstones) {
-        let [Some(first), Some(last)] = [tombstones.fragments().first(), tombstones.fragments().last()] else { return };
+        let (Some(first), Some(last)) = (tombstones.first_key(), tombstones.largest()) else { return };
         if self.entries == 0 {
-            (self.smallest, self.min_seqno) = (first.start.to_vec(), SeqNo::MAX);
+            (self.smallest, self.min_seqno) = (first.to_vec(), SeqNo::MAX);
         }
-        if *first.start < *self.smallest {
-            self.smallest = first.start.to_vec();
+        if **first < *self.smallest {
+            self.smallest = first.to_vec();
         }
-        if *last.largest() > *self.largest {
-            self.largest = last.largest().to_vec();
+        if *last > *self.largest {
+            self.largest = last.to_vec();
         }
-        for Fragment { seqnos, .. } in tombstones.fragments() {
-            self.min_seqno = seqnos.iter().copied().fold(self.min_seqno, SeqNo::min);
-            self.max_seqno = seqnos.iter().copied().fold(self.max_seqno, SeqNo::max);
+        for seqno in tombstones.iter().map(|range| range.seqno) {
+            self.min_seqno = self.min_seqno.min(seqno);
+            self.max_seqno = self.max_seqno.max(seqno);
         }
     }
 
@@ -135,7 +135,7 @@ pub(crate) struct TableMeta {
     /// A merge has taken the keys below `smallest` already: the file still has them, and nothing may read them. Size and
     /// counts are those of the file; seqnos are limits.
     pub(crate) narrowed: bool,
-    /// Range tombstones, in fragments.
+    /// Range tombstones, those of equal bounds counted once.
     pub(crate) range_tombstones: u64,
 }
 

@@ -1,49 +1,61 @@
 //! The range tombstones of a table as a block of their own, between root and properties.
 //!
 //! ```text
-//! block      for each fragment: varint length and first key, varint length and end, varint number of seqnos, the seqnos as varints
+//! block      for each range: varint length and first key, varint length and end, varint number of seqnos, the seqnos as varints
 //! ```
 //!
-//! Only tables of version 3 have one, and a table is of version 3 only if it has one. It is in memory while the table is open, as the
-//! root is. A range reaches no further than the keys that the version gives to the table: so whatever goes by these keys, the planning
-//! of merges above all, goes by the range tombstones too.
+//! Ranges ascend by first key, then by end. Only tables of version 3 and 4 have such a block, and a table is of these versions only if
+//! it has one: of version 4 if ranges overlap. It is in memory while the table is open, as the root is. A range reaches no further than
+//! the keys that the version gives to the table: so whatever goes by these keys, the planning of merges above all, goes by the range
+//! tombstones too.
 
+use super::format::{VERSION_WITH_OVERLAPS, VERSION_WITH_RANGES};
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
-use crate::types::{Fragment, MAX_END_LEN, MAX_KEY_LEN, MAX_SEQNO, RangeTombstones, SeqNo, Slice, is_end};
+use crate::types::{MAX_END_LEN, MAX_KEY_LEN, MAX_SEQNO, RangeTombstone, RangeTombstones, SeqNo, Slice, is_end};
+
+/// The version of a table that has `tombstones`.
+pub(super) fn version(tombstones: &RangeTombstones) -> u32 {
+    if tombstones.overlap() { VERSION_WITH_OVERLAPS } else { VERSION_WITH_RANGES }
+}
 
 /// The contents of the block.
 pub(super) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
     let mut out = Vec::new();
-    for Fragment { start, end, seqnos } in tombstones.fragments() {
-        put_prefixed(&mut out, start);
-        put_prefixed(&mut out, end);
-        put_varint(&mut out, seqnos.len() as u64);
-        seqnos.iter().for_each(|&seqno| put_varint(&mut out, seqno));
+    for part in tombstones.parts() {
+        put_prefixed(&mut out, part.start);
+        put_prefixed(&mut out, part.end);
+        put_varint(&mut out, part.seqnos().len() as u64);
+        part.seqnos().for_each(|seqno| put_varint(&mut out, seqno));
     }
     out
 }
 
-/// What [`encode`] has made, checked: F1, F2, and that each range has an end.
-pub(super) fn decode(contents: &[u8]) -> Result<RangeTombstones, Malformed> {
+/// What [`encode`] has made for a table of this version, checked: the order of ranges and numbers, and that each range has an end.
+pub(super) fn decode(contents: &[u8], version: u32) -> Result<RangeTombstones, Malformed> {
     let mut reader = Reader::new(contents);
-    let mut tombstones = RangeTombstones::default();
-    let mut last_end = Slice::default();
+    let mut tombstones = Vec::new();
+    let mut last = (Slice::default(), Slice::default());
     while !reader.is_empty() {
-        let (start, end) = range(&mut reader, &last_end).ok_or(reader.malformed("a range behind the one before it"))?;
+        let follows = |start: &[u8], end: &[u8]| match version {
+            VERSION_WITH_RANGES => *last.1 <= *start,
+            _ => (&*last.0, &*last.1) < (start, end),
+        };
+        let (start, end) = range(&mut reader, follows).ok_or(reader.malformed("a range behind the one before it"))?;
         let seqnos = seqnos(&mut reader).ok_or(reader.malformed("descending sequence numbers"))?;
-        tombstones.push(&start, &end, seqnos.into());
-        last_end = end;
+        let tombstone = |seqno| RangeTombstone { start: start.clone(), end: end.clone(), seqno };
+        tombstones.extend(seqnos.into_iter().map(tombstone));
+        last = (start, end);
     }
     match tombstones.is_empty() {
         true => Err(reader.malformed("a range")),
-        false => Ok(tombstones),
+        false => Ok(RangeTombstones::new(tombstones)),
     }
 }
 
-fn range(reader: &mut Reader<'_>, last_end: &Slice) -> Option<(Slice, Slice)> {
+fn range(reader: &mut Reader<'_>, follows: impl Fn(&[u8], &[u8]) -> bool) -> Option<(Slice, Slice)> {
     let start = reader.prefixed(MAX_KEY_LEN)?;
     let end = reader.prefixed(MAX_END_LEN).filter(|end| is_end(end))?;
-    (**last_end <= *start && start < end).then(|| (Slice::from(start), Slice::from(end)))
+    (start < end && follows(start, end)).then(|| (Slice::from(start), Slice::from(end)))
 }
 
 fn seqnos(reader: &mut Reader<'_>) -> Option<Vec<SeqNo>> {
@@ -61,7 +73,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::types::RangeTombstone;
 
     fn tombstone(start: &[u8], end: &[u8], seqno: SeqNo) -> RangeTombstone {
         RangeTombstone { start: start.into(), end: end.into(), seqno }
@@ -71,11 +82,13 @@ mod tests {
     fn range_tombstones_come_back_as_they_were_and_a_cut_block_is_malformed() {
         // Catches a field written and read in another order, and an end of the bytes taken for the end of a list.
         let all = [tombstone(b"", b"c", 5), tombstone(b"b", &[b'k'; 300], 300), tombstone(b"x", b"x\0", MAX_SEQNO)];
-        let tombstones = RangeTombstones::new(&all);
-        let bytes = encode(&tombstones);
-        assert_eq!(decode(&bytes), Ok(tombstones.clone()));
-        for len in 0..bytes.len() {
-            assert_ne!(decode(&bytes[..len]), Ok(tombstones.clone()), "{len} bytes");
+        for (all, expected) in [(&all[..], VERSION_WITH_OVERLAPS), (&all[1..], VERSION_WITH_RANGES)] {
+            let tombstones = RangeTombstones::new(all.to_vec());
+            let (bytes, version) = (encode(&tombstones), version(&tombstones));
+            assert_eq!((version, decode(&bytes, version)), (expected, Ok(tombstones.clone())));
+            for len in 0..bytes.len() {
+                assert_ne!(decode(&bytes[..len], version), Ok(tombstones.clone()), "{len} bytes");
+            }
         }
     }
 
@@ -92,10 +105,15 @@ mod tests {
             }
             out
         };
-        assert!(decode(&block(&[(b"a", b"b", &[2, 1]), (b"b", b"c", &[1])])).is_ok());
+        assert!(decode(&block(&[(b"a", b"b", &[2, 1]), (b"b", b"c", &[1])]), VERSION_WITH_RANGES).is_ok());
+        let overlapping = block(&[(b"a", b"c", &[1]), (b"a", b"d", &[1]), (b"b", b"d", &[1])]);
+        assert!(
+            decode(&overlapping, VERSION_WITH_OVERLAPS).is_ok() && decode(&overlapping, VERSION_WITH_RANGES).is_err()
+        );
         for bad in [
-            block(&[(b"a", b"c", &[1]), (b"b", b"d", &[1])]),
             block(&[(b"b", b"c", &[1]), (b"a", b"b", &[1])]),
+            block(&[(b"a", b"c", &[1]), (b"a", b"b", &[1])]),
+            block(&[(b"a", b"c", &[2]), (b"a", b"c", &[1])]),
             block(&[(b"a", b"a", &[1])]),
             block(&[(b"a", b"", &[1])]),
             block(&[(b"a", b"b", &[])]),
@@ -105,7 +123,9 @@ mod tests {
             block(&[(b"a", &[b'k'; MAX_END_LEN], &[1])]),
             Vec::new(),
         ] {
-            assert!(decode(&bad).is_err(), "{}", bad.escape_ascii());
+            for version in [VERSION_WITH_RANGES, VERSION_WITH_OVERLAPS] {
+                assert!(decode(&bad, version).is_err(), "{}", bad.escape_ascii());
+            }
         }
     }
 
@@ -113,8 +133,10 @@ mod tests {
         #[test]
         fn random_bytes_never_panic_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             // Catches an unchecked length or count.
-            if let Ok(tombstones) = decode(&bytes) {
-                prop_assert!(encode(&tombstones).len() <= bytes.len());
+            for version in [VERSION_WITH_RANGES, VERSION_WITH_OVERLAPS] {
+                if let Ok(tombstones) = decode(&bytes, version) {
+                    prop_assert!(encode(&tombstones).len() <= bytes.len());
+                }
             }
         }
     }

@@ -62,11 +62,11 @@ impl Root {
             (Index::decode(root, data_end..footer.root.offset).map_err(malformed)?, None)
         };
         let range_tombstones = match footer.version {
-            VERSION_WITH_RANGES => tail.range_tombstones(&footer)?,
+            VERSION_WITH_RANGES.. => tail.range_tombstones(&footer)?,
             _ => RangeTombstones::default(),
         };
-        let fragments = range_tombstones.fragments().len() as u64;
-        let meta = TableMeta { range_tombstones: fragments, ..properties.meta(number, size) };
+        let ranges = range_tombstones.parts().count() as u64;
+        let meta = TableMeta { range_tombstones: ranges, ..properties.meta(number, size) };
         let partitions = Partitions::new(if whole.is_some() { 0 } else { index.len() });
         Ok((Self { index, map: None, partitions, whole, data_end, properties, range_tombstones }, meta))
     }
@@ -118,7 +118,8 @@ impl<'a> Tail<'a> {
     fn range_tombstones(&self, footer: &Footer) -> Result<RangeTombstones> {
         // The footer was refused if there is no room for it.
         let handle = footer.range_tombstones().unwrap_or_default();
-        range_block::decode(self.block(handle)?.contents()).map_err(|error| self.malformed(handle, error))
+        let block = self.block(handle)?;
+        range_block::decode(block.contents(), footer.version).map_err(|error| self.malformed(handle, error))
     }
 
     /// The block at `handle`, which lies before the footer.

@@ -1,9 +1,11 @@
-//! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, and [`RunIter`] over all of its entries.
+//! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, [`RunIter`] over all of its entries, and [`RunRanges`], its range
+//! tombstones.
 //!
 //! Of a narrowed table there may be no entry that counts ([`RunTable`]), so an iterator may have to pass over several tables at once.
 //!
 //! A read of a run is a read of one table, whose place is found by binary search: so what a read costs grows with the
-//! number of runs and hardly with the number of tables.
+//! number of runs and hardly with the number of tables. The same holds for range tombstones: a table is asked for its own when a scan is at
+//! a key between its first and its last.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -12,27 +14,33 @@ use super::iter::TableIter;
 use super::run_table::RunTable;
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::{EntryIter, Stepped};
-use crate::types::{Kind, SeqNo, Slice};
+use crate::iter::{EntryIter, RangeSource, Stepped};
+use crate::types::{Kind, SeqNo, Slice, Span, place_after};
 
 /// Open tables in key order, disjoint.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenRun {
     tables: Arc<[RunTable]>,
-    has_range_tombstones: bool,
+    /// Those of them that have range tombstones.
+    with_ranges: Arc<[RunTable]>,
 }
 
 impl OpenRun {
     /// A run of `tables`, which are disjoint and in key order.
     pub(crate) fn new(tables: impl IntoIterator<Item = RunTable>) -> Self {
         let tables: Arc<[RunTable]> = tables.into_iter().collect();
-        Self { has_range_tombstones: tables.iter().any(RunTable::has_range_tombstones), tables }
+        let with_ranges = tables.iter().filter(|table| table.has_range_tombstones()).cloned().collect();
+        Self { tables, with_ranges }
     }
 
-    /// Its tables that have range tombstones. O(1) if there is none.
-    pub(crate) fn tables_with_ranges(&self) -> impl Iterator<Item = &RunTable> {
-        let tables = if self.has_range_tombstones { &self.tables[..] } else { &[] };
-        tables.iter().filter(|table| table.has_range_tombstones())
+    /// Its tables that have range tombstones.
+    pub(crate) fn tables_with_ranges(&self) -> &[RunTable] {
+        &self.with_ranges
+    }
+
+    /// Its range tombstones, if a table that has some has keys between the bounds. O(log tables), and nothing is read.
+    pub(crate) fn ranges_within(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<RunRanges> {
+        overlap(&self.with_ranges, lower, upper).then(|| RunRanges { tables: self.with_ranges.clone(), near: 0 })
     }
 
     /// The run without some of its tables.
@@ -55,16 +63,7 @@ impl OpenRun {
 
     /// Whether a table has keys between the bounds. O(log tables).
     pub(crate) fn overlaps(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
-        let at = match lower {
-            Bound::Unbounded => 0,
-            Bound::Included(key) => self.position(key),
-            Bound::Excluded(key) => self.tables.partition_point(|table| *table.largest() <= *key),
-        };
-        self.tables.get(at).is_some_and(|first| match upper {
-            Bound::Unbounded => true,
-            Bound::Included(key) => *first.smallest() <= *key,
-            Bound::Excluded(key) => *first.smallest() < *key,
-        })
+        overlap(&self.tables, lower, upper)
     }
 
     /// The one table that may hold `key`, if there is one. O(log tables).
@@ -89,7 +88,49 @@ impl OpenRun {
 
     /// The index of the first table that ends at or after `key`.
     fn position(&self, key: &[u8]) -> usize {
-        self.tables.partition_point(|table| *table.largest() < *key)
+        position(&self.tables, key)
+    }
+}
+
+/// The index of the first of `tables` that ends at or after `key`.
+fn position(tables: &[RunTable], key: &[u8]) -> usize {
+    tables.partition_point(|table| *table.largest() < *key)
+}
+
+/// Whether one of `tables` has keys between the bounds.
+fn overlap(tables: &[RunTable], lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
+    let at = match lower {
+        Bound::Unbounded => 0,
+        Bound::Included(key) => position(tables, key),
+        Bound::Excluded(key) => tables.partition_point(|table| *table.largest() <= *key),
+    };
+    tables.get(at).is_some_and(|first| match upper {
+        Bound::Unbounded => true,
+        Bound::Included(key) => *first.smallest() <= *key,
+        Bound::Excluded(key) => *first.smallest() < *key,
+    })
+}
+
+/// The range tombstones of a run.
+#[derive(Debug)]
+pub(crate) struct RunRanges {
+    /// Those that have some.
+    tables: Arc<[RunTable]>,
+    /// Where in its table the last key was: a place to search from, in whichever table.
+    near: usize,
+}
+
+impl RangeSource for RunRanges {
+    fn span(&mut self, key: &[u8], seqno: SeqNo) -> Result<Span> {
+        let at = position(&self.tables, key);
+        let next = self.tables.get(at);
+        if let Some(table) = next.filter(|table| *table.smallest() <= *key) {
+            return table.span(&mut self.near, key, seqno);
+        }
+        let before = at.checked_sub(1).and_then(|before| self.tables.get(before));
+        let start = before.map(|table| Slice::from(place_after(table.largest())));
+        let end = next.map(|table| Slice::from(table.smallest()));
+        Ok(Span { start: start.unwrap_or_default(), end: end.unwrap_or_default(), newest: None })
     }
 }
 

@@ -12,7 +12,7 @@ use super::reader::Table;
 use super::verify::TableReport;
 use crate::cache::CacheUse;
 use crate::error::{Error, Result};
-use crate::types::{Kind, RangeTombstones, SeqNo, Slice, is_before_end};
+use crate::types::{Kind, RangeTombstones, SeqNo, Slice, Span, place_after};
 
 /// A table as one version has it: views of before and after it was narrowed share the open table.
 #[derive(Clone, Debug)]
@@ -56,16 +56,22 @@ impl RunTable {
 
     /// The range tombstones that count.
     pub(crate) fn range_tombstones(&self) -> Result<RangeTombstones> {
-        self.range_tombstones_within(&Slice::default(), &Slice::default())
+        let ranges = &self.table.root()?.range_tombstones;
+        Ok(self.from.as_ref().map_or_else(|| ranges.clone(), |from| ranges.within(from, &Slice::default())))
     }
 
-    /// What of them lies from `from` on and before `end`, an empty one of which is no end.
-    pub(crate) fn range_tombstones_within(&self, from: &Slice, end: &Slice) -> Result<RangeTombstones> {
-        if !self.has_range_tombstones() {
-            return Ok(RangeTombstones::default());
+    /// Of the keys from its first to its last, of which `key` is one: those around `key` that the same range tombstones cover, and the
+    /// newest of these that is not newer than `seqno`. The search begins at `near`.
+    pub(super) fn span(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Result<Span> {
+        let mut span = self.table.root()?.range_tombstones.span_near(near, key, seqno);
+        if *span.start < *self.smallest() {
+            span.start = Slice::from(self.smallest());
         }
-        let from = self.from.as_ref().filter(|bound| *bound > from).unwrap_or(from);
-        Ok(self.table.root()?.range_tombstones.within(from, end))
+        // The last range has an end, which is within the table's keys.
+        if span.end.is_empty() {
+            span.end = Slice::from(place_after(self.largest()));
+        }
+        Ok(span)
     }
 
     /// The newest version of `key`, which is not below the bound, that is not newer than `seqno`: as of [`Table::get`]. Where a range
@@ -104,14 +110,6 @@ impl RunTable {
             }
         }
         Ok(ControlFlow::Continue(()))
-    }
-
-    /// Whether one tombstone of `hidden` covers all that it holds and is newer than that.
-    pub(crate) fn is_hidden_by(&self, hidden: &RangeTombstones) -> bool {
-        let fragment = hidden.fragment_of(self.smallest());
-        fragment.is_some_and(|part| {
-            is_before_end(self.largest(), &part.end) && part.newest(SeqNo::MAX) > Some(self.table.meta().max_seqno)
-        })
     }
 
     /// The first key that counts, or one before it.

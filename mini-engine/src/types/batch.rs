@@ -17,7 +17,7 @@ use crate::types::{
 /// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
 pub const MAX_BATCH_LEN: usize = (1 << 31) - 1;
 
-/// How many ranges a batch can remove. Ranges that overlap are cut at each other's ends, so their memory may grow with the square.
+/// How many ranges a batch can remove: all of a batch become visible in one step.
 pub const MAX_BATCH_RANGES: u32 = 1024;
 
 /// Bytes of kind and lengths that an operation has at most, beside key and value.
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_batch_removes_so_many_ranges_and_no_more() {
-        // Catches a batch of nested ranges, whose fragments would fill the memory.
+        // Catches a batch of more ranges than it says that it takes.
         let mut batch = WriteBatch::new();
         for n in 0..MAX_BATCH_RANGES {
             batch.remove_range(n.to_be_bytes()..[u8::MAX; 4]).expect("so many");

@@ -9,6 +9,7 @@ mod key_bounds;
 mod lines;
 mod mapped;
 mod range_tombstone;
+mod range_tombstones;
 mod slice;
 
 use std::cmp::Ordering;
@@ -21,9 +22,9 @@ pub use lines::Lines;
 pub(crate) use lines::Shown;
 pub use mapped::MappedBytes;
 pub(crate) use range_tombstone::{
-    Fragment, MAX_END_LEN, RangeTombstone, RangeTombstones, after_prefix, is_before_end, is_end, place_after,
-    start_and_end,
+    MAX_END_LEN, RangeTombstone, after_prefix, is_before_end, is_end, place_after, start_and_end,
 };
+pub(crate) use range_tombstones::{RangeTombstones, Span};
 pub use slice::Slice;
 
 /// A sequence number: the position of a write in the history of one database. Less than 2^56.

@@ -1,5 +1,8 @@
 //! Ranges removed at once: what it costs, what it hides from whom, and what becomes of it on the way down.
 
+use std::sync::Arc;
+
+use mini_engine::fs::{FaultFs, StdFs};
 use mini_engine::{Builder, Compression, Db, Durability, Error, MemtableKind, Metrics, RecoveryMode, WriteBatch};
 
 use crate::compaction::POLICIES;
@@ -206,19 +209,18 @@ fn checkpoints_and_read_only_opens_have_the_ranges_too() {
 }
 
 #[test]
-fn a_memtable_with_many_ranges_is_flushed() {
-    // Catches ever more fragments that each further range cuts anew: as many steps as the square of their number.
+fn a_memtable_takes_many_ranges() {
+    // Catches a flush for every few hundred ranges, and ranges lost or grown among many: overlapping ones, and several in a batch.
     let dir = TempDir::new().unwrap();
     let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
     (0..1000).for_each(|n| db.insert(key(n), "").unwrap());
     for n in (0..1000).step_by(2) {
         db.remove_range(key(n)..key(n + 1)).unwrap();
     }
-    db.flush().unwrap();
-    assert!(db.metrics().flushes >= 2, "{:?}", db.metrics());
     assert_eq!(keys(&db), named((1..1000).step_by(2)));
-    assert!(ranges(&db) >= 240, "{} fragments", ranges(&db));
-    // Nested ones, and several in a batch.
+    db.flush().unwrap();
+    assert_eq!((db.metrics().flushes, ranges(&db)), (1, 500));
+    assert_eq!(keys(&db), named((1..1000).step_by(2)));
     let mut batch = WriteBatch::new();
     (0..400).for_each(|n| batch.remove_range(key(n)..key(1000 - n)).unwrap());
     db.write(&batch, Durability::Buffered).unwrap();
@@ -226,6 +228,37 @@ fn a_memtable_with_many_ranges_is_flushed() {
     assert_eq!(keys(&db), [""; 0]);
     db.compact_range(..).unwrap();
     assert_eq!(sum(&db.metrics(), |level| level.tables), 0);
+}
+
+#[test]
+fn a_scan_opens_the_tables_that_it_reaches_and_no_other() {
+    // Catches tables that are asked for their range tombstones when a scan begins, of which it may never come to the keys.
+    let dir = TempDir::new().unwrap();
+    let db = small(&dir).memtable_bytes(1 << 20).max_compaction_bytes(1 << 30).open().unwrap();
+    db.ingest((0..2000).map(|n| (key(n), "v".repeat(30)))).unwrap();
+    let snapshot = db.snapshot();
+    (0..200).for_each(|n| db.remove_range(key(10 * n + 3)..key(10 * n + 6)).unwrap());
+    // Of what is removed nothing goes, and each table gets the ranges of its keys.
+    db.compact_range(..).unwrap();
+    let tables = sum(&db.metrics(), |level| level.tables);
+    assert!(tables > 50 && ranges(&db) >= 200, "{tables} tables, {} ranges", ranges(&db));
+    drop(snapshot);
+    db.close().unwrap();
+    let fs = Arc::new(FaultFs::new(Arc::new(StdFs)));
+    // What opens and closes the database merges nothing meanwhile.
+    let db =
+        small(&dir).l0_trigger(100).memtable_bytes(1 << 20).file_system(fs.clone()).read_only(true).open().unwrap();
+    let (before, left) = (fs.reads(), |n: &u32| !(3..6).contains(&(n % 10)));
+    assert_eq!(
+        db.iter().take(3).map(|entry| entry.unwrap().0.to_vec()).collect::<Vec<_>>(),
+        [0, 1, 2].map(|n| key(n).into_bytes())
+    );
+    assert_eq!(db.iter().next_back().unwrap().unwrap().0.to_vec(), key(1999).into_bytes());
+    assert_eq!(db.range(key(1003)..).next().unwrap().unwrap().0.to_vec(), key(1006).into_bytes());
+    let reads = fs.reads() - before;
+    assert!(reads < tables / 2, "{reads} reads of {tables} tables");
+    assert_eq!(keys(&db), named((0..2000).filter(left)));
+    assert_eq!(db.iter().rev().count(), 1400);
 }
 
 #[test]

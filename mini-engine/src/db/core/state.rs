@@ -69,8 +69,6 @@ pub(crate) struct State {
     pub(crate) tickets_with_slots: u64,
     /// At least as many bytes of memory the active memtable takes, once all writes are applied: an estimate.
     pub(crate) active_estimate: usize,
-    /// How many range tombstones the writes of the active memtable have.
-    pub(crate) active_ranges: usize,
     /// The active memtable takes no further write: it holds a batch that has it for itself.
     pub(crate) active_is_full: bool,
     pub(crate) phase: Phase,
@@ -150,7 +148,6 @@ impl Core {
             next_ticket: 0,
             tickets_with_slots: 0,
             active_estimate: 0,
-            active_ranges: 0,
             active_is_full: false,
             phase: Phase::Open,
             is_ingesting: false,

@@ -8,12 +8,11 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::compaction::{Input, Plan};
-use crate::error::Result;
-use crate::iter::impl_entry_iter;
+use crate::iter::{Hidden, RangesInMemory, impl_entry_iter};
 use crate::manifest::{CompactionStats, Run, Version};
 use crate::memtables::{LoggedMemtable, MemtableIter};
 use crate::table::{OpenRun, RunIter, RunTable, Table, TableMeta};
-use crate::types::{RangeTombstones, SeqNo, Slice, is_before_end, start_and_end};
+use crate::types::SeqNo;
 use crate::wal;
 
 /// A memtable that takes no more writes and waits for its flush.
@@ -99,43 +98,23 @@ impl View {
         Some((oldest, next.log))
     }
 
-    /// Iterators over every source that may have entries between `lower` and `upper` that can be seen beside `hidden`, newest source
-    /// first. Nothing is read before they are positioned. What becomes visible later than this call may be missing.
-    pub(crate) fn sources(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, hidden: &RangeTombstones) -> Vec<Source> {
+    /// Iterators over every source that may have entries between `lower` and `upper`, newest source first, and what their range tombstones
+    /// hide from `seqno`. Nothing is read before they are positioned. What becomes visible later than this call may be missing.
+    pub(crate) fn sources(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, seqno: SeqNo) -> (Vec<Source>, Hidden) {
         let mut sources = Vec::with_capacity(1 + self.frozen.len() + self.runs.len());
-        sources.extend(self.memtables().map(|memtable| Source::Memtable(memtable.iter())));
-        let runs = self.runs.iter().filter(|run| run.overlaps(lower, upper));
-        sources.extend(runs.map(|run| match hidden.is_empty() {
-            true => Source::Run(run.iter()),
-            false => Source::Run(run.without(|table| table.is_hidden_by(hidden)).iter()),
-        }));
-        sources
-    }
-
-    /// What `seqno` sees of all range tombstones that cover a key between `lower` and `upper`. O(sources) if there are none.
-    ///
-    /// # Errors
-    /// As of opening a table that has some.
-    pub(crate) fn range_tombstones(
-        &self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        seqno: SeqNo,
-    ) -> Result<RangeTombstones> {
-        let in_memory = || self.memtables().filter_map(|memtable| memtable.range_tombstones());
-        let in_tables = || self.runs.iter().flat_map(|run| run.tables_with_ranges());
-        if in_memory().next().is_none() && in_tables().next().is_none() {
-            return Ok(RangeTombstones::default());
+        let mut hidden = Hidden::new(seqno);
+        for memtable in self.memtables() {
+            let sets = memtable.range_sets().into_iter().map(RangesInMemory::new);
+            sets.for_each(|set| hidden.add(sources.len(), Box::new(set)));
+            sources.push(Source::Memtable(memtable.iter()));
         }
-        let Some((from, end)) = start_and_end(&(lower, upper)) else { return Ok(RangeTombstones::default()) };
-        let (from, end) = (Slice::from(from), Slice::from(end));
-        let seen = |ranges: &RangeTombstones| ranges.within(&from, &end).visible_at(seqno);
-        let mut all: Vec<RangeTombstones> = in_memory().map(|ranges| seen(&ranges)).collect();
-        let overlaps = |table: &&RunTable| *table.largest() >= *from && is_before_end(table.smallest(), &end);
-        for table in in_tables().filter(overlaps) {
-            all.push(table.range_tombstones_within(&from, &end)?.visible_at(seqno));
+        for run in self.runs.iter().filter(|run| run.overlaps(lower, upper)) {
+            if let Some(ranges) = run.ranges_within(lower, upper) {
+                hidden.add(sources.len(), Box::new(ranges));
+            }
+            sources.push(Source::Run(run.iter()));
         }
-        Ok(RangeTombstones::union(&all))
+        (sources, hidden)
     }
 
     /// The memtables with entries, newest first.

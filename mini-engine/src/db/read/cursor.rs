@@ -199,22 +199,21 @@ impl Cursor {
             Some(entries) => Ok(entries),
             none => {
                 let pinned = self.source.as_ref().map_err(Error::clone)?;
-                Ok(none.insert(open(pinned, &self.range)?))
+                Ok(none.insert(open(pinned, &self.range)))
             }
         }
     }
 }
 
 #[cold]
-fn open(pinned: &Pinned, range: &ScanBounds) -> Result<Entries> {
+fn open(pinned: &Pinned, range: &ScanBounds) -> Entries {
     let ScanBounds { lower, upper } = range;
-    let hidden = pinned.view.range_tombstones(slice(lower), slice(upper), pinned.seqno)?;
-    let sources = pinned.view.sources(slice(lower), slice(upper), &hidden);
+    let (sources, hidden) = pinned.view.sources(slice(lower), slice(upper), pinned.seqno);
     let entries = VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower.clone(), upper.clone());
-    Ok(entries.hiding(hidden))
+    entries.hiding(hidden)
 }
 
-type Entries = VisibleIter<MergeIter<Source>>;
+type Entries = VisibleIter<Source>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {

@@ -32,7 +32,7 @@ use crate::db::core::FlushableMemtable;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
 use crate::manifest::{ASIDE, CompactionStats, ManifestState, TAIL_ASIDE, Version};
-use crate::memtables::{LoggedMemtable, VectorBuilder, memory_for, op, range_tombstone};
+use crate::memtables::{LoggedMemtable, VectorBuilder, memory_for, memory_of, op, range_tombstone};
 use crate::options::{Options, RecoveryMode};
 use crate::table::Table;
 use crate::types::{BatchOp, BatchOps, MAX_BATCH_RANGES, RangeTombstone, SeqNo, Slice};
@@ -61,6 +61,8 @@ struct Replay<'a, 'scope, 'env> {
     entries: VectorBuilder,
     /// Range tombstones beside them.
     ranges: Vec<RangeTombstone>,
+    /// Bytes of memory that these take.
+    range_bytes: usize,
     tables: Vec<Arc<Table>>,
     /// In place of tables where nothing may be written, oldest first.
     memtables: Vec<FlushableMemtable>,
@@ -112,6 +114,7 @@ pub(super) fn replay(
             last_seqno: state.last_seqno,
             entries: VectorBuilder::default(),
             ranges: Vec::new(),
+            range_bytes: 0,
             tables: Vec::new(),
             memtables: Vec::new(),
             kept_bytes: 0,
@@ -287,11 +290,14 @@ impl<'env> Replay<'_, '_, 'env> {
             let what = format!("frame: expected sequence number {expected}, found {}", frame.first_seqno);
             return Err(Error::corruption(&self.log, frame.offset, what));
         }
-        self.check_batch(&frame)?;
-        self.make_room(memory_for(frame.count as usize, frame.payload.len()))?;
+        let ranges = self.check_batch(&frame)?;
+        self.make_room(memory_for(frame.count as usize, ranges, frame.payload.len()))?;
         for (decoded, seqno) in BatchOps::new(frame.payload).flatten().zip(expected..) {
             self.entries.push(&op(decoded), seqno);
-            self.ranges.extend(range_tombstone(decoded, seqno));
+            if let Some(range) = range_tombstone(decoded, seqno) {
+                self.range_bytes += memory_of(&range);
+                self.ranges.push(range);
+            }
         }
         self.last_seqno += u64::from(frame.count);
         self.frames_in_log += 1;
@@ -300,8 +306,8 @@ impl<'env> Replay<'_, '_, 'env> {
         Ok(())
     }
 
-    /// Fails unless the batch of `frame` is what its header says. Nothing of it may be taken otherwise.
-    fn check_batch(&self, frame: &Frame<'_>) -> Result<()> {
+    /// Fails unless the batch of `frame` is what its header says. Nothing of it may be taken otherwise. How many ranges it removes.
+    fn check_batch(&self, frame: &Frame<'_>) -> Result<u32> {
         let (mut found, mut ranges) = (0u64, 0);
         for decoded in BatchOps::new(frame.payload) {
             let op = decoded.map_err(|bad| bad.in_file(&self.log, frame.offset))?;
@@ -313,7 +319,7 @@ impl<'env> Replay<'_, '_, 'env> {
             return Err(Error::corruption(&self.log, frame.offset, what));
         }
         if found == u64::from(frame.count) {
-            return Ok(());
+            return Ok(ranges);
         }
         let what = format!("frame: expected {} operations, found {found}", frame.count);
         Err(Error::corruption(&self.log, frame.offset, what))
@@ -329,10 +335,13 @@ impl<'env> Replay<'_, '_, 'env> {
             _ => memtable_bytes,
         };
         self.check_memory(memory)?;
-        let used = self.entries.memory_usage();
-        // Ranges that overlap may take the square of their number.
-        let is_full = used >= bytes || self.ranges.len() >= MAX_BATCH_RANGES as usize;
-        if used > 0 && (memory > memtable_bytes / 2 || is_full) { self.spill() } else { Ok(()) }
+        let used = self.memory_usage();
+        if used > 0 && (memory > memtable_bytes / 2 || used >= bytes) { self.spill() } else { Ok(()) }
+    }
+
+    /// Bytes of memory that what is in no table takes.
+    fn memory_usage(&self) -> usize {
+        self.entries.memory_usage() + self.range_bytes
     }
 
     /// Fails if `memory` bytes more are more than may be taken by what stays in memory.
@@ -340,7 +349,7 @@ impl<'env> Replay<'_, '_, 'env> {
         if !self.store.options.read_only {
             return Ok(());
         }
-        let held = self.kept_bytes + self.entries.memory_usage();
+        let held = self.kept_bytes + self.memory_usage();
         let limit = self.store.options.replay_memory_bytes;
         if held.saturating_add(memory) as u64 <= limit {
             return Ok(());
@@ -391,6 +400,7 @@ impl<'env> Replay<'_, '_, 'env> {
         let older = older.chain(self.tables.iter().map(|table| table.meta())).filter(|_| !self.ranges.is_empty());
         let older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
         let (entries, ranges) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.ranges));
+        self.range_bytes = 0;
         Ok(Part { number: self.number, entries, ranges, older_last })
     }
 
@@ -399,7 +409,8 @@ impl<'env> Replay<'_, '_, 'env> {
         if self.entries.memory_usage() > 0 {
             let memtable = LoggedMemtable::built(std::mem::take(&mut self.entries), self.number);
             memtable.add_ranges(std::mem::take(&mut self.ranges));
-            self.kept_bytes += memtable.table.memory_usage();
+            self.range_bytes = 0;
+            self.kept_bytes += memtable.memory_usage();
             self.memtables.push(FlushableMemtable { memtable, last_seqno: self.last_seqno });
         }
     }

@@ -7,7 +7,7 @@ use fastskip::{InsertError, Op};
 use super::room::{is_large, make_room, rotate, slow_down, want_log_ahead};
 use crate::db::core::{Core, Ends, State, View};
 use crate::error::{Error, Result};
-use crate::memtables::{MOST_RANGES, memory_for, op, range_tombstone};
+use crate::memtables::{memory_for, op, range_tombstone};
 use crate::types::{Durability, MAX_SEQNO, SeqNo, WriteBatch};
 use crate::wal::{self, Append, Claim, Payload};
 
@@ -40,7 +40,7 @@ pub(super) fn commit(
     // Before the lock: it takes more time than all that is done under it.
     let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
     let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
-    let memory = memory_for(batch.len(), batch.payload().len());
+    let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
     let mut ops = batch.iter().map(op);
     let (one, several);
     let ops = match (batch.len(), ops.next()) {
@@ -151,8 +151,6 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
     // A batch larger than half a memtable has log and memtable for itself: they are full from now on.
     state.active_is_full |= is_large(core, commit.memory);
     state.active_estimate += commit.memory;
-    state.active_ranges += commit.batch.ranges() as usize;
-    state.active_is_full |= state.active_ranges >= MOST_RANGES;
     want_log_ahead(core, state, view);
     if state.log.wants_space(state.active_estimate, core.store.options.memtable_bytes) {
         core.work.notify_all();

@@ -101,7 +101,7 @@ pub(super) fn make_room<'a>(
 /// are on cache lines that other writers write.
 fn has_reached(state: &mut State, view: &View, bytes: usize) -> bool {
     if state.active_estimate >= bytes {
-        state.active_estimate = view.active.table.memory_usage();
+        state.active_estimate = view.active.memory_usage();
     }
     state.active_estimate >= bytes
 }
@@ -184,7 +184,6 @@ pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     core.view.store(Arc::new(view.rotated(memtable, segment, state.last_seqno)));
     state.active_is_full = false;
     state.active_estimate = 0;
-    state.active_ranges = 0;
     core.work.notify_all();
     Ok(true)
 }

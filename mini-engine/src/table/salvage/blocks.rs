@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::table::block::Cursor;
 use crate::table::entry::RESTART_INTERVAL;
-use crate::table::format::{FOOTER_LEN, Footer, Handle, VERSION};
+use crate::table::format::{FOOTER_LEN, Footer, Handle, VERSION, VERSION_WITH_OVERLAPS};
 use crate::table::frame::{Block, BlockLocation, TRAILER_LEN, TableFile};
 use crate::table::index::Index;
 use crate::table::partition::Partition;
@@ -133,12 +133,15 @@ impl Blocks {
         let properties = self.block(footer.properties).ok();
         let properties = properties.and_then(|block| Properties::decode(block.contents()).ok());
         self.range_tombstones = match footer.range_tombstones() {
-            Some(handle) => self.block(handle).ok().and_then(|block| range_block::decode(block.contents()).ok()),
+            Some(handle) => {
+                let block = self.block(handle).ok();
+                block.and_then(|block| range_block::decode(block.contents(), footer.version).ok())
+            }
             None => Some(RangeTombstones::default()),
         };
-        let fragments = self.range_tombstones.as_ref().map_or(0, |ranges| ranges.fragments().len() as u64);
+        let ranges = self.range_tombstones.as_ref().map_or(0, |ranges| ranges.parts().count() as u64);
         let meta = properties.map(|properties| properties.meta(self.number, self.size));
-        self.meta = meta.map(|meta| TableMeta { range_tombstones: fragments, ..meta });
+        self.meta = meta.map(|meta| TableMeta { range_tombstones: ranges, ..meta });
         let root = self.block(footer.root)?;
         let malformed = |error: Malformed| error.in_file(&self.path, footer.root.offset);
         if footer.version < VERSION {
@@ -160,9 +163,9 @@ impl Blocks {
         let Ok(properties) = Properties::decode(block.contents()) else { return };
         let Some((_, block)) = self.block_before(handle.offset) else { return };
         // A root does not pass for a list of ranges: its last fence has the sequence number 0, which would be an empty end.
-        let ranges = range_block::decode(block.contents()).unwrap_or_default();
+        let ranges = range_block::decode(block.contents(), VERSION_WITH_OVERLAPS).unwrap_or_default();
         let meta = properties.meta(self.number, self.size);
-        self.meta = Some(TableMeta { range_tombstones: ranges.fragments().len() as u64, ..meta });
+        self.meta = Some(TableMeta { range_tombstones: ranges.parts().count() as u64, ..meta });
         self.range_tombstones = Some(ranges);
     }
 

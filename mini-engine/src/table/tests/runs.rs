@@ -1,4 +1,7 @@
+use std::ops::Bound;
+
 use super::*;
+use crate::iter::RangeSource;
 use crate::iter::model::{assert_few_moves, many_versions};
 use crate::types::{RangeTombstone, RangeTombstones};
 
@@ -118,7 +121,7 @@ proptest! {
             let mut builder = Builder::new(&real(), dir.path(), n.into(), level_0(&small_blocks()))?;
             all.iter().try_for_each(|entry| builder.add(&entry.key, entry.seqno, entry.kind, &entry.value))?;
             let tombstone = RangeTombstone { start: Slice::from(&[n, 0][..]), end: Slice::from(&[n, 2, 0][..]), seqno: 9 };
-            builder.set_range_tombstones(RangeTombstones::new(&[tombstone]));
+            builder.set_range_tombstones(RangeTombstones::new([tombstone]));
             let meta = builder.finish()?;
             prop_assert_eq!((&*meta.largest, meta.max_seqno, meta.range_tombstones), (&[n, 2][..], 9, 1));
             let table = open(dir.path(), n.into())?;
@@ -144,9 +147,20 @@ proptest! {
         }
         let run = OpenRun::new(tables);
         assert_same(&mut run.iter(), &mut SortedVec::new(left), &moves);
-        let hidden = [RangeTombstone { start: Slice::default(), end: Slice::from(&[1, 2, 0][..]), seqno }];
-        let seen = run.without(|table| table.is_hidden_by(&RangeTombstones::new(&hidden)));
-        let expected = if seqno > 9 { 1 } else { 3 };
-        prop_assert_eq!(seen.tables().len(), expected);
+        // Beside the tables, at their ends and between their keys.
+        let keys: Vec<Vec<u8>> = (0..4).flat_map(|n| [vec![n], vec![n, 0], vec![n, 1], vec![n, 2], vec![n, 2, 0]]).collect();
+        let covering = |key: &[u8]| {
+            let table = run.find(key)?;
+            table.range_tombstones().expect("a table").covering(key, seqno)
+        };
+        let mut ranges = run.ranges_within(Bound::Unbounded, Bound::Unbounded).expect("range tombstones");
+        for key in &keys {
+            let span = ranges.span(key, seqno)?;
+            prop_assert!(span.contains(key));
+            for other in keys.iter().filter(|other| span.contains(other)) {
+                prop_assert_eq!(span.newest, covering(other), "{:?} in {:?}", other, span);
+            }
+        }
+        prop_assert!(run.ranges_within(Bound::Included(&[2, 3]), Bound::Unbounded).is_none());
     }
 }

@@ -72,7 +72,7 @@ fn describes(line: &TableLine, table: &Table, size: u64) -> bool {
     let counts = (line.size, line.entries, line.tombstones) == (size, found.entries, found.tombstones);
     let seqnos = (line.smallest_seqno, line.largest_seqno) == (found.smallest_seqno, found.largest_seqno);
     let begins = if line.narrowed { line.smallest >= found.first_key } else { line.smallest == found.first_key };
-    counts && seqnos && begins && line.largest == found.last_key && line.range_tombstones == table.fragments
+    counts && seqnos && begins && line.largest == found.last_key && line.range_tombstones == table.distinct_ranges
 }
 
 impl Database {

@@ -13,9 +13,10 @@ const LINE_LEN: usize = 64;
 /// All that a table says.
 pub(crate) struct Table {
     pub(crate) entries: Vec<Entry>,
-    /// Range tombstones, those of each fragment by themselves; and how many fragments there are.
+    pub(crate) version: u32,
+    /// Range tombstones; and of how many ranges they are.
     pub(crate) ranges: Vec<Entry>,
-    pub(crate) fragments: u64,
+    pub(crate) distinct_ranges: u64,
     pub(crate) properties: Properties,
     /// Of each partition; of a table of version 1 the one filter.
     filters: Vec<PartitionFilter>,
@@ -67,8 +68,8 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
         _ => partitions(number, file, &footer, from)?,
     };
     let properties = read_properties(&block(number, file, footer.properties.clone())?.1)?;
-    let (ranges, fragments) = match footer.version {
-        3 => range_tombstones(&block(number, file, footer.ranges())?.1)?,
+    let (ranges, distinct_ranges) = match footer.version {
+        version @ 3.. => range_tombstones(&block(number, file, footer.ranges())?.1, version)?,
         _ => (vec![], 0),
     };
     let (mut entries, mut compressions): (Vec<Entry>, Vec<u8>) = Default::default();
@@ -111,7 +112,8 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
         PartitionFilter { reaches: last.unwrap_or_default(), filter: partition.filter }
     };
     let filters = partitions.into_iter().map(filter).collect();
-    Ok(Table { entries, ranges, fragments, properties, filters, compressions })
+    let version = footer.version;
+    Ok(Table { entries, version, ranges, distinct_ranges, properties, filters, compressions })
 }
 
 /// The partitions to which the root leads, but for those in which no key from `from` on can be.
@@ -190,7 +192,7 @@ struct Footer {
 }
 
 impl Footer {
-    /// Where the range tombstones are, in version 3.
+    /// Where the range tombstones are, from version 3 on.
     fn ranges(&self) -> Range<usize> {
         self.root.end..self.properties.start
     }
@@ -204,10 +206,10 @@ fn footer(number: u64, file: &[u8]) -> Read<Footer> {
     let (own_number, version, zero, sum) = (bytes.u64()?, bytes.u32()?, bytes.u32()?, bytes.u64()?);
     need(bytes.rest() == b"mini-sst", "another magic")?;
     need(sum == checksum(&file[at..at + 64], seed(&[number, at as u64])), "footer checksum")?;
-    need((1..=3).contains(&version) && own_number == number && zero == 0, "another version or number")?;
+    need((1..=4).contains(&version) && own_number == number && zero == 0, "another version or number")?;
     let meets = |(offset, len): (u64, u64), next: u64| offset.checked_add(len) == Some(next);
     let root_end = root.0.checked_add(root.1).ok_or("a part that has no end")?;
-    let root_meets = if version == 3 { root_end < properties.0 } else { root_end == properties.0 };
+    let root_meets = if version >= 3 { root_end < properties.0 } else { root_end == properties.0 };
     let meet = meets(partitions, root.0) && root_meets && meets(properties, at as u64);
     need(meet, "parts with gaps between them")?;
     let [partitions, root, root_end, properties] =
@@ -285,22 +287,26 @@ fn fences(contents: &[u8], start: usize) -> Read<Vec<Fence>> {
     Ok(fences)
 }
 
-/// The range tombstones, and the number of fragments.
-fn range_tombstones(contents: &[u8]) -> Read<(Vec<Entry>, u64)> {
-    let (mut bytes, mut ranges, mut fragments) = (Bytes::new(contents), Vec::<Entry>::new(), 0);
+/// The range tombstones, and the number of ranges.
+fn range_tombstones(contents: &[u8], version: u32) -> Read<(Vec<Entry>, u64)> {
+    let (mut bytes, mut ranges, mut distinct) = (Bytes::new(contents), Vec::<Entry>::new(), 0);
+    let mut overlap = false;
     while !bytes.is_empty() {
         let (start, end, count) = (bytes.prefixed()?, bytes.prefixed()?, bytes.varint()?);
-        let before = ranges.last().and_then(|range| range.end.as_deref()).unwrap_or_default();
-        need(before <= start && !end.is_empty() && count > 0, "fragments that overlap, or have no end or no seqno")?;
+        let before = ranges.last().and_then(|range| Some((&range.key[..], range.end.as_deref()?)));
+        need(before.is_none_or(|before| before < (start, end)), "ranges out of order")?;
+        need(!end.is_empty() && count > 0, "a range without an end or a seqno")?;
+        overlap |= before.is_some_and(|before| before.1 > start);
         let first = ranges.len();
         for _ in 0..count {
             ranges.push(Entry::range(start, end, bytes.varint()?)?);
         }
-        need(ranges[first..].is_sorted_by(|a, b| a.seqno > b.seqno), "seqnos of a fragment out of order")?;
-        fragments += 1;
+        need(ranges[first..].is_sorted_by(|a, b| a.seqno > b.seqno), "seqnos of a range out of order")?;
+        distinct += 1;
     }
-    need(fragments > 0, "no fragment")?;
-    Ok((ranges, fragments))
+    need(distinct > 0, "no range")?;
+    need(overlap == (version > 3), "another version than the ranges ask for")?;
+    Ok((ranges, distinct))
 }
 
 fn read_properties(contents: &[u8]) -> Read<Properties> {
@@ -321,8 +327,8 @@ fn read_properties(contents: &[u8]) -> Read<Properties> {
 /// What the properties of a table of these entries, in order and at least one, and these range tombstones must be.
 fn counted(entries: &[Entry], ranges: &[Entry]) -> Properties {
     let seqnos = || entries.iter().chain(ranges).map(|entry| entry.seqno);
-    let ends = ranges.last().and_then(|last| last.end.as_deref());
-    let last_covered = ends.map(|end| end.strip_suffix(&[0]).unwrap_or(end)).unwrap_or_default();
+    let end = ranges.iter().filter_map(|range| range.end.as_deref()).max();
+    let last_covered = end.map(|end| end.strip_suffix(&[0]).unwrap_or(end)).unwrap_or_default();
     let last_key = entries.last().map_or(&[][..], |entry| &entry.key).max(last_covered);
     Properties {
         entries: entries.len() as u64,

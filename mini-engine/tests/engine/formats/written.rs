@@ -38,6 +38,12 @@ fn fill(db: &Db) -> Vec<(Snapshot, Map)> {
             let load: Map = (0..60u64).map(|n| (format!("load/{n:02}").into_bytes(), vec![b'l'; 100])).collect();
             db.ingest(&load).unwrap();
             map.extend(load);
+        } else if round > 5 {
+            // Of rounds between which there is a snapshot they overlap.
+            let (start, end) = (format!("load/{round}").into_bytes(), format!("load/{round}8").into_bytes());
+            db.remove_range(&b"load/0"[..]..&end).unwrap();
+            db.remove_range(&start..&end).unwrap();
+            map.retain(|held, _| !(&b"load/0"[..]..&end).contains(&&held[..]));
         }
         db.flush().unwrap();
         states.push((db.snapshot(), map.clone()));
@@ -69,6 +75,8 @@ struct Seen {
     shared_keys: usize,
     tombstones: u64,
     range_tombstones: u64,
+    /// Of tables.
+    versions: BTreeSet<u32>,
     logged: usize,
 }
 
@@ -94,7 +102,8 @@ impl Seen {
         let different: BTreeSet<_> = tables().flat_map(|table| &table.entries).map(|entry| &entry.key).collect();
         self.shared_keys += keys - different.len();
         self.tombstones += tables().map(|table| table.properties.tombstones).sum::<u64>();
-        self.range_tombstones += tables().map(|table| table.fragments).sum::<u64>();
+        self.range_tombstones += tables().map(|table| table.distinct_ranges).sum::<u64>();
+        self.versions.extend(tables().map(|table| table.version));
         self.logged += database.logs.iter().map(|(_, log)| log.batches.len()).sum::<usize>();
     }
 }
@@ -131,6 +140,7 @@ fn tables_manifests_and_logs_read_by_the_page_alone_hold_every_state_that_was_wr
         seen.see(&database);
     }
     assert_eq!(seen.compressions, BTreeSet::from([0, 1, 2]));
+    assert_eq!(seen.versions, BTreeSet::from([2, 3, 4]));
     let Seen { levels, most_runs, most_blocks, .. } = &seen;
     assert!(
         levels.len() > 2 && *most_runs > 1 && *most_blocks > 3,

@@ -39,7 +39,7 @@ use crate::iter::EntryIter;
 use crate::manifest::{self, ASIDE, FileKind, SalvagedManifest};
 use crate::options::Options;
 use crate::table::{self, Lost, LostKeys, SalvageIter, TableMeta};
-use crate::types::{KeyBounds, MAX_BATCH_RANGES, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
+use crate::types::{KeyBounds, RangeTombstones, SeqNo, Slice};
 use crate::wal;
 
 /// A damaged database of which what can be read is read. Made by [`Builder::salvage`](crate::Builder::salvage).
@@ -161,7 +161,7 @@ impl Salvage {
             match SalvageIter::open(self.fs.clone(), path.clone(), number, meta.clone(), lost.clone()) {
                 Ok(table) => {
                     report.tables += 1;
-                    ranges.push(table.range_tombstones().visible_at(MAX_SEQNO));
+                    ranges.push(table.range_tombstones());
                     sources.push(Source::Table(Box::new(table)));
                 }
                 Err(cause) if cause.is_damage() => lost.add(all_lost(path, meta, cause)),
@@ -172,9 +172,7 @@ impl Salvage {
         let oldest = self.manifest.whole.as_ref().map(|_| (self.manifest.log_number, self.manifest.last_seqno));
         let memory = self.options.replay_memory_bytes;
         let logged = read_logs(&*self.fs, &self.dir, &logs, oldest, memory, &mut report)?;
-        // Of ranges that overlap only the newest number counts: many together would take the square of their number.
-        let parts = logged.ranges.chunks(MAX_BATCH_RANGES as usize);
-        ranges.extend(parts.map(|part| RangeTombstones::new(part).visible_at(MAX_SEQNO)));
+        ranges.push(RangeTombstones::new(logged.ranges.iter().cloned()));
         sources.push(Source::Logs(logged));
         let ranges = RangeTombstones::union(&ranges);
         Ok((Salvaged::new((sources, ranges), lost, bounds, self.leaves_older_out), report))
