@@ -179,6 +179,12 @@ impl Conversation {
                     self.session.answer(&reply, &mut output);
                     (len, 1)
                 }
+                Step::Held(batch) => {
+                    assert!(output.is_empty() && !batch.is_empty());
+                    let waited = self.shared.db.wait_for_room(&batch);
+                    self.session.refuse(waited.err());
+                    continue;
+                }
                 Step::Close => {
                     self.is_over = true;
                     // SHUTDOWN has none.

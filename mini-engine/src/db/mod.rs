@@ -218,19 +218,56 @@ impl Db {
     /// process then; with [`Durability::Synced`] a power cut, with everything written before it. Others may see it
     /// before it is synced.
     ///
-    /// Waits while frozen memtables cannot be flushed fast enough, or at all for want of space, and while merges have yet to take
-    /// tables off level 0.
+    /// Waits while frozen memtables cannot be flushed fast enough, and while merges have yet to take tables off level 0; for the end of
+    /// a [`Db::ingest`]; and for the next log. Each of these waits ends with an error when what is waited for fails.
     ///
     /// # Errors
     /// [`Error::Stalled`] if level 0 is full and cannot be merged: nothing was written, and writes go on once it can be.
-    /// [`Error::Io`] for want of space or of file handles: nothing was written, and writes go on once there is some. Any other
-    /// [`Error::Io`] of the log: whether the batch survives is then unknown until a reopen, and every later write is
+    /// [`Error::Io`] for want of space or of file handles, of the log, or of the flush or the merge that this would have to wait for,
+    /// unless [`Options::wait_for_space`](crate::Options::wait_for_space) is set: nothing was written, and writes go on once there is
+    /// some: what failed is tried again each second at least. Any other [`Error::Io`] of the log: whether the batch survives is then unknown until a reopen, and every later write is
     /// [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory;
     /// [`Error::Closed`].
     ///
     /// By reference a batch can be [cleared](WriteBatch::clear) and used again.
     pub fn write(&self, batch: impl Borrow<WriteBatch>, durability: Durability) -> Result<SeqNo> {
         write::write(self.core(), batch.borrow(), durability)
+    }
+
+    /// As [`Db::write`], for a thread that must not wait for others, as that of an event loop: `None` if the write would have to. Then
+    /// nothing was written, and [`Db::wait_for_room`] waits, on another thread, until it can be tried again. RocksDB has `no_slowdown`
+    /// for that.
+    ///
+    /// With [`Durability::Synced`] it waits for the sync nevertheless, and nothing else. A log that cannot grow since the disk is full
+    /// is cut, and synced, once.
+    ///
+    /// # Errors
+    /// As of [`Db::write`].
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// use mini_engine::{Durability, WriteBatch};
+    ///
+    /// let mut batch = WriteBatch::new();
+    /// batch.insert("a", "1")?;
+    /// while db.try_write(&batch, Durability::Buffered)?.is_none() {
+    ///     db.wait_for_room(&batch)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_write(&self, batch: impl Borrow<WriteBatch>, durability: Durability) -> Result<Option<SeqNo>> {
+        write::try_write(self.core(), batch.borrow(), durability)
+    }
+
+    /// Waits as a write of `batch` would, and writes nothing. Others may take the room before [`Db::try_write`] does.
+    ///
+    /// # Errors
+    /// As of [`Db::write`].
+    pub fn wait_for_room(&self, batch: impl Borrow<WriteBatch>) -> Result<()> {
+        write::wait_for_room(self.core(), batch.borrow())
     }
 
     /// Sets `key` to `new` if its value is `expected`, in one step for all other writes and reads; `None` stands for no value. The
@@ -489,8 +526,9 @@ impl Db {
     /// or under way are left to the next open, but for the tables of level 0 that are small: they are merged with each other.
     ///
     /// # Errors
-    /// The first failure, now or earlier. The workers have ended nevertheless; what could not be flushed is in the
-    /// logs, synced if possible. [`Error::Closed`] if another handle was closed before.
+    /// [`Error::ReadOnly`] with the first failure, now or earlier, after which a reopen tells what is durable. What [`Db::flush`] fails
+    /// with otherwise: then what could not be flushed is in the logs, which were synced, and nothing is lost. The workers have ended in
+    /// either case. [`Error::Closed`] if another handle was closed before.
     pub fn close(self) -> Result<()> {
         let core = self.core();
         if core.is_forked() {
@@ -514,8 +552,8 @@ impl Db {
             }
         }
         self.handle.stop();
-        // A worker may have failed after the flush was done.
-        flushed.and_then(|()| core.check_usable())
+        // A worker may have failed after the flush was done, or the sync of the logs.
+        core.check_usable().and(flushed)
     }
 
     /// What opening the database replayed, dropped and set aside.

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -174,8 +174,8 @@ impl FaultFs {
         self.state.reads.arm(None);
     }
 
-    /// From now on syncs that `ignored` chooses do nothing and say that they have: a disk that lies. Of files, those opened
-    /// from now on.
+    /// From now on syncs that `ignored` chooses do nothing and say that they have: a disk that lies. It is asked on the thread of each
+    /// sync, and may make that wait.
     pub fn ignore_syncs(&self, ignored: impl Fn(Synced<'_>) -> bool + Send + Sync + 'static) {
         *lock(&self.state.ignored) = Some(Arc::new(ignored));
     }
@@ -197,10 +197,9 @@ impl FaultFs {
     }
 
     fn wrap(&self, file: Arc<dyn File>, path: &Path) -> Arc<dyn File> {
-        let ignores_syncs = self.state.ignores(Synced::File(path));
         let spoilt = lock(&self.state.unreadable).clone().filter(|(end, _)| path.to_string_lossy().ends_with(end));
         let unreadable = spoilt.map_or(0..0, |(_, bytes)| bytes);
-        Arc::new(FaultFile { inner: file, state: Arc::clone(&self.state), ignores_syncs, unreadable })
+        Arc::new(FaultFile { inner: file, state: Arc::clone(&self.state), path: path.to_path_buf(), unreadable })
     }
 }
 
@@ -285,7 +284,7 @@ impl FileSystem for FaultFs {
 struct FaultFile {
     inner: Arc<dyn File>,
     state: Arc<State>,
-    ignores_syncs: bool,
+    path: PathBuf,
     /// Bytes that cannot be read.
     unreadable: Range<u64>,
 }
@@ -315,7 +314,7 @@ impl File for FaultFile {
 
     fn sync(&self) -> Result<()> {
         self.state.mutate()?;
-        if self.ignores_syncs { Ok(()) } else { self.inner.sync() }
+        if self.state.ignores(Synced::File(&self.path)) { Ok(()) } else { self.inner.sync() }
     }
 
     fn truncate(&self, len: u64) -> Result<()> {

@@ -100,6 +100,14 @@ macro_rules! option_setters {
                 self
             }
 
+            /// Whether a write that has to wait for a flush, or for a merge of level 0, goes on waiting while that finds no disk space or no
+            /// file handle. Default false: the write fails with the error, reads go on, and writes are taken again by themselves once
+            /// there is room.
+            pub fn wait_for_space(mut self, waits: bool) -> Self {
+                self$(.$options)?.wait_for_space = waits;
+                self
+            }
+
             /// Bytes of a data block before compression; an entry larger than that gets a block of its own.
             /// Default 4096; 512 to 65536.
             pub fn block_bytes(mut self, bytes: usize) -> Self {

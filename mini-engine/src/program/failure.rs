@@ -25,6 +25,11 @@ pub(crate) enum Failure {
     Damage(Vec<Error>),
     /// The arguments, or under `--strict` the input, are not what they must be.
     Usage(String),
+    /// The engine ended an import behind its first lines, which are in the database.
+    Stopped {
+        cause: Error,
+        lines: u64,
+    },
     /// A signal ended an import behind its first lines, which are in the database.
     Interrupted {
         signal: i32,
@@ -43,7 +48,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Engine(error) => engine_exit_code(error),
+            Self::Engine(error) | Self::Stopped { cause: error, .. } => engine_exit_code(error),
             // Corruption outranks what could not be read: it does not go away.
             Self::Damage(errors) if errors.iter().any(|error| engine_exit_code(error) == CORRUPTION) => CORRUPTION,
             Self::Damage(_) => IO,
@@ -61,8 +66,10 @@ impl Failure {
     pub(crate) fn next_command(&self) -> Option<String> {
         let error = match self {
             Self::Engine(Error::Locked { .. }) => return Some(NEXT_IF_LOCKED.into()),
-            Self::Engine(Error::Stalled { cause, .. }) => cause,
-            Self::Engine(error) => error,
+            Self::Engine(Error::Stalled { cause, .. }) | Self::Stopped { cause: Error::Stalled { cause, .. }, .. } => {
+                cause
+            }
+            Self::Engine(error) | Self::Stopped { cause: error, .. } => error,
             Self::Damage(errors) => errors.iter().find(|error| engine_exit_code(error) == CORRUPTION)?,
             _ => return None,
         };
@@ -80,6 +87,12 @@ impl Failure {
 pub(crate) fn shown(path: &Path) -> String {
     let path = path.display().to_string();
     if path.contains(char::is_whitespace) { format!("'{path}'") } else { path }
+}
+
+/// Whether the disk is full. What the engine has taken before is in its log then, and synced once it is closed.
+pub(crate) fn is_want_of_space(error: &Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error, Error::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
 }
 
 fn engine_exit_code(error: &Error) -> u8 {
@@ -113,16 +126,16 @@ impl fmt::Display for Failure {
                 Ok(())
             }
             Self::Usage(what) => f.write_str(what),
-            Self::Interrupted { lines, .. } => {
-                write!(
-                    f,
-                    "interrupted; the first {} of the input are in. ",
-                    super::output::counted(*lines, "line", "lines")
-                )?;
-                write!(f, "To go on, give the same input again with --skip {lines}")
-            }
+            Self::Interrupted { lines, .. } => go_on(f, "interrupted", *lines),
+            Self::Stopped { cause, lines } => go_on(f, cause, *lines),
             Self::Io { action, place, source } => write!(f, "cannot {action} {place}: {source}"),
             Self::ClosedPipe => f.write_str("stdout was closed by its reader"),
         }
     }
+}
+
+/// Why an import ended behind its first `lines`, and how to go on.
+fn go_on(f: &mut fmt::Formatter<'_>, why: impl fmt::Display, lines: u64) -> fmt::Result {
+    let first = super::output::counted(lines, "line", "lines");
+    write!(f, "{why}; the first {first} of the input are in. To go on, give the same input again with --skip {lines}")
 }

@@ -153,7 +153,8 @@ fn the_last_handle_may_be_dropped_on_a_worker_thread() {
 fn a_stalled_writer_gets_closed_and_close_reports_the_flush_that_cannot_be_done() {
     // Catches a writer that waits for ever for room that will never come, and a close that hides the failure.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096).open().unwrap();
+    let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096);
+    let db = builder.wait_for_space(true).open().unwrap();
     fs.set(|event| if event.is(Op::Create, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
     let writer = {
         let db = db.clone();

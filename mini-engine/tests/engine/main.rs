@@ -33,6 +33,7 @@ mod read_only;
 mod reads;
 mod recovery;
 mod recycle;
+mod refused;
 mod salvage;
 #[path = "../scratch/mod.rs"]
 mod scratch;

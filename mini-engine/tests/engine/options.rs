@@ -1,6 +1,6 @@
 //! Each option does what it says, beyond being taken.
 //!
-//! What is shown elsewhere: `compaction_threads`, `l0_slowdown` and the policy's memory in `compaction`; `l0_stop` in `space`;
+//! What is shown elsewhere: `compaction_threads`, `l0_slowdown` and the policy's memory in `compaction`; `l0_stop` and `wait_for_space` in `space`;
 //! `log_compression` in `group`; `recovery_mode` in `quarantine`; `create_if_missing` in `directory`; that a memtable of either
 //! kind is right in `vector`; what each policy promises of the shape of levels in the unit tests of `compaction::policy`.
 

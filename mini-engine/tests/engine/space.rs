@@ -29,10 +29,11 @@ fn full_disk(
 }
 
 #[test]
-fn rule_8_writers_wait_while_a_flush_has_no_space_and_go_on_by_themselves() {
+fn rule_8_writers_that_choose_so_wait_while_a_flush_has_no_space_and_go_on_by_themselves() {
     // Catches an engine that turns read-only, or grows without bound, or never tries again.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096).open().unwrap();
+    let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096);
+    let db = builder.wait_for_space(true).open().unwrap();
     let full = Arc::new(AtomicBool::new(true));
     let refused = full_disk(&fs, &full, |event| event.is(Op::Write, ".sst"));
     std::thread::scope(|scope| {

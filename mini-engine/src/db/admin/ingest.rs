@@ -15,6 +15,7 @@ use std::sync::MutexGuard;
 use crate::compaction::{self, KeyRange, OutputSpec, Written};
 use crate::db::background::{fail_if_unsafe, flush_all};
 use crate::db::core::{Core, Ends, State, fail_on_unwind};
+use crate::db::write::check_space;
 use crate::error::{Error, Result};
 use crate::manifest::{CompactionStats, RunId, VersionEdit};
 use crate::types::{MAX_SEQNO, SeqNo};
@@ -81,6 +82,7 @@ fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a
             return Ok((state, run_id));
         }
         stalled?;
+        check_space(core, &state)?;
         if !std::mem::replace(&mut has_waited, true) {
             core.store.counters.stalls.count.add(1);
         }

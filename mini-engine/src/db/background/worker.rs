@@ -5,8 +5,8 @@
 //! the core and never a handle; they end when they are told to.
 //!
 //! Failures (rules 7, 8, 9):
-//! * No space, or no file handles: the worker tries again, with growing backoff. The inputs are untouched and writers wait, so
-//!   everything goes on by itself once there is room.
+//! * No space, or no file handles: the worker tries again, with growing backoff. The inputs are untouched, and writers that would have to
+//!   wait get the error; so everything goes on by itself once there is room.
 //! * A flush that fails otherwise makes the engine read-only: its memtable can go nowhere else.
 //! * A merge that fails over one of its inputs ends, and further ones go around that table (`compaction/damage.rs`).
 //! * A merge that fails otherwise is tried again, ever more rarely. It stays in progress meanwhile, so that no other thread picks it
@@ -84,12 +84,14 @@ fn flush_loop(core: &Core) {
         match flushed {
             Ok(()) => backoff.reset(),
             Err(error) if error.is_transient() => {
-                tracing::warn!(%error, "no space or no file handle for a flush; writes wait");
                 make_way(core, &error);
                 let mut state = core.lock();
                 state.flush_failures += 1;
+                if state.flush_error.is_none() {
+                    tracing::warn!(%error, "no space or no file handle for a flush; it is tried again");
+                }
                 state.flush_error = Some(error);
-                // Those who asked for this flush get the error.
+                // Those who asked for this flush, or wait for it, get the error.
                 core.room.notify_all();
                 drop(backoff.wait(core, state));
             }
@@ -120,7 +122,7 @@ fn compaction_loop(core: &Core, work: Work) {
         let result = compaction::run_job(core, &mut job);
         if let Err(error) = &result {
             make_way(core, error);
-            let is_awaited = job.plan.relieves_level_0() && error.is_transient();
+            let is_awaited = error.is_transient() && (job.plan.relieves_level_0() || !core.level_0_has_room());
             backoff.limit(if is_awaited { FLUSH_MAX_BACKOFF } else { COMPACTION_MAX_BACKOFF });
         }
         let mut state = core.lock();

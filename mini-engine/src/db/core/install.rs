@@ -59,6 +59,7 @@ impl Core {
         let mut flushed = Vec::new();
         if let Some(log) = flushed_before {
             next = next.without_memtables_before(log);
+            state.flush_error = None;
             flushed = release_logs(&mut state, log);
         }
         self.view.store(Arc::new(next));

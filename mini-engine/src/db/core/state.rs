@@ -76,8 +76,9 @@ pub(crate) struct State {
     pub(crate) is_ingesting: bool,
     /// A flush is under way: from before its table is begun until its log is gone.
     pub(crate) is_flushing: bool,
-    /// Flushes that failed for want of space, and the last such error.
+    /// Flushes that failed for want of space or of file handles.
     pub(crate) flush_failures: u64,
+    /// Why the last flush failed so, until one succeeds.
     pub(crate) flush_error: Option<Error>,
     /// The merges under way.
     pub(crate) in_progress: InProgress,

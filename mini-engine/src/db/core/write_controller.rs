@@ -23,11 +23,13 @@ pub(crate) struct WriteController {
     rate: u64,
     /// Until when the writes so far take, at the rate that they had.
     until: Option<Instant>,
+    /// A writer that does not wait had somebody else wait for it: see [`admits`](Self::admits).
+    has_waited: bool,
 }
 
 impl Default for WriteController {
     fn default() -> WriteController {
-        WriteController { rate: FIRST_RATE, until: None }
+        WriteController { rate: FIRST_RATE, until: None, has_waited: false }
     }
 }
 
@@ -50,6 +52,24 @@ impl WriteController {
         let until = begin.checked_add(pause).unwrap_or(begin).min(now + MAX_DEBT);
         self.until = Some(until);
         Some(until.min(now + MAX_PAUSE))
+    }
+
+    /// Whether a write of `bytes` may begin `now` that cannot wait, with `tables` on level 0: if nothing is owed, or somebody has
+    /// [waited](Self::waited) for it. What it owes itself later writes wait for.
+    pub(crate) fn admits(&mut self, bytes: usize, tables: usize, options: &Options, now: Instant) -> bool {
+        let is_admitted = tables < options.slowdown_tables()
+            || std::mem::take(&mut self.has_waited)
+            || self.until.is_none_or(|until| until <= now);
+        if is_admitted {
+            self.until(bytes, tables, options, now);
+        }
+        is_admitted
+    }
+
+    /// A thread has waited as long as a write has to, for one that cannot. Without this other writers, which do wait, could keep it out
+    /// for ever.
+    pub(crate) fn waited(&mut self) {
+        self.has_waited = true;
     }
 }
 
@@ -88,7 +108,7 @@ mod tests {
     fn several_writers_share_the_rate_and_no_pause_is_long() {
         // Catches a rate for each writer, a single long pause, one that later writers need not make up for, and a debt without
         // bound.
-        let (mut controller, now) = (WriteController { rate: 1000, until: None }, Instant::now());
+        let (mut controller, now) = (WriteController { rate: 1000, ..WriteController::default() }, Instant::now());
         let mut wait = |bytes, after| {
             let now = now + Duration::from_millis(after);
             controller.until(bytes, 10, &options(), now).map(|until| (until - now).as_millis())
@@ -99,9 +119,24 @@ mod tests {
     }
 
     #[test]
+    fn a_write_that_cannot_wait_begins_when_nothing_is_owed_or_somebody_has_waited_for_it() {
+        // Catches a write without a limit beside those that are slowed down, and one that others keep out for ever.
+        let (mut controller, now) = (WriteController { rate: 1000, ..WriteController::default() }, Instant::now());
+        let admits = |controller: &mut WriteController, tables, after| {
+            controller.admits(5, tables, &options(), now + Duration::from_millis(after))
+        };
+        let first = [(0, 0), (10, 0), (10, 4), (9, 4), (10, 5), (10, 6)].map(|(n, ms)| admits(&mut controller, n, ms));
+        assert_eq!(first, [true, true, false, true, true, false]);
+        controller.waited();
+        assert_eq!([6, 6].map(|ms| admits(&mut controller, 10, ms)), [true, false]);
+        // It owes for the one before too.
+        assert_eq!([14, 15].map(|ms| admits(&mut controller, 10, ms)), [false, true]);
+    }
+
+    #[test]
     fn the_rate_follows_the_merges_that_were_seen() {
         // Catches a rate that is never adapted, or that one merge decides alone.
-        let mut controller = WriteController { rate: 1000, until: None };
+        let mut controller = WriteController { rate: 1000, ..WriteController::default() };
         controller.merged(5000, Duration::from_secs(1));
         assert_eq!(controller.rate, 2000);
         for _ in 0..100 {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use fastskip::{InsertError, Op};
 
-use super::room::{is_large, make_room, rotate, slow_down, want_log_ahead};
+use super::room::{
+    enlarge_memtable, is_fast_enough, is_large, missing, rotate, slow_down, wait_for_room, want_log_ahead,
+};
 use crate::db::core::{Core, Ends, State, View};
 use crate::error::{Error, Result};
 use crate::memtables::{memory_for, op, range_tombstone};
@@ -17,8 +19,17 @@ const SECOND_TRY_FACTOR: usize = 4;
 /// Whether a write is still wanted. It may note where the ends are.
 pub(crate) type Condition<'a> = &'a dyn Fn(&mut Ends) -> Result<bool>;
 
+/// What a write does when it would have to wait for another thread's work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    Wait,
+    /// It is not begun.
+    GiveUp,
+}
+
 /// A batch on its way.
 struct Commit<'a> {
+    patience: Patience,
     /// What must hold for it to be written: asked with the write lock held, when all earlier writes are visible.
     condition: Option<Condition<'a>>,
     batch: &'a WriteBatch,
@@ -30,12 +41,13 @@ struct Commit<'a> {
     memory: usize,
 }
 
-/// Logs and applies `batch`, if `condition` holds. The sequence number of its last operation.
+/// Logs and applies `batch`, if `condition` holds and its patience lasts. The sequence number of its last operation.
 pub(super) fn commit(
     core: &Core,
     batch: &WriteBatch,
     durability: Durability,
     condition: Option<Condition<'_>>,
+    patience: Patience,
 ) -> Result<Option<SeqNo>> {
     // Before the lock: it takes more time than all that is done under it.
     let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
@@ -53,16 +65,33 @@ pub(super) fn commit(
             &several[..]
         }
     };
-    run(core, Commit { condition, batch, ops, payload, durability, memory })
+    run(core, Commit { patience, condition, batch, ops, payload, durability, memory })
 }
 
 fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
-    let mut state = slow_down(core, core.lock_for_write(), commit.batch.payload().len());
+    let (bytes, payload) = (commit.batch.payload().len(), commit.payload.bytes().len());
+    let mut state = core.lock_for_write();
+    // What a write owes is charged once.
+    let mut is_admitted = commit.patience == Patience::Wait;
+    if is_admitted {
+        state = slow_down(core, state, bytes);
+    }
     // Where the estimate was too low for a memtable, a fresh one of a multiple, for this batch alone.
     let larger = commit.memory.saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
-    let mut log_was_closed = false;
+    // Why the log was closed.
+    let mut no_space = None;
     loop {
-        state = make_room(core, state, commit.memory, commit.payload.bytes().len())?;
+        if commit.patience == Patience::Wait {
+            state = wait_for_room(core, state, commit.memory, payload)?;
+        } else if missing(core, &mut state, commit.memory, payload)?.is_some()
+            || !(is_admitted || is_fast_enough(core, &mut state, bytes))
+        {
+            return no_space.map_or(Ok(None), Err);
+        }
+        is_admitted = true;
+        if is_large(core, commit.memory) {
+            enlarge_memtable(core, commit.memory)?;
+        }
         // Asked after every wait for room: other writers had the lock meanwhile.
         if let Some(condition) = commit.condition {
             core.wait_visible(state.last_seqno)?;
@@ -76,6 +105,8 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
             Err(InsertError::Full) if commit.memory == larger => return Err(no_room(commit.batch)),
             Err(InsertError::Full) => {
                 commit.memory = larger;
+                // A wait for room for this batch must bring another memtable.
+                state.active_is_full = true;
                 continue;
             }
             Err(error @ InsertError::TooLarge) => return Err(Error::InvalidArgument(error.to_string())),
@@ -89,8 +120,8 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         let begun = match begin(core, &mut state, &view, &commit) {
             Ok(begun) => begun,
             // The reservation gives its memory back. The next log may have space of its own.
-            Err(_) if state.log.is_closed() && !log_was_closed => {
-                log_was_closed = true;
+            Err(error) if state.log.is_closed() && no_space.is_none() => {
+                no_space = Some(error);
                 continue;
             }
             Err(error) => return Err(error),
@@ -110,6 +141,14 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         finish(core, &commit, &begun, log.as_deref())?;
         return Ok(Some(begun.last_seqno));
     }
+}
+
+/// Waits until a write of `batch` with [`Patience::GiveUp`] need not.
+pub(super) fn wait(core: &Core, batch: &WriteBatch) -> Result<()> {
+    let mut state = slow_down(core, core.lock_for_write(), 0);
+    state.controller.waited();
+    let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
+    wait_for_room(core, state, memory, batch.payload().len()).map(drop)
 }
 
 fn no_room(batch: &WriteBatch) -> Error {

@@ -29,12 +29,12 @@
 mod commit;
 mod room;
 
-use self::commit::{Condition, commit};
+use self::commit::{Condition, Patience, commit};
 use super::core::{Core, fail_on_unwind};
 use crate::error::Result;
 use crate::types::{Durability, SeqNo, WriteBatch};
 
-pub(crate) use self::room::freeze_active;
+pub(crate) use self::room::{check_space, freeze_active};
 
 /// Writes `batch`; the sequence number of its last operation.
 pub(crate) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> Result<SeqNo> {
@@ -42,9 +42,22 @@ pub(crate) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> 
         persist(core, durability)?;
         return Ok(core.visible());
     }
-    let written = fail_on_unwind(core, || commit(core, batch, durability, None))?;
+    let written = fail_on_unwind(core, || commit(core, batch, durability, None, Patience::Wait))?;
     // Only a condition makes a write unwanted.
     Ok(written.unwrap_or_else(|| core.visible()))
+}
+
+/// As [`write`], unless it would have to wait for another thread's work: then `None`, and nothing was written.
+pub(crate) fn try_write(core: &Core, batch: &WriteBatch, durability: Durability) -> Result<Option<SeqNo>> {
+    match batch.is_empty() {
+        true => write(core, batch, durability).map(Some),
+        false => fail_on_unwind(core, || commit(core, batch, durability, None, Patience::GiveUp)),
+    }
+}
+
+/// Waits until [`try_write`] of `batch` need not.
+pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
+    fail_on_unwind(core, || commit::wait(core, batch))
 }
 
 /// Writes `batch`, which has an operation, if `condition` holds when every earlier write is visible and no later one has begun.
@@ -55,7 +68,7 @@ pub(crate) fn write_if(
     durability: Durability,
     condition: Condition<'_>,
 ) -> Result<bool> {
-    Ok(fail_on_unwind(core, || commit(core, batch, durability, Some(condition)))?.is_some())
+    Ok(fail_on_unwind(core, || commit(core, batch, durability, Some(condition), Patience::Wait))?.is_some())
 }
 
 /// Makes everything written so far as durable as asked. Buffered writes are in the system's hands when they return.

@@ -36,9 +36,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
         }
         stalled?;
         let flush = state.flush_error.as_ref().filter(|_| state.flush_failures != failures);
-        // It is tried again, but ever more rarely.
-        let merge = || state.level_0_error.as_ref().filter(|_| !core.level_0_has_room() && !relieved(&state));
-        if let Some(error) = flush.or_else(merge) {
+        if let Some(error) = flush.or_else(|| error_of_merges(core, &state)) {
             return Err(error.clone());
         }
         if !std::mem::replace(&mut has_waited, true) {
@@ -48,53 +46,98 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
     }
 }
 
-/// Whether a merge takes tables off level 0 now, or goes around what another one failed over.
-fn relieved(state: &State) -> bool {
+/// Why merges do not take tables off level 0, if it is full and they do not. They are tried again, but ever more rarely.
+fn error_of_merges<'a>(core: &Core, state: &'a State) -> Option<&'a Error> {
     let is_gone_around = |error: &Error| error.unreadable_file().is_some();
-    state.in_progress.relieves_level_0() || state.level_0_error.as_ref().is_some_and(is_gone_around)
+    let is_relieved = state.in_progress.relieves_level_0() || state.level_0_error.as_ref().is_some_and(is_gone_around);
+    if core.level_0_has_room() || is_relieved {
+        return None;
+    }
+    // One of deeper levels may be in the way of level 0, and keeps its tables until it succeeds.
+    let is_in_the_way = |error: &&Error| error.is_transient() && !state.in_progress.is_at_work();
+    state.level_0_error.as_ref().or(state.compaction_error.as_ref().filter(is_in_the_way))
+}
+
+/// Fails if what a writer waits for, a flush or a merge of level 0, lacks space or file handles (rule 8). Both are tried again without
+/// it; so this one learns of it at once, and not when there is space.
+pub(crate) fn check_space(core: &Core, state: &State) -> Result<()> {
+    let flush = state.flush_error.as_ref().filter(|_| !core.queue_has_room());
+    let error = flush.or_else(|| error_of_merges(core, state).filter(|error| error.is_transient()));
+    match error.filter(|_| !core.store.options.wait_for_space) {
+        Some(error) => Err(error.clone()),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn is_large(core: &Core, memory: usize) -> bool {
     memory > core.store.options.memtable_bytes / 2
 }
 
-/// Step 1: on return the active memtable may take a write of `memory` bytes, and its log a frame with `payload` bytes.
-pub(super) fn make_room<'a>(
+/// What keeps a write from beginning, until other threads have done something.
+pub(super) enum Missing {
+    /// The end of a bulk load.
+    Load,
+    /// More space in the log.
+    LogSpace,
+    /// Room for another memtable: a flush, or a merge of level 0.
+    Memtable,
+    Log,
+}
+
+/// Step 1, as far as it goes without waiting. If nothing is missing then, the active memtable may take a write of `memory` bytes, and its
+/// log a frame with `payload` bytes.
+pub(super) fn missing(core: &Core, state: &mut State, memory: usize, payload: usize) -> Result<Option<Missing>> {
+    loop {
+        core.check_writable(state)?;
+        if state.is_ingesting {
+            return Ok(Some(Missing::Load));
+        } else if state.log.waits_for_space(payload) {
+            return Ok(Some(Missing::LogSpace));
+        } else if !needs_rotation(core, state, memory)? {
+            return Ok(None);
+        } else if !core.has_room() {
+            return Ok(Some(Missing::Memtable));
+        } else if !rotate(core, state)? {
+            return Ok(Some(Missing::Log));
+        }
+    }
+}
+
+/// Step 1: on return nothing is [`missing`].
+pub(super) fn wait_for_room<'a>(
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
     memory: usize,
     payload: usize,
 ) -> Result<MutexGuard<'a, State>> {
-    core.check_writable(&state)?;
-    state = wait_for_loads(core, state)?;
     // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
-    loop {
-        if state.log.waits_for_space(payload) {
-            let _wait = Wait::begin(&core.store.counters.log_waits);
-            while state.log.waits_for_space(payload) && core.check_writable(&state).is_ok() {
-                state = core.wait(&core.room, state);
+    while let Some(missing) = missing(core, &mut state, memory, payload)? {
+        state = match missing {
+            Missing::Load => core.wait(&core.room, state),
+            Missing::LogSpace => {
+                let _wait = Wait::begin(&core.store.counters.log_waits);
+                while state.log.waits_for_space(payload) && core.check_writable(&state).is_ok() {
+                    state = core.wait(&core.room, state);
+                }
+                state
             }
-            core.check_writable(&state)?;
-        } else if !needs_rotation(core, &mut state, memory)? {
-            break;
-        } else if !core.has_room() {
-            state = stall(core, state)?;
-        } else if rotate(core, &mut state)? {
-            continue;
-        } else {
-            let _wait = Wait::begin(&core.store.counters.log_waits);
-            state = wait_for_log(core, state)?;
-            core.check_writable(&state)?;
-        }
-        state = wait_for_loads(core, state)?;
-    }
-    if is_large(core, memory) {
-        let view = core.view.load_full();
-        // It is empty, so no reader misses it. The larger one keeps its log, which is empty too.
-        let larger = core.memtables.make(view.active.log, memory)?;
-        core.view.store(Arc::new(view.with_active(larger)));
+            Missing::Memtable => stall(core, state)?,
+            Missing::Log => {
+                let _wait = Wait::begin(&core.store.counters.log_waits);
+                wait_for_log(core, state)?
+            }
+        };
     }
     Ok(state)
+}
+
+/// Puts a larger memtable in the place of the active one, which is empty, for a write of `memory` bytes.
+pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
+    let view = core.view.load_full();
+    // It is empty, so no reader misses it. The larger one keeps its log, which is empty too.
+    let larger = core.memtables.make(view.active.log, memory)?;
+    core.view.store(Arc::new(view.with_active(larger)));
+    Ok(())
 }
 
 /// Whether the active memtable takes `bytes` of memory. It is only asked where the estimates of its writes come to that: its counts
@@ -137,6 +180,7 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
             return Ok(state);
         }
         stalled?;
+        check_space(core, &state)?;
         state = core.wait(&core.room, state);
     }
 }
@@ -235,11 +279,8 @@ pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, by
     state
 }
 
-/// Waits until no load is under way.
-pub(super) fn wait_for_loads<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
-    while state.is_ingesting {
-        state = core.wait(&core.room, state);
-        core.check_writable(&state)?;
-    }
-    Ok(state)
+/// As [`slow_down`], for a write that does not wait: whether it may begin. What it owes later ones wait for.
+pub(super) fn is_fast_enough(core: &Core, state: &mut State, bytes: usize) -> bool {
+    let tables = core.view.load().version.runs(0).len();
+    state.controller.admits(bytes, tables, &core.store.options, Instant::now())
 }

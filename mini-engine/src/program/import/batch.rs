@@ -1,8 +1,7 @@
 //! The records that are stored together: all of them or none.
 
-use mini_engine::{Error, WriteBatch};
+use mini_engine::{Db, Durability, Error, WriteBatch};
 
-use super::writer::Writer;
 use crate::program::record::{self, Format};
 
 /// A batch with this many bytes is full, which bounds the memory that an import needs.
@@ -36,10 +35,10 @@ impl Batch {
     }
 
     /// Writes the records and forgets them; returns how many there were.
-    pub(crate) fn store(&mut self, writer: &Writer) -> Result<u64, Error> {
+    pub(crate) fn store(&mut self, db: &Db, durability: Durability) -> Result<u64, Error> {
         let records = self.records.len() as u64;
         if records > 0 {
-            writer.write(std::mem::take(&mut self.records))?;
+            db.write(std::mem::take(&mut self.records), durability)?;
         }
         self.bytes = 0;
         Ok(records)

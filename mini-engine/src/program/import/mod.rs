@@ -10,11 +10,9 @@ mod batch;
 mod interrupt;
 mod lines;
 mod rejects;
-mod writer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::{self, Scope};
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -22,7 +20,7 @@ use mini_engine::{Db, Durability};
 
 use super::bytes::HexArgs;
 use super::database::{DatabaseArgs, OpenFor};
-use super::failure::Failure;
+use super::failure::{Failure, is_want_of_space};
 use super::output::{self, Output};
 use super::record::Format;
 use super::source::Source;
@@ -31,7 +29,6 @@ use batch::Batch;
 use interrupt::Interrupt;
 use lines::{Line, Lines};
 use rejects::Rejects;
-use writer::Writer;
 
 /// Store the records of a file, or of stdin with -, one a line: key, TAB, value
 ///
@@ -45,7 +42,8 @@ use writer::Writer;
 ///
 /// When the import ends, all of it survives power loss. If it is interrupted, by ^C for
 /// instance, the database is sound and holds the first lines of the input: all that were
-/// acknowledged, and perhaps some more. ^C says how many, and --skip goes on behind them.
+/// acknowledged, and perhaps some more. ^C says how many, and so does an import that a full disk
+/// has stopped; --skip goes on behind them.
 ///
 /// An input none of whose lines is a record is refused with exit code 2, and so is one that has
 /// fewer lines than --skip leaves out.
@@ -87,34 +85,39 @@ pub(crate) struct ImportArgs {
 pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
     let source = Source::open(&args.file)?;
     let db = args.database.open(OpenFor::Creating)?;
-    thread::scope(|scope| import(args, scope, db, source))?;
+    import(args, db, source)?;
     Ok(Exit::Done)
 }
 
-fn import<'scope>(args: &ImportArgs, scope: &'scope Scope<'scope, '_>, db: Db, source: Source) -> Result<(), Failure> {
-    let durability = if args.synced { Durability::Synced } else { Durability::Buffered };
+fn import(args: &ImportArgs, db: Db, source: Source) -> Result<(), Failure> {
     let progress = bar(source.bytes());
     let interrupt = Interrupt::watch(args.skip, progress.clone())?;
-    let mut import = Import::new(args, Writer::start(scope, &db, durability), source, interrupt, progress);
+    let mut import = Import::new(args, &db, source, interrupt, progress);
     let outcome = import.run();
     import.progress.finish_and_clear();
+    let (stored, lines, rejected) = (import.stored, import.lines_in(), import.rejects.count());
+    let handled = import.handled;
     // Whatever stopped the import, the batches that were stored shall be durable before their number is told.
     let closed = db.close();
-    if closed.is_ok() {
-        let lines = output::counted(import.stored, "line", "lines");
-        output::say(format_args!("imported {lines}, rejected {}", import.rejects.count()));
+    // In the log, at least, where there is no space for tables.
+    if closed.is_ok() || closed.as_ref().is_err_and(is_want_of_space) {
+        let stored = output::counted(stored, "line", "lines");
+        output::say(format_args!("imported {stored}, rejected {rejected}"));
     }
-    match outcome {
+    match (outcome, closed) {
         // That lines may not be durable is worse than that they are not all.
-        Err(Failure::Interrupted { .. }) => closed.map_err(Failure::Engine).and(outcome)?,
-        _ => outcome.and(closed.map_err(Failure::Engine))?,
+        (Err(Failure::Interrupted { .. } | Failure::Stopped { .. }), Err(error)) if !is_want_of_space(&error) => {
+            Err(Failure::Engine(error))?;
+        }
+        (Ok(()), Err(cause)) if is_want_of_space(&cause) => Err(Failure::Stopped { cause, lines })?,
+        (outcome, closed) => outcome.and(closed.map_err(Failure::Engine))?,
     }
-    if import.handled < args.skip {
-        let lines = output::counted(import.handled, "line", "lines");
+    if handled < args.skip {
+        let lines = output::counted(handled, "line", "lines");
         return Err(Failure::Usage(format!("the input has {lines}: there is nothing behind --skip {}", args.skip)));
     }
     // Behind lines that an earlier import has stored there may be bad ones only.
-    if args.skip == 0 && import.stored == 0 && import.rejects.count() > 0 {
+    if args.skip == 0 && stored == 0 && rejected > 0 {
         return Err(Failure::Usage(
             "no line of the input is a record: expected key, TAB, value, or JSON with --json".into(),
         ));
@@ -134,7 +137,7 @@ fn bar(bytes: Option<u64>) -> ProgressBar {
 /// One running import.
 struct Import<'a> {
     args: &'a ImportArgs,
-    writer: Writer,
+    db: &'a Db,
     lines: Lines,
     format: Format,
     batch: Batch,
@@ -152,17 +155,11 @@ struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    fn new(
-        args: &'a ImportArgs,
-        writer: Writer,
-        source: Source,
-        interrupt: Arc<Interrupt>,
-        progress: ProgressBar,
-    ) -> Self {
+    fn new(args: &'a ImportArgs, db: &'a Db, source: Source, interrupt: Arc<Interrupt>, progress: ProgressBar) -> Self {
         let format = Format::new(args.json, args.hex.hex);
         Self {
             args,
-            writer,
+            db,
             format,
             batch: Batch::new(args.database.memtable_bytes),
             handled: 0,
@@ -180,6 +177,7 @@ impl<'a> Import<'a> {
         let outcome = self.store_all().map_err(|failure| match failure {
             // The last batch was stored since.
             Failure::Interrupted { signal, .. } => Failure::Interrupted { signal, lines: self.lines_in() },
+            Failure::Engine(cause) => Failure::Stopped { cause, lines: self.lines_in() },
             other => other,
         });
         // Also after a failure: how much of the input was bad may be what explains it.
@@ -235,7 +233,8 @@ impl<'a> Import<'a> {
 
     /// Writes the batch and acknowledges all lines handled so far.
     fn store(&mut self) -> Result<(), Failure> {
-        self.stored += self.batch.store(&self.writer)?;
+        let durability = if self.args.synced { Durability::Synced } else { Durability::Buffered };
+        self.stored += self.batch.store(self.db, durability)?;
         self.acknowledged = self.handled;
         self.interrupt.stored(self.lines_in());
         self.progress.set_position(self.lines.bytes_read());

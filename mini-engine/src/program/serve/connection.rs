@@ -11,6 +11,7 @@ use std::io::{self, ErrorKind, Read};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
+use mini_engine::{Error, WriteBatch};
 use mio::event::Event;
 use mio::net::TcpStream;
 
@@ -33,11 +34,22 @@ enum State {
     Open,
     /// A job is being done for it; its next request waits.
     Waiting,
+    /// Its request waits for room in the engine, and is carried out again then.
+    Held,
     /// It ends when its output is sent.
     Ending,
     /// Its output is sent, and so is the end.
     Lingering(Instant),
     Closed,
+}
+
+/// What a client waits for that other threads do.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// The reply of a job.
+    Job(Job),
+    /// Room for a batch.
+    Room(WriteBatch),
 }
 
 pub(crate) struct Connection {
@@ -122,7 +134,7 @@ impl Connection {
             State::Open => self.output.len() < STOP_AT && (self.has_request || self.is_readable || self.is_last),
             State::Ending => self.is_writable,
             State::Lingering(_) => self.is_readable,
-            State::Waiting | State::Closed => false,
+            State::Waiting | State::Held | State::Closed => false,
         }
     }
 
@@ -138,29 +150,29 @@ impl Connection {
         self.counted = size;
     }
 
-    /// A turn: carries out requests that are there, and reads if there is no whole one. Nothing is sent. A job to begin, if a
-    /// request asked for one.
-    pub(crate) fn turn(&mut self, shared: &mut Shared, buffer: &mut [u8], now: Instant) -> Option<Job> {
+    /// A turn: carries out requests that are there, and reads if there is no whole one. Nothing is sent. What to begin for it, if
+    /// the last request has to wait.
+    pub(crate) fn turn(&mut self, shared: &mut Shared, buffer: &mut [u8], now: Instant) -> Option<Wanted> {
         self.turn = (self.output.len(), 0);
         if let State::Lingering(_) = self.state {
             self.drop_input(buffer);
             return None;
         }
         let mut left = shared.settings.limits.pipeline;
-        let mut job = self.carry_out(shared, &mut left, now);
-        if job.is_none() && self.state == State::Open && !self.has_request && self.is_readable && !self.is_last {
+        let mut wanted = self.carry_out(shared, &mut left, now);
+        if wanted.is_none() && self.state == State::Open && !self.has_request && self.is_readable && !self.is_last {
             self.read(buffer);
-            job = self.carry_out(shared, &mut left, now);
+            wanted = self.carry_out(shared, &mut left, now);
         }
         // What the client sent before it ended its side is answered.
         if (self.is_at_end || self.is_last) && self.state == State::Open && !self.has_request {
             self.state = State::Ending;
         }
-        job
+        wanted
     }
 
-    fn carry_out(&mut self, shared: &mut Shared, left: &mut usize, now: Instant) -> Option<Job> {
-        let mut job = None;
+    fn carry_out(&mut self, shared: &mut Shared, left: &mut usize, now: Instant) -> Option<Wanted> {
+        let mut wanted = None;
         while self.has_request && self.state == State::Open && *left > 0 && self.output.len() < STOP_AT {
             let step = self.session.step(shared, &self.input[self.consumed..], *left, &mut self.output);
             if !matches!(step, Step::Incomplete) {
@@ -180,7 +192,11 @@ impl Connection {
                     // The reply comes in a later turn.
                     self.consumed += len;
                     self.state = State::Waiting;
-                    job = Some(later);
+                    wanted = Some(Wanted::Job(later));
+                }
+                Step::Held(batch) => {
+                    self.state = State::Held;
+                    wanted = Some(Wanted::Room(batch));
                 }
                 Step::Close => {
                     self.state = State::Ending;
@@ -194,7 +210,7 @@ impl Connection {
             self.consumed = 0;
             self.has_request = false;
         }
-        job
+        wanted
     }
 
     fn read(&mut self, buffer: &mut [u8]) {
@@ -275,10 +291,18 @@ impl Connection {
         }
     }
 
+    /// There is room for the write that was held, or it is to be refused.
+    pub(crate) fn resume(&mut self, refusal: Option<Error>) {
+        if self.state == State::Held {
+            self.session.refuse(refusal);
+            self.state = State::Open;
+        }
+    }
+
     /// The server ends: what was received is carried out and answered, and no more is read.
     pub(crate) fn end(&mut self) {
         self.is_last = true;
-        if self.state == State::Open {
+        if let State::Open | State::Waiting | State::Held = self.state {
             self.is_readable = false;
         }
     }

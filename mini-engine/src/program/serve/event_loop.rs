@@ -3,9 +3,14 @@
 //! A turn:
 //! 1. Waits until something is ready, unless some client's requests are left over.
 //! 2. Gives each client that has work its turn: so many requests and no more, so that a flood waits behind the others.
-//! 3. Syncs, if a reply of this turn has to wait for that. If the sync fails, the replies are taken back and errors sent: of no
-//!    request of the turn is it known what is durable. The engine refuses every write from then on.
+//! 3. Has a thread sync, if a reply of this turn has to wait for that. The next turn begins when that is done. If the sync fails, the
+//!    replies are taken back and errors sent: of no request of the turn is it known what is durable. The engine refuses every write
+//!    from then on.
 //! 4. Sends the replies.
+//!
+//! It never waits for the engine. A write that would have to, for a flush or for a merge of level 0, is not begun: its client is held,
+//! and a thread waits in its place; then the request is carried out again, or refused with the reason. Meanwhile other clients read.
+//! So requests are carried out here alone, one after the other, whatever waits.
 //!
 //! At a signal it stops to accept and to read; it carries out what it has received, sends the replies, and ends once every client
 //! has its own, or after a while.
@@ -16,17 +21,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use mini_engine::Durability;
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::super::failure::Failure;
-use super::connection::{Connection, READ_BYTES};
+use super::super::output;
+use super::connection::{Connection, READ_BYTES, Wanted};
 use super::listener::failure;
-use super::session::{Protocol, Reply, ServerDurability, Shared};
-use super::worker::{EverySecond, Waiting, Worker};
+use super::session::{Protocol, Reply, Shared};
+use super::worker::{Client, Workers};
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
@@ -41,8 +46,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 pub(crate) struct EventLoop {
     // In the order in which they are to be dropped: the threads before the poll that they wake.
-    worker: Worker,
-    _every_second: Option<EverySecond>,
+    threads: Workers,
     poll: Poll,
     /// `None` once the server ends.
     listener: Option<TcpListener>,
@@ -54,6 +58,10 @@ pub(crate) struct EventLoop {
     free: Vec<usize>,
     /// The places of the connections that have work.
     queue: Vec<usize>,
+    /// The places of the connections whose turn is over when the sync under way is.
+    syncing: Option<Vec<usize>>,
+    /// The clients whose writes wait for room, which a thread does if there are any.
+    held: Vec<Client>,
     /// Whether clients may be waiting to be accepted.
     may_accept: bool,
     next_number: u64,
@@ -70,15 +78,12 @@ impl EventLoop {
             let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
             let mut signals = signals()?;
             poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
-            let worker = Worker::start(shared.db.clone(), waker)?;
-            let is_every_second = shared.settings.durability == ServerDurability::Everysec;
-            let every_second = is_every_second.then(|| EverySecond::start(shared.db.clone())).transpose()?;
-            Ok((poll, signals, worker, every_second))
+            let threads = Workers::start(&shared.db, &waker, shared.settings.durability)?;
+            Ok((poll, signals, threads))
         };
-        let (poll, signals, worker, every_second) = start(&mut listener).map_err(failure("start", "the server"))?;
+        let (poll, signals, threads) = start(&mut listener).map_err(failure("start", "the server"))?;
         Ok(Self {
-            worker,
-            _every_second: every_second,
+            threads,
             poll,
             listener: Some(listener),
             _signals: signals,
@@ -87,6 +92,8 @@ impl EventLoop {
             connections: Vec::new(),
             free: Vec::new(),
             queue: Vec::new(),
+            syncing: None,
+            held: Vec::new(),
             may_accept: true,
             next_number: 0,
             next_tick: Instant::now(),
@@ -95,11 +102,12 @@ impl EventLoop {
     }
 
     /// Serves until a signal or a client ends it.
-    pub(crate) fn run(mut self) -> Result<(), Failure> {
+    pub(crate) fn run(&mut self) -> Result<(), Failure> {
         let mut events = Events::with_capacity(EVENTS);
         let mut buffer = vec![0; READ_BYTES];
         while !self.is_over() {
-            let wait = if self.queue.is_empty() { TICK } else { Duration::ZERO };
+            let is_idle = self.queue.is_empty() || self.syncing.is_some();
+            let wait = if is_idle { TICK } else { Duration::ZERO };
             match self.poll.poll(&mut events, Some(wait)) {
                 Err(error) if error.kind() != ErrorKind::Interrupted => {
                     return Err(failure("wait for", "clients")(error));
@@ -115,15 +123,27 @@ impl EventLoop {
                 }
             }
             self.accept();
-            self.finish_jobs();
-            self.turn(&mut buffer);
+            self.end_sync()?;
+            if self.syncing.is_none() {
+                self.finish_jobs()?;
+                self.resume_held()?;
+                self.turn(&mut buffer);
+            }
             self.shared.damage.news().iter().for_each(|line| tracing::error!("{line}"));
             if self.shared.wants_shutdown && self.end_by.is_none() {
                 self.begin_end();
             }
             self.tick();
         }
+        self.say_news();
         Ok(())
+    }
+
+    /// Says in the log what has changed since it was last asked.
+    fn say_news(&mut self) {
+        if let Some(news) = self.shared.writes.news() {
+            output::say(format_args!("{news}"));
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -184,26 +204,42 @@ impl EventLoop {
     }
 
     /// Hands the replies of jobs to who waits for them.
-    fn finish_jobs(&mut self) {
-        while let Some((job, waiting, outcome)) = self.worker.next_done() {
+    fn finish_jobs(&mut self) -> Result<(), Failure> {
+        while let Some(((job, client), outcome)) = self.threads.jobs.next_done()? {
             let reply = self.shared.end_job(&job, outcome);
-            if let (Reply::Error(error), None) = (&reply, waiting) {
+            if let (Reply::Error(error), None) = (&reply, client) {
                 tracing::error!(error, "could not do what nobody waits for");
             }
-            let Some((place, number)) = waiting else { continue };
-            let connection = self.connections.get_mut(place).and_then(Option::as_mut);
-            if let Some(connection) = connection.filter(|connection| connection.number == number) {
-                connection.job_done(&reply);
-                if self.end_by.is_some() {
-                    // It was waiting when the others were told.
-                    connection.end();
-                }
-                enqueue(&mut self.queue, place, connection);
+            self.wake(client, |connection| connection.job_done(&reply));
+        }
+        Ok(())
+    }
+
+    /// Has the writes that were held carried out again, or refused, once a thread has waited for them.
+    fn resume_held(&mut self) -> Result<(), Failure> {
+        if let Some(waited) = self.threads.room.next_done()? {
+            let refusal = waited.err();
+            // Before the others, and the first one first: the room is for its batch.
+            let others = std::mem::take(&mut self.queue);
+            for client in std::mem::take(&mut self.held) {
+                self.wake(Some(client), |connection| connection.resume(refusal.clone()));
             }
+            self.queue.extend(others);
+        }
+        Ok(())
+    }
+
+    /// Tells a client, if it is still there, of what it has waited for.
+    fn wake(&mut self, client: Option<Client>, tell: impl FnOnce(&mut Connection)) {
+        let Some((place, number)) = client else { return };
+        let connection = self.connections.get_mut(place).and_then(Option::as_mut);
+        if let Some(connection) = connection.filter(|connection| connection.number == number) {
+            tell(connection);
+            enqueue(&mut self.queue, place, connection);
         }
     }
 
-    /// Gives each client in the queue its turn, syncs, and sends.
+    /// Gives each client in the queue its turn, and begins a sync or sends.
     fn turn(&mut self, buffer: &mut [u8]) {
         let now = Instant::now();
         let mut turn = std::mem::take(&mut self.queue);
@@ -215,19 +251,51 @@ impl EventLoop {
             served += 1;
             let Some(connection) = &mut self.connections[place] else { continue };
             connection.is_queued = false;
-            if let Some(job) = connection.turn(&mut self.shared, buffer, now) {
-                self.worker.begin(job, Some((place, connection.number)));
+            let client = (place, connection.number);
+            match connection.turn(&mut self.shared, buffer, now) {
+                Some(Wanted::Job(job)) => self.threads.jobs.begin((job, Some(client))),
+                Some(Wanted::Room(batch)) => {
+                    // The others try again when the first one's batch has room.
+                    if self.held.is_empty() {
+                        self.threads.room.begin(batch);
+                    }
+                    self.held.push(client);
+                }
+                None => {}
             }
             connection.count_into(&mut self.shared.counters.buffer_bytes);
         }
         self.queue.extend(turn.drain(served..));
         for job in self.shared.background.drain(..) {
-            self.worker.begin(job, Waiting::None);
+            self.threads.jobs.begin((job, None));
         }
-        let failed = self.sync();
+        if self.shared.must_sync() {
+            (self.shared.is_unsynced, self.shared.wants_sync) = (false, false);
+            self.threads.syncs.begin(());
+            self.syncing = Some(turn);
+        } else {
+            self.send(turn, None);
+        }
+    }
+
+    /// Sends the replies that have waited for a sync, if it is done; or errors instead of them, if it failed.
+    fn end_sync(&mut self) -> Result<(), Failure> {
+        let Some(synced) = self.threads.syncs.next_done()? else { return Ok(()) };
+        let failed = synced.err().map(|error| {
+            let text = format!("IOERR cannot sync, whether the write survives is not known: {error}");
+            Reply::Error(text.replace(['\r', '\n'], " "))
+        });
+        let turn = self.syncing.take().unwrap_or_default();
+        self.send(turn, failed.as_ref());
+        Ok(())
+    }
+
+    /// Ends the turn of these clients.
+    fn send(&mut self, turn: Vec<usize>, failed: Option<&Reply>) {
+        let now = Instant::now();
         for place in turn {
             let Some(connection) = &mut self.connections[place] else { continue };
-            if let Some(error) = &failed {
+            if let Some(error) = failed {
                 connection.take_back(error);
             }
             connection.send(now);
@@ -240,18 +308,6 @@ impl EventLoop {
             }
         }
         self.bound_buffers();
-    }
-
-    /// Makes durable what replies wait for. The error to send instead of them, if that failed.
-    fn sync(&mut self) -> Option<Reply> {
-        if !self.shared.must_sync() {
-            return None;
-        }
-        let outcome = self.shared.db.persist(Durability::Synced);
-        (self.shared.is_unsynced, self.shared.wants_sync) = (false, false);
-        let error = outcome.err()?;
-        let text = format!("IOERR cannot sync, whether the write survives is not known: {error}");
-        Some(Reply::Error(text.replace(['\r', '\n'], " ")))
     }
 
     /// Disconnects those who take the most memory until all together take what they may.
@@ -282,6 +338,7 @@ impl EventLoop {
             return;
         }
         self.next_tick = now + TICK;
+        self.say_news();
         // In case accepting failed for want of something.
         self.may_accept = true;
         let idle_seconds = self.shared.settings.limits.idle_seconds;

@@ -1,16 +1,17 @@
 //! `serve`: answers clients over the network.
 //!
-//! One thread does everything that clients wait for: an event loop (`event_loop.rs`) reads what has arrived from all of them, carries
-//! it out, syncs once for all writes of that turn, and only then sends the replies. That is how Redis works, and it fits here:
+//! One thread carries out what clients ask for: an event loop (`event_loop.rs`) reads what has arrived from all of them, carries
+//! it out, has all writes of that turn synced at once, and only then sends the replies. That is how Redis works, and it fits here:
 //! * The sync is what a durable write costs, and one sync serves all clients of a turn. The longer it takes, the more requests
 //!   wait for the next turn, and the more share its sync.
 //! * Commands that read, decide and write (INCR, SET NX, transactions) are atomic without a lock, since none comes in between.
 //! * With few cores a thread for each client would spend more on waking threads than on the commands, and so would an
 //!   asynchronous runtime; neither makes a sync shorter.
 //!
-//! A thread of its own has what takes long: counting, checkpoints, loading (`worker.rs`). With `--durability everysec` another one
-//! syncs each second. What is left on the loop can hold up other clients: a large range, a value read from a slow disk, a sync,
-//! and a write that the engine makes wait while merges fall behind. Redis has such pauses too; PING waits for them in both.
+//! The loop never makes a call that *blocks*: that waits for another thread, for as long as that takes. Such calls are the wait of a write
+//! for a flush, a merge or the next log, the sync, and whole jobs: counting, checkpoints, loading. Threads have them (`worker.rs`). What
+//! is left on the loop is work of its own, which has an end: a large range, or a value that is read from a slow disk, holds up other
+//! clients for as long as it takes, as in Redis.
 //!
 //! A crash at any moment: what was written is in the log, in order; with `synced` no reply was sent for what is not durable. So no
 //! acknowledged write is lost. Unacknowledged ones may be there, as after any crash.
@@ -36,7 +37,7 @@ use self::event_loop::EventLoop;
 use self::session::{Limits, Protocol, ServerDurability, Settings, Shared};
 use super::Exit;
 use super::database::{DatabaseArgs, OpenFor};
-use super::failure::Failure;
+use super::failure::{Failure, is_want_of_space};
 use super::{output, size, trace};
 
 /// Serve the database to clients of the Redis protocol
@@ -160,12 +161,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     // Nobody waits for a server's exit code: what goes wrong later is in its log, whether or not -v asked for more.
     trace(LevelFilter::WARN);
     let shared = Shared::new(db.clone(), args.settings(password, address.port()));
-    let outcome = EventLoop::new(listener, shared, args.protocol).and_then(|event_loop| {
-        output::say(format_args!("serving {} on {address}", args.database.path.display()));
-        event_loop.run()
-    });
-    // Whatever ended the loop, what was written shall be durable.
+    let mut event_loop = EventLoop::new(listener, shared, args.protocol)?;
+    output::say(format_args!("serving {} on {address}", args.database.path.display()));
+    let outcome = event_loop.run();
+    // Whatever ended the loop, what was written shall be durable. Before its threads are joined, of which one may wait for the engine.
     let closed = db.close();
+    drop(event_loop);
+    if closed.as_ref().is_err_and(is_want_of_space) {
+        output::say(format_args!(
+            "ended; what was written is in the log, which the next start reads: there is no space for tables"
+        ));
+    }
     outcome?;
     closed?;
     output::say(format_args!("ended; everything is written"));

@@ -1,13 +1,14 @@
 //! The event loop on a disk that fails.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mini_engine::Db;
-use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat};
+use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, Synced};
 
 use super::connection::{Connection, READ_BYTES};
 use super::session::{Output, Session, Step};
@@ -125,6 +126,142 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
     );
 }
 
+/// A server of small memtables on a disk of the test's; and clients of it, which do not wait for ever.
+struct Running {
+    faults: FaultFs,
+    address: SocketAddr,
+    thread: thread::JoinHandle<Result<(), Failure>>,
+}
+
+impl Running {
+    fn start() -> Self {
+        let faults = FaultFs::new(Arc::new(MemFs::default()));
+        let builder = Db::builder("/db").file_system(Arc::new(faults.clone())).memtable_bytes(4096);
+        let db = builder.open().expect("open");
+        let listener = listener::bind(&["127.0.0.1:0".parse().expect("an address")]).ok().expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let shared = Shared::new(db, settings(ServerDurability::Synced));
+        let run = move || EventLoop::new(listener, shared, Protocol::Resp)?.run();
+        Self { faults, address, thread: thread::Builder::new().name("loop".into()).spawn(run).expect("a thread") }
+    }
+
+    fn client(&self) -> TcpStream {
+        let client = TcpStream::connect(self.address).expect("connect");
+        client.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        client
+    }
+
+    fn end(self) {
+        self.client().write_all(b"SHUTDOWN\r\n").expect("send");
+        assert!(self.thread.join().expect("no panic").is_ok());
+    }
+}
+
+/// Sets keys until `client` gets another reply than OK, which is returned with the number of keys.
+fn fill(client: &mut TcpStream) -> (usize, String) {
+    let value = "v".repeat(400);
+    for n in 0.. {
+        let said = ask(client, &format!("SET filler{n} {value}\r\n"), 1).remove(0);
+        if said != "+OK" {
+            return (n, said);
+        }
+    }
+    unreachable!("the disk is full before")
+}
+
+#[test]
+fn a_full_disk_refuses_writes_with_the_reason_and_the_server_goes_on() {
+    // Catches a server that waits for space: then no client gets any answer. And writes that are refused when there is space again.
+    let server = Running::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    server.faults.refuse_files(Some("sst"));
+    let (written, said) = fill(&mut client);
+    assert!(said.starts_with("-MISCONF ") && said.contains("could not create /db/"), "{said}");
+    assert_eq!(ask(&mut other, "PING\r\nSTRLEN filler0\r\nDBSIZE\r\n", 3), ["+PONG", ":400", &format!(":{written}")]);
+    let said = ask(&mut other, "INCR n\r\nSTRLEN filler0\r\nINCR n\r\nGET n\r\n", 4);
+    assert!(
+        said[0].starts_with("-MISCONF ") && said[1] == ":400" && said[2] == said[0] && said[3] == "$-1",
+        "{said:?}"
+    );
+    let said = ask(&mut other, "MULTI\r\nINCR n\r\nEXEC\r\nEXEC\r\n", 4);
+    assert!(said[2].starts_with("-MISCONF ") && said[3] == "-ERR EXEC without MULTI", "{said:?}");
+    let info = ask(&mut other, "INFO writes\r\n", 5);
+    assert_eq!(info[2], "aof_last_write_status:err");
+    assert!(
+        info[3] == "writes_refused:4" && info[4].starts_with("last_write_refusal:could not create /db/"),
+        "{info:?}"
+    );
+    server.faults.refuse_files(None);
+    let mut refused = 0;
+    while ask(&mut client, "SET n 1\r\n", 1) != ["+OK"] {
+        refused += 1;
+        assert!(refused < 1_000_000, "there is space");
+    }
+    assert_eq!(ask(&mut other, "INCR n\r\n", 1), [":2"]);
+    assert_eq!(ask(&mut other, "INFO writes\r\n", 5)[2], "aof_last_write_status:ok");
+    server.end();
+}
+
+#[test]
+fn others_are_served_while_writes_wait_for_a_flush_and_no_write_is_lost_or_done_twice() {
+    // Catches a wait on the loop, a write that is done before an earlier one of its client, or beside one that has read the same value.
+    let server = Running::start();
+    let (held, is_held) = mpsc::channel();
+    let (go, goes) = mpsc::channel::<()>();
+    let goes = Mutex::new(goes);
+    server.faults.ignore_syncs(move |synced| {
+        if matches!(synced, Synced::File(path) if path.extension().is_some_and(|found| found == "sst")) {
+            held.send(()).ok();
+            // Until the test lets go of it.
+            goes.lock().expect("no panic").recv().ok();
+        }
+        false
+    });
+    let mut writers: Vec<TcpStream> = (0..4).map(|_| server.client()).collect();
+    let requests = format!("INCR n\r\nSET filler {}\r\nGET filler\r\n", "v".repeat(400)).repeat(50);
+    writers.iter_mut().for_each(|writer| writer.write_all(requests.as_bytes()).expect("send"));
+    is_held.recv().expect("a flush");
+    // Until nothing is written any more: two memtables are full.
+    let mut reader = server.client();
+    let writes = |reader: &mut TcpStream| ask(reader, "INFO engine\r\n", 13)[2].clone();
+    let mut before = String::new();
+    while std::mem::replace(&mut before, writes(&mut reader)) != before {
+        assert_eq!(ask(&mut reader, "PING\r\nSTRLEN filler\r\n", 2), ["+PONG", ":400"]);
+    }
+    drop(go);
+    let mut counted = Vec::new();
+    for mut writer in writers {
+        let lines = ask(&mut writer, "", 50 * 4);
+        for lines in lines.chunks(4) {
+            assert!(lines[1] == "+OK" && lines[2] == "$400", "{lines:?}");
+            counted.push(lines[0][1..].parse::<usize>().expect("a number"));
+        }
+    }
+    counted.sort_unstable();
+    assert!(counted.into_iter().eq(1..=200), "each INCR has its own number");
+    server.end();
+}
+
+#[test]
+fn the_loop_syncs_nothing_itself() {
+    // Catches a loop that hears nobody while the device is at work: no client, and no signal.
+    let server = Running::start();
+    let syncing = Arc::new(Mutex::new(BTreeSet::new()));
+    let threads = Arc::clone(&syncing);
+    server.faults.ignore_syncs(move |_| {
+        threads.lock().expect("no panic").insert(thread::current().name().unwrap_or_default().to_owned());
+        false
+    });
+    let mut client = server.client();
+    for n in 0..50 {
+        assert_eq!(ask(&mut client, &format!("SET k{n} {}\r\nWAITAOF 1 0 0\r\n", "v".repeat(400)), 4)[0], "+OK");
+    }
+    assert_eq!(ask(&mut client, "BGSAVE\r\n", 1).len(), 1);
+    server.end();
+    let syncing = syncing.lock().expect("no panic");
+    assert!(syncing.contains("serve-sync") && !syncing.contains("loop"), "{syncing:?}");
+}
+
 #[test]
 fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
     // Catches a socket that is closed while its client still sends: that resets it, and the client may never see the reply.
@@ -169,7 +306,7 @@ fn memory(db: &Db, talk: impl FnOnce(&mut TcpStream) + Send + 'static) -> f64 {
     });
     let mut ended = None;
     let counted = allocation_counter::measure(|| {
-        ended = Some(EventLoop::new(listener, shared, Protocol::Resp).and_then(EventLoop::run));
+        ended = Some(EventLoop::new(listener, shared, Protocol::Resp).and_then(|mut event_loop| event_loop.run()));
     });
     client.join().expect("no panic");
     assert!(ended.is_some_and(|ended| ended.is_ok()));

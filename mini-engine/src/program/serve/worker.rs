@@ -1,69 +1,104 @@
-//! The threads beside the event loop: one carries out jobs, one at a time; one syncs each second.
+//! The threads beside the event loop: one carries out jobs, one syncs, one waits for room for a write, each one thing at a time; and
+//! with `--durability everysec` one syncs each second. So the loop itself never waits for the engine.
 //!
-//! Both end when the event loop drops its side, and it joins them: no thread outlives the database. A reply goes back by a
-//! channel, and the loop is woken.
+//! All end when the event loop drops its side, and it joins them: no thread outlives the database. What they have done goes back
+//! by a channel, and the loop is woken.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use mini_engine::{Db, Durability};
+use mini_engine::{Db, Durability, Error, Result, WriteBatch};
 use mio::Waker;
 
-use super::session::{Job, Outcome};
+use super::session::{Job, Outcome, ServerDurability};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Who waits for a job: the place of a connection and its number, or nobody.
-pub(crate) type Waiting = Option<(usize, u64)>;
+/// A client: the place of its connection, and its number.
+pub(crate) type Client = (usize, u64);
+/// A job, and the client that waits for it, if one does.
+pub(crate) type Task = (Job, Option<Client>);
 
-/// The thread that carries out jobs.
-pub(crate) struct Worker {
-    jobs: Option<Sender<(Job, Waiting)>>,
-    /// Set when the server ends: jobs are given up.
+/// The threads.
+pub(crate) struct Workers {
+    pub(crate) jobs: Worker<Task, (Task, Outcome)>,
+    pub(crate) syncs: Worker<(), Result<()>>,
+    /// Waits until a batch can be written.
+    pub(crate) room: Worker<WriteBatch, Result<()>>,
+    _every_second: Option<EverySecond>,
+}
+
+impl Workers {
+    pub(crate) fn start(db: &Db, waker: &Arc<Waker>, durability: ServerDurability) -> io::Result<Self> {
+        let own = || db.clone();
+        let (of_jobs, of_syncs, of_room) = (own(), own(), own());
+        let is_every_second = durability == ServerDurability::Everysec;
+        Ok(Self {
+            jobs: Worker::start("serve-jobs", waker, move |(job, client): Task, is_over| {
+                let outcome = job.run(&of_jobs, is_over);
+                ((job, client), outcome)
+            })?,
+            syncs: Worker::start("serve-sync", waker, move |(), _| of_syncs.persist(Durability::Synced))?,
+            room: Worker::start("serve-room", waker, move |batch, _| of_room.wait_for_room(&batch))?,
+            _every_second: is_every_second.then(|| EverySecond::start(own())).transpose()?,
+        })
+    }
+}
+
+/// A thread that makes a `D` of each `T`, in their order.
+pub(crate) struct Worker<T, D> {
+    to_do: Option<Sender<T>>,
+    /// Set when the server ends: what takes long is given up.
     is_over: Arc<AtomicBool>,
-    done: Receiver<(Job, Waiting, Outcome)>,
+    done: Receiver<D>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Worker {
-    pub(crate) fn start(db: Db, waker: Arc<Waker>) -> io::Result<Self> {
-        let (jobs, to_do) = mpsc::channel::<(Job, Waiting)>();
+impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
+    fn start(name: &str, waker: &Arc<Waker>, run: impl Fn(T, &AtomicBool) -> D + Send + 'static) -> io::Result<Self> {
+        let (begin, to_do) = mpsc::channel();
         let (report, done) = mpsc::channel();
         let is_over = Arc::new(AtomicBool::new(false));
-        let given_up = Arc::clone(&is_over);
-        let thread = thread::Builder::new().name("serve-jobs".into()).spawn(move || {
-            for (job, waiting) in to_do {
-                let outcome = job.run(&db, &given_up);
+        let (given_up, waker) = (Arc::clone(&is_over), Arc::clone(waker));
+        let thread = thread::Builder::new().name(name.into()).spawn(move || {
+            for task in to_do {
                 // Nobody listens any more when the server ends.
-                if report.send((job, waiting, outcome)).is_err() || waker.wake().is_err() {
+                if report.send(run(task, &given_up)).is_err() || waker.wake().is_err() {
                     break;
                 }
             }
         })?;
-        Ok(Self { jobs: Some(jobs), is_over, done, thread: Some(thread) })
+        Ok(Self { to_do: Some(begin), is_over, done, thread: Some(thread) })
     }
 
-    /// Has `job` carried out after those before it. A client waits for one job at most, so they are no more than clients.
-    pub(crate) fn begin(&self, job: Job, waiting: Waiting) {
-        if let Some(jobs) = &self.jobs {
-            // The thread ends only after this side does.
-            jobs.send((job, waiting)).ok();
+    /// Has `task` done after those before it. A client waits for one at most, so they are no more than clients.
+    pub(crate) fn begin(&self, task: T) {
+        if let Some(to_do) = &self.to_do {
+            // If the thread has ended, `next_done` says so.
+            to_do.send(task).ok();
         }
     }
 
-    /// The next job that is done.
-    pub(crate) fn next_done(&self) -> Option<(Job, Waiting, Outcome)> {
-        self.done.try_recv().ok()
+    /// The next one that is done.
+    ///
+    /// # Errors
+    /// The thread has panicked: what was begun will never be done.
+    pub(crate) fn next_done(&self) -> Result<Option<D>> {
+        match self.done.try_recv() {
+            Ok(done) => Ok(Some(done)),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(Error::ReadOnly { cause: "a thread of the server panicked".into() }),
+        }
     }
 }
 
-impl Drop for Worker {
+impl<T, D> Drop for Worker<T, D> {
     fn drop(&mut self) {
-        self.jobs = None;
+        self.to_do = None;
         // ORDERING: Relaxed; a hint that publishes nothing. The join below orders all else.
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -74,13 +109,13 @@ impl Drop for Worker {
 }
 
 /// The thread of `--durability everysec`.
-pub(crate) struct EverySecond {
+struct EverySecond {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl EverySecond {
-    pub(crate) fn start(db: Db) -> io::Result<Self> {
+    fn start(db: Db) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new().name("serve-sync".into()).spawn(move || {
             while stopped.recv_timeout(SECOND) == Err(RecvTimeoutError::Timeout) {

@@ -1,6 +1,6 @@
 //! The keys as a command sees them: the database, and in a transaction what its earlier commands wrote.
 //!
-//! Writes gather in one batch, which `commit` hands to the engine: all of it is there after a crash, or none. A command on its own
+//! Writes gather in one batch, which `Context::commit` hands to the engine: all of it is there after a crash, or none. A command on its own
 //! reads nothing that it wrote itself. Of several commands, a transaction's or a pipeline's, an overlay holds the values of the batch, and
 //! reads ask it first.
 //!
@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 
-use mini_engine::{Db, Durability, Result, Slice, WriteBatch};
+use mini_engine::{Db, Result, Slice, WriteBatch};
 
 pub(crate) type Entry = Result<(Slice, Slice)>;
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -138,26 +138,14 @@ impl<'a> Keyspace<'a> {
         }
     }
 
-    /// Removes all keys, a part at a time: a crash in between leaves some of them. How many were removed.
-    pub(crate) fn clear(&mut self, part: usize) -> Result<usize> {
-        let mut removed = 0;
-        for entry in self.db.iter() {
-            self.batch.remove(&*entry?.0)?;
-            removed += 1;
-            if self.batch.len() >= part {
-                self.db.write(std::mem::take(&mut self.batch), Durability::Buffered)?;
-            }
-        }
-        Ok(removed)
+    /// Removes all keys: one operation, however many there are.
+    pub(crate) fn clear(&mut self) -> Result<()> {
+        self.batch.remove_range(..)
     }
 
-    /// Hands what was written to the engine. Whether that was anything.
-    pub(crate) fn commit(self) -> Result<bool> {
-        if self.batch.is_empty() {
-            return Ok(false);
-        }
-        self.db.write(self.batch, Durability::Buffered)?;
-        Ok(true)
+    /// What was written, to be handed to the engine.
+    pub(crate) fn into_batch(self) -> WriteBatch {
+        self.batch
     }
 }
 

@@ -26,7 +26,7 @@ use super::output::Output;
 use super::reply::{Refusal, Reply};
 use super::request::is_http;
 use super::shared::Shared;
-use super::{Job, Step};
+use super::{After, Client, Context, Job, Step};
 
 /// The longest line.
 const LONGEST_LINE: usize = 4096;
@@ -45,7 +45,7 @@ fn decode_key(key: &[u8]) -> Option<i64> {
 }
 
 /// Carries out the first line of `input`.
-pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut Output) -> Step {
+pub(crate) fn step(shared: &mut Shared, client: &mut Client, input: &[u8], output: &mut Output) -> Step {
     let window = &input[..input.len().min(LONGEST_LINE)];
     let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
         if window.len() < LONGEST_LINE {
@@ -59,8 +59,13 @@ pub(crate) fn step(shared: &mut Shared, input: &[u8], output: &mut Output) -> St
         encode(&Reply::Error("this is no HTTP server".into()), output);
         return Step::Close;
     }
+    let mut context = Context { shared, client, after: After::Nothing };
+    let outcome = run(&mut context, line);
+    if let After::Hold(batch) = context.after {
+        return Step::Held(batch);
+    }
     shared.counters.commands += 1;
-    match run(shared, line) {
+    match outcome {
         Ok(Outcome::Reply(reply)) => encode(&reply, output),
         Ok(Outcome::Empty) => return Step::Empty(end + 1),
         Ok(Outcome::Later(job)) => return Step::Later(end + 1, job),
@@ -75,10 +80,10 @@ enum Outcome {
     Later(Job),
 }
 
-fn run(shared: &mut Shared, line: &[u8]) -> Result<Outcome, Refusal> {
+fn run(context: &mut Context<'_>, line: &[u8]) -> Result<Outcome, Refusal> {
     let line = std::str::from_utf8(line).map_err(|_| Refusal::new("a line is text"))?.trim();
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let db = shared.db.clone();
+    let db = context.shared.db.clone();
     let mut keyspace = Keyspace::of_command(&db);
     let reply = match words[..] {
         [] => return Ok(Outcome::Empty),
@@ -90,21 +95,21 @@ fn run(shared: &mut Shared, line: &[u8]) -> Result<Outcome, Refusal> {
             let value = keyspace.get(&encode_key(number(key)?))?;
             Reply::Bulk(value.unwrap_or_default())
         }
-        ["r", from, to] => Reply::Text(range(shared, &keyspace, number(from)?, number(to)?)?),
+        ["r", from, to] => Reply::Text(range(context.shared, &keyspace, number(from)?, number(to)?)?),
         ["d", key] => {
             keyspace.remove(&encode_key(number(key)?))?;
             Reply::Nothing
         }
         ["s"] => return Ok(Outcome::Later(Job::Statistics)),
         ["l", ..] => {
-            let job = load(shared, line[1..].trim())?;
+            let job = load(context.shared, line[1..].trim())?;
             // Others see its pairs from now on, and they are synced at its end.
-            shared.loads += 1;
+            context.shared.loads += 1;
             return Ok(Outcome::Later(job));
         }
         _ => return Err(Refusal::new("expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s")),
     };
-    shared.is_unsynced |= keyspace.commit()?;
+    context.commit(keyspace)?;
     Ok(Outcome::Reply(reply))
 }
 

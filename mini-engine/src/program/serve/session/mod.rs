@@ -2,7 +2,8 @@
 //! fuzzer drive exactly what the server runs.
 //!
 //! `Session::step` carries out one request of one client, or several that may go together. Writes go to the engine at once,
-//! buffered; so the next request, of whatever client, sees them. The caller syncs before it sends any reply of that turn, if
+//! buffered; so the next request, of whatever client, sees them. A write that would have to wait is not begun, and its step has not
+//! taken place: the caller waits for room, elsewhere, and then takes the step again or has it [refused](Session::refuse). The caller syncs before it sends any reply of that turn, if
 //! `Shared::must_sync` says so. So with `synced` no reply, of a read either, tells a client what power loss could take back. Only
 //! reads after a failed sync may do so.
 
@@ -20,6 +21,8 @@ mod reply;
 mod request;
 mod shared;
 mod transaction;
+
+use mini_engine::{Durability, Error, WriteBatch};
 
 pub(crate) use job::Job;
 pub(crate) use output::Output;
@@ -59,6 +62,8 @@ pub(crate) enum Step {
     Continue,
     /// The reply comes when the job is done; until then the client's next request waits.
     Later(usize, Job),
+    /// Nothing was carried out, since this would have had to wait to be written.
+    Held(WriteBatch),
     /// The connection ends when the reply is sent.
     Close,
 }
@@ -71,6 +76,8 @@ enum After {
     /// That is the reply.
     Listed(Listing),
     Later(Job),
+    /// To be carried out again when there is room for what it writes.
+    Hold(WriteBatch),
     Close,
 }
 
@@ -86,6 +93,29 @@ impl Context<'_> {
     fn record(&mut self) -> Option<&mut Record> {
         self.shared.clients.get_mut(self.client.id)
     }
+
+    /// Hands what was written to the keyspace to the engine, unless that would have to wait: then `after` says so.
+    fn commit(&mut self, keyspace: Keyspace<'_>) -> Result<(), Error> {
+        let batch = keyspace.into_batch();
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let written = match self.client.refusal.take() {
+            Some(error) => Err(error),
+            None => self.shared.db.try_write(&batch, Durability::Buffered),
+        };
+        if let Ok(None) = written {
+            self.after = After::Hold(batch);
+            return Ok(());
+        }
+        self.shared.writes.note(batch.len(), written.as_ref().err());
+        self.shared.is_unsynced |= written.is_ok();
+        written.map(drop)
+    }
+
+    fn is_held(&self) -> bool {
+        matches!(self.after, After::Hold(_))
+    }
 }
 
 /// What a command does. It answers, or refuses; what it wrote to the keyspace is committed if it answers.
@@ -99,6 +129,8 @@ struct Client {
     transaction: Option<Transaction>,
     /// What the request under way has found, if it takes several steps.
     listing: Option<Listing>,
+    /// Why its next write is refused.
+    refusal: Option<Error>,
 }
 
 /// One client's side of the conversation.
@@ -117,6 +149,7 @@ impl Session {
             is_authenticated: shared.settings.password.is_none(),
             transaction: None,
             listing: None,
+            refusal: None,
         };
         Self { protocol, parser: Parser::default(), pipeline: Pipeline::default(), client }
     }
@@ -126,12 +159,23 @@ impl Session {
         self.client.id
     }
 
+    /// What was held is refused if it still writes: there is no room for it.
+    pub(crate) fn refuse(&mut self, refusal: Option<Error>) {
+        self.client.refusal = refusal;
+    }
+
     /// Carries out the first request of `input`, or as many as may go together but no more than `most`, and appends the replies to
     /// `output`.
     pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut Output) -> Step {
-        if self.protocol == Protocol::Lines {
-            return lines::step(shared, input, output);
-        }
+        let step = match self.protocol {
+            Protocol::Resp => self.step_of_resp(shared, input, most, output),
+            Protocol::Lines => lines::step(shared, &mut self.client, input, output),
+        };
+        self.client.refusal = None;
+        step
+    }
+
+    fn step_of_resp(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut Output) -> Step {
         let limits = shared.settings.limits.of_requests(self.client.is_authenticated);
         if self.client.is_authenticated && self.client.transaction.is_none() {
             self.pipeline.gather(&mut self.parser, input, limits, most);
@@ -158,7 +202,7 @@ impl Session {
         }
         let (reply, after) = dispatch(shared, &mut self.client, args);
         self.parser.next();
-        if !matches!(after, After::Continue(_)) {
+        if !matches!(after, After::Continue(_) | After::Hold(_)) {
             shared.counters.commands += 1;
             self.answer(&reply, output);
         }
@@ -171,6 +215,7 @@ impl Session {
                 listing.finish(output);
                 Step::Done { len, requests: 1 }
             }
+            After::Hold(batch) => Step::Held(batch),
             After::Nothing => Step::Done { len, requests: 1 },
             After::Later(job) => Step::Later(len, job),
             After::Close => Step::Close,
@@ -182,7 +227,11 @@ impl Session {
         let (requests, len) = self.pipeline.carry_out(&mut context, &mut self.parser, (input, output));
         context.shared.counters.commands += requests as u64;
         context.shared.clients.note(context.client.id, self.pipeline.last_command(requests));
-        Step::Done { len, requests }
+        match context.after {
+            // What was done before it is not done again.
+            After::Hold(batch) if requests == 0 => Step::Held(batch),
+            _ => Step::Done { len, requests },
+        }
     }
 
     /// Appends a reply: of a job, or of the server itself.
@@ -252,7 +301,7 @@ fn run_alone(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Re
     let db = context.shared.db.clone();
     let mut keyspace = Keyspace::of_command(&db);
     let reply = run_in(context, &mut keyspace, command, args)?;
-    context.shared.is_unsynced |= keyspace.commit()?;
+    context.commit(keyspace)?;
     Ok(reply)
 }
 

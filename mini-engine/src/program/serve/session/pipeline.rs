@@ -8,6 +8,8 @@
 //! many bytes and one value more; the requests behind wait for the next step, and go alone until replies are short. Otherwise their
 //! values would be read anew with each step.
 //!
+//! If the batch would have to wait, nothing was done, and the requests are carried out again later.
+//!
 //! If some value cannot be read, the requests are carried out one by one. If the batch cannot be written, every request that has
 //! something in it is told so, since part of the batch may be in the log. The others are carried out again: a database that refuses
 //! writes still answers reads.
@@ -101,7 +103,9 @@ impl Pipeline {
         };
         let enough = enough(context);
         // Alone until the reply is so short that it would have been one of many.
-        self.goes_alone = done < self.requests.len() || done == 1 && output.len() - begun > enough / MOST;
+        if !context.is_held() {
+            self.goes_alone = done < self.requests.len() || done == 1 && output.len() - begun > enough / MOST;
+        }
         if done < self.requests.len() {
             // The parser is behind the requests that wait for the next step.
             parser.next();
@@ -137,8 +141,12 @@ impl Pipeline {
             has_written.push(keyspace.writes() > before);
             reply
         });
-        match keyspace.commit() {
-            Ok(is_unsynced) => context.shared.is_unsynced |= is_unsynced,
+        match context.commit(keyspace) {
+            Ok(()) if context.is_held() => {
+                output.truncate(begun);
+                return 0;
+            }
+            Ok(()) => {}
             Err(error) => {
                 output.truncate(begun);
                 let enough = begun + enough(context);
@@ -167,6 +175,9 @@ impl Pipeline {
         let mut done = 0;
         for (command, args) in self.all(input) {
             let outcome = run(context, command, args);
+            if context.is_held() {
+                break;
+            }
             context.shared.reply(outcome).encode(context.client.version, output);
             done += 1;
             if output.len() >= enough {

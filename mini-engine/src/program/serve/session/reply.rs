@@ -3,6 +3,8 @@
 //! `redis-protocol` writes each value. The headers of arrays, maps and long strings are written here: the library's frames would need the
 //! parts in memory once more.
 
+use std::io::ErrorKind;
+
 use mini_engine::{Error, Slice};
 use redis_protocol::resp2::encode::extend_encode_borrowed as encode2;
 use redis_protocol::resp2::types::BorrowedFrame as Frame2;
@@ -167,6 +169,9 @@ impl From<Error> for Refusal {
         let code = match &error {
             Error::InvalidArgument(_) => "ERR",
             Error::ReadOnly { .. } | Error::Stalled { .. } | Error::Full(_) => "MISCONF",
+            Error::Io { source, .. } if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+                "MISCONF no space:"
+            }
             _ => "IOERR",
         };
         Self { text: format!("{code} {error}"), cause: Some(error) }

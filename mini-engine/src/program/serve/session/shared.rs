@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use mini_engine::Db;
+use mini_engine::{Db, Error};
 
 use super::clients::Clients;
 use super::cursors::Cursors;
@@ -90,6 +90,42 @@ pub(crate) struct ServerCounters {
     pub(crate) buffer_bytes: usize,
 }
 
+/// What has become of the writes of clients, for INFO and for the log.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    /// Operations that were refused.
+    pub(crate) refused: u64,
+    /// Why the last one was, of those that were.
+    pub(crate) last_refusal: Option<String>,
+    /// Whether the last write was refused.
+    pub(crate) are_refused: bool,
+    /// What the log says: how many were refused, and whether they still are.
+    said: (u64, bool),
+}
+
+impl Writes {
+    /// A batch of so many operations was written, or refused with an error.
+    pub(crate) fn note(&mut self, operations: usize, refusal: Option<&Error>) {
+        self.are_refused = refusal.is_some();
+        if let Some(error) = refusal {
+            self.refused += operations as u64;
+            self.last_refusal = Some(error.to_string().replace(['\r', '\n'], " "));
+        }
+    }
+
+    /// What the log is to say, if anything has changed.
+    pub(crate) fn news(&mut self) -> Option<String> {
+        let (said, is_said) = std::mem::replace(&mut self.said, (self.refused, self.are_refused));
+        let cause = self.last_refusal.as_deref()?;
+        match (is_said, self.are_refused) {
+            (false, true) => Some(format!("writes are refused: {cause}")),
+            (false, false) if said < self.refused => Some(format!("writes were refused, and are taken again: {cause}")),
+            (true, false) => Some(format!("writes are taken again; refused so far: {}", self.refused)),
+            _ => None,
+        }
+    }
+}
+
 pub(crate) struct Shared {
     pub(crate) db: Db,
     pub(crate) settings: Settings,
@@ -97,6 +133,7 @@ pub(crate) struct Shared {
     pub(crate) counters: ServerCounters,
     pub(crate) clients: Clients,
     pub(crate) damage: Damage,
+    pub(crate) writes: Writes,
     pub(crate) started: Instant,
     /// Whether something was written since the last sync.
     pub(crate) is_unsynced: bool,
@@ -122,6 +159,7 @@ impl Shared {
             counters: ServerCounters::default(),
             clients: Clients::default(),
             damage: Damage::default(),
+            writes: Writes::default(),
             started: Instant::now(),
             is_unsynced: false,
             wants_sync: false,

@@ -1,5 +1,10 @@
 //! The session without a network: what commands do, in both versions and in transactions.
 
+use std::sync::Arc;
+
+use mini_engine::Builder;
+use mini_engine::fs::{FaultFs, MemFs};
+
 use super::*;
 
 /// All that is to be sent.
@@ -30,8 +35,12 @@ impl Server {
     }
 
     fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        Self::on(|builder| builder, change)
+    }
+
+    fn on(disk: impl FnOnce(Builder) -> Builder, change: impl FnOnce(&mut Settings)) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let db = mini_engine::Db::builder(directory.path()).memtable_bytes(1 << 20).open().expect("open");
+        let db = disk(mini_engine::Db::builder(directory.path()).memtable_bytes(1 << 20)).open().expect("open");
         let mut settings = Settings {
             durability: ServerDurability::Synced,
             password: None,
@@ -61,6 +70,10 @@ impl Server {
                     self.session.answer(&reply, &mut output);
                 }
                 Step::Continue => {}
+                Step::Held(batch) => {
+                    let waited = self.shared.db.wait_for_room(&batch);
+                    self.session.refuse(waited.err());
+                }
                 Step::Close => break,
                 Step::Incomplete => panic!("not a whole request: {}", input[at..].escape_ascii()),
             }
@@ -859,4 +872,82 @@ fn a_scan_stops_at_long_values_too() {
         }
     }
     assert_eq!((all.len(), calls), (30, 8));
+}
+
+#[test]
+fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
+    // Catches a transaction that is forgotten while it waits, a reply or a count of what was not done, a step that is begun by half, and a
+    // refusal that outlives its step.
+    let faults = FaultFs::new(Arc::new(MemFs::default()));
+    let disk = faults.clone();
+    let mut server = Server::on(|builder| builder.file_system(Arc::new(disk)).memtable_bytes(4096), |_| ());
+    faults.refuse_files(Some("sst"));
+    let mut last = String::new();
+    for n in 0..1000 {
+        let said = server.answers(format!("set filler{n} {}\r\n", "v".repeat(400)).as_bytes());
+        last = String::from_utf8(said).expect("text");
+        if last != "+OK\r\n" {
+            break;
+        }
+    }
+    assert!(last.starts_with("-MISCONF no space: could not create "), "{last}");
+    assert!(server.shared.writes.are_refused && server.shared.writes.refused == 1);
+    let news = server.shared.writes.news();
+    assert!(news.is_some_and(|news| news.starts_with("writes are refused: could not create ")));
+    assert_eq!(server.shared.writes.news(), None);
+    server.shared.writes.note(1, None);
+    assert_eq!(server.shared.writes.news().as_deref(), Some("writes are taken again; refused so far: 1"));
+    for _ in 0..2 {
+        server.shared.writes.note(1, Some(&mini_engine::Error::Closed));
+        server.shared.writes.note(1, None);
+        let news = server.shared.writes.news();
+        assert_eq!(news.as_deref(), Some("writes were refused, and are taken again: the database is closed"));
+    }
+
+    let step = |server: &mut Server, input: &str| {
+        let before = (
+            server.shared.counters.commands,
+            server.shared.writes.refused,
+            server.session.client.transaction.is_some(),
+        );
+        let mut output = Output::default();
+        output.put(b"before");
+        let step = server.session.step(&mut server.shared, input.as_bytes(), 100, &mut output);
+        let said = String::from_utf8(bytes(output)).expect("text");
+        let after = (
+            server.shared.counters.commands,
+            server.shared.writes.refused,
+            server.session.client.transaction.is_some(),
+        );
+        if let Step::Held(_) = step {
+            assert_eq!((&said[..], after), ("before", before), "{input}");
+        }
+        (step, said)
+    };
+    server.talk(&[("multi", "+OK"), ("get filler0", "+QUEUED"), ("set a 1", "+QUEUED")]);
+    let value = "v".repeat(400);
+    for input in ["exec\r\n", "set a 1\r\nget filler0\r\nincr a\r\n", "incr a\r\n", "mset a 1 b 2\r\n"] {
+        for _ in 0..2 {
+            let (held, _) = step(&mut server, input);
+            let Step::Held(batch) = held else { panic!("{input}: {held:?}") };
+            assert!(!batch.is_empty());
+        }
+        let refusal = mini_engine::Error::Full("planted".into());
+        server.session.refuse(Some(refusal));
+        let (done, said) = step(&mut server, input);
+        let refused = "-MISCONF out of room: planted\r\n";
+        let together = format!("before{refused}$400\r\n{value}\r\n{refused}");
+        let expected = if input.starts_with("set") { together } else { format!("before{refused}") };
+        assert!(said == expected && matches!(done, Step::Done { .. }), "{input}: {said} {done:?}");
+    }
+    // The reads before what is held are answered, once.
+    server.session.refuse(None);
+    let (done, said) = step(&mut server, "get filler0\r\ngetdel filler0\r\n");
+    assert!(matches!(done, Step::Done { requests: 1, .. }) && said == format!("before$400\r\n{value}\r\n"), "{said}");
+
+    faults.refuse_files(None);
+    while server.answers(b"set a 1\r\n") != b"+OK\r\n" {}
+    let news = server.shared.writes.news();
+    assert!(news.is_some_and(|news| news.starts_with("writes were refused, and are taken again: ")));
+    server.talk(&[("multi", "+OK"), ("incr a", "+QUEUED"), ("exec", "*1 :2"), ("exec", "-ERR EXEC without MULTI")]);
 }

@@ -95,6 +95,9 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>)
     }
     let reply = Reply::Array(replies);
     check_size(context, &reply)?;
-    context.shared.is_unsynced |= keyspace.commit()?;
+    context.commit(keyspace)?;
+    if context.is_held() {
+        context.client.transaction = Some(transaction);
+    }
     Ok(reply)
 }

@@ -13,9 +13,6 @@ use super::{integer, is};
 
 type Answer = Result<Reply, Refusal>;
 
-/// Keys that FLUSHALL removes together.
-const FLUSHED_TOGETHER: usize = 10_000;
-
 /// Counting reads every key. On its own it is done beside the other clients; in a transaction it holds them up, since it belongs to
 /// one moment.
 pub(super) fn dbsize(context: &mut Context<'_>, keys: &mut Keyspace<'_>, _: Args<'_>) -> Answer {
@@ -32,7 +29,7 @@ pub(super) fn dbsize(context: &mut Context<'_>, keys: &mut Keyspace<'_>, _: Args
     Ok(Reply::Integer(count))
 }
 
-/// Removes all keys, a part at a time: no client sees a part removed, but a crash before the reply leaves one.
+/// Removes all keys: all or none, across crashes too.
 pub(super) fn flushall(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
     if args.from(1).any(|word| !is(word, "SYNC") && !is(word, "ASYNC")) {
         return Err(Refusal::syntax());
@@ -40,8 +37,7 @@ pub(super) fn flushall(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args:
     if !context.shared.settings.may_flush_all {
         return Err(Refusal::new("ERR FLUSHALL removes everything: start the server with --allow-flushall"));
     }
-    context.shared.is_unsynced = true;
-    keys.clear(FLUSHED_TOGETHER)?;
+    keys.clear()?;
     Ok(Reply::OK)
 }
 
@@ -160,7 +156,19 @@ pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'
 
 type Section = (&'static str, Vec<(&'static str, String)>);
 
-fn sections(shared: &Shared) -> [Section; 8] {
+/// Whether the last write was refused, by the name that Redis gives to that; how many operations were, and why the last of them.
+fn writes(shared: &Shared) -> Section {
+    let writes = &shared.writes;
+    let status = if writes.are_refused { "err" } else { "ok" };
+    let fields = vec![
+        ("aof_last_write_status", status.to_owned()),
+        ("writes_refused", writes.refused.to_string()),
+        ("last_write_refusal", writes.last_refusal.clone().unwrap_or_default()),
+    ];
+    ("Writes", fields)
+}
+
+fn sections(shared: &Shared) -> [Section; 9] {
     let (metrics, counters) = (shared.db.metrics(), shared.counters);
     let uptime = shared.started.elapsed().as_secs();
     let tables: u64 = metrics.levels.iter().map(|level| level.tables).sum();
@@ -212,6 +220,7 @@ fn sections(shared: &Shared) -> [Section; 8] {
                 ("aof_rewrite_in_progress", "0".to_owned()),
             ],
         ),
+        writes(shared),
         (
             "Stats",
             vec![

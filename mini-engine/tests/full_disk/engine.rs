@@ -1,51 +1,22 @@
-//! A disk that is really full: a file system in memory of a few MiB, mounted by the test. Needs the right to mount; where
-//! it is not given the test says loudly that it tested nothing.
+//! The engine on a disk that is really full.
 //!
 //! A ballast file takes all but a little of the space, so that the disk fills up at another place in each round: in the
 //! log, in a table, in the manifest. Once a flush or a write has failed the ballast goes, and all goes on without a reopen.
-#![cfg(target_os = "linux")]
 
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mini_engine::{Compression, Db, Durability, Error, WriteBatch};
-use tempfile::TempDir;
+
+use crate::mount::Mount;
 
 const DISK: u64 = 3 << 20;
 const WRITES: u64 = 600;
 /// Rounds in each mode, each with so many bytes more than the one before left by the ballast.
 const ROUNDS: u64 = 40;
 const STEP: u64 = 5 << 10;
-
-/// A mounted file system of [`DISK`] bytes.
-struct Mount(TempDir);
-
-impl Mount {
-    fn new() -> Result<Mount, String> {
-        let dir = TempDir::new().map_err(|error| error.to_string())?;
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={DISK}"), "tmpfs"]).arg(dir.path()).stdin(Stdio::null());
-        let done = mount.output().map_err(|error| format!("mount does not run: {error}"))?;
-        match done.status.success() {
-            true => Ok(Mount(dir)),
-            false => Err(String::from_utf8_lossy(&done.stderr).trim().to_owned()),
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let ended = Command::new("umount").arg(self.0.path()).status();
-        assert!(ended.is_ok_and(|status| status.success()) || std::thread::panicking());
-    }
-}
 
 fn open(path: &Path) -> Result<Db, Error> {
     let builder = Db::builder(path).memtable_bytes(32 << 10).l0_trigger(2).cache_bytes(0);
@@ -192,13 +163,7 @@ fn is_full(error: &Error) -> bool {
 #[test]
 fn a_disk_that_is_really_full_loses_nothing_acknowledged() {
     // Catches what a double cannot show: space that is missing at another call than the one that asks for it.
-    let mount = match Mount::new() {
-        Ok(mount) => mount,
-        Err(why) => {
-            writeln!(io::stderr(), "\nSKIPPED a_disk_that_is_really_full_loses_nothing_acknowledged: {why}\n").unwrap();
-            return;
-        }
-    };
+    let Some(mount) = Mount::new(DISK, "a_disk_that_is_really_full_loses_nothing_acknowledged") else { return };
     flush_without_room(&mount);
     for mode in [Mode::Buffered, Mode::Mixed, Mode::Synced] {
         let met: Vec<Refused> = (0..ROUNDS).map(|n| round(&mount, 4096 + n * STEP, mode)).collect();
