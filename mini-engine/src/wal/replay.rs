@@ -248,6 +248,13 @@ impl<'a> LogReader<'a> {
         Ok(Self { window: Window::new(file, path)?, path })
     }
 
+    /// As [`LogReader::open`], to read all that is before a place that cannot be read.
+    pub(super) fn open_damaged(fs: &dyn FileSystem, path: &'a Path) -> Result<Self> {
+        let mut log = Self::open(fs, path)?;
+        log.window.spare_what_is_before_damage();
+        Ok(log)
+    }
+
     /// Bytes of the file.
     pub(super) fn len(&self) -> u64 {
         self.window.file_len()
@@ -261,7 +268,8 @@ impl<'a> LogReader<'a> {
     /// The log's header; `None` if it was never completed, which is so only before the first frame.
     pub(super) fn read_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
         let len = self.window.file_len();
-        if len < SEGMENT_HEADER_LEN as u64 || self.is_zero(0..len)? {
+        // The header alone tells mostly: what is behind may be unreadable.
+        if len < SEGMENT_HEADER_LEN as u64 || self.is_zero(0..SEGMENT_HEADER_LEN as u64)? && self.is_zero(0..len)? {
             return Ok(None);
         }
         let bytes = self.window.get(0, RECYCLED_HEADER_LEN)?;

@@ -60,7 +60,7 @@ pub(crate) fn salvage(
     expected: Option<SeqNo>,
     visit: impl FnMut(Frame<'_>, bool) -> Result<()>,
 ) -> Result<SalvagedLog> {
-    let mut log = LogReader::open(fs, path)?;
+    let mut log = LogReader::open_damaged(fs, path)?;
     let mut found = SalvagedLog { next_seqno: expected, ..SalvagedLog::default() };
     let Some(segment) = read_header(&mut log, path, number, &mut found)? else {
         found.tail_bytes = log.len();

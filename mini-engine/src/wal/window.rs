@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::File;
 
-/// Bytes that are read at once, as long as the device reads them.
+/// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
 /// A sliding view of a file whose length was taken once.
@@ -19,12 +19,19 @@ pub(super) struct Window<'a> {
     start: u64,
     /// How much is read at least.
     chunk: usize,
+    /// Whether less is read once a chunk cannot be.
+    spares_ahead: bool,
 }
 
 impl<'a> Window<'a> {
     pub(super) fn new(file: Arc<dyn File>, path: &'a Path) -> Result<Self> {
         let len = file.len().map_err(Error::io("read the length of", path))?;
-        Ok(Self { file, path, len, buffer: Vec::new(), start: 0, chunk: CHUNK })
+        Ok(Self { file, path, len, buffer: Vec::new(), start: 0, chunk: CHUNK, spares_ahead: false })
+    }
+
+    /// From now on what cannot be read fails only what wants it, and not what was to be read in one step with it.
+    pub(super) fn spare_what_is_before_damage(&mut self) {
+        self.spares_ahead = true;
     }
 
     pub(super) fn file_len(&self) -> u64 {
@@ -36,10 +43,9 @@ impl<'a> Window<'a> {
         let want = self.len.saturating_sub(offset).min(want as u64) as usize;
         let buffered = offset >= self.start && offset + want as u64 <= self.start + self.buffer.len() as u64;
         if !buffered && let Err(error) = self.fill(offset, want) {
-            if self.chunk == 0 {
+            if !std::mem::take(&mut self.spares_ahead) {
                 return Err(error);
             }
-            // What cannot be read may lie behind what is wanted.
             self.chunk = 0;
             self.fill(offset, want)?;
         }
