@@ -123,6 +123,9 @@ fn a_range_that_cannot_be_read_is_an_error_and_loses_nothing() {
     fill(&db);
     db.flush().unwrap();
     db.wait_for_compactions().unwrap();
+    // Something to compact.
+    db.insert(key(1), "1").unwrap();
+    db.flush().unwrap();
     fs.set(|event| if event.is(Op::Write, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
     let error = db.compact_range(..).unwrap_err();
     assert!(matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull), "{error}");
@@ -300,5 +303,42 @@ fn compacting_a_range_beside_a_large_value_that_compresses_well_comes_to_an_end(
         }
         fs.clear();
         assert_eq!(db.verify().unwrap().entries, 401, "{policy:?}");
+    }
+}
+
+#[test]
+fn tombstones_go_down_without_further_writes_and_only_once() {
+    // Catches tombstones that every scan steps over until enough is written to push them down, and a merge for their sake that begins
+    // again and again while a snapshot keeps them.
+    for policy in POLICIES {
+        for (ranges, has_snapshot) in [(false, false), (true, false), (false, true), (true, true)] {
+            let dir = TempDir::new().unwrap();
+            let db = Db::builder(dir.path()).memtable_bytes(1 << 20).compaction(policy).open().unwrap();
+            (0..400).for_each(|n| db.insert(key(n), "value").unwrap());
+            db.compact_range(..).unwrap();
+            let snapshot = has_snapshot.then(|| db.snapshot());
+            for n in 100..200 {
+                match ranges {
+                    true => db.remove_range(key(n)..key(n + 1)).unwrap(),
+                    false => db.remove(key(n)).unwrap(),
+                };
+            }
+            db.flush().unwrap();
+            db.wait_for_compactions().unwrap();
+            let (case, levels) = (format!("{policy:?}, ranges {ranges}, snapshot {has_snapshot}"), db.metrics().levels);
+            assert_eq!((levels[0].tables, sum(&db.metrics(), |level| level.runs)), (0, 1), "{case}: {levels:?}");
+            assert_eq!(db.iter().map(Result::unwrap).count(), 300, "{case}");
+            assert_eq!(
+                snapshot.iter().flat_map(|snapshot| snapshot.iter()).map(Result::unwrap).count() / 400,
+                usize::from(has_snapshot)
+            );
+            if !has_snapshot {
+                assert_eq!(
+                    (db.verify().unwrap().entries, sum(&db.metrics(), |level| level.range_tombstones)),
+                    (300, 0),
+                    "{case}"
+                );
+            }
+        }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn arrange(context: &Context<'_>, plans: &mut Vec<Plan>) {
     let down = plans.iter().position(Plan::relieves_level_0);
     // A piece makes level 0 no smaller, unless it is the last.
     let is_passed_by = |plan: &Plan| !plan.resumes.is_empty() && is_pressing(context);
-    let goes_first = |plan: &Plan| !is_passed_by(plan) && is_worth_its_while(context, plan);
+    let goes_first = |plan: &Plan| !is_passed_by(plan) && is_worth_its_while(context, plan, |table| table.size);
     if down.and_then(|at| plans.get(at)).is_some_and(goes_first) {
         return;
     }
@@ -77,19 +77,19 @@ pub(super) fn patience(options: &Options) -> usize {
     (options.level_0_tables() + options.slowdown_tables().min(options.stop_tables())) / 2
 }
 
-/// Whether a merge writes no more for each byte from level 0 than it would between any two levels that are as they should be.
-fn is_worth_its_while(context: &Context<'_>, plan: &Plan) -> bool {
+/// Whether a merge writes no more, as `weight` weighs tables, for what it takes off level 0 than it would between any two levels that
+/// are as they should be.
+pub(super) fn is_worth_its_while(context: &Context<'_>, plan: &Plan, weight: impl Fn(&TableMeta) -> u64) -> bool {
     // One that took a piece already goes on: what it would cost was asked when it began.
     if plan.action == Action::Move || !plan.resumes.is_empty() {
         return true;
     }
     let taken: HashSet<u64> = plan.tables().collect();
-    let bytes =
-        |run: &Run| run.tables().iter().filter(|table| taken.contains(&table.number)).map(|table| table.size).sum();
+    let weigh = |run: &Run| run.tables().iter().filter(|table| taken.contains(&table.number)).map(&weight).sum::<u64>();
     let (mut own, mut overlapped) = (0u64, 0u64);
     for (level, run) in context.version.all_runs() {
         let sum = if level == 0 { &mut own } else { &mut overlapped };
-        *sum = sum.saturating_add(bytes(run));
+        *sum = sum.saturating_add(weigh(run));
     }
     overlapped <= own.saturating_mul(context.options.size_ratio)
 }

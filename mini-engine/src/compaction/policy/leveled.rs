@@ -53,11 +53,11 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
     if level > 0 && version.runs(level).len() > 1 {
         return context.join_runs(level);
     }
+    if level == 0 {
+        return push_level_0(context, targets);
+    }
     let below = targets.below(context, level);
     let output = plan::oldest_run(version, below);
-    if level == 0 {
-        return context.plan(level_0::inputs(context, below), output);
-    }
     let excess = context.free_bytes(level).saturating_sub(targets.bytes(level));
     let wanted = match portion {
         // Levels above the base are to be emptied.
@@ -69,6 +69,12 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
     let (first, last) = (&chosen.first()?.smallest, &chosen.last()?.largest);
     let goes = |at: usize, table: &TableMeta| at == level && table.smallest >= *first && table.largest <= *last;
     context.plan(plan::expand_inputs(version, level, below, goes), output)
+}
+
+/// The tables of level 0 that can go down become a part of the level that they belong to.
+pub(super) fn push_level_0(context: &Context<'_>, targets: &Targets) -> Option<Plan> {
+    let below = targets.below(context, 0);
+    context.plan(level_0::inputs(context, below), plan::oldest_run(context.version, below))
 }
 
 /// The neighbours among `tables` that have `wanted` bytes together, or all up to the end, all of them free and so what they
@@ -103,7 +109,8 @@ fn cheapest<'a>(context: &Context<'_>, tables: &'a [TableMeta], below: usize, wa
     best.map(|(_, window)| window)
 }
 
-fn overlapped<'a>(run: &'a [TableMeta], smallest: &[u8], largest: &[u8]) -> &'a [TableMeta] {
+/// The tables of `run` that have any of these keys.
+pub(super) fn overlapped<'a>(run: &'a [TableMeta], smallest: &[u8], largest: &[u8]) -> &'a [TableMeta] {
     let from = run.partition_point(|table| *table.largest < *smallest);
     let to = run.partition_point(|table| *table.smallest <= *largest);
     run.get(from..to).unwrap_or_default()

@@ -2,6 +2,7 @@
 //! policy is a page and can be tried without a file.
 
 mod context;
+mod dense;
 mod lazy_leveled;
 mod level_0;
 mod leveled;
@@ -44,6 +45,9 @@ pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
     plans.retain(|plan| context.in_progress.allows(plan));
     if context.level_0_is_due() {
         level_0::arrange(context, &mut plans);
+    }
+    if plans.is_empty() {
+        plans.extend(dense::plan(context).filter(|plan| context.in_progress.allows(plan)));
     }
     let mut plan = plans.into_iter().find(|plan| match work {
         Work::Any => true,

@@ -7,6 +7,7 @@ use self::world::{ENTRY_BYTES, KEYS, POLICIES, Step, World, step};
 use super::*;
 use crate::manifest::RunId;
 
+mod dense;
 mod pressure;
 mod progress;
 mod world;

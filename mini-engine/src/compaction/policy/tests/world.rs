@@ -36,6 +36,8 @@ pub(super) enum Step {
     Flush(Vec<(u8, bool)>),
     /// One in key order, above or within what is there.
     FlushRange(u8, u8),
+    /// One that removes so many keys.
+    Remove(u8, u8),
     TakeSnapshot,
     DropSnapshot,
     /// A merge begins, if one can.
@@ -62,6 +64,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => vec((0..KEYS, prop::bool::weighted(0.7)), 1..14).prop_map(Step::Flush),
         2 => (0..KEYS, 1..14u8).prop_map(|(from, keys)| Step::FlushRange(from, keys)),
+        1 => (0..KEYS, 1..60u8).prop_map(|(from, keys)| Step::Remove(from, keys)),
         1 => Just(Step::TakeSnapshot),
         1 => Just(Step::DropSnapshot),
         8 => Just(Step::Begin),
@@ -365,6 +368,7 @@ impl World {
         match step {
             Step::Flush(writes) => self.flush(writes),
             Step::FlushRange(from, keys) => self.flush((from..from.saturating_add(keys)).map(|n| (n, true))),
+            Step::Remove(from, keys) => self.flush((from..from.saturating_add(keys).min(KEYS)).map(|n| (n, false))),
             Step::TakeSnapshot => self.snapshots.push(self.seqno()),
             Step::DropSnapshot => drop((!self.snapshots.is_empty()).then(|| self.snapshots.remove(0))),
             Step::Begin => drop(self.begin()),

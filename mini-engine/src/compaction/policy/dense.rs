@@ -1,0 +1,83 @@
+//! Tables that are mostly tombstones go down when nothing else is due, or reads would step over them, and over what they hide, until
+//! enough is written to push them down (RocksDB's and Pebble's compactions by density of tombstones).
+//!
+//! D1 Progress: such a table goes to an older run, the next one that has any of its keys. In the oldest run of all nothing is done for
+//!    it: what its tombstones are kept for there, a snapshot say, a merge would not change.
+//! D2 Write amplification: a merge reads no more entries of the older run, for each entry that comes down, than one between levels
+//!    that are as they should be. What is worth less waits for the merges that are due by size.
+//! D3 Few tombstones cost reads little, and a merge its syncs: below [`BYTES_PER_TOMBSTONE`] of a memtable for each, none begins.
+
+use super::targets::Targets;
+use super::{Context, level_0, leveled};
+use crate::compaction::plan::{self, Plan};
+use crate::manifest::{Run, RunId};
+use crate::options::Compaction;
+use crate::table::TableMeta;
+
+const BYTES_PER_TOMBSTONE: usize = 64 << 10;
+
+/// The merge of the table with most tombstones, if one has so many that it is worth its while. O(tables * log tables).
+pub(super) fn plan(context: &Context<'_>) -> Option<Plan> {
+    let version = context.version;
+    let deeper = version.all_runs().filter(|(level, _)| *level > 0);
+    let moves = deeper.flat_map(|(level, run)| {
+        let from = RunId { level, run: run.id() };
+        let dense = run.tables().iter().filter(|table| is_dense(context, table));
+        dense.filter_map(move |table| Some((table, from, older_run(context, from, table)?)))
+    });
+    let worthy = moves.filter(|&(table, _, to)| is_worth_its_while(context, table, to));
+    let Some((dense, from, to)) = worthy.max_by_key(|(table, _, _)| tombstones(table)) else {
+        return push_level_0(context);
+    };
+    let chosen = plan::expand_between(version, from, to, |_, table| table.number == dense.number);
+    context.plan(chosen, to)
+}
+
+/// Level 0 goes as a whole, where the policy puts it.
+fn push_level_0(context: &Context<'_>) -> Option<Plan> {
+    if context.level_0_is_due() || !context.version.level(0).any(|table| is_dense(context, table)) {
+        return None;
+    }
+    let plan = match context.options.compaction.unwrap_or_default() {
+        Compaction::Leveled | Compaction::Partial => leveled::push_level_0(context, &Targets::of(context)),
+        Compaction::Tiered | Compaction::LazyLeveled => level_0::push_as_run(context),
+    };
+    plan.filter(|plan| level_0::is_worth_its_while(context, plan, entries))
+}
+
+/// Range tombstones count as entries.
+fn tombstones(table: &TableMeta) -> u64 {
+    table.tombstones + table.range_tombstones
+}
+
+fn entries(table: &TableMeta) -> u64 {
+    table.entries + table.range_tombstones
+}
+
+/// Whether more than half of a table is tombstones, and they are many. A narrowed one, which a merge is to go on with, counts as none.
+fn is_dense(context: &Context<'_>, table: &TableMeta) -> bool {
+    let least = (context.options.memtable_bytes / BYTES_PER_TOMBSTONE).max(1) as u64;
+    let is_free = !table.narrowed && context.in_progress.is_free(table.number);
+    is_free && tombstones(table) >= least && tombstones(table) > entries(table) / 2
+}
+
+/// The next run older than `from` that has any of the keys of `table`; the oldest of all if none has, so that the tombstones can go.
+fn older_run(context: &Context<'_>, from: RunId, table: &TableMeta) -> Option<RunId> {
+    let run_id = |(level, run): (usize, &Run)| RunId { level, run: run.id() };
+    let older = || context.version.all_runs().filter(|&run| plan::is_newer(from, run_id(run)));
+    let meets = |(_, run): &(usize, &Run)| !overlapped(run, table).is_empty();
+    older().find(meets).or_else(|| older().next_back()).map(run_id)
+}
+
+fn overlapped<'a>(run: &'a Run, table: &TableMeta) -> &'a [TableMeta] {
+    leveled::overlapped(run.tables(), &table.smallest, &table.largest)
+}
+
+/// D2, for a table that is merged into run `to`, of which no other merge may have what it overlaps.
+fn is_worth_its_while(context: &Context<'_>, table: &TableMeta, to: RunId) -> bool {
+    let run = context.version.runs(to.level).iter().find(|run| run.id() == to.run);
+    let overlapped = run.map_or(&[][..], |run| overlapped(run, table));
+    let read: u64 = overlapped.iter().map(entries).sum();
+    let are_free = overlapped.iter().all(|table| context.in_progress.is_free(table.number));
+    are_free && read <= entries(table).saturating_mul(context.options.size_ratio)
+}

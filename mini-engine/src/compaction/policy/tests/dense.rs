@@ -1,0 +1,102 @@
+//! Tables that are mostly tombstones go down by themselves, at a cost that is bounded, and not for ever.
+
+use super::*;
+use crate::manifest::VersionEdit;
+use crate::table::TableMeta;
+
+/// A world in which nothing is due, with all keys on the deepest levels and `removed` of them removed on level 0.
+fn removed(policy: Compaction, keep: bool, removed: impl Iterator<Item = u8>) -> World {
+    let mut world = World::new(policy, 4);
+    world.options = world.options.l0_trigger(2);
+    world.flush((0..KEYS).map(|n| (n, true)));
+    world.run(Step::Manual(0, KEYS, Some(usize::MAX)));
+    world.settle();
+    if keep {
+        world.run(Step::TakeSnapshot);
+    }
+    world.flush(removed.map(|n| (n, false)));
+    world
+}
+
+fn tombstones(world: &World) -> u64 {
+    world.version.tables().map(|table| table.tombstones).sum()
+}
+
+#[test]
+fn a_table_of_tombstones_goes_down_without_further_writes() {
+    // Catches tombstones that stay above what they hide until enough is written to push them down, which may be never.
+    for policy in POLICIES {
+        let mut world = removed(policy, false, 0..60);
+        assert_eq!((tombstones(&world), world.version.level(0).count()), (60, 1), "{policy:?}");
+        world.settle();
+        assert_eq!(tombstones(&world), 0, "{policy:?}: {:?}", world.version);
+        assert_eq!(world.version.tables().map(|table| table.entries).sum::<u64>(), 60, "{policy:?}");
+        world.check();
+    }
+}
+
+#[test]
+fn tombstones_that_a_snapshot_keeps_go_down_once() {
+    // Catches a table that is picked for its tombstones again and again, where none of them can be dropped.
+    for policy in POLICIES {
+        let mut world = removed(policy, true, 0..60);
+        world.settle();
+        assert_eq!((tombstones(&world), world.version.level(0).count()), (60, 0), "{policy:?}");
+        let written = world.written;
+        world.settle();
+        assert_eq!(world.written, written, "{policy:?}");
+        world.check();
+    }
+}
+
+#[test]
+fn few_tombstones_do_not_rewrite_what_they_are_spread_over() {
+    // Catches a large level that is rewritten for the sake of a few tombstones, or for a table of which they are not most.
+    for policy in [Compaction::Leveled, Compaction::Partial] {
+        let rewrites = |writes: Vec<(u8, bool)>| {
+            let mut world = World::new(policy, 4);
+            world.flush((0..KEYS).map(|n| (n, true)));
+            world.run(Step::Manual(0, KEYS, Some(usize::MAX)));
+            world.settle();
+            world.flush(writes);
+            let written = world.written;
+            world.settle();
+            world.check();
+            world.written > written
+        };
+        let spread = |step: usize, sets: fn(u8) -> bool| (0..KEYS).step_by(step).map(|n| (n, sets(n))).collect();
+        assert!(!rewrites(spread(20, |_| false)), "{policy:?}: few");
+        assert!(!rewrites(spread(2, |n| n % 4 == 0)), "{policy:?}: no more than half");
+        assert!(rewrites(spread(2, |n| n % 8 == 0)), "{policy:?}: most");
+    }
+}
+
+#[test]
+fn range_tombstones_count_and_there_is_a_least_number() {
+    // Catches a table with thousands of removed ranges that has too few entries to be thought of, and a merge for a single one.
+    let table = |number: u64, keys: [&[u8]; 2], entries: u64, range_tombstones: u64| TableMeta {
+        number,
+        size: 1 << 20,
+        entries,
+        range_tombstones,
+        smallest: keys[0].into(),
+        largest: keys[1].into(),
+        min_seqno: number,
+        max_seqno: number,
+        ..TableMeta::default()
+    };
+    let picked = |range_tombstones: u64, memtable_bytes: usize| {
+        let mut world = World::new(Compaction::Tiered, 4);
+        world.options = world.options.memtable_bytes(memtable_bytes);
+        let old = [table(1, [b"a", b"f"], 30_000, 0), table(2, [b"g", b"z"], 30_000, 0)];
+        let run_id = |run| RunId { level: 1, run };
+        let mut added: Vec<_> = old.into_iter().map(|table| (run_id(1), table)).collect();
+        added.push((run_id(2), table(3, [b"b", b"c"], 1, range_tombstones)));
+        world.apply(VersionEdit { added, ..VersionEdit::default() });
+        pick(&world.context(), Work::Any).map(|plan| (plan.tables().collect::<Vec<_>>(), plan.output))
+    };
+    assert_eq!(picked(10_000, 64 << 20), Some((vec![3, 1], RunId { level: 1, run: 1 })));
+    // Four times as many entries below are too many for each that comes down.
+    assert_eq!(picked(7_000, 64 << 20), None);
+    assert_eq!(picked(10_000, 1 << 30), None);
+}
