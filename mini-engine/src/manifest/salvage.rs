@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::load::{Loaded, read, read_manifest};
 use super::names::{CURRENT, FileKind, manifest_name};
+use super::state::ManifestState;
 use super::{current, edit, frame};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -60,7 +61,7 @@ pub(crate) fn salvage(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Re
     };
     if let Some(number) = current.or(numbers.last().copied()) {
         match read(fs, dir, number, u64::MAX) {
-            Ok(loaded) => return found.of(fs, dir, loaded),
+            Ok(loaded) => return found.of(fs, dir, names, loaded),
             Err(error) => found.damage.push(unless_fatal(error)?),
         }
     }
@@ -75,14 +76,33 @@ fn unless_fatal(error: Error) -> Result<Error> {
     if error.is_damage() { Ok(error) } else { Err(error) }
 }
 
+/// Whether manifest `number` was cut exactly between two edits, which the frames cannot show: the edits that are gone took files out that
+/// `state` still names, and brought in tables that it does not know. Tables that were obsolete when the manifest began are older than it.
+fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
+    let version = &state.version;
+    let named: BTreeSet<u64> = version.tables().chain(version.set_aside()).map(|meta| meta.number).collect();
+    let is_there = |table: u64| names.contains(&FileKind::Table(table));
+    let lacks_a_table = version.tables().any(|meta| !is_there(meta.number));
+    let lacks_a_file = lacks_a_table || !names.contains(&FileKind::Log(state.log_number));
+    let is_unnamed =
+        |kind: &FileKind| matches!(*kind, FileKind::Table(table) if table > number && !named.contains(&table));
+    lacks_a_file && names.iter().any(is_unnamed)
+}
+
 impl SalvagedManifest {
-    fn of(mut self, fs: &dyn FileSystem, dir: &Path, loaded: Loaded) -> Result<Self> {
+    fn of(mut self, fs: &dyn FileSystem, dir: &Path, names: &[FileKind], loaded: Loaded) -> Result<Self> {
         let Loaded { number, state, tail_dropped, .. } = loaded;
         let path = dir.join(manifest_name(number));
-        match tail_dropped {
-            false => self.whole = Some(path),
-            true => {
-                let what = "the last edit is not complete: a crash left it so, or it is damaged";
+        let damage = match tail_dropped {
+            true => Some("the last edit is not complete: a crash left it so, or it is damaged"),
+            false if lacks_edits(number, &state, names) => {
+                Some("it names files that are not there, and newer tables are not named: its last edits were cut off")
+            }
+            false => None,
+        };
+        match damage {
+            None => self.whole = Some(path),
+            Some(what) => {
                 self.damage.push(Error::corruption(&path, 0, what));
                 // The files of obsolete tables may still be there, and removed keys in them.
                 self.take_whole_edits(fs, &path, number)?;

@@ -344,6 +344,40 @@ fn tables_that_were_merged_do_not_come_back_and_the_others_do_without_a_manifest
 }
 
 #[test]
+fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
+    // Catches tables that count as left over since the cut manifest, of which every edit is whole, does not name them.
+    let memory = MemFs::default();
+    let fs: Arc<dyn FileSystem> = Arc::new(memory.clone());
+    let db = Db::builder(DB).l0_trigger(3).file_system(fs.clone()).open().unwrap();
+    for round in 0..12 {
+        (0..20).for_each(|n| db.insert(format!("key{:02}", n + round), format!("{round}")).unwrap());
+        db.remove(format!("key{round:02}")).unwrap();
+        db.flush().unwrap();
+    }
+    db.wait_for_compactions().unwrap();
+    let expected = all(&db);
+    drop(db);
+    let disk = memory.disk();
+    let manifest =
+        fs.read_dir(Path::new(DB)).unwrap().into_iter().find(|name| name.to_string_lossy().starts_with("MANIFEST"));
+    let manifest = Path::new(DB).join(manifest.unwrap());
+    let mut edits = Vec::new();
+    let mut line = |line: std::fmt::Arguments<'_>| {
+        let line = line.to_string();
+        edits.extend(line.strip_prefix("edit at ").and_then(|rest| rest.split(':').next()?.parse::<u64>().ok()));
+        ControlFlow::Continue(())
+    };
+    dump::manifest(&fs, &manifest, &mut line).unwrap();
+    assert!(edits.len() > 12, "{edits:?}");
+    // All but the first: a manifest without any edit is not whole.
+    for &edit in &edits[1..] {
+        let (report, found) = repair(&damage(&disk, &manifest, Damage::CutTo(edit)));
+        assert_eq!(found, expected, "cut to {edit}: {report}");
+        assert!(!report.is_complete(), "cut to {edit}: {report}");
+    }
+}
+
+#[test]
 fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
     // Catches keys that return from the tables below, since a range tombstone is no entry.
     let fs = Arc::new(MemFs::default());
