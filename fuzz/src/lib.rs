@@ -12,11 +12,25 @@ mod memtable;
 mod record;
 mod seal;
 mod server;
-// The session of the program's server, which is no part of the library. Sockets and threads are beside it.
-#[allow(dead_code)]
-#[path = "../../mini-engine/src/program/serve/session/mod.rs"]
-mod session;
 mod skiplist;
+
+// A server without its sockets and threads, which no user of the server's crate could do with. Its files name each other from the root of
+// their crate, so they are at the root of this one.
+#[allow(dead_code)]
+#[path = "../../mini-engine/server/src/commands/mod.rs"]
+mod commands;
+#[allow(dead_code)]
+#[path = "../../mini-engine/server/src/protocol/mod.rs"]
+mod protocol;
+#[allow(dead_code)]
+#[path = "../../mini-engine/server/src/session/mod.rs"]
+mod session;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../mini-engine/server/src/settings.rs"]
+mod settings;
+#[allow(dead_code)]
+#[path = "../../mini-engine/server/src/state/mod.rs"]
+mod state;
 
 use std::collections::BTreeSet;
 

@@ -8,9 +8,12 @@ use redis_protocol::{resp2, resp3};
 
 use crate::Met;
 use crate::input::Input;
-use crate::session::{
-    Job, Limits, Outcome, Output, Protocol, Reply, ServerDurability, Session, Settings, Shared, Step,
-};
+use crate::protocol::output::Output;
+use crate::protocol::reply::{Outcome, Reply};
+use crate::session::{Session, Step};
+use crate::settings::{Limits, Protocol, Settings};
+use crate::state::job::Job;
+use crate::state::shared::Shared;
 
 /// The commands that inputs are made of; bytes as they come are others.
 pub const COMMANDS: [&str; 27] = [
@@ -132,16 +135,12 @@ impl Conversation {
     fn new(protocol: Protocol, has_password: bool, most: usize) -> Self {
         let builder = Db::builder("/db").memtable_bytes(256 << 10).file_system(Arc::new(MemFs::default()));
         let settings = Settings {
-            durability: ServerDurability::Synced,
             password: has_password.then(|| PASSWORD.into()),
             limits: LIMITS,
             may_flush_all: true,
-            checkpoints: "/checkpoints".into(),
-            load_from: None,
-            port: 0,
-            first_cursor: 1,
+            ..Settings::default()
         };
-        let mut shared = Shared::new(builder.open().expect("a sound disk"), settings);
+        let mut shared = Shared::new(builder.open().expect("a sound disk"), settings, 1);
         let session = Session::new(protocol, &mut shared);
         Self { shared, session, protocol, most, consumed: 0, answered: Vec::new(), is_over: false }
     }

@@ -63,8 +63,8 @@
 //! | [`Db::checkpoint`] | | | | `Checkpoint` |
 //! | a prefix of each key | trees | keyspaces | tables | column families |
 //!
-//! Features: `cli` and `server` (on by default) build the program `mini-engine` and its server, and add nothing to the library;
-//! `simulation` adds file systems for tests to [`fs`].
+//! The feature `simulation` adds file systems for tests to [`fs`]. The program `mini-engine` and the server of Redis clients are crates of
+//! their own, `mini-engine-cli` and `mini-engine-server`.
 
 // One module of `fs` is allowed it: memory that is a file.
 #![deny(unsafe_code)]

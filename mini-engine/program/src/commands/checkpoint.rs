@@ -1,0 +1,50 @@
+//! `checkpoint`: copies the database into a new directory.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::database::{DatabaseArgs, OpenFor};
+use crate::failure::{Exit, Failure};
+
+/// Copy the database into a new directory, which is then a database of its own
+///
+/// The copy shares the bytes of the tables (hard links) where it is on the same file system, so it
+/// takes next to no time and space; elsewhere the tables are copied. When this returns, the copy
+/// survives power loss. A directory that exists is refused, and so is one in a directory that does
+/// not. DIR is there only with the whole: a copy that fails leaves nothing, one that is interrupted
+/// leaves DIR.incomplete, which the next try removes.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  mini-engine checkpoint files.db monday.db
+  mini-engine checkpoint files.db /mnt/backup/files.db && mini-engine verify /mnt/backup/files.db"
+)]
+pub(crate) struct CheckpointArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// Directory of the copy, which must not exist
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
+    check_parent("checkpoint", &args.directory)?;
+    let db = args.database.open(OpenFor::Writing)?;
+    db.checkpoint(&args.directory)?;
+    db.close()?;
+    Ok(Exit::Done)
+}
+
+/// Refuses a directory above which there is none: that is more likely mistyped than wished for.
+pub(crate) fn check_parent(command: &str, directory: &Path) -> Result<(), Failure> {
+    match directory.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
+        None => Ok(()),
+        Some(parent) => {
+            let (directory, parent) = (directory.display(), parent.display());
+            Err(Failure::Usage(format!("{command}: cannot make {directory}: there is no directory {parent}")))
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `compact`: brings a range of keys into one run.
+
+use clap::Args;
+use indicatif::BinaryBytes;
+
+use crate::bytes::HexArgs;
+use crate::database::{DatabaseArgs, OpenFor};
+use crate::failure::{Exit, Failure};
+use crate::keys::RangeArgs;
+use crate::output::Output;
+use crate::progress;
+
+/// Compact the whole database, or a range of its keys, so that nothing obsolete takes space
+///
+/// Overwritten values and deleted keys are left out, and each key is found in one place. That
+/// reads and writes all of the range once or twice; it is safe to interrupt.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  mini-engine compact files.db
+  mini-engine compact files.db --from /usr --to /usr0"
+)]
+pub(crate) struct CompactArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    #[command(flatten)]
+    keys: RangeArgs,
+    #[command(flatten)]
+    hex: HexArgs,
+}
+
+pub(crate) fn run(args: &CompactArgs) -> Result<Exit, Failure> {
+    let keys = args.keys.parse(&args.hex)?;
+    let db = args.database.open(OpenFor::Writing)?;
+    let bytes = || BinaryBytes(db.metrics().levels.iter().map(|level| level.bytes).sum());
+    db.flush()?;
+    let before = bytes();
+    let read = || db.metrics().compaction_bytes_read;
+    let read_before = read();
+    progress::watch(&progress::of_bytes(None), || read() - read_before, || db.compact_range(keys))?;
+    let after = bytes();
+    db.close()?;
+    let mut output = Output::new();
+    output.write(|out| writeln!(out, "{before} in tables before, {after} now"))?;
+    output.finish()?;
+    Ok(Exit::Done)
+}

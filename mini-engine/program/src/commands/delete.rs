@@ -1,0 +1,91 @@
+//! `delete`: removes one key, or all keys of a range, durably.
+
+use std::ffi::OsString;
+use std::ops::Bound;
+
+use clap::Args;
+use mini_engine::{Durability, WriteBatch};
+
+use crate::bytes::HexArgs;
+use crate::database::{DatabaseArgs, OpenFor};
+use crate::failure::{Exit, Failure};
+use crate::keys::{Keys, KeysArgs};
+use crate::output::say;
+
+/// Remove a key, or all keys of a range
+///
+/// A key that is not there is removed just as well: the exit code is 0. When this returns, the
+/// removal survives power loss.
+///
+/// A range is removed at once, however many keys it holds. The space is free when its tables are
+/// compacted: by and by, or by `compact`. Nothing is asked before; `count` tells how many keys there are.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  mini-engine delete notes.db milk
+  mini-engine delete files.db --prefix /tmp/
+  mini-engine delete files.db --from /usr --to /usr0
+  mini-engine delete notes.db --hex 00ff"
+)]
+pub(crate) struct DeleteArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// The key
+    #[arg(required_unless_present_any = ["prefix", "from", "to"], conflicts_with_all = ["prefix", "from", "to"])]
+    key: Option<OsString>,
+    #[command(flatten)]
+    keys: KeysArgs,
+    #[command(flatten)]
+    hex: HexArgs,
+}
+
+pub(crate) fn run(args: &DeleteArgs) -> Result<Exit, Failure> {
+    let mut batch = WriteBatch::new();
+    let range = match &args.key {
+        Some(key) => {
+            batch.remove(args.hex.parse("key", key)?)?;
+            None
+        }
+        None => Some(args.keys.parse(&args.hex)?),
+    };
+    match &range {
+        Some(Keys::Prefix(prefix)) => batch.remove_prefix(prefix)?,
+        Some(Keys::Range(range)) => batch.remove_range(range.clone())?,
+        None => {}
+    }
+    let is_empty = batch.is_empty();
+    let db = args.database.open(OpenFor::Writing)?;
+    db.write(batch, Durability::Synced)?;
+    db.close()?;
+    match range {
+        Some(_) if is_empty => say(format_args!("removed nothing: the range ends before it begins")),
+        Some(keys) => say(format_args!("removed all keys {}", described(&keys, &args.hex))),
+        None => {}
+    }
+    Ok(Exit::Done)
+}
+
+/// Which keys these are, in words.
+fn described(keys: &Keys, hex: &HexArgs) -> String {
+    let shown = |key: &[u8]| {
+        let mut shown = Vec::new();
+        // A vector takes all that is written to it.
+        hex.print(&mut shown, key).ok();
+        String::from_utf8_lossy(&shown).into_owned()
+    };
+    match keys {
+        Keys::Prefix(prefix) => format!("that begin with {}", shown(prefix)),
+        Keys::Range((from, to)) => {
+            let from = match from {
+                Bound::Included(from) | Bound::Excluded(from) => format!("from {}", shown(from)),
+                Bound::Unbounded => "from the first".to_owned(),
+            };
+            match to {
+                Bound::Included(to) | Bound::Excluded(to) => format!("{from} to before {}", shown(to)),
+                Bound::Unbounded => format!("{from} to the last"),
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! `import`: stores the records of a file or of stdin.
+//!
+//! Lines are handled in order, in batches that are each stored whole or not at all. So whenever the program dies, by ^C too, the
+//! database holds the records of the first N lines for some N that is at least the last one acknowledged; the import can be
+//! continued after them, or simply run again.
+//!
+//! A file is opened before the database: a mistyped name creates nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use indicatif::ProgressBar;
+use mini_engine::{Db, Durability};
+
+use crate::bytes::HexArgs;
+use crate::database::{DatabaseArgs, OpenFor};
+use crate::failure::{Exit, Failure, is_want_of_space};
+use crate::import::batch::Batch;
+use crate::import::interrupt::Interrupt;
+use crate::import::lines::{Line, Lines};
+use crate::import::rejects::Rejects;
+use crate::output::{self, Output};
+use crate::record::Format;
+use crate::source::Source;
+use crate::{number, progress, size};
+
+/// Store the records of a file, or of stdin with -, one a line: key, TAB, value
+///
+/// Bytes are taken as they are, UTF-8 or not. The first TAB separates; a carriage return at the
+/// end belongs to the value; the last line may lack its newline. Of several lines with one key
+/// the last wins.
+///
+/// A line that is no record is reported by its number and counted, the rest is imported, and
+/// the exit code is 0; with --strict the first one stops the import with exit code 2, and the
+/// lines before it are stored.
+///
+/// When the import ends, all of it survives power loss. If it is interrupted, by ^C for
+/// instance, the database is sound and holds the first lines of the input: all that were
+/// acknowledged, and perhaps some more. ^C says how many, and so does an import that a full disk
+/// has stopped; --skip goes on behind them.
+///
+/// An input none of whose lines is a record is refused with exit code 2, and so is one that has
+/// fewer lines than --skip leaves out.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  find / -xdev -type f -printf '%p\\t%s %T@\\n' | mini-engine import files.db -
+  mini-engine import words.db words.tsv --strict
+  mini-engine import words.db words.tsv --skip 120000
+  mini-engine import events.db events.jsonl --json --synced --batch 100"
+)]
+pub(crate) struct ImportArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// The file to read; - is stdin
+    file: PathBuf,
+    /// Read JSON lines: {"key":"..","value":".."}, or with hexadecimal digits key_hex and value_hex
+    #[arg(long, conflicts_with = "hex")]
+    json: bool,
+    #[command(flatten)]
+    hex: HexArgs,
+    /// Stop at the first line that is no record
+    #[arg(long)]
+    strict: bool,
+    /// Leave the first N lines out: an earlier import has stored them
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true, value_parser = number::parse::<0>)]
+    skip: u64,
+    /// Sync each batch and print `acked N`: the first N lines of the input now survive power loss
+    #[arg(long)]
+    synced: bool,
+    /// Lines in a batch, which is stored whole or not at all; it ends early at 1 MiB, or at a
+    /// quarter of a memtable if that is less
+    #[arg(verbatim_doc_comment, long, value_name = "N", default_value = "1000", value_parser = number::parse::<1>)]
+    batch: u64,
+}
+
+pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
+    let source = Source::open(&args.file)?;
+    let db = args.database.open(OpenFor::Creating)?;
+    import(args, db, source)?;
+    Ok(Exit::Done)
+}
+
+fn import(args: &ImportArgs, db: Db, source: Source) -> Result<(), Failure> {
+    let progress = bar(source.bytes());
+    let interrupt = Interrupt::watch(args.skip, progress.clone())?;
+    let mut import = Import::new(args, &db, source, interrupt, progress);
+    let outcome = import.run();
+    import.progress.finish_and_clear();
+    let (stored, lines, rejected) = (import.stored, import.lines_in(), import.rejects.count());
+    let handled = import.handled;
+    // Whatever stopped the import, the batches that were stored shall be durable before their number is told.
+    let closed = db.close();
+    // In the log, at least, where there is no space for tables.
+    if closed.is_ok() || closed.as_ref().is_err_and(is_want_of_space) {
+        let stored = size::counted(stored, "line", "lines");
+        output::say(format_args!("imported {stored}, rejected {rejected}"));
+    }
+    match (outcome, closed) {
+        // That lines may not be durable is worse than that they are not all.
+        (Err(Failure::Interrupted { .. } | Failure::Stopped { .. }), Err(error)) if !is_want_of_space(&error) => {
+            Err(Failure::Engine(error))?;
+        }
+        (Ok(()), Err(cause)) if is_want_of_space(&cause) => Err(Failure::Stopped { cause, lines })?,
+        (outcome, closed) => outcome.and(closed.map_err(Failure::Engine))?,
+    }
+    if handled < args.skip {
+        let lines = size::counted(handled, "line", "lines");
+        return Err(Failure::Usage(format!("the input has {lines}: there is nothing behind --skip {}", args.skip)));
+    }
+    // Behind lines that an earlier import has stored there may be bad ones only.
+    if args.skip == 0 && stored == 0 && rejected > 0 {
+        return Err(Failure::Usage(
+            "no line of the input is a record: expected key, TAB, value, or JSON with --json".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// Drawn without being moved as well: a batch may wait long for lines.
+fn bar(bytes: Option<u64>) -> ProgressBar {
+    let bar = progress::of_bytes(bytes);
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(progress::REDRAW);
+    }
+    bar
+}
+
+/// One running import.
+struct Import<'a> {
+    args: &'a ImportArgs,
+    db: &'a Db,
+    lines: Lines,
+    format: Format,
+    batch: Batch,
+    /// Lines read, records or not.
+    handled: u64,
+    /// Lines handled when the last batch was stored.
+    acknowledged: u64,
+    /// Records in the batches that were stored.
+    stored: u64,
+    rejects: Rejects,
+    progress: ProgressBar,
+    interrupt: Arc<Interrupt>,
+    /// Where acknowledgements go, until their reader has closed it.
+    acks: Option<Output>,
+}
+
+impl<'a> Import<'a> {
+    fn new(args: &'a ImportArgs, db: &'a Db, source: Source, interrupt: Arc<Interrupt>, progress: ProgressBar) -> Self {
+        let format = Format::new(args.json, args.hex.hex);
+        Self {
+            args,
+            db,
+            format,
+            batch: Batch::new(args.database.memtable_bytes),
+            handled: 0,
+            acknowledged: 0,
+            stored: 0,
+            rejects: Rejects::new(source.name()),
+            progress,
+            lines: Lines::new(source, format.longest_line()),
+            interrupt,
+            acks: args.synced.then(Output::new),
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        let outcome = self.store_all().map_err(|failure| match failure {
+            // The last batch was stored since.
+            Failure::Interrupted { signal, .. } => Failure::Interrupted { signal, lines: self.lines_in() },
+            Failure::Engine(cause) => Failure::Stopped { cause, lines: self.lines_in() },
+            other => other,
+        });
+        // Also after a failure: how much of the input was bad may be what explains it.
+        self.rejects.finish();
+        outcome
+    }
+
+    /// Stores the records of all lines, up to the first failure.
+    fn store_all(&mut self) -> Result<(), Failure> {
+        let outcome = loop {
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(failure) => break Err(failure),
+            }
+            if self.handled - self.acknowledged >= self.args.batch || self.batch.is_full() {
+                self.store()?;
+            }
+        };
+        if self.handled > self.acknowledged {
+            // Lines before the one that could not be read, or that `--strict` stopped at, are as good as any.
+            self.store()?;
+        }
+        outcome
+    }
+
+    /// Handles one line; false at the end of the input.
+    fn step(&mut self) -> Result<bool, Failure> {
+        let line = self.lines.next()?;
+        // After it was read: what wrote the input may have got the same signal, and have left half a line.
+        self.interrupt.check()?;
+        let added = match line {
+            None => return Ok(false),
+            Some(_) if self.handled < self.args.skip => Ok(()),
+            Some(Line::TooLong) => Err(format!("longer than any record, {} bytes", self.format.longest_line())),
+            Some(Line::Whole(line)) => self.batch.add(line, self.format),
+        };
+        let number = self.handled + 1;
+        if let Err(why) = added {
+            self.reject(number, &why)?;
+        }
+        self.handled = number;
+        Ok(true)
+    }
+
+    fn reject(&mut self, line: u64, why: &str) -> Result<(), Failure> {
+        if self.args.strict {
+            return Err(Failure::Usage(self.rejects.describe(line, why)));
+        }
+        self.progress.suspend(|| self.rejects.add(line, why));
+        Ok(())
+    }
+
+    /// Writes the batch and acknowledges all lines handled so far.
+    fn store(&mut self) -> Result<(), Failure> {
+        let durability = if self.args.synced { Durability::Synced } else { Durability::Buffered };
+        self.stored += self.batch.store(self.db, durability)?;
+        self.acknowledged = self.handled;
+        self.interrupt.stored(self.lines_in());
+        self.progress.set_position(self.lines.bytes_read());
+        self.progress.set_message(format!(", {} lines", self.handled));
+        self.acknowledge()
+    }
+
+    /// How many lines of the input are in the database: by this import, and by the one whose lines it leaves out.
+    fn lines_in(&self) -> u64 {
+        self.acknowledged.max(self.args.skip)
+    }
+
+    fn acknowledge(&mut self) -> Result<(), Failure> {
+        let Some(acks) = &mut self.acks else {
+            return Ok(());
+        };
+        let lines = self.acknowledged;
+        let told = self.progress.suspend(|| {
+            acks.write(|out| writeln!(out, "acked {lines}"))?;
+            acks.flush()
+        });
+        match told {
+            // The one who listened has gone; the input has not.
+            Err(Failure::ClosedPipe) => self.acks = None,
+            told => told?,
+        }
+        Ok(())
+    }
+}

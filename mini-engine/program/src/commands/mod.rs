@@ -1,0 +1,45 @@
+//! The commands, in the order in which the help shows them. A new one is a file here and a line below.
+
+use clap::Subcommand;
+
+use crate::failure::{Exit, Failure};
+
+/// Of each line: the file, whose `run` carries the command out, and its arguments, whose documentation is the command's help.
+macro_rules! commands {
+    ($($module:ident: $name:ident($arguments:ident),)*) => {
+        $(mod $module;)*
+
+        /// What the program is asked to do.
+        #[derive(Subcommand)]
+        pub(crate) enum Command {
+            $($name($module::$arguments),)*
+        }
+
+        impl Command {
+            pub(crate) fn run(&self) -> Result<Exit, Failure> {
+                match self {
+                    $(Self::$name(arguments) => $module::run(arguments),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    import: Import(ImportArgs),
+    get: Get(GetArgs),
+    put: Put(PutArgs),
+    delete: Delete(DeleteArgs),
+    scan: Scan(ScanArgs),
+    count: Count(CountArgs),
+    stats: Stats(StatsArgs),
+    compact: Compact(CompactArgs),
+    verify: Verify(VerifyArgs),
+    repair: Repair(RepairArgs),
+    checkpoint: Checkpoint(CheckpointArgs),
+    quarantine: Quarantine(QuarantineArgs),
+    aside: Aside(AsideArgs),
+    dump: Dump(DumpArgs),
+    serve: Serve(ServeArgs),
+    bench: Bench(BenchArgs),
+}

@@ -1,0 +1,58 @@
+//! `put`: stores one key durably.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use mini_engine::{Durability, MAX_VALUE_LEN, WriteBatch};
+
+use crate::bytes::HexArgs;
+use crate::database::{DatabaseArgs, OpenFor};
+use crate::failure::{Exit, Failure};
+use crate::source::Source;
+
+/// Store a key, replacing its value if it has one
+///
+/// Creates the database if there is none. When this returns, the key survives power loss.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  mini-engine put notes.db milk '2 litres'
+  mini-engine put notes.db --hex 00ff 0a
+  mini-engine put pictures.db cat --input cat.png"
+)]
+pub(crate) struct PutArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// The key
+    key: OsString,
+    /// The value
+    #[arg(required_unless_present = "input")]
+    value: Option<OsString>,
+    /// Take the value from FILE, as it is; - is stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "value")]
+    input: Option<PathBuf>,
+    #[command(flatten)]
+    hex: HexArgs,
+}
+
+impl PutArgs {
+    fn value(&self) -> Result<Vec<u8>, Failure> {
+        match (&self.input, &self.value) {
+            (Some(path), _) => Source::open(path)?.read_value(MAX_VALUE_LEN as u64),
+            (None, Some(value)) => self.hex.parse("value", value),
+            (None, None) => Err(Failure::Usage("expected a value, or --input FILE".into())),
+        }
+    }
+}
+
+pub(crate) fn run(args: &PutArgs) -> Result<Exit, Failure> {
+    let mut batch = WriteBatch::new();
+    batch.insert(args.hex.parse("key", &args.key)?, args.value()?)?;
+    let db = args.database.open(OpenFor::Creating)?;
+    db.write(batch, Durability::Synced)?;
+    db.close()?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,104 @@
+//! `scan`: prints the records of a range of keys in order.
+
+use clap::Args;
+use mini_engine::{Result as EngineResult, Slice};
+
+use super::repair::MOST_LOG_BYTES;
+use crate::bytes::HexArgs;
+use crate::database::{DatabaseArgs, OpenFor};
+use crate::failure::{Exit, Failure};
+use crate::keys::{Keys, KeysArgs};
+use crate::number;
+use crate::output::{self, Output};
+use crate::record::{self, Format};
+
+/// Print records in the order of their keys, as lines of key, TAB, value
+///
+/// What is printed is one consistent moment of the database. A key that holds a TAB, or a key or
+/// value that holds a newline, makes lines that cannot be told apart: ask for --hex or --json
+/// then; `import` reads both back.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  mini-engine scan files.db --prefix /usr/share --limit 5
+  mini-engine scan files.db --from /a --to /b --keys-only
+  mini-engine scan files.db --reverse --limit 1
+  mini-engine scan damaged.db --skip-damaged --json > saved.jsonl
+  mini-engine scan files.db --json | mini-engine import copy.db - --json"
+)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    #[command(flatten)]
+    keys: KeysArgs,
+    /// Begin at the last key and go backwards
+    #[arg(long)]
+    reverse: bool,
+    /// Print at most this many records
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true, value_parser = number::parse::<0>)]
+    limit: u64,
+    /// Leave the values out
+    #[arg(long)]
+    keys_only: bool,
+    /// Print a JSON object a line: {"key":"..","value":".."}; bytes that are no text stand as
+    /// hexadecimal digits under key_hex or value_hex
+    #[arg(verbatim_doc_comment, long)]
+    json: bool,
+    /// Go on behind damage: what is in damaged blocks is left out, and so are older values of the same keys.
+    /// Which keys that may be goes to stderr, and the exit code is 3 then. Works without CURRENT and manifest too
+    #[arg(verbatim_doc_comment, long, conflicts_with_all = ["reverse", "quarantine"])]
+    skip_damaged: bool,
+    #[command(flatten)]
+    hex: HexArgs,
+}
+
+pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
+    let keys = args.keys.parse(&args.hex)?;
+    if args.skip_damaged {
+        return scan_around_damage(args, keys);
+    }
+    let db = args.database.open(OpenFor::Reading)?;
+    let records = keys.records(&db);
+    let mut output = Output::new();
+    if args.reverse { print(args, records.rev(), &mut output) } else { print(args, records, &mut output) }?;
+    output.finish()?;
+    Ok(Exit::Done)
+}
+
+fn scan_around_damage(args: &ScanArgs, keys: Keys) -> Result<Exit, Failure> {
+    let builder = args.database.builder().replay_memory_bytes(MOST_LOG_BYTES);
+    let salvage = args.database.when_free(|| builder.clone().salvage())?.leave_older_out(true);
+    let mut records = match keys {
+        Keys::Prefix(prefix) => salvage.prefix(prefix),
+        Keys::Range(range) => salvage.range(range),
+    }?;
+    let mut output = Output::new();
+    print(args, &mut records, &mut output)?;
+    output.finish()?;
+    let report = records.report();
+    if !report.is_complete() || !report.damage.is_empty() {
+        output::say(format_args!("{report}"));
+    }
+    if report.is_complete() { Ok(Exit::Done) } else { Ok(Exit::Incomplete) }
+}
+
+fn print(
+    args: &ScanArgs,
+    records: impl Iterator<Item = EngineResult<(Slice, Slice)>>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let format = Format::new(args.json, args.hex.hex);
+    let mut left = args.limit;
+    for record in records {
+        if left == 0 {
+            break;
+        }
+        left -= 1;
+        let (key, value) = record?;
+        let value = (!args.keys_only).then_some(&*value);
+        output.write(|out| record::print(out, format, &key, value))?;
+    }
+    Ok(())
+}

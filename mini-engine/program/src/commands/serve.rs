@@ -1,0 +1,211 @@
+//! `serve`: answers clients over the network, with the server of `mini-engine-server`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Args, ValueEnum};
+use mini_engine::MAX_VALUE_LEN;
+use mini_engine_server::{Error, Limits, Protocol, Server, ServerDurability, Settings, Stopper};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tracing::level_filters::LevelFilter;
+
+use crate::database::{DatabaseArgs, OpenFor};
+use crate::failure::{Exit, Failure, is_want_of_space};
+use crate::{output, password, size, trace};
+
+/// Serve the database to clients of the Redis protocol
+///
+/// redis-cli and redis-benchmark work, and so do client libraries for what is there: values are
+/// strings and do not expire, and there is no WATCH, no script and no other type. Beside the usual
+/// commands there are RANGE from to [LIMIT n] [REV] and PREFIX prefix [LIMIT n] [REV]. COMMAND
+/// DOCS lists all.
+///
+/// The server ends at ^C, SIGTERM or SHUTDOWN: it answers what it has received, and writes
+/// everything to disk. A second ^C ends it at once, and loses nothing that was acknowledged.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  mini-engine serve notes.db
+  redis-cli set milk '2 litres'
+  redis-cli prefix mi limit 10
+
+  mini-engine serve notes.db --listen 0.0.0.0:6379 --password-file secret
+  mini-engine serve numbers.db --protocol lines --listen 127.0.0.1:7000 --load-from data"
+)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// Address and port to listen on; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6379")]
+    listen: String,
+    /// What clients write
+    #[arg(long, value_enum, default_value = "resp")]
+    protocol: Language,
+    /// When a write is acknowledged
+    #[arg(long, value_enum, default_value = "synced")]
+    durability: Acknowledged,
+    /// The password is the first line of this file, or else MINI_ENGINE_PASSWORD in the environment
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Listen on addresses that other machines reach, without a password: whoever reaches the
+    /// port can read, change and delete everything
+    #[arg(verbatim_doc_comment, long)]
+    without_password: bool,
+    /// Carry out FLUSHALL and FLUSHDB, which remove all keys
+    #[arg(long)]
+    allow_flushall: bool,
+    /// Directory in which SAVE and BGSAVE make checkpoints, of which two are kept [default: the
+    /// name of the database with .checkpoints behind it]
+    #[arg(verbatim_doc_comment, long, value_name = "DIR")]
+    checkpoints: Option<PathBuf>,
+    /// Directory whose files the command `l` of --protocol lines may load
+    #[arg(long, value_name = "DIR")]
+    load_from: Option<PathBuf>,
+    /// Connections at one time
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_clients: u32,
+    /// Size of a request, of a reply, and of a transaction
+    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = request_size)]
+    max_request: u64,
+    /// Size of all clients' requests and replies together; past it the client with the most is
+    /// disconnected
+    #[arg(verbatim_doc_comment, long, value_name = "SIZE", default_value = "2G", value_parser = size::parse)]
+    max_buffers: u64,
+    /// Requests of one client that are carried out before the next client has its turn
+    #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
+    max_pipeline: u32,
+    /// Seconds after which a client that sends nothing is disconnected; 0 is never
+    #[arg(long, value_name = "SECONDS", default_value = "3600")]
+    idle_timeout: u64,
+}
+
+/// A size that a request may have: a command at least, and a value of the engine at most.
+fn request_size(text: &str) -> Result<u64, String> {
+    let bytes = size::parse(text)?;
+    let most = MAX_VALUE_LEN as u64;
+    match (1024..=most).contains(&bytes) {
+        true => Ok(bytes),
+        false => Err(format!("expected 1024 to {most} bytes")),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Language {
+    /// The Redis protocol, versions 2 and 3
+    Resp,
+    /// p KEY VALUE, g KEY, r FROM TO, d KEY, l FILE, s, one a line; keys and values are whole numbers
+    Lines,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Acknowledged {
+    /// Once it survives power loss; writes that arrive together share a sync
+    Synced,
+    /// Before; power loss takes the last second or two, a killed server nothing
+    Everysec,
+    /// Before; power loss takes what was not written yet, a killed server nothing
+    Buffered,
+}
+
+impl ServeArgs {
+    fn settings(&self, password: Option<Vec<u8>>) -> Settings {
+        Settings {
+            protocol: match self.protocol {
+                Language::Resp => Protocol::Resp,
+                Language::Lines => Protocol::Lines,
+            },
+            durability: match self.durability {
+                Acknowledged::Synced => ServerDurability::Synced,
+                Acknowledged::Everysec => ServerDurability::Everysec,
+                Acknowledged::Buffered => ServerDurability::Buffered,
+            },
+            password,
+            without_password: self.without_password,
+            limits: Limits {
+                clients: self.max_clients as usize,
+                request_bytes: self.max_request as usize,
+                pipeline: self.max_pipeline as usize,
+                buffer_bytes: self.max_buffers as usize,
+                idle_seconds: self.idle_timeout,
+            },
+            may_flush_all: self.allow_flushall,
+            checkpoints: self.checkpoints.clone().unwrap_or_else(|| self.beside_the_database()),
+            load_from: self.load_from.clone(),
+        }
+    }
+
+    fn beside_the_database(&self) -> PathBuf {
+        let path = &self.database.path;
+        // In full, and without a slash at the end: behind `notes.db/` or `.` the ending would be a name inside the database. One that is
+        // still to be made has no canonical name.
+        let full = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
+        let mut beside = full.components().collect::<PathBuf>().into_os_string();
+        beside.push(".checkpoints");
+        beside.into()
+    }
+}
+
+pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
+    let settings = args.settings(password::read(args.password_file.as_deref())?);
+    let server = Server::bind(&args.listen, settings)?;
+    let address = server.address();
+    let db = args.database.open(OpenFor::Creating)?;
+    // Nobody waits for a server's exit code: what goes wrong later is in its log, whether or not -v asked for more.
+    trace::to_stderr(LevelFilter::WARN);
+    stop_at_signals(server.stopper()?).map_err(|source| Failure::Io {
+        action: "wait for",
+        place: "signals".into(),
+        source,
+    })?;
+    output::say(format_args!("serving {} on {address}", args.database.path.display()));
+    let ended = server.run(db);
+    if let Err(Error::Engine(error)) = &ended
+        && is_want_of_space(error)
+    {
+        output::say(format_args!(
+            "ended; what was written is in the log, which the next start reads: there is no space for tables"
+        ));
+    }
+    ended?;
+    output::say(format_args!("ended; everything is written"));
+    Ok(Exit::Done)
+}
+
+/// Has ^C and SIGTERM end the server in order. A second signal ends the process at once.
+fn stop_at_signals(stopper: Stopper) -> io::Result<()> {
+    let is_second = Arc::new(AtomicBool::new(false));
+    let socket = stopper.into_socket();
+    for signal in [SIGINT, SIGTERM] {
+        // The default of the signal if one came before; in this order the first one does not see itself.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_second))?;
+        signal_hook::flag::register(signal, Arc::clone(&is_second))?;
+        signal_hook::low_level::pipe::register(signal, socket.try_clone()?)?;
+    }
+    Ok(())
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Engine(error) => error.into(),
+            Error::Io { action, place, source } => Self::Io { action, place, source },
+            Error::Exposed(address) => exposed(address),
+            Error::Address { .. } => Self::Usage(format!("--listen {error}")),
+            Error::NoPasswords => Self::Usage("--protocol lines has no passwords: nobody could tell this one".into()),
+            other => Self::Usage(other.to_string()),
+        }
+    }
+}
+
+fn exposed(address: SocketAddr) -> Failure {
+    Failure::Usage(format!(
+        "refused to listen on {address}: other machines can reach it, and there is no password; give one with \
+         --password-file or MINI_ENGINE_PASSWORD (not with --protocol lines), or say --without-password if whoever reaches the \
+         port may read, change and delete everything"
+    ))
+}

@@ -1,0 +1,97 @@
+//! The database that a command works on: how it is named and opened.
+//!
+//! Only commands that write create one. All others refuse a directory that holds none, so that a mistyped path is an error
+//! instead of an empty answer and a new directory. Commands that only read open it read-only: they change nothing in it, and may
+//! run beside each other.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use mini_engine::{Builder, Db, Error, RecoveryMode};
+
+use crate::failure::Failure;
+use crate::{output, size};
+
+/// What stands for a wait without an end: by then the clock has ended.
+const FOREVER: &str = "forever";
+/// There is no way to be told when a lock is free.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// The arguments by which every command names its database.
+#[derive(Args)]
+pub(crate) struct DatabaseArgs {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) path: PathBuf,
+    /// Bytes that a memtable holds before it is written out as a table, such as 16M [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_in_memory)]
+    pub(crate) memtable_bytes: Option<usize>,
+    /// While another process has the database open, wait for it: at most SECS seconds, or as long as it takes:
+    /// `--wait forever`, or --wait as the last argument
+    #[arg(verbatim_doc_comment, long, value_name = "SECS", num_args = 0..=1, default_missing_value = FOREVER)]
+    #[arg(value_parser = parse_wait)]
+    wait: Option<u64>,
+    /// Go on without damaged tables and logs: reads of keys that were in the tables fail then, and what the logs held behind
+    /// the damage is lost. `repair` saves more, if it comes before: a command that writes sets the files aside, see the
+    /// command quarantine. Reads the whole database first
+    #[arg(verbatim_doc_comment, long)]
+    quarantine: bool,
+}
+
+fn parse_wait(text: &str) -> Result<u64, &'static str> {
+    if text == FOREVER { Ok(u64::MAX) } else { text.parse().map_err(|_| "expected a number of seconds, or forever") }
+}
+
+/// What a command is going to do with the database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenFor {
+    /// Nothing in the directory changes, and others may read at the same time.
+    Reading,
+    Writing,
+    /// As for writing; a database is made where there is none.
+    Creating,
+}
+
+impl DatabaseArgs {
+    pub(crate) fn open(&self, purpose: OpenFor) -> Result<Db, Failure> {
+        let builder = self.builder().create_if_missing(purpose == OpenFor::Creating);
+        let builder = builder.read_only(purpose == OpenFor::Reading);
+        let db = self.when_free(|| builder.clone().open())?;
+        // The command did not ask for that, and exit codes do not tell of it.
+        for finding in db.recovery().findings() {
+            output::say(format_args!("{finding}"));
+        }
+        Ok(db)
+    }
+
+    /// Does `open`, and waits while another process has the database open, as far as that was asked for.
+    pub(crate) fn when_free<T>(&self, open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+        let until = Instant::now().checked_add(Duration::from_secs(self.wait.unwrap_or(0)));
+        let mut is_told = false;
+        loop {
+            match open() {
+                Err(error @ Error::Locked { .. }) if until.is_none_or(|until| Instant::now() < until) => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        output::say(format_args!("{error}: waiting"));
+                    }
+                    thread::sleep(BETWEEN_TRIES);
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    /// With the options that the arguments ask for.
+    pub(crate) fn builder(&self) -> Builder {
+        let mut builder = Db::builder(&self.path);
+        if let Some(bytes) = self.memtable_bytes {
+            builder = builder.memtable_bytes(bytes);
+        }
+        if self.quarantine {
+            builder = builder.recovery_mode(RecoveryMode::Quarantine);
+        }
+        builder
+    }
+}

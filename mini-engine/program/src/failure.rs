@@ -1,0 +1,152 @@
+//! How a command ended: why it failed, in words for people, and the exit code that says so to scripts.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use mini_engine::Error;
+
+use crate::size::counted;
+
+/// The key is not there.
+pub(crate) const NOT_FOUND: u8 = 1;
+/// Arguments that cannot be meant, a directory that is no database, a format newer than this program.
+pub(crate) const WRONG_USE: u8 = 2;
+/// Stored bytes are damaged.
+pub(crate) const CORRUPTION: u8 = 3;
+const IO: u8 = 4;
+
+/// What another process leaves to be done.
+const NEXT_IF_LOCKED: &str = "next: --wait waits until that process has ended. If it is `mini-engine serve`, its clients read and write \
+     meanwhile: `redis-cli get KEY`; and `redis-cli bgsave` makes a checkpoint, which other commands can open";
+
+/// How a command that did not fail ended.
+pub(crate) enum Exit {
+    Done,
+    /// The key that was asked for is not there; nothing was printed.
+    NotFound,
+    /// What could be read was handled; something was damaged, and stderr says what.
+    Incomplete,
+}
+
+/// Why a command stopped.
+pub(crate) enum Failure {
+    Engine(Error),
+    /// What a verification found; at least one.
+    Damage(Vec<Error>),
+    /// The arguments, or under `--strict` the input, are not what they must be.
+    Usage(String),
+    /// The engine ended an import behind its first lines, which are in the database.
+    Stopped {
+        cause: Error,
+        lines: u64,
+    },
+    /// A signal ended an import behind its first lines, which are in the database.
+    Interrupted {
+        signal: i32,
+        lines: u64,
+    },
+    /// A stream or file of the program itself, outside of the database.
+    Io {
+        action: &'static str,
+        place: String,
+        source: io::Error,
+    },
+    /// The reader of stdout has closed it and wants no more. This is no error.
+    ClosedPipe,
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Engine(error) | Self::Stopped { cause: error, .. } => engine_exit_code(error),
+            // Corruption outranks what could not be read: it does not go away.
+            Self::Damage(errors) if errors.iter().any(|error| engine_exit_code(error) == CORRUPTION) => CORRUPTION,
+            Self::Damage(_) => IO,
+            Self::Usage(_) => WRONG_USE,
+            Self::Io { .. } => IO,
+            // What a shell gives a program that a signal has ended.
+            Self::Interrupted { signal, .. } => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            Self::ClosedPipe => 0,
+        }
+    }
+}
+
+impl Failure {
+    /// What to type next, if a file of a database is damaged, or another process has the database open.
+    pub(crate) fn next_command(&self) -> Option<String> {
+        let error = match self {
+            Self::Engine(Error::Locked { .. }) => return Some(NEXT_IF_LOCKED.into()),
+            Self::Engine(Error::Stalled { cause, .. }) | Self::Stopped { cause: Error::Stalled { cause, .. }, .. } => {
+                cause
+            }
+            Self::Engine(error) | Self::Stopped { cause: error, .. } => error,
+            Self::Damage(errors) => errors.iter().find(|error| engine_exit_code(error) == CORRUPTION)?,
+            _ => return None,
+        };
+        let Error::Corruption { file, .. } = error else { return None };
+        let db = if file.is_dir() { file } else { file.parent()? };
+        let db = shown(db);
+        Some(format!(
+            "next: `mini-engine repair {db} NEW` makes a new database of all that can be read, and \
+             `mini-engine scan {db} --skip-damaged` prints it"
+        ))
+    }
+}
+
+/// A path as it is typed.
+pub(crate) fn shown(path: &Path) -> String {
+    let path = path.display().to_string();
+    if path.contains(char::is_whitespace) { format!("'{path}'") } else { path }
+}
+
+/// Whether the disk is full. What the engine has taken before is in its log then, and synced once it is closed.
+pub(crate) fn is_want_of_space(error: &Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error, Error::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
+}
+
+fn engine_exit_code(error: &Error) -> u8 {
+    match error {
+        Error::Corruption { .. } => CORRUPTION,
+        Error::Stalled { cause, .. } => engine_exit_code(cause),
+        Error::InvalidArgument(_)
+        | Error::NotADatabase { .. }
+        | Error::UnsupportedVersion { .. }
+        | Error::Unsupported { .. } => WRONG_USE,
+        // Locked, full, read-only and closed are all states of the storage, not of the request. So is, until its code is
+        // decided here, any kind of error that the engine learns later.
+        _ => IO,
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(error) => error.fmt(f),
+            Self::Damage(errors) => {
+                for (index, error) in errors.iter().enumerate() {
+                    write!(f, "{}{error}", if index == 0 { "" } else { "\n" })?;
+                }
+                Ok(())
+            }
+            Self::Usage(what) => f.write_str(what),
+            Self::Interrupted { lines, .. } => go_on(f, "interrupted", *lines),
+            Self::Stopped { cause, lines } => go_on(f, cause, *lines),
+            Self::Io { action, place, source } => write!(f, "cannot {action} {place}: {source}"),
+            Self::ClosedPipe => f.write_str("stdout was closed by its reader"),
+        }
+    }
+}
+
+/// Why an import ended behind its first `lines`, and how to go on.
+fn go_on(f: &mut fmt::Formatter<'_>, why: impl fmt::Display, lines: u64) -> fmt::Result {
+    let first = counted(lines, "line", "lines");
+    write!(f, "{why}; the first {first} of the input are in. To go on, give the same input again with --skip {lines}")
+}

@@ -1,0 +1,107 @@
+//! The program `mini-engine`: a database directory for people and shell scripts.
+//!
+//! One command a file, in `commands`. A command returns an `Exit` or a `Failure`; only this file prints failures and picks exit codes,
+//! so that no command can invent its own.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod bytes;
+mod commands;
+mod completions;
+mod database;
+mod failure;
+mod import;
+mod keys;
+mod levels;
+mod number;
+mod output;
+mod password;
+mod progress;
+mod record;
+mod size;
+mod source;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use commands::Command;
+use failure::{Exit, Failure};
+
+/// A durable, sorted key-value store in a directory.
+///
+/// Keys and values are bytes. Keys sort bytewise.
+#[derive(Parser)]
+#[command(name = "mini-engine", version, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    asked: Asked,
+    /// Trace what the engine does to stderr; twice for more, three times for everything
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  find / -xdev -type f -printf '%p\\t%s %T@\\n' | mini-engine import files.db -
+  mini-engine scan files.db --prefix /usr/share --limit 5
+  mini-engine get files.db /etc/hostname
+
+get, scan, count, stats, verify and dump change nothing: they work on a read-only or full
+file system, and beside each other, but not beside a command that writes.
+
+A key or value that begins with a dash comes after two dashes: mini-engine get DB -- -key
+
+Exit codes: 0 done, 1 key not found, 2 wrong use (bad arguments, not a database, a format
+newer than this program), 3 corruption, 4 I/O (a database locked by another process too),
+130 an import ended by ^C, 143 by SIGTERM";
+
+#[derive(Subcommand)]
+enum Asked {
+    #[command(flatten)]
+    Command(Command),
+    Completions(completions::CompletionsArgs),
+}
+
+/// Runs the command that the process's arguments name, and says how it ended.
+fn main() -> ExitCode {
+    let arguments = match parse_arguments() {
+        Ok(arguments) => arguments,
+        Err(request) => {
+            // Help and version come this way too. If their output cannot be written, there is no way to say so.
+            request.print().ok();
+            return ExitCode::from(if request.use_stderr() { failure::WRONG_USE } else { 0 });
+        }
+    };
+    trace::by_verbosity(arguments.verbose);
+    let outcome = match &arguments.asked {
+        Asked::Command(command) => command.run(),
+        Asked::Completions(args) => completions::run(args, Arguments::command()),
+    };
+    match outcome {
+        Ok(Exit::Done) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(Exit::NotFound) => ExitCode::from(failure::NOT_FOUND),
+        Ok(Exit::Incomplete) => ExitCode::from(failure::CORRUPTION),
+        Err(failure) => {
+            output::say(format_args!("mini-engine: {failure}"));
+            // `dump` looks at one file, wherever that is.
+            if let Some(next) =
+                failure.next_command().filter(|_| !matches!(arguments.asked, Asked::Command(Command::Dump(_))))
+            {
+                output::say(format_args!("{next}"));
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// What was typed. A negative number is a key, or refused by the option that it belongs to, and no unknown option.
+fn parse_arguments() -> Result<Arguments, clap::Error> {
+    let allow = |arg: clap::Arg| {
+        let takes_value = arg.get_action().takes_values();
+        arg.allow_negative_numbers(takes_value)
+    };
+    let command = Arguments::command().mut_subcommands(|command| command.mut_args(allow));
+    Arguments::from_arg_matches(&command.try_get_matches()?)
+}

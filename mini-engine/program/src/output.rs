@@ -1,0 +1,49 @@
+//! The program's two streams: results on stdout, words on stderr.
+//!
+//! A reader that has seen enough (`scan | head`) closes the pipe: that is `Failure::ClosedPipe`, which ends the program
+//! quietly. Words on stderr that nobody can receive are dropped: `eprintln!` would panic instead.
+
+use std::fmt;
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+use crate::failure::Failure;
+
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// Writes one line to stderr.
+pub(crate) fn say(line: fmt::Arguments<'_>) {
+    writeln!(io::stderr().lock(), "{line}").ok();
+}
+
+/// Buffered stdout. What was written counts only after `finish`.
+pub(crate) struct Output {
+    out: BufWriter<StdoutLock<'static>>,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self { out: BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock()) }
+    }
+
+    /// Hands stdout to `write`, and says whose fault an error is.
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        write(&mut self.out).map_err(failure)
+    }
+
+    /// Sends what is buffered on its way now; more may follow.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(failure)
+    }
+
+    /// Ends the output. Without this, an error of the last write would go unnoticed.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        self.flush()
+    }
+}
+
+fn failure(source: io::Error) -> Failure {
+    if source.kind() == io::ErrorKind::BrokenPipe {
+        return Failure::ClosedPipe;
+    }
+    Failure::Io { action: "write to", place: "stdout".into(), source }
+}

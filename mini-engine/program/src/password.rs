@@ -1,0 +1,33 @@
+//! The password of the server. Not an argument: every user of the machine can read those of a process.
+
+use std::path::Path;
+
+use crate::failure::Failure;
+
+const VARIABLE: &str = "MINI_ENGINE_PASSWORD";
+/// A longer one could not be told: before that a client may not send more.
+const LONGEST: usize = 512;
+
+/// The first line of `file`, or else the variable of the environment.
+pub(crate) fn read(file: Option<&Path>) -> Result<Option<Vec<u8>>, Failure> {
+    let (place, password) = match (file, std::env::var_os(VARIABLE)) {
+        (Some(file), _) => {
+            let text = std::fs::read(file).map_err(|source| Failure::Io {
+                action: "read",
+                place: file.display().to_string(),
+                source,
+            })?;
+            let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
+            (file.display().to_string(), line.strip_suffix(b"\r").unwrap_or(line).to_vec())
+        }
+        (None, Some(password)) => (VARIABLE.to_owned(), password.into_encoded_bytes()),
+        (None, None) => return Ok(None),
+    };
+    if password.is_empty() || password.len() > LONGEST {
+        return Err(Failure::Usage(format!(
+            "{place}: expected a password of 1 to {LONGEST} bytes, found {}",
+            password.len()
+        )));
+    }
+    Ok(Some(password))
+}

@@ -1,0 +1,248 @@
+//! One record a line, in and out: `scan` prints what `import` reads.
+//!
+//! * Tab: key, TAB, value. The first TAB separates, so a key that holds one, or a key or value that holds a newline, does not
+//!   survive this form.
+//! * Hex: the same with both in hexadecimal digits; every byte survives.
+//! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 stand as hexadecimal digits under
+//!   `key_hex` or `value_hex`; every byte survives. `dump --json` adds the sequence number and prints removals; `import` refuses these lines, since it would
+//!   store old versions as new ones.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::str;
+
+use mini_engine::dump::Entry;
+use mini_engine::{MAX_KEY_LEN, MAX_VALUE_LEN};
+use serde_json::Value;
+
+use crate::bytes;
+
+/// How a record is written in a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Tab,
+    Hex,
+    Json,
+    /// JSON with every field in hexadecimal digits; read like `Json`.
+    JsonHex,
+}
+
+impl Format {
+    pub(crate) fn new(json: bool, hex: bool) -> Self {
+        match (json, hex) {
+            (false, false) => Self::Tab,
+            (false, true) => Self::Hex,
+            (true, false) => Self::Json,
+            (true, true) => Self::JsonHex,
+        }
+    }
+
+    /// No line longer than this, its newline left out, is worth holding in memory.
+    ///
+    /// A longer tab-separated line must have a key or a value past its limit. JSON can spend six bytes on a byte, but then has
+    /// the shorter hexadecimal form.
+    pub(crate) fn longest_line(self) -> usize {
+        const RECORD: usize = MAX_KEY_LEN + MAX_VALUE_LEN;
+        const JSON_FRAME: usize = 1024;
+        match self {
+            Self::Tab => RECORD + 1,
+            Self::Hex => 2 * RECORD + 1,
+            Self::Json | Self::JsonHex => 2 * RECORD + JSON_FRAME,
+        }
+    }
+}
+
+/// A record as a line holds it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    pub(crate) key: Cow<'a, [u8]>,
+    pub(crate) value: Cow<'a, [u8]>,
+}
+
+/// Reads a line without its newline. The error says what is wrong with it.
+pub(crate) fn parse(line: &[u8], format: Format) -> Result<Record<'_>, String> {
+    if matches!(format, Format::Json | Format::JsonHex) {
+        return parse_json(line);
+    }
+    let Some(tab) = line.iter().position(|&byte| byte == b'\t') else {
+        return Err("expected a tab between key and value, found none".into());
+    };
+    let (key, value) = (&line[..tab], &line[tab + 1..]);
+    if format == Format::Tab {
+        return Ok(Record { key: Cow::Borrowed(key), value: Cow::Borrowed(value) });
+    }
+    let decode = |name, digits| match bytes::decode(digits) {
+        Ok(bytes) => Ok(Cow::Owned(bytes)),
+        Err(why) => Err(format!("{name} is not hexadecimal: {why}")),
+    };
+    Ok(Record { key: decode("key", key)?, value: decode("value", value)? })
+}
+
+fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
+    let parsed = serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
+    let Value::Object(fields) = parsed else {
+        return Err("expected a JSON object, found another value".into());
+    };
+    let (mut key, mut value) = (None, None);
+    for (name, field) in fields {
+        let (slot, hex) = match name.as_str() {
+            "key" => (&mut key, false),
+            "key_hex" => (&mut key, true),
+            "value" => (&mut value, false),
+            "value_hex" => (&mut value, true),
+            _ => return Err(format!("expected the fields key and value, found \"{}\"", name.escape_debug())),
+        };
+        let Value::String(text) = field else {
+            return Err(format!("expected a string as {name}, found another value"));
+        };
+        let bytes = match hex {
+            true => bytes::decode(text.as_bytes()).map_err(|why| format!("{name} is not hexadecimal: {why}"))?,
+            false => text.into_bytes(),
+        };
+        if slot.replace(Cow::Owned(bytes)).is_some() {
+            return Err(format!("expected one of text and hexadecimal, found both beside {name}"));
+        }
+    }
+    let value = value.ok_or("expected a field value, found none")?;
+    Ok(Record { key: key.ok_or("expected a field key, found none")?, value })
+}
+
+/// Writes an operation of a log, or an entry of a table, as a JSON line.
+pub(crate) fn print_entry(out: &mut dyn Write, entry: &Entry<'_>) -> io::Result<()> {
+    write!(out, "{{\"seqno\":{},", entry.seqno)?;
+    print_field(out, Format::Json, "key", entry.key)?;
+    if let Some(end) = entry.end {
+        out.write_all(b",")?;
+        print_field(out, Format::Json, "to", end)?;
+    }
+    match entry.value {
+        Some(value) => {
+            out.write_all(b",")?;
+            print_field(out, Format::Json, "value", value)?;
+        }
+        None => out.write_all(b",\"removed\":true")?,
+    }
+    out.write_all(if entry.is_behind_damage { b",\"behind_damage\":true}\n" } else { b"}\n" })
+}
+
+/// Writes a record, or with `value` left out its key alone, as a line.
+pub(crate) fn print(out: &mut dyn Write, format: Format, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
+    match format {
+        Format::Tab => {
+            out.write_all(key)?;
+            if let Some(value) = value {
+                out.write_all(b"\t")?;
+                out.write_all(value)?;
+            }
+        }
+        Format::Hex => {
+            bytes::encode(out, key)?;
+            if let Some(value) = value {
+                out.write_all(b"\t")?;
+                bytes::encode(out, value)?;
+            }
+        }
+        Format::Json | Format::JsonHex => {
+            out.write_all(b"{")?;
+            print_field(out, format, "key", key)?;
+            if let Some(value) = value {
+                out.write_all(b",")?;
+                print_field(out, format, "value", value)?;
+            }
+            out.write_all(b"}")?;
+        }
+    }
+    out.write_all(b"\n")
+}
+
+fn print_field(out: &mut dyn Write, format: Format, name: &str, bytes: &[u8]) -> io::Result<()> {
+    if let (Format::Json, Ok(text)) = (format, str::from_utf8(bytes)) {
+        write!(out, "\"{name}\":")?;
+        return Ok(serde_json::to_writer(out, text)?);
+    }
+    write!(out, "\"{name}_hex\":\"")?;
+    bytes::encode(out, bytes)?;
+    out.write_all(b"\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMATS: [Format; 4] = [Format::Tab, Format::Hex, Format::Json, Format::JsonHex];
+
+    fn line_of(format: Format, key: &[u8], value: &[u8]) -> Vec<u8> {
+        let mut line = Vec::new();
+        print(&mut line, format, key, Some(value)).unwrap();
+        assert_eq!(line.pop(), Some(b'\n'));
+        line
+    }
+
+    #[test]
+    fn what_scan_prints_import_reads_back() {
+        // Catches a form that loses or changes bytes on the way out or in.
+        let plain: [(&[u8], &[u8]); 4] =
+            [(b"k", b"v"), (b"", b""), (b"k", b"v\tw\r"), ("schlüssel".as_bytes(), b"\"quoted\"\\")];
+        let binary: [(&[u8], &[u8]); 3] = [(b"a\tb\nc", b"\n"), (b"\xff\x00", b"text"), (b"text", b"\x80")];
+        for format in FORMATS {
+            let survives = if format == Format::Tab { &plain[..] } else { &[&plain[..], &binary[..]].concat() };
+            for &(key, value) in survives {
+                let line = line_of(format, key, value);
+                let expected = Record { key: Cow::Borrowed(key), value: Cow::Borrowed(value) };
+                assert_eq!(parse(&line, format).unwrap(), expected, "{}", line.escape_ascii());
+                assert!(!line.contains(&b'\n'));
+            }
+        }
+    }
+
+    #[test]
+    fn what_dump_prints_import_refuses() {
+        // Catches a removal that looks like an empty value, and old versions of a log that are stored as new ones.
+        let entry = |value| Entry { seqno: 7, key: b"k", end: None, value, is_behind_damage: true };
+        let ranges = [(&b"m"[..], r#""to":"m""#), (b"m\xff", r#""to_hex":"6dff""#), (b"", r#""to":"""#)];
+        let removals =
+            ranges.map(|(end, to)| (Entry { end: Some(end), ..entry(None) }, format!("{to},\"removed\":true")));
+        let keys = [(entry(Some(b"v")), r#""value":"v""#.to_owned()), (entry(None), r#""removed":true"#.to_owned())];
+        for (entry, printed) in keys.into_iter().chain(removals) {
+            let mut line = Vec::new();
+            print_entry(&mut line, &entry).unwrap();
+            let line = String::from_utf8(line).unwrap();
+            assert_eq!(line, format!("{{\"seqno\":7,\"key\":\"k\",{printed},\"behind_damage\":true}}\n"));
+            let refused = parse(line.trim_end().as_bytes(), Format::Json).unwrap_err();
+            assert!(refused.starts_with("expected the fields key and value, found"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn json_prefers_text_and_says_which_field_is_hexadecimal() {
+        // Catches lossy replacement characters, and hexadecimal output that is not marked as such.
+        assert_eq!(line_of(Format::Json, b"k", b"\xff"), br#"{"key":"k","value_hex":"ff"}"#);
+        assert_eq!(line_of(Format::JsonHex, b"k", b"v"), br#"{"key_hex":"6b","value_hex":"76"}"#);
+    }
+
+    #[test]
+    fn lines_that_are_no_record_are_refused_with_a_reason() {
+        // Catches a malformed line that is taken for a record with a guessed key or value.
+        let refused: [(&str, Format, &str); 11] = [
+            ("no separator", Format::Tab, "expected a tab between key and value, found none"),
+            ("", Format::Tab, "expected a tab between key and value, found none"),
+            ("6b 76", Format::Hex, "expected a tab between key and value, found none"),
+            ("6\t76", Format::Hex, "key is not hexadecimal: expected an even number of digits, found 1"),
+            ("6b\tzz", Format::Hex, "value is not hexadecimal: expected a digit at column 1, found 'z'"),
+            ("[]", Format::Json, "expected a JSON object, found another value"),
+            (r#"{"key":"k"}"#, Format::Json, "expected a field value, found none"),
+            (r#"{"value":"v"}"#, Format::Json, "expected a field key, found none"),
+            (r#"{"key":"k","value":1}"#, Format::Json, "expected a string as value, found another value"),
+            (r#"{"key":"k","ttl":"1"}"#, Format::Json, "expected the fields key and value, found \"ttl\""),
+            (
+                r#"{"key":"k","key_hex":"6b","value":""}"#,
+                Format::Json,
+                "expected one of text and hexadecimal, found both beside key_hex",
+            ),
+        ];
+        for (line, format, reason) in refused {
+            assert_eq!(parse(line.as_bytes(), format).unwrap_err(), reason, "{line}");
+        }
+        assert!(parse(b"{\"key\"", Format::Json).unwrap_err().starts_with("not JSON: "));
+    }
+}

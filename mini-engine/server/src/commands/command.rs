@@ -1,0 +1,131 @@
+//! What is known of a command beside what it does.
+
+use crate::protocol::reply::Reply;
+use crate::state::context::Run;
+
+/// What else is to be known of a command. The names are those that COMMAND gives to clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flag {
+    Write,
+    Readonly,
+    Fast,
+    Admin,
+    /// May run before the password was told.
+    NoAuth,
+    /// Not in a transaction.
+    NoMulti,
+    /// In a transaction it runs instead of being queued.
+    AtOnce,
+    /// May be carried out together with its neighbours of a pipeline, if it has no options: reads or writes the value of one key. It
+    /// writes last, and then its reply is short: nothing refuses it after that.
+    Together,
+    /// As `Together`, and does not read.
+    Blind,
+}
+
+impl Flag {
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Write => Some("write"),
+            Self::Readonly => Some("readonly"),
+            Self::Fast => Some("fast"),
+            Self::Admin => Some("admin"),
+            Self::NoAuth => Some("no_auth"),
+            Self::NoMulti => Some("no_multi"),
+            Self::AtOnce | Self::Together | Self::Blind => None,
+        }
+    }
+
+    /// The group of commands that the flag puts a command in.
+    fn category(self) -> Option<&'static str> {
+        match self {
+            Self::Write => Some("@write"),
+            Self::Readonly => Some("@read"),
+            Self::Fast => Some("@fast"),
+            Self::Admin => Some("@admin"),
+            Self::NoAuth | Self::NoMulti | Self::AtOnce | Self::Together | Self::Blind => None,
+        }
+    }
+}
+
+/// Which parts of a request are keys.
+#[derive(Clone, Copy)]
+pub(super) enum Keys {
+    None,
+    First,
+    All,
+    /// Every other part.
+    Pairs,
+}
+
+impl Keys {
+    /// First, last and step, as COMMAND gives them.
+    fn positions(self) -> [i64; 3] {
+        match self {
+            Self::None => [0, 0, 0],
+            Self::First => [1, 1, 1],
+            Self::All => [1, -1, 1],
+            Self::Pairs => [1, -1, 2],
+        }
+    }
+}
+
+pub(crate) struct Command {
+    /// In capitals.
+    pub(super) name: &'static str,
+    /// How many parts the request has with the name; negative if that is the least.
+    pub(super) arity: i64,
+    pub(super) flags: &'static [Flag],
+    pub(super) keys: Keys,
+    pub(super) summary: &'static str,
+    pub(crate) run: Run,
+}
+
+impl Command {
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn runs_before_password(&self) -> bool {
+        self.flags.contains(&Flag::NoAuth)
+    }
+
+    pub(crate) fn runs_in_transactions(&self) -> bool {
+        !self.flags.contains(&Flag::NoMulti)
+    }
+
+    pub(crate) fn runs_at_once(&self) -> bool {
+        self.flags.contains(&Flag::AtOnce)
+    }
+
+    /// Whether it reads its key where it has no options.
+    pub(crate) fn reads_its_key(&self) -> bool {
+        !self.flags.contains(&Flag::Blind)
+    }
+
+    pub(super) fn takes(&self, parts: usize) -> bool {
+        if self.arity < 0 { parts >= self.least_parts() } else { parts == self.least_parts() }
+    }
+
+    pub(super) fn least_parts(&self) -> usize {
+        self.arity.unsigned_abs() as usize
+    }
+
+    /// What COMMAND says of it: name, arity, flags, keys, categories; and no tips, no further places of keys, no subcommands.
+    pub(super) fn info(&self) -> Reply {
+        let words = |word: fn(Flag) -> Option<&'static str>| {
+            Reply::Array(self.flags.iter().copied().filter_map(word).map(Reply::Simple).collect())
+        };
+        let [first, last, step] = self.keys.positions().map(Reply::Integer);
+        let (name, arity) = (Reply::text(self.name.to_lowercase()), Reply::Integer(self.arity));
+        let none = || Reply::Array(Vec::new());
+        let (flags, categories) = (words(Flag::name), words(Flag::category));
+        Reply::Array(vec![name, arity, flags, first, last, step, categories, none(), none(), none()])
+    }
+
+    pub(super) fn docs(&self) -> (Reply, Reply) {
+        let fields = [("summary", self.summary), ("since", env!("CARGO_PKG_VERSION")), ("group", "generic")];
+        let fields = fields.map(|(name, text)| (Reply::text(name), Reply::text(text)));
+        (Reply::text(self.name.to_lowercase()), Reply::Map(fields.into()))
+    }
+}

@@ -1,0 +1,14 @@
+//! What clients ask for, a function for each command, and one table of them.
+
+mod command;
+mod connection;
+mod glob;
+mod ordered;
+mod server;
+mod strings;
+mod table;
+pub(crate) mod transaction;
+mod words;
+
+pub(crate) use command::Command;
+pub(crate) use table::{find, of_pipelines};

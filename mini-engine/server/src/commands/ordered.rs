@@ -1,0 +1,168 @@
+//! Commands that go through keys in their order.
+
+use std::ops::Bound;
+
+use mini_engine::Slice;
+
+use super::glob::{LONGEST_PATTERN, literal_prefix, matches};
+use super::words::{integer, is};
+use crate::protocol::output::Output;
+use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::request::{Args, parse_number};
+use crate::state::context::{After, Context};
+use crate::state::keyspace::{Direction, Entry, Keyspace};
+use crate::state::listing::{BYTES_OF_STEP, Listing, too_long};
+
+type Answer = Result<Reply, Refusal>;
+
+/// Keys that one SCAN looks at, whatever COUNT asks for: other clients wait meanwhile.
+const MOST_SCANNED: usize = 10_000;
+/// Keys that SCAN looks at by default, as in Redis.
+const SCANNED: usize = 10;
+
+/// RANGE from to [LIMIT n] [REV]
+pub(super) fn range(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+    let (from, to) = (args.at(1).to_vec(), args.at(2).to_vec());
+    // No key comes before the empty one, so that as an end it would only mean nothing.
+    let end = if to.is_empty() { Bound::Unbounded } else { Bound::Excluded(to) };
+    entries(context, keys, (Bound::Included(from), end), args, 3)
+}
+
+/// PREFIX prefix [LIMIT n] [REV]
+pub(super) fn prefix(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+    entries(context, keys, bounds_of_prefix(args.at(1)), args, 2)
+}
+
+fn bounds_of_prefix(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let mut end = prefix.to_vec();
+    while end.last() == Some(&u8::MAX) {
+        end.pop();
+    }
+    let end = match end.last_mut() {
+        Some(last) => {
+            *last += 1;
+            Bound::Excluded(end)
+        }
+        None => Bound::Unbounded,
+    };
+    (Bound::Included(prefix.to_vec()), end)
+}
+
+/// Keys and values by turns, a step of them; the options begin at `options`.
+fn entries(
+    context: &mut Context<'_>,
+    keys: &Keyspace<'_>,
+    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    args: Args<'_>,
+    options: usize,
+) -> Answer {
+    let (mut limit, mut direction) = (usize::MAX, Direction::Forward);
+    let mut words = args.from(options);
+    while let Some(word) = words.next() {
+        if is(word, "REV") {
+            direction = Direction::Backward;
+        } else if is(word, "LIMIT") {
+            let number = integer(words.next().ok_or_else(Refusal::syntax)?)?;
+            limit = usize::try_from(number).map_err(|_| Refusal::new("ERR LIMIT is negative"))?;
+        } else {
+            return Err(Refusal::syntax());
+        }
+    }
+    let most = context.shared.settings.limits.request_bytes;
+    if keys.is_of_several() {
+        return all_entries(keys.range(bounds, direction).take(limit), most);
+    }
+    let begin = || {
+        let entries = Box::new(keys.stored(bounds, direction).take(limit));
+        Listing { entries, found: Output::default(), strings: 0 }
+    };
+    let mut listing = context.client.listing.take().unwrap_or_else(begin);
+    context.after = match listing.go_on(context.client.version, most)? {
+        true => After::Continue(listing),
+        false => After::Listed(listing),
+    };
+    Ok(Reply::Nothing)
+}
+
+/// The reply of one step, for a transaction: nothing comes in between its commands.
+fn all_entries(entries: impl Iterator<Item = Entry>, most: usize) -> Answer {
+    let (mut replies, mut bytes) = (Vec::new(), 0);
+    for entry in entries {
+        let (key, value) = entry?;
+        let pair = [Reply::Bulk(key), Reply::Bulk(value)];
+        bytes += pair.iter().map(Reply::size).sum::<usize>();
+        if bytes > most {
+            return Err(too_long(most));
+        }
+        replies.extend(pair);
+    }
+    Ok(Reply::Array(replies))
+}
+
+/// What SCAN was asked for.
+struct Scan<'a> {
+    pattern: Option<&'a [u8]>,
+    count: usize,
+    /// Whether keys of this type are asked for that there are none of.
+    is_of_another_type: bool,
+}
+
+fn options<'a>(args: &Args<'a>) -> Result<Scan<'a>, Refusal> {
+    let mut scan = Scan { pattern: None, count: SCANNED, is_of_another_type: false };
+    let mut words = args.from(2);
+    while let Some(word) = words.next() {
+        let value = words.next().ok_or_else(Refusal::syntax)?;
+        if is(word, "MATCH") {
+            if value.len() > LONGEST_PATTERN {
+                return Err(Refusal::new(format!("ERR a pattern has at most {LONGEST_PATTERN} bytes")));
+            }
+            scan.pattern = Some(value);
+        } else if is(word, "COUNT") {
+            let count = usize::try_from(integer(value)?).ok().filter(|&count| count > 0);
+            scan.count = count.ok_or_else(Refusal::syntax)?.min(MOST_SCANNED);
+        } else if is(word, "TYPE") {
+            scan.is_of_another_type = !is(value, "string");
+        } else {
+            return Err(Refusal::syntax());
+        }
+    }
+    Ok(scan)
+}
+
+/// SCAN cursor [MATCH pattern] [COUNT n] [TYPE t]. A pattern that begins with literal bytes is looked for among the keys that begin
+/// with them only.
+pub(super) fn scan(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+    let scan = options(&args)?;
+    let cursor = parse_number(args.at(1)).and_then(|cursor| u64::try_from(cursor).ok());
+    let cursor = cursor.ok_or_else(|| Refusal::new("ERR invalid cursor"))?;
+    let (start, end) = bounds_of_prefix(&scan.pattern.map_or_else(Vec::new, literal_prefix));
+    let start = match (cursor, start) {
+        (0, start) => start,
+        (_, start) => {
+            let position = context
+                .shared
+                .cursors
+                .position(cursor)
+                .ok_or_else(|| Refusal::new("ERR the cursor is not known any more: begin again with 0"))?;
+            // With the pattern of the first call the position is within its bounds; with another one it need not be.
+            match start {
+                Bound::Included(first) if first.as_slice() > position => Bound::Included(first),
+                _ => Bound::Included(position.to_vec()),
+            }
+        }
+    };
+    let (mut found, mut next, mut bytes) = (Vec::new(), None, 0);
+    for (seen, entry) in keys.range((start, end), Direction::Forward).enumerate() {
+        let (key, value) = entry?;
+        if seen == scan.count || bytes >= BYTES_OF_STEP {
+            next = Some(key);
+            break;
+        }
+        bytes += key.len() + value.len();
+        if !scan.is_of_another_type && scan.pattern.is_none_or(|pattern| matches(pattern, &key)) {
+            found.push(Reply::Bulk(key));
+        }
+    }
+    let next = next.map_or(0, |position: Slice| context.shared.cursors.hand_out(position.to_vec()));
+    Ok(Reply::Array(vec![Reply::text(next.to_string()), Reply::Array(found)]))
+}

@@ -1,0 +1,340 @@
+//! One client's socket, with what it has sent and what it is still to receive.
+//!
+//! Bounds: input is read only while no whole request is left in it, so it holds one request and one read at most. Requests are
+//! carried out only while little output waits, so a client that does not read its replies stops its own requests, and its output
+//! is at most `STOP_AT` and the replies of one step.
+//!
+//! When the connection ends with a last reply, the server sends the end of its side, and then reads and drops for a while what
+//! the client still sends: a socket that is closed with unread input is reset, and the client might never see the reply.
+
+use std::io::{self, ErrorKind, Read};
+use std::net::Shutdown;
+use std::time::{Duration, Instant};
+
+use mini_engine::{Error, WriteBatch};
+use mio::event::Event;
+use mio::net::TcpStream;
+
+use crate::protocol::output::Output;
+use crate::protocol::reply::Reply;
+use crate::session::{Session, Step};
+use crate::settings::Protocol;
+use crate::state::job::Job;
+use crate::state::shared::Shared;
+
+/// Bytes that are read at once.
+pub(crate) const READ_BYTES: usize = 64 << 10;
+/// Bytes of waiting output from which on a client's requests wait too.
+const STOP_AT: usize = 1 << 20;
+/// An empty input keeps no more memory than this.
+const KEPT_BYTES: usize = 64 << 10;
+/// For how long a client may take nothing of the output that waits for it.
+const SLOW: Duration = Duration::from_secs(60);
+/// For how long the rest of a client's input is read and dropped.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// What becomes of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// A job is being done for it; its next request waits.
+    Waiting,
+    /// Its request waits for room in the engine, and is carried out again then.
+    Held,
+    /// It ends when its output is sent.
+    Ending,
+    /// Its output is sent, and so is the end.
+    Lingering(Instant),
+    Closed,
+}
+
+/// What a client waits for that other threads do.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// The reply of a job.
+    Job(Job),
+    /// Room for a batch.
+    Room(WriteBatch),
+}
+
+pub(crate) struct Connection {
+    stream: TcpStream,
+    /// Tells connections that had the same place from each other.
+    pub(crate) number: u64,
+    session: Session,
+    state: State,
+    input: Vec<u8>,
+    /// How much of the input was carried out.
+    consumed: usize,
+    output: Output,
+    /// The length of the output when this turn began, and the replies of this turn.
+    turn: (usize, usize),
+    is_readable: bool,
+    is_writable: bool,
+    /// Whether the input may hold a whole request.
+    has_request: bool,
+    /// Whether the client has ended its side, and all that it sent was read.
+    is_at_end: bool,
+    /// Whether the end of the client's side is on its way: no event will tell of it again.
+    is_end_near: bool,
+    /// Whether nothing more is read, since the server ends.
+    is_last: bool,
+    pub(crate) is_queued: bool,
+    /// Its part of the memory of all connections, as last counted.
+    pub(crate) counted: usize,
+    last_request: Instant,
+    last_progress: Instant,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, number: u64, protocol: Protocol, shared: &mut Shared, now: Instant) -> Self {
+        let session = Session::new(protocol, shared);
+        if let (Ok(client), Ok(server)) = (stream.peer_addr(), stream.local_addr()) {
+            shared.clients.set_addresses(session.id(), client, server);
+        }
+        Self {
+            stream,
+            number,
+            session,
+            state: State::Open,
+            input: Vec::new(),
+            consumed: 0,
+            output: Output::default(),
+            turn: (0, 0),
+            is_readable: true,
+            is_writable: true,
+            has_request: false,
+            is_at_end: false,
+            is_end_near: false,
+            is_last: false,
+            is_queued: false,
+            counted: 0,
+            last_request: now,
+            last_progress: now,
+        }
+    }
+
+    /// The number by which the client knows itself.
+    pub(crate) fn id(&self) -> u64 {
+        self.session.id()
+    }
+
+    pub(crate) fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    pub(crate) fn ready(&mut self, event: &Event) {
+        self.is_readable |= event.is_readable();
+        self.is_writable |= event.is_writable();
+        self.is_end_near |= event.is_read_closed();
+    }
+
+    /// Whether there is something to do without waiting for the network.
+    pub(crate) fn has_work(&self) -> bool {
+        match self.state {
+            State::Open => self.output.len() < STOP_AT && (self.has_request || self.is_readable || self.is_last),
+            State::Ending => self.is_writable,
+            State::Lingering(_) => self.is_readable,
+            State::Waiting | State::Held | State::Closed => false,
+        }
+    }
+
+    /// Bytes of memory.
+    fn size(&self) -> usize {
+        self.input.capacity() + self.output.size() + self.session.size()
+    }
+
+    /// Corrects `total`, the memory of all connections, by what has changed here.
+    pub(crate) fn count_into(&mut self, total: &mut usize) {
+        let size = if self.is_closed() { 0 } else { self.size() };
+        *total = *total - self.counted + size;
+        self.counted = size;
+    }
+
+    /// A turn: carries out requests that are there, and reads if there is no whole one. Nothing is sent. What to begin for it, if
+    /// the last request has to wait.
+    pub(crate) fn turn(&mut self, shared: &mut Shared, buffer: &mut [u8], now: Instant) -> Option<Wanted> {
+        self.turn = (self.output.len(), 0);
+        if let State::Lingering(_) = self.state {
+            self.drop_input(buffer);
+            return None;
+        }
+        let mut left = shared.settings.limits.pipeline;
+        let mut wanted = self.carry_out(shared, &mut left, now);
+        if wanted.is_none() && self.state == State::Open && !self.has_request && self.is_readable && !self.is_last {
+            self.read(buffer);
+            wanted = self.carry_out(shared, &mut left, now);
+        }
+        // What the client sent before it ended its side is answered.
+        if (self.is_at_end || self.is_last) && self.state == State::Open && !self.has_request {
+            self.state = State::Ending;
+        }
+        wanted
+    }
+
+    fn carry_out(&mut self, shared: &mut Shared, left: &mut usize, now: Instant) -> Option<Wanted> {
+        let mut wanted = None;
+        while self.has_request && self.state == State::Open && *left > 0 && self.output.len() < STOP_AT {
+            let step = self.session.step(shared, &self.input[self.consumed..], *left, &mut self.output);
+            if !matches!(step, Step::Incomplete) {
+                self.last_request = now;
+            }
+            *left -= if let Step::Done { requests, .. } = step { requests } else { 1 };
+            match step {
+                Step::Incomplete => self.has_request = false,
+                Step::Empty(len) => self.consumed += len,
+                // The other clients have their turn first.
+                Step::Continue => *left = 0,
+                Step::Done { len, requests } => {
+                    self.consumed += len;
+                    self.turn.1 += requests;
+                }
+                Step::Later(len, later) => {
+                    // The reply comes in a later turn.
+                    self.consumed += len;
+                    self.state = State::Waiting;
+                    wanted = Some(Wanted::Job(later));
+                }
+                Step::Held(batch) => {
+                    self.state = State::Held;
+                    wanted = Some(Wanted::Room(batch));
+                }
+                Step::Close => {
+                    self.state = State::Ending;
+                    self.turn.1 += 1;
+                }
+            }
+        }
+        if self.consumed == self.input.len() {
+            self.input.clear();
+            self.input.shrink_to(KEPT_BYTES);
+            self.consumed = 0;
+            self.has_request = false;
+        }
+        wanted
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) {
+        match self.stream.read(buffer) {
+            Ok(0) => (self.is_readable, self.is_at_end) = (false, true),
+            Ok(len) => {
+                self.input.drain(..self.consumed);
+                self.consumed = 0;
+                make_room(&mut self.input, len, self.session.expects());
+                self.input.extend_from_slice(&buffer[..len]);
+                self.has_request = true;
+                // A short read has taken all that there was, but for an end; the next event tells of more.
+                self.is_readable = len == buffer.len() || self.is_end_near;
+            }
+            Err(error) => self.failed(&error, |connection| connection.is_readable = false),
+        }
+    }
+
+    fn drop_input(&mut self, buffer: &mut [u8]) {
+        match self.stream.read(buffer) {
+            Ok(0) => self.state = State::Closed,
+            Ok(_) => {}
+            Err(error) => self.failed(&error, |connection| connection.is_readable = false),
+        }
+    }
+
+    fn failed(&mut self, error: &io::Error, wait: impl FnOnce(&mut Self)) {
+        match error.kind() {
+            ErrorKind::WouldBlock => wait(self),
+            ErrorKind::Interrupted => {}
+            // The client has gone.
+            _ => self.state = State::Closed,
+        }
+    }
+
+    /// Takes the replies of this turn back: their writes could not be made durable. Each of these requests is answered with
+    /// `error`, and no other one: a client counts its replies.
+    pub(crate) fn take_back(&mut self, error: &Reply) {
+        let (len, replies) = self.turn;
+        if replies == 0 {
+            return;
+        }
+        self.output.truncate(len);
+        for _ in 0..replies {
+            self.session.answer(error, &mut self.output);
+        }
+    }
+
+    /// Sends what the network takes.
+    pub(crate) fn send(&mut self, now: Instant) {
+        while self.is_writable && !self.output.is_empty() && self.state != State::Closed {
+            match self.output.send(&mut self.stream) {
+                Ok(0) => self.state = State::Closed,
+                Ok(_) => self.last_progress = now,
+                Err(error) => self.failed(&error, |connection| connection.is_writable = false),
+            }
+        }
+        if self.output.is_empty() {
+            self.last_progress = now;
+            if self.state == State::Ending {
+                self.finish(now);
+            }
+        }
+    }
+
+    fn finish(&mut self, now: Instant) {
+        let is_ended = self.stream.shutdown(Shutdown::Write).is_ok();
+        self.state = if is_ended && !self.is_at_end { State::Lingering(now + LINGER) } else { State::Closed };
+        self.is_readable = true;
+        self.input = Vec::new();
+    }
+
+    /// The reply of the job that the client waits for.
+    pub(crate) fn job_done(&mut self, reply: &Reply) {
+        if self.state == State::Waiting {
+            self.session.answer(reply, &mut self.output);
+            self.state = State::Open;
+        }
+    }
+
+    /// There is room for the write that was held, or it is to be refused.
+    pub(crate) fn resume(&mut self, refusal: Option<Error>) {
+        if self.state == State::Held {
+            self.session.refuse(refusal);
+            self.state = State::Open;
+        }
+    }
+
+    /// The server ends: what was received is carried out and answered, and no more is read.
+    pub(crate) fn end(&mut self) {
+        self.is_last = true;
+        if let State::Open | State::Waiting | State::Held = self.state {
+            self.is_readable = false;
+        }
+    }
+
+    /// Closes the connection if it takes up a place in vain.
+    pub(crate) fn check_time(&mut self, now: Instant, idle_seconds: u64) {
+        let is_slow = !self.output.is_empty() && now.duration_since(self.last_progress) > SLOW;
+        let idle = now.duration_since(self.last_request).as_secs();
+        let is_idle = self.state == State::Open && self.output.is_empty() && idle_seconds > 0 && idle >= idle_seconds;
+        let is_over = matches!(self.state, State::Lingering(until) if now >= until);
+        if is_slow || is_idle || is_over {
+            self.close();
+        }
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.state = State::Closed;
+    }
+}
+
+/// Makes room for `more` bytes behind `input`. It doubles, so that memory follows what has arrived and not what is announced, but not past
+/// `end`, where the request is expected to end.
+fn make_room(input: &mut Vec<u8>, more: usize, end: usize) {
+    let len = input.len() + more;
+    if len > input.capacity() {
+        let doubled = input.capacity() * 2;
+        let wanted = if len <= end { doubled.min(end) } else { doubled };
+        input.reserve_exact(wanted.max(len) - input.len());
+    }
+}

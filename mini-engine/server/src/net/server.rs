@@ -1,0 +1,117 @@
+//! A server from its address to its end.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream as StdUnixStream;
+
+use mini_engine::Db;
+use mio::net::{TcpListener, UnixStream};
+
+use super::address;
+use super::event_loop::EventLoop;
+use crate::error::{Result, io};
+use crate::settings::Settings;
+use crate::state::clock::since_1970;
+use crate::state::shared::Shared;
+
+/// A server that listens, and serves once it [runs](Server::run).
+///
+/// # Examples
+/// ```
+/// use mini_engine::Db;
+/// use mini_engine_server::{Server, Settings};
+///
+/// # let directory = tempfile::tempdir()?;
+/// let db = Db::open(directory.path())?;
+/// let server = Server::bind("127.0.0.1:0", Settings::default())?;
+/// println!("serving on {}", server.address());
+/// let stopper = server.stopper()?;
+/// let serving = std::thread::spawn(move || server.run(db));
+/// // Elsewhere, once it is to end:
+/// stopper.stop();
+/// serving.join().unwrap()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    settings: Settings,
+    /// What a byte comes through when the server is to end, and where it is sent.
+    stop: (UnixStream, StdUnixStream),
+}
+
+impl Server {
+    /// Listens on `listen`, an address and a port; port 0 takes a free one. Clients that connect wait until the server runs.
+    ///
+    /// # Errors
+    /// [`Error::Address`](crate::Error::Address), [`Error::Exposed`](crate::Error::Exposed) and
+    /// [`Error::NoPasswords`](crate::Error::NoPasswords); [`Error::Io`](crate::Error::Io).
+    pub fn bind(listen: &str, settings: Settings) -> Result<Self> {
+        let listener = address::bind(listen, &settings)?;
+        let address = listener.local_addr().map_err(io("ask for the address of", listen))?;
+        let stop = || {
+            let (receiver, sender) = StdUnixStream::pair()?;
+            receiver.set_nonblocking(true)?;
+            Ok((UnixStream::from_std(receiver), sender))
+        };
+        let stop = stop().map_err(io("make a socket for", "the server"))?;
+        Ok(Self { listener, address, settings, stop })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What ends it from another thread.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io): no file handle is left.
+    pub fn stopper(&self) -> Result<Stopper> {
+        let socket = self.stop.1.try_clone().map_err(io("make a socket for", "the server"))?;
+        Ok(Stopper { socket })
+    }
+
+    /// Serves until a client sends SHUTDOWN, or a [`Stopper`] ends it: then it carries out what it has received, sends the replies, and
+    /// closes the database: everything is written and synced. Replies that a client does not take are given up after ten seconds.
+    ///
+    /// What happens beside, such as writes that are refused for want of space, is traced as warnings and errors.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) of the loop itself, not of single clients; [`Error::Engine`](crate::Error::Engine) if the database
+    /// could not be [closed](Db::close): what was acknowledged is in the log.
+    pub fn run(self, db: Db) -> Result<()> {
+        let mut event_loop = self.event_loop(db.clone())?;
+        let outcome = event_loop.run();
+        // Whatever ended the loop, what was written shall be durable. Before its threads are joined, of which one may wait for the engine.
+        let closed = db.close();
+        drop(event_loop);
+        outcome.and(closed.map_err(Into::into))
+    }
+
+    pub(super) fn event_loop(self, db: Db) -> Result<EventLoop> {
+        let mut shared = Shared::new(db, self.settings, since_1970().as_nanos() as u64);
+        shared.port = self.address.port();
+        EventLoop::new(self.listener, self.stop, shared)
+    }
+}
+
+/// Ends a server from another thread, or from the handler of a signal.
+#[derive(Debug)]
+pub struct Stopper {
+    socket: StdUnixStream,
+}
+
+impl Stopper {
+    /// Has the server end. It goes on with what it has received; [`Server::run`] returns when that is done.
+    pub fn stop(&self) {
+        // It fails if the server has ended.
+        (&self.socket).write_all(&[1]).ok();
+    }
+
+    /// A socket: the server ends when a byte is written to it, which a handler of signals may do.
+    pub fn into_socket(self) -> StdUnixStream {
+        self.socket
+    }
+}

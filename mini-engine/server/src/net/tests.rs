@@ -1,0 +1,346 @@
+//! The event loop on a disk that fails.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mini_engine::Db;
+use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, Synced};
+
+use super::Server;
+use super::connection::{Connection, READ_BYTES};
+use crate::error::Result;
+use crate::protocol::output::Output;
+use crate::session::{Session, Step};
+use crate::settings::{Limits, Protocol, ServerDurability, Settings};
+use crate::state::shared::Shared;
+
+fn settings(durability: ServerDurability) -> Settings {
+    Settings {
+        durability,
+        limits: Limits { clients: 10, request_bytes: 1 << 20, pipeline: 100, buffer_bytes: 1 << 30, idle_seconds: 0 },
+        checkpoints: "/checkpoints".into(),
+        ..Settings::default()
+    }
+}
+
+/// Sends `request`, and reads a reply of as many lines.
+fn ask(client: &mut TcpStream, request: &str, lines: usize) -> Vec<String> {
+    client.write_all(request.as_bytes()).expect("send");
+    let mut said = String::new();
+    while said.matches("\r\n").count() < lines {
+        let mut part = [0; 1000];
+        let len = client.read(&mut part).expect("receive");
+        assert!(len > 0, "it ended after {said}");
+        said.push_str(std::str::from_utf8(&part[..len]).expect("text"));
+    }
+    said.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn no_write_is_acknowledged_whose_sync_failed() {
+    // Catches a reply that is sent before the sync or in spite of it, to a read that has seen the write too.
+    let faults = FaultFs::new(Arc::new(MemFs::default()));
+    let db = Db::builder("/db").file_system(Arc::new(faults.clone())).open().expect("open");
+    let server = Server::bind("127.0.0.1:0", settings(ServerDurability::Synced)).expect("a port");
+    let address = server.address();
+    let own = db.clone();
+    let server = thread::spawn(move || server.event_loop(own)?.run());
+
+    let mut client = TcpStream::connect(address).expect("connect");
+    assert_eq!(ask(&mut client, "SET a 1\r\nGET a\r\n", 3), ["+OK", "$1", "1"]);
+    // On this disk a write is one call. The two are made; their sync fails.
+    faults.fail_mutation(faults.mutations() + 2, Fault::Device, Repeat::FromThenOn);
+    // An empty request has no reply, and that of DBSIZE comes in another turn: neither is taken back.
+    let refused = ask(&mut client, "SET b 2\r\n\r\n*0\r\nINCR a\r\nGET b\r\nDBSIZE\r\n", 4);
+    let (counted, refused) = refused.split_last().expect("replies");
+    assert!(refused.len() == 3 && refused.iter().all(|line| line.starts_with("-IOERR cannot sync")), "{refused:?}");
+    assert_eq!(counted, ":2");
+    let refused = ask(&mut client, "SET c 3\r\n", 1);
+    assert!(refused[0].starts_with("-MISCONF"), "{refused:?}");
+    assert_eq!(ask(&mut client, "PING\r\nEXISTS nope\r\n", 2), ["+PONG", ":0"]);
+    client.write_all(b"SHUTDOWN\r\n").expect("send");
+    assert!(server.join().expect("no panic").is_ok());
+}
+
+#[test]
+fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
+    // Catches a second try of writes that a reopen may find in the log: the engine refuses it, and a client that counts on that would
+    // write them twice.
+    let faults = FaultFs::new(Arc::new(MemFs::default()));
+    let db = Db::builder("/db").file_system(Arc::new(faults.clone())).open().expect("open");
+    let mut shared = Shared::new(db, settings(ServerDurability::Synced), 1);
+    let mut session = Session::new(Protocol::Resp, &mut shared);
+    // Replies of earlier steps, more than are enough for one.
+    let earlier = "earlier ".repeat(10_000);
+    // Of each step how many requests it carried out, and the first words of its lines.
+    let mut say = |mut input: &[u8]| {
+        let mut steps = Vec::new();
+        while !input.is_empty() {
+            let mut output = Output::default();
+            output.put(earlier.as_bytes());
+            let step = session.step(&mut shared, input, 100, &mut output);
+            let Step::Done { len, requests } = step else { panic!("{step:?}") };
+            input = &input[len..];
+            let mut said = Vec::new();
+            while !output.is_empty() {
+                output.send(&mut said).expect("memory takes it");
+            }
+            let said = String::from_utf8(said).expect("text").replace(&"v".repeat(40_000), "V");
+            let said = said.strip_prefix(&earlier).expect("what was there");
+            let words = said.lines().map(|line| line.split(' ').next().expect("a word").to_owned());
+            steps.push((requests, words.collect::<Vec<_>>()));
+        }
+        steps
+    };
+    let long = "v".repeat(40_000);
+    let sets = format!("MSET a 1 long {long} text x\r\n");
+    assert_eq!(say(sets.as_bytes()), [(1, vec!["+OK".to_owned()])]);
+    // On this disk a write is one call.
+    faults.fail_mutation(faults.mutations(), Fault::Device, Repeat::FromThenOn);
+    let mut check = |input: &[u8], expected: &[(usize, &[&str])]| {
+        let said = say(input);
+        let said: Vec<(usize, Vec<&str>)> =
+            said.iter().map(|(requests, words)| (*requests, words.iter().map(String::as_str).collect())).collect();
+        let expected: Vec<(usize, Vec<&str>)> = expected.iter().map(|(n, words)| (*n, words.to_vec())).collect();
+        assert_eq!(said, expected);
+    };
+    check(
+        b"SET b 2\r\nGET a\r\nINCR a\r\nGET a\r\nINCR text\r\n",
+        &[(5, &["-IOERR", "$1", "1", "-IOERR", "$1", "1", "-ERR"])],
+    );
+    check(b"INCR a\r\nGET a\r\n", &[(2, &["-MISCONF", "$1", "1"])]);
+    // Long replies end the step before the last request, which is told when its turn comes.
+    let long = ["$40000", "V"];
+    check(
+        b"SET b 2\r\nGET long\r\nGET long\r\nSET c 3\r\n",
+        &[(3, &["-MISCONF", long[0], long[1], long[0], long[1]]), (1, &["-MISCONF"])],
+    );
+    // What was short as long as the write before it counted.
+    check(
+        b"SET long x\r\nGET long\r\nGET long\r\nGET long\r\nGET a\r\n",
+        &[(5, &["-MISCONF", long[0], long[1], long[0], long[1], "-MISCONF", "-MISCONF"])],
+    );
+}
+
+/// A server of small memtables on a disk of the test's; and clients of it, which do not wait for ever.
+struct Running {
+    faults: FaultFs,
+    address: SocketAddr,
+    thread: thread::JoinHandle<Result<()>>,
+}
+
+impl Running {
+    fn start() -> Self {
+        let faults = FaultFs::new(Arc::new(MemFs::default()));
+        let builder = Db::builder("/db").file_system(Arc::new(faults.clone())).memtable_bytes(4096);
+        let db = builder.open().expect("open");
+        let server = Server::bind("127.0.0.1:0", settings(ServerDurability::Synced)).expect("a port");
+        let address = server.address();
+        let run = move || server.event_loop(db)?.run();
+        Self { faults, address, thread: thread::Builder::new().name("loop".into()).spawn(run).expect("a thread") }
+    }
+
+    fn client(&self) -> TcpStream {
+        let client = TcpStream::connect(self.address).expect("connect");
+        client.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        client
+    }
+
+    fn end(self) {
+        self.client().write_all(b"SHUTDOWN\r\n").expect("send");
+        assert!(self.thread.join().expect("no panic").is_ok());
+    }
+}
+
+/// Sets keys until `client` gets another reply than OK, which is returned with the number of keys.
+fn fill(client: &mut TcpStream) -> (usize, String) {
+    let value = "v".repeat(400);
+    for n in 0.. {
+        let said = ask(client, &format!("SET filler{n} {value}\r\n"), 1).remove(0);
+        if said != "+OK" {
+            return (n, said);
+        }
+    }
+    unreachable!("the disk is full before")
+}
+
+#[test]
+fn a_full_disk_refuses_writes_with_the_reason_and_the_server_goes_on() {
+    // Catches a server that waits for space: then no client gets any answer. And writes that are refused when there is space again.
+    let server = Running::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    server.faults.refuse_files(Some("sst"));
+    let (written, said) = fill(&mut client);
+    assert!(said.starts_with("-MISCONF ") && said.contains("could not create /db/"), "{said}");
+    assert_eq!(ask(&mut other, "PING\r\nSTRLEN filler0\r\nDBSIZE\r\n", 3), ["+PONG", ":400", &format!(":{written}")]);
+    let said = ask(&mut other, "INCR n\r\nSTRLEN filler0\r\nINCR n\r\nGET n\r\n", 4);
+    assert!(
+        said[0].starts_with("-MISCONF ") && said[1] == ":400" && said[2] == said[0] && said[3] == "$-1",
+        "{said:?}"
+    );
+    let said = ask(&mut other, "MULTI\r\nINCR n\r\nEXEC\r\nEXEC\r\n", 4);
+    assert!(said[2].starts_with("-MISCONF ") && said[3] == "-ERR EXEC without MULTI", "{said:?}");
+    let info = ask(&mut other, "INFO writes\r\n", 5);
+    assert_eq!(info[2], "aof_last_write_status:err");
+    assert!(
+        info[3] == "writes_refused:4" && info[4].starts_with("last_write_refusal:could not create /db/"),
+        "{info:?}"
+    );
+    server.faults.refuse_files(None);
+    let mut refused = 0;
+    while ask(&mut client, "SET n 1\r\n", 1) != ["+OK"] {
+        refused += 1;
+        assert!(refused < 1_000_000, "there is space");
+    }
+    assert_eq!(ask(&mut other, "INCR n\r\n", 1), [":2"]);
+    assert_eq!(ask(&mut other, "INFO writes\r\n", 5)[2], "aof_last_write_status:ok");
+    server.end();
+}
+
+#[test]
+fn others_are_served_while_writes_wait_for_a_flush_and_no_write_is_lost_or_done_twice() {
+    // Catches a wait on the loop, a write that is done before an earlier one of its client, or beside one that has read the same value.
+    let server = Running::start();
+    let (held, is_held) = mpsc::channel();
+    let (go, goes) = mpsc::channel::<()>();
+    let goes = Mutex::new(goes);
+    server.faults.ignore_syncs(move |synced| {
+        if matches!(synced, Synced::File(path) if path.extension().is_some_and(|found| found == "sst")) {
+            held.send(()).ok();
+            // Until the test lets go of it.
+            goes.lock().expect("no panic").recv().ok();
+        }
+        false
+    });
+    let mut writers: Vec<TcpStream> = (0..4).map(|_| server.client()).collect();
+    let requests = format!("INCR n\r\nSET filler {}\r\nGET filler\r\n", "v".repeat(400)).repeat(50);
+    writers.iter_mut().for_each(|writer| writer.write_all(requests.as_bytes()).expect("send"));
+    is_held.recv().expect("a flush");
+    // Until nothing is written any more: two memtables are full.
+    let mut reader = server.client();
+    let writes = |reader: &mut TcpStream| ask(reader, "INFO engine\r\n", 13)[2].clone();
+    let mut before = String::new();
+    while std::mem::replace(&mut before, writes(&mut reader)) != before {
+        assert_eq!(ask(&mut reader, "PING\r\nSTRLEN filler\r\n", 2), ["+PONG", ":400"]);
+    }
+    drop(go);
+    let mut counted = Vec::new();
+    for mut writer in writers {
+        let lines = ask(&mut writer, "", 50 * 4);
+        for lines in lines.chunks(4) {
+            assert!(lines[1] == "+OK" && lines[2] == "$400", "{lines:?}");
+            counted.push(lines[0][1..].parse::<usize>().expect("a number"));
+        }
+    }
+    counted.sort_unstable();
+    assert!(counted.into_iter().eq(1..=200), "each INCR has its own number");
+    server.end();
+}
+
+#[test]
+fn the_loop_syncs_nothing_itself() {
+    // Catches a loop that hears nobody while the device is at work: no client, and no signal.
+    let server = Running::start();
+    let syncing = Arc::new(Mutex::new(BTreeSet::new()));
+    let threads = Arc::clone(&syncing);
+    server.faults.ignore_syncs(move |_| {
+        threads.lock().expect("no panic").insert(thread::current().name().unwrap_or_default().to_owned());
+        false
+    });
+    let mut client = server.client();
+    for n in 0..50 {
+        assert_eq!(ask(&mut client, &format!("SET k{n} {}\r\nWAITAOF 1 0 0\r\n", "v".repeat(400)), 4)[0], "+OK");
+    }
+    assert_eq!(ask(&mut client, "BGSAVE\r\n", 1).len(), 1);
+    server.end();
+    let syncing = syncing.lock().expect("no panic");
+    assert!(syncing.contains("serve-sync") && !syncing.contains("loop"), "{syncing:?}");
+}
+
+#[test]
+fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
+    // Catches a socket that is closed while its client still sends: that resets it, and the client may never see the reply.
+    let db = Db::builder("/db").file_system(Arc::new(MemFs::default())).open().expect("open");
+    let mut shared = Shared::new(db, settings(ServerDurability::Synced), 1);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
+    let (stream, _) = listener.accept().expect("a client");
+    stream.set_nonblocking(true).expect("nonblocking");
+    let (now, mut buffer) = (Instant::now(), vec![0; READ_BYTES]);
+    let stream = mio::net::TcpStream::from_std(stream);
+    let mut connection = Connection::new(stream, 1, Protocol::Resp, &mut shared, now);
+    for part in ["QUIT\r\n", "more", "and more"] {
+        client.write_all(part.as_bytes()).expect("send");
+        while connection.stream().peek(&mut [0]).is_err() {}
+        assert!(connection.turn(&mut shared, &mut buffer, now).is_none());
+        connection.send(now);
+        connection.check_time(now, 0);
+        assert!(!connection.is_closed());
+    }
+    connection.check_time(now + Duration::from_secs(60), 0);
+    assert!(connection.is_closed());
+    let mut said = String::new();
+    client.read_to_string(&mut said).expect("the end");
+    assert_eq!(said, "+OK\r\n");
+}
+
+const LONG: usize = 32 << 20;
+
+/// The most memory that the loop's thread takes at one time while `talk` goes on, for each byte of a long value. A memtable is not counted:
+/// its memory comes from the system.
+fn memory(db: &Db, talk: impl FnOnce(&mut TcpStream) + Send + 'static) -> f64 {
+    let mut settings = settings(ServerDurability::Synced);
+    settings.limits.request_bytes = 2 * LONG;
+    let server = Server::bind("127.0.0.1:0", settings).expect("a port");
+    let address = server.address();
+    let client = thread::spawn(move || {
+        let mut client = TcpStream::connect(address).expect("connect");
+        talk(&mut client);
+        client.write_all(b"SHUTDOWN\r\n").expect("send");
+    });
+    let mut ended = None;
+    let counted = allocation_counter::measure(|| {
+        ended = Some(server.event_loop(db.clone()).and_then(|mut event_loop| event_loop.run()));
+    });
+    client.join().expect("no panic");
+    assert!(ended.is_some_and(|ended| ended.is_ok()));
+    counted.bytes_max as f64 / LONG as f64
+}
+
+/// Sends `request`, and returns a reply of `len` bytes.
+fn ask_long(client: &mut TcpStream, request: &[u8], len: usize) -> Vec<u8> {
+    client.write_all(request).expect("send");
+    let mut reply = vec![0; len];
+    client.read_exact(&mut reply).expect("receive");
+    reply
+}
+
+#[test]
+fn a_long_value_is_in_the_servers_memory_once_for_its_request_its_batch_and_its_reply() {
+    // Catches an input that doubles past the end of its request, a value that is copied into the reply, and a reply that is copied while it
+    // is sent.
+    let dir = tempfile::TempDir::new().expect("a temporary directory");
+    let db = Db::builder(dir.path()).cache_bytes(1 << 20).open().expect("open");
+    let value: Vec<u8> = (0..LONG).map(|n| (n % 251) as u8).collect();
+    let request = |command: &str| [command.as_bytes(), format!("${LONG}\r\n").as_bytes(), &value, b"\r\n"].concat();
+    let (set, append) = (request("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n"), request("*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n"));
+    let reply = request("");
+    let set = memory(&db, move |client| assert_eq!(ask_long(client, &set, 5), b"+OK\r\n"));
+    let get = || {
+        let reply = reply.clone();
+        memory(&db, move |client| assert!(ask_long(client, b"GET k\r\n", reply.len()) == reply))
+    };
+    let of_memtable = get();
+    db.flush().expect("flush");
+    let of_table = get();
+    let append =
+        memory(&db, move |client| assert_eq!(ask_long(client, &append, 11), format!(":{}\r\n", 2 * LONG).as_bytes()));
+    let found = format!("SET {set:.2}, GET {of_memtable:.2} and {of_table:.2}, APPEND {append:.2}");
+    // APPEND makes a value twice as long: its argument, the value, and the batch.
+    assert!(set <= 2.1 && of_memtable <= 1.1 && of_table <= 1.1 && append <= 5.1, "{found}");
+    println!("{found}");
+}

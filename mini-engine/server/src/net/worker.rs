@@ -1,0 +1,142 @@
+//! The threads beside the event loop: one carries out jobs, one syncs, one waits for room for a write, each one thing at a time; and
+//! with `--durability everysec` one syncs each second. So the loop itself never waits for the engine.
+//!
+//! All end when the event loop drops its side, and it joins them: no thread outlives the database. What they have done goes back
+//! by a channel, and the loop is woken.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use mini_engine::{Db, Durability, Error, Result, WriteBatch};
+use mio::Waker;
+
+use crate::protocol::reply::Outcome;
+use crate::settings::ServerDurability;
+use crate::state::job::Job;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A client: the place of its connection, and its number.
+pub(crate) type Client = (usize, u64);
+/// A job, and the client that waits for it, if one does.
+pub(crate) type Task = (Job, Option<Client>);
+
+/// The threads.
+pub(crate) struct Workers {
+    pub(crate) jobs: Worker<Task, (Task, Outcome)>,
+    pub(crate) syncs: Worker<(), Result<()>>,
+    /// Waits until a batch can be written.
+    pub(crate) room: Worker<WriteBatch, Result<()>>,
+    _every_second: Option<EverySecond>,
+}
+
+impl Workers {
+    pub(crate) fn start(db: &Db, waker: &Arc<Waker>, durability: ServerDurability) -> io::Result<Self> {
+        let own = || db.clone();
+        let (of_jobs, of_syncs, of_room) = (own(), own(), own());
+        let is_every_second = durability == ServerDurability::Everysec;
+        Ok(Self {
+            jobs: Worker::start("serve-jobs", waker, move |(job, client): Task, is_over| {
+                let outcome = job.run(&of_jobs, is_over);
+                ((job, client), outcome)
+            })?,
+            syncs: Worker::start("serve-sync", waker, move |(), _| of_syncs.persist(Durability::Synced))?,
+            room: Worker::start("serve-room", waker, move |batch, _| of_room.wait_for_room(&batch))?,
+            _every_second: is_every_second.then(|| EverySecond::start(own())).transpose()?,
+        })
+    }
+}
+
+/// A thread that makes a `D` of each `T`, in their order.
+pub(crate) struct Worker<T, D> {
+    to_do: Option<Sender<T>>,
+    /// Set when the server ends: what takes long is given up.
+    is_over: Arc<AtomicBool>,
+    done: Receiver<D>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
+    fn start(name: &str, waker: &Arc<Waker>, run: impl Fn(T, &AtomicBool) -> D + Send + 'static) -> io::Result<Self> {
+        let (begin, to_do) = mpsc::channel();
+        let (report, done) = mpsc::channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (given_up, waker) = (Arc::clone(&is_over), Arc::clone(waker));
+        let thread = thread::Builder::new().name(name.into()).spawn(move || {
+            for task in to_do {
+                // Nobody listens any more when the server ends.
+                if report.send(run(task, &given_up)).is_err() || waker.wake().is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { to_do: Some(begin), is_over, done, thread: Some(thread) })
+    }
+
+    /// Has `task` done after those before it. A client waits for one at most, so they are no more than clients.
+    pub(crate) fn begin(&self, task: T) {
+        if let Some(to_do) = &self.to_do {
+            // If the thread has ended, `next_done` says so.
+            to_do.send(task).ok();
+        }
+    }
+
+    /// The next one that is done.
+    ///
+    /// # Errors
+    /// The thread has panicked: what was begun will never be done.
+    pub(crate) fn next_done(&self) -> Result<Option<D>> {
+        match self.done.try_recv() {
+            Ok(done) => Ok(Some(done)),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(Error::ReadOnly { cause: "a thread of the server panicked".into() }),
+        }
+    }
+}
+
+impl<T, D> Drop for Worker<T, D> {
+    fn drop(&mut self) {
+        self.to_do = None;
+        // ORDERING: Relaxed; a hint that publishes nothing. The join below orders all else.
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Its panic was reported when it happened.
+            thread.join().ok();
+        }
+    }
+}
+
+/// The thread of `--durability everysec`.
+struct EverySecond {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl EverySecond {
+    fn start(db: Db) -> io::Result<Self> {
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new().name("serve-sync".into()).spawn(move || {
+            while stopped.recv_timeout(SECOND) == Err(RecvTimeoutError::Timeout) {
+                if let Err(error) = db.persist(Durability::Synced) {
+                    // The engine refuses every later write with this cause, so clients learn of it.
+                    tracing::error!(%error, "could not sync");
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for EverySecond {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What goes over the network: requests as bytes, replies as bytes, and numbers as keys.
+
+pub(crate) mod numbers;
+pub(crate) mod output;
+pub(crate) mod reply;
+pub(crate) mod request;

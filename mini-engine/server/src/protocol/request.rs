@@ -1,0 +1,291 @@
+//! Finds requests in what a client has sent: an array of bulk strings, or a line of words.
+//!
+//! Only these two forms are requests, so this is not a decoder of the whole protocol. The decoder of `redis-protocol` is not used for
+//! untrusted input: it follows nested arrays recursively, so that a short request of nested array headers would overflow the
+//! stack, and it starts from the beginning each time more of a request arrives. Tests compare the two on valid requests.
+//!
+//! The parser keeps its place between calls, so each byte of an array is looked at once however many reads bring it. Nothing is
+//! allocated for a length that a client only announces: a part takes memory once it is there. Limits are checked when a length is
+//! announced, so a request past them is refused before its bytes are kept.
+
+use std::fmt;
+
+/// The most bytes of a line: of a request in words, as in Redis.
+const LONGEST_LINE: usize = 64 << 10;
+/// The most bytes of a length with its type, without the line's end: enough for any 64-bit number.
+const LONGEST_HEADER: usize = 32;
+/// What follows a header and a bulk string.
+const CRLF: &[u8] = b"\r\n";
+
+/// What a client may send in one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestLimits {
+    /// Bytes of the whole request.
+    pub(crate) bytes: usize,
+    /// Parts: the command's name and its arguments.
+    pub(crate) parts: usize,
+}
+
+/// Bytes that are no request, or one past a limit. Nothing behind them can be understood either.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed(String);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Protocol error: {}", self.0)
+    }
+}
+
+/// The parts of one request: the name of the command first.
+#[derive(Clone, Copy)]
+pub(crate) struct Args<'a> {
+    bytes: &'a [u8],
+    parts: &'a [(usize, usize)],
+}
+
+impl<'a> Args<'a> {
+    /// The parts of a request within `bytes`: where each begins and ends.
+    pub(crate) fn new(bytes: &'a [u8], parts: &'a [(usize, usize)]) -> Self {
+        Self { bytes, parts }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Part `index`, which has to be there: the arity of a command is checked before it runs.
+    pub(crate) fn at(&self, index: usize) -> &'a [u8] {
+        let (start, end) = self.parts[index];
+        &self.bytes[start..end]
+    }
+
+    /// The parts from `index` on.
+    pub(crate) fn from(&self, index: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
+        let bytes = self.bytes;
+        self.parts.get(index..).unwrap_or_default().iter().map(move |&(start, end)| &bytes[start..end])
+    }
+}
+
+/// A request that is kept for later.
+pub(crate) struct OwnedArgs {
+    bytes: Vec<u8>,
+    parts: Vec<(usize, usize)>,
+}
+
+impl OwnedArgs {
+    pub(crate) fn new(args: &Args<'_>) -> Self {
+        let mut bytes = Vec::with_capacity(args.from(0).map(<[u8]>::len).sum());
+        let parts = args.from(0).map(|part| {
+            let start = bytes.len();
+            bytes.extend_from_slice(part);
+            (start, bytes.len())
+        });
+        Self { parts: parts.collect(), bytes }
+    }
+
+    pub(crate) fn args(&self) -> Args<'_> {
+        Args::new(&self.bytes, &self.parts)
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.capacity() + self.parts.capacity() * size_of::<(usize, usize)>()
+    }
+}
+
+/// Finds one request after the other in a connection's input.
+#[derive(Default)]
+pub(crate) struct Parser {
+    /// The parts found so far, within the input from the beginning of this request.
+    parts: Vec<(usize, usize)>,
+    /// How many parts the array has; `None` before its header was read.
+    announced: Option<usize>,
+    /// The length of the bulk string whose header was read.
+    bulk: Option<usize>,
+    /// Up to where the input was understood.
+    at: usize,
+    /// The error that ends this input, once it is known.
+    malformed: Option<Malformed>,
+}
+
+impl Parser {
+    /// Looks for the end of the request at the beginning of `input`, which is the input of the call before and perhaps more. The
+    /// length of the request once all of it is there.
+    pub(crate) fn find(&mut self, input: &[u8], limits: RequestLimits) -> Result<Option<usize>, Malformed> {
+        if let Some(malformed) = &self.malformed {
+            return Err(malformed.clone());
+        }
+        self.go_on(input, limits).inspect_err(|malformed| self.malformed = Some(malformed.clone()))
+    }
+
+    fn go_on(&mut self, input: &[u8], limits: RequestLimits) -> Result<Option<usize>, Malformed> {
+        if self.at == 0 && self.announced.is_none() {
+            match input.first() {
+                None => return Ok(None),
+                Some(b'*') => {}
+                Some(_) => return self.line(input, limits),
+            }
+        }
+        let announced = match self.announced {
+            Some(announced) => announced,
+            None => {
+                let Some(count) = self.header(input, b'*', "multibulk")? else {
+                    return Ok(None);
+                };
+                // A negative count is an empty request, as in Redis.
+                let count = usize::try_from(count).unwrap_or(0);
+                if count > limits.parts {
+                    return Err(Malformed(format!("multibulk length {count} is more than {}", limits.parts)));
+                }
+                *self.announced.insert(count)
+            }
+        };
+        while self.parts.len() < announced {
+            if !self.part(input, limits)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.at))
+    }
+
+    /// The request that was found in `input`.
+    pub(crate) fn args<'a>(&'a self, input: &'a [u8]) -> Args<'a> {
+        Args::new(input, &self.parts)
+    }
+
+    /// Where its parts begin and end, from the beginning of that request on.
+    pub(crate) fn parts(&self) -> &[(usize, usize)] {
+        &self.parts
+    }
+
+    /// Makes the parser ready for a request from its beginning.
+    pub(crate) fn next(&mut self) {
+        self.parts.clear();
+        // A request of a million parts is rare, and its memory is not kept for the next.
+        self.parts.shrink_to(1024);
+        (self.announced, self.bulk, self.at, self.malformed) = (None, None, 0, None);
+    }
+
+    /// Where the part ends that is being received, from the beginning of its request; 0 if that is not known.
+    pub(crate) fn end_of_part(&self) -> usize {
+        self.bulk.map_or(0, |len| self.at + len + CRLF.len())
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.parts.capacity() * size_of::<(usize, usize)>()
+    }
+
+    /// Reads one bulk string; false if it is not all there.
+    fn part(&mut self, input: &[u8], limits: RequestLimits) -> Result<bool, Malformed> {
+        let len = match self.bulk {
+            Some(len) => len,
+            None => {
+                let Some(len) = self.header(input, b'$', "bulk")? else {
+                    return Ok(false);
+                };
+                let len = usize::try_from(len).map_err(|_| Malformed("invalid bulk length".into()))?;
+                if len.saturating_add(self.at) > limits.bytes {
+                    return Err(Malformed(format!(
+                        "invalid bulk length: a request has at most {} bytes",
+                        limits.bytes
+                    )));
+                }
+                *self.bulk.insert(len)
+            }
+        };
+        let end = self.at + len;
+        let Some(tail) = input.get(end..end + CRLF.len()) else {
+            return Ok(false);
+        };
+        if tail != CRLF {
+            return Err(Malformed("expected the end of a line behind a bulk string".into()));
+        }
+        self.parts.push((self.at, end));
+        self.at = end + CRLF.len();
+        self.bulk = None;
+        Ok(true)
+    }
+
+    /// Reads a type and a number, the length of a `what`; `None` if they are not all there.
+    fn header(&mut self, input: &[u8], kind: u8, what: &str) -> Result<Option<i64>, Malformed> {
+        let rest = &input[self.at..];
+        let Some((&found, rest)) = rest.split_first() else {
+            return Ok(None);
+        };
+        if found != kind {
+            return Err(Malformed(format!("expected '{}', got '{}'", char::from(kind), found.escape_ascii())));
+        }
+        let window = &rest[..rest.len().min(LONGEST_HEADER + CRLF.len())];
+        let Some(end) = window.windows(CRLF.len()).position(|pair| pair == CRLF) else {
+            return match window.len() < LONGEST_HEADER + CRLF.len() {
+                true => Ok(None),
+                false => Err(Malformed(format!("invalid {what} length"))),
+            };
+        };
+        let number = parse_number(&rest[..end]).ok_or_else(|| Malformed(format!("invalid {what} length")))?;
+        self.at += 1 + end + CRLF.len();
+        Ok(Some(number))
+    }
+
+    /// Reads a request in words.
+    fn line(&mut self, input: &[u8], limits: RequestLimits) -> Result<Option<usize>, Malformed> {
+        let window = &input[..input.len().min(LONGEST_LINE.min(limits.bytes))];
+        let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
+            return match window.len() < input.len() {
+                true => Err(Malformed("too big inline request".into())),
+                false => Ok(None),
+            };
+        };
+        let line = &window[..end];
+        self.parts.clear();
+        let mut at = 0;
+        while let Some(skip) = line[at..].iter().position(|byte| !byte.is_ascii_whitespace()) {
+            at += skip;
+            at = self.word(line, at)?;
+            if self.parts.len() > limits.parts {
+                return Err(Malformed(format!("more than {} words", limits.parts)));
+            }
+        }
+        Ok(Some(end + 1))
+    }
+
+    /// Reads the word at `at`, quoted or not; returns the place behind it.
+    fn word(&mut self, line: &[u8], at: usize) -> Result<usize, Malformed> {
+        let quote = line[at];
+        if quote != b'"' && quote != b'\'' {
+            let end = line[at..].iter().position(u8::is_ascii_whitespace).map_or(line.len(), |len| at + len);
+            self.parts.push((at, end));
+            return Ok(end);
+        }
+        let start = at + 1;
+        let len = line[start..].iter().position(|&byte| byte == quote);
+        let end = start + len.ok_or_else(|| Malformed("unbalanced quotes in request".into()))?;
+        self.parts.push((start, end));
+        Ok(end + 1)
+    }
+}
+
+/// Whether a request begins as one of a browser does. The connection has to end there, as in Redis: the lines behind it may be
+/// commands that a web page has put into what the browser sends.
+pub(crate) fn is_http(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"POST") || word.eq_ignore_ascii_case(b"Host:")
+}
+
+/// A number as Redis writes it: no sign but a minus, no leading zeros, no spaces.
+pub(crate) fn parse_number(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let is_plain = match digits {
+        [b'0'] => digits.len() == text.len(),
+        [b'1'..=b'9', ..] => true,
+        _ => false,
+    };
+    if !is_plain {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "test_request.rs"]
+mod tests;

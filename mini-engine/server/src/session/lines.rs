@@ -1,0 +1,142 @@
+//! The small language of the Harvard LSM coursework (CS265), a command a line:
+//!
+//! * `p KEY VALUE` stores; prints nothing.
+//! * `g KEY` prints the value, or an empty line.
+//! * `r FROM TO` prints `key:value` for each key from FROM up to TO, which is excluded, on one line with spaces between.
+//! * `d KEY` removes; prints nothing.
+//! * `l "FILE"` stores the pairs of a binary file of 32-bit numbers; prints nothing.
+//! * `s` prints how many pairs there are, what each level holds, and the pairs of a small database.
+//!
+//! Keys and values are whole numbers of at most 64 bits, with a sign. A key is stored as eight bytes whose order is that of the numbers, and
+//! a value as its digits. A line that is no command prints a line that begins with `error:`, which the language does not know.
+//!
+//! Differences: `s` gives bytes for each level, since an entry of this engine may still be in the log, and names no level beside
+//! a pair. `l` is refused unless the server was given a directory to load from.
+
+use std::ops::Bound;
+use std::path::{Component, Path};
+
+use super::step::Step;
+use crate::protocol::numbers::{encode_key, push_pair};
+use crate::protocol::output::Output;
+use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::request::is_http;
+use crate::state::context::{After, Client, Context};
+use crate::state::job::Job;
+use crate::state::keyspace::{Direction, Keyspace};
+use crate::state::shared::Shared;
+
+/// The longest line.
+const LONGEST_LINE: usize = 4096;
+/// Carries out the first line of `input`.
+pub(crate) fn step(shared: &mut Shared, client: &mut Client, input: &[u8], output: &mut Output) -> Step {
+    let window = &input[..input.len().min(LONGEST_LINE)];
+    let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
+        if window.len() < LONGEST_LINE {
+            return Step::Incomplete;
+        }
+        encode(&Reply::Error(format!("a line has at most {LONGEST_LINE} bytes")), output);
+        return Step::Close;
+    };
+    let line = &window[..end];
+    if line.trim_ascii().split(u8::is_ascii_whitespace).next().is_some_and(is_http) {
+        encode(&Reply::Error("this is no HTTP server".into()), output);
+        return Step::Close;
+    }
+    let mut context = Context { shared, client, after: After::Nothing };
+    let outcome = run(&mut context, line);
+    if let After::Hold(batch) = context.after {
+        return Step::Held(batch);
+    }
+    shared.counters.commands += 1;
+    match outcome {
+        Ok(Outcome::Reply(reply)) => encode(&reply, output),
+        Ok(Outcome::Empty) => return Step::Empty(end + 1),
+        Ok(Outcome::Later(job)) => return Step::Later(end + 1, job),
+        Err(refusal) => encode(&shared.reply(Err(refusal)), output),
+    }
+    Step::Done { len: end + 1, requests: 1 }
+}
+
+enum Outcome {
+    Empty,
+    Reply(Reply),
+    Later(Job),
+}
+
+fn run(context: &mut Context<'_>, line: &[u8]) -> Result<Outcome, Refusal> {
+    let line = std::str::from_utf8(line).map_err(|_| Refusal::new("a line is text"))?.trim();
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let db = context.shared.db.clone();
+    let mut keyspace = Keyspace::of_command(&db);
+    let reply = match words[..] {
+        [] => return Ok(Outcome::Empty),
+        ["p", key, value] => {
+            keyspace.insert(&encode_key(number(key)?), number(value)?.to_string().as_bytes())?;
+            Reply::Nothing
+        }
+        ["g", key] => {
+            let value = keyspace.get(&encode_key(number(key)?))?;
+            Reply::Bulk(value.unwrap_or_default())
+        }
+        ["r", from, to] => Reply::Text(range(context.shared, &keyspace, number(from)?, number(to)?)?),
+        ["d", key] => {
+            keyspace.remove(&encode_key(number(key)?))?;
+            Reply::Nothing
+        }
+        ["s"] => return Ok(Outcome::Later(Job::Statistics)),
+        ["l", ..] => {
+            let job = load(context.shared, line[1..].trim())?;
+            // Others see its pairs from now on, and they are synced at its end.
+            context.shared.loads += 1;
+            return Ok(Outcome::Later(job));
+        }
+        _ => return Err(Refusal::new("expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s")),
+    };
+    context.commit(keyspace)?;
+    Ok(Outcome::Reply(reply))
+}
+
+fn number(word: &str) -> Result<i64, Refusal> {
+    word.parse().map_err(|_| Refusal::new(format!("expected a whole number, found {}", word.escape_debug())))
+}
+
+fn range(shared: &Shared, keyspace: &Keyspace<'_>, from: i64, to: i64) -> Result<String, Refusal> {
+    let bounds = (Bound::Included(encode_key(from).to_vec()), Bound::Excluded(encode_key(to).to_vec()));
+    let most = shared.settings.limits.request_bytes;
+    let mut line = String::new();
+    for entry in keyspace.range(bounds, Direction::Forward) {
+        let (key, value) = entry?;
+        push_pair(&mut line, &key, &value);
+        if line.len() > most {
+            return Err(Refusal::new(format!("the reply is longer than {most} bytes")));
+        }
+    }
+    Ok(line)
+}
+
+/// The file that `name` means: below the directory to load from, and not out of it.
+fn load(shared: &Shared, name: &str) -> Result<Job, Refusal> {
+    let Some(directory) = &shared.settings.load_from else {
+        return Err(Refusal::new("this server loads no files: start it with --load-from DIR"));
+    };
+    let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
+    let path = Path::new(name);
+    let is_below = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if name.is_empty() || !is_below {
+        return Err(Refusal::new("expected the name of a file below the directory of --load-from"));
+    }
+    Ok(Job::Load(directory.join(path)))
+}
+
+/// A reply as lines.
+pub(crate) fn encode(reply: &Reply, output: &mut Output) {
+    match reply {
+        Reply::Bulk(bytes) => output.put_value(bytes),
+        Reply::Text(text) => output.put(text.as_bytes()),
+        Reply::Error(text) => output.put(format!("error: {text}").as_bytes()),
+        // No command answers with these.
+        Reply::Integer(_) | Reply::Simple(_) | Reply::Null | Reply::Array(_) | Reply::Map(_) | Reply::Nothing => return,
+    }
+    output.put(b"\n");
+}

@@ -1,0 +1,193 @@
+//! What a server does with the bytes of its clients: requests in, replies out. No sockets and no threads, so that tests and the
+//! fuzzer drive exactly what the server runs.
+//!
+//! `Session::step` carries out one request of one client, or several that may go together. Writes go to the engine at once,
+//! buffered; so the next request, of whatever client, sees them. A write that would have to wait is not begun, and its step has not
+//! taken place: the caller waits for room, elsewhere, and then takes the step again or has it [refused](Session::refuse). The caller syncs before it sends any reply of that turn, if
+//! `Shared::must_sync` says so. So with `synced` no reply, of a read either, tells a client what power loss could take back. Only
+//! reads after a failed sync may do so.
+
+mod lines;
+mod pipeline;
+mod run;
+mod step;
+
+use mini_engine::Error;
+
+use pipeline::Pipeline;
+use run::run_alone;
+pub(crate) use step::Step;
+
+use crate::commands::{self, Command, transaction};
+use crate::protocol::output::Output;
+use crate::protocol::reply::{Refusal, Reply, Version};
+use crate::protocol::request::{self, Args, Parser};
+use crate::settings::Protocol;
+use crate::state::context::{After, Client, Context, Transaction};
+use crate::state::listing::Listing;
+use crate::state::shared::Shared;
+
+/// One client's side of the conversation.
+pub(crate) struct Session {
+    protocol: Protocol,
+    parser: Parser,
+    pipeline: Pipeline,
+    client: Client,
+}
+
+impl Session {
+    pub(crate) fn new(protocol: Protocol, shared: &mut Shared) -> Self {
+        let client = Client {
+            id: shared.clients.add(),
+            version: Version::default(),
+            is_authenticated: shared.settings.password.is_none(),
+            transaction: None,
+            listing: None,
+            refusal: None,
+        };
+        Self { protocol, parser: Parser::default(), pipeline: Pipeline::default(), client }
+    }
+
+    /// The client's number.
+    pub(crate) fn id(&self) -> u64 {
+        self.client.id
+    }
+
+    /// What was held is refused if it still writes: there is no room for it.
+    pub(crate) fn refuse(&mut self, refusal: Option<Error>) {
+        self.client.refusal = refusal;
+    }
+
+    /// Carries out the first request of `input`, or as many as may go together but no more than `most`, and appends the replies to
+    /// `output`.
+    pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut Output) -> Step {
+        let step = match self.protocol {
+            Protocol::Resp => self.step_of_resp(shared, input, most, output),
+            Protocol::Lines => lines::step(shared, &mut self.client, input, output),
+        };
+        self.client.refusal = None;
+        step
+    }
+
+    fn step_of_resp(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut Output) -> Step {
+        let limits = shared.limits_of_requests(self.client.is_authenticated);
+        if self.client.is_authenticated && self.client.transaction.is_none() {
+            self.pipeline.gather(&mut self.parser, input, limits, most);
+            if !self.pipeline.is_empty() {
+                return self.carry_out_together(shared, input, output);
+            }
+        }
+        let len = match self.parser.find(input, limits) {
+            Ok(Some(len)) => len,
+            Ok(None) => return Step::Incomplete,
+            Err(malformed) => {
+                self.answer(&Reply::Error(format!("ERR {malformed}")), output);
+                return Step::Close;
+            }
+        };
+        let args = self.parser.args(input);
+        if args.len() == 0 {
+            self.parser.next();
+            return Step::Empty(len);
+        }
+        if request::is_http(args.at(0)) {
+            self.answer(&Reply::Error("ERR this is no HTTP server".into()), output);
+            return Step::Close;
+        }
+        let (reply, after) = dispatch(shared, &mut self.client, args);
+        self.parser.next();
+        if !matches!(after, After::Continue(_) | After::Hold(_)) {
+            shared.counters.commands += 1;
+            self.answer(&reply, output);
+        }
+        match after {
+            After::Continue(listing) => {
+                self.client.listing = Some(listing);
+                Step::Continue
+            }
+            After::Listed(listing) => {
+                listing.finish(output);
+                Step::Done { len, requests: 1 }
+            }
+            After::Hold(batch) => Step::Held(batch),
+            After::Nothing => Step::Done { len, requests: 1 },
+            After::Later(job) => Step::Later(len, job),
+            After::Close => Step::Close,
+        }
+    }
+
+    fn carry_out_together(&mut self, shared: &mut Shared, input: &[u8], output: &mut Output) -> Step {
+        let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
+        let (requests, len) = self.pipeline.carry_out(&mut context, &mut self.parser, (input, output));
+        context.shared.counters.commands += requests as u64;
+        context.shared.clients.note(context.client.id, self.pipeline.last_command(requests));
+        match context.after {
+            // What was done before it is not done again.
+            After::Hold(batch) if requests == 0 => Step::Held(batch),
+            _ => Step::Done { len, requests },
+        }
+    }
+
+    /// Appends a reply: of a job, or of the server itself.
+    pub(crate) fn answer(&self, reply: &Reply, output: &mut Output) {
+        match self.protocol {
+            Protocol::Resp => reply.encode(self.client.version, output),
+            Protocol::Lines => lines::encode(reply, output),
+        }
+    }
+
+    /// How long the input has to be at least until the request at its beginning is whole, as far as that is known.
+    pub(crate) fn expects(&self) -> usize {
+        self.parser.end_of_part()
+    }
+
+    /// Bytes of memory beside the input and the output.
+    pub(crate) fn size(&self) -> usize {
+        let transaction = self.client.transaction.as_ref().map_or(0, Transaction::size);
+        let listing = self.client.listing.as_ref().map_or(0, Listing::size);
+        self.parser.size() + self.pipeline.size() + transaction + listing
+    }
+}
+
+/// Finds the command, checks that it may run now, and runs or queues it.
+fn dispatch(shared: &mut Shared, client: &mut Client, args: Args<'_>) -> (Reply, After) {
+    let mut context = Context { shared, client, after: After::Nothing };
+    let reply = find(&mut context, args).and_then(|command| match &context.client.transaction {
+        Some(_) if !command.runs_at_once() => transaction::queue(&mut context, command, args).map(Next::Reply),
+        _ => Ok(Next::Run(command)),
+    });
+    let reply = match reply {
+        Ok(Next::Reply(reply)) => reply,
+        Ok(Next::Run(command)) => {
+            let outcome = run_alone(&mut context, command, args);
+            context.shared.reply(outcome)
+        }
+        Err(refusal) => {
+            // A transaction that lacks a command is not carried out.
+            if let Some(transaction) = &mut context.client.transaction {
+                transaction.spoil();
+            }
+            context.shared.reply(Err(refusal))
+        }
+    };
+    (reply, context.after)
+}
+
+/// What becomes of a command that may be carried out.
+enum Next {
+    Run(&'static Command),
+    /// It was queued.
+    Reply(Reply),
+}
+
+fn find(context: &mut Context<'_>, args: Args<'_>) -> Result<&'static Command, Refusal> {
+    let command = commands::find(args)?;
+    context.shared.clients.note(context.client.id, command.name());
+    if !context.client.is_authenticated && !command.runs_before_password() {
+        return Err(Refusal::new("NOAUTH Authentication required."));
+    }
+    Ok(command)
+}
+
+#[cfg(test)]
+mod tests;

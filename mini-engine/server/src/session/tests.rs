@@ -1,0 +1,950 @@
+//! The session without a network: what commands do, in both versions and in transactions.
+
+use std::sync::Arc;
+
+use mini_engine::Builder;
+use mini_engine::fs::{FaultFs, MemFs};
+
+use super::*;
+use crate::settings::{Limits, ServerDurability, Settings};
+
+/// All that is to be sent.
+fn bytes(mut output: Output) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while !output.is_empty() {
+        output.send(&mut bytes).expect("memory takes it");
+    }
+    bytes
+}
+
+/// A server's side, on a database in memory of the process's own directory.
+struct Server {
+    shared: Shared,
+    session: Session,
+    /// How many requests may be carried out together.
+    most: usize,
+    _directory: tempfile::TempDir,
+}
+
+fn limits() -> Limits {
+    Limits { clients: 10, request_bytes: 1 << 16, pipeline: 100, buffer_bytes: 1 << 20, idle_seconds: 0 }
+}
+
+impl Server {
+    fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        Self::on(|builder| builder, change)
+    }
+
+    fn on(disk: impl FnOnce(Builder) -> Builder, change: impl FnOnce(&mut Settings)) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let db = disk(mini_engine::Db::builder(directory.path()).memtable_bytes(1 << 20)).open().expect("open");
+        let mut settings = Settings {
+            durability: ServerDurability::Synced,
+            limits: limits(),
+            checkpoints: directory.path().join("checkpoints"),
+            ..Settings::default()
+        };
+        change(&mut settings);
+        let mut shared = Shared::new(db, settings, 1_000_000);
+        let session = Session::new(Protocol::Resp, &mut shared);
+        Self { shared, session, most: 100, _directory: directory }
+    }
+
+    /// The bytes of the answers to `input`, which has to hold whole requests only.
+    fn answers(&mut self, input: &[u8]) -> Vec<u8> {
+        let (mut at, mut output) = (0, Output::default());
+        while at < input.len() {
+            match self.session.step(&mut self.shared, &input[at..], self.most, &mut output) {
+                Step::Done { len, .. } | Step::Empty(len) => at += len,
+                Step::Later(len, job) => {
+                    at += len;
+                    let outcome = job.run(&self.shared.db, &Default::default());
+                    let reply = self.shared.end_job(&job, outcome);
+                    self.session.answer(&reply, &mut output);
+                }
+                Step::Continue => {}
+                Step::Held(batch) => {
+                    let waited = self.shared.db.wait_for_room(&batch);
+                    self.session.refuse(waited.err());
+                }
+                Step::Close => break,
+                Step::Incomplete => panic!("not a whole request: {}", input[at..].escape_ascii()),
+            }
+        }
+        bytes(output)
+    }
+
+    /// Sends each line, and compares the answers.
+    #[track_caller]
+    fn talk(&mut self, lines: &[(&str, &str)]) {
+        for (line, expected) in lines {
+            let found = self.answers(format!("{line}\r\n").as_bytes());
+            let found = String::from_utf8(found).expect("text").replace("\r\n", " ");
+            assert_eq!(found.trim_end(), *expected, "{line}");
+        }
+    }
+}
+
+#[test]
+fn values_are_set_read_and_removed() {
+    // Catches each command's answer against what Redis answers; the same lines were given to it.
+    Server::new().talk(&[
+        ("get a", "$-1"),
+        ("set a 1", "+OK"),
+        ("get a", "$1 1"),
+        ("set a 2 nx", "$-1"),
+        ("set b 2 nx", "+OK"),
+        ("set c 2 xx", "$-1"),
+        ("set a 3 xx get", "$1 1"),
+        ("set new x get", "$-1"),
+        ("set a 9 nx get", "$1 3"),
+        ("set a 1 nx xx", "-ERR syntax error"),
+        ("set a 1 bogus", "-ERR syntax error"),
+        ("get a", "$1 3"),
+        ("mget a nope b", "*3 $1 3 $-1 $1 2"),
+        ("mset x 1 y 2 x 3", "+OK"),
+        ("mget x y", "*2 $1 3 $1 2"),
+        ("mset x 1 y", "-ERR wrong number of arguments for 'mset' command"),
+        ("msetnx z 1 x 2", ":0"),
+        ("msetnx z 1 zz 2", ":1"),
+        ("exists x x nope", ":2"),
+        ("del x x nope y", ":2"),
+        ("exists x y", ":0"),
+        ("unlink z zz", ":2"),
+        ("append log one", ":3"),
+        ("append log two", ":6"),
+        ("strlen log", ":6"),
+        ("strlen nope", ":0"),
+        ("getrange log 1 -2", "$4 netw"),
+        ("getrange log 4 2", "$0"),
+        ("getrange log -100 0", "$1 o"),
+        ("getrange log 0 100", "$6 onetwo"),
+        ("getset log new", "$6 onetwo"),
+        ("getdel log", "$3 new"),
+        ("getdel log", "$-1"),
+        ("setnx log 1", ":1"),
+        ("setnx log 2", ":0"),
+        ("type log", "+string"),
+        ("type nope", "+none"),
+        ("get", "-ERR wrong number of arguments for 'get' command"),
+        ("bogus a b", "-ERR unknown command 'bogus'"),
+    ]);
+}
+
+#[test]
+fn numbers_count_up_and_down_to_their_ends() {
+    // Catches an overflow that wraps or panics, and a number that Redis would not take for one.
+    Server::new().talk(&[
+        ("incr n", ":1"),
+        ("decr n", ":0"),
+        ("decrby n 5", ":-5"),
+        ("incrby n 15", ":10"),
+        ("incrby n 9223372036854775807", "-ERR increment or decrement would overflow"),
+        ("decrby n -9223372036854775808", "-ERR decrement would overflow"),
+        ("incrby n 1.5", "-ERR value is not an integer or out of range"),
+        ("get n", "$2 10"),
+        ("set n 010", "+OK"),
+        ("incr n", "-ERR value is not an integer or out of range"),
+        ("set n 9223372036854775807", "+OK"),
+        ("incr n", "-ERR increment or decrement would overflow"),
+        ("decr n", ":9223372036854775806"),
+    ]);
+}
+
+#[test]
+fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
+    // Catches a read past the transaction's own writes, in each kind of read, and a refused command that others do not notice.
+    let mut server = Server::new();
+    server.talk(&[
+        ("mset a 1 b 2 c 3", "+OK"),
+        ("multi", "+OK"),
+        ("multi", "-ERR MULTI calls can not be nested"),
+        ("exec", "*0"),
+        ("multi", "+OK"),
+        ("discard", "+OK"),
+        ("multi", "+OK"),
+        ("set b 20", "+QUEUED"),
+        ("del c", "+QUEUED"),
+        ("incr d", "+QUEUED"),
+        ("mget a b c d", "+QUEUED"),
+        ("exists a b c d", "+QUEUED"),
+        ("range a e", "+QUEUED"),
+        ("range a e rev limit 2", "+QUEUED"),
+        ("prefix b", "+QUEUED"),
+        ("range e a", "+QUEUED"),
+        ("range a a", "+QUEUED"),
+        ("dbsize", "+QUEUED"),
+        ("incr b", "+QUEUED"),
+        ("append a x", "+QUEUED"),
+        ("incr a", "+QUEUED"),
+        ("scan 0 match b*", "+QUEUED"),
+        (
+            "exec",
+            "*15 +OK :1 :1 *4 $1 1 $2 20 $-1 $1 1 :3 *6 $1 a $1 1 $1 b $2 20 $1 d $1 1 *4 $1 d $1 1 $1 b $2 20 *2 $1 b $2 20 *0 *0 \
+             :3 :21 :2 -ERR value is not an integer or out of range *2 $1 0 *1 $1 b",
+        ),
+        ("mget a b c d", "*4 $2 1x $2 21 $-1 $1 1"),
+        ("exec", "-ERR EXEC without MULTI"),
+        ("discard", "-ERR DISCARD without MULTI"),
+        ("multi", "+OK"),
+        ("set a lost", "+QUEUED"),
+        ("bogus", "-ERR unknown command 'bogus'"),
+        ("set a lost", "+QUEUED"),
+        ("exec", "-EXECABORT Transaction discarded because of previous errors."),
+        ("multi", "+OK"),
+        ("save", "-ERR Command not allowed inside a transaction"),
+        ("exec", "-EXECABORT Transaction discarded because of previous errors."),
+        ("get a", "$2 1x"),
+    ]);
+    // One batch: one frame in the log, however many commands.
+    let before = server.shared.db.metrics();
+    server.talk(&[
+        ("multi", "+OK"),
+        ("set p 1", "+QUEUED"),
+        ("set q 2", "+QUEUED"),
+        ("incr p", "+QUEUED"),
+        ("exec", "*3 +OK +OK :2"),
+    ]);
+    assert_eq!(server.shared.db.metrics().writes - before.writes, 3);
+}
+
+#[test]
+fn ranges_come_in_order_within_their_bounds() {
+    // Catches an end that is included, a start that is not, and a limit that counts wrongly.
+    Server::new().talk(&[
+        ("mset a 1 ab 2 b 3 c 4", "+OK"),
+        ("range a b", "*4 $1 a $1 1 $2 ab $1 2"),
+        ("range ab ''", "*6 $2 ab $1 2 $1 b $1 3 $1 c $1 4"),
+        ("range '' '' limit 1 rev", "*2 $1 c $1 4"),
+        ("range a b limit 0", "*0"),
+        ("range c a", "*0"),
+        ("prefix a", "*4 $1 a $1 1 $2 ab $1 2"),
+        ("prefix '' limit 1", "*2 $1 a $1 1"),
+        ("prefix a rev limit", "-ERR syntax error"),
+        ("prefix a limit -1", "-ERR LIMIT is negative"),
+        ("range a b bogus", "-ERR syntax error"),
+        ("dbsize", ":4"),
+    ]);
+}
+
+/// The cursor and the keys of a reply of SCAN.
+fn scanned(reply: &[u8]) -> (u64, Vec<String>) {
+    let text = String::from_utf8(reply.to_vec()).expect("text");
+    let lines: Vec<&str> = text.split("\r\n").collect();
+    assert_eq!(lines[0], "*2", "{text}");
+    let keys = lines[4..].iter().filter(|line| !line.is_empty() && !line.starts_with('$'));
+    (lines[2].parse().expect("a cursor"), keys.map(|key| (*key).to_owned()).collect())
+}
+
+#[test]
+fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
+    // Catches a position that is lost or repeated where keys come and go beside it.
+    let mut server = Server::new();
+    for n in 0..100 {
+        server.talk(&[(&format!("set key{n:03} v"), "+OK")]);
+    }
+    let (mut cursor, mut seen, mut round) = (0, Vec::new(), 0);
+    loop {
+        let (next, keys) = scanned(&server.answers(format!("scan {cursor} count 7\r\n").as_bytes()));
+        seen.extend(keys);
+        // The keys between are removed and put back, others come before and behind.
+        server.answers(
+            format!("set a{round} v\r\ndel key{:03}x\r\nset key{:03}x v\r\n", round * 7, round * 7).as_bytes(),
+        );
+        round += 1;
+        if next == 0 {
+            break;
+        }
+        cursor = next;
+    }
+    let stable: Vec<&String> = seen.iter().filter(|key| key.len() == 6).collect();
+    assert_eq!(stable.len(), 100);
+    assert!(stable.is_sorted() && seen.iter().collect::<std::collections::BTreeSet<_>>().len() == seen.len());
+    // The same request again has the same keys: its reply may have been lost.
+    let (next, keys) = scanned(&server.answers(b"scan 0 match key0* count 10\r\n"));
+    assert!(keys.iter().all(|key| key.starts_with("key0")) && keys.len() == 10);
+    let again =
+        |server: &mut Server| scanned(&server.answers(format!("scan {next} match key0* count 500\r\n").as_bytes()));
+    let rest = again(&mut server);
+    assert_eq!((rest.0, rest.1 == again(&mut server).1), (0, true));
+    server.talk(&[
+        ("scan 12345", "-ERR the cursor is not known any more: begin again with 0"),
+        ("scan x", "-ERR invalid cursor"),
+        ("scan -1", "-ERR invalid cursor"),
+        ("scan 0 count 0", "-ERR syntax error"),
+        ("scan 0 type list count 1000", "*2 $1 0 *0"),
+        ("scan 0 match nothing*", "*2 $1 0 *0"),
+    ]);
+}
+
+#[test]
+fn version_3_has_its_own_nulls_and_maps() {
+    // Catches a client of version 3 that is answered in version 2, or the other way round.
+    Server::new().talk(&[
+        ("config get save", "*2 $4 save $0"),
+        ("hello 4", "-NOPROTO unsupported protocol version"),
+        (
+            "hello 3 setname me",
+            "%7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 $4 mode $10 standalone $4 role $6 master $7 modules *0",
+        ),
+        ("get nope", "_"),
+        ("mget nope", "*1 _"),
+        ("client getname", "$2 me"),
+        ("config get maxclients", "%1 $10 maxclients $2 10"),
+        ("reset", "+RESET"),
+        ("get nope", "$-1"),
+        ("client getname", "$-1"),
+    ]);
+}
+
+#[test]
+fn nothing_but_the_password_is_taken_before_the_password() {
+    // Catches a command that runs for whoever reaches the port.
+    let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
+    for command in ["get a", "set a 1", "ping", "info", "shutdown", "scan 0", "multi", "config get *", "command"] {
+        server.talk(&[(command, "-NOAUTH Authentication required.")]);
+    }
+    server.talk(&[("auth wrong", "-WRONGPASS invalid username-password pair or user is disabled.")]);
+    server.talk(&[("auth secre", "-WRONGPASS invalid username-password pair or user is disabled.")]);
+    server.talk(&[("auth other secret", "-WRONGPASS invalid username-password pair or user is disabled.")]);
+    assert!(server.answers(b"hello 3\r\n").starts_with(b"-NOAUTH HELLO"));
+    server.talk(&[("auth default secret", "+OK"), ("ping", "+PONG"), ("reset", "+RESET")]);
+    server.talk(&[("ping", "-NOAUTH Authentication required."), ("auth secret", "+OK"), ("get a", "$-1")]);
+    // A request as large as those of others is refused before the password.
+    let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
+    assert!(server.answers(b"*2\r\n$4\r\nauth\r\n$20000\r\n").starts_with(b"-ERR Protocol error"));
+    Server::new().answers(b"auth x\r\n").starts_with(b"-ERR AUTH").then_some(()).expect("no password is configured");
+}
+
+#[test]
+fn everything_is_removed_only_where_that_is_allowed() {
+    // Catches a server that anybody can empty.
+    let mut server = Server::new();
+    let refusal = "-ERR FLUSHALL removes everything: start the server with --allow-flushall";
+    server.talk(&[("set a 1", "+OK"), ("flushall", refusal), ("flushdb", refusal), ("get a", "$1 1")]);
+    let mut server = Server::with(|settings| settings.may_flush_all = true);
+    server.talk(&[
+        ("mset a 1 b 2", "+OK"),
+        ("flushall async", "+OK"),
+        ("dbsize", ":0"),
+        ("flushdb bogus", "-ERR syntax error"),
+    ]);
+}
+
+#[test]
+fn replies_and_transactions_are_bounded_and_a_refused_write_is_not_made() {
+    // Catches a reply that fills the memory, and a write that was made though its client was told otherwise.
+    let mut server = Server::new();
+    let value = "v".repeat(60_000);
+    server.talk(&[(&format!("mset a {value}"), "+OK")]);
+    server.answers(format!("set b {value}\r\n").as_bytes());
+    let too_long = |found: &[u8]| String::from_utf8_lossy(found).contains("longer than 65536 bytes");
+    assert!(server.answers(b"mget a b\r\n").starts_with(b"-ERR the values are longer than 65536 bytes"));
+    assert!(too_long(&server.answers(b"range a c\r\n")));
+    assert!(server.answers(b"append a xxxxxx\r\n").len() < 20);
+    let tail = "x".repeat(6000);
+    assert!(server.answers(format!("append a {tail}\r\n").as_bytes()).starts_with(b"-ERR string exceeds"));
+    let queued = server.answers(b"multi\r\nset c 1\r\nget a\r\nget b\r\n");
+    assert_eq!(queued, b"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+    assert!(too_long(&server.answers(b"exec\r\n")));
+    // Short requests whose writes are long.
+    server.talk(&[("multi", "+OK"), ("append a x", "+QUEUED"), ("append a x", "+QUEUED")]);
+    assert!(too_long(&server.answers(b"exec\r\n")));
+    server.talk(&[("strlen a", ":60006"), ("get c", "$-1"), ("multi", "+OK")]);
+    server.answers(format!("set d {value}\r\n").as_bytes());
+    assert!(server.answers(format!("set e {value}\r\n").as_bytes()).starts_with(b"-ERR a transaction has at most"));
+    server.talk(&[("exec", "-EXECABORT Transaction discarded because of previous errors."), ("exists d e", ":0")]);
+    let key = "k".repeat(65_530);
+    assert!(server.answers(format!("*2\r\n$3\r\nget\r\n${}\r\n", key.len()).as_bytes()).starts_with(b"-ERR Protocol"));
+}
+
+#[test]
+fn a_key_past_the_engines_limit_is_refused() {
+    // Catches an engine's error that ends the server, or that is taken for success.
+    let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
+    let key = "k".repeat(65_536);
+    let found = server.answers(format!("set {} 1\r\n", &key[..100]).as_bytes());
+    assert_eq!(found, b"+OK\r\n");
+    let request = format!("*3\r\n$3\r\nset\r\n$65536\r\n{key}\r\n$1\r\n1\r\n");
+    let found = String::from_utf8(server.answers(request.as_bytes())).expect("text");
+    assert!(found.starts_with("-ERR invalid argument: key of 65536 bytes is too long"), "{found}");
+}
+
+#[test]
+fn the_commands_describe_themselves() {
+    // Catches a table that says something else than what is carried out.
+    let mut server = Server::new();
+    server.talk(&[
+        ("command info get nope", "*2 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *2 +@read +@fast *0 *0 *0 $-1"),
+        ("command bogus", "-ERR unknown subcommand or wrong number of arguments for 'bogus' of COMMAND"),
+        ("config set save ''", "-ERR settings are given when the server is started, see `mini-engine serve --help`"),
+        ("config get appendfsync max[c]lient?", "*4 $11 appendfsync $6 always $10 maxclients $2 10"),
+        ("wait 1 0", ":0"),
+        ("waitaof 1 0 0", "*2 :1 :0"),
+        ("select 0", "+OK"),
+        ("select 1", "-ERR DB index is out of range: there is one database, 0"),
+        ("echo hi", "$2 hi"),
+        ("ping", "+PONG"),
+        ("ping hi", "$2 hi"),
+        ("ping a b", "-ERR wrong number of arguments for 'ping' command"),
+    ]);
+    let count = String::from_utf8(server.answers(b"command count\r\n")).expect("text");
+    let count: usize = count.trim().trim_start_matches(':').parse().expect("a number");
+    let all = String::from_utf8(server.answers(b"command\r\n")).expect("text");
+    assert!(all.starts_with(&format!("*{count}\r\n*10\r\n")), "{all}");
+    let info = String::from_utf8(server.answers(b"info\r\n")).expect("text");
+    for field in ["redis_version:7.0.0", "tcp_port:0", "appendfsync:always", "connected_clients:0", "wal_syncs:"] {
+        assert!(info.contains(field), "{field}: {info}");
+    }
+    assert!(!String::from_utf8(server.answers(b"info clients\r\n")).expect("text").contains("tcp_port"));
+}
+
+/// Requests of a pipeline, whole, of which some see what others write.
+const PIPELINE: &[u8] =
+    b"set a 1\r\nincr a\r\nget a\r\nset b x\r\nincr b\r\nincrby a 40\r\nstrlen a\r\nget b\r\nset a 7 nx\r\n\
+    get a\r\nget none\r\ndecr n\r\ndecrby n y\r\nget n\r\nping\r\nget a\r\n";
+
+#[test]
+fn a_pipelines_replies_are_those_of_its_requests_one_by_one() {
+    // Catches a request that does not see what those before it wrote, a refused one that takes others with it, and replies in another
+    // order.
+    let mut one_by_one = Server::new();
+    one_by_one.most = 1;
+    let expected = one_by_one.answers(PIPELINE);
+    for most in [2, 3, 100] {
+        let mut server = Server::new();
+        server.most = most;
+        assert_eq!(server.answers(PIPELINE).escape_ascii().to_string(), expected.escape_ascii().to_string(), "{most}");
+        assert_eq!(server.shared.counters.commands, 16);
+        assert_eq!(server.shared.is_unsynced, one_by_one.shared.is_unsynced);
+    }
+}
+
+#[test]
+fn neighbours_of_a_pipeline_go_together_as_one_batch() {
+    // Catches pipelines that are carried out request by request, and steps past the limit of the turn.
+    let mut server = Server::new();
+    let mut step =
+        |input: &[u8], most| match server.session.step(&mut server.shared, input, most, &mut Output::default()) {
+            Step::Done { len, requests } => (len, requests, server.shared.db.metrics().wal_bytes),
+            other => panic!("{other:?}"),
+        };
+    let sets = b"set a 1\r\n".repeat(20);
+    let (_, _, begun) = step(&sets, 1);
+    let (len, requests, together) = step(&sets, 100);
+    assert_eq!((len, requests), (16 * 9, 16));
+    let (_, _, alone) = (0..16).map(|_| step(&sets, 1)).last().expect("a step");
+    let (together, alone) = (together - begun, alone - together);
+    assert!(together * 2 < alone, "{together} bytes of log together, {alone} alone");
+    let mut taken = |input: &[u8], most| step(input, most).1;
+    assert_eq!(taken(&sets, 3), 3);
+    // The second set has an option, and the third is not all there.
+    assert_eq!(taken(b"set a 1\r\nset a 1 xx\r\n", 100), 1);
+    assert_eq!(taken(b"set a 1\r\nget a\r\nset a", 100), 2);
+}
+
+#[test]
+fn a_long_request_goes_alone() {
+    // Catches a write that fails for want of space and takes its neighbours with it, and copies of what is long.
+    let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
+    let long = format!("*3\r\n$3\r\nset\r\n$1\r\nb\r\n$70000\r\n{}\r\n", "v".repeat(70_000));
+    let input = format!("set a 1\r\nget a\r\n{long}{long}set c 1\r\nget b\r\nget a\r\n");
+    let (mut at, mut steps) = (0, Vec::new());
+    while at < input.len() {
+        let step = server.session.step(&mut server.shared, &input.as_bytes()[at..], 100, &mut Output::default());
+        let Step::Done { len, requests } = step else { panic!("{step:?}") };
+        at += len;
+        steps.push(requests);
+    }
+    assert_eq!(steps, [2, 1, 1, 2, 1]);
+}
+
+#[test]
+fn long_values_do_not_gather_in_memory() {
+    // Catches a step whose replies are as many long values as its requests name, requests that are lost or answered twice where it stops, and
+    // bytes behind them that are taken for theirs.
+    let mut server = Server::new();
+    for key in ["a", "b", "c", "d"] {
+        server.shared.db.insert(key, vec![b'v'; 40_000]).expect("insert");
+    }
+    server.shared.db.insert("long", vec![b'v'; 70_000]).expect("insert");
+    let input =
+        b"get a\r\nget none\r\nget b\r\nincr n\r\nget c\r\nget long\r\nget d\r\nget n\r\nget n\r\n*99999999\r\n";
+    let (mut at, mut steps, mut replies) = (0, Vec::new(), Vec::new());
+    loop {
+        let mut output = Output::default();
+        let step = server.session.step(&mut server.shared, &input[at..], 100, &mut output);
+        assert!(output.len() < (64 << 10) + 40_100);
+        replies.extend(bytes(output));
+        let Step::Done { len, requests } = step else { break };
+        at += len;
+        steps.push(requests);
+    }
+    // The third makes it enough. Then they go alone until a reply is short.
+    assert_eq!(steps, [3, 1, 3, 1, 1]);
+    // Two values that are enough, and what is read alone, in each of the two steps of three; three requests alone.
+    assert_eq!(server.shared.db.metrics().gets, 3 + 3 + 3);
+    let replies = String::from_utf8(replies).expect("text").replace(&"v".repeat(40_000), "V");
+    let replies: Vec<&str> = replies.lines().collect();
+    let (head, tail) = replies.split_at(8);
+    assert_eq!(head, ["$40000", "V", "$-1", "$40000", "V", ":1", "$40000", "V"]);
+    assert!(tail[0].starts_with("-ERR the reply is longer than 65536 bytes"), "{tail:?}");
+    assert_eq!(tail[1..7], ["$40000", "V", "$1", "1", "$1", "1"]);
+    assert!(tail[7].starts_with("-ERR Protocol error"), "{tail:?}");
+}
+
+#[test]
+fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
+    // Catches a batch that cannot be written and takes the reads beside it with it.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let db = mini_engine::Db::open(directory.path()).expect("open");
+    db.insert("a", "1").expect("insert");
+    drop(db);
+    let mut server = Server::new();
+    server.shared.db = mini_engine::Db::builder(directory.path()).read_only(true).open().expect("open");
+    let found = String::from_utf8(server.answers(b"get a\r\nset a 2\r\nget a\r\nincr a\r\n")).expect("text");
+    let found: Vec<&str> = found.lines().map(|line| line.split(' ').next().expect("a word")).collect();
+    assert_eq!(found, ["$1", "1", "-MISCONF", "$1", "1", "-MISCONF"]);
+}
+
+#[test]
+fn what_must_be_synced_before_its_reply_says_so() {
+    // Catches an acknowledgement that does not wait for its sync, and reads that pay for one.
+    for (durability, waits) in
+        [(ServerDurability::Synced, true), (ServerDurability::Everysec, false), (ServerDurability::Buffered, false)]
+    {
+        let mut server = Server::with(|settings| settings.durability = durability);
+        server.talk(&[("get a", "$-1"), ("set a 1 xx", "$-1")]);
+        assert!(!server.shared.must_sync());
+        for write in ["set a 1", "incr n", "append s x", "mset x 1 y 2", "del a", "getset n 1"] {
+            server.shared.is_unsynced = false;
+            server.answers(format!("{write}\r\n").as_bytes());
+            assert_eq!(server.shared.must_sync(), waits, "{durability:?} {write}");
+        }
+        server.shared.is_unsynced = false;
+        server.talk(&[("multi", "+OK"), ("set a 1", "+QUEUED")]);
+        assert!(!server.shared.must_sync());
+        server.talk(&[("exec", "*1 +OK")]);
+        assert_eq!(server.shared.must_sync(), waits);
+        server.talk(&[("waitaof 1 0 0", "*2 :1 :0")]);
+        assert!(server.shared.must_sync());
+    }
+}
+
+#[test]
+fn two_checkpoints_are_kept_and_open_as_databases() {
+    // Catches a SAVE that is no copy, one that fills the disk or removes what it did not make, and half a copy that takes the place of a
+    // whole one.
+    let mut server = Server::new();
+    let directory = server.shared.settings.checkpoints.clone();
+    std::fs::create_dir_all(directory.join("checkpoint-mine")).expect("a directory of the user's");
+    for n in 1..=3 {
+        server.talk(&[(&format!("set n {n}"), "+OK"), ("save", "+OK")]);
+        server.shared.is_saving = false;
+        if n == 2 {
+            // As a crash leaves it that comes before CURRENT.
+            std::fs::create_dir(directory.join("checkpoint-000003")).expect("a directory");
+        }
+    }
+    let mut names: Vec<_> =
+        std::fs::read_dir(&directory).expect("list").map(|entry| entry.expect("entry").file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["checkpoint-000002", "checkpoint-000003", "checkpoint-000004", "checkpoint-mine"]);
+    let copy = mini_engine::Db::open(directory.join("checkpoint-000004")).expect("a database");
+    assert_eq!(copy.get("n").expect("get").as_deref(), Some(&b"3"[..]));
+    server.talk(&[("bgsave", "+Background saving started"), ("bgsave", "-ERR Background save already in progress")]);
+    assert_eq!(server.shared.background.len(), 1);
+}
+
+/// A server of the other protocol, and what it prints to each line.
+#[track_caller]
+fn lines(server: &mut Server, lines: &[(&str, &str)]) {
+    server.session = Session::new(Protocol::Lines, &mut server.shared);
+    for (line, expected) in lines {
+        let found = server.answers(format!("{line}\n").as_bytes());
+        assert_eq!(String::from_utf8(found).expect("text"), *expected, "{line}");
+    }
+}
+
+#[test]
+fn what_a_browser_sends_ends_its_connection() {
+    // Catches a web page that has a browser send commands to a server without a password.
+    let mut server = Server::new();
+    let body = b"POST / HTTP/1.1\r\nHost: localhost:6379\r\n\r\nSET a 1\r\n";
+    assert_eq!(server.answers(body).escape_ascii().to_string(), r"-ERR this is no HTTP server\r\n");
+    let found = server.answers(b"PUT / HTTP/1.1\r\nhost: localhost:6379\r\n\r\nSET a 1\r\n");
+    let found = String::from_utf8(found).expect("text");
+    assert_eq!(found, "-ERR unknown command 'PUT'\r\n-ERR this is no HTTP server\r\n");
+    server.talk(&[("get a", "$-1")]);
+    server.session = Session::new(Protocol::Lines, &mut server.shared);
+    let found = server.answers(b" post / HTTP/1.1\r\n\r\np 1 1\n");
+    assert_eq!(String::from_utf8(found).expect("text"), "error: this is no HTTP server\n");
+    lines(&mut server, &[("g 1", "\n")]);
+}
+
+#[test]
+fn the_courseworks_examples_print_what_they_are_to_print() {
+    // Catches a range in the order of digits, an end that is included, and a missing empty line.
+    let mut server = Server::new();
+    lines(
+        &mut server,
+        &[
+            ("p 10 7", ""),
+            ("p 63 222", ""),
+            ("g 10", "7\n"),
+            ("g 15", "\n"),
+            ("p 15 5", ""),
+            ("g 15", "5\n"),
+            ("d 63", ""),
+            ("d 15", ""),
+            ("p 13 2", ""),
+            ("p 17 99", ""),
+            ("p 12 22", ""),
+            ("p -3 -4", ""),
+            ("p 100 1", ""),
+            ("r 10 12", "10:7\n"),
+            ("r 10 15", "10:7 12:22 13:2\n"),
+            ("r 14 17", "\n"),
+            ("r 20 10", "\n"),
+            ("r -10 101", "-3:-4 10:7 12:22 13:2 17:99 100:1\n"),
+            ("d 10", ""),
+            ("d 10", ""),
+            ("g 10", "\n"),
+            ("", ""),
+            ("s", "Logical Pairs: 5\n\n-3:-4 12:22 13:2 17:99 100:1\n"),
+            ("p 1", "error: expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s\n"),
+            ("p x 1", "error: expected a whole number, found x\n"),
+            ("l \"a.dat\"", "error: this server loads no files: start it with --load-from DIR\n"),
+        ],
+    );
+    server.shared.db.flush().expect("flush");
+    let statistics = String::from_utf8(server.answers(b"s\n")).expect("text");
+    assert!(statistics.contains("LVL0: "), "{statistics}");
+}
+
+#[test]
+fn files_are_loaded_from_their_directory_only() {
+    // Catches a client that reads the server's files.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let pairs: Vec<u8> = [(1i32, 10i32), (-2, 20), (3, -30)]
+        .iter()
+        .flat_map(|(k, v)| [k.to_ne_bytes(), v.to_ne_bytes()].concat())
+        .collect();
+    std::fs::write(directory.path().join("0.dat"), &pairs).expect("write");
+    std::fs::write(directory.path().join("cut.dat"), &pairs[..12]).expect("write");
+    let mut server = Server::with(|settings| settings.load_from = Some(directory.path().to_owned()));
+    let outside = "error: expected the name of a file below the directory of --load-from\n";
+    lines(
+        &mut server,
+        &[
+            ("l \"0.dat\"", ""),
+            ("r -5 5", "-2:20 1:10 3:-30\n"),
+            ("l /etc/passwd", outside),
+            ("l ../x", outside),
+            ("l", outside),
+        ],
+    );
+    assert_eq!(server.shared.loads, 0);
+    assert!(server.answers(b"l \"none\"\n").starts_with(b"error: IOERR cannot open"));
+    assert!(String::from_utf8(server.answers(b"l cut.dat\n")).expect("text").contains("ends within a pair"));
+}
+
+#[test]
+fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
+    // Catches a client that is told of pairs which power loss could take back: those of a load that is under way, or that has failed.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(directory.path().join("cut.dat"), [1; 12]).expect("write");
+    for (durability, waits) in [(ServerDurability::Synced, true), (ServerDurability::Everysec, false)] {
+        let mut server = Server::with(|settings| {
+            settings.load_from = Some(directory.path().to_owned());
+            settings.durability = durability;
+        });
+        let mut other = Session::new(Protocol::Lines, &mut server.shared);
+        let step = other.step(&mut server.shared, b"l cut.dat\n", 1, &mut Output::default());
+        let Step::Later(_, job) = step else { panic!("{step:?}") };
+        // What the server's turns with a sync leave, before the load has written anything and after.
+        server.shared.is_unsynced = false;
+        assert_eq!(server.shared.must_sync(), waits);
+        let outcome = job.run(&server.shared.db, &Default::default());
+        lines(&mut server, &[("g 16843009", "16843009\n")]);
+        assert_eq!(server.shared.must_sync(), waits);
+        let reply = server.shared.end_job(&job, outcome);
+        assert!(matches!(&reply, Reply::Error(text) if text.contains("ends within a pair")), "{reply:?}");
+        assert_eq!(server.shared.must_sync(), waits);
+        server.shared.is_unsynced = false;
+        assert!(!server.shared.must_sync());
+    }
+}
+
+#[test]
+fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
+    // Catches a list of the caller alone, a number that is another client's, and records of those who have gone.
+    let mut server = Server::new();
+    let mut other = Session::new(Protocol::Resp, &mut server.shared);
+    let (client, local) =
+        ("127.0.0.1:50000".parse().expect("an address"), "127.0.0.1:6379".parse().expect("an address"));
+    server.shared.clients.set_addresses(other.id(), client, local);
+    let mut say = |server: &mut Server, line: &str| {
+        let mut output = Output::default();
+        let step = other.step(&mut server.shared, format!("{line}\r\n").as_bytes(), 100, &mut output);
+        assert!(matches!(step, Step::Done { .. }), "{step:?}");
+        String::from_utf8(bytes(output)).expect("text")
+    };
+    let list = |server: &mut Server, line: &str| {
+        let text = String::from_utf8(server.answers(format!("{line}\r\n").as_bytes())).expect("text");
+        text.split_once("\r\n").expect("a string").1.trim_end().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    say(&mut server, "client setname b");
+    say(&mut server, "client setinfo lib-name tester");
+    say(&mut server, "get a");
+    server.talk(&[("client setname a", "+OK"), ("client id", ":1"), ("client getname", "$1 a")]);
+    let all = list(&mut server, "client list");
+    let rest = "flags=N db=0 cmd=client user=default lib-name= lib-ver=";
+    assert_eq!(all[0], format!("id=1 addr= laddr= name=a age=0 idle=0 {rest}"));
+    assert_eq!(
+        all[1..],
+        ["id=2 addr=127.0.0.1:50000 laddr=127.0.0.1:6379 name=b age=0 idle=0 flags=N db=0 cmd=get user=default \
+          lib-name=tester lib-ver="]
+    );
+    assert_eq!(list(&mut server, "client info"), all[..1]);
+    assert_eq!(list(&mut server, "client list id 2 7"), all[1..]);
+    assert_eq!(list(&mut server, "client list type normal").len(), 2);
+    assert_eq!(list(&mut server, "client list type pubsub"), [""; 0]);
+    server.talk(&[
+        ("client list id x", "-ERR Invalid client ID"),
+        ("client list type x", "-ERR Unknown client type 'x'"),
+        ("client list id", "-ERR syntax error"),
+        ("client no-evict off", "+OK"),
+        ("client no-evict on", "-ERR NO-EVICT is not there: --max-buffers is a bound on every client"),
+        ("client no-touch x", "-ERR syntax error"),
+    ]);
+    say(&mut server, "reset");
+    assert!(list(&mut server, "client list")[1].contains("name= ") && say(&mut server, "client id") == ":2\r\n");
+    server.shared.clients.remove(2);
+    assert_eq!(list(&mut server, "client list").len(), 1);
+}
+
+#[test]
+fn info_has_the_numbers_that_redis_cli_shows() {
+    // Catches a field that `redis-cli --stat` looks for in vain, and shows as a negative size.
+    let mut server = Server::new();
+    let fields = |server: &mut Server| {
+        let text = String::from_utf8(server.answers(b"info\r\n")).expect("text");
+        // Where it finds the name first.
+        move |name: &str| {
+            let (_, rest) = text.split_once(name)?;
+            rest[1..].split(['\r', ',']).next()?.parse::<i64>().ok()
+        }
+    };
+    let empty = fields(&mut server)("used_memory").expect("a number");
+    for n in 0..100 {
+        server.answers(format!("set key{n} {}\r\n", "v".repeat(1000)).as_bytes());
+    }
+    let full = fields(&mut server);
+    assert!(full("used_memory").is_some_and(|full| full > empty + 100_000), "{empty}");
+    assert_eq!(full("db0:keys"), Some(100));
+    server.shared.db.flush().expect("flush");
+    assert_eq!(fields(&mut server)("db0:keys"), Some(100));
+    for n in 0..40 {
+        server.answers(format!("del key{n}\r\n").as_bytes());
+    }
+    server.shared.db.flush().expect("flush");
+    assert_eq!(fields(&mut server)("db0:keys"), Some(60));
+    for name in [
+        "connected_clients",
+        "blocked_clients",
+        "total_commands_processed",
+        "total_connections_received",
+        "bgsave_in_progress",
+        "aof_rewrite_in_progress",
+        "loading",
+    ] {
+        assert!(full(name).is_some_and(|number| number >= 0), "{name}");
+    }
+}
+
+#[test]
+fn damage_that_reads_meet_is_counted_and_said_once() {
+    // Catches damage that only the client hears of who meets it, and that of a step of several, a transaction or a job that nobody counts.
+    let mut server = Server::new();
+    server.talk(&[
+        ("set a 1", "+OK"),
+        ("info damage", "$92 # Damage damage_met:0 damage_places:0 last_damage_time:0 last_damage: damaged_files:0"),
+    ]);
+    server.shared.db.flush().expect("flush");
+    let tables =
+        std::fs::read_dir(server._directory.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let table = { tables }.find(|path| path.extension().is_some_and(|ending| ending == "sst")).expect("a table");
+    let mut bytes = std::fs::read(&table).expect("read");
+    bytes[0] ^= 1;
+    std::fs::write(&table, bytes).expect("write");
+    for (requests, times) in
+        [("get a\r\n", 1), ("get a\r\nget a\r\n", 2), ("multi\r\nget a\r\nexec\r\n", 1), ("dbsize\r\n", 1)]
+    {
+        let before = server.shared.damage.met;
+        let said = String::from_utf8(server.answers(requests.as_bytes())).expect("text");
+        assert!(said.contains("-IOERR corruption in ") && said.contains(".sst at offset 0: "), "{said}");
+        assert_eq!(server.shared.damage.met - before, times, "{requests}");
+    }
+    let news = server.shared.damage.news();
+    assert!(news.len() == 1 && news[0].contains(".sst at offset 0: "), "{news:?}");
+    let said = String::from_utf8(server.answers(b"info damage\r\n")).expect("text");
+    assert!(said.contains("damage_met:5\r\ndamage_places:1\r\n"), "{said}");
+    assert!(said.contains(&format!("\r\nlast_damage:{}\r\n", news[0])), "{said}");
+}
+
+#[test]
+fn a_long_range_lets_others_in_and_shows_one_moment() {
+    // Catches a range that holds up all clients until its last entry, one that sees what is written meanwhile, and one that is counted or
+    // answered more than once.
+    let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
+    let mut batch = mini_engine::WriteBatch::new();
+    for n in 0..4500 {
+        batch.insert(format!("key{n:04}"), "v").expect("insert");
+    }
+    server.shared.db.write(batch, mini_engine::Durability::Buffered).expect("write");
+    let mut other = Session::new(Protocol::Resp, &mut server.shared);
+    let mut write = |server: &mut Server, input: &[u8]| {
+        let step = other.step(&mut server.shared, input, 1, &mut Output::default());
+        assert!(matches!(step, Step::Done { .. }), "{step:?}");
+    };
+    for (request, expected, steps) in [
+        ("prefix key\r\n", 4500, 5),
+        ("prefix key rev\r\n", 4500, 5),
+        ("range key1000 key3000 limit 1500\r\n", 1500, 2),
+        ("prefix key limit 3\r\n", 3, 1),
+    ] {
+        let (mut output, mut taken, before) = (Output::default(), 0, server.shared.counters.commands);
+        loop {
+            taken += 1;
+            let step = server.session.step(&mut server.shared, request.as_bytes(), 100, &mut output);
+            if let Step::Done { len, requests: 1 } = step {
+                assert_eq!(len, request.len());
+                break;
+            }
+            assert!(matches!(step, Step::Continue) && output.is_empty(), "{step:?}");
+            assert!(server.session.size() >= taken * 1000 * 20);
+            // Neither is in the reply.
+            write(&mut server, b"set key4499x new\r\n");
+            write(&mut server, b"del key4000 key0500\r\n");
+        }
+        let reply = String::from_utf8(bytes(output)).expect("text");
+        assert!(reply.starts_with(&format!("*{}\r\n", 2 * expected)) && !reply.contains("new"), "{request}");
+        assert_eq!((taken, server.shared.counters.commands), (steps, before + 2 * (steps as u64 - 1) + 1), "{request}");
+        write(&mut server, b"del key4499x\r\n");
+        write(&mut server, b"mset key4000 v key0500 v\r\n");
+    }
+    // In a transaction nothing comes in between.
+    server.talk(&[("multi", "+OK"), ("prefix key", "+QUEUED")]);
+    let mut output = Output::default();
+    let step = server.session.step(&mut server.shared, b"exec\r\n", 100, &mut output);
+    assert!(matches!(step, Step::Done { .. }) && bytes(output).starts_with(b"*1\r\n*9000\r\n"));
+    // What is too long is so in a later step too.
+    let mut small = server.shared.settings.limits;
+    small.request_bytes = 60_000;
+    server.shared.settings.limits = small;
+    server.talk(&[("prefix key", "-ERR the entries are longer than 60000 bytes: use LIMIT"), ("get key0000", "$1 v")]);
+}
+
+#[test]
+fn a_scan_stops_at_long_values_too() {
+    // Catches a step that reads as many long values as COUNT names keys.
+    let mut server = Server::new();
+    for n in 0..30 {
+        server.shared.db.insert(format!("key{n:02}"), vec![b'v'; 300_000]).expect("insert");
+    }
+    let (mut cursor, mut all, mut calls) = (0, Vec::new(), 0);
+    loop {
+        let reply = server.answers(format!("scan {cursor} count 1000\r\n").as_bytes());
+        let (next, keys) = scanned(&reply);
+        assert!(keys.len() <= 4, "{keys:?}");
+        all.extend(keys);
+        (cursor, calls) = (next, calls + 1);
+        if cursor == 0 {
+            break;
+        }
+    }
+    assert_eq!((all.len(), calls), (30, 8));
+}
+
+#[test]
+fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
+    // Catches a transaction that is forgotten while it waits, a reply or a count of what was not done, a step that is begun by half, and a
+    // refusal that outlives its step.
+    let faults = FaultFs::new(Arc::new(MemFs::default()));
+    let disk = faults.clone();
+    let mut server = Server::on(|builder| builder.file_system(Arc::new(disk)).memtable_bytes(4096), |_| ());
+    faults.refuse_files(Some("sst"));
+    let mut last = String::new();
+    for n in 0..1000 {
+        let said = server.answers(format!("set filler{n} {}\r\n", "v".repeat(400)).as_bytes());
+        last = String::from_utf8(said).expect("text");
+        if last != "+OK\r\n" {
+            break;
+        }
+    }
+    assert!(last.starts_with("-MISCONF no space: could not create "), "{last}");
+    assert!(server.shared.writes.are_refused && server.shared.writes.refused == 1);
+    let news = server.shared.writes.news();
+    assert!(news.is_some_and(|news| news.starts_with("writes are refused: could not create ")));
+    assert_eq!(server.shared.writes.news(), None);
+    server.shared.writes.note(1, None);
+    assert_eq!(server.shared.writes.news().as_deref(), Some("writes are taken again; refused so far: 1"));
+    for _ in 0..2 {
+        server.shared.writes.note(1, Some(&mini_engine::Error::Closed));
+        server.shared.writes.note(1, None);
+        let news = server.shared.writes.news();
+        assert_eq!(news.as_deref(), Some("writes were refused, and are taken again: the database is closed"));
+    }
+
+    let step = |server: &mut Server, input: &str| {
+        let before = (
+            server.shared.counters.commands,
+            server.shared.writes.refused,
+            server.session.client.transaction.is_some(),
+        );
+        let mut output = Output::default();
+        output.put(b"before");
+        let step = server.session.step(&mut server.shared, input.as_bytes(), 100, &mut output);
+        let said = String::from_utf8(bytes(output)).expect("text");
+        let after = (
+            server.shared.counters.commands,
+            server.shared.writes.refused,
+            server.session.client.transaction.is_some(),
+        );
+        if let Step::Held(_) = step {
+            assert_eq!((&said[..], after), ("before", before), "{input}");
+        }
+        (step, said)
+    };
+    server.talk(&[("multi", "+OK"), ("get filler0", "+QUEUED"), ("set a 1", "+QUEUED")]);
+    let value = "v".repeat(400);
+    for input in ["exec\r\n", "set a 1\r\nget filler0\r\nincr a\r\n", "incr a\r\n", "mset a 1 b 2\r\n"] {
+        for _ in 0..2 {
+            let (held, _) = step(&mut server, input);
+            let Step::Held(batch) = held else { panic!("{input}: {held:?}") };
+            assert!(!batch.is_empty());
+        }
+        let refusal = mini_engine::Error::Full("planted".into());
+        server.session.refuse(Some(refusal));
+        let (done, said) = step(&mut server, input);
+        let refused = "-MISCONF out of room: planted\r\n";
+        let together = format!("before{refused}$400\r\n{value}\r\n{refused}");
+        let expected = if input.starts_with("set") { together } else { format!("before{refused}") };
+        assert!(said == expected && matches!(done, Step::Done { .. }), "{input}: {said} {done:?}");
+    }
+    // The reads before what is held are answered, once.
+    server.session.refuse(None);
+    let (done, said) = step(&mut server, "get filler0\r\ngetdel filler0\r\n");
+    assert!(matches!(done, Step::Done { requests: 1, .. }) && said == format!("before$400\r\n{value}\r\n"), "{said}");
+
+    faults.refuse_files(None);
+    while server.answers(b"set a 1\r\n") != b"+OK\r\n" {}
+    let news = server.shared.writes.news();
+    assert!(news.is_some_and(|news| news.starts_with("writes were refused, and are taken again: ")));
+    server.talk(&[("multi", "+OK"), ("incr a", "+QUEUED"), ("exec", "*1 :2"), ("exec", "-ERR EXEC without MULTI")]);
+}

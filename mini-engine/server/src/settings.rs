@@ -1,0 +1,94 @@
+//! How a server is started.
+
+use std::path::PathBuf;
+
+/// What clients write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// The Redis protocol, versions 2 and 3.
+    Resp,
+    /// The small language of the Harvard LSM coursework (CS265), a command a line; it has no passwords.
+    Lines,
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerDurability {
+    /// Once it is synced.
+    Synced,
+    /// Before it is synced, which happens each second.
+    Everysec,
+    /// Before it is synced; nobody syncs but the system.
+    Buffered,
+}
+
+impl ServerDurability {
+    /// What Redis calls it.
+    pub(crate) fn appendfsync(self) -> &'static str {
+        match self {
+            Self::Synced => "always",
+            Self::Everysec => "everysec",
+            Self::Buffered => "no",
+        }
+    }
+}
+
+/// Bounds on what clients can take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at one time.
+    pub clients: usize,
+    /// Bytes of a request, of the commands queued in a transaction, and of a reply.
+    pub request_bytes: usize,
+    /// Commands of one client that are carried out before the next client has its turn.
+    pub pipeline: usize,
+    /// Bytes of all clients' requests and replies together.
+    pub buffer_bytes: usize,
+    /// Seconds without a request after which a client is disconnected; 0 is never.
+    pub idle_seconds: u64,
+}
+
+impl Default for Limits {
+    /// 1,000 connections, requests of 512 MiB, 256 commands in a turn, 2 GiB of buffers, and an hour without a request.
+    fn default() -> Self {
+        Self { clients: 1000, request_bytes: 512 << 20, pipeline: 256, buffer_bytes: 2 << 30, idle_seconds: 3600 }
+    }
+}
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What clients write.
+    pub protocol: Protocol,
+    /// When a write is acknowledged.
+    pub durability: ServerDurability,
+    /// What clients have to tell before anything else.
+    pub password: Option<Vec<u8>>,
+    /// Whether to listen without a password on addresses that other machines reach: whoever reaches the port can read, change and delete
+    /// everything.
+    pub without_password: bool,
+    /// Bounds on what clients can take.
+    pub limits: Limits,
+    /// Whether FLUSHALL and FLUSHDB are carried out.
+    pub may_flush_all: bool,
+    /// The directory that SAVE and BGSAVE make checkpoints in, of which two are kept.
+    pub checkpoints: PathBuf,
+    /// The directory whose files the command `l` of the coursework's language may load.
+    pub load_from: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    /// The Redis protocol without a password, synced writes, checkpoints in `checkpoints` of the working directory.
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::Resp,
+            durability: ServerDurability::Synced,
+            password: None,
+            without_password: false,
+            limits: Limits::default(),
+            may_flush_all: false,
+            checkpoints: "checkpoints".into(),
+            load_from: None,
+        }
+    }
+}

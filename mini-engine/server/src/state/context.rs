@@ -1,0 +1,106 @@
+//! What a command works with: the server, the client that asks, and what is to happen after the reply.
+
+use mini_engine::{Durability, Error, WriteBatch};
+
+use super::clients::Record;
+use super::job::Job;
+use super::keyspace::Keyspace;
+use super::listing::Listing;
+use super::shared::Shared;
+use crate::protocol::reply::{Refusal, Reply, Version};
+use crate::protocol::request::{Args, OwnedArgs};
+
+/// What a command wants beside its reply.
+pub(crate) enum After {
+    Nothing,
+    /// The request is to go on from there.
+    Continue(Listing),
+    /// That is the reply.
+    Listed(Listing),
+    Later(Job),
+    /// To be carried out again when there is room for what it writes.
+    Hold(WriteBatch),
+    Close,
+}
+
+/// What a command works with.
+pub(crate) struct Context<'a> {
+    pub(crate) shared: &'a mut Shared,
+    pub(crate) client: &'a mut Client,
+    pub(crate) after: After,
+}
+
+impl Context<'_> {
+    /// What is told of the client.
+    pub(crate) fn record(&mut self) -> Option<&mut Record> {
+        self.shared.clients.get_mut(self.client.id)
+    }
+
+    /// Hands what was written to the keyspace to the engine, unless that would have to wait: then `after` says so.
+    pub(crate) fn commit(&mut self, keyspace: Keyspace<'_>) -> Result<(), Error> {
+        let batch = keyspace.into_batch();
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let written = match self.client.refusal.take() {
+            Some(error) => Err(error),
+            None => self.shared.db.try_write(&batch, Durability::Buffered),
+        };
+        if let Ok(None) = written {
+            self.after = After::Hold(batch);
+            return Ok(());
+        }
+        self.shared.writes.note(batch.len(), written.as_ref().err());
+        self.shared.is_unsynced |= written.is_ok();
+        written.map(drop)
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.after, After::Hold(_))
+    }
+
+    pub(crate) fn check_size(&self, reply: &Reply) -> Result<(), Refusal> {
+        let most = self.shared.settings.limits.request_bytes;
+        // A value that fits into a request fits into a reply.
+        if reply.size() <= most + 64 {
+            return Ok(());
+        }
+        Err(Refusal::new(format!("ERR the reply is longer than {most} bytes: nothing was done")))
+    }
+}
+
+/// What a command does. It answers, or refuses; what it wrote to the keyspace is committed if it answers.
+pub(crate) type Run = fn(&mut Context<'_>, &mut Keyspace<'_>, Args<'_>) -> Result<Reply, Refusal>;
+
+/// Who a client is.
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) version: Version,
+    pub(crate) is_authenticated: bool,
+    pub(crate) transaction: Option<Transaction>,
+    /// What the request under way has found, if it takes several steps.
+    pub(crate) listing: Option<Listing>,
+    /// Why its next write is refused.
+    pub(crate) refusal: Option<Error>,
+}
+
+/// The commands that MULTI has queued.
+#[derive(Default)]
+pub(crate) struct Transaction {
+    pub(crate) commands: Vec<(Run, OwnedArgs)>,
+    pub(crate) bytes: usize,
+    /// Whether a command was refused.
+    pub(crate) is_spoilt: bool,
+}
+
+impl Transaction {
+    pub(crate) fn spoil(&mut self) {
+        self.is_spoilt = true;
+        // It will not be carried out: what it took is free at once.
+        (self.commands, self.bytes) = (Vec::new(), 0);
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.bytes + self.commands.capacity() * size_of::<(Run, OwnedArgs)>()
+    }
+}

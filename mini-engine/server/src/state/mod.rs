@@ -1,0 +1,11 @@
+//! What a server keeps between requests, and what its commands work with.
+
+pub(crate) mod clients;
+pub(crate) mod clock;
+pub(crate) mod context;
+pub(crate) mod cursors;
+pub(crate) mod damage;
+pub(crate) mod job;
+pub(crate) mod keyspace;
+pub(crate) mod listing;
+pub(crate) mod shared;

@@ -1,0 +1,159 @@
+//! What all clients of one server share.
+
+use std::time::Instant;
+
+use mini_engine::{Db, Error};
+
+use super::clients::Clients;
+use super::clock::unix_seconds;
+use super::cursors::Cursors;
+use super::damage::Damage;
+use super::job::Job;
+use crate::protocol::reply::{Outcome, Reply};
+use crate::protocol::request::RequestLimits;
+use crate::settings::{ServerDurability, Settings};
+
+/// The most parts of a request, as in Redis.
+const MOST_PARTS: usize = 1 << 20;
+/// What a client may send before it has told the password, as in Redis.
+const BEFORE_PASSWORD: RequestLimits = RequestLimits { bytes: 16 << 10, parts: 10 };
+
+/// What INFO counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ServerCounters {
+    pub(crate) commands: u64,
+    pub(crate) connections: u64,
+    pub(crate) rejected: u64,
+    pub(crate) clients: usize,
+    pub(crate) buffer_bytes: usize,
+}
+
+/// What has become of the writes of clients, for INFO and for the log.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    /// Operations that were refused.
+    pub(crate) refused: u64,
+    /// Why the last one was, of those that were.
+    pub(crate) last_refusal: Option<String>,
+    /// Whether the last write was refused.
+    pub(crate) are_refused: bool,
+    /// What the log says: how many were refused, and whether they still are.
+    said: (u64, bool),
+}
+
+impl Writes {
+    /// A batch of so many operations was written, or refused with an error.
+    pub(crate) fn note(&mut self, operations: usize, refusal: Option<&Error>) {
+        self.are_refused = refusal.is_some();
+        if let Some(error) = refusal {
+            self.refused += operations as u64;
+            self.last_refusal = Some(error.to_string().replace(['\r', '\n'], " "));
+        }
+    }
+
+    /// What the log is to say, if anything has changed.
+    pub(crate) fn news(&mut self) -> Option<String> {
+        let (said, is_said) = std::mem::replace(&mut self.said, (self.refused, self.are_refused));
+        let cause = self.last_refusal.as_deref()?;
+        match (is_said, self.are_refused) {
+            (false, true) => Some(format!("writes are refused: {cause}")),
+            (false, false) if said < self.refused => Some(format!("writes were refused, and are taken again: {cause}")),
+            (true, false) => Some(format!("writes are taken again; refused so far: {}", self.refused)),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) struct Shared {
+    pub(crate) db: Db,
+    pub(crate) settings: Settings,
+    /// The port that it listens on.
+    pub(crate) port: u16,
+    pub(crate) cursors: Cursors,
+    pub(crate) counters: ServerCounters,
+    pub(crate) clients: Clients,
+    pub(crate) damage: Damage,
+    pub(crate) writes: Writes,
+    pub(crate) started: Instant,
+    /// Whether something was written since the last sync.
+    pub(crate) is_unsynced: bool,
+    /// Whether a client asked for a sync whatever the durability.
+    pub(crate) wants_sync: bool,
+    /// Whether a client asked the server to end.
+    pub(crate) wants_shutdown: bool,
+    /// When the last checkpoint was made, in seconds since 1970.
+    pub(crate) last_save: u64,
+    pub(crate) is_saving: bool,
+    /// Jobs under way whose writes may be seen before they are synced.
+    pub(crate) loads: usize,
+    /// Jobs that no client waits for, for the server to begin.
+    pub(crate) background: Vec<Job>,
+}
+
+impl Shared {
+    /// The numbers of SCAN's cursors begin at `first_cursor`.
+    pub(crate) fn new(db: Db, settings: Settings, first_cursor: u64) -> Self {
+        Self {
+            db,
+            cursors: Cursors::new(first_cursor),
+            port: 0,
+            settings,
+            counters: ServerCounters::default(),
+            clients: Clients::default(),
+            damage: Damage::default(),
+            writes: Writes::default(),
+            started: Instant::now(),
+            is_unsynced: false,
+            wants_sync: false,
+            wants_shutdown: false,
+            last_save: unix_seconds(),
+            is_saving: false,
+            loads: 0,
+            background: Vec::new(),
+        }
+    }
+
+    /// What a client may send.
+    pub(crate) fn limits_of_requests(&self, is_authenticated: bool) -> RequestLimits {
+        let bytes = self.settings.limits.request_bytes;
+        match is_authenticated {
+            true => RequestLimits { bytes, parts: MOST_PARTS },
+            false => RequestLimits { bytes: BEFORE_PASSWORD.bytes.min(bytes), ..BEFORE_PASSWORD },
+        }
+    }
+
+    /// The reply that tells of `outcome`. Damage is noted.
+    pub(crate) fn reply(&mut self, outcome: Outcome) -> Reply {
+        outcome.unwrap_or_else(|refusal| {
+            if let Some(error) = refusal.cause() {
+                self.damage.note(error);
+            }
+            refusal.into_reply()
+        })
+    }
+
+    /// A job has ended. Its reply.
+    pub(crate) fn end_job(&mut self, job: &Job, outcome: Outcome) -> Reply {
+        match job {
+            Job::Save(_) => {
+                self.is_saving = false;
+                if outcome.is_ok() {
+                    self.last_save = unix_seconds();
+                }
+            }
+            Job::Load(_) => {
+                self.loads -= 1;
+                // One that failed has not synced.
+                self.is_unsynced = true;
+            }
+            Job::Count | Job::Statistics => {}
+        }
+        self.reply(outcome)
+    }
+
+    /// Whether the replies of this turn wait for a sync.
+    pub(crate) fn must_sync(&self) -> bool {
+        self.wants_sync
+            || ((self.is_unsynced || self.loads > 0) && self.settings.durability == ServerDurability::Synced)
+    }
+}
