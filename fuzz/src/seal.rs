@@ -41,9 +41,7 @@ impl Part {
 
 const FOOTER_LEN: usize = 80;
 const TRAILER_LEN: usize = 13;
-const LOG_HEADER_LEN: usize = 40;
-/// From version 3 on, whose files were other logs before.
-const RECYCLED_LOG_HEADER_LEN: usize = 64;
+const LOG_HEADER_LEN: usize = 56;
 const LOG_FRAME_HEADER_LEN: usize = 48;
 const MANIFEST_HEADER_LEN: usize = 32;
 const MANIFEST_FRAME_HEADER_LEN: usize = 16;
@@ -95,7 +93,7 @@ fn manifest_frames(file: &[u8]) -> Vec<Range<usize>> {
 /// The frames of a log, up to the first that is not its own: behind them may be those of the log that the file was before.
 fn log_frames(file: &[u8]) -> Vec<Range<usize>> {
     let mut places = Vec::new();
-    let mut at = if u32_at(file, 8) < 3 { LOG_HEADER_LEN } else { RECYCLED_LOG_HEADER_LEN };
+    let mut at = LOG_HEADER_LEN;
     while let Some(head) = file.get(at..at + LOG_FRAME_HEADER_LEN) {
         let seed = seed([u64_at(file, 16), u64_at(file, 24), at as u64]);
         if u32_at(head, 0) != xxh3_64_with_seed(&head[4..], seed) as u32 as usize {

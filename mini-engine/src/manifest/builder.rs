@@ -55,8 +55,7 @@ impl<'a> VersionBuilder<'a> {
             if self.is_quarantined(table.number) || self.contains(table.number) {
                 return Err(format!("edit quarantines table {}, which is there already", table.number));
             }
-            // Nothing but its range is of use any more.
-            self.quarantined.push(TableMeta { narrowed: false, ..table.clone() });
+            self.quarantined.push(table.clone());
         }
         for number in &edit.dropped {
             let at = self.quarantined.iter().position(|table| table.number == *number);

@@ -3,8 +3,6 @@
 //! Numbers are varints, byte strings stand behind a varint length. An unknown tag is an error: a field that this build
 //! does not understand may be one that changes what the database holds, so a new field takes a new format version.
 
-use std::collections::HashMap;
-
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::error::Error;
 use crate::manifest::compaction_stats::{CompactionStats, LevelStats};
@@ -18,16 +16,13 @@ const NEXT_FILE_NUMBER: u8 = 2;
 const LAST_SEQNO: u8 = 3;
 const ADDED: u8 = 4;
 const REMOVED: u8 = 5;
-const ADDED_TO_RUN: u8 = 6;
-const POLICY: u8 = 7;
-const USER_BYTES: u8 = 8;
-const LEVEL_STATS: u8 = 9;
-const ADDED_NARROWED: u8 = 10;
-const POINTER: u8 = 11;
-const POINTER_DONE: u8 = 12;
-const RANGE_TOMBSTONES: u8 = 13;
-const QUARANTINED: u8 = 32;
-const DROPPED: u8 = 33;
+const POLICY: u8 = 6;
+const USER_BYTES: u8 = 7;
+const LEVEL_STATS: u8 = 8;
+const POINTER: u8 = 9;
+const POINTER_DONE: u8 = 10;
+const QUARANTINED: u8 = 11;
+const DROPPED: u8 = 12;
 
 /// Encodes `edit`.
 ///
@@ -62,26 +57,14 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         }
     }
     for (RunId { level, run }, table) in &edit.added {
-        let tag = match (table.narrowed, *run) {
-            (true, _) => ADDED_NARROWED,
-            (false, 0) => ADDED,
-            (false, _) => ADDED_TO_RUN,
-        };
-        out.push(tag);
+        out.push(ADDED);
         put_varint(&mut out, *level as u64);
-        if tag != ADDED {
-            put_varint(&mut out, *run);
-        }
+        put_varint(&mut out, *run);
         put_table(&mut out, table);
     }
     for table in &edit.quarantined {
         out.push(QUARANTINED);
         put_table(&mut out, table);
-    }
-    for table in tables(edit).filter(|table| table.range_tombstones > 0) {
-        out.push(RANGE_TOMBSTONES);
-        put_varint(&mut out, table.number);
-        put_varint(&mut out, table.range_tombstones);
     }
     for number in &edit.dropped {
         out.push(DROPPED);
@@ -108,7 +91,9 @@ fn tables(edit: &VersionEdit) -> impl Iterator<Item = &TableMeta> {
 }
 
 fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
-    for number in [table.number, table.size, table.entries, table.tombstones, table.min_seqno, table.max_seqno] {
+    out.push(u8::from(table.narrowed));
+    let counts = [table.entries, table.tombstones, table.range_tombstones];
+    for number in [table.number, table.size].into_iter().chain(counts).chain([table.min_seqno, table.max_seqno]) {
         put_varint(out, number);
     }
     put_prefixed(out, &table.smallest);
@@ -162,16 +147,14 @@ fn check(what: &str, found: u64, limit: u64) -> Result<(), Error> {
 pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
     let mut reader = Reader::new(bytes);
     let mut edit = VersionEdit::default();
-    let mut range_tombstones = Vec::new();
     while let Some(tag) = reader.u8() {
         match tag {
             LOG_NUMBER => edit.log_number = Some(number(&mut reader)?),
             NEXT_FILE_NUMBER => edit.next_file_number = Some(number(&mut reader)?),
             LAST_SEQNO => edit.last_seqno = Some(seqno(&mut reader)?),
-            ADDED => edit.added.push((RunId { level: level(&mut reader)?, run: 0 }, table(&mut reader)?)),
-            tag @ (ADDED_TO_RUN | ADDED_NARROWED) => {
+            ADDED => {
                 let run_id = RunId { level: level(&mut reader)?, run: number(&mut reader)? };
-                edit.added.push((run_id, TableMeta { narrowed: tag == ADDED_NARROWED, ..table(&mut reader)? }));
+                edit.added.push((run_id, table(&mut reader)?));
             }
             POLICY => edit.policy = Some(number(&mut reader)?),
             USER_BYTES => edit.stats.user_bytes = number(&mut reader)?,
@@ -181,36 +164,25 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             DROPPED => edit.dropped.push(number(&mut reader)?),
             POINTER => edit.pointers.push(pointer(&mut reader)?),
             POINTER_DONE => edit.pointers_done.push(number(&mut reader)?),
-            RANGE_TOMBSTONES => range_tombstones.push((number(&mut reader)?, number(&mut reader)?)),
             _ => return Err(reader.malformed("a known tag of an edit")),
         }
     }
-    match give_range_tombstones(&mut edit, range_tombstones) {
-        true => Ok(edit),
-        false => Err(reader.malformed("range tombstones of a table of this edit")),
-    }
-}
-
-/// Adds to the tables of an edit how many range tombstones each has; whether all of these tables are there.
-fn give_range_tombstones(edit: &mut VersionEdit, counts: Vec<(u64, u64)>) -> bool {
-    let mut counts: HashMap<u64, u64> = counts.into_iter().collect();
-    let tables = edit.added.iter_mut().map(|(_, table)| table).chain(&mut edit.quarantined);
-    tables.for_each(|table| table.range_tombstones = counts.remove(&table.number).unwrap_or(0));
-    counts.is_empty()
+    Ok(edit)
 }
 
 fn table(reader: &mut Reader<'_>) -> Result<TableMeta, Malformed> {
+    let narrowed = reader.u8().filter(|&narrowed| narrowed <= 1).ok_or(reader.malformed("0 or 1"))?;
     Ok(TableMeta {
+        narrowed: narrowed == 1,
         number: number(reader)?,
         size: number(reader)?,
         entries: number(reader)?,
         tombstones: number(reader)?,
+        range_tombstones: number(reader)?,
         min_seqno: seqno(reader)?,
         max_seqno: seqno(reader)?,
         smallest: key(reader)?,
         largest: key(reader)?,
-        narrowed: false,
-        range_tombstones: 0,
     })
 }
 

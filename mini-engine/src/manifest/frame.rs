@@ -11,9 +11,8 @@ use std::path::Path;
 use crate::codec::{Reader, checksum, put_u32, put_u64, seed};
 use crate::error::{Error, Result};
 
-/// The newest format version of manifests that this build reads, and the one that it writes. Version 1 had no runs and no
-/// quarantined tables, version 2 no narrowed tables and no compact pointers, version 3 no range tombstones, in logs neither.
-pub(crate) const FORMAT_VERSION: u32 = 4;
+/// The format version of manifests.
+const FORMAT_VERSION: u32 = 1;
 /// Bytes before the first frame.
 pub(crate) const HEADER_LEN: usize = 32;
 /// Bytes of a frame before its payload.
@@ -69,13 +68,11 @@ pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<()>
     if found != expected {
         return damaged(format!("expected checksum {expected:016x}, found {found:016x}"));
     }
-    if version > FORMAT_VERSION {
+    if version != FORMAT_VERSION {
         return Err(Error::UnsupportedVersion { file: path.to_path_buf(), found: version, supported: FORMAT_VERSION });
     }
-    if version == 0 || found_number != number {
-        return damaged(format!(
-            "expected version 1 to {FORMAT_VERSION} and number {number}, found {version} and {found_number}"
-        ));
+    if found_number != number {
+        return damaged(format!("expected number {number}, found {found_number}"));
     }
     Ok(())
 }
@@ -213,6 +210,6 @@ mod tests {
         let sum = checksum(&bytes[..24], 0).to_le_bytes();
         bytes[24..].copy_from_slice(&sum);
         let error = check_header(Path::new("MANIFEST-000007"), &bytes, 7);
-        assert!(matches!(error, Err(Error::UnsupportedVersion { found: 5, supported: 4, .. })), "{error:?}");
+        assert!(matches!(error, Err(Error::UnsupportedVersion { found: 5, supported: 1, .. })), "{error:?}");
     }
 }

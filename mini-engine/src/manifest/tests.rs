@@ -294,30 +294,20 @@ fn edits_that_go_back_in_time_are_refused() {
     assert_eq!(reload(dir.path()).state.last_seqno, 9);
 }
 
-/// The bytes of manifest `number` in format version 1, with one edit.
-fn version_1(number: u64, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = frame::header(number);
-    bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
-    let sum = crate::codec::checksum(&bytes[..24], 0);
-    bytes[24..32].copy_from_slice(&sum.to_le_bytes());
-    bytes.extend(frame::frame(number, frame::HEADER_LEN as u64, payload).unwrap());
-    bytes
-}
-
 #[test]
-fn a_manifest_of_format_version_1_is_read() {
-    // Catches a new build that refuses, or misreads, a database of the one before.
+fn a_manifest_of_another_format_version_is_a_typed_error() {
+    // Catches a newer manifest that is called corrupt, or read.
     let dir = TempDir::new().unwrap();
-    // Log 4, next file 12, last seqno 9; level 0, number 11, size, entries, tombstones, seqnos 6 to 9, keys "a" and "zz".
-    let payload = [&[1, 4, 2, 12, 3, 9, 4, 0, 11, 0x80, 0x20, 10, 1, 6, 9, 1][..], b"a\x02zz"].concat();
-    std_fs::write(dir.path().join(manifest_name(7)), version_1(7, &payload)).unwrap();
-    current::store(&StdFs, dir.path(), 7).unwrap();
-    let state = reload(dir.path()).state;
-    let version = Version::default().apply(&adding(11, 6, 9)).unwrap();
-    let (stats, policy) = (CompactionStats::default(), None);
-    let expected =
-        ManifestState { version: Arc::new(version), log_number: 4, next_file_number: 12, last_seqno: 9, policy, stats };
-    assert_eq!(state, expected);
+    for version in [0, 2u32] {
+        let mut bytes = frame::header(7);
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        let sum = crate::codec::checksum(&bytes[..24], 0);
+        bytes[24..32].copy_from_slice(&sum.to_le_bytes());
+        std_fs::write(dir.path().join(manifest_name(7)), bytes).unwrap();
+        current::store(&StdFs, dir.path(), 7).unwrap();
+        let loaded = load(&StdFs, dir.path());
+        assert!(matches!(&loaded, Err(Error::UnsupportedVersion { found, supported: 1, .. }) if *found == version));
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::block::{BlockBuilder, entry_len_bound};
-use super::format::{Footer, Handle, VERSION, file_name};
+use super::format::{Footer, Handle, file_name};
 use super::frame::{self, MAX_CONTENTS_LEN};
 use super::index::IndexBuilder;
 use super::partition::{PartitionBuilder, last_fence};
@@ -133,15 +133,13 @@ impl Builder {
         }
         self.finish_block(None)?;
         let (partitions, root) = self.write_partitions()?;
-        let mut version = VERSION;
         if !ranges.is_empty() {
             self.write_block(&range_block::encode(&ranges))?;
-            version = range_block::version(&ranges);
         }
         self.properties.cover(&ranges);
         let properties = self.write_block(&self.properties.encode())?;
         let offset = self.output.offset();
-        let footer = Footer { partitions, root, properties, version };
+        let footer = Footer { partitions, root, properties };
         footer.encode(&mut self.output.buffer, self.number, offset);
         let size = self.output.finish()?;
         let range_tombstones = ranges.parts().count() as u64;

@@ -1,14 +1,14 @@
 //! File names, block handles and the footer of a table.
 //!
 //! ```text
-//! file     data blocks, partitions, root, range tombstones (only in versions 3 and 4), properties, footer
+//! file     data blocks, partitions, root, range tombstones if there are any, properties, footer
 //! footer   partitions offset u64, their length u64, root offset u64, root length u64,
 //!          properties offset u64, properties length u64, table number u64, version u32, zero u32,
 //!          xxh3 of the 64 bytes before u64, magic [8]
 //! ```
 //!
 //! Lengths are those of the blocks in the file, trailers included. The footer's size, version and checksum stay where they are in
-//! all versions to come. The range tombstones lie between root and properties, so they need no handle. In version 1 the first two handles are those of the filter and of the index, see [`version1`](super::version1).
+//! all versions to come. The range tombstones lie between root and properties, so they need no handle.
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,12 +17,8 @@ use crate::codec::{self, Reader};
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"mini-sst";
-/// The format version of tables without range tombstones.
-pub(super) const VERSION: u32 = 2;
-/// That of tables with some.
-pub(super) const VERSION_WITH_RANGES: u32 = 3;
-/// That of tables with some that overlap: the newest.
-pub(super) const VERSION_WITH_OVERLAPS: u32 = 4;
+/// The format version.
+const VERSION: u32 = 1;
 /// Bytes of the footer.
 pub(super) const FOOTER_LEN: usize = 80;
 /// Bytes of the footer under its checksum.
@@ -64,12 +60,11 @@ impl Handle {
 /// The last bytes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Footer {
-    /// All partitions; in version 1 the filter, of length 0 if there is none.
+    /// All partitions.
     pub(super) partitions: Handle,
-    /// The fences of the partitions; in version 1 those of the data blocks.
+    /// The fences of the partitions.
     pub(super) root: Handle,
     pub(super) properties: Handle,
-    pub(super) version: u32,
 }
 
 impl Footer {
@@ -81,7 +76,7 @@ impl Footer {
             codec::put_u64(out, handle.len);
         }
         codec::put_u64(out, number);
-        codec::put_u32(out, self.version);
+        codec::put_u32(out, VERSION);
         codec::put_u32(out, 0);
         let checksum = codec::checksum(&out[start..], codec::seed([number, offset]));
         codec::put_u64(out, checksum);
@@ -92,17 +87,14 @@ impl Footer {
     pub(super) fn range_tombstones(&self) -> Option<Handle> {
         let offset = self.root.end()?;
         let len = self.properties.offset.checked_sub(offset).filter(|&len| len > 0)?;
-        (self.version >= VERSION_WITH_RANGES).then_some(Handle { offset, len })
+        Some(Handle { offset, len })
     }
 
     /// Whether the parts meet each other and the footer at `offset`.
     pub(super) fn meets(&self, offset: u64) -> bool {
-        let root_end = match self.version {
-            VERSION_WITH_RANGES.. => self.range_tombstones().map(|ranges| ranges.offset),
-            _ => Some(self.properties.offset),
-        };
-        let ends = [self.partitions, self.root, self.properties].map(Handle::end);
-        root_end.is_some() && ends == [Some(self.root.offset), root_end, Some(offset)]
+        let root_ends_before = self.root.end().is_some_and(|end| end <= self.properties.offset);
+        let ends = [self.partitions, self.properties].map(Handle::end);
+        root_ends_before && ends == [Some(self.root.offset), Some(offset)]
     }
 
     /// Decodes the footer of table `number`, found at `offset` of `path`. All handles lie before it.
@@ -113,10 +105,10 @@ impl Footer {
             let mut handle = || Some(Handle { offset: reader.u64()?, len: reader.u64()? });
             let (partitions, root, properties) = (handle()?, handle()?, handle()?);
             let (found, version, zero) = (reader.u64()?, reader.u32()?, reader.u32()?);
-            let footer = Self { partitions, root, properties, version };
-            Some((footer, found, zero, reader.u64()?, reader.bytes(MAGIC.len())?))
+            let footer = Self { partitions, root, properties };
+            Some((footer, found, version, zero, reader.u64()?, reader.bytes(MAGIC.len())?))
         })();
-        let Some((footer, found, zero, stored, magic)) = fields else {
+        let Some((footer, found, version, zero, stored, magic)) = fields else {
             return Err(corrupt(format!("table footer: expected {FOOTER_LEN} bytes, found {}", bytes.len())));
         };
         if magic != MAGIC {
@@ -128,12 +120,8 @@ impl Footer {
                 "footer checksum of table {number}: expected {actual:016x}, found {stored:016x}"
             )));
         }
-        if footer.version > VERSION_WITH_OVERLAPS {
-            let (file, found) = (path.into(), footer.version);
-            return Err(Error::UnsupportedVersion { file, found, supported: VERSION_WITH_OVERLAPS });
-        }
-        if footer.version == 0 {
-            return Err(corrupt(format!("table version: expected 1 to {VERSION_WITH_OVERLAPS}, found 0")));
+        if version != VERSION {
+            return Err(Error::UnsupportedVersion { file: path.into(), found: version, supported: VERSION });
         }
         if found != number || zero != 0 {
             return Err(corrupt(format!("table number: expected {number}, found {found}")));

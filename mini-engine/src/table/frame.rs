@@ -85,6 +85,7 @@ pub(super) enum Block {
 
 impl Block {
     /// A block that was not read from a file.
+    #[cfg(test)]
     pub(super) fn from_contents(contents: &[u8]) -> Self {
         Self::Own(OwnBlock::new(contents.iter().copied().chain([0; TRAILER_LEN]).collect()))
     }

@@ -38,7 +38,6 @@ mod salvage;
 #[cfg(test)]
 mod theory;
 mod verify;
-mod version1;
 
 pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use cache::{BlockCache, TableCache};

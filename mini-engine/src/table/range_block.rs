@@ -4,19 +4,12 @@
 //! block      for each range: varint length and first key, varint length and end, varint number of seqnos, the seqnos as varints
 //! ```
 //!
-//! Ranges ascend by first key, then by end. Only tables of version 3 and 4 have such a block, and a table is of these versions only if
-//! it has one: of version 4 if ranges overlap. It is in memory while the table is open, as the root is. A range reaches no further than
-//! the keys that the version gives to the table: so whatever goes by these keys, the planning of merges above all, goes by the range
-//! tombstones too.
+//! Ranges ascend by first key, then by end, and may overlap. A table has such a block only if it has range tombstones. It is in memory
+//! while the table is open, as the root is. A range reaches no further than the keys that the version gives to the table: so whatever goes
+//! by these keys, the planning of compactions above all, goes by the range tombstones too.
 
-use super::format::{VERSION_WITH_OVERLAPS, VERSION_WITH_RANGES};
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::types::{MAX_END_LEN, MAX_KEY_LEN, MAX_SEQNO, RangeTombstone, RangeTombstones, SeqNo, Slice, is_end};
-
-/// The version of a table that has `tombstones`.
-pub(super) fn version(tombstones: &RangeTombstones) -> u32 {
-    if tombstones.overlap() { VERSION_WITH_OVERLAPS } else { VERSION_WITH_RANGES }
-}
 
 /// The contents of the block.
 pub(super) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
@@ -30,17 +23,14 @@ pub(super) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
     out
 }
 
-/// What [`encode`] has made for a table of this version, checked: the order of ranges and numbers, and that each range has an end.
-pub(super) fn decode(contents: &[u8], version: u32) -> Result<RangeTombstones, Malformed> {
+/// What [`encode`] has made, checked: the order of ranges and numbers, and that each range has an end.
+pub(super) fn decode(contents: &[u8]) -> Result<RangeTombstones, Malformed> {
     let mut reader = Reader::new(contents);
     let mut tombstones = Vec::new();
     let mut last = (Slice::default(), Slice::default());
     while !reader.is_empty() {
-        let follows = |start: &[u8], end: &[u8]| match version {
-            VERSION_WITH_RANGES => *last.1 <= *start,
-            _ => (&*last.0, &*last.1) < (start, end),
-        };
-        let (start, end) = range(&mut reader, follows).ok_or(reader.malformed("a range behind the one before it"))?;
+        let (start, end) =
+            range(&mut reader, (&last.0, &last.1)).ok_or(reader.malformed("a range behind the one before it"))?;
         let seqnos = seqnos(&mut reader).ok_or(reader.malformed("descending sequence numbers"))?;
         let tombstone = |seqno| RangeTombstone { start: start.clone(), end: end.clone(), seqno };
         tombstones.extend(seqnos.into_iter().map(tombstone));
@@ -52,10 +42,10 @@ pub(super) fn decode(contents: &[u8], version: u32) -> Result<RangeTombstones, M
     }
 }
 
-fn range(reader: &mut Reader<'_>, follows: impl Fn(&[u8], &[u8]) -> bool) -> Option<(Slice, Slice)> {
+fn range(reader: &mut Reader<'_>, last: (&[u8], &[u8])) -> Option<(Slice, Slice)> {
     let start = reader.prefixed(MAX_KEY_LEN)?;
     let end = reader.prefixed(MAX_END_LEN).filter(|end| is_end(end))?;
-    (start < end && follows(start, end)).then(|| (Slice::from(start), Slice::from(end)))
+    (start < end && last < (start, end)).then(|| (Slice::from(start), Slice::from(end)))
 }
 
 fn seqnos(reader: &mut Reader<'_>) -> Option<Vec<SeqNo>> {
@@ -82,18 +72,18 @@ mod tests {
     fn range_tombstones_come_back_as_they_were_and_a_cut_block_is_malformed() {
         // Catches a field written and read in another order, and an end of the bytes taken for the end of a list.
         let all = [tombstone(b"", b"c", 5), tombstone(b"b", &[b'k'; 300], 300), tombstone(b"x", b"x\0", MAX_SEQNO)];
-        for (all, expected) in [(&all[..], VERSION_WITH_OVERLAPS), (&all[1..], VERSION_WITH_RANGES)] {
+        for all in [&all[..], &all[1..]] {
             let tombstones = RangeTombstones::new(all.to_vec());
-            let (bytes, version) = (encode(&tombstones), version(&tombstones));
-            assert_eq!((version, decode(&bytes, version)), (expected, Ok(tombstones.clone())));
+            let bytes = encode(&tombstones);
+            assert_eq!(decode(&bytes), Ok(tombstones.clone()));
             for len in 0..bytes.len() {
-                assert_ne!(decode(&bytes[..len], version), Ok(tombstones.clone()), "{len} bytes");
+                assert_ne!(decode(&bytes[..len]), Ok(tombstones.clone()), "{len} bytes");
             }
         }
     }
 
     #[test]
-    fn ranges_that_overlap_or_are_empty_and_numbers_out_of_order_are_malformed() {
+    fn ranges_out_of_order_or_empty_and_numbers_out_of_order_are_malformed() {
         // Catches a block under a right checksum whose binary search would pass over a tombstone.
         let block = |parts: &[(&[u8], &[u8], &[u64])]| {
             let mut out = Vec::new();
@@ -105,11 +95,8 @@ mod tests {
             }
             out
         };
-        assert!(decode(&block(&[(b"a", b"b", &[2, 1]), (b"b", b"c", &[1])]), VERSION_WITH_RANGES).is_ok());
-        let overlapping = block(&[(b"a", b"c", &[1]), (b"a", b"d", &[1]), (b"b", b"d", &[1])]);
-        assert!(
-            decode(&overlapping, VERSION_WITH_OVERLAPS).is_ok() && decode(&overlapping, VERSION_WITH_RANGES).is_err()
-        );
+        assert!(decode(&block(&[(b"a", b"b", &[2, 1]), (b"b", b"c", &[1])])).is_ok());
+        assert!(decode(&block(&[(b"a", b"c", &[1]), (b"a", b"d", &[1]), (b"b", b"d", &[1])])).is_ok());
         for bad in [
             block(&[(b"b", b"c", &[1]), (b"a", b"b", &[1])]),
             block(&[(b"a", b"c", &[1]), (b"a", b"b", &[1])]),
@@ -123,9 +110,7 @@ mod tests {
             block(&[(b"a", &[b'k'; MAX_END_LEN], &[1])]),
             Vec::new(),
         ] {
-            for version in [VERSION_WITH_RANGES, VERSION_WITH_OVERLAPS] {
-                assert!(decode(&bad, version).is_err(), "{}", bad.escape_ascii());
-            }
+            assert!(decode(&bad).is_err(), "{}", bad.escape_ascii());
         }
     }
 
@@ -133,10 +118,8 @@ mod tests {
         #[test]
         fn random_bytes_never_panic_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             // Catches an unchecked length or count.
-            for version in [VERSION_WITH_RANGES, VERSION_WITH_OVERLAPS] {
-                if let Ok(tombstones) = decode(&bytes, version) {
-                    prop_assert!(encode(&tombstones).len() <= bytes.len());
-                }
+            if let Ok(tombstones) = decode(&bytes) {
+                prop_assert!(encode(&tombstones).len() <= bytes.len());
             }
         }
     }

@@ -201,9 +201,6 @@ impl Table {
 
     /// Partition `at` of the table, checked when it is read; `None` past the last.
     pub(super) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition>> {
-        if let Some(whole) = &root.whole {
-            return Ok((at == 0).then(|| whole.clone()));
-        }
         if cache == CacheUse::Fill
             && let Some(partition) = self.tables.blocks.get_partition(&root.partitions, at)
         {

@@ -7,13 +7,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::cache::{CachedPartition, Partitions};
-use super::format::{FOOTER_LEN, Footer, Handle, VERSION, VERSION_WITH_RANGES};
+use super::cache::Partitions;
+use super::format::{FOOTER_LEN, Footer, Handle};
 use super::frame::{Block, BlockLocation, TableFile};
 use super::index::Index;
 use super::properties::{Properties, TableMeta};
 use super::range_block;
-use super::version1;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
@@ -32,8 +31,6 @@ pub(super) struct Root {
     pub(super) map: Option<Arc<MappedBytes>>,
     /// The partitions that are in memory.
     pub(super) partitions: Partitions,
-    /// The only partition of a table of version 1, which stays in memory.
-    pub(super) whole: Option<CachedPartition>,
     /// Where the data blocks end.
     pub(super) data_end: u64,
     pub(super) properties: Properties,
@@ -51,33 +48,20 @@ impl Root {
         let data_end = footer.partitions.offset;
         let root = tail.block(footer.root)?;
         let malformed = |error| tail.malformed(footer.root, error);
-        let (index, whole) = if footer.version < VERSION {
-            let filter = if footer.partitions.len > 0 { Some(tail.block(footer.partitions)?) } else { None };
-            let filter = filter.as_ref().map_or(&[][..], Block::contents);
-            version1::check_filter(filter).map_err(|error| tail.malformed(footer.partitions, error))?;
-            let (index, whole) = version1::convert(filter, root.contents(), data_end).map_err(malformed)?;
-            let count = whole.len();
-            (index, Some(CachedPartition::with_blocks(whole, count)))
-        } else {
-            (Index::decode(root, data_end..footer.root.offset).map_err(malformed)?, None)
-        };
-        let range_tombstones = match footer.version {
-            VERSION_WITH_RANGES.. => tail.range_tombstones(&footer)?,
-            _ => RangeTombstones::default(),
-        };
+        let index = Index::decode(root, data_end..footer.root.offset).map_err(malformed)?;
+        let range_tombstones = tail.range_tombstones(&footer)?;
         let ranges = range_tombstones.parts().count() as u64;
         let meta = TableMeta { range_tombstones: ranges, ..properties.meta(number, size) };
-        let partitions = Partitions::new(if whole.is_some() { 0 } else { index.len() });
-        Ok((Self { index, map: None, partitions, whole, data_end, properties, range_tombstones }, meta))
+        let partitions = Partitions::new(index.len());
+        Ok((Self { index, map: None, partitions, data_end, properties, range_tombstones }, meta))
     }
 
     /// Bytes of memory that this takes.
     pub(super) fn memory_len(&self) -> usize {
         let Properties { smallest, largest, .. } = &self.properties;
-        let whole = self.whole.as_ref().map_or(0, |whole| whole.memory_len());
         let index = self.index.memory_len() + self.partitions.memory_len();
         let ranges = self.range_tombstones.memory_len();
-        size_of::<Self>() + index + whole + smallest.len() + largest.len() + ranges
+        size_of::<Self>() + index + smallest.len() + largest.len() + ranges
     }
 }
 
@@ -116,10 +100,9 @@ impl<'a> Tail<'a> {
     }
 
     fn range_tombstones(&self, footer: &Footer) -> Result<RangeTombstones> {
-        // The footer was refused if there is no room for it.
-        let handle = footer.range_tombstones().unwrap_or_default();
+        let Some(handle) = footer.range_tombstones() else { return Ok(RangeTombstones::default()) };
         let block = self.block(handle)?;
-        range_block::decode(block.contents(), footer.version).map_err(|error| self.malformed(handle, error))
+        range_block::decode(block.contents()).map_err(|error| self.malformed(handle, error))
     }
 
     /// The block at `handle`, which lies before the footer.

@@ -155,13 +155,6 @@ impl RangeTombstones {
         })
     }
 
-    /// Whether two with different bounds have a key in common.
-    pub(crate) fn overlap(&self) -> bool {
-        // The one behind a range begins first of all behind it.
-        let mut neighbours = self.ranges.iter().zip(self.ranges.iter().skip(1));
-        neighbours.any(|(a, b)| b.from < a.to && (a.from, a.to) != (b.from, b.to))
-    }
-
     /// The first key that is covered.
     pub(crate) fn first_key(&self) -> Option<&Slice> {
         self.places.first()

@@ -1,11 +1,11 @@
 //! Bytes of a log: the segment header and the frame header, both ways.
 //!
-//! Segment: header (40 bytes, or 64), then frames, each starting at a multiple of 8; the rest of the file is zeros, or
+//! Segment: header (56 bytes), then frames, each starting at a multiple of 8; the rest of the file is zeros, or
 //! frames of the log that it was before, or torn.
 //!
 //! ```text
-//! segment header   magic [8], version u32, zero u32, number u64, salt u64, xxh3 of the 32 bytes before u64
-//! from version 3   number u64 and salt u64 of the log that the file was before, xxh3 of the 56 bytes before u64
+//! segment header   magic [8], version u32, zero u32, number u64, salt u64, number u64 and salt u64 of the log that the file was before
+//!                  (0 and 0 if it was none), xxh3 of the 48 bytes before u64
 //! frame header     header checksum u32, payload length u32, kind u8, zero [3], count u32, first seqno u64,
 //!                  synced log u64, synced offset u64, payload checksum u64
 //! frame            header (48 bytes), payload, zeros up to a multiple of 8
@@ -21,16 +21,14 @@ use crate::error::{Error, Result};
 use crate::types::{MAX_BATCH_LEN, MAX_SEQNO, SeqNo};
 
 const MAGIC: &[u8; 8] = b"mini-wal";
-/// The newest format version of logs.
-pub(super) const VERSION: u32 = RECYCLED;
-/// The version of a log in a file of its own.
-const FRESH: u32 = 2;
-/// The version of a log in a file that was another log before.
-const RECYCLED: u32 = 3;
-/// Bytes of the segment header of a log in a file of its own.
-pub(super) const SEGMENT_HEADER_LEN: usize = 40;
-/// Bytes of the segment header of a log in a file that was another log before.
-pub(super) const RECYCLED_HEADER_LEN: usize = 64;
+/// The format version of logs.
+const VERSION: u32 = 1;
+/// Bytes of the segment header.
+pub(super) const HEADER_LEN: usize = 56;
+/// Bytes of it under its checksum.
+const SUMMED_LEN: usize = HEADER_LEN - 8;
+/// Where the first frame starts.
+pub(super) const FIRST_FRAME: u64 = HEADER_LEN as u64;
 /// Bytes of a frame's header.
 pub(super) const FRAME_HEADER_LEN: usize = 48;
 /// Frames start at multiples of this.
@@ -84,20 +82,18 @@ pub(super) struct SegmentHeader {
 
 impl SegmentHeader {
     pub(super) fn encode(self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(RECYCLED_HEADER_LEN);
+        let mut out = Vec::with_capacity(HEADER_LEN);
         out.extend_from_slice(MAGIC);
-        codec::put_u32(&mut out, if self.previous_generation.is_some() { RECYCLED } else { FRESH });
+        codec::put_u32(&mut out, VERSION);
         codec::put_u32(&mut out, 0);
-        put_sealed(&mut out, self.log);
-        if let Some(previous) = self.previous_generation {
-            put_sealed(&mut out, previous);
+        let previous = self.previous_generation.unwrap_or(Identity { number: 0, salt: 0 });
+        for log in [self.log, previous] {
+            codec::put_u64(&mut out, log.number);
+            codec::put_u64(&mut out, log.salt);
         }
+        let checksum = codec::checksum(&out, 0);
+        codec::put_u64(&mut out, checksum);
         out
-    }
-
-    /// Bytes of it, which is where the first frame starts.
-    pub(super) fn len(self) -> u64 {
-        if self.previous_generation.is_some() { RECYCLED_HEADER_LEN as u64 } else { SEGMENT_HEADER_LEN as u64 }
     }
 
     /// Decodes the header in `bytes`, the first of the file, of the log that `path` says to be number `expected`.
@@ -107,46 +103,28 @@ impl SegmentHeader {
         let fields = (|| {
             let magic = reader.bytes(MAGIC.len())?;
             let (version, zero) = (reader.u32()?, reader.u32()?);
-            Some((magic, version, zero, reader.u64()?, reader.u64()?, reader.u64()?))
+            let mut identity = || Some(Identity { number: reader.u64()?, salt: reader.u64()? });
+            Some((magic, version, zero, identity()?, identity()?, reader.u64()?))
         })();
-        let Some((magic, version, zero, number, salt, stored)) = fields else {
-            return Err(corrupt(0, format!("log header: expected {SEGMENT_HEADER_LEN} bytes, found {}", bytes.len())));
+        let Some((magic, version, zero, log, previous, stored)) = fields else {
+            return Err(corrupt(0, format!("log header: expected {HEADER_LEN} bytes, found {}", bytes.len())));
         };
         if magic != MAGIC {
             return Err(corrupt(0, format!("log magic: expected {MAGIC:02x?}, found {magic:02x?}")));
         }
-        let actual = codec::checksum(bytes.split_at(SEGMENT_HEADER_LEN - 8).0, 0);
+        let actual = codec::checksum(bytes.split_at(SUMMED_LEN).0, 0);
         if stored != actual {
-            return Err(corrupt(32, format!("log header checksum: expected {actual:016x}, found {stored:016x}")));
+            let what = format!("log header checksum: expected {actual:016x}, found {stored:016x}");
+            return Err(corrupt(SUMMED_LEN as u64, what));
         }
-        if ![FRESH, RECYCLED].contains(&version) {
+        if version != VERSION {
             return Err(Error::UnsupportedVersion { file: path.into(), found: version, supported: VERSION });
         }
-        if zero != 0 || number != expected {
-            return Err(corrupt(16, format!("log number: expected {expected}, found {number}")));
+        if zero != 0 || log.number != expected {
+            return Err(corrupt(16, format!("log number: expected {expected}, found {}", log.number)));
         }
-        let log = Identity { number, salt };
-        if version == FRESH {
-            return Ok(Self { log, previous_generation: None });
-        }
-        let fields = (|| Some((reader.u64()?, reader.u64()?, reader.u64()?)))();
-        let Some((number, salt, stored)) = fields else {
-            return Err(corrupt(0, format!("log header: expected {RECYCLED_HEADER_LEN} bytes, found {}", bytes.len())));
-        };
-        let actual = codec::checksum(bytes.split_at(RECYCLED_HEADER_LEN - 8).0, 0);
-        if stored != actual {
-            return Err(corrupt(56, format!("previous log checksum: expected {actual:016x}, found {stored:016x}")));
-        }
-        Ok(Self { log, previous_generation: Some(Identity { number, salt }) })
+        Ok(Self { log, previous_generation: Some(previous).filter(|previous| previous.number > 0) })
     }
-}
-
-/// Appends `log` and the checksum of all that is in `out` by then.
-fn put_sealed(out: &mut Vec<u8>, log: Identity) {
-    codec::put_u64(out, log.number);
-    codec::put_u64(out, log.salt);
-    let checksum = codec::checksum(out, 0);
-    codec::put_u64(out, checksum);
 }
 
 /// A frame's header.

@@ -14,7 +14,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::format::{Identity, SegmentHeader, file_name};
+use super::format::{FIRST_FRAME, Identity, SegmentHeader, file_name};
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 
@@ -80,7 +80,7 @@ impl Spare {
         let header = SegmentHeader { log, previous_generation: Some(self.generation) };
         let mut previous_generation = PreviousGeneration { starts: self.starts, end: self.end, cleared: 0 };
         let mut bytes = header.encode();
-        bytes.resize(bytes.len() + previous_generation.zeros_behind(header.len()), 0);
+        bytes.resize(bytes.len() + previous_generation.zeros_behind(FIRST_FRAME), 0);
         let begin = || {
             file.write_all_at(&bytes, 0).map_err(Error::io("write", &spare))?;
             file.sync().map_err(Error::io("sync", &spare))?;
@@ -93,7 +93,7 @@ impl Spare {
             fs.open_write(&path).map_err(Error::io("open", &path))
         };
         let file = name().inspect_err(|_| remove_unused(fs, &path))?;
-        Ok(Some(RecycledFile { file, header_len: header.len(), written: bytes.len() as u64, previous_generation }))
+        Ok(Some(RecycledFile { file, written: bytes.len() as u64, previous_generation }))
     }
 }
 
@@ -101,7 +101,6 @@ impl Spare {
 #[derive(Debug)]
 pub(super) struct RecycledFile {
     pub(super) file: Arc<dyn File>,
-    pub(super) header_len: u64,
     /// Bytes that were written for it.
     pub(super) written: u64,
     pub(super) previous_generation: PreviousGeneration,

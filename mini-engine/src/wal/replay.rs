@@ -15,9 +15,7 @@
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
-use super::format::{
-    ALIGN, FRAME_HEADER_LEN, FrameHeader, Identity, Position, RECYCLED_HEADER_LEN, SEGMENT_HEADER_LEN, SegmentHeader,
-};
+use super::format::{ALIGN, FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, HEADER_LEN, Identity, Position, SegmentHeader};
 use super::payload::decompress;
 use super::space::ZEROS;
 use super::window::Window;
@@ -103,7 +101,7 @@ pub(crate) fn replay(
     let Some(segment) = log.read_header(number)? else {
         return Ok(Tail::Torn { offset: 0, dropped_bytes: log.window.file_len() });
     };
-    let mut offset = segment.len();
+    let mut offset = FIRST_FRAME;
     while let Some((header, payload)) = log.frame_at(segment.log, offset)? {
         let FrameHeader { first_seqno, count, is_compressed, synced, .. } = header;
         let batch = match is_compressed {
@@ -130,7 +128,7 @@ pub(crate) fn replay(
 pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<Option<Position>> {
     let mut log = LogReader::open(fs, path)?;
     match log.read_header(number)? {
-        Some(segment) => Ok(log.frames_from(segment.log, segment.len())?.0),
+        Some(segment) => Ok(log.frames_from(segment.log, FIRST_FRAME)?.0),
         None => Ok(None),
     }
 }
@@ -142,7 +140,7 @@ pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) 
 pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<bool> {
     let mut log = LogReader::open(fs, path)?;
     let Some(segment) = log.read_header(number)? else { return Ok(true) };
-    let start = segment.len();
+    let start = FIRST_FRAME;
     Ok(log.frame_at(segment.log, start)?.is_none() && matches!(log.tail(&segment, start)?.0, Tail::Clean { .. }))
 }
 
@@ -153,7 +151,7 @@ pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result
 /// As of [`replay`].
 pub(crate) fn begin_of_tail(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<u64> {
     let mut log = LogReader::open(fs, path)?;
-    let start = log.read_header(number)?.map_or(0, |header| header.len());
+    let start = log.read_header(number)?.map_or(0, |_| FIRST_FRAME);
     let len = log.len();
     Ok(log.first_byte(start..len)?.map_or(len, |byte| byte - byte % ALIGN))
 }
@@ -201,7 +199,7 @@ fn copy_tail(
     (kept, to): (&dyn File, &Path),
 ) -> Result<()> {
     let mut log = LogReader::open(fs, path)?;
-    let header = log.read_header(number)?.map_or(0, SegmentHeader::len);
+    let header = log.read_header(number)?.map_or(0, |_| FIRST_FRAME);
     let mut write = |from: u64, end: u64| {
         let want = usize::try_from(end.saturating_sub(from)).unwrap_or(COPIED_AT_ONCE).min(COPIED_AT_ONCE);
         let bytes = log.window.get(from, want)?;
@@ -269,10 +267,10 @@ impl<'a> LogReader<'a> {
     pub(super) fn read_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
         let len = self.window.file_len();
         // The header alone tells mostly: what is behind may be unreadable.
-        if len < SEGMENT_HEADER_LEN as u64 || self.is_zero(0..SEGMENT_HEADER_LEN as u64)? && self.is_zero(0..len)? {
+        if len < FIRST_FRAME || self.is_zero(0..FIRST_FRAME)? && self.is_zero(0..len)? {
             return Ok(None);
         }
-        let bytes = self.window.get(0, RECYCLED_HEADER_LEN)?;
+        let bytes = self.window.get(0, HEADER_LEN)?;
         SegmentHeader::decode(bytes, self.path, number).map(Some)
     }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::format::{ALIGN, FrameHeader, Position, RECYCLED_HEADER_LEN, SegmentHeader};
+use super::format::{ALIGN, FIRST_FRAME, FrameHeader, HEADER_LEN, Position, SegmentHeader};
 use super::payload::decompress;
 use super::replay::{Frame, LogReader, Tail};
 use crate::error::{Error, Result};
@@ -66,7 +66,7 @@ pub(crate) fn salvage(
         found.tail_bytes = log.len();
         return Ok(found);
     };
-    (found.has_header, found.end) = (true, segment.len());
+    (found.has_header, found.end) = (true, FIRST_FRAME);
     match read_frames(&mut log, &segment, &mut found, visit) {
         Err(error) if error.is_damage() => {
             found.unreadable = Some(error);
@@ -144,7 +144,7 @@ fn read_header(
         Err(error @ Error::Corruption { .. }) => error,
         header => return header,
     };
-    let mut bytes = log.start(RECYCLED_HEADER_LEN)?.to_vec();
+    let mut bytes = log.start(HEADER_LEN)?.to_vec();
     found.header = Some(error);
     for at in 0..bytes.len() {
         let Some(&was) = bytes.get(at) else { break };

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::format::{FrameHeader, Identity, Position};
+use super::format::{FIRST_FRAME, FrameHeader, Identity, Position};
 use super::group_commit::GroupCommit;
 use super::payload::Payload;
 use super::recycle::Spare;
@@ -45,7 +45,6 @@ pub(crate) struct Segment {
     pub(super) path: PathBuf,
     pub(super) identity: Identity,
     pub(super) counters: Arc<Counters>,
-    header_len: u64,
     /// The file in memory, once it is mapped.
     pub(super) mapping: OnceLock<Box<dyn Mapping>>,
     /// `u64::MAX` until the writer is done.
@@ -68,7 +67,6 @@ impl Segment {
         file: Arc<dyn File>,
         path: PathBuf,
         identity: Identity,
-        header_len: u64,
         previous: Option<Arc<Segment>>,
         counters: Arc<Counters>,
     ) -> Self {
@@ -77,10 +75,9 @@ impl Segment {
             path,
             identity,
             counters,
-            header_len,
             mapping: OnceLock::new(),
             end: AtomicU64::new(u64::MAX),
-            commit: GroupCommit::new(header_len),
+            commit: GroupCommit::new(FIRST_FRAME),
             starts: Mutex::default(),
             released: AtomicBool::new(false),
             has_previous: AtomicBool::new(previous.is_some()),
@@ -92,11 +89,6 @@ impl Segment {
     /// The log's number.
     pub(crate) fn number(&self) -> u64 {
         self.identity.number
-    }
-
-    /// Bytes of the header: where the first frame starts.
-    pub(super) fn header_len(&self) -> u64 {
-        self.header_len
     }
 
     /// Says that the writer is done: every frame is whole, and the last one ends at `end`. Frames start at `starts`, among other
@@ -134,7 +126,7 @@ impl Segment {
 
     /// Whether any frame was synced.
     pub(crate) fn is_synced_at_all(&self) -> bool {
-        self.synced() > self.header_len
+        self.synced() > FIRST_FRAME
     }
 
     /// Makes every [complete](Self::complete) frame durable, and all of the earlier logs of the chain. Blocks for the

@@ -35,7 +35,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::format::{FRAME_HEADER_LEN, FrameHeader, Identity, SegmentHeader, file_name, frame_len};
+use super::format::{FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, Identity, SegmentHeader, file_name, frame_len};
 use super::payload::Payload;
 use super::recycle::{PreviousGeneration, RecycledFile, STARTS_APART, Spare, remove_unused};
 use super::segment::{Claim, Segment};
@@ -118,8 +118,8 @@ impl Writer {
         let header = SegmentHeader { log: identity, previous_generation: None };
         let started = start(fs, dir, &*file, &path, header);
         started.inspect_err(|_| remove_unused(fs, &path))?;
-        counters.wal_bytes.add(header.len());
-        Ok(Self::at_start(Segment::new(file, path, identity, header.len(), previous, counters), None))
+        counters.wal_bytes.add(FIRST_FRAME);
+        Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), None))
     }
 
     /// As [`Writer::create`], in the file `spare` if that can be opened.
@@ -138,19 +138,16 @@ impl Writer {
         let Some(recycled) = spare.begin(fs, dir, identity)? else {
             return Self::create(fs, dir, number, previous, counters);
         };
-        let RecycledFile { file, header_len, written, previous_generation } = recycled;
-        counters.wal_bytes.add(header_len);
-        counters.wal_zero_bytes.add(written - header_len);
+        let RecycledFile { file, written, previous_generation } = recycled;
+        counters.wal_bytes.add(FIRST_FRAME);
+        counters.wal_zero_bytes.add(written - FIRST_FRAME);
         counters.wal_recycled.add(1);
         let path = dir.join(file_name(number));
-        Ok(Self::at_start(
-            Segment::new(file, path, identity, header_len, previous, counters),
-            Some(previous_generation),
-        ))
+        Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), Some(previous_generation)))
     }
 
     pub(super) fn at_start(segment: Segment, previous_generation: Option<PreviousGeneration>) -> Self {
-        let end = segment.header_len();
+        let end = FIRST_FRAME;
         Self {
             segment: Arc::new(segment),
             end,

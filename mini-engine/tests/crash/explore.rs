@@ -330,7 +330,12 @@ fn look(left: &Disk, batches: &[Batch], least: usize, most: usize) -> Result<Opt
 fn has_recycled_log(mem: &MemFs, left: &Disk) -> bool {
     let names = mem.read_dir(Path::new(DIR)).unwrap_or_default();
     let logs = names.iter().filter(|name| name.to_string_lossy().ends_with(".log"));
-    logs.filter_map(|name| left.read(&Path::new(DIR).join(name)).ok()).any(|log| log.get(8) == Some(&3))
+    logs.filter_map(|name| left.read(&Path::new(DIR).join(name)).ok()).any(is_recycled)
+}
+
+/// Whether the header of a log says which log the file was before.
+fn is_recycled(log: &[u8]) -> bool {
+    log.get(32..40).is_some_and(|number| number != [0; 8])
 }
 
 /// What recovery cut off a log is in a file of its own, byte for byte (rule 2).

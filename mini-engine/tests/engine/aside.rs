@@ -18,7 +18,7 @@ fn tear(dir: &Path, new: &[&str], at_first: bool) {
     let log = dir.join(files(dir, ".log").into_iter().find(|name| name.ends_with(".log")).unwrap());
     let mut bytes = fs::read(&log).unwrap();
     let end = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;
-    let at = if at_first { 40 + 50 } else { end.next_multiple_of(8) };
+    let at = if at_first { 56 + 50 } else { end.next_multiple_of(8) };
     bytes.resize(bytes.len().max(at + 8), 0);
     bytes[at] ^= 0x55;
     fs::write(&log, bytes).unwrap();

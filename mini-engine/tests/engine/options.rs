@@ -135,7 +135,7 @@ fn a_memtable_is_frozen_at_memtable_bytes() {
         let (_arrivals, _go) = fs.hold(Op::Create, ".sst", Answer::Go);
         // The second log is there before it is needed. It is in use once it has a frame.
         let is_second_used = || match &files(dir.path(), ".log")[..] {
-            [_, second, ..] => std::fs::read(dir.path().join(second)).unwrap().iter().skip(40).any(|byte| *byte != 0),
+            [_, second, ..] => std::fs::read(dir.path().join(second)).unwrap().iter().skip(56).any(|byte| *byte != 0),
             _ => false,
         };
         let mut written = 0;

@@ -154,7 +154,7 @@ fn a_log_that_was_made_ahead_is_not_set_aside() {
         let logs = three_logs(dir.path(), "");
         cut(&logs[1], 8);
         let mut last = fs::read(&logs[2]).unwrap();
-        last[40..].fill(0);
+        last[56..].fill(0);
         last[60] = u8::from(damaged);
         fs::write(&logs[2], last).unwrap();
         let db = Db::open(dir.path()).unwrap();
@@ -176,7 +176,7 @@ fn rule_2_past_an_accepted_stop_the_rest_of_the_log_is_set_aside_too() {
     let db = Db::open(dir.path()).unwrap();
     assert!(keys(&db).is_empty());
     let torn = db.recovery().torn.clone().expect("a torn tail");
-    assert_eq!((torn.offset, torn.dropped_bytes), (40, bytes.len() as u64 - 40));
+    assert_eq!((torn.offset, torn.dropped_bytes), (56, bytes.len() as u64 - 56));
     // Under a name of its own, header and frames at their places, so that they can be checked.
     let aside = logs[0].with_extension("log.tail.aside");
     assert_eq!(db.recovery().set_aside[0], aside);

@@ -18,12 +18,12 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::table::block::Cursor;
 use crate::table::entry::RESTART_INTERVAL;
-use crate::table::format::{FOOTER_LEN, Footer, Handle, VERSION, VERSION_WITH_OVERLAPS};
+use crate::table::format::{FOOTER_LEN, Footer, Handle};
 use crate::table::frame::{Block, BlockLocation, TRAILER_LEN, TableFile};
 use crate::table::index::Index;
 use crate::table::partition::Partition;
 use crate::table::properties::{Properties, TableMeta};
-use crate::table::{range_block, version1};
+use crate::table::range_block;
 use crate::types::{MAX_KEY_LEN, MAX_VALUE_LEN, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Bytes in which the end of a block is looked for first.
@@ -135,7 +135,7 @@ impl Blocks {
         self.range_tombstones = match footer.range_tombstones() {
             Some(handle) => {
                 let block = self.block(handle).ok();
-                block.and_then(|block| range_block::decode(block.contents(), footer.version).ok())
+                block.and_then(|block| range_block::decode(block.contents()).ok())
             }
             None => Some(RangeTombstones::default()),
         };
@@ -144,12 +144,6 @@ impl Blocks {
         self.meta = meta.map(|meta| TableMeta { range_tombstones: ranges, ..meta });
         let root = self.block(footer.root)?;
         let malformed = |error: Malformed| error.in_file(&self.path, footer.root.offset);
-        if footer.version < VERSION {
-            let data_end = footer.partitions.offset;
-            let (_, whole) = version1::convert(&[], root.contents(), data_end).map_err(malformed)?;
-            self.know(&whole);
-            return Ok(());
-        }
         let index = Index::decode(root, footer.partitions.offset..footer.root.offset).map_err(malformed)?;
         self.partitions = (0..index.len()).filter_map(|at| index.handle(at)).collect();
         Ok(())
@@ -163,7 +157,7 @@ impl Blocks {
         let Ok(properties) = Properties::decode(block.contents()) else { return };
         let Some((_, block)) = self.block_before(handle.offset) else { return };
         // A root does not pass for a list of ranges: its last fence has the sequence number 0, which would be an empty end.
-        let ranges = range_block::decode(block.contents(), VERSION_WITH_OVERLAPS).unwrap_or_default();
+        let ranges = range_block::decode(block.contents()).unwrap_or_default();
         let meta = properties.meta(self.number, self.size);
         self.meta = Some(TableMeta { range_tombstones: ranges.parts().count() as u64, ..meta });
         self.range_tombstones = Some(ranges);

@@ -5,7 +5,7 @@ use std::fs as std_fs;
 use super::*;
 use crate::table::block::BlockBuilder;
 use crate::table::filter::Filter;
-use crate::table::format::{Footer, Handle, VERSION};
+use crate::table::format::{Footer, Handle};
 use crate::table::frame;
 use crate::table::index::IndexBuilder;
 use crate::table::partition;
@@ -87,7 +87,7 @@ fn write(dir: &Path, parts: &Parts) {
     let root = put(&contents, 0);
     let properties = put(&parts.properties.encode(), parts.gap);
     let offset = out.len() as u64;
-    Footer { partitions, root, properties, version: VERSION }.encode(&mut out, 1, offset);
+    Footer { partitions, root, properties }.encode(&mut out, 1, offset);
     std_fs::write(dir.join(file_name(1)), out).expect("written");
 }
 

@@ -1,5 +1,5 @@
 //! Tables written and read back; `damage` for bad bytes, `forged` for sound parts that do not fit each other, `runs` for
-//! several tables that read as one, `partitions` for what reads cost, `mapped` for tables that are mapped, `version1` for the older format.
+//! several tables that read as one, `partitions` for what reads cost, `mapped` for tables that are mapped.
 
 mod damage;
 mod eytzinger;
@@ -9,7 +9,6 @@ mod mapped;
 mod partitions;
 mod readahead;
 mod runs;
-mod version1;
 
 use std::collections::BTreeMap;
 use std::fs as std_fs;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::error::Error;
 use crate::types::{Durability, MAX_SEQNO};
-use crate::wal::format::{FRAME_HEADER_LEN, FrameHeader, Identity, SegmentHeader};
+use crate::wal::format::{FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, Identity, SegmentHeader};
 
 fn header_of(log: Identity) -> Vec<u8> {
     SegmentHeader { log, previous_generation: None }.encode()
@@ -27,11 +27,11 @@ fn a_cut_at_every_byte_leaves_a_clean_prefix_of_whole_frames() {
         let kept = ends.iter().filter(|&&end| end <= cut as u64).count();
         assert_eq!(found, batches[..kept], "cut at {cut}");
         let stop = match kept {
-            0 if cut < SEGMENT_HEADER_LEN => 0,
-            0 => SEGMENT_HEADER_LEN as u64,
+            0 if cut < HEADER_LEN => 0,
+            0 => FIRST_FRAME,
             kept => ends[kept - 1],
         };
-        let zeros = cut >= SEGMENT_HEADER_LEN && whole[stop as usize..cut].iter().all(|&byte| byte == 0);
+        let zeros = cut >= HEADER_LEN && whole[stop as usize..cut].iter().all(|&byte| byte == 0);
         let dropped_bytes = cut as u64 - stop;
         let expected = if zeros { Tail::Clean { end: stop } } else { Tail::Torn { offset: stop, dropped_bytes } };
         assert_eq!(tail, expected, "cut at {cut}");
@@ -52,9 +52,9 @@ fn a_flipped_bit_anywhere_never_alters_a_frame() {
             bytes[at] ^= 1 << bit;
             std_fs::write(path(&dir, 1), &bytes).expect("flipped");
             let result = read(&dir, 1);
-            if at < SEGMENT_HEADER_LEN {
+            if at < HEADER_LEN {
                 assert!(
-                    matches!(&result, Err(Error::Corruption { offset, .. }) if *offset < 40),
+                    matches!(&result, Err(Error::Corruption { offset, .. }) if *offset < FIRST_FRAME),
                     "{at}.{bit}: {result:?}"
                 );
                 continue;
@@ -93,7 +93,7 @@ fn torn_wal_tail_is_dropped_but_torn_middle_is_corruption() {
         for synced in [None, Some(0), Some(1), Some(2), Some(3)] {
             let dir = dir();
             let ends = four_frames(&dir, synced);
-            let start = if damaged == 0 { SEGMENT_HEADER_LEN as u64 } else { ends[damaged - 1] };
+            let start = if damaged == 0 { FIRST_FRAME } else { ends[damaged - 1] };
             damage(&dir, 1, start + FRAME_HEADER_LEN as u64 + 2);
             // A frame after the hole carries the record if it was written after the sync.
             let proven = synced.is_some_and(|synced| damaged <= synced && synced < 3);
@@ -153,7 +153,7 @@ fn a_record_beyond_a_clean_end_is_corruption() {
 fn frames_of_another_log_place_or_life_are_never_taken() {
     // Catches a checksum without number, salt or offset: an old frame would be replayed as a new write.
     let own = Identity { number: 5, salt: 99 };
-    let offset = SEGMENT_HEADER_LEN as u64;
+    let offset = FIRST_FRAME;
     let synced = Position { log: 0, offset: 0 };
     let frame_of = |log: Identity, at: u64| {
         let header = FrameHeader::encode(log, at, (1, 1), synced, Payload::Raw(b"payload"));
@@ -190,7 +190,7 @@ fn a_frame_whose_seqnos_pass_their_limit_is_not_taken() {
     {
         let mut bytes = header_of(log);
         let synced = Position { log: 5, offset: 0 };
-        let (offset, payload) = (SEGMENT_HEADER_LEN as u64, Payload::Raw(b"payload"));
+        let (offset, payload) = (FIRST_FRAME, Payload::Raw(b"payload"));
         bytes.extend_from_slice(&FrameHeader::encode(log, offset, (first_seqno, 3), synced, payload));
         bytes.extend_from_slice(b"payload\0");
         std_fs::write(path(&dir, 5), bytes).expect("written");
@@ -211,13 +211,13 @@ fn frames_inside_values_are_never_taken() {
     std_fs::remove_file(path(&dir, 1)).expect("removed");
     // Same number and frames at the same offsets: only the salt is another.
     let mut outer = create(&dir, 1, None);
-    let payload = &log[SEGMENT_HEADER_LEN + FRAME_HEADER_LEN..];
+    let payload = &log[HEADER_LEN + FRAME_HEADER_LEN..];
     outer.append(1, 1, payload).expect("appended");
     assert_eq!(read(&dir, 1).expect("sound").0.len(), 1);
-    damage(&dir, 1, SEGMENT_HEADER_LEN as u64 + 1);
+    damage(&dir, 1, FIRST_FRAME + 1);
     let (found, tail) = read(&dir, 1).expect("no proof of damage");
     assert_eq!(found.len(), 0);
-    assert!(matches!(tail, Tail::Torn { offset: 40, .. }), "{tail:?}");
+    assert!(matches!(tail, Tail::Torn { offset: FIRST_FRAME, .. }), "{tail:?}");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn unused_zeroed_space_is_a_clean_end_and_zeros_before_frames_are_not() {
 fn a_log_whose_header_was_never_written_is_torn_at_its_start() {
     // Catches a crash between creating a log and syncing it that keeps the database from opening.
     let dir = dir();
-    for bytes in [Vec::new(), vec![0; 40], vec![0; 10_000], header_of(Identity { number: 1, salt: 3 })[..39].to_vec()] {
+    for bytes in [Vec::new(), vec![0; 56], vec![0; 10_000], header_of(Identity { number: 1, salt: 3 })[..55].to_vec()] {
         let dropped_bytes = bytes.len() as u64;
         std_fs::write(path(&dir, 1), bytes).expect("written");
         let (found, tail) = read(&dir, 1).expect("torn");
@@ -258,17 +258,14 @@ fn a_newer_format_and_another_number_are_told_apart_from_damage() {
     assert!(matches!(read(&dir, 2), Err(Error::Corruption { offset: 16, .. })));
     let mut reseal_with = |at: usize, byte: u8| {
         header[at] = byte;
-        let checksum = crate::codec::checksum(&header[..32], 0);
-        header[32..].copy_from_slice(&checksum.to_le_bytes());
+        let checksum = crate::codec::checksum(&header[..48], 0);
+        header[48..].copy_from_slice(&checksum.to_le_bytes());
         std_fs::write(path(&dir, 1), &header).expect("written");
     };
     reseal_with(12, 1);
     assert!(matches!(read(&dir, 1), Err(Error::Corruption { offset: 16, .. })), "a field that must be zero");
-    reseal_with(8, 4);
-    assert!(matches!(read(&dir, 1), Err(Error::UnsupportedVersion { found: 4, supported: 3, .. })));
-    // Never released.
-    reseal_with(8, 1);
-    assert!(matches!(read(&dir, 1), Err(Error::UnsupportedVersion { found: 1, supported: 3, .. })));
+    reseal_with(8, 2);
+    assert!(matches!(read(&dir, 1), Err(Error::UnsupportedVersion { found: 2, supported: 1, .. })));
 }
 
 #[test]
@@ -339,8 +336,7 @@ fn zeros_behind_a_torn_tail_are_no_part_of_it() {
     }
     assert_eq!(
         std_fs::read(kept).expect("the copy"),
-        [&bytes[..SEGMENT_HEADER_LEN], &vec![0; start as usize - SEGMENT_HEADER_LEN], &bytes[start as usize..end]]
-            .concat()
+        [&bytes[..HEADER_LEN], &vec![0; start as usize - HEADER_LEN], &bytes[start as usize..end]].concat()
     );
 }
 

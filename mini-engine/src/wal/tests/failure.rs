@@ -89,7 +89,7 @@ fn space_that_is_reserved_ahead_is_no_tail_and_no_frame() {
         writer.reserve(100_000, durability).expect("reserved");
         let len = || std::fs::metadata(path(&dir, 1)).expect("known").len();
         assert_eq!(len(), 100_000);
-        let mut end = SEGMENT_HEADER_LEN as u64;
+        let mut end = FIRST_FRAME;
         for n in 0..3 {
             let (found, tail) = read(&dir, 1).expect("sound");
             assert_eq!((found.len(), tail), (n, Tail::Clean { end }));
@@ -115,7 +115,7 @@ fn a_later_log_cannot_be_synced_past_an_earlier_failure() {
     assert!(matches!(second.segment().sync(), Err(Error::Io { .. })));
     assert!(matches!(second.segment().sync(), Err(Error::ReadOnly { .. })));
     assert!(matches!(second.append(3, 1, b"c"), Err(Error::ReadOnly { .. })));
-    assert_eq!(second.segment().synced(), SEGMENT_HEADER_LEN as u64);
+    assert_eq!(second.segment().synced(), FIRST_FRAME);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::fs as std_fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::format::SEGMENT_HEADER_LEN;
+use super::format::{FIRST_FRAME, HEADER_LEN};
 use super::*;
 use crate::error::Result;
 use crate::fs::{FileSystem, MemFs, StdFs};
@@ -114,7 +114,7 @@ fn a_released_log_is_not_waited_for() {
     drop(second.segment().take_settled());
     assert!(weak.upgrade().is_none(), "the first log's file is still open");
     let record = newest_sync_record(&StdFs, &path(&dir, 2), 2).expect("sound").expect("frames");
-    assert_eq!(record, Position { log: 2, offset: SEGMENT_HEADER_LEN as u64 });
+    assert_eq!(record, Position { log: 2, offset: FIRST_FRAME });
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn an_empty_log_does_not_hide_an_unsynced_one_before_it() {
     second.finish();
     third.append(2, 1, b"b").expect("appended");
     let record = newest_sync_record(&StdFs, &path(&dir, 3), 3).expect("sound").expect("frames");
-    assert_eq!(record, Position { log: 1, offset: SEGMENT_HEADER_LEN as u64 });
+    assert_eq!(record, Position { log: 1, offset: FIRST_FRAME });
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn bytes_of_frames_and_of_zeros_are_counted_apart() {
         assert!(len >= writer.end() && (len < 50_300 || reserved > 0), "{} of {len}", writer.end());
         let metrics = counters.snapshot(Vec::new());
         assert_eq!(metrics.wal_bytes, writer.end(), "{reserved} ahead");
-        assert!(metrics.wal_zero_bytes >= reserved.saturating_sub(SEGMENT_HEADER_LEN as u64));
+        assert!(metrics.wal_zero_bytes >= reserved.saturating_sub(FIRST_FRAME));
         assert!(reserved > 0 || metrics.wal_zero_bytes < 16, "{} zeros", metrics.wal_zero_bytes);
     }
 }

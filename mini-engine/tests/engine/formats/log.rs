@@ -2,9 +2,7 @@
 
 use crate::formats::bytes::{Bytes, Entry, Read, checksum, need, seed};
 
-const HEADER_LEN: usize = 40;
-/// Of version 3.
-const LONG_HEADER_LEN: usize = 64;
+const HEADER_LEN: usize = 56;
 const FRAME_HEADER_LEN: usize = 48;
 const MAX_BATCH_LEN: u64 = (1 << 31) - 1;
 const MAX_SEQNO: u64 = (1 << 56) - 1;
@@ -33,8 +31,6 @@ struct Header {
     own: Identity,
     /// The log that the file was before.
     previous: Option<Identity>,
-    /// Where the frames begin.
-    len: usize,
 }
 
 struct Frame<'a> {
@@ -52,8 +48,8 @@ pub(crate) fn read(number: u64, file: &[u8]) -> Read<Log> {
     if was_never_begun(file) {
         return Ok(log);
     }
-    let Header { own, previous, len } = header(number, file)?;
-    let mut at = len;
+    let Header { own, previous } = header(number, file)?;
+    let mut at = HEADER_LEN;
     while let Some(frame) = frame(own, file, at) {
         log.batches.push((frame.first_seqno, operations(&frame)?));
         log.compressed += usize::from(frame.is_compressed);
@@ -87,7 +83,7 @@ pub(crate) fn synced_in(number: u64, file: &[u8]) -> Read<Option<Synced>> {
         return Ok(None);
     }
     let header = header(number, file)?;
-    Ok(newest_sync(header.own, file, header.len))
+    Ok(newest_sync(header.own, file, HEADER_LEN))
 }
 
 /// The newest position that a valid frame at or behind `from` names.
@@ -105,15 +101,10 @@ fn header(number: u64, file: &[u8]) -> Read<Header> {
     let mut bytes = Bytes::new(file);
     need(bytes.take(8)? == b"mini-wal", "another magic")?;
     let (version, zero, own_number, salt) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
-    need(bytes.u64()? == checksum(&file[..32], 0), "checksum of the header")?;
-    need((2..=3).contains(&version) && zero == 0 && own_number == number, "another version or number")?;
-    let own = (number, salt);
-    if version < 3 {
-        return Ok(Header { own, previous: None, len: HEADER_LEN });
-    }
     let previous = (bytes.u64()?, bytes.u64()?);
-    need(bytes.u64()? == checksum(&file[..56], 0), "checksum of the previous log's name")?;
-    Ok(Header { own, previous: Some(previous), len: LONG_HEADER_LEN })
+    need(bytes.u64()? == checksum(&file[..48], 0), "checksum of the header")?;
+    need(version == 1 && zero == 0 && own_number == number, "another version or number")?;
+    Ok(Header { own: (number, salt), previous: Some(previous).filter(|previous| previous.0 > 0) })
 }
 
 /// The valid frame at `at`.

@@ -1,6 +1,6 @@
 //! `CURRENT` and manifests, as the page's "Manifest" says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::formats::bytes::{Bytes, Read, checksum, need, seed};
 
@@ -83,9 +83,8 @@ fn header(number: u64, file: &[u8]) -> Read {
     let mut bytes = Bytes::new(file.get(..HEADER_LEN).ok_or("no room for a header")?);
     need(bytes.take(8)? == b"mini-mft", "another magic")?;
     let (version, zero, own_number, sum) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
-    need(version <= 4, "a newer version")?;
     need(sum == checksum(&file[..24], 0), "checksum of the header")?;
-    need(version > 0 && zero == 0 && own_number == number, "another version or number")
+    need(version == 1 && zero == 0 && own_number == number, "another version or number")
 }
 
 /// The payload of the valid frame at `at` and where the next one begins.
@@ -106,7 +105,7 @@ impl Manifest {
     fn apply(&mut self, edit: &[u8]) -> Read {
         let mut bytes = Bytes::new(edit);
         let (mut added, mut removed, mut dropped, mut quarantined) = (vec![], vec![], vec![], vec![]);
-        let (mut pointers, mut pointers_done, mut ranges) = (vec![], vec![], BTreeMap::new());
+        let (mut pointers, mut pointers_done) = (vec![], vec![]);
         let (mut user_bytes, mut work) = (0, [Work::default(); LEVELS]);
         let (log, last_seqno) = (self.log, self.last_seqno);
         while !bytes.is_empty() {
@@ -117,21 +116,17 @@ impl Manifest {
                 2 => self.next_file = number(&mut bytes)?,
                 3 => self.last_seqno = number(&mut bytes)?,
                 4 => {
-                    let level = level(&mut bytes)?;
-                    added.push(TableLine { level, ..table(&mut bytes)? });
+                    let (level, run) = (level(&mut bytes)?, number(&mut bytes)?);
+                    added.push(TableLine { level, run, ..table(&mut bytes)? });
                 }
                 5 => removed.push((level(&mut bytes)?, number(&mut bytes)?)),
-                6 | 10 => {
-                    let (level, run) = (level(&mut bytes)?, number(&mut bytes)?);
-                    added.push(TableLine { level, run, narrowed: tag == 10, ..table(&mut bytes)? });
-                }
-                7 => self.policy = Some(number(&mut bytes)?),
-                8 => user_bytes = number(&mut bytes)?,
-                9 => {
+                6 => self.policy = Some(number(&mut bytes)?),
+                7 => user_bytes = number(&mut bytes)?,
+                8 => {
                     let level = level(&mut bytes)?;
                     work[level] = [number(&mut bytes)?, number(&mut bytes)?, number(&mut bytes)?];
                 }
-                11 => {
+                9 => {
                     pointers.push(number(&mut bytes)?);
                     for _ in 0..2 {
                         level(&mut bytes)?;
@@ -141,17 +136,12 @@ impl Manifest {
                     bytes.prefixed()?;
                     bytes.prefixed()?;
                 }
-                12 => pointers_done.push(number(&mut bytes)?),
-                13 => drop(ranges.insert(number(&mut bytes)?, number(&mut bytes)?)),
-                32 => quarantined.push(table(&mut bytes)?),
-                33 => dropped.push(number(&mut bytes)?),
+                10 => pointers_done.push(number(&mut bytes)?),
+                11 => quarantined.push(table(&mut bytes)?),
+                12 => dropped.push(number(&mut bytes)?),
                 unknown => return Err(format!("tag {unknown}")),
             }
         }
-        for table in added.iter_mut().chain(&mut quarantined) {
-            table.range_tombstones = ranges.remove(&table.number).unwrap_or_default();
-        }
-        need(ranges.is_empty(), "range tombstones of a table that the edit does not add")?;
         need(log <= self.log && last_seqno <= self.last_seqno, "an edit that goes back")?;
         self.change(&removed, added, quarantined, &dropped)?;
         self.pointers.retain(|id| !pointers_done.contains(id));
@@ -220,11 +210,15 @@ fn level(bytes: &mut Bytes<'_>) -> Read<usize> {
 
 /// Level and run are not there.
 fn table(bytes: &mut Bytes<'_>) -> Read<TableLine> {
+    let narrowed = bytes.u8()?;
+    need(narrowed <= 1, "narrowed is 0 or 1")?;
     Ok(TableLine {
+        narrowed: narrowed == 1,
         number: number(bytes)?,
         size: number(bytes)?,
         entries: number(bytes)?,
         tombstones: number(bytes)?,
+        range_tombstones: number(bytes)?,
         smallest_seqno: number(bytes)?,
         largest_seqno: number(bytes)?,
         smallest: bytes.prefixed()?.to_vec(),

@@ -13,12 +13,13 @@ const LINE_LEN: usize = 64;
 /// All that a table says.
 pub(crate) struct Table {
     pub(crate) entries: Vec<Entry>,
-    pub(crate) version: u32,
+    /// Whether ranges overlap.
+    pub(crate) overlap: bool,
     /// Range tombstones; and of how many ranges they are.
     pub(crate) ranges: Vec<Entry>,
     pub(crate) distinct_ranges: u64,
     pub(crate) properties: Properties,
-    /// Of each partition; of a table of version 1 the one filter.
+    /// Of each partition.
     filters: Vec<PartitionFilter>,
     /// The compression of each data block.
     pub(crate) compressions: Vec<u8>,
@@ -63,14 +64,11 @@ struct PartitionFilter {
 /// Reads table `number`, of which the keys from `from` on count, and checks all that the page says of it.
 pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
     let footer = footer(number, file)?;
-    let partitions = match footer.version {
-        1 => vec![whole(number, file, &footer)?],
-        _ => partitions(number, file, &footer, from)?,
-    };
+    let partitions = partitions(number, file, &footer, from)?;
     let properties = read_properties(&block(number, file, footer.properties.clone())?.1)?;
-    let (ranges, distinct_ranges) = match footer.version {
-        version @ 3.. => range_tombstones(&block(number, file, footer.ranges())?.1, version)?,
-        _ => (vec![], 0),
+    let Ranges { ranges, distinct: distinct_ranges, overlap } = match footer.ranges() {
+        place if place.is_empty() => Ranges::default(),
+        place => range_tombstones(&block(number, file, place)?.1)?,
     };
     let (mut entries, mut compressions): (Vec<Entry>, Vec<u8>) = Default::default();
     // Of a narrowed table what lies before the first partition that counts is not looked at.
@@ -112,8 +110,7 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
         PartitionFilter { reaches: last.unwrap_or_default(), filter: partition.filter }
     };
     let filters = partitions.into_iter().map(filter).collect();
-    let version = footer.version;
-    Ok(Table { entries, version, ranges, distinct_ranges, properties, filters, compressions })
+    Ok(Table { entries, overlap, ranges, distinct_ranges, properties, filters, compressions })
 }
 
 /// The partitions to which the root leads, but for those in which no key from `from` on can be.
@@ -133,27 +130,6 @@ fn partitions(number: u64, file: &[u8], footer: &Footer, from: &[u8]) -> Read<Ve
         partitions.push(Partition { filter, fences });
     }
     Ok(partitions)
-}
-
-/// The one partition of a table of version 1.
-fn whole(number: u64, file: &[u8], footer: &Footer) -> Read<Partition> {
-    let filter = match footer.partitions.is_empty() {
-        true => None,
-        false => Some(Filter::read(block(number, file, footer.partitions.clone())?.1)?),
-    };
-    let (_, index) = block(number, file, footer.root.clone())?;
-    let mut bytes = Bytes::new(&index);
-    let count = bytes.u32()?;
-    need(count > 0, "no data block")?;
-    let (mut fences, mut start) = (Vec::new(), 0);
-    for _ in 0..count {
-        let (key, seqno, len) = (bytes.prefixed()?.to_vec(), bytes.varint()?, bytes.varint()? as usize);
-        let end = start + len;
-        fences.push(Fence { key, seqno, block: start..end });
-        start = end;
-    }
-    need(bytes.is_empty(), "bytes behind the fences")?;
-    Ok(Partition { filter, fences })
 }
 
 impl Table {
@@ -185,14 +161,13 @@ impl Table {
 
 /// Where the parts are.
 struct Footer {
-    version: u32,
     partitions: Range<usize>,
     root: Range<usize>,
     properties: Range<usize>,
 }
 
 impl Footer {
-    /// Where the range tombstones are, from version 3 on.
+    /// Where the range tombstones are, if there are any.
     fn ranges(&self) -> Range<usize> {
         self.root.end..self.properties.start
     }
@@ -206,15 +181,14 @@ fn footer(number: u64, file: &[u8]) -> Read<Footer> {
     let (own_number, version, zero, sum) = (bytes.u64()?, bytes.u32()?, bytes.u32()?, bytes.u64()?);
     need(bytes.rest() == b"mini-sst", "another magic")?;
     need(sum == checksum(&file[at..at + 64], seed(&[number, at as u64])), "footer checksum")?;
-    need((1..=4).contains(&version) && own_number == number && zero == 0, "another version or number")?;
+    need(version == 1 && own_number == number && zero == 0, "another version or number")?;
     let meets = |(offset, len): (u64, u64), next: u64| offset.checked_add(len) == Some(next);
     let root_end = root.0.checked_add(root.1).ok_or("a part that has no end")?;
-    let root_meets = if version >= 3 { root_end < properties.0 } else { root_end == properties.0 };
-    let meet = meets(partitions, root.0) && root_meets && meets(properties, at as u64);
+    let meet = meets(partitions, root.0) && root_end <= properties.0 && meets(properties, at as u64);
     need(meet, "parts with gaps between them")?;
     let [partitions, root, root_end, properties] =
         [partitions.0, root.0, root_end, properties.0].map(|offset| offset as usize);
-    Ok(Footer { version, partitions: partitions..root, root: root..root_end, properties: properties..at })
+    Ok(Footer { partitions: partitions..root, root: root..root_end, properties: properties..at })
 }
 
 /// The compression and the contents of a block.
@@ -287,8 +261,14 @@ fn fences(contents: &[u8], start: usize) -> Read<Vec<Fence>> {
     Ok(fences)
 }
 
-/// The range tombstones, and the number of ranges.
-fn range_tombstones(contents: &[u8], version: u32) -> Read<(Vec<Entry>, u64)> {
+#[derive(Default)]
+struct Ranges {
+    ranges: Vec<Entry>,
+    distinct: u64,
+    overlap: bool,
+}
+
+fn range_tombstones(contents: &[u8]) -> Read<Ranges> {
     let (mut bytes, mut ranges, mut distinct) = (Bytes::new(contents), Vec::<Entry>::new(), 0);
     let mut overlap = false;
     while !bytes.is_empty() {
@@ -305,8 +285,7 @@ fn range_tombstones(contents: &[u8], version: u32) -> Read<(Vec<Entry>, u64)> {
         distinct += 1;
     }
     need(distinct > 0, "no range")?;
-    need(overlap == (version > 3), "another version than the ranges ask for")?;
-    Ok((ranges, distinct))
+    Ok(Ranges { ranges, distinct, overlap })
 }
 
 fn read_properties(contents: &[u8]) -> Read<Properties> {

@@ -191,9 +191,7 @@ impl Salvage {
                 // Its loss was accepted, and nothing is left of it.
                 continue;
             }
-            // What quarantines a table does not say whether it was narrowed. Of one that was not, this says nothing.
-            tables
-                .insert(number, (path, Some(TableMeta { narrowed: meta.narrowed || is_quarantined, ..meta.clone() })));
+            tables.insert(number, (path, Some(meta.clone())));
         }
         for (file, kind) in &self.aside {
             if matches!(kind, FileKind::Table(number) if !tables.contains_key(number)) {
