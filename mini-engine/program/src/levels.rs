@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
-use mini_engine::{Compaction, LevelMetrics, Metrics};
+use mini_engine::{LevelMetrics, Metrics};
 
 use crate::size::counted;
 
@@ -51,20 +51,9 @@ pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
         (0, true) => "one is due".to_owned(),
         (n, _) => format!("{n} under way"),
     };
-    writeln!(out, "{} compaction: {running}", policy_name(metrics.compaction))?;
+    writeln!(out, "{} compaction: {running}", metrics.compaction.name())?;
     let mut damaged = metrics.damaged_files.iter();
     damaged.try_for_each(|file| writeln!(out, "compactions go around {}, which could not be read", file.display()))
-}
-
-/// The policy as people write it.
-pub(crate) fn policy_name(policy: Compaction) -> &'static str {
-    match policy {
-        Compaction::Leveled => "leveled",
-        Compaction::Tiered => "tiered",
-        Compaction::LazyLeveled => "lazy-leveled",
-        Compaction::Partial => "partial",
-        _ => "unknown",
-    }
 }
 
 fn line(out: &mut dyn Write, name: &str, level: &LevelMetrics, amplification: Option<f64>) -> io::Result<()> {

@@ -69,7 +69,7 @@ fn check_policy(path: &Path, state: Option<&ManifestState>) -> Result<()> {
     match state.and_then(|state| state.policy) {
         Some(found) if Compaction::from_id(found).is_none() => {
             let (file, found) = (path.to_path_buf(), u32::try_from(found).unwrap_or(u32::MAX));
-            Err(Error::Unsupported { file, what: "compaction policy", found, supported: Compaction::NEWEST_ID as u32 })
+            Err(Error::Unsupported { file, what: "compaction policy", found, supported: Compaction::ALL.len() as u32 })
         }
         _ => Ok(()),
     }

@@ -314,7 +314,7 @@ fn a_manifest_of_another_format_version_is_a_typed_error() {
 fn a_policy_of_a_newer_version_is_a_typed_error() {
     // Catches an unknown policy taken for damage, or for the default one, which may not know the rules of its runs.
     let dir = TempDir::new().unwrap();
-    let newer = ManifestState { policy: Some(Compaction::NEWEST_ID + 1), ..ManifestState::default() };
+    let newer = ManifestState { policy: Some(Compaction::ALL.len() as u64 + 1), ..ManifestState::default() };
     Manifest::create(Arc::new(StdFs), dir.path(), numbers(), newer).unwrap();
     let error = load(&StdFs, dir.path()).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { what: "compaction policy", found: 5, supported: 4, .. }), "{error}");

@@ -33,45 +33,58 @@ impl Compression {
     }
 }
 
-/// How tables are merged, which decides what writes, reads and space cost. May be changed at each open: any policy goes on
-/// from what another has left.
-///
-/// A *run* is a sorted sequence of tables; a read may have to ask each run, though filters rule most of them out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Compaction {
+/// Declares [`Compaction`]: of each policy its documentation, its name, and what people write for it. Its place is its number on disk, so a
+/// new one comes last.
+macro_rules! policies {
+    ($($(#[$documentation:meta])* $name:ident = $written:literal,)*) => {
+        /// How compaction goes about it, which decides what writes, reads and space cost. May be changed at each open: any policy goes on
+        /// from what another has left.
+        ///
+        /// A *run* is a sorted sequence of tables; a read may have to ask each run, though filters rule most of them out.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Compaction {
+            $($(#[$documentation])* $name,)*
+        }
+
+        impl Compaction {
+            /// Every policy.
+            pub const ALL: [Compaction; [$($written),*].len()] = [$(Compaction::$name),*];
+
+            /// As people write it: `lazy-leveled`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $written,)*
+                }
+            }
+        }
+    };
+}
+
+policies! {
     /// One run on each level below level 0, each [`Options::size_ratio`] times as large as the one above. Least space and
     /// fewest runs, most rewriting: as LevelDB and RocksDB do by default.
     #[default]
-    Leveled,
-    /// Up to [`Options::size_ratio`] runs on each level, merged into one of the next level once that many are there. Least
+    Leveled = "leveled",
+    /// Up to [`Options::size_ratio`] runs on each level, compacted into one of the next level once that many are there. Least
     /// rewriting, most runs and space, which is held back as RocksDB's universal compaction does: runs that together have
-    /// grown as large as the oldest one are merged with it.
-    Tiered,
+    /// grown as large as the oldest one are compacted with it.
+    Tiered = "tiered",
     /// Many runs on each level but the last, which is one run (Dostoevsky, Dayan and Idreos 2018): nearly the space of
     /// leveled, and less rewriting.
-    LazyLeveled,
-    /// Leveled, one table at a time: merges are small and even, and take few bytes beside what is there.
-    Partial,
+    LazyLeveled = "lazy-leveled",
+    /// Leveled, one table at a time: compactions are small and even, and take few bytes beside what is there.
+    Partial = "partial",
 }
 
 impl Compaction {
-    /// The largest number that [`Compaction::from_id`] knows.
-    pub(crate) const NEWEST_ID: u64 = 4;
-
-    /// Its number on disk.
+    /// Its number on disk, from 1 on.
     pub(crate) fn id(self) -> u64 {
-        match self {
-            Compaction::Leveled => 1,
-            Compaction::Tiered => 2,
-            Compaction::LazyLeveled => 3,
-            Compaction::Partial => 4,
-        }
+        self as u64 + 1
     }
 
     pub(crate) fn from_id(id: u64) -> Option<Compaction> {
-        use Compaction::{LazyLeveled, Leveled, Partial, Tiered};
-        [Leveled, Tiered, LazyLeveled, Partial].into_iter().find(|policy| policy.id() == id)
+        Self::ALL.into_iter().find(|policy| policy.id() == id)
     }
 }
 
@@ -125,9 +138,9 @@ mod tests {
     #[test]
     fn policies_are_known_by_their_numbers() {
         // Catches a policy that is written and not read back, and a number taken for another policy's.
-        let known: Vec<u64> =
-            (0..=Compaction::NEWEST_ID + 1).filter_map(Compaction::from_id).map(Compaction::id).collect();
-        assert_eq!(known, [1, 2, 3, 4]);
-        assert_eq!(known.last(), Some(&Compaction::NEWEST_ID));
+        let numbers = Compaction::ALL.map(Compaction::id);
+        assert_eq!(numbers, [1, 2, 3, 4]);
+        assert_eq!(numbers.map(Compaction::from_id), Compaction::ALL.map(Some));
+        assert_eq!((Compaction::from_id(0), Compaction::from_id(5)), (None, None));
     }
 }

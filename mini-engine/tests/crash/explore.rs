@@ -326,7 +326,7 @@ fn look(left: &Disk, batches: &[Batch], least: usize, most: usize) -> Result<Opt
     }
 }
 
-/// Whether a log stands in a file that was another log before: that is what version 3 of the format is for.
+/// Whether a log stands in a file that was another log before.
 fn has_recycled_log(mem: &MemFs, left: &Disk) -> bool {
     let names = mem.read_dir(Path::new(DIR)).unwrap_or_default();
     let logs = names.iter().filter(|name| name.to_string_lossy().ends_with(".log"));

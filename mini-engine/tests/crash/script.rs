@@ -35,8 +35,7 @@ pub(crate) const SHAPES: [Shape; 6] =
     [Shape::Singles, Shape::Batches, Shape::Flushes, Shape::Logs, Shape::Reopens, Shape::Mingled];
 
 /// The policies under which tables are merged.
-pub(crate) const POLICIES: [Compaction; 4] =
-    [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];
+pub(crate) const POLICIES: [Compaction; 4] = Compaction::ALL;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Act {

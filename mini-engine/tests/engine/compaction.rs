@@ -9,8 +9,7 @@ use mini_engine::{Builder, Compaction, Compression, Db, Error, Metrics};
 use crate::hook::{Answer, Event, HookFs, Op, files, on_merge_thread, wait_for_removals};
 use crate::scratch::TempDir;
 
-pub(crate) const POLICIES: [Compaction; 4] =
-    [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];
+pub(crate) const POLICIES: [Compaction; 4] = Compaction::ALL;
 
 /// Options under which a few hundred keys make several levels.
 fn small(dir: &TempDir) -> Builder {

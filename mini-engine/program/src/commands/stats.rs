@@ -120,7 +120,7 @@ fn json(recovery: &RecoveryReport, metrics: &Metrics) -> Value {
         "read": metrics.levels.iter().map(|level| level.runs).sum::<u64>(),
     });
     json!({
-        "compaction": levels::policy_name(metrics.compaction),
+        "compaction": metrics.compaction.name(),
         "levels": levels,
         "amplification": amplification,
         "recovery": object(&recovered(recovery)),

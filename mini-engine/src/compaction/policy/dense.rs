@@ -7,17 +7,17 @@
 //!    that are as they should be. What is worth less waits for the merges that are due by size.
 //! D3 Few tombstones cost reads little, and a merge its syncs: below [`BYTES_PER_TOMBSTONE`] of a memtable for each, none begins.
 
-use super::targets::Targets;
 use super::{Context, level_0, leveled};
 use crate::compaction::plan::{self, Plan};
 use crate::manifest::{Run, RunId};
-use crate::options::Compaction;
 use crate::table::TableMeta;
 
 const BYTES_PER_TOMBSTONE: usize = 64 << 10;
 
 /// The merge of the table with most tombstones, if one has so many that it is worth its while. O(tables * log tables).
-pub(super) fn plan(context: &Context<'_>) -> Option<Plan> {
+///
+/// `push_level_0` is the policy's.
+pub(super) fn plan(context: &Context<'_>, push_level_0: fn(&Context<'_>) -> Option<Plan>) -> Option<Plan> {
     let version = context.version;
     let deeper = version.all_runs().filter(|(level, _)| *level > 0);
     let moves = deeper.flat_map(|(level, run)| {
@@ -27,22 +27,18 @@ pub(super) fn plan(context: &Context<'_>) -> Option<Plan> {
     });
     let worthy = moves.filter(|&(table, _, to)| is_worth_its_while(context, table, to));
     let Some((dense, from, to)) = worthy.max_by_key(|(table, _, _)| tombstones(table)) else {
-        return push_level_0(context);
+        return level_0_as_a_whole(context, push_level_0);
     };
     let chosen = plan::expand_between(version, from, to, |_, table| table.number == dense.number);
     context.plan(chosen, to)
 }
 
 /// Level 0 goes as a whole, where the policy puts it.
-fn push_level_0(context: &Context<'_>) -> Option<Plan> {
+fn level_0_as_a_whole(context: &Context<'_>, push: fn(&Context<'_>) -> Option<Plan>) -> Option<Plan> {
     if context.level_0_is_due() || !context.version.level(0).any(|table| is_dense(context, table)) {
         return None;
     }
-    let plan = match context.options.compaction.unwrap_or_default() {
-        Compaction::Leveled | Compaction::Partial => leveled::push_level_0(context, &Targets::of(context)),
-        Compaction::Tiered | Compaction::LazyLeveled => level_0::push_as_run(context),
-    };
-    plan.filter(|plan| level_0::is_worth_its_while(context, plan, entries))
+    push(context).filter(|plan| level_0::is_worth_its_while(context, plan, entries))
 }
 
 /// Range tombstones count as entries.

@@ -5,10 +5,12 @@
 //! same share. All tiers together may grow to the deepest level's bytes divided by the size ratio; then they go down at
 //! once, without level 0, for which writers would wait as long.
 
-use super::{BOTTOM, Context, level_0, tiered};
+use super::{BOTTOM, Context, Policy, level_0, tiered};
 use crate::compaction::plan::{self, Plan};
 
-pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
+pub(super) const POLICY: Policy = Policy { plans, push_level_0: level_0::push_as_run };
+
+fn plans(context: &Context<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
     if context.version.runs(BOTTOM).len() > 1 {
         plans.extend(context.join_runs(BOTTOM));

@@ -6,7 +6,7 @@
 //! trigger, other levels by their bytes over their target.
 
 use super::targets::Targets;
-use super::{BOTTOM, Context, level_0};
+use super::{BOTTOM, Context, Policy, level_0};
 use crate::compaction::plan::{self, Plan};
 use crate::table::TableMeta;
 
@@ -24,7 +24,9 @@ pub(super) enum Portion {
     Table,
 }
 
-pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
+pub(super) const POLICY: Policy = Policy { plans, push_level_0 };
+
+fn plans(context: &Context<'_>) -> Vec<Plan> {
     plans_by(context, Portion::Excess)
 }
 
@@ -54,7 +56,7 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
         return context.join_runs(level);
     }
     if level == 0 {
-        return push_level_0(context, targets);
+        return push_level_0(context);
     }
     let below = targets.below(context, level);
     let output = plan::oldest_run(version, below);
@@ -72,8 +74,8 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
 }
 
 /// The tables of level 0 that can go down become a part of the level that they belong to.
-pub(super) fn push_level_0(context: &Context<'_>, targets: &Targets) -> Option<Plan> {
-    let below = targets.below(context, 0);
+pub(super) fn push_level_0(context: &Context<'_>) -> Option<Plan> {
+    let below = Targets::of(context).below(context, 0);
     context.plan(level_0::inputs(context, below), plan::oldest_run(context.version, below))
 }
 

@@ -18,6 +18,23 @@ use crate::options::Compaction;
 
 pub(crate) use self::context::{BOTTOM, Context};
 
+/// What a policy does: each is a file here, a line in [`policy_of`], and one in [`Compaction`].
+struct Policy {
+    /// The compactions that it wants, the most needed one first.
+    plans: fn(&Context<'_>) -> Vec<Plan>,
+    /// All of level 0, to where the policy puts it.
+    push_level_0: fn(&Context<'_>) -> Option<Plan>,
+}
+
+fn policy_of(compaction: Compaction) -> Policy {
+    match compaction {
+        Compaction::Leveled => leveled::POLICY,
+        Compaction::Tiered => tiered::POLICY,
+        Compaction::LazyLeveled => lazy_leveled::POLICY,
+        Compaction::Partial => partial::POLICY,
+    }
+}
+
 /// The merges that a thread takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -30,12 +47,8 @@ pub(crate) enum Work {
 
 /// The merge that is needed most among those that do not get into the way of the running ones; `None` if there is none.
 pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
-    let plans = match context.options.compaction.unwrap_or_default() {
-        Compaction::Leveled => leveled::plans(context),
-        Compaction::Tiered => tiered::plans(context),
-        Compaction::LazyLeveled => lazy_leveled::plans(context),
-        Compaction::Partial => partial::plans(context),
-    };
+    let policy = policy_of(context.options.compaction.unwrap_or_default());
+    let plans = (policy.plans)(context);
     let (resumed, done) = resumed(context);
     // A merge that took a piece goes on before another begins on top of it; only level 0, which writers wait for, passes by a
     // merge of deeper levels.
@@ -47,7 +60,7 @@ pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
         level_0::arrange(context, &mut plans);
     }
     if plans.is_empty() {
-        plans.extend(dense::plan(context).filter(|plan| context.in_progress.allows(plan)));
+        plans.extend(dense::plan(context, policy.push_level_0).filter(|plan| context.in_progress.allows(plan)));
     }
     let mut plan = plans.into_iter().find(|plan| match work {
         Work::Any => true,

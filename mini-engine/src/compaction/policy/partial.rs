@@ -5,10 +5,12 @@
 //! Merges are small and all alike, so that none holds up what comes after it for long, and the space that inputs and
 //! output take side by side is small. Level 0 goes down as a whole here too: its tables overlap each other.
 
-use super::Context;
 use super::leveled::{self, Portion};
+use super::{Context, Policy};
 use crate::compaction::plan::Plan;
 
-pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
+pub(super) const POLICY: Policy = Policy { plans, push_level_0: leveled::push_level_0 };
+
+fn plans(context: &Context<'_>) -> Vec<Plan> {
     leveled::plans_by(context, Portion::Table)
 }

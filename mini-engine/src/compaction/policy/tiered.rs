@@ -6,11 +6,13 @@
 //! everything below level 0 becomes one run. Level 0 stays out of that, since writers would wait for it as long.
 
 use super::neighbours::{Growth, Limits, cheapest_window};
-use super::{BOTTOM, Context, level_0};
+use super::{BOTTOM, Context, Policy, level_0};
 use crate::compaction::plan::{self, Plan};
 use crate::manifest::{Run, RunId};
 
-pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
+pub(super) const POLICY: Policy = Policy { plans, push_level_0: level_0::push_as_run };
+
+fn plans(context: &Context<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
     if context.level_0_is_due() {
         plans.extend(level_0::push_as_run(context));

@@ -13,8 +13,7 @@ use crate::formats::table::Table;
 use crate::formats::workload::{all, batch, files, write};
 use crate::scratch::TempDir;
 
-const POLICIES: [Compaction; 4] =
-    [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];
+const POLICIES: [Compaction; 4] = Compaction::ALL;
 
 fn read(dir: &Path) -> Database {
     database::read(&files(dir)).unwrap_or_else(|what| panic!("{}: {what}", dir.display()))
