@@ -77,6 +77,7 @@ pub mod dump;
 mod error;
 pub mod fs;
 mod iter;
+mod lock;
 mod manifest;
 mod memtables;
 mod metrics;

@@ -14,9 +14,10 @@ mod clock;
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::codec;
+use crate::lock::lock;
 use crate::metrics::Counters;
 
 use clock::{Cached, Clock, Evict, Hit, Slot};
@@ -188,7 +189,7 @@ impl<P, D> BlockCache<P, D> {
 
     /// Bytes of memory that the cached blocks take: of one moment, in which neither of the two takes over what the other gives up.
     pub(crate) fn bytes(&self) -> u64 {
-        let _reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reserved = lock(&self.reserved);
         self.data.bytes() + self.partitions.bytes()
     }
 
@@ -221,7 +222,7 @@ impl<P, D> BlockCache<P, D> {
         });
         let blocks = before.unwrap_or_else(|| Slot::several(blocks));
         // A number: no panic of another holder can have torn it.
-        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reserved = lock(&self.reserved);
         let (most, step) = (self.bytes / 2, self.bytes / STEPS + 1);
         let wanted = (self.partitions.bytes() + weight).next_multiple_of(step).min(most);
         if wanted > *reserved || wanted + 2 * step < *reserved {
@@ -274,11 +275,6 @@ impl<T: Evict> Shards<T> {
     fn len(&self) -> usize {
         self.0.iter().map(|shard| lock(shard).len()).sum()
     }
-}
-
-fn lock<T>(clock: &Mutex<Clock<T>>) -> MutexGuard<'_, Clock<T>> {
-    // No step of a clock panics.
-    clock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<P, D> fmt::Debug for BlockCache<P, D> {

@@ -18,13 +18,14 @@ mod write;
 
 use std::borrow::Borrow;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use self::background::{Workers, flush_all, settle_level_0, wait_flushed, wait_idle};
 use self::conditional::{compare_and_swap, entry_at, pop};
 use self::core::{At, Core, Phase, remove_spare};
 use self::read::{Pinned, Registered, ScanBounds};
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::types::{CompareAndSwapError, Durability, KeyBounds, SeqNo, Slice, WriteBatch};
 
@@ -89,7 +90,7 @@ impl Handle {
         }
         self.core.enter(Phase::Stopped);
         // Taken out first, so that the lock is not held while joining.
-        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let workers = lock(&self.workers).take();
         if let Some(workers) = workers {
             workers.join();
         }

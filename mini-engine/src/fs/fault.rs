@@ -14,9 +14,10 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{File, FileSystem, MappedBytes, Mapping};
+use crate::lock::lock;
 
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,11 +124,6 @@ impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").field("mutations", &self.mutations).field("reads", &self.reads).finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each is set in one step, so a panic of another holder does no harm.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Wraps a file system and fails chosen operations. Clones share their counts and faults.

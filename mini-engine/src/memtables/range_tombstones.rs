@@ -12,10 +12,11 @@
 //! R3 after the freeze nothing is added.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::{ArcSwap, Guard};
 
+use crate::lock::lock;
 use crate::types::{RangeTombstone, RangeTombstones};
 
 /// How much larger a set is than the next one, at least: the more, the fewer sets a read asks, and the more often a range tombstone is
@@ -44,7 +45,7 @@ impl MemtableRanges {
             return;
         }
         // The sets are exchanged in one step, so they are whole wherever a panic strikes.
-        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let _adding = lock(&self.adding);
         self.memory.fetch_add(newest.iter().map(memory_of).sum(), Ordering::Relaxed);
         let mut sets = RangeSets::clone(&self.sets.load());
         let (mut kept, mut len) = (sets.len(), newest.len());

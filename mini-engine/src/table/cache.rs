@@ -13,7 +13,7 @@ use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use arc_swap::{ArcSwapOption, Guard};
 
@@ -23,6 +23,7 @@ use super::partition::Partition;
 use crate::cache;
 use crate::error::is_want_of_handles;
 use crate::fs::{self, File, FileSystem};
+use crate::lock::{lock, wait};
 use crate::metrics::Counters;
 use crate::options::TableReads;
 use crate::types::MappedBytes;
@@ -112,7 +113,7 @@ impl Slot {
     /// Held by the thread that opens the table.
     pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
         // Guards nothing that a panic could have torn.
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.turn)
     }
 
     pub(super) fn close(&self) {
@@ -236,7 +237,7 @@ impl TableCache {
             } else if obsolete.is_ending {
                 return;
             } else {
-                obsolete = self.obsolete_added.wait(obsolete).unwrap_or_else(PoisonError::into_inner);
+                obsolete = wait(&self.obsolete_added, obsolete);
             }
         }
     }
@@ -259,9 +260,4 @@ impl fmt::Debug for TableCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableCache").field("dir", &self.dir).field("limit", &self.limit).finish_non_exhaustive()
     }
-}
-
-/// Each of these is whole between any two statements, so a panic of another holder does no harm.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::format::{FIRST_FRAME, FrameHeader, Identity, Position};
 use super::group_commit::GroupCommit;
@@ -16,6 +16,7 @@ use super::payload::Payload;
 use super::recycle::Spare;
 use crate::error::{Error, Result};
 use crate::fs::{File, Mapping};
+use crate::lock::lock;
 use crate::metrics::Counters;
 use crate::types::SeqNo;
 
@@ -243,9 +244,4 @@ impl Segment {
         });
         error
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What these mutexes guard is whole at every moment, so a panic of another holder does no harm.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -21,7 +21,7 @@ const ENGINE: Crate = Crate {
     src: "src",
     layers: &[
         &["error"],
-        &["codec", "random", "sync"],
+        &["codec", "lock", "random", "sync"],
         &["types"],
         &["options"],
         &["metrics"],

@@ -6,13 +6,14 @@
 //! RocksDB.
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::new_directory::{check_free, make_database};
 use crate::db::background::flush_all;
 use crate::db::core::Core;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
+use crate::lock::lock;
 use crate::manifest::{FileNumbers, ManifestState};
 use crate::table::{self, RunTable, Table};
 
@@ -34,7 +35,7 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
 /// What the manifest says and the open tables of the same version.
 fn durable_state(core: &Core) -> (ManifestState, Vec<Arc<Table>>) {
     // Both change together, under the manifest's lock.
-    let manifest = core.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+    let manifest = lock(&core.manifest);
     (manifest.state().clone(), core.view.load().tables().map(RunTable::table).cloned().collect())
 }
 

@@ -1,10 +1,9 @@
 //! Reads everything that the database is made of and checks it.
 
-use std::sync::PoisonError;
-
 use crate::db::core::Core;
 use crate::db::read::refusal;
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::table::TableReport;
 
 /// What a verification read, and what it found wrong.
@@ -62,7 +61,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
 
 /// Whether what the files say is what the engine goes by. Edits are written meanwhile: no lock is held while files are read.
 fn verify_manifest(core: &Core) -> Result<()> {
-    let written = || core.manifest.lock().unwrap_or_else(PoisonError::into_inner).written();
+    let written = || lock(&core.manifest).written();
     loop {
         // After a failed append the file may hold more than was ever in force, or a torn record.
         let Some(before) = written() else { return Ok(()) };

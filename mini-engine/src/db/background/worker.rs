@@ -13,7 +13,7 @@
 //!   up.
 //! * A failed sync makes the engine read-only wherever it happens.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use super::{compaction, flush, log};
 use crate::compaction::Work;
 use crate::db::core::{Core, Phase, State, fail_on_unwind};
 use crate::error::{Error, Result};
+use crate::lock::wait_timeout;
 
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 /// A flush is waited for by writers.
@@ -212,7 +213,7 @@ impl Backoff {
             let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
                 break;
             };
-            state = core.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_timeout(&core.work, state, left);
         }
         state
     }

@@ -1,9 +1,10 @@
 //! Installs version edits: the only way in which the set of tables changes (rule 6).
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::state::{Core, State};
 use crate::error::Result;
+use crate::lock::lock;
 use crate::manifest::{Version, VersionEdit};
 use crate::metrics::Counters;
 use crate::table::Table;
@@ -40,7 +41,7 @@ impl Core {
     ) -> Result<()> {
         let flushed_before = edit.log_number;
         let loaded = edit.last_seqno;
-        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut manifest = lock(&self.manifest);
         check(&manifest.state().version)?;
         let version =
             manifest.append(edit).inspect_err(|error| match manifest.is_usable() && error.is_transient() {

@@ -9,11 +9,10 @@
 //! when there is no spare file and none that the thread of the logs has taken and not yet renamed. So one thread uses the name
 //! at a time.
 
-use std::sync::{MutexGuard, PoisonError};
-
 use super::next_log::SpareFile;
 use super::state::Core;
 use crate::error::Result;
+use crate::lock::lock;
 use crate::wal;
 
 /// A file that has grown past this many memtables by a large batch is cut.
@@ -23,7 +22,7 @@ const MAX_MEMTABLES: u64 = 2;
 pub(crate) fn create_log(core: &Core, number: u64) -> Result<wal::Writer> {
     let (fs, dir, counters) = (&*core.store.fs, &core.store.dir, core.store.counters.clone());
     let kept = {
-        let mut spare = lock(core);
+        let mut spare = lock(&core.spare);
         match std::mem::take(&mut *spare) {
             SpareFile::Kept(kept) => {
                 *spare = SpareFile::Taken;
@@ -34,7 +33,7 @@ pub(crate) fn create_log(core: &Core, number: u64) -> Result<wal::Writer> {
     };
     let Some(kept) = kept else { return wal::Writer::create(fs, dir, number, None, counters) };
     let created = wal::Writer::create_on(kept, fs, dir, number, None, counters);
-    *lock(core) = SpareFile::None;
+    *lock(&core.spare) = SpareFile::None;
     created
 }
 
@@ -42,14 +41,14 @@ pub(crate) fn create_log(core: &Core, number: u64) -> Result<wal::Writer> {
 pub(crate) fn retire_log(core: &Core, number: u64, log: Option<&wal::Segment>) {
     let path = core.dir().join(wal::file_name(number));
     // Not held over what the file system does: it may drop the last handle, which asks for the spare file too.
-    let is_free = matches!(*lock(core), SpareFile::None);
+    let is_free = matches!(*lock(&core.spare), SpareFile::None);
     let max_len = MAX_MEMTABLES * core.store.options.memtable_bytes as u64;
     // Only the one thread that flushes puts a file there.
     let kept = if is_free { log.and_then(|log| log.retire(max_len)) } else { None };
     if let Some(kept) = kept {
         match core.store.fs.rename(&path, &core.dir().join(wal::SPARE)) {
             Ok(()) => {
-                *lock(core) = SpareFile::Kept(kept);
+                *lock(&core.spare) = SpareFile::Kept(kept);
                 return;
             }
             Err(error) => {
@@ -67,13 +66,8 @@ pub(crate) fn remove_spare(core: &Core) {
     if let Some(log) = unused {
         core.store.unlink(&core.dir().join(wal::file_name(log.segment().number())));
     }
-    let kept = std::mem::take(&mut *lock(core));
+    let kept = std::mem::take(&mut *lock(&core.spare));
     if matches!(kept, SpareFile::Kept(_)) {
         core.store.unlink(&core.dir().join(wal::SPARE));
     }
-}
-
-fn lock(core: &Core) -> MutexGuard<'_, SpareFile> {
-    // Whole at every moment, so a panic of another holder does no harm.
-    core.spare.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,9 +2,10 @@
 //! they are made of. And since when.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use crate::lock::lock;
 use crate::types::SeqNo;
 
 /// The live snapshots, and the beginning of everything that is held.
@@ -96,7 +97,7 @@ impl SnapshotRegistry {
 
     fn lock(&self) -> MutexGuard<'_, Held> {
         // The maps are whole between any two statements: a panic elsewhere under the lock cannot have torn them.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::thread::yield_now;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use super::view::View;
 use super::write_controller::WriteController;
 use crate::compaction::{InProgress, TableStore};
 use crate::error::{Error, Result};
+use crate::lock::{lock, wait, wait_timeout};
 use crate::manifest::Manifest;
 use crate::memtables::MemtableFactory;
 use crate::types::SeqNo;
@@ -191,7 +192,7 @@ impl Core {
     /// Takes the write lock. A panic under it has made the engine read-only ([`fail_on_unwind`]), so poisoning says
     /// nothing new.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// As [`Core::lock`], for a write: counted while it waits.
@@ -216,7 +217,7 @@ impl Core {
 
     /// Waits for `condvar`, giving the write lock away meanwhile.
     pub(crate) fn wait<'a>(&self, condvar: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        condvar.wait(state).unwrap_or_else(PoisonError::into_inner)
+        wait(condvar, state)
     }
 
     /// As [`Core::wait`], for `time` at most.
@@ -226,7 +227,7 @@ impl Core {
         state: MutexGuard<'a, State>,
         time: Duration,
     ) -> MutexGuard<'a, State> {
-        condvar.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+        wait_timeout(condvar, state, time)
     }
 
     /// The newest sequence number that readers may see. Pin a view first (rule 16): in the other order a merge could
@@ -350,10 +351,10 @@ impl Core {
         if log.synced() >= end {
             return Ok(());
         }
-        let mut is_syncing = self.is_syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_syncing = lock(&self.is_syncing);
         // What they waited for may have come before each look.
         while log.synced() < end && *is_syncing {
-            is_syncing = self.synced.wait(is_syncing).unwrap_or_else(PoisonError::into_inner);
+            is_syncing = wait(&self.synced, is_syncing);
         }
         if log.synced() >= end {
             return Ok(());
@@ -384,7 +385,7 @@ struct SyncTurn<'a>(&'a Core);
 
 impl Drop for SyncTurn<'_> {
     fn drop(&mut self) {
-        *self.0.is_syncing.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *lock(&self.0.is_syncing) = false;
         self.0.synced.notify_all();
     }
 }

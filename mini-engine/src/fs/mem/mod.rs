@@ -20,10 +20,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use self::disk::Kind;
 use super::{File, FileSystem, MappedBytes, Mapping};
+use crate::lock::lock;
 
 pub use self::disk::{Disk, Operation};
 pub use self::losses::Losses;
@@ -161,7 +162,7 @@ impl MemFs {
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
         // Each change of the state is one step, so a panic of another holder leaves it whole.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared)
     }
 
     fn run(&self, kind: Kind, path: &Path) -> Result<()> {

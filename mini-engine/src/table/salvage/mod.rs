@@ -9,7 +9,7 @@ mod lost;
 
 use std::ops::{Bound, Range};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use self::blocks::{Blocks, Next};
 pub use self::lost::LostKeys;
@@ -19,6 +19,7 @@ use super::properties::TableMeta;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::iter::{self, EntryIter, read_forward_only};
+use crate::lock::lock;
 use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Where iterators put what they could not read.
@@ -27,12 +28,12 @@ pub(crate) struct Lost(Arc<Mutex<Vec<LostKeys>>>);
 
 impl Lost {
     pub(crate) fn add(&self, keys: LostKeys) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(keys);
+        lock(&self.0).push(keys);
     }
 
     /// Takes what was added since.
     pub(crate) fn take(&self) -> Vec<LostKeys> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.0))
     }
 }
 

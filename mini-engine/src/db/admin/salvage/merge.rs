@@ -5,12 +5,13 @@
 //! may have been in what is lost of a table ([`LostKeys::may_hide`]). All that is lost of a key is known when the merge comes to it.
 
 use std::ops::{Bound, RangeBounds};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::logs::LogEntries;
 use crate::compaction::Bounds;
 use crate::error::Result;
 use crate::iter::{self, EntryIter, MergeIter, impl_entry_iter, read_forward_only};
+use crate::lock::lock;
 use crate::table::{Lost, LostKeys, SalvageIter};
 use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
 
@@ -124,10 +125,6 @@ impl Salvaged {
 /// The bounds, borrowed.
 pub(super) fn as_slices((lower, upper): &OwnedBounds) -> Bounds<'_> {
     (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice))
-}
-
-pub(super) fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl EntryIter for Salvaged {

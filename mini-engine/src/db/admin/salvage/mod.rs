@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use self::logs::read_logs;
-use self::merge::{OwnedBounds, Salvaged, Seen, Source, as_slices, lock};
+use self::merge::{OwnedBounds, Salvaged, Seen, Source, as_slices};
 pub use self::report::{LeftOut, LostWrites, SalvageReport};
 use crate::compaction::overlaps_bounds;
 use crate::db::core::{DirectoryLock, check_is_no_leftover, lock_for_reading};
@@ -36,6 +36,7 @@ use crate::db::read::ScanBounds;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::iter::EntryIter;
+use crate::lock::lock;
 use crate::manifest::{self, ASIDE, FileKind, SalvagedManifest};
 use crate::options::Options;
 use crate::table::{self, Lost, LostKeys, SalvageIter, TableMeta};

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::merge::{Salvaged, lock};
+use super::merge::Salvaged;
 use crate::compaction::{BOTTOM, Inputs, Limits, OutputSpec, Retention, TableStore, Tombstones};
 use crate::db::admin::new_directory::make_database;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
+use crate::lock::lock;
 use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version, VersionEdit};
 use crate::options::Options;
 use crate::types::SeqNo;
