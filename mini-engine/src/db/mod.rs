@@ -424,7 +424,7 @@ impl Db {
     /// stays where it was put aside, now and later. Durable on return. Snapshots and iterators of before go on failing.
     ///
     /// As long as the file is there, compactions keep the tombstones in its range of keys, so that salvage brings no removed key back.
-    /// An open after [`Db::remove_aside`] forgets the table.
+    /// Once the file was removed, the next open forgets the table.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if no such table is quarantined; [`Error::Io`] if the manifest cannot be written,
@@ -433,21 +433,13 @@ impl Db {
         admin::drop_quarantined(self.core(), number)
     }
 
-    /// The files that opens have set aside since nothing can use them: torn ends of logs, logs behind them, damaged tables.
+    /// The files that opens have set aside since nothing can use them: torn ends of logs, logs behind them, damaged tables. They may be
+    /// removed, of quarantined tables once these are dropped: nothing but salvage reads them.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Closed`].
     pub fn set_aside(&self) -> Result<Vec<AsideFile>> {
         admin::set_aside(self.core())
-    }
-
-    /// Removes a file that was set aside, durably: by its name alone, or by its path.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] if it is none, if it is a table that is still quarantined, or if it is not in the directory of this
-    /// database; [`Error::Io`]; [`Error::ReadOnly`]; [`Error::Closed`].
-    pub fn remove_aside(&self, file: impl AsRef<Path>) -> Result<()> {
-        admin::remove_aside(self.core(), file.as_ref())
     }
 
     /// Makes `dir`, which must not exist, a database of its own that holds what this one holds now: every write

@@ -110,7 +110,7 @@ fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_retu
     // Once its file is gone nothing is kept for its sake.
     let db = open(dir.path(), RecoveryMode::Strict);
     assert!(db.verify().unwrap().entries > 7);
-    db.remove_aside(&aside).unwrap();
+    fs::remove_file(&aside).unwrap();
     db.close().unwrap();
     let (report, found) = salvaged(dir.path());
     assert!(report.is_complete() && found.len() == 7, "{report}");

@@ -281,7 +281,7 @@ fn a_key_removed_since_a_table_was_quarantined_reads_as_removed_after_a_merge_to
     db.compact_range(..).unwrap();
     // As long as the file is there, its removed keys shall not be salvaged.
     assert_eq!(db.verify().unwrap().entries, 6);
-    db.remove_aside(&dropped.file).unwrap();
+    fs::remove_file(&dropped.file).unwrap();
     db.close().unwrap();
     let db = quarantining(dir.path());
     db.compact_range(..).unwrap();

@@ -38,7 +38,6 @@ commands! {
     repair: Repair(RepairArgs),
     checkpoint: Checkpoint(CheckpointArgs),
     quarantine: Quarantine(QuarantineArgs),
-    aside: Aside(AsideArgs),
     dump: Dump(DumpArgs),
     serve: Serve(ServeArgs),
     bench: Bench(BenchArgs),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use mini_engine::{LevelMetrics, Metrics, RecoveryReport};
+use mini_engine::{AsideFile, LevelMetrics, Metrics, RecoveryReport};
 use serde_json::{Map, Value, json};
 
 use crate::database::{DatabaseArgs, OpenFor};
@@ -45,10 +45,12 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit, Failure> {
     let recovery = db.recovery();
     let mut output = Output::new();
     if args.json {
-        let all = json(recovery, &metrics);
+        let all = json(recovery, &metrics, &db.set_aside()?);
         output.write(|out| writeln!(out, "{all}"))?;
     } else {
         output.write(|out| draw(out, &args.database.path, recovery, &metrics))?;
+        let aside = db.set_aside()?;
+        output.write(|out| draw_aside(out, &aside))?;
     }
     output.finish()?;
     Ok(Exit::Done)
@@ -110,7 +112,7 @@ fn counters(metrics: &Metrics) -> [Named; 33] {
     ]
 }
 
-fn json(recovery: &RecoveryReport, metrics: &Metrics) -> Value {
+fn json(recovery: &RecoveryReport, metrics: &Metrics, aside: &[AsideFile]) -> Value {
     let object = |named: &[Named]| named.iter().map(|&(name, n)| (name.into(), n.into())).collect::<Map<_, _>>();
     let levels: Vec<Value> = metrics.levels.iter().map(level).collect();
     let amplification = json!({
@@ -124,6 +126,7 @@ fn json(recovery: &RecoveryReport, metrics: &Metrics) -> Value {
         "levels": levels,
         "amplification": amplification,
         "recovery": object(&recovered(recovery)),
+        "set_aside": aside.iter().map(file_aside).collect::<Vec<_>>(),
         "damaged_files": metrics.damaged_files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
         "counters": object(&[&counters(metrics)[..], &counted_ever(metrics)].concat()),
     })
@@ -140,6 +143,20 @@ fn level(level: &LevelMetrics) -> Value {
         "read": level.read,
         "written": level.written,
         "write_amplification": level.write_amplification(),
+    })
+}
+
+fn file_aside(aside: &AsideFile) -> Value {
+    json!({ "file": aside.file.display().to_string(), "bytes": aside.bytes, "quarantined": aside.is_quarantined })
+}
+
+fn draw_aside(out: &mut dyn Write, aside: &[AsideFile]) -> io::Result<()> {
+    if !aside.is_empty() {
+        writeln!(out, "\nset aside; nothing but `repair` reads them, and `dump` shows what is in them")?;
+    }
+    aside.iter().try_for_each(|aside| {
+        let note = if aside.is_quarantined { ", quarantined" } else { "" };
+        writeln!(out, "  {}: {} bytes{note}", aside.file.display(), aside.bytes)
     })
 }
 

@@ -43,7 +43,7 @@ fn a_log_is_dumped_frame_by_frame() {
     let text = dump(&file(&room, ".log")).text();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 7, "{text}");
-    assert!(lines[0].starts_with("frame at 40: 2 operations from seqno 5, "), "{text}");
+    assert!(lines[0].starts_with("frame at 56: 2 operations from seqno 5, "), "{text}");
     assert_eq!(lines[1..3], ["  5 \"cherry\" = \"dark\"", "  6 \"gone\" removed"]);
     assert!(lines[3].contains("2 operations from seqno 7, ") && lines[3].contains(", compressed"), "{text}");
     assert!(lines[4].starts_with("  7 \"long\" = \"value value") && lines[4].ends_with("\".. (1200 bytes)"), "{text}");
@@ -97,7 +97,7 @@ fn a_table_is_dumped_block_by_block_and_a_manifest_edit_by_edit() {
 fn damage_is_told_with_its_offset_after_what_can_be_read() {
     // Catches a dump that stops being one where it is needed, and exit code 0 for a damaged file.
     let room = filled();
-    for (end, at) in [(".log", 41), (".sst", 3), ("MANIFEST", 40), ("MANIFEST", 3)] {
+    for (end, at) in [(".log", 57), (".sst", 3), ("MANIFEST", 40), ("MANIFEST", 3)] {
         let path = file(&room, end);
         let good = fs::read(&path).expect("read");
         let mut bytes = good.clone();
@@ -139,8 +139,8 @@ fn the_bytes_of_a_tear_are_counted_without_whole_frames_and_without_a_hole() {
     let at = bytes.windows(6).position(|part| part == b"value4").expect("the fifth");
     bytes[at] ^= 1;
     fs::write(&log, bytes).expect("write");
-    let said = "torn at 296: 64 bytes that are no frame";
-    let behind = "\nwhole frame behind the tear at 360: 1 operations from seqno 6\n";
+    let said = "torn at 312: 64 bytes that are no frame";
+    let behind = "\nwhole frame behind the tear at 376: 1 operations from seqno 6\n";
     let text = dump(&log).text();
     assert!(text.contains(&format!("\n{said}")) && text.contains(behind), "{text}");
     assert_eq!(room.run("delete", &["absent"]).code, Some(0));
@@ -148,7 +148,7 @@ fn the_bytes_of_a_tear_are_counted_without_whole_frames_and_without_a_hole() {
     let text = dump(&tail).text();
     assert!(text.starts_with(said) && text.contains(behind), "{text}");
     let ran: Ran = program().arg("dump").arg(&tail).arg("--json").output().expect("run").into();
-    assert!(ran.code == Some(3) && ran.stderr.contains("no whole batch in bytes 296 to 360"), "{ran:?}");
+    assert!(ran.code == Some(3) && ran.stderr.contains("no whole batch in bytes 312 to 376"), "{ran:?}");
 }
 
 #[test]

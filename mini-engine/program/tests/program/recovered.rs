@@ -149,19 +149,18 @@ fn a_damaged_table_is_set_aside_on_request_listed_and_dropped() {
 }
 
 #[test]
-fn files_set_aside_are_listed_and_removed() {
+fn stats_lists_the_files_set_aside() {
     // Catches leftovers that no command knows.
     let room = Room::new();
     let (child, _stdin) = importing(&room, &["a\tvalue", "b\tvalue"]);
     kill(child);
     cut(&newest(&room.database(), ".log"), 3);
-    assert_eq!(room.run::<&str>("aside", &[]).text(), "");
+    assert!(!room.run::<&str>("stats", &[]).text().contains("\nset aside"));
     assert_eq!(room.run("delete", &["absent"]).code, Some(0));
-    let listed = room.run::<&str>("aside", &[]).text();
-    let (name, bytes) = listed.trim_end().split_once('\t').expect("a line");
-    assert_eq!(fs::metadata(room.database().join(name)).expect("kept").len().to_string(), bytes);
-    assert!(room.run("aside", &["--remove", "CURRENT"]).refusal(2).contains("CURRENT"));
-    assert_eq!(room.run("aside", &["--remove", name]).text(), "");
-    assert!(!room.database().join(name).exists());
-    assert_eq!(room.run("aside", &["--remove-all"]).text(), "");
+    let aside = newest(&room.database(), ".aside");
+    let len = fs::metadata(&aside).expect("kept").len();
+    let told = room.run::<&str>("stats", &[]).text();
+    assert!(told.contains("\nset aside") && told.contains(&format!("  {}: {len} bytes\n", aside.display())), "{told}");
+    let json = room.run("stats", &["--json"]).text();
+    assert!(json.contains(&format!("\"bytes\":{len},")) && json.contains("\"quarantined\":false"), "{json}");
 }

@@ -200,7 +200,7 @@ fn frames_behind_damage_are_listed_and_repaired() {
     };
     let whole = dump(&["--json"]).text();
     assert_eq!(whole.lines().count(), 4, "{whole}");
-    let second = 40 + (48 + 5 + long.len()).next_multiple_of(8);
+    let second = 56 + (48 + 5 + long.len()).next_multiple_of(8);
     flip(&log, second + 60);
     let ran = dump(&["--json"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");

@@ -1,4 +1,4 @@
-//! The files that recovery has set aside: which there are, and removing one.
+//! The files that recovery has set aside.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub struct AsideFile {
     pub file: PathBuf,
     /// Its length in bytes; with holes, it takes less.
     pub bytes: u64,
-    /// Whether it is a table that is still quarantined, which cannot be removed.
+    /// Whether it is a table that is still quarantined: what is sound in it can be salvaged.
     pub is_quarantined: bool,
 }
 
@@ -32,30 +32,6 @@ pub(crate) fn set_aside(core: &Core) -> Result<Vec<AsideFile>> {
         found.push(AsideFile { is_quarantined: is_quarantined(core, &file), file, bytes });
     }
     Ok(found)
-}
-
-/// Removes a file set aside, durably.
-pub(crate) fn remove_aside(core: &Core, file: &Path) -> Result<()> {
-    core.check_writable(&core.lock())?;
-    let (fs, dir) = (&core.store.fs, core.dir());
-    let refused = |what: &str| Err(Error::InvalidArgument(format!("{}: {what}", file.display())));
-    let Some(name) = file.file_name().filter(|name| matches!(FileKind::of(name), FileKind::Aside(_))) else {
-        return refused("expected the name of a file that was set aside");
-    };
-    if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty())
-        && std::path::absolute(parent).map_err(Error::io("find", parent))? != *dir
-    {
-        return refused("expected a file in the directory of the database");
-    }
-    let file = dir.join(name);
-    if is_quarantined(core, &file) {
-        return refused("expected a file that is not needed, found a quarantined table: drop it first");
-    }
-    if !fs.exists(&file).map_err(Error::io("look for", &file))? {
-        return refused("found no such file in the database");
-    }
-    fs.remove(&file).map_err(Error::io("remove", &file))?;
-    fs.sync_dir(dir).map_err(Error::io("sync", dir))
 }
 
 fn is_quarantined(core: &Core, file: &Path) -> bool {

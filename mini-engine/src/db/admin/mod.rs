@@ -11,7 +11,7 @@ mod salvage;
 mod verify;
 
 pub use self::aside::AsideFile;
-pub(crate) use self::aside::{remove_aside, set_aside};
+pub(crate) use self::aside::set_aside;
 pub(crate) use self::checkpoint::checkpoint;
 pub(crate) use self::compact_range::compact_range;
 pub(crate) use self::ingest::ingest;
