@@ -1,4 +1,4 @@
-//! Links of the book and of the README lead somewhere: to a file, to a heading in it, and from the book to the book.
+//! Links of the book, of the README and of CONTRIBUTING lead somewhere: to a file, to a heading in it, and from the book to the book.
 //!
 //! `mdbook` copies `docs/src` and nothing else: a link that leads out of it works in the repository, and nowhere else.
 
@@ -60,7 +60,7 @@ fn every_link_leads_to_a_file_and_the_books_links_stay_in_the_book() {
     let book = workspace().join("docs/src");
     let entries =
         |directory: &Path| fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    let mut pages = vec![workspace().join("README.md")];
+    let mut pages = ["README.md", "CONTRIBUTING.md"].map(|page| workspace().join(page)).to_vec();
     for path in entries(&book) {
         pages.extend(if path.is_dir() { entries(&path) } else { vec![path] });
     }
