@@ -33,10 +33,10 @@ pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>
 /// merge has to keep any more.
 fn first_number_since(core: &Core) -> Result<u64> {
     let mut state = core.lock();
-    let last = state.in_progress.last_begun();
+    let last = state.compacting.in_progress.last_begun();
     loop {
         core.check_writable(&state)?;
-        if !state.in_progress.is_at_work_upto(last) {
+        if !state.compacting.in_progress.is_at_work_upto(last) {
             return Ok(core.store.numbers.next());
         }
         state = core.wait(&core.room, state);
@@ -54,10 +54,10 @@ impl Rest<'_> {
     /// Takes another pointer in place of the last.
     fn take(&mut self, state: &mut State, pointer: Option<u64>) {
         if let Some(last) = std::mem::replace(&mut self.pointer, pointer) {
-            state.in_progress.release(last);
+            state.compacting.in_progress.release(last);
         }
         if let Some(pointer) = pointer {
-            state.in_progress.claim(pointer);
+            state.compacting.in_progress.claim(pointer);
         }
     }
 }
@@ -75,18 +75,18 @@ impl Drop for Rest<'_> {
 fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Result<Option<Job>> {
     let mut state = core.lock();
     // Workers begin nothing meanwhile, or there might always be another merge in the way.
-    state.ranges_waiting += 1;
+    state.compacting.ranges_waiting += 1;
     let begun = loop {
         let is_wanted = |state: &State| core.check_writable(state).is_ok().then_some(());
         let plan;
         (state, plan) = pick_unlocked(core, state, is_wanted, |context, ()| pick_manual(context, range, rest.pointer));
         let Some(plan) = plan else { break core.check_writable(&state).map(|()| None) };
-        if !state.in_progress.conflicts_with(&plan) {
+        if !state.compacting.in_progress.conflicts_with(&plan) {
             break Ok(Some(Job::begin(&mut state, plan, &core.view.load())));
         }
         state = core.wait(&core.room, state);
     };
-    state.ranges_waiting -= 1;
+    state.compacting.ranges_waiting -= 1;
     core.work.notify_all();
     begun
 }

@@ -53,7 +53,7 @@ fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo)
         false => find_place(core, &key_range),
     };
     let (mut state, run_id) = place.inspect_err(|_| written.remove_from(&core.store))?;
-    let reserved = state.in_progress.reserve(run_id, key_range);
+    let reserved = state.compacting.in_progress.reserve(run_id, key_range);
     drop(state);
     let edit = VersionEdit {
         added: written.tables.iter().map(|table| (run_id, table.meta().clone())).collect(),
@@ -63,7 +63,7 @@ fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo)
     };
     tracing::debug!(level = run_id.level, tables = written.tables.len(), "ingested tables");
     let installed = core.install(edit, std::mem::take(&mut written.tables), |_| {});
-    core.lock().in_progress.end(reserved);
+    core.lock().compacting.in_progress.end(reserved);
     core.wake_all();
     installed
 }
@@ -77,7 +77,7 @@ fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a
         let stalled;
         (state, stalled) = core.check_not_stalled(state);
         core.check_writable(&state)?;
-        let run_id = compaction::pick_for_ingest(&core.view.load().version, &state.in_progress, key_range);
+        let run_id = compaction::pick_for_ingest(&core.view.load().version, &state.compacting.in_progress, key_range);
         if run_id.level > 0 || core.level_0_has_room() {
             return Ok((state, run_id));
         }

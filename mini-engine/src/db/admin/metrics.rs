@@ -27,7 +27,11 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
     };
     let (flushes_running, logs_being_made, damaged_files) = {
         let state = core.lock();
-        (state.is_flushing.into(), state.next_log.is_wanted().into(), state.in_progress.damage.files())
+        (
+            state.flushing.is_running.into(),
+            state.next_log.is_wanted().into(),
+            state.compacting.in_progress.damage.files(),
+        )
     };
     let (compactions_running, compaction_due) = progress(core);
     let memtables = || std::iter::once(&view.active).chain(view.frozen.iter().map(|frozen| &frozen.memtable));

@@ -33,7 +33,7 @@ pub(crate) struct Job {
 impl Job {
     /// Notes `plan`, whose inputs `view` has, as running. The holder of the lock ends it by [`end`].
     pub(crate) fn begin(state: &mut State, plan: Plan, view: &View) -> Job {
-        let id = state.in_progress.begin(&plan);
+        let id = state.compacting.in_progress.begin(&plan);
         Job { id, inputs: view.inputs_of(&plan), version: view.version.clone(), plan, pointer: None }
     }
 
@@ -52,8 +52,8 @@ impl Job {
 pub(super) fn begin<'a>(core: &'a Core, state: Held<'a>, work: Work) -> (Held<'a>, Option<Job>) {
     let (mut state, due) = due(core, state, |state| {
         // The thread that is kept for level 0 takes that first, so that the others are free for the rest.
-        let work = if work == Work::Any && !state.in_progress.takes_level_0() { Work::Deeper } else { work };
-        (state.ranges_waiting == 0).then_some(work)
+        let work = if work == Work::Any && !state.compacting.in_progress.takes_level_0() { Work::Deeper } else { work };
+        (state.compacting.ranges_waiting == 0).then_some(work)
     });
     let job = due.map(|plan| Job::begin(&mut state, plan, &core.view.load()));
     (state, job)
@@ -67,7 +67,7 @@ fn due<'a>(core: &'a Core, state: Held<'a>, work: impl Fn(&State) -> Option<Work
 /// How many merges are under way, and whether another is due.
 pub(crate) fn progress(core: &Core) -> (u64, bool) {
     let (state, is_due) = is_due(core, core.lock());
-    (state.in_progress.len() as u64, is_due)
+    (state.compacting.in_progress.len() as u64, is_due)
 }
 
 /// Whether any merge is due beside those under way. Gives the lock away meanwhile.
@@ -78,7 +78,7 @@ fn is_due<'a>(core: &'a Core, state: Held<'a>) -> (Held<'a>, bool) {
 
 /// Notes the end of a merge, installed or not. Wakes everything that waits for merges to end or to make way.
 pub(crate) fn end(core: &Core, state: &mut State, job: &Job) {
-    state.in_progress.end(job.id);
+    state.compacting.in_progress.end(job.id);
     core.wake_all();
 }
 
@@ -112,12 +112,12 @@ fn merge(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<OpenRun>) -> 
     done.obsolete.iter().for_each(|table| table.set_obsolete());
     let mut state = core.lock();
     // These were read to their ends. Of others a piece may have read less, and a move nothing.
-    state.in_progress.damage.forget(done.obsolete.iter().map(|table| table.number()));
-    if state.in_progress.damage.is_empty() {
+    state.compacting.in_progress.damage.forget(done.obsolete.iter().map(|table| table.number()));
+    if state.compacting.in_progress.damage.is_empty() {
         // A caller's merge may have done what failed: then no worker tries it again.
         let is_mended = |error: &mut Error| error.unreadable_file().is_some();
-        state.compaction_error.take_if(is_mended);
-        state.level_0_error.take_if(is_mended);
+        state.compacting.error.take_if(is_mended);
+        state.compacting.level_0_error.take_if(is_mended);
     }
     // Within level 0 nothing leaves it.
     if from_level_0 > 0 && plan.output.level > 0 {
@@ -145,7 +145,7 @@ fn begin_within_level_0(core: &Core) -> Option<Job> {
     let mut state = core.lock();
     loop {
         core.check_usable().ok().filter(|()| state.phase != Phase::Stopped)?;
-        if !state.in_progress.writes_level_0() {
+        if !state.compacting.in_progress.writes_level_0() {
             break;
         }
         state = core.wait(&core.room, state);
@@ -168,22 +168,22 @@ pub(super) enum Outcome {
 pub(super) fn note_outcome(core: &Core, state: &mut State, job: &Job, result: Result<()>) -> Outcome {
     let relieves = job.plan.relieves_level_0();
     let Err(error) = result else {
-        state.compaction_error = None;
+        state.compacting.error = None;
         if relieves {
-            state.level_0_error = None;
+            state.compacting.level_0_error = None;
         }
         return Outcome::Installed;
     };
     tracing::warn!(%error, "a merge failed; its inputs stay");
     fail_if_unsafe(core, state, &error);
     if relieves {
-        state.level_0_error = Some(error.clone());
+        state.compacting.level_0_error = Some(error.clone());
     }
-    state.compaction_error = Some(error.clone());
+    state.compacting.error = Some(error.clone());
     if note_damage(state, job, &error) {
         return Outcome::GoAround;
     }
-    state.in_progress.pause(job.id);
+    state.compacting.in_progress.pause(job.id);
     Outcome::TryAgainLater
 }
 
@@ -193,7 +193,7 @@ fn note_damage(state: &mut State, job: &Job, error: &Error) -> bool {
     let kind = file.file_name().map(FileKind::of);
     // An output that cannot be read back says nothing of the inputs.
     let Some(number) = job.plan.tables().find(|number| kind == Some(FileKind::Table(*number))) else { return false };
-    state.in_progress.damage.note(number, file.to_path_buf(), error.clone(), Instant::now());
+    state.compacting.in_progress.damage.note(number, file.to_path_buf(), error.clone(), Instant::now());
     true
 }
 
@@ -211,18 +211,18 @@ pub(crate) fn wait_idle(core: &Core) -> Result<()> {
     loop {
         // First, since it gives the lock away. What is asked after it holds until the wait.
         let mut is_due = true;
-        if state.in_progress.len() == 0 {
+        if state.compacting.in_progress.len() == 0 {
             (state, is_due) = self::is_due(core, state);
         }
         core.check_usable()?;
         if state.phase != Phase::Open {
             return Err(Error::Closed);
         }
-        if let Some(error) = &state.compaction_error {
+        if let Some(error) = &state.compacting.error {
             return Err(error.clone());
         }
-        if state.in_progress.len() == 0 && !is_due {
-            return state.in_progress.damage.cause().map_or(Ok(()), |cause| Err(cause.clone()));
+        if state.compacting.in_progress.len() == 0 && !is_due {
+            return state.compacting.in_progress.damage.cause().map_or(Ok(()), |cause| Err(cause.clone()));
         }
         state = core.wait(&core.room, state);
     }

@@ -65,13 +65,13 @@ pub(crate) fn flush_all(core: &Core) -> Result<()> {
 /// other failure.
 pub(crate) fn wait_flushed(core: &Core, log: u64) -> Result<()> {
     let mut state = core.lock();
-    let failures = state.flush_failures;
+    let failures = state.flushing.failures;
     loop {
         if core.view.load().frozen.iter().all(|frozen| frozen.memtable.log >= log) {
             return Ok(());
         }
         core.check_usable()?;
-        if let Some(error) = state.flush_error.as_ref().filter(|_| state.flush_failures != failures) {
+        if let Some(error) = state.flushing.error.as_ref().filter(|_| state.flushing.failures != failures) {
             return Err(error.clone());
         }
         if state.phase == Phase::Stopped {

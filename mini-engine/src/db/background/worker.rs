@@ -79,19 +79,19 @@ impl Workers {
 fn flush_loop(core: &Core) {
     let mut backoff = Backoff::up_to(FLUSH_MAX_BACKOFF);
     while wait_for_work(core, || !core.view.load().frozen.is_empty()) {
-        core.lock().is_flushing = true;
+        core.lock().flushing.is_running = true;
         let flushed = flush::flush_oldest(core);
-        core.lock().is_flushing = false;
+        core.lock().flushing.is_running = false;
         match flushed {
             Ok(()) => backoff.reset(),
             Err(error) if error.is_transient() => {
                 make_way(core, &error);
                 let mut state = core.lock();
-                state.flush_failures += 1;
-                if state.flush_error.is_none() {
+                state.flushing.failures += 1;
+                if state.flushing.error.is_none() {
                     tracing::warn!(%error, "no space or no file handle for a flush; it is tried again");
                 }
-                state.flush_error = Some(error);
+                state.flushing.error = Some(error);
                 // Those who asked for this flush, or wait for it, get the error.
                 core.room.notify_all();
                 drop(backoff.wait(core, state));
@@ -145,7 +145,7 @@ fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::Job> {
     let mut state = core.lock();
     loop {
         let is_stopped = state.phase == Phase::Stopped;
-        if (!is_stopped || state.in_progress.is_unused()) && core.check_usable().is_ok() {
+        if (!is_stopped || state.compacting.in_progress.is_unused()) && core.check_usable().is_ok() {
             let job;
             (state, job) = compaction::begin(core, state, work);
             if job.is_some() {
@@ -159,12 +159,12 @@ fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::Job> {
             // Since the look at it, while a plan was made.
             continue;
         }
-        if state.in_progress.damage.retry(Instant::now()) {
+        if state.compacting.in_progress.damage.retry(Instant::now()) {
             // This may be another thread's to take.
             core.work.notify_all();
             continue;
         }
-        let until = state.in_progress.damage.next_retry();
+        let until = state.compacting.in_progress.damage.next_retry();
         state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
             Some(time) => core.wait_timeout(&core.work, state, time),
             None => core.wait(&core.work, state),

@@ -60,7 +60,7 @@ impl Core {
         let mut flushed = Vec::new();
         if let Some(log) = flushed_before {
             next = next.without_memtables_before(log);
-            state.flush_error = None;
+            state.flushing.error = None;
             flushed = release_logs(&mut state, log);
         }
         self.view.store(Arc::new(next));

@@ -20,12 +20,12 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
     loop {
         let Some(wanted) = work(&state) else { return (state, None) };
         // Not the view: it would keep the files of tables that a merge replaces meanwhile.
-        let (version, in_progress) = (core.view.load().version.clone(), state.in_progress.clone());
+        let (version, in_progress) = (core.view.load().version.clone(), state.compacting.in_progress.clone());
         drop(state);
         let context = Context { version: &version, options: &core.store.options, in_progress: &in_progress };
         let plan = pick(&context, wanted);
         state = core.lock();
-        if work(&state) != Some(wanted) || !state.in_progress.is_as(&in_progress) {
+        if work(&state) != Some(wanted) || !state.compacting.in_progress.is_as(&in_progress) {
             continue;
         }
         match plan {
@@ -54,11 +54,11 @@ impl Core {
 
     /// What keeps merges from relieving level 0, if that is full and nothing that a wait would end is seen.
     fn cause_of_stall(&self, state: &State) -> Option<Error> {
-        let failure = state.level_0_error.as_ref();
-        let is_waited_for = state.in_progress.is_at_work() || failure.is_some_and(Error::is_transient);
+        let failure = state.compacting.level_0_error.as_ref();
+        let is_waited_for = state.compacting.in_progress.is_at_work() || failure.is_some_and(Error::is_transient);
         if is_waited_for || self.level_0_has_room() {
             return None;
         }
-        state.in_progress.damage.cause().or(failure).cloned()
+        state.compacting.in_progress.damage.cause().or(failure).cloned()
     }
 }

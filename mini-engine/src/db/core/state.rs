@@ -64,32 +64,55 @@ pub(crate) struct State {
     pub(crate) last_seqno: SeqNo,
     /// Where entries are, of which pops ask.
     pub(crate) ends: Ends,
-    /// The ticket of the next write (`publication.rs`).
-    pub(crate) next_ticket: u64,
-    /// Tickets up to this one have slots, as far as was seen.
-    pub(crate) tickets_with_slots: u64,
-    /// At least as many bytes of memory the active memtable takes, once all writes are applied: an estimate.
-    pub(crate) active_estimate: usize,
-    /// The active memtable takes no further write: it holds a batch that has it for itself.
-    pub(crate) active_is_full: bool,
+    pub(crate) tickets: Tickets,
+    pub(crate) active: ActiveMemtable,
     pub(crate) phase: Phase,
     /// A bulk load is in progress: all writers wait.
     pub(crate) is_ingesting: bool,
-    /// A flush is under way: from before its table is begun until its log is gone.
-    pub(crate) is_flushing: bool,
-    /// Flushes that failed for want of space or of file handles.
-    pub(crate) flush_failures: u64,
-    /// Why the last flush failed so, until one succeeds.
-    pub(crate) flush_error: Option<Error>,
-    /// The merges under way.
-    pub(crate) in_progress: InProgress,
-    /// Callers that wait for merges to get out of the way of theirs.
-    pub(crate) ranges_waiting: usize,
+    pub(crate) flushing: Flushing,
+    pub(crate) compacting: Compacting,
     /// How fast writers may be.
     pub(crate) controller: WriteController,
-    /// Why the last merge failed, if it did.
-    pub(crate) compaction_error: Option<Error>,
-    /// Why the last merge of level 0 failed, until one succeeds.
+}
+
+/// The tickets of writes (`publication.rs`).
+#[derive(Default)]
+pub(crate) struct Tickets {
+    /// That of the next write.
+    pub(crate) next: u64,
+    /// Those up to this one have slots, as far as was seen.
+    pub(crate) with_slots: u64,
+}
+
+/// How full the active memtable is.
+#[derive(Default)]
+pub(crate) struct ActiveMemtable {
+    /// At least as many bytes of memory it takes, once all writes are applied: an estimate.
+    pub(crate) estimate: usize,
+    /// It takes no further write: it holds a batch that has it for itself.
+    pub(crate) is_full: bool,
+}
+
+/// The flush under way, and those that failed for want of space or of file handles.
+#[derive(Default)]
+pub(crate) struct Flushing {
+    /// From before the table is begun until its log is gone.
+    pub(crate) is_running: bool,
+    /// How many failed.
+    pub(crate) failures: u64,
+    /// Why the last one failed, until one succeeds.
+    pub(crate) error: Option<Error>,
+}
+
+/// The compactions under way, and those that failed.
+#[derive(Default)]
+pub(crate) struct Compacting {
+    pub(crate) in_progress: InProgress,
+    /// Callers that wait for compactions to get out of the way of theirs.
+    pub(crate) ranges_waiting: usize,
+    /// Why the last one failed, if it did.
+    pub(crate) error: Option<Error>,
+    /// Why the last one of level 0 failed, until one succeeds.
     pub(crate) level_0_error: Option<Error>,
 }
 
@@ -147,20 +170,13 @@ impl Core {
             next_log: NextLog::default(),
             last_seqno: opened.last_seqno,
             ends: Ends::default(),
-            next_ticket: 0,
-            tickets_with_slots: 0,
-            active_estimate: 0,
-            active_is_full: false,
+            tickets: Tickets::default(),
+            active: ActiveMemtable::default(),
             phase: Phase::Open,
             is_ingesting: false,
-            is_flushing: false,
-            flush_failures: 0,
-            flush_error: None,
-            in_progress: InProgress::default(),
-            ranges_waiting: 0,
+            flushing: Flushing::default(),
+            compacting: Compacting::default(),
             controller: WriteController::default(),
-            compaction_error: None,
-            level_0_error: None,
         };
         let options = &opened.store.options;
         Core {

@@ -106,7 +106,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
             Err(InsertError::Full) => {
                 commit.memory = larger;
                 // A wait for room for this batch must bring another memtable.
-                state.active_is_full = true;
+                state.active.is_full = true;
                 continue;
             }
             Err(error @ InsertError::TooLarge) => return Err(Error::InvalidArgument(error.to_string())),
@@ -170,10 +170,10 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
     if last_seqno > MAX_SEQNO {
         return Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed")));
     }
-    let ticket = state.next_ticket;
-    if ticket >= state.tickets_with_slots {
-        state.tickets_with_slots = core.publication.tickets_with_slots();
-        if ticket >= state.tickets_with_slots {
+    let ticket = state.tickets.next;
+    if ticket >= state.tickets.with_slots {
+        state.tickets.with_slots = core.publication.tickets_with_slots();
+        if ticket >= state.tickets.with_slots {
             core.wait_visible(state.last_seqno)?;
         }
     }
@@ -186,12 +186,12 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
         })?;
     state.ends.include(commit.ops);
     state.last_seqno = last_seqno;
-    state.next_ticket += 1;
+    state.tickets.next += 1;
     // A batch larger than half a memtable has log and memtable for itself: they are full from now on.
-    state.active_is_full |= is_large(core, commit.memory);
-    state.active_estimate += commit.memory;
+    state.active.is_full |= is_large(core, commit.memory);
+    state.active.estimate += commit.memory;
     want_log_ahead(core, state, view);
-    if state.log.wants_space(state.active_estimate, core.store.options.memtable_bytes) {
+    if state.log.wants_space(state.active.estimate, core.store.options.memtable_bytes) {
         core.work.notify_all();
     }
     let counters = &core.store.counters.write_line;
@@ -217,7 +217,7 @@ fn finish(core: &Core, commit: &Commit<'_>, begun: &Begun, log: Option<&wal::Seg
 fn freeze_after_large(core: &Core) {
     let mut state = core.lock();
     // Another write may have done it.
-    if state.active_is_full
+    if state.active.is_full
         && core.check_writable(&state).is_ok()
         && core.has_room()
         && let Err(error) = rotate(core, &mut state)

@@ -14,7 +14,7 @@ use crate::metrics::Waits;
 /// error of a flush or a merge that fails for want of space while this waits, and that of a log that cannot be created.
 pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result<()>) -> Result<u64> {
     let mut state = core.lock();
-    let failures = state.flush_failures;
+    let failures = state.flushing.failures;
     let mut has_waited = false;
     loop {
         // First, since it may give the lock away. What is asked after it holds until the wait.
@@ -35,7 +35,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
             continue;
         }
         stalled?;
-        let flush = state.flush_error.as_ref().filter(|_| state.flush_failures != failures);
+        let flush = state.flushing.error.as_ref().filter(|_| state.flushing.failures != failures);
         if let Some(error) = flush.or_else(|| error_of_merges(core, &state)) {
             return Err(error.clone());
         }
@@ -49,19 +49,20 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
 /// Why merges do not take tables off level 0, if it is full and they do not. They are tried again, but ever more rarely.
 fn error_of_merges<'a>(core: &Core, state: &'a State) -> Option<&'a Error> {
     let is_gone_around = |error: &Error| error.unreadable_file().is_some();
-    let is_relieved = state.in_progress.relieves_level_0() || state.level_0_error.as_ref().is_some_and(is_gone_around);
+    let is_relieved = state.compacting.in_progress.relieves_level_0()
+        || state.compacting.level_0_error.as_ref().is_some_and(is_gone_around);
     if core.level_0_has_room() || is_relieved {
         return None;
     }
     // One of deeper levels may be in the way of level 0, and keeps its tables until it succeeds.
-    let is_in_the_way = |error: &&Error| error.is_transient() && !state.in_progress.is_at_work();
-    state.level_0_error.as_ref().or(state.compaction_error.as_ref().filter(is_in_the_way))
+    let is_in_the_way = |error: &&Error| error.is_transient() && !state.compacting.in_progress.is_at_work();
+    state.compacting.level_0_error.as_ref().or(state.compacting.error.as_ref().filter(is_in_the_way))
 }
 
 /// Fails if what a writer waits for, a flush or a merge of level 0, lacks space or file handles (rule 8). Both are tried again without
 /// it; so this one learns of it at once, and not when there is space.
 pub(crate) fn check_space(core: &Core, state: &State) -> Result<()> {
-    let flush = state.flush_error.as_ref().filter(|_| !core.queue_has_room());
+    let flush = state.flushing.error.as_ref().filter(|_| !core.queue_has_room());
     let error = flush.or_else(|| error_of_merges(core, state).filter(|error| error.is_transient()));
     match error.filter(|_| !core.store.options.wait_for_space) {
         Some(error) => Err(error.clone()),
@@ -143,10 +144,10 @@ pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
 /// Whether the active memtable takes `bytes` of memory. It is only asked where the estimates of its writes come to that: its counts
 /// are on cache lines that other writers write.
 fn has_reached(state: &mut State, view: &View, bytes: usize) -> bool {
-    if state.active_estimate >= bytes {
-        state.active_estimate = view.active.memory_usage();
+    if state.active.estimate >= bytes {
+        state.active.estimate = view.active.memory_usage();
     }
-    state.active_estimate >= bytes
+    state.active.estimate >= bytes
 }
 
 fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool> {
@@ -156,7 +157,7 @@ fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool>
     if state.log.is_closed() {
         return Ok(true);
     }
-    let is_full = state.active_is_full || has_reached(state, &view, core.store.options.memtable_bytes);
+    let is_full = state.active.is_full || has_reached(state, &view, core.store.options.memtable_bytes);
     if !is_full && !is_large(core, memory) {
         return Ok(false);
     }
@@ -226,8 +227,8 @@ pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     // No writer is inside, so this waits for none. A stray write becomes an error.
     view.active.table.freeze();
     core.view.store(Arc::new(view.rotated(memtable, segment, state.last_seqno)));
-    state.active_is_full = false;
-    state.active_estimate = 0;
+    state.active.is_full = false;
+    state.active.estimate = 0;
     core.work.notify_all();
     Ok(true)
 }
