@@ -80,13 +80,13 @@ pub enum Error {
         /// The first failure, or that the database was opened so.
         cause: String,
     },
-    /// Writes have stopped: level 0 has as many tables as it may have (`l0_stop`), and nothing can be merged from it. They go on
+    /// Writes have stopped: level 0 has as many tables as it may have (`l0_stop`), and nothing can be compacted from it. They go on
     /// when the cause is gone. What was written before stays.
-    #[error("writes are stopped at {tables} tables on level 0, of which none can be merged: {cause}")]
+    #[error("writes are stopped at {tables} tables on level 0, of which none can be compacted: {cause}")]
     Stalled {
         /// Tables on level 0.
         tables: usize,
-        /// Why merges fail: most often the [`Error::Corruption`] of a table.
+        /// Why compactions fail: most often the [`Error::Corruption`] of a table.
         #[source]
         cause: Arc<Error>,
     },

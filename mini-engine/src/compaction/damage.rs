@@ -1,6 +1,6 @@
-//! The tables that merges could not read, and so go around.
+//! The tables that compactions could not read, and so go around.
 //!
-//! A merge that fails over one of its inputs would fail again, and hold up all that it was to do. So such a table is avoided: no
+//! A compaction that fails over one of its inputs would fail again, and hold up all that it was to do. So such a table is avoided: no
 //! plan takes it, nor, by the rule of `plan.rs`, what would have to take it along, and the rest goes on. Its data stays where it
 //! is. After a while it is tried again, ever more rarely: a device may recover, and a file may be restored.
 //!
@@ -32,14 +32,14 @@ struct Damaged {
 }
 
 impl Damage {
-    /// Notes that a merge failed to read table `number`, which is `file`.
+    /// Notes that a compaction failed to read table `number`, which is `file`.
     pub(crate) fn note(&mut self, number: u64, file: PathBuf, error: Error, now: Instant) {
         self.changes += 1;
         let delay = self.tables.get(&number).map_or(FIRST_DELAY, |known| MAX_DELAY.min(known.delay * 2));
         self.tables.insert(number, Damaged { file, error, until: Some(now + delay), delay });
     }
 
-    /// Whether no merge may take table `number`.
+    /// Whether no compaction may take table `number`.
     pub(crate) fn is_avoided(&self, number: u64) -> bool {
         self.tables.get(&number).is_some_and(|table| table.until.is_some())
     }
@@ -54,7 +54,7 @@ impl Damage {
         self.tables.is_empty()
     }
 
-    /// Lets merges try the tables whose time has come; whether there are any.
+    /// Lets compactions try the tables whose time has come; whether there are any.
     pub(crate) fn retry(&mut self, now: Instant) -> bool {
         let mut due = self.tables.values_mut().filter(|table| table.until.is_some_and(|until| until <= now)).peekable();
         let any = due.peek().is_some();
@@ -68,7 +68,7 @@ impl Damage {
         self.tables.values().filter_map(|table| table.until).min()
     }
 
-    /// A merge has read these tables to their end.
+    /// A compaction has read these tables to their end.
     pub(crate) fn forget(&mut self, numbers: impl IntoIterator<Item = u64>) {
         if !self.is_empty() {
             self.changes += 1;
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_damaged_table_is_avoided_and_tried_ever_more_rarely() {
-        // Catches a table that is never tried again, one that each merge stumbles over, and one that stays after it was read.
+        // Catches a table that is never tried again, one that each compaction stumbles over, and one that stays after it was read.
         let (mut damage, begun) = (Damage::default(), Instant::now());
         let mut now = begun;
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {

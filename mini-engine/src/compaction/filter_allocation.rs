@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_flush_over_large_levels_gets_more_bits_than_the_mean_and_the_last_level_fewer() {
-        // Catches a spread that nobody applies, or that looks at the levels as they were before the merge.
+        // Catches a spread that nobody applies, or that looks at the levels as they were before the compaction.
         let options = Options::default();
         assert_eq!(filter_bits_of_flush(&options, &Version::default(), 1000), 10.0);
         let three = version(&[(0, 0, 1000), (1, 1, 10_000), (2, 1, 100_000)]);

@@ -1,7 +1,7 @@
-//! The merges in progress, so that later ones do not conflict with them, and the damage that they go around.
+//! The compactions in progress, so that later ones do not conflict with them, and the damage that they go around.
 //!
-//! Inputs stay in the version until their merge is installed. A plan that would pass over data in flight must, by the rule of
-//! `plan.rs`, take the tables that hold it, and so shares an input with the merge. One more case is kept apart here: two outputs in
+//! Inputs stay in the version until their compaction is installed. A plan that would pass over data in flight must, by the rule of
+//! `plan.rs`, take the tables that hold it, and so shares an input with the compaction. One more case is kept apart here: two outputs in
 //! one run, each of which may fill gaps that the other's tables span.
 
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use crate::compaction::key_range::KeyRange;
 use crate::compaction::plan::Plan;
 use crate::manifest::RunId;
 
-/// The merges that were begun and not ended.
+/// The compactions that were begun and not ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InProgress {
     jobs: Vec<Job>,
@@ -47,7 +47,7 @@ impl InProgress {
         self.begun
     }
 
-    /// Keeps `key_range` of `run_id` free of the outputs of further merges, for tables that come from outside; the number by which
+    /// Keeps `key_range` of `run_id` free of the outputs of further compactions, for tables that come from outside; the number by which
     /// that is to be ended.
     pub(crate) fn reserve(&mut self, run_id: RunId, key_range: KeyRange) -> u64 {
         (self.begun, self.changes) = (self.begun + 1, self.changes + 1);
@@ -56,12 +56,12 @@ impl InProgress {
         self.begun
     }
 
-    /// Whether a merge under way may put a table into `key_range` of `run_id`.
+    /// Whether a compaction under way may put a table into `key_range` of `run_id`.
     pub(crate) fn writes_into(&self, run_id: RunId, key_range: &KeyRange) -> bool {
         self.jobs.iter().any(|job| job.output == run_id && job.key_range.overlaps(key_range))
     }
 
-    /// Notes the end of merge `id`, installed or not.
+    /// Notes the end of compaction `id`, installed or not.
     pub(crate) fn end(&mut self, id: u64) {
         let Some(at) = self.jobs.iter().position(|job| job.id == id) else { return };
         self.changes += 1;
@@ -70,43 +70,43 @@ impl InProgress {
         }
     }
 
-    /// Notes that merge `id` failed and does nothing until it ends.
+    /// Notes that compaction `id` failed and does nothing until it ends.
     pub(crate) fn pause(&mut self, id: u64) {
         self.changes += 1;
         self.jobs.iter_mut().filter(|job| job.id == id).for_each(|job| job.is_paused = true);
     }
 
-    /// Whether a merge that takes tables off level 0 is under way, at work or not.
+    /// Whether a compaction that takes tables off level 0 is under way, at work or not.
     pub(crate) fn takes_level_0(&self) -> bool {
         self.jobs.iter().any(|job| job.relieves_level_0)
     }
 
-    /// Whether a merge that takes tables off level 0 is at work.
+    /// Whether a compaction that takes tables off level 0 is at work.
     pub(crate) fn relieves_level_0(&self) -> bool {
         self.jobs.iter().any(|job| job.relieves_level_0 && !job.is_paused)
     }
 
-    /// Whether any merge is at work.
+    /// Whether any compaction is at work.
     pub(crate) fn is_at_work(&self) -> bool {
         self.is_at_work_upto(self.begun)
     }
 
-    /// Whether a merge is at work that was begun as number `last` or earlier.
+    /// Whether a compaction is at work that was begun as number `last` or earlier.
     pub(crate) fn is_at_work_upto(&self, last: u64) -> bool {
         self.jobs.iter().any(|job| job.id <= last && !job.is_paused)
     }
 
-    /// The number of the merge that was begun last.
+    /// The number of the compaction that was begun last.
     pub(crate) fn last_begun(&self) -> u64 {
         self.begun
     }
 
-    /// Whether a merge within level 0 is at work.
+    /// Whether a compaction within level 0 is at work.
     pub(crate) fn writes_level_0(&self) -> bool {
         self.jobs.iter().any(|job| job.relieves_level_0 && job.output.level == 0 && !job.is_paused)
     }
 
-    /// Keeps workers from going on with the merge of compact pointer `id`, until that is released.
+    /// Keeps workers from going on with the compaction of compact pointer `id`, until that is released.
     pub(crate) fn claim(&mut self, id: u64) {
         self.changes += 1;
         self.claimed.insert(id);
@@ -118,33 +118,33 @@ impl InProgress {
         self.claimed.remove(&id);
     }
 
-    /// Whether a caller goes on with the merge of compact pointer `id`.
+    /// Whether a caller goes on with the compaction of compact pointer `id`.
     pub(crate) fn is_claimed(&self, id: u64) -> bool {
         self.claimed.contains(&id)
     }
 
     /// Whether this is still as it was in the copy `before`. Then a plan that was made with the copy may begin: its inputs are still
-    /// there, since only the end of a merge or a load takes any away, and a flush adds none that lie between them and the output.
+    /// there, since only the end of a compaction or a load takes any away, and a flush adds none that lie between them and the output.
     pub(crate) fn is_as(&self, before: &InProgress) -> bool {
         (self.changes, self.damage.changes()) == (before.changes, before.damage.changes())
     }
 
-    /// Whether no merge was ever begun.
+    /// Whether no compaction was ever begun.
     pub(crate) fn is_unused(&self) -> bool {
         self.begun == 0
     }
 
-    /// How many merges are under way.
+    /// How many compactions are under way.
     pub(crate) fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Whether table `number` goes into a merge under way.
+    /// Whether table `number` goes into a compaction under way.
     fn is_busy(&self, number: u64) -> bool {
         self.busy.contains(&number)
     }
 
-    /// Whether table `number` may go into a merge: no other one has it, and it is not known to be unreadable.
+    /// Whether table `number` may go into a compaction: no other one has it, and it is not known to be unreadable.
     pub(crate) fn is_free(&self, number: u64) -> bool {
         !self.is_busy(number) && !self.damage.is_avoided(number)
     }
@@ -159,7 +159,7 @@ impl InProgress {
         !self.conflicts_with(plan) && !plan.tables().any(|table| self.damage.is_avoided(table))
     }
 
-    /// Whether `plan` has to wait for a merge under way.
+    /// Whether `plan` has to wait for a compaction under way.
     pub(crate) fn conflicts_with(&self, plan: &Plan) -> bool {
         let meets = |job: &Job| job.output == plan.output && job.key_range.overlaps(&plan.key_range);
         plan.tables().any(|table| self.is_busy(table)) || self.jobs.iter().any(meets)

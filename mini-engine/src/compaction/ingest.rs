@@ -1,4 +1,4 @@
-//! Picks the level for ingested tables: a pure function of the version and the merges in progress.
+//! Picks the level for ingested tables: a pure function of the version and the compactions in progress.
 //!
 //! They are newer than everything else, so they must go above all tables whose keys they overlap; the lower they go, the less
 //! often they are rewritten. Data in flight is still in the version, as inputs, so it counts too.

@@ -1,4 +1,4 @@
-//! [`Inputs`]: what a copy reads, be it a flush or a merge: entries, and the range tombstones beside them.
+//! [`Inputs`]: what a copy reads, be it a flush or a compaction: entries, and the range tombstones beside them.
 //!
 //! A range tombstone goes with the table that holds it, and what plans go by are the keys that the version gives to tables. So these
 //! span the ranges, and every output must be disjoint with the next all the same: where the copy ends a table or a piece, ranges are
@@ -48,7 +48,7 @@ impl Inputs<MemtableIter> {
 
 impl Inputs<RunIter> {
     /// Of runs of tables; and the numbers of the tables that are left out, since range tombstones of others cover all that they hold.
-    /// Those are not read at all: so to remove a range costs a merge as many steps as there are tables in it, not keys.
+    /// Those are not read at all: so to remove a range costs a compaction as many steps as there are tables in it, not keys.
     pub(crate) fn of_runs(runs: &[OpenRun], retention: Retention<'_>) -> Result<(Self, HashSet<u64>)> {
         let with_ranges = runs.iter().flat_map(OpenRun::tables_with_ranges);
         let ranges = with_ranges.map(RunTable::range_tombstones).collect::<Result<Vec<_>>>()?;

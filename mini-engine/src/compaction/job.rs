@@ -55,11 +55,11 @@ pub(crate) fn run(
     assert!(given.eq(plan.tables()), "a plan names other tables than its inputs");
     match plan.action {
         Action::Move => Ok(Some(moved(plan, inputs))),
-        Action::Merge => merge(store, plan, (sizes, filter_bits), inputs, snapshots, cancel),
+        Action::Rewrite => rewrite(store, plan, (sizes, filter_bits), inputs, snapshots, cancel),
     }
 }
 
-fn merge(
+fn rewrite(
     store: &TableStore,
     plan: &Plan,
     (sizes, filter_bits): (OutputSizes, f64),

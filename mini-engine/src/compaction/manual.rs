@@ -1,7 +1,7 @@
-//! Manual compaction: merges all that a range of keys holds into one run, one step at a time.
+//! Manual compaction: compacts all that a range of keys holds into one run, one step at a time.
 //!
 //! Steps go from the top down: the tables of the uppermost level that has any in the range go to the next level that has some. On
-//! the lowest level, tables that nothing was merged into are rewritten, since they may hold tombstones and versions that were kept
+//! the lowest level, tables that nothing was compacted into are rewritten, since they may hold tombstones and versions that were kept
 //! for snapshots which are gone. Those that turn out to hold neither are left as they are. A step takes one table where it can, so that it needs little space.
 
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use crate::manifest::{MAX_LEVELS, Run, RunId};
 use crate::table::TableMeta;
 use crate::types::SeqNo;
 
-/// What is to be merged.
+/// What is to be compacted.
 #[derive(Debug, Clone)]
 pub(crate) struct ManualCompaction {
     pub(crate) bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
@@ -26,10 +26,10 @@ pub(crate) struct ManualCompaction {
     pub(crate) minimal: HashSet<u64>,
 }
 
-/// The next piece of the merge that has left the compact pointer `rest`, or the next step; `None` if there is no more to do. It may get
-/// into the way of a merge under way.
+/// The next piece of the compaction that has left the compact pointer `rest`, or the next step; `None` if there is no more to do. It may
+/// get into the way of a compaction under way.
 ///
-/// A merge goes on to its end, be that beyond the range, before another step begins. So no table is narrowed that no pointer leads to.
+/// A compaction goes on to its end, be that beyond the range, before another step begins. So no table is narrowed that no pointer leads to.
 pub(crate) fn pick_manual(context: &Context<'_>, range: &ManualCompaction, rest: Option<u64>) -> Option<Plan> {
     let pointer = context.version.pointers().iter().find(|pointer| Some(pointer.id) == rest);
     if let Some(next) = pointer.and_then(|pointer| context.resume(pointer)) {

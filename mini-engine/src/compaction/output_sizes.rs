@@ -1,9 +1,10 @@
-//! How large the tables and the pieces of a merge are.
+//! How large the tables and the pieces of a compaction are.
 //!
-//! A piece takes space until its inputs go, so it must be small beside the data, and it ends with a full table, so a table must be, too.
-//! In a database of a few tables of `table_file_bytes` tables are therefore smaller: a 32nd of the data, but no smaller than a memtable,
-//! which makes a table as well. They grow with the data: what was full once counts as a crumb when the data is four times as
-//! large, and is merged with its neighbours then ([`plan`](super::plan)). So an entry is rewritten for that a few times at most, however much data there is.
+//! A piece takes space until its inputs go, so it must be small beside the data, and it ends with a full table, so a table must be, too. In
+//! a database of a few tables of `table_file_bytes` tables are therefore smaller: a 32nd of the data, but no smaller than a memtable, which
+//! makes a table as well. They grow with the data: what was full once counts as a crumb when the data is four times as large, and is
+//! compacted with its neighbours then ([`plan`](super::plan)). So an entry is rewritten for that a few times at most, however much data
+//! there is.
 
 use crate::manifest::{Run, Version};
 use crate::options::Options;

@@ -1,4 +1,4 @@
-//! What one merge does: which tables go in, where their entries go, and what may be left out on the way.
+//! What one compaction does: which tables go in, where their entries go, and what may be left out on the way.
 //!
 //! Every plan keeps one rule (V4 of the version): whatever lies, in the order of reading, between an input and the output's run and
 //! shares keys with the input is an input too. Then the versions of a key move together, and no read finds an older version first.
@@ -22,15 +22,15 @@ use crate::manifest::{Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
 
-/// A table of less than this part of a full one is a crumb: it is merged where it could be moved, and taken along by
-/// merges beside it, or many small flushes would leave as many small tables.
+/// A table of less than this part of a full one is a crumb: it is compacted where it could be moved, and taken along by
+/// compactions beside it, or many small flushes would leave as many small tables.
 const CRUMB_PART: u64 = 4;
 
 /// What becomes of the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// They are read and written anew, sorted together.
-    Merge,
+    Rewrite,
     /// They overlap nothing and each other not: they get another place, and no byte of them is read.
     Move,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Input {
     pub(crate) tables: Vec<u64>,
 }
 
-/// One merge, or one move.
+/// One compaction, or one move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) action: Action,
@@ -56,9 +56,9 @@ pub(crate) struct Plan {
     pub(crate) key_range: KeyRange,
     /// Keys that tables older than the output may hold. Tombstones of other keys can be dropped.
     pub(crate) below: KeySet,
-    /// Bytes of all tables of the merge, of which this may be the rest.
+    /// Bytes of all tables of the compaction, of which this may be the rest.
     pub(crate) bytes: u64,
-    /// The compact pointers that this makes needless: of the merge that it goes on with, and of those that have nothing left.
+    /// The compact pointers that this makes needless: of the compaction that it goes on with, and of those that have nothing left.
     pub(crate) resumes: Vec<u64>,
 }
 
@@ -153,17 +153,17 @@ pub(crate) fn plan<'a>(
     let key_range = span_of(&chosen)?;
     let below = below(version, &chosen, output, &key_range);
     if is_movable(&chosen, output, crumb_bytes(version, options), &below) {
-        return Some(Plan { action: Action::Move, ..merge_of(&chosen, output, key_range, below) });
+        return Some(Plan { action: Action::Move, ..rewrite_of(&chosen, output, key_range, below) });
     }
     take_crumbs(version, options, &mut chosen, output, is_free);
     let key_range = span_of(&chosen)?;
     let below = self::below(version, &chosen, output, &key_range);
-    Some(merge_of(&chosen, output, key_range, below))
+    Some(rewrite_of(&chosen, output, key_range, below))
 }
 
-pub(crate) fn merge_of(chosen: &[Chosen<'_>], output: RunId, key_range: KeyRange, below: KeySet) -> Plan {
+pub(crate) fn rewrite_of(chosen: &[Chosen<'_>], output: RunId, key_range: KeyRange, below: KeySet) -> Plan {
     let bytes = all_tables(chosen).map(|table| table.size).sum();
-    Plan { action: Action::Merge, inputs: inputs(chosen), output, key_range, below, bytes, resumes: Vec::new() }
+    Plan { action: Action::Rewrite, inputs: inputs(chosen), output, key_range, below, bytes, resumes: Vec::new() }
 }
 
 fn all_tables<'a, 'b>(chosen: &'b [Chosen<'a>]) -> impl Iterator<Item = &'a TableMeta> + use<'a, 'b> {
@@ -191,7 +191,7 @@ fn below(version: &Version, chosen: &[Chosen<'_>], output: RunId, key_range: &Ke
     KeySet::covering(older.filter(|table| key_range.overlaps_table(table) && !taken.contains(&table.number)))
 }
 
-/// Whether the tables can be put there as they are. Not where a merge would do good: where tombstones could go, where crumbs
+/// Whether the tables can be put there as they are. Not where a compaction would do good: where tombstones could go, where crumbs
 /// would pile up, or where a narrowed table would keep the space of what does not count any more.
 fn is_movable(chosen: &[Chosen<'_>], output: RunId, crumb_bytes: u64, below: &KeySet) -> bool {
     let is_there = |chosen: &Chosen<'_>| chosen.level == output.level && chosen.run.id() == output.run;

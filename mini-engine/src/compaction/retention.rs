@@ -2,7 +2,7 @@
 //!
 //! The live snapshots cut the history into stripes: two versions are in one stripe if no snapshot lies between them. Of
 //! each stripe only the newest version can still be seen, by the snapshots above it or, in the topmost stripe, by every
-//! reader to come. A reader that comes later reads at or above the newest version, since inputs of a merge hold nothing
+//! reader to come. A reader that comes later reads at or above the newest version, since inputs of a compaction hold nothing
 //! newer than what was visible when it began, and a reader pins its view before it loads the visible number (rule 16).
 //!
 //! A range tombstone is a version of each key that it covers. So what it covers in its own stripe goes, and of several that cover the
@@ -15,7 +15,7 @@ use crate::compaction::key_range::KeySet;
 use crate::table::RunTable;
 use crate::types::{Kind, MAX_SEQNO, RangeTombstone, RangeTombstones, SeqNo};
 
-/// What must be kept: the same for all keys of one merge.
+/// What must be kept: the same for all keys of one compaction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retention<'a> {
     /// Sequence numbers of the live snapshots, ascending.
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn without_snapshots_only_the_newest_version_stays() {
-        // Catches a merge that keeps history for nobody.
+        // Catches a compaction that keeps history for nobody.
         assert_eq!(kept(&[], false, &VALUES), [9]);
     }
 

@@ -100,8 +100,8 @@ impl TableStore {
         TableStore { fs, dir, options, numbers, tables, cache, counters }
     }
 
-    /// Merges `inputs` into new tables; `None` if it was cancelled and can be no piece. After that or an error no file is left. Inputs with equal
-    /// entries do not occur: sequence numbers are unique.
+    /// Compactions `inputs` into new tables; `None` if it was cancelled and can be no piece. After that or an error no file is left. Inputs
+    /// with equal entries do not occur: sequence numbers are unique.
     pub(crate) fn write<I: EntryIter>(
         &self,
         inputs: Inputs<I>,

@@ -49,8 +49,8 @@ fn version(tables: &[Arc<Table>]) -> Version {
     Version::default().apply(&VersionEdit { added, ..VersionEdit::default() }).unwrap()
 }
 
-/// The plan that merges all of level 0, newest first in `tables`, down to the deepest level.
-fn merge_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
+/// The plan that compacts all of level 0, newest first in `tables`, down to the deepest level.
+fn rewrite_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
     let (version, in_progress) = (version(tables), InProgress::default());
     pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }, Work::Any).expect("a plan")
 }
@@ -80,7 +80,7 @@ fn a_merge_names_its_inputs_and_its_outputs_and_touches_nothing_else() {
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let tables = [table(&store, &[("a", 5), ("c", 6)]), table(&store, &[("a", 3), ("b", 4)])];
-    let plan = merge_of(&store, &tables);
+    let plan = rewrite_of(&store, &tables);
     let newer = table(&store, &[("z", 9)]);
     let done = run_on(&store, &plan, &tables, false).unwrap().expect("not cancelled");
     assert_eq!(done.outputs.len(), 1);
@@ -108,7 +108,7 @@ fn tables_that_overlap_nothing_are_moved_without_being_read() {
     let mut store = store(Arc::new(StdFs), dir.path());
     store.options = store.options.table_file_bytes(1024);
     let tables = [table(&store, &[("c", 5), ("d", 6)]), table(&store, &[("a", 3), ("b", 4)])];
-    let plan = merge_of(&store, &tables);
+    let plan = rewrite_of(&store, &tables);
     let reads = store.counters.block_reads.get();
     let done = run_on(&store, &plan, &tables, false).unwrap().expect("not cancelled");
     assert!(done.outputs.is_empty() && done.obsolete.is_empty());
@@ -167,7 +167,7 @@ fn rule_8_a_failed_write_leaves_no_output_at_any_step() {
 
 #[test]
 fn rule_9_a_merge_that_cannot_read_an_input_leaves_everything_as_it_was() {
-    // Catches a merge that takes an unreadable block for the end of its input.
+    // Catches a compaction that takes an unreadable block for the end of its input.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let tables = [table(&store, &[("a", 3)]), table(&store, &[("a", 1), ("b", 2)])];
@@ -175,7 +175,7 @@ fn rule_9_a_merge_that_cannot_read_an_input_leaves_everything_as_it_was() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[3] ^= 0x20;
     std::fs::write(&path, &bytes).unwrap();
-    let error = run_on(&store, &merge_of(&store, &tables), &tables, false).unwrap_err();
+    let error = run_on(&store, &rewrite_of(&store, &tables), &tables, false).unwrap_err();
     assert!(matches!(&error, Error::Corruption { file, .. } if *file == path), "{error}");
     assert_eq!(files(&dir), 2);
 }
@@ -201,7 +201,7 @@ fn table_of_64(store: &TableStore, first: SeqNo) -> Arc<Table> {
 
 #[test]
 fn a_merge_that_is_told_to_stop_hands_over_its_share() {
-    // Catches a shutdown that throws the work of a merge away, so that processes that live shortly never finish one, and one that
+    // Catches a shutdown that throws the work of a compaction away, so that processes that live shortly never finish one, and one that
     // waits for all of it.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
@@ -233,13 +233,13 @@ fn a_merge_that_is_told_to_stop_hands_over_its_share() {
 
 #[test]
 fn a_merge_ends_its_piece_with_a_full_table() {
-    // Catches a merge that takes as much space as it has inputs, pieces that leave crumbs, and statistics that count what was not
+    // Catches a compaction that takes as much space as it has inputs, pieces that leave crumbs, and statistics that count what was not
     // read or count it twice.
     let dir = TempDir::new().unwrap();
     let mut store = store(Arc::new(StdFs), dir.path());
     store.options = store.options.table_file_bytes(1024).block_bytes(512).max_compaction_bytes(2048);
     let tables = [table_of_64(&store, 100), table_of_64(&store, 1)];
-    let plan = merge_of(&store, &tables);
+    let plan = rewrite_of(&store, &tables);
     let done = run_on(&store, &plan, &tables, false).unwrap().expect("not cancelled");
     assert_eq!(done.outputs.len(), 2);
     assert!(done.outputs.iter().all(|open| open.meta().size >= 1024));
@@ -257,7 +257,7 @@ fn a_merge_ends_its_piece_with_a_full_table() {
 
 #[test]
 fn a_merge_of_nothing_but_dead_tombstones_has_no_output() {
-    // Catches an empty table in the version, or a merge that fails for ever because there is none.
+    // Catches an empty table in the version, or a compaction that fails for ever because there is none.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let tombstones = |key: &str, seqno| {
@@ -266,7 +266,7 @@ fn a_merge_of_nothing_but_dead_tombstones_has_no_output() {
         write(&store, vec![memtable.iter()]).unwrap()
     };
     let tables = [tombstones("a", 2), tombstones("b", 1)];
-    let done = run_on(&store, &merge_of(&store, &tables), &tables, false).unwrap().expect("not cancelled");
+    let done = run_on(&store, &rewrite_of(&store, &tables), &tables, false).unwrap().expect("not cancelled");
     assert!(done.outputs.is_empty());
     assert_eq!((done.edit.added.len(), done.edit.removed.len()), (0, 2));
     assert_eq!(files(&dir), 2);

@@ -88,7 +88,7 @@ impl Builder {
     pub fn open(self) -> Result<Db> {
         let (core, report) = recovery::open(self.fs, &self.path, self.options)?;
         let core = Arc::new(core);
-        // A database that is only read has nothing to flush or merge.
+        // A database that is only read has nothing to flush or compact.
         let workers = if report.read_only { None } else { Some(Workers::start(&core)?) };
         Ok(Db { handle: Arc::new(Handle { core, workers: Mutex::new(workers), report }) })
     }

@@ -81,7 +81,7 @@ struct Handle {
 }
 
 impl Handle {
-    /// Ends the workers: a running flush or merge is given up, its partial output removed. Its inputs, the logs among
+    /// Ends the workers: a running flush or compaction is given up, its partial output removed. Its inputs, the logs among
     /// them, are where they were. What was made or kept for the next log goes.
     fn stop(&self) {
         if self.core.is_forked() {
@@ -183,7 +183,7 @@ impl Db {
 
     /// Removes all keys within `bounds`, whether or not there are any, with the durability of the options. See [`Db::write`].
     ///
-    /// It is one operation, and O(1) however many keys there are: reads pass over what it covers, and merges take it away later.
+    /// It is one operation, and O(1) however many keys there are: reads pass over what it covers, and compactions take it away later.
     /// Until then scans of the range are slower than where nothing was. Inverted bounds remove nothing.
     ///
     /// # Errors
@@ -219,12 +219,12 @@ impl Db {
     /// process then; with [`Durability::Synced`] a power cut, with everything written before it. Others may see it
     /// before it is synced.
     ///
-    /// Waits while frozen memtables cannot be flushed fast enough, and while merges have yet to take tables off level 0; for the end of
-    /// a [`Db::ingest`]; and for the next log. Each of these waits ends with an error when what is waited for fails.
+    /// Waits while frozen memtables cannot be flushed fast enough, and while compactions have yet to take tables off level 0; for the end
+    /// of a [`Db::ingest`]; and for the next log. Each of these waits ends with an error when what is waited for fails.
     ///
     /// # Errors
-    /// [`Error::Stalled`] if level 0 is full and cannot be merged: nothing was written, and writes go on once it can be.
-    /// [`Error::Io`] for want of space or of file handles, of the log, or of the flush or the merge that this would have to wait for,
+    /// [`Error::Stalled`] if level 0 is full and cannot be compacted: nothing was written, and writes go on once it can be.
+    /// [`Error::Io`] for want of space or of file handles, of the log, or of the flush or the compaction that this would have to wait for,
     /// unless [`Options::wait_for_space`](crate::Options::wait_for_space) is set: nothing was written, and writes go on once there is
     /// some: what failed is tried again each second at least. Any other [`Error::Io`] of the log: whether the batch survives is then unknown until a reopen, and every later write is
     /// [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory;
@@ -299,7 +299,7 @@ impl Db {
         compare_and_swap(self.core(), key.as_ref(), expected, new)
     }
 
-    /// The entry with the smallest key. O(sources * log n), and what was removed before it since the last merge is passed over.
+    /// The entry with the smallest key. O(sources * log n), and what was removed before it since the last compaction is passed over.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Closed`].
@@ -315,7 +315,7 @@ impl Db {
     /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
     ///
     /// Costs two reads and a write, as [`Db::compare_and_swap`] does. Each entry that is popped leaves a tombstone, until a flush and a
-    /// merge drop it. The next pop begins behind it, so a queue stays quick. The first pop after an open, or after a [`Db::ingest`],
+    /// compaction drop it. The next pop begins behind it, so a queue stays quick. The first pop after an open, or after a [`Db::ingest`],
     /// passes over all tombstones at its end, twice; [`Db::compact_range`] drops them. Each pop sorts a copy of a memtable of the kind
     /// [`MemtableKind::Vector`](crate::MemtableKind::Vector): do not use that kind for a queue.
     ///
@@ -405,8 +405,8 @@ impl Db {
     /// Writes all that is in memory to tables, and waits for it. It is durable then. Waits for room on level 0 as writers do.
     ///
     /// # Errors
-    /// [`Error::Io`] if there was no space, for the flush or for the merge that it waited for: both go on being tried, and nothing
-    /// is lost. [`Error::Stalled`] if level 0 is full and cannot be merged; [`Error::ReadOnly`]
+    /// [`Error::Io`] if there was no space, for the flush or for the compaction that it waited for: both go on being tried, and nothing
+    /// is lost. [`Error::Stalled`] if level 0 is full and cannot be compacted; [`Error::ReadOnly`]
     /// after any other failure; [`Error::Closed`].
     pub fn flush(&self) -> Result<()> {
         flush_all(self.core())
@@ -470,13 +470,13 @@ impl Db {
         admin::checkpoint(self.core(), &std::path::absolute(dir).map_err(Error::io("find", dir))?)
     }
 
-    /// Merges all that was written to keys within `bounds` before the call into one run: overwritten values and removed keys
+    /// Compacts all that was written to keys within `bounds` before the call into one run: overwritten values and removed keys
     /// take no more space then, but for what snapshots see. Flushes first, and runs on the thread of the caller, beside the
-    /// other merges, which afterwards go on as the policy wants. Reads and writes go on. O(bytes in the bounds and of the
+    /// other compactions, which afterwards go on as the policy wants. Reads and writes go on. O(bytes in the bounds and of the
     /// tables that they share); a part of the tables at a time, so that little space is needed beside what is there.
     ///
     /// # Errors
-    /// What [`Db::flush`] fails with; [`Error::Io`] and [`Error::Corruption`] of a table that was to be merged. What was done
+    /// What [`Db::flush`] fails with; [`Error::Io`] and [`Error::Corruption`] of a table that was to be compacted. What was done
     /// before stays, and nothing is lost.
     ///
     /// ```
@@ -495,11 +495,11 @@ impl Db {
         admin::compact_range(self.core(), ScanBounds::of(&bounds).into_bounds())
     }
 
-    /// Waits until no merge is due and none is under way: until the tables are as the policy wants them. Writes go on, so
+    /// Waits until no compaction is due and none is under way: until the tables are as the policy wants them. Writes go on, so
     /// that it may have to wait for long while there are many.
     ///
     /// # Errors
-    /// That of a merge that failed, though it will be tried again; [`Error::ReadOnly`] after a failure to write or sync;
+    /// That of a compaction that failed, though it will be tried again; [`Error::ReadOnly`] after a failure to write or sync;
     /// [`Error::Closed`].
     pub fn wait_for_compactions(&self) -> Result<()> {
         wait_idle(self.core())
@@ -515,8 +515,8 @@ impl Db {
     }
 
     /// Flushes everything to tables, syncs it, ends the workers; of a read-only handle there is nothing to do. Every other handle
-    /// gets [`Error::Closed`] from then on; snapshots and iterators go on reading and keep the directory locked. Merges that are due
-    /// or under way are left to the next open, but for the tables of level 0 that are small: they are merged with each other.
+    /// gets [`Error::Closed`] from then on; snapshots and iterators go on reading and keep the directory locked. Compactions that are due
+    /// or under way are left to the next open, but for the tables of level 0 that are small: they are compacted with each other.
     ///
     /// # Errors
     /// [`Error::ReadOnly`] with the first failure, now or earlier, after which a reopen tells what is durable. What [`Db::flush`] fails

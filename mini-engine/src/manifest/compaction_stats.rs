@@ -10,11 +10,11 @@ const MAX_SUM: u64 = u64::MAX >> 1;
 /// Bytes moved on behalf of one level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LevelStats {
-    /// Came from above: what was flushed to level 0, and the tables of upper levels that went into merges or moved.
+    /// Came from above: what was flushed to level 0, and the tables of upper levels that went into compactions or moved.
     pub(crate) arrived: u64,
-    /// Read from tables of the level by merges.
+    /// Read from tables of the level by compactions.
     pub(crate) read: u64,
-    /// Written to tables of the level, by flushes and merges. A table that only moves is not written.
+    /// Written to tables of the level, by flushes and compactions. A table that only moves is not written.
     pub(crate) written: u64,
 }
 

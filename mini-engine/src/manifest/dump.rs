@@ -77,11 +77,11 @@ fn dump_edit(at: usize, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlo
         lines(format_args!("  given up: table {number}"))?;
     }
     for id in pointers_done {
-        lines(format_args!("  merge {id} went on or ended"))?;
+        lines(format_args!("  compaction {id} went on or ended"))?;
     }
     for CompactPointer { id, top, output, from, upto, bytes } in pointers {
         lines(format_args!(
-            "  merge {id} of {bytes} bytes, levels {} to {}, goes on with keys {} to {}, run {}",
+            "  compaction {id} of {bytes} bytes, levels {} to {}, goes on with keys {} to {}, run {}",
             top.level,
             output.level,
             Shown(from),

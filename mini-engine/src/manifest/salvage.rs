@@ -2,7 +2,7 @@
 //!
 //! Without `CURRENT` the newest manifest counts, if it can be read to its end: a manifest is complete before `CURRENT` names it, and
 //! until the one before it is removed both describe the same data. Of a damaged or torn manifest the whole edits still tell which
-//! tables were merged into others, from which key on a narrowed table counts, and which logs are obsolete: a table is named again only
+//! tables were compacted into others, from which key on a narrowed table counts, and which logs are obsolete: a table is named again only
 //! by the edit that takes it out, and its bound only rises.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ pub(crate) struct SalvagedManifest {
     pub(crate) quarantined: BTreeSet<u64>,
     /// Those of these that were dropped since.
     pub(crate) dropped: BTreeSet<u64>,
-    /// Tables that were merged into others.
+    /// Tables that were compacted into others.
     pub(crate) obsolete: BTreeSet<u64>,
     /// Logs with a smaller number are obsolete.
     pub(crate) log_number: u64,

@@ -9,9 +9,9 @@
 //! V3 runs: the tables of a run below level 0 are disjoint, so that a key is in one of them at most; all versions of a
 //!    key that a run has are in one table. Runs of a level stand by descending number.
 //! V4 age: of two versions of a key the newer one is in the run that is asked first. No limits of tables can show
-//!    that; the planning of merges keeps it, and the properties of `compaction` check it.
+//!    that; the planning of compactions keeps it, and the properties of `compaction` check it.
 //!
-//! A merge may end before its last key (`compaction/piece.rs`). Then each input that reaches beyond that key stays in its run as a
+//! A compaction may end before its last key (`compaction/piece.rs`). Then each input that reaches beyond that key stays in its run as a
 //! *narrowed* table: its lower bound in the version rises, and its file does not change. Of all that is said above a table holds
 //! what lies from its bound on. Pebble calls such a table a virtual sstable.
 //!
@@ -85,30 +85,30 @@ pub(crate) struct Version {
     /// Quarantined tables that were given up for good. Reads do without them; salvage reads what is left of their files. So tombstones
     /// that may hide what they hold are kept, as for the quarantined ones.
     pub(super) dropped: Vec<TableMeta>,
-    /// The merges of which a part is done.
+    /// The compactions of which a part is done.
     pub(super) pointers: Vec<CompactPointer>,
 }
 
-/// Where a merge that took a piece is to go on.
+/// Where a compaction that took a piece is to go on.
 ///
 /// LevelDB's manifest has a compact pointer for each level: the key from which its next compaction starts. This is the same for a
-/// merge that ended before its last key. It decides what is merged next and never what is right: each piece is planned on the
-/// version as it is by then, under the rules of all plans, and without the pointer the tables are merged when a policy wants them
-/// merged. So nothing has to be checked of a pointer but that it can be read.
+/// compaction that ended before its last key. It decides what is compacted next and never what is right: each piece is planned on the
+/// version as it is by then, under the rules of all plans, and without the pointer the tables are compacted when a policy wants them
+/// compacted. So nothing has to be checked of a pointer but that it can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompactPointer {
     /// A file number that no file has.
     pub(crate) id: u64,
-    /// The newest run with tables that are left; those above it came later and wait for the next merge. On level 0, where each
+    /// The newest run with tables that are left; those above it came later and wait for the next compaction. On level 0, where each
     /// table is a run, its newest sequence number.
     pub(crate) top: RunId,
-    /// Where the rest goes, as what was merged has.
+    /// Where the rest goes, as what was compacted has.
     pub(crate) output: RunId,
     /// The first key that is left.
     pub(crate) from: Slice,
-    /// The last key of the whole merge.
+    /// The last key of the whole compaction.
     pub(crate) upto: Slice,
-    /// Bytes of the tables of the whole merge.
+    /// Bytes of the tables of the whole compaction.
     pub(crate) bytes: u64,
 }
 
@@ -123,9 +123,9 @@ pub(crate) struct VersionEdit {
     pub(crate) quarantined: Vec<TableMeta>,
     /// Quarantined tables that were given up for good, by number.
     pub(crate) dropped: Vec<u64>,
-    /// Merges that took a piece.
+    /// Compactions that took a piece.
     pub(crate) pointers: Vec<CompactPointer>,
-    /// Pointers to merges that went on or have nothing left to do; one that is gone already is none.
+    /// Pointers to compactions that went on or have nothing left to do; one that is gone already is none.
     pub(crate) pointers_done: Vec<u64>,
     /// Logs below this number are obsolete: tables hold what they held.
     pub(crate) log_number: Option<u64>,
@@ -133,7 +133,7 @@ pub(crate) struct VersionEdit {
     pub(crate) next_file_number: Option<u64>,
     /// The highest sequence number that tables hold; the log `log_number` goes on right after it.
     pub(crate) last_seqno: Option<SeqNo>,
-    /// The policy that merges tables from now on, by its number.
+    /// The policy that compacts tables from now on, by its number.
     pub(crate) policy: Option<u64>,
     /// What was read and written for this step.
     pub(crate) stats: CompactionStats,
@@ -192,7 +192,7 @@ impl Version {
         version
     }
 
-    /// Where merges that took a piece are to go on.
+    /// Where compactions that took a piece are to go on.
     pub(crate) fn pointers(&self) -> &[CompactPointer] {
         &self.pointers
     }
@@ -237,19 +237,19 @@ mod tests {
 
     #[test]
     fn level_0_stands_newest_first_whatever_the_table_numbers() {
-        // Catches ordering by table number: a merge that ends after a later flush has the higher number and older data.
+        // Catches ordering by table number: a compaction that ends after a later flush has the higher number and older data.
         let version = Version::default().apply(&adding(&[(9, 1, 40), (7, 41, 50), (8, 51, 60)])).unwrap();
         assert_eq!(numbers(&version), [8, 7, 9]);
         assert_eq!(version.runs(0).len(), 3);
     }
 
     #[test]
-    fn merge_takes_the_place_of_its_inputs() {
+    fn compaction_takes_the_place_of_its_inputs() {
         // Catches an edit that appends its output as if it were the newest data.
         let version = Version::default().apply(&adding(&[(1, 1, 10), (2, 11, 20), (3, 21, 30)])).unwrap();
-        let mut merge = adding(&[(5, 1, 20)]);
-        merge.removed = vec![(0, 1), (0, 2)];
-        assert_eq!(numbers(&version.apply(&merge).unwrap()), [3, 5]);
+        let mut compaction = adding(&[(5, 1, 20)]);
+        compaction.removed = vec![(0, 1), (0, 2)];
+        assert_eq!(numbers(&version.apply(&compaction).unwrap()), [3, 5]);
     }
 
     #[test]

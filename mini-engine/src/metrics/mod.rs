@@ -110,7 +110,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// The counters as they are now, with the levels as the caller knows them, who also knows what merges are under way.
+    /// The counters as they are now, with the levels as the caller knows them, who also knows what compactions are under way.
     pub(crate) fn snapshot(&self, levels: Vec<LevelMetrics>) -> Metrics {
         Metrics {
             writes: self.write_line.writes.get(),
@@ -170,20 +170,20 @@ pub struct Metrics {
     pub flushes: u64,
     /// Bytes of those tables.
     pub flush_bytes: u64,
-    /// Merges of tables.
+    /// Compactions of tables.
     pub compactions: u64,
-    /// Bytes of tables read by merges.
+    /// Bytes of tables read by compactions.
     pub compaction_bytes_read: u64,
-    /// Bytes of tables written by merges.
+    /// Bytes of tables written by compactions.
     pub compaction_bytes_written: u64,
     /// Bytes of data blocks read by [`Db::verify`](crate::Db::verify), and by an open with
     /// [`RecoveryMode::Quarantine`](crate::RecoveryMode).
     pub verify_bytes_read: u64,
-    /// Times a writer had to wait for a flush, or for a merge of level 0.
+    /// Times a writer had to wait for a flush, or for a compaction of level 0.
     pub stalls: u64,
     /// Time writers waited for them, summed over writers.
     pub stall_time: Duration,
-    /// Writes that were slowed down so that merges of level 0 could keep up.
+    /// Writes that were slowed down so that compactions of level 0 could keep up.
     pub slowdowns: u64,
     /// Time by which they were, summed over writers.
     pub slowdown_time: Duration,
@@ -223,12 +223,12 @@ pub struct Metrics {
     pub table_memory_bytes: u64,
     /// Tables whose files are open now, at most [`Options::max_open_files`](crate::Options::max_open_files).
     pub open_files: u64,
-    /// The policy by which tables are merged.
+    /// The policy by which tables are compacted.
     pub compaction: Compaction,
     /// Bytes of keys and values that were flushed to tables since the database was created.
     pub flushed_user_bytes: u64,
     /// For how long the oldest snapshot, iterator or cursor has been open that is open now; `None` if none is. A snapshot keeps
-    /// versions from being merged away, an iterator or a cursor keeps memtables and files.
+    /// versions from being compacted away, an iterator or a cursor keeps memtables and files.
     pub oldest_view_age: Option<Duration>,
     /// Bytes of the oldest sorted run: what everything above it may make obsolete.
     pub oldest_run_bytes: u64,
@@ -238,11 +238,11 @@ pub struct Metrics {
     pub logs_being_made: u64,
     /// Flushes under way now. One ends when the log that it replaces has been removed or recycled, which `flush` does not wait for.
     pub flushes_running: u64,
-    /// Merges under way now.
+    /// Compactions under way now.
     pub compactions_running: u64,
-    /// Whether a merge is due now that has not begun.
+    /// Whether a compaction is due now that has not begun.
     pub compaction_due: bool,
-    /// Files of tables that a merge could not read since the database was opened. Merges go around them and what overlaps them:
+    /// Files of tables that a compaction could not read since the database was opened. Compactions go around them and what overlaps them:
     /// those parts of the key range wait, until the file can be read, or [`RecoveryMode::Quarantine`](crate::RecoveryMode)
     /// takes it out.
     pub damaged_files: Vec<PathBuf>,
@@ -251,7 +251,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Bytes of tables that flushes and merges wrote, for each byte of keys and values flushed, since the database was
+    /// Bytes of tables that flushes and compactions wrote, for each byte of keys and values flushed, since the database was
     /// created. The log, which is written once more, is not in it. `None` before the first flush.
     pub fn write_amplification(&self) -> Option<f64> {
         ratio(self.levels.iter().map(|level| level.written).sum(), self.flushed_user_bytes)
@@ -284,16 +284,16 @@ pub struct LevelMetrics {
     pub runs: u64,
     /// Removals of ranges of keys that its tables hold. Those of equal bounds in a table count as one, one that is in two tables as two.
     pub range_tombstones: u64,
-    /// Tables of which a merge that will go on has taken the lower keys. Their files keep the space until it is done with them.
+    /// Tables of which a compaction that will go on has taken the lower keys. Their files keep the space until it is done with them.
     pub narrowed: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// Bytes that came from above since the database was created: flushed to level 0, or tables that merges took from the
+    /// Bytes that came from above since the database was created: flushed to level 0, or tables that compactions took from the
     /// levels above.
     pub arrived: u64,
-    /// Bytes of tables of the level that merges read since the database was created.
+    /// Bytes of tables of the level that compactions read since the database was created.
     pub read: u64,
-    /// Bytes of tables that flushes and merges wrote to the level since the database was created.
+    /// Bytes of tables that flushes and compactions wrote to the level since the database was created.
     pub written: u64,
 }
 

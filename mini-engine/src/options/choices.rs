@@ -103,7 +103,7 @@ pub enum RecoveryMode {
     Quarantine,
 }
 
-/// How the blocks of tables come into memory for reads. Merges, and `verify`, always read the file.
+/// How the blocks of tables come into memory for reads. Compactions, and `verify`, always read the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TableReads {

@@ -116,8 +116,8 @@ impl Options {
         own.copied().unwrap_or_default()
     }
 
-    /// Tables that level 0 may hold before some are merged. With tiered merges it is a level like any other, but writers shall not be slowed
-    /// down before merges had a chance.
+    /// Tables that level 0 may hold before some are compacted. With tiered compactions it is a level like any other, but writers shall not
+    /// be slowed down before compactions had a chance.
     pub(crate) fn level_0_tables(&self) -> usize {
         self.l0_trigger.unwrap_or(match self.compaction {
             Some(Compaction::Tiered) => (self.size_ratio as usize).min(self.l0_slowdown / 2).max(1),
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn level_0_holds_four_tables_or_a_tier_unless_told_otherwise() {
-        // Catches tiered merges that write more than they must, and a trigger that was set and does not count.
+        // Catches tiered compactions that write more than they must, and a trigger that was set and does not count.
         let tables = |policy, set: fn(Options) -> Options| set(Options::default().compaction(policy)).level_0_tables();
         assert_eq!(
             [Compaction::Leveled, Compaction::LazyLeveled, Compaction::Partial].map(|p| tables(p, |o| o)),

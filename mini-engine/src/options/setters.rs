@@ -22,7 +22,7 @@ macro_rules! option_setters {
                 self
             }
 
-            /// How tables are merged. Default: as when the database was opened last; [`Compaction::Leveled`] for a new one.
+            /// How tables are compacted. Default: as when the database was opened last; [`Compaction::Leveled`] for a new one.
             pub fn compaction(mut self, policy: Compaction) -> Self {
                 self$(.$options)?.compaction = Some(policy);
                 self
@@ -36,24 +36,25 @@ macro_rules! option_setters {
                 self
             }
 
-            /// How many tables level 0 may hold before some are merged. Default 4; with [`Compaction::Tiered`] `size_ratio`, since level 0 is
-            /// a tier like any other, but at most half of `l0_slowdown`. 1 to 1000. Tables that are tiny beside what they overlap below are merged
-            /// with each other first.
+            /// How many tables level 0 may hold before some are compacted. Default 4; with [`Compaction::Tiered`] `size_ratio`, since level
+            /// 0 is a tier like any other, but at most half of `l0_slowdown`. 1 to 1000. Tables that are tiny beside what they overlap
+            /// below are compacted with each other first.
             pub fn l0_trigger(mut self, tables: usize) -> Self {
                 self$(.$options)?.l0_trigger = Some(tables);
                 self
             }
 
-            /// The number of tables on level 0 from which on writers are slowed down, ever more, so that merges catch up.
-            /// Default 20; 1 to 1000. Counts as `l0_trigger` + 1 where that is more: below it no merge is due that could help.
+            /// The number of tables on level 0 from which on writers are slowed down, ever more, so that compactions catch up.
+            /// Default 20; 1 to 1000. Counts as `l0_trigger` + 1 where that is more: below it no compaction is due that could help.
             pub fn l0_slowdown(mut self, tables: usize) -> Self {
                 self$(.$options)?.l0_slowdown = tables;
                 self
             }
 
-            /// The number of tables on level 0 at which writers wait for a merge, and callers of `flush` too. Default 36; 1 to 1000.
-            /// Counts as `l0_trigger` + 1 where that is more: a wait for a merge that is not due would have no end. Where no merge
-            /// can help, since a table that all of them need is damaged, writers get [`Error::Stalled`](crate::Error::Stalled) instead.
+            /// The number of tables on level 0 at which writers wait for a compaction, and callers of `flush` too. Default 36; 1 to 1000.
+            /// Counts as `l0_trigger` + 1 where that is more: a wait for a compaction that is not due would have no end. Where no
+            /// compaction can help, since a table that all of them need is damaged, writers get [`Error::Stalled`](crate::Error::Stalled)
+            /// instead.
             pub fn l0_stop(mut self, tables: usize) -> Self {
                 self$(.$options)?.l0_stop = tables;
                 self
@@ -67,7 +68,7 @@ macro_rules! option_setters {
                 self
             }
 
-            /// Bytes at which a merge ends a table and begins the next; a table is longer by what the versions of one key and its
+            /// Bytes at which a compaction ends a table and begins the next; a table is longer by what the versions of one key and its
             /// index take. Where that is more than a 32nd of the data, tables end at a 32nd, but not below `memtable_bytes`.
             /// Default 64 MiB; 1 KiB to 16 GiB.
             pub fn table_file_bytes(mut self, bytes: u64) -> Self {
@@ -75,17 +76,17 @@ macro_rules! option_setters {
                 self
             }
 
-            /// Bytes that a merge writes before it puts its tables in the place of what it has read, and goes on with the rest later.
-            /// It ends with a full table, so this counts as `table_file_bytes` where that is more. While it runs, a merge needs about so
-            /// much space beside the data; a merge that a shutdown ends loses nothing. Default a sixteenth of the data, but
-            /// at least one full table and at most 4; 1 KiB to 1 PiB.
+            /// Bytes that a compaction writes before it puts its tables in the place of what it has read, and goes on with the rest later.
+            /// It ends with a full table, so this counts as `table_file_bytes` where that is more. While it runs, a compaction needs about
+            /// so much space beside the data; a compaction that a shutdown ends loses nothing. Default a sixteenth of the data, but at
+            /// least one full table and at most 4; 1 KiB to 1 PiB.
             pub fn max_compaction_bytes(mut self, bytes: u64) -> Self {
                 self$(.$options)?.max_compaction_bytes = Some(bytes);
                 self
             }
 
-            /// How many merges may run at once, beside flushes, each on a thread of its own. Default 2; 1 to 64. One of the threads
-            /// takes tables off level 0 and does nothing else, so that writers never wait for a merge of deeper levels; where 1 is
+            /// How many compactions may run at once, beside flushes, each on a thread of its own. Default 2; 1 to 64. One of the threads
+            /// takes tables off level 0 and does nothing else, so that writers never wait for a compaction of deeper levels; where 1 is
             /// asked for, there is such a thread beside that one.
             pub fn compaction_threads(mut self, threads: usize) -> Self {
                 self$(.$options)?.compaction_threads = threads;
@@ -93,15 +94,15 @@ macro_rules! option_setters {
             }
 
             /// Bytes of a table that are written before they are synced, while the rest of the table is still to be written. So the
-            /// sync at the end of a flush, which writers may wait for, does not queue behind hundreds of megabytes that merges
+            /// sync at the end of a flush, which writers may wait for, does not queue behind hundreds of megabytes that compactions
             /// have written. Default 4 MiB; 64 KiB to 16 GiB.
             pub fn bytes_per_sync(mut self, bytes: u64) -> Self {
                 self$(.$options)?.bytes_per_sync = bytes;
                 self
             }
 
-            /// Whether a write that has to wait for a flush, or for a merge of level 0, goes on waiting while that finds no disk space or no
-            /// file handle. Default false: the write fails with the error, reads go on, and writes are taken again by themselves once
+            /// Whether a write that has to wait for a flush, or for a compaction of level 0, goes on waiting while that finds no disk space
+            /// or no file handle. Default false: the write fails with the error, reads go on, and writes are taken again by themselves once
             /// there is room.
             pub fn wait_for_space(mut self, waits: bool) -> Self {
                 self$(.$options)?.wait_for_space = waits;
@@ -136,7 +137,7 @@ macro_rules! option_setters {
             }
 
             /// How data blocks are compressed on each level: the first for level 0, the last for its level and all below.
-            /// Tables that are there already keep theirs until a merge rewrites them. Default none on levels 0 and 1, which are
+            /// Tables that are there already keep theirs until a compaction rewrites them. Default none on levels 0 and 1, which are
             /// small and soon rewritten, and [`Compression::Lz4`] below; 1 to 8 levels.
             pub fn compression_per_level(mut self, levels: impl Into<Vec<Compression>>) -> Self {
                 self$(.$options)?.compression = levels.into();

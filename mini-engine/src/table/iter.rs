@@ -45,7 +45,7 @@ impl Table {
         TableIter::new(Arc::clone(self), None, CacheUse::Fill)
     }
 
-    /// Iterates over all entries without putting blocks into the cache: for merges, which read each block once.
+    /// Iterates over all entries without putting blocks into the cache: for compactions, which read each block once.
     pub(crate) fn iter_uncached(self: &Arc<Self>) -> TableIter {
         TableIter::new(Arc::clone(self), None, CacheUse::Bypass)
     }

@@ -132,7 +132,7 @@ pub(crate) struct TableMeta {
     pub(crate) largest: Slice,
     pub(crate) min_seqno: SeqNo,
     pub(crate) max_seqno: SeqNo,
-    /// A merge has taken the keys below `smallest` already: the file still has them, and nothing may read them. Size and
+    /// A compaction has taken the keys below `smallest` already: the file still has them, and nothing may read them. Size and
     /// counts are those of the file; seqnos are limits.
     pub(crate) narrowed: bool,
     /// Range tombstones, those of equal bounds counted once.

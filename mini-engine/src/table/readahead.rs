@@ -72,7 +72,7 @@ pub(super) struct ReadAhead {
 
 impl ReadAhead {
     pub(super) fn new(cache: CacheUse) -> Self {
-        // A merge reads all there is, so it need not show itself first.
+        // A compaction reads all there is, so it need not show itself first.
         let (streak, window) = match cache {
             CacheUse::Bypass => (BLOCKS_BEFORE, WINDOW),
             CacheUse::Fill => (0, FIRST_WINDOW),

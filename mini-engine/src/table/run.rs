@@ -81,7 +81,7 @@ impl OpenRun {
         RunIter { run: self.clone(), cache: CacheUse::Fill, at: 0, table: None }
     }
 
-    /// Iterates over all entries without putting blocks into the cache: for merges, which read each block once.
+    /// Iterates over all entries without putting blocks into the cache: for compactions, which read each block once.
     pub(crate) fn iter_uncached(&self) -> RunIter {
         RunIter { run: self.clone(), cache: CacheUse::Bypass, at: 0, table: None }
     }

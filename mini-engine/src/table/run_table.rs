@@ -43,7 +43,7 @@ impl RunTable {
         self.from.as_ref().map_or_else(|| file.clone(), |from| file.narrowed_to(from.clone()))
     }
 
-    /// Whether it holds each key once, as a value, and nothing that does not count: no merge could leave anything out.
+    /// Whether it holds each key once, as a value, and nothing that does not count: no compaction could leave anything out.
     pub(crate) fn is_minimal(&self) -> Result<bool> {
         let meta = self.table.meta();
         let removes = meta.tombstones > 0 || meta.range_tombstones > 0;

@@ -8,7 +8,7 @@
 //!    from then on.
 //! 4. Sends the replies.
 //!
-//! It never waits for the engine. A write that would have to, for a flush or for a merge of level 0, is not begun: its client is held,
+//! It never waits for the engine. A write that would have to, for a flush or for a compaction of level 0, is not begun: its client is held,
 //! and a thread waits in its place; then the request is carried out again, or refused with the reason. Meanwhile other clients read.
 //! So requests are carried out here alone, one after the other, whatever waits.
 //!

@@ -26,7 +26,7 @@ impl<'a> Context<'a> {
         plan::plan(self.version, self.options, chosen, output, |table| self.in_progress.is_free(table.number))
     }
 
-    /// The next piece of the merge that `pointer` is of; `None` if nothing is left of it. It takes what lies within the pointer's keys
+    /// The next piece of the compaction that `pointer` is of; `None` if nothing is left of it. It takes what lies within the pointer's keys
     /// above the output, which is what was left and what came down since, and the narrowed table of the output's run.
     pub(crate) fn resume(&self, pointer: &CompactPointer) -> Option<Plan> {
         let goes = |run_id: RunId, table: &TableMeta| {
@@ -45,8 +45,8 @@ impl<'a> Context<'a> {
         plan::expand_inputs(self.version, from, to, |level, _| level < to)
     }
 
-    /// The runs of `level`, to be merged with their neighbours; those are not free of which a merge that took a piece can go on with a
-    /// narrowed table.
+    /// The runs of `level`, to be compacted with their neighbours; those are not free of which a compaction that took a piece can go on
+    /// with a narrowed table.
     pub(super) fn candidates(&self, level: usize) -> Vec<Candidate> {
         let resumable = self.version.pointers().iter().filter_map(|pointer| self.resume(pointer));
         let resumable = resumable.filter(|plan| self.in_progress.allows(plan));
@@ -84,7 +84,7 @@ impl<'a> Context<'a> {
         (1..BOTTOM).map(|level| self.version.level_bytes(level)).sum()
     }
 
-    /// Bytes of the tables of `level` that a merge can take.
+    /// Bytes of the tables of `level` that a compaction can take.
     pub(super) fn free_bytes(&self, level: usize) -> u64 {
         let is_free = |table: &&TableMeta| self.in_progress.is_free(table.number);
         self.version.level(level).filter(is_free).map(|table| table.size).sum()

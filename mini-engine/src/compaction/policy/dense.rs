@@ -2,10 +2,10 @@
 //! enough is written to push them down (RocksDB's and Pebble's compactions by density of tombstones).
 //!
 //! D1 Progress: such a table goes to an older run, the next one that has any of its keys. In the oldest run of all nothing is done for
-//!    it: what its tombstones are kept for there, a snapshot say, a merge would not change.
-//! D2 Write amplification: a merge reads no more entries of the older run, for each entry that comes down, than one between levels
-//!    that are as they should be. What is worth less waits for the merges that are due by size.
-//! D3 Few tombstones cost reads little, and a merge its syncs: below [`BYTES_PER_TOMBSTONE`] of a memtable for each, none begins.
+//!    it: what its tombstones are kept for there, a snapshot say, a compaction would not change.
+//! D2 Write amplification: a compaction reads no more entries of the older run, for each entry that comes down, than one between levels
+//!    that are as they should be. What is worth less waits for the compactions that are due by size.
+//! D3 Few tombstones cost reads little, and a compaction its syncs: below [`BYTES_PER_TOMBSTONE`] of a memtable for each, none begins.
 
 use super::{Context, level_0, leveled};
 use crate::compaction::plan::{self, Plan};
@@ -14,7 +14,7 @@ use crate::table::TableMeta;
 
 const BYTES_PER_TOMBSTONE: usize = 64 << 10;
 
-/// The merge of the table with most tombstones, if one has so many that it is worth its while. O(tables * log tables).
+/// The compaction of the table with most tombstones, if one has so many that it is worth its while. O(tables * log tables).
 ///
 /// `push_level_0` is the policy's.
 pub(super) fn plan(context: &Context<'_>, push_level_0: fn(&Context<'_>) -> Option<Plan>) -> Option<Plan> {
@@ -50,7 +50,7 @@ fn entries(table: &TableMeta) -> u64 {
     table.entries + table.range_tombstones
 }
 
-/// Whether more than half of a table is tombstones, and they are many. A narrowed one, which a merge is to go on with, counts as none.
+/// Whether more than half of a table is tombstones, and they are many. A narrowed one, which a compaction is to go on with, counts as none.
 fn is_dense(context: &Context<'_>, table: &TableMeta) -> bool {
     let least = (context.options.memtable_bytes / BYTES_PER_TOMBSTONE).max(1) as u64;
     let is_free = !table.narrowed && context.in_progress.is_free(table.number);
@@ -69,7 +69,7 @@ fn overlapped<'a>(run: &'a Run, table: &TableMeta) -> &'a [TableMeta] {
     leveled::overlapped(run.tables(), &table.smallest, &table.largest)
 }
 
-/// D2, for a table that is merged into run `to`, of which no other merge may have what it overlaps.
+/// D2, for a table that is compacted into run `to`, of which no other compaction may have what it overlaps.
 fn is_worth_its_while(context: &Context<'_>, table: &TableMeta, to: RunId) -> bool {
     let run = context.version.runs(to.level).iter().find(|run| run.id() == to.run);
     let overlapped = run.map_or(&[][..], |run| overlapped(run, table));

@@ -1,13 +1,13 @@
-//! What is particular to level 0: which of its tables can go down, and when they are rather merged among themselves.
+//! What is particular to level 0: which of its tables can go down, and when they are rather compacted among themselves.
 //!
-//! Writers wait for level 0, and a merge into a large level takes long. So the tables of level 0 become fewer by a merge among
+//! Writers wait for level 0, and a compaction into a large level takes long. So the tables of level 0 become fewer by a compaction among
 //! themselves (RocksDB's intra-level-0 compaction) in two cases:
-//! * They cannot go down, since a merge under way, or a table that cannot be read, is in the way.
+//! * They cannot go down, since a compaction under way, or a table that cannot be read, is in the way.
 //! * They are tiny beside what they overlap below. After a session of one write each, many sessions would rewrite the level below
 //!   for a few bytes, and none would live to see the end of it. Nothing goes down then before level 0 is half way to where
 //!   writers are slowed down.
 //!
-//! L1 Such a merge takes neighbours in age, and makes one table of them: the sequence numbers of two tables of level 0 never
+//! L1 Such a compaction takes neighbours in age, and makes one table of them: the sequence numbers of two tables of level 0 never
 //!    interleave (V2 of the version).
 //! L2 It keeps every tombstone: the tables below, and older ones of level 0, may hold what a tombstone hides.
 //! L3 What goes down passes over no older table that stays and shares keys with it (V4).
@@ -55,8 +55,8 @@ pub(super) fn push_as_run(context: &Context<'_>) -> Option<Plan> {
     context.plan(inputs(context, 0), plan::new_run(context.version, 1))
 }
 
-/// Puts a merge within level 0 before `plans`, all of which can begin, if there is one that does more good than those of level 0
-/// among them. Takes a merge down out that is not worth its while yet.
+/// Puts a compaction within level 0 before `plans`, all of which can begin, if there is one that does more good than those of level 0
+/// among them. Takes a compaction down out that is not worth its while yet.
 pub(super) fn arrange(context: &Context<'_>, plans: &mut Vec<Plan>) {
     let down = plans.iter().position(Plan::relieves_level_0);
     // A piece makes level 0 no smaller, unless it is the last.
@@ -77,7 +77,7 @@ pub(super) fn patience(options: &Options) -> usize {
     (options.level_0_tables() + options.slowdown_tables().min(options.stop_tables())) / 2
 }
 
-/// Whether a merge writes no more, as `weight` weighs tables, for what it takes off level 0 than it would between any two levels that
+/// Whether a compaction writes no more, as `weight` weighs tables, for what it takes off level 0 than it would between any two levels that
 /// are as they should be.
 pub(super) fn is_worth_its_while(context: &Context<'_>, plan: &Plan, weight: impl Fn(&TableMeta) -> u64) -> bool {
     // One that took a piece already goes on: what it would cost was asked when it began.
@@ -100,7 +100,7 @@ fn is_pressing(context: &Context<'_>) -> bool {
     context.version.runs(0).len() >= options.slowdown_tables().min(options.stop_tables().saturating_sub(1))
 }
 
-/// The merge of neighbours on level 0 that saves most, if one is allowed.
+/// The compaction of neighbours on level 0 that saves most, if one is allowed.
 fn within(context: &Context<'_>) -> Option<Plan> {
     let (version, options) = (context.version, context.options);
     let candidates = context.candidates(0);
@@ -111,6 +111,6 @@ fn within(context: &Context<'_>) -> Option<Plan> {
     let chosen = plan::whole_runs(version, 0, chosen);
     let key_range = plan::span_of(&chosen)?;
     let below = KeySet::of(key_range.clone());
-    let plan = plan::merge_of(&chosen, RunId::LEVEL_0, key_range, below);
+    let plan = plan::rewrite_of(&chosen, RunId::LEVEL_0, key_range, below);
     context.in_progress.allows(&plan).then_some(plan)
 }

@@ -1,5 +1,5 @@
 //! Leveled compaction (O'Neil and others 1996; LevelDB): one run a level, each level larger than the one above by the size
-//! ratio. What a level has too much goes down, merged with what it overlaps there.
+//! ratio. What a level has too much goes down, compacted with what it overlaps there.
 //!
 //! Which tables go: neighbours that make up the excess, at the place where they overlap least of the next level for each
 //! byte that goes down, as LevelDB's successors pick single files. Most needed first: level 0 by its tables over the

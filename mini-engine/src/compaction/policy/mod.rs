@@ -1,4 +1,4 @@
-//! Which merge a version needs most: a pure function of the version, the options and the merges under way, so that each
+//! Which compaction a version needs most: a pure function of the version, the options and the compactions under way, so that each
 //! policy is a page and can be tried without a file.
 
 mod context;
@@ -35,7 +35,7 @@ fn policy_of(compaction: Compaction) -> Policy {
     }
 }
 
-/// The merges that a thread takes.
+/// The compactions that a thread takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     Any,
@@ -45,13 +45,13 @@ pub(crate) enum Work {
     Deeper,
 }
 
-/// The merge that is needed most among those that do not get into the way of the running ones; `None` if there is none.
+/// The compaction that is needed most among those that do not get into the way of the running ones; `None` if there is none.
 pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
     let policy = policy_of(context.options.compaction.unwrap_or_default());
     let plans = (policy.plans)(context);
     let (resumed, done) = resumed(context);
-    // A merge that took a piece goes on before another begins on top of it; only level 0, which writers wait for, passes by a
-    // merge of deeper levels.
+    // A compaction that took a piece goes on before another begins on top of it; only level 0, which writers wait for, passes by a
+    // compaction of deeper levels.
     let passes = |plan: &Plan| plan.relieves_level_0() && !resumed.iter().any(Plan::relieves_level_0);
     let (first, others): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(passes);
     let mut plans: Vec<Plan> = first.into_iter().chain(resumed).chain(others).collect();
@@ -71,7 +71,7 @@ pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
     Some(plan)
 }
 
-/// The next pieces of the merges that took one, and the pointers to those that have nothing left.
+/// The next pieces of the compactions that took one, and the pointers to those that have nothing left.
 fn resumed(context: &Context<'_>) -> (Vec<Plan>, Vec<u64>) {
     let (mut plans, mut done) = (Vec::new(), Vec::new());
     for pointer in context.version.pointers().iter().filter(|pointer| !context.in_progress.is_claimed(pointer.id)) {

@@ -1,19 +1,19 @@
-//! Which neighbours in age become one run: the choice of every merge that stays on its level.
+//! Which neighbours in age become one run: the choice of every compaction that stays on its level.
 //!
-//! N1 Write amplification stays logarithmic: no run is more than half of what it is merged into, so each time that an entry is
+//! N1 Write amplification stays logarithmic: no run is more than half of what it is compacted into, so each time that an entry is
 //!    written again, its run has at least doubled. Only a caller under pressure asks for less.
 //! N2 Age: a window of neighbours leaves no other run between its members, so the order of the runs stays what it was.
 
 use std::ops::Range;
 
-/// No merge takes more runs than this: each costs memory and a comparison for each entry.
+/// No compaction takes more runs than this: each costs memory and a comparison for each entry.
 const MOST_RUNS: usize = 256;
 
 /// A run that may be chosen.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) bytes: u64,
-    /// No merge has taken it, and it can be read.
+    /// No compaction has taken it, and it can be read.
     pub(super) is_free: bool,
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
         #[test]
         fn equal_runs_that_keep_coming_stay_few_and_are_rarely_written_again(count in 1..600u64) {
-            // Catches runs that pile up, and one large run into which each small one is merged.
+            // Catches runs that pile up, and one large run into which each small one is compacted.
             let (mut sizes, mut written) = (Vec::new(), 0);
             for _ in 0..count {
                 sizes.insert(0, 1u64);

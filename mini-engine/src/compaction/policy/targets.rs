@@ -2,7 +2,7 @@
 //!
 //! Sizes are set from below, as RocksDB's dynamic level sizes are (its wiki, "Leveled Compaction"): the deepest level is
 //! as large as the data, each level above it is smaller by the size ratio, and levels that would be too small to be of
-//! use are left out, so that level 0 is merged into the first that is not. Then what is obsolete, which is at most what
+//! use are left out, so that level 0 is compacted into the first that is not. Then what is obsolete, which is at most what
 //! stands above the deepest level, stays below one part in the ratio less one, however much data there is. Sizes set from
 //! above would leave a deepest level of any size, down to that of the level above it, and so twice the space.
 
@@ -11,7 +11,7 @@ use super::{BOTTOM, Context};
 /// The targets of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Targets {
-    /// The level that level 0 is merged into.
+    /// The level that level 0 is compacted into.
     base: usize,
     /// Bytes that a level may have; 0 above the base, no limit at the bottom.
     bytes: [u64; BOTTOM + 1],

@@ -1,4 +1,4 @@
-//! Policies on versions without files: tables are lists in memory, and merges follow the rules of the real ones.
+//! Policies on versions without files: tables are lists in memory, and compactions follow the rules of the real ones.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ proptest! {
         piece in prop::sample::select(&[1, 30, usize::MAX][..]),
         steps in vec(step(), 1..150),
     ) {
-        // Catches a merge that passes over an older or newer version of its keys, a tombstone dropped too early, merges
+        // Catches a compaction that passes over an older or newer version of its keys, a tombstone dropped too early, compactions
         // that undo each other's outputs when they run at once, and a policy that is never content, also with what
         // another has left.
         let mut world = World::new(policy, ratio);
@@ -69,7 +69,7 @@ fn lazier_policies_write_less_and_keep_more() {
 
 #[test]
 fn a_load_in_key_order_is_moved_and_not_rewritten() {
-    // Catches a merge of tables that overlap nothing: a sorted load would be written once a level.
+    // Catches a compaction of tables that overlap nothing: a sorted load would be written once a level.
     for policy in POLICIES {
         let mut world = World::new(policy, 4);
         world.options.table_file_bytes = 400;
@@ -130,7 +130,7 @@ fn the_size_ratio_and_the_size_of_level_1_decide_how_many_levels_there_are() {
 
 #[test]
 fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
-    // Catches a merge that begins anew below its last key whenever a new table has come: it would never get to the upper keys, and
+    // Catches a compaction that begins anew below its last key whenever a new table has come: it would never get to the upper keys, and
     // level 0 would grow for ever.
     for policy in POLICIES {
         let mut world = World::new(policy, 4);
@@ -156,7 +156,7 @@ fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
 
 #[test]
 fn two_merges_run_at_once_where_they_do_not_meet() {
-    // Catches a registry under which only ever one merge runs, so that a long one holds up level 0.
+    // Catches a registry under which only ever one compaction runs, so that a long one holds up level 0.
     let mut world = overwritten(Compaction::Tiered, 3, 4);
     while world.version.runs(1).len() < 3 {
         world.flush([(1, true), (119, true), (60, true)]);

@@ -1,4 +1,4 @@
-//! Tiered compaction: up to as many runs on a level as the size ratio says; that many are merged into one run of the next
+//! Tiered compaction: up to as many runs on a level as the size ratio says; that many are compacted into one run of the next
 //! level, and touch nothing there. An entry is written once a level.
 //!
 //! Runs that overlap hold obsolete versions of each other's keys, up to the ratio times the data. RocksDB's universal

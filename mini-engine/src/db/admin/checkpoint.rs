@@ -2,7 +2,7 @@
 //!
 //! Everything written so far is flushed: the copy needs tables and no log. Then the directory is made (`new_directory.rs`). Each table
 //! gets a further name there, or is copied and synced; the names are synced. Tables never change (rule 14), so both databases can have
-//! one file. A merge may replace a table meanwhile; its file stays as long as this has the table. Hard links as in the checkpoints of
+//! one file. A compaction may replace a table meanwhile; its file stays as long as this has the table. Hard links as in the checkpoints of
 //! RocksDB.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Merges on demand: all that lies within a range of keys, on the caller's thread.
+//! Compactions on demand: all that lies within a range of keys, on the caller's thread.
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -8,7 +8,7 @@ use crate::db::background::{Job, end, fail_if_unsafe, flush_all, run_job};
 use crate::db::core::{Core, State, fail_on_unwind, pick_unlocked};
 use crate::error::Result;
 
-/// Merges all that lies within `bounds` now down to one run, on the lowest level that holds any of it.
+/// Compacts all that lies within `bounds` now down to one run, on the lowest level that holds any of it.
 pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<()> {
     flush_all(core)?;
     let (upto, made_from) = (core.visible(), first_number_since(core)?);
@@ -29,8 +29,8 @@ pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>
     Ok(())
 }
 
-/// A number that only tables of merges which have yet to be planned get: those under way are waited for. They may keep what no
-/// merge has to keep any more.
+/// A number that only tables of compactions which have yet to be planned get: those under way are waited for. They may keep what no
+/// compaction has to keep any more.
 fn first_number_since(core: &Core) -> Result<u64> {
     let mut state = core.lock();
     let last = state.compacting.in_progress.last_begun();
@@ -71,10 +71,10 @@ impl Drop for Rest<'_> {
     }
 }
 
-/// Begins the next merge of `range` once no merge in progress conflicts with it; `None` if the range is done.
+/// Begins the next compaction of `range` once no compaction in progress conflicts with it; `None` if the range is done.
 fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Result<Option<Job>> {
     let mut state = core.lock();
-    // Workers begin nothing meanwhile, or there might always be another merge in the way.
+    // Workers begin nothing meanwhile, or there might always be another compaction in the way.
     state.compacting.ranges_waiting += 1;
     let begun = loop {
         let is_wanted = |state: &State| core.check_writable(state).is_ok().then_some(());

@@ -46,7 +46,7 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     Ok(last)
 }
 
-/// Step 3. The place is kept free of merges meanwhile.
+/// Step 3. The place is kept free of compactions meanwhile.
 fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo) -> Result<()> {
     let place = match last > MAX_SEQNO {
         true => Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed"))),
@@ -68,7 +68,7 @@ fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo)
     installed
 }
 
-/// Where the load goes. On level 0 there may be no room for it: then this waits for merges, as writers do.
+/// Where the load goes. On level 0 there may be no room for it: then this waits for compactions, as writers do.
 fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a, State>, RunId)> {
     let mut state = core.lock();
     let mut has_waited = false;

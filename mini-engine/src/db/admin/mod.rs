@@ -1,4 +1,4 @@
-//! What an owner asks of a whole database: bulk loads, checkpoints, merges on demand, verification, metrics.
+//! What an owner asks of a whole database: bulk loads, checkpoints, compactions on demand, verification, metrics.
 
 mod aside;
 mod checkpoint;

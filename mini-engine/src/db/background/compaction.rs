@@ -1,11 +1,11 @@
-//! Runs the merges that the version needs, and replaces their inputs by their outputs.
+//! Runs the compactions that the version needs, and replaces their inputs by their outputs.
 //!
 //! Order (rule 6): outputs are synced, then the directory, then the edit; the view is installed; the inputs are unlinked. Readers
 //! that pinned an older view keep the inputs open (rule 14). An error leaves the inputs untouched, so an input that could not be
 //! read is never dropped (rules 8, 9).
 //!
-//! Several merges may run at once. A plan is noted as in progress under the write lock, after a look that nothing has changed since it
-//! was made, and no plan is noted that conflicts with another one. So the inputs of a merge stay in the version until it installs.
+//! Several compactions may run at once. A plan is noted as in progress under the write lock, after a look that nothing has changed since it
+//! was made, and no plan is noted that conflicts with another one. So the inputs of a compaction stay in the version until it installs.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
@@ -19,11 +19,11 @@ use crate::table::OpenRun;
 /// The write lock, held.
 type Held<'a> = MutexGuard<'a, State>;
 
-/// A merge that is noted as in progress.
+/// A compaction that is noted as in progress.
 pub(crate) struct Job {
     id: u64,
     pub(crate) plan: Plan,
-    /// Held until they are merged. A view would hold the files of all other tables too, of which another merge may replace some.
+    /// Held until they are compacted. A view would hold the files of all other tables too, of which another compaction may replace some.
     inputs: Vec<OpenRun>,
     version: Arc<Version>,
     /// The compact pointer that it has left.
@@ -43,12 +43,13 @@ impl Job {
         let [number] = input.tables[..] else { return None };
         let stays = (input.level, input.run) == (self.plan.output.level, self.plan.output.run);
         let table = self.inputs.first().filter(|_| stays)?.tables().first()?;
-        // One that cannot be read is merged, so that the caller learns of it.
+        // One that cannot be read is compacted, so that the caller learns of it.
         table.is_minimal().unwrap_or(false).then_some(number)
     }
 }
 
-/// Begins the merge of `work` that is needed most, if one is. The holder of the lock, which is given away meanwhile, ends it by [`end`].
+/// Begins the compaction of `work` that is needed most, if one is. The holder of the lock, which is given away meanwhile, ends it by
+/// [`end`].
 pub(super) fn begin<'a>(core: &'a Core, state: Held<'a>, work: Work) -> (Held<'a>, Option<Job>) {
     let (mut state, due) = due(core, state, |state| {
         // The thread that is kept for level 0 takes that first, so that the others are free for the rest.
@@ -59,40 +60,40 @@ pub(super) fn begin<'a>(core: &'a Core, state: Held<'a>, work: Work) -> (Held<'a
     (state, job)
 }
 
-/// The merge that is needed most beside those under way, of the `work` that is asked for if there is any.
+/// The compaction that is needed most beside those under way, of the `work` that is asked for if there is any.
 fn due<'a>(core: &'a Core, state: Held<'a>, work: impl Fn(&State) -> Option<Work>) -> (Held<'a>, Option<Plan>) {
     pick_unlocked(core, state, work, pick)
 }
 
-/// How many merges are under way, and whether another is due.
+/// How many compactions are under way, and whether another is due.
 pub(crate) fn progress(core: &Core) -> (u64, bool) {
     let (state, is_due) = is_due(core, core.lock());
     (state.compacting.in_progress.len() as u64, is_due)
 }
 
-/// Whether any merge is due beside those under way. Gives the lock away meanwhile.
+/// Whether any compaction is due beside those under way. Gives the lock away meanwhile.
 fn is_due<'a>(core: &'a Core, state: Held<'a>) -> (Held<'a>, bool) {
     let (state, due) = due(core, state, |_| Some(Work::Any));
     (state, due.is_some())
 }
 
-/// Notes the end of a merge, installed or not. Wakes everything that waits for merges to end or to make way.
+/// Notes the end of a compaction, installed or not. Wakes everything that waits for compactions to end or to make way.
 pub(crate) fn end(core: &Core, state: &mut State, job: &Job) {
     state.compacting.in_progress.end(job.id);
     core.wake_all();
 }
 
-/// Runs a merge to its end, unless the engine shuts down meanwhile. Afterwards the files of its inputs are gone, but for those that
+/// Runs a compaction to its end, unless the engine shuts down meanwhile. Afterwards the files of its inputs are gone, but for those that
 /// readers still have.
 pub(crate) fn run_job(core: &Core, job: &mut Job) -> Result<()> {
     let inputs = std::mem::take(&mut job.inputs);
-    job.pointer = merge(core, job, inputs)?;
+    job.pointer = compact(core, job, inputs)?;
     core.store.tables.remove_obsolete();
     Ok(())
 }
 
 /// The number of the compact pointer that it leaves.
-fn merge(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<OpenRun>) -> Result<Option<u64>> {
+fn compact(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<OpenRun>) -> Result<Option<u64>> {
     let begun = Instant::now();
     // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
     let snapshots = core.snapshots.live();
@@ -103,7 +104,7 @@ fn merge(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<OpenRun>) -> 
     let from_level_0 = done.edit.stats.levels[0].read;
     let pointer = done.edit.pointers.first().map(|pointer| pointer.id);
     let Plan { action, output, .. } = plan;
-    tracing::debug!(?action, level = output.level, inputs = plan.tables().count(), read, written, "merged tables");
+    tracing::debug!(?action, level = output.level, inputs = plan.tables().count(), read, written, "compacted tables");
     core.install(done.edit, done.outputs, |counters| {
         counters.compactions.add(1);
         counters.compaction_bytes_read.add(read);
@@ -114,20 +115,20 @@ fn merge(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<OpenRun>) -> 
     // These were read to their ends. Of others a piece may have read less, and a move nothing.
     state.compacting.in_progress.damage.forget(done.obsolete.iter().map(|table| table.number()));
     if state.compacting.in_progress.damage.is_empty() {
-        // A caller's merge may have done what failed: then no worker tries it again.
+        // A caller's compaction may have done what failed: then no worker tries it again.
         let is_mended = |error: &mut Error| error.unreadable_file().is_some();
         state.compacting.error.take_if(is_mended);
         state.compacting.level_0_error.take_if(is_mended);
     }
     // Within level 0 nothing leaves it.
     if from_level_0 > 0 && plan.output.level > 0 {
-        state.controller.merged(from_level_0, begun.elapsed());
+        state.controller.compacted(from_level_0, begun.elapsed());
     }
     Ok(pointer)
 }
 
-/// Merges small tables of level 0 among themselves on the caller's thread, as long as that is due: the last step before the workers
-/// end. Many short sessions would else leave a table each, and none would live to merge them. Waits for such a merge that a
+/// Compactions small tables of level 0 among themselves on the caller's thread, as long as that is due: the last step before the workers
+/// end. Many short sessions would else leave a table each, and none would live to compact them. Waits for such a compaction that a
 /// worker does; each takes about as long as a flush. A failure changes nothing, and leaves the rest to the next session.
 pub(crate) fn settle_level_0(core: &Core) {
     while let Some(mut job) = begin_within_level_0(core) {
@@ -155,7 +156,7 @@ fn begin_within_level_0(core: &Core) -> Option<Job> {
     due.filter(small).map(|plan| Job::begin(&mut state, plan, &core.view.load()))
 }
 
-/// What becomes of a merge that was run.
+/// What becomes of a compaction that was run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Installed,
@@ -164,7 +165,7 @@ pub(super) enum Outcome {
     TryAgainLater,
 }
 
-/// Notes what came of a merge, for those that wait for it and for the merges that follow. The caller ends it.
+/// Notes what came of a compaction, for those that wait for it and for the compactions that follow. The caller ends it.
 pub(super) fn note_outcome(core: &Core, state: &mut State, job: &Job, result: Result<()>) -> Outcome {
     let relieves = job.plan.relieves_level_0();
     let Err(error) = result else {
@@ -174,7 +175,7 @@ pub(super) fn note_outcome(core: &Core, state: &mut State, job: &Job, result: Re
         }
         return Outcome::Installed;
     };
-    tracing::warn!(%error, "a merge failed; its inputs stay");
+    tracing::warn!(%error, "a compaction failed; its inputs stay");
     fail_if_unsafe(core, state, &error);
     if relieves {
         state.compacting.level_0_error = Some(error.clone());
@@ -187,7 +188,7 @@ pub(super) fn note_outcome(core: &Core, state: &mut State, job: &Job, result: Re
     Outcome::TryAgainLater
 }
 
-/// Whether the merge failed over one of its inputs, which further ones then go around.
+/// Whether the compaction failed over one of its inputs, which further ones then go around.
 fn note_damage(state: &mut State, job: &Job, error: &Error) -> bool {
     let Some(file) = error.unreadable_file() else { return false };
     let kind = file.file_name().map(FileKind::of);
@@ -198,14 +199,14 @@ fn note_damage(state: &mut State, job: &Job, error: &Error) -> bool {
 }
 
 /// A sync that failed for good leaves it unknown what is on the device: the engine is read-only from then on. After any
-/// other failure of a merge all is as before.
+/// other failure of a compaction all is as before.
 pub(crate) fn fail_if_unsafe(core: &Core, state: &State, error: &Error) {
     if matches!(error, Error::Io { op: "sync", .. }) && !error.is_transient() {
         core.fail_locked(state, error);
     }
 }
 
-/// Waits until no merge is due or under way; fails if that leaves anything behind.
+/// Waits until no compaction is due or under way; fails if that leaves anything behind.
 pub(crate) fn wait_idle(core: &Core) -> Result<()> {
     let mut state = core.lock();
     loop {

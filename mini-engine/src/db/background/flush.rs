@@ -20,14 +20,14 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let view = core.view.load_full();
     let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
     let oldest = oldest.clone();
-    // What a merge may drop a flush may drop: it is a merge of one input. Tombstones stay, for the tables below.
+    // What a compaction may drop a flush may drop: it is a compaction of one input. Tombstones stay, for the tables below.
     let snapshots = core.snapshots.live();
     let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
     let older = view.version.tables().chain(view.version.set_aside());
     let older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
     let inputs = Inputs::of_memtable(&oldest.memtable, retention, &older_last)?;
     let spec = OutputSpec::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
-    // Merges that end meanwhile find nobody who has their inputs.
+    // Compactions that end meanwhile find nobody who has their inputs.
     drop(view);
     let Some(written) = core.store.write(inputs, retention, spec, Limits::whole(&core.cancel))? else { return Ok(()) };
     let bytes = written.table_bytes();

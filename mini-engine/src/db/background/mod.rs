@@ -1,4 +1,4 @@
-//! Flushes and merges, and the threads that run them. No other folder starts a thread.
+//! Flushes and compactions, and the threads that run them. No other folder starts a thread.
 
 mod beside;
 mod compaction;

@@ -1,15 +1,15 @@
 //! The threads of an open database: one flushes memtables, one makes the logs that rotations need, one removes the files of obsolete
-//! tables, the others merge tables.
+//! tables, the others compaction tables.
 //!
-//! Flushes and merges wait on a condition variable of the write lock and look for work under that lock, so no wake-up is lost. They hold
-//! the core and never a handle; they end when they are told to.
+//! Flushes and compactions wait on a condition variable of the write lock and look for work under that lock, so no wake-up is lost. They
+//! hold the core and never a handle; they end when they are told to.
 //!
 //! Failures (rules 7, 8, 9):
 //! * No space, or no file handles: the worker tries again, with growing backoff. The inputs are untouched, and writers that would have to
 //!   wait get the error; so everything goes on by itself once there is room.
 //! * A flush that fails otherwise makes the engine read-only: its memtable can go nowhere else.
-//! * A merge that fails over one of its inputs ends, and further ones go around that table (`compaction/damage.rs`).
-//! * A merge that fails otherwise is tried again, ever more rarely. It stays in progress meanwhile, so that no other thread picks it
+//! * A compaction that fails over one of its inputs ends, and further ones go around that table (`compaction/damage.rs`).
+//! * A compaction that fails otherwise is tried again, ever more rarely. It stays in progress meanwhile, so that no other thread picks it
 //!   up.
 //! * A failed sync makes the engine read-only wherever it happens.
 
@@ -27,7 +27,8 @@ use crate::lock::wait_timeout;
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 /// A flush is waited for by writers.
 const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
-/// A merge that fails reads its inputs each time. One that writers wait for, and that wants no more than space, is tried as a flush is.
+/// A compaction that fails reads its inputs each time. One that writers wait for, and that wants no more than space, is tried as a flush
+/// is.
 const COMPACTION_MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// The running threads.
@@ -41,7 +42,7 @@ impl Workers {
         let flush = ("mini-engine-flush", flush_loop as fn(&Core));
         let remove = ("mini-engine-remove", (|core| core.store.tables.keep_removing()) as fn(&Core));
         let level_0 = ("mini-engine-merge", level_0_loop as fn(&Core));
-        // One of the merging threads is kept for level 0, and there is another one beside it.
+        // One of the compaction threads is kept for level 0, and there is another one beside it.
         let others = core.store.options.compaction_threads.saturating_sub(1).max(1);
         let others = (0..others).map(|_| ("mini-engine-merge", any_level_loop as fn(&Core)));
         let logs = ("mini-engine-log", log::log_loop as fn(&Core));
@@ -112,7 +113,7 @@ fn any_level_loop(core: &Core) {
     compaction_loop(core, Work::Any);
 }
 
-/// Without a thread of its own level 0 would wait for as long as the longest merges of deeper levels take.
+/// Without a thread of its own level 0 would wait for as long as the longest compactions of deeper levels take.
 fn level_0_loop(core: &Core) {
     compaction_loop(core, Work::Level0);
 }
@@ -137,9 +138,9 @@ fn compaction_loop(core: &Core, work: Work) {
     }
 }
 
-/// Waits until a merge is due, and begins it; `None` when the worker is to end instead.
+/// Waits until a compaction is due, and begins it; `None` when the worker is to end instead.
 ///
-/// A database that was open too shortly for a merge to begin still does a share of one that is due (`compaction/piece.rs`): else
+/// A database that was open too shortly for a compaction to begin still does a share of one that is due (`compaction/piece.rs`): else
 /// each of many such processes would leave a table more.
 fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::Job> {
     let mut state = core.lock();

@@ -20,7 +20,7 @@ impl Core {
     /// between leaves a manifest that names what is gone. The manifest's lock is held over both steps, so that views
     /// follow each other as their edits do.
     ///
-    /// A load's edit brings numbers that no writer had: they are published with its view. Any later, and a merge that sees
+    /// A load's edit brings numbers that no writer had: they are published with its view. Any later, and a compaction that sees
     /// the load could drop what readers at the old number are still to see (rule 16).
     pub(crate) fn install(
         &self,
@@ -52,7 +52,7 @@ impl Core {
             })?;
         // Only the holder of the manifest's lock changes the version of the view, so its runs need no other lock.
         let runs = self.view.load().runs_of(&version, &outputs);
-        // The views alone have them from here on: a merge that replaces them at once finds nobody else who keeps their files.
+        // The views alone have them from here on: a compaction that replaces them at once finds nobody else who keeps their files.
         drop(outputs);
         let mut state = self.lock();
         let mut next = self.view.load().with_version(version, runs, manifest.state().stats);

@@ -1,4 +1,4 @@
-//! Picks merges without the write lock, and tells whether one can relieve level 0.
+//! Picks compactions without the write lock, and tells whether one can relieve level 0.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -19,7 +19,7 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
 ) -> (MutexGuard<'a, State>, Option<Plan>) {
     loop {
         let Some(wanted) = work(&state) else { return (state, None) };
-        // Not the view: it would keep the files of tables that a merge replaces meanwhile.
+        // Not the view: it would keep the files of tables that a compaction replaces meanwhile.
         let (version, in_progress) = (core.view.load().version.clone(), state.compacting.in_progress.clone());
         drop(state);
         let context = Context { version: &version, options: &core.store.options, in_progress: &in_progress };
@@ -37,9 +37,9 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
 }
 
 impl Core {
-    /// Fails if level 0 is full, and what keeps merges from relieving it is nothing that a wait would end.
+    /// Fails if level 0 is full, and what keeps compactions from relieving it is nothing that a wait would end.
     ///
-    /// A merge that wants space or file handles is waited for, as a flush is (rule 8). One that is at work, or can begin, is
+    /// A compaction that wants space or file handles is waited for, as a flush is (rule 8). One that is at work, or can begin, is
     /// waited for too: one of deeper levels may be what is in the way. What is left is damage that all of level 0 overlaps, and other failures that are there to stay.
     /// Gives the lock away where that is asked of a plan.
     pub(crate) fn check_not_stalled<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Result<()>) {
@@ -52,7 +52,7 @@ impl Core {
         (state, stalled)
     }
 
-    /// What keeps merges from relieving level 0, if that is full and nothing that a wait would end is seen.
+    /// What keeps compactions from relieving level 0, if that is full and nothing that a wait would end is seen.
     fn cause_of_stall(&self, state: &State) -> Option<Error> {
         let failure = state.compacting.level_0_error.as_ref();
         let is_waited_for = state.compacting.in_progress.is_at_work() || failure.is_some_and(Error::is_transient);

@@ -1,4 +1,4 @@
-//! What readers hold for longer than a call: sequence numbers, which merges must keep readable, and views, which keep the files that
+//! What readers hold for longer than a call: sequence numbers, which compactions must keep readable, and views, which keep the files that
 //! they are made of. And since when.
 
 use std::collections::BTreeMap;

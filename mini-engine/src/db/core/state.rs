@@ -246,7 +246,7 @@ impl Core {
         wait_timeout(condvar, state, time)
     }
 
-    /// The newest sequence number that readers may see. Pin a view first (rule 16): in the other order a merge could
+    /// The newest sequence number that readers may see. Pin a view first (rule 16): in the other order a compaction could
     /// drop, between the two, the version that this number sees.
     pub(crate) fn visible(&self) -> SeqNo {
         self.publication.visible()

@@ -1,6 +1,6 @@
 //! A view: the memtables and tables that make up the database at one moment.
 //!
-//! Views never change; a rotation, a flush or a merge publishes the next one. A reader pins one and needs no lock. Only
+//! Views never change; a rotation, a flush or a compaction publishes the next one. A reader pins one and needs no lock. Only
 //! the holder of the write lock publishes, so that no step is lost between reading the old view and storing the new.
 
 use std::collections::HashMap;

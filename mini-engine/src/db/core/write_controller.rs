@@ -1,14 +1,14 @@
-//! Slows writers down where merges fall behind, so that they need not stop.
+//! Slows writers down where compactions fall behind, so that they need not stop.
 //!
 //! From `l0_slowdown` tables on level 0 on, all writers together get a rate, as RocksDB's delayed writes do. The rate starts at what
-//! recent merges took off level 0, and falls as level 0 approaches `l0_stop`. So a writer waits about as long as merging its own
+//! recent compactions took off level 0, and falls as level 0 approaches `l0_stop`. So a writer waits about as long as compacting its own
 //! bytes takes, or a few times that, and a writer of little hardly waits.
 
 use std::time::{Duration, Instant};
 
 use crate::options::Options;
 
-/// What merges are taken to do, in bytes a second, until one has been seen: RocksDB's default for delayed writes.
+/// What compactions are taken to do, in bytes a second, until one has been seen: RocksDB's default for delayed writes.
 const FIRST_RATE: u64 = 16 << 20;
 /// One write never waits longer than this: what it owes beyond that later ones wait for, so that there are many short pauses and
 /// no long one.
@@ -16,10 +16,10 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 /// No more than this is ever owed.
 const MAX_DEBT: Duration = Duration::from_secs(1);
 
-/// What is known of how fast merges and writers are.
+/// What is known of how fast compactions and writers are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriteController {
-    /// Bytes a second that merges take off level 0, averaged.
+    /// Bytes a second that compactions take off level 0, averaged.
     rate: u64,
     /// Until when the writes so far take, at the rate that they had.
     until: Option<Instant>,
@@ -34,11 +34,11 @@ impl Default for WriteController {
 }
 
 impl WriteController {
-    /// A merge took `bytes` off level 0 in `time`.
-    pub(crate) fn merged(&mut self, bytes: u64, time: Duration) {
+    /// A compaction took `bytes` off level 0 in `time`.
+    pub(crate) fn compacted(&mut self, bytes: u64, time: Duration) {
         let nanos = time.as_nanos().max(1);
         let seen = u128::from(bytes) * 1_000_000_000 / nanos;
-        // Of the last few merges the latest counts most. Never 0, or a writer would wait for ever.
+        // Of the last few compactions the latest counts most. Never 0, or a writer would wait for ever.
         self.rate = u64::try_from((u128::from(self.rate) * 3 + seen) / 4).unwrap_or(u64::MAX).max(1);
     }
 
@@ -73,7 +73,7 @@ impl WriteController {
     }
 }
 
-/// Bytes a second that writers get, of the `rate` that merges have; `None` for no limit.
+/// Bytes a second that writers get, of the `rate` that compactions have; `None` for no limit.
 fn allowed(rate: u64, tables: usize, options: &Options) -> Option<u64> {
     let (slowdown, stop) = (options.slowdown_tables(), options.stop_tables());
     if tables < slowdown {
@@ -94,13 +94,13 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_merges_at_first_and_falls_towards_the_stop() {
-        // Catches writers that are held up before merges fall behind, at a fixed rate, or for ever at the end.
+        // Catches writers that are held up before compactions fall behind, at a fixed rate, or for ever at the end.
         let allowed = |tables| allowed(1000, tables, &options());
         assert_eq!((allowed(0), allowed(9)), (None, None));
         assert_eq!((allowed(10), allowed(15), allowed(19), allowed(25)), (Some(1000), Some(500), Some(100), Some(100)));
         let close = options().l0_slowdown(20);
         assert_eq!(super::allowed(1000, 20, &close), Some(1000));
-        // Below the trigger nothing is merged that could be waited for.
+        // Below the trigger nothing is compacted that could be waited for.
         assert_eq!(super::allowed(1000, 4, &options().l0_slowdown(1)), None);
     }
 
@@ -135,15 +135,15 @@ mod tests {
 
     #[test]
     fn the_rate_follows_the_merges_that_were_seen() {
-        // Catches a rate that is never adapted, or that one merge decides alone.
+        // Catches a rate that is never adapted, or that one compaction decides alone.
         let mut controller = WriteController { rate: 1000, ..WriteController::default() };
-        controller.merged(5000, Duration::from_secs(1));
+        controller.compacted(5000, Duration::from_secs(1));
         assert_eq!(controller.rate, 2000);
         for _ in 0..100 {
-            controller.merged(0, Duration::from_secs(1));
+            controller.compacted(0, Duration::from_secs(1));
         }
         assert_eq!(controller.rate, 1);
-        controller.merged(u64::MAX, Duration::ZERO);
+        controller.compacted(u64::MAX, Duration::ZERO);
         assert!(controller.rate > 1 << 40);
     }
 }

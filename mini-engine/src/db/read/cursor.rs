@@ -1,6 +1,6 @@
 //! Ordered reads that lend keys and values: [`Cursor`], over the keys within [`ScanBounds`].
 //!
-//! A cursor reads one pinned view at one sequence number, whatever is written, flushed or merged meanwhile, and whatever becomes of the
+//! A cursor reads one pinned view at one sequence number, whatever is written, flushed or compacted meanwhile, and whatever becomes of the
 //! snapshot that it was made from. It may outlive every handle; the directory stays locked until it is gone.
 
 use std::ops::Bound;
@@ -42,7 +42,7 @@ impl ScanBounds {
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
 ///
-/// It keeps the memtables and the files of the tables as they were when it was made, also those that merges have replaced since:
+/// It keeps the memtables and the files of the tables as they were when it was made, also those that compactions have replaced since:
 /// they take memory and space as long as it lives. For a scan that takes long, better use a [`Snapshot`](crate::Snapshot), and of
 /// it now and then a new cursor.
 ///

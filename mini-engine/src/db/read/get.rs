@@ -66,7 +66,7 @@ pub(super) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Resul
     read(ReadPoint { core, view: &view, seqno, quarantined: view.version.quarantined() })
 }
 
-/// Rule 16, where no number is registered: the view is pinned first, the visible number loaded after. In the other order a merge in
+/// Rule 16, where no number is registered: the view is pinned first, the visible number loaded after. In the other order a compaction in
 /// between could install a view that has only newer versions than the number, and the key would seem to be gone.
 pub(super) fn view_first<V>(view: impl FnOnce() -> V, visible: impl FnOnce() -> SeqNo) -> (V, SeqNo) {
     let view = view();
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn rule_16_the_number_is_never_older_than_what_the_view_can_show() {
-        // Catches the two loads exchanged. The world here: a write and a merge after each load, so that the view of
+        // Catches the two loads exchanged. The world here: a write and a compaction after each load, so that the view of
         // time t has versions from t on.
         let time = Cell::new(0);
         let tick = || time.replace(time.get() + 1);

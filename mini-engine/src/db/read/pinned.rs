@@ -1,11 +1,11 @@
 //! What readers own beyond a call: a snapshot a sequence number, an iterator or a cursor a view. Never both.
 //!
-//! P1 A registered number keeps versions: from its registration on, no flush and no merge drops what it sees (rule 16). So any later
+//! P1 A registered number keeps versions: from its registration on, no flush and no compaction drops what it sees (rule 16). So any later
 //!    view holds all of it, and a snapshot reads whichever view is current. It holds no file and no memtable of the past.
-//! P2 A view keeps files and memtables: they hold all that was in them, whatever merges write elsewhere. So an iterator needs no
-//!    registered number. It pins its view while the number that it reads at is registered, and so before any merge may drop what it
+//! P2 A view keeps files and memtables: they hold all that was in them, whatever compactions write elsewhere. So an iterator needs no
+//!    registered number. It pins its view while the number that it reads at is registered, and so before any compaction may drop what it
 //!    is to see (P1).
-//! P3 A merge drops a version only for a newer one among its inputs. All of its inputs are visible when it asks for the live numbers:
+//! P3 A compaction drops a version only for a newer one among its inputs. All of its inputs are visible when it asks for the live numbers:
 //!    a load is published in one step with its view, and a memtable is frozen after its writes are visible. So a number that is
 //!    registered after that sees the newer version.
 //! P4 Quarantined tables are those of the time when the number was registered: one that is dropped later is still in the way, since

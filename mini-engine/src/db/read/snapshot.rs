@@ -10,7 +10,7 @@ use crate::types::{KeyBounds, SeqNo, Slice};
 
 /// The database as it was when the snapshot was taken. Owned and cheap to clone; may be sent to other threads.
 ///
-/// While it lives, flushes and merges keep the versions that it sees, also those that were overwritten since: they take space. It
+/// While it lives, flushes and compactions keep the versions that it sees, also those that were overwritten since: they take space. It
 /// keeps no file of the past. The directory stays locked. It goes on reading after the last handle was dropped or closed. A
 /// snapshot taken from a handle that is closed returns [`Error::Closed`] from every
 /// read.

@@ -458,7 +458,7 @@ fn write_table(store: &TableStore, part: Part) -> Result<Option<Written>> {
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
     let never = AtomicBool::new(false);
     let inputs = Inputs::of_memtable(&memtable, retention, &older_last)?;
-    // As many bits as all levels have on the whole: it is a flush or two, soon merged.
+    // As many bits as all levels have on the whole: it is a flush or two, soon compacted.
     let spec = OutputSpec::flush(f64::from(store.options.filter_bits_per_key));
     store.write(inputs, retention, spec, Limits::whole(&never))
 }

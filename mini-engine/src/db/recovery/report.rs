@@ -27,7 +27,7 @@ pub struct RecoveryReport {
     /// The end of the replayed history, if it was torn: writes that were not synced when the system stopped. Damage to the last
     /// writes, and a log that was cut short, cannot be told from that.
     pub torn: Option<TornTail>,
-    /// Whether the last record of the manifest was torn and dropped: a flush or merge that was not complete.
+    /// Whether the last record of the manifest was torn and dropped: a flush or compaction that was not complete.
     pub manifest_tail_dropped: bool,
     /// Bytes of that record.
     pub manifest_tail_bytes: u64,
@@ -41,7 +41,7 @@ pub struct RecoveryReport {
     pub quarantined: Vec<QuarantinedTable>,
     /// The last sequence number before writes that were lost in a damaged log, if any were.
     pub logs_end_at: Option<SeqNo>,
-    /// Files of interrupted flushes and merges, and obsolete logs, that were removed.
+    /// Files of interrupted flushes and compactions, and obsolete logs, that were removed.
     pub orphans_removed: usize,
 }
 
@@ -78,7 +78,7 @@ impl RecoveryReport {
         let torn = self.torn.iter().map(ToString::to_string);
         let manifest = self.manifest_tail_dropped.then(|| {
             format!(
-                "{}: dropped an incomplete record of {} at the end of the manifest: of a flush or merge that a crash cut short, \
+                "{}: dropped an incomplete record of {} at the end of the manifest: of a flush or compaction that a crash cut short, \
                  whose writes are still in the logs and tables before it, or a damaged one; check with the command verify",
                 self.directory.display(),
                 counted(self.manifest_tail_bytes, "byte", "bytes")

@@ -118,10 +118,10 @@ impl NamedTables {
 }
 
 /// The tables that a torn manifest does not name could be what its lost record named, if that was damaged after it was in force. Known to
-/// be obsolete are those of which recovery has all, by their sequence numbers: outputs and inputs of flushes and merges, which the version
-/// and the replayed logs hold in another form, and what an interrupted recovery has replayed. They stay for the end of the open, which
-/// removes them as orphans. Others are suspects, as tables from outside are, and such as cannot be read: renamed, not
-/// removed. Durable before the new manifest, which has no tear any more, sentences them as orphans.
+/// be obsolete are those of which recovery has all, by their sequence numbers: outputs and inputs of flushes and compactions, which the
+/// version and the replayed logs hold in another form, and what an interrupted recovery has replayed. They stay for the end of the open,
+/// which removes them as orphans. Others are suspects, as tables from outside are, and such as cannot be read: renamed, not removed.
+/// Durable before the new manifest, which has no tear any more, sentences them as orphans.
 pub(super) fn set_unnamed_aside(
     store: &TableStore,
     state: &ManifestState,

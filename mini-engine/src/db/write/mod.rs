@@ -3,7 +3,7 @@
 //! Writers share the work like this (`commit.rs`; Pebble's commit pipeline is the model):
 //!
 //! Under the write lock, one after the other:
-//! 1. Make room (`room.rs`): slow down where merges fall behind, rotate a full memtable, wait while too many memtables are frozen.
+//! 1. Make room (`room.rs`): slow down where compactions fall behind, rotate a full memtable, wait while too many memtables are frozen.
 //!    The writer holds nothing but its own batch meanwhile. With an open reservation it would keep the memtable from being
 //!    frozen, and could wait for ever for that memtable's flush.
 //! 2. Reserve space in the memtable. Everything that can fail there fails here, before anything is logged. Otherwise a write that

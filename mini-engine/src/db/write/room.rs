@@ -11,7 +11,7 @@ use crate::metrics::Waits;
 
 /// Freezes the active memtable, unless it is empty, so that it gets flushed. The log before which everything then is in
 /// frozen memtables or tables. For callers that wait for the flush. They wait for room on level 0 as writers do; returns the
-/// error of a flush or a merge that fails for want of space while this waits, and that of a log that cannot be created.
+/// error of a flush or a compaction that fails for want of space while this waits, and that of a log that cannot be created.
 pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result<()>) -> Result<u64> {
     let mut state = core.lock();
     let failures = state.flushing.failures;
@@ -46,7 +46,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
     }
 }
 
-/// Why merges do not take tables off level 0, if it is full and they do not. They are tried again, but ever more rarely.
+/// Why compactions do not take tables off level 0, if it is full and they do not. They are tried again, but ever more rarely.
 fn error_of_merges<'a>(core: &Core, state: &'a State) -> Option<&'a Error> {
     let is_gone_around = |error: &Error| error.unreadable_file().is_some();
     let is_relieved = state.compacting.in_progress.relieves_level_0()
@@ -59,7 +59,7 @@ fn error_of_merges<'a>(core: &Core, state: &'a State) -> Option<&'a Error> {
     state.compacting.level_0_error.as_ref().or(state.compacting.error.as_ref().filter(is_in_the_way))
 }
 
-/// Fails if what a writer waits for, a flush or a merge of level 0, lacks space or file handles (rule 8). Both are tried again without
+/// Fails if what a writer waits for, a flush or a compaction of level 0, lacks space or file handles (rule 8). Both are tried again without
 /// it; so this one learns of it at once, and not when there is space.
 pub(crate) fn check_space(core: &Core, state: &State) -> Result<()> {
     let flush = state.flushing.error.as_ref().filter(|_| !core.queue_has_room());
@@ -80,7 +80,7 @@ pub(super) enum Missing {
     Load,
     /// More space in the log.
     LogSpace,
-    /// Room for another memtable: a flush, or a merge of level 0.
+    /// Room for another memtable: a flush, or a compaction of level 0.
     Memtable,
     Log,
 }
@@ -171,7 +171,7 @@ fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool>
 #[cold]
 fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
     let _wait = Wait::begin(&core.store.counters.stalls);
-    tracing::debug!("a write waits for a flush or a merge");
+    tracing::debug!("a write waits for a flush or a compaction");
     loop {
         let stalled;
         // First, since it may give the lock away. What is asked after it holds until the wait.
@@ -263,7 +263,7 @@ fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<
     Ok(state)
 }
 
-/// Waits as long as a write of `bytes` has to, or until merges have caught up.
+/// Waits as long as a write of `bytes` has to, or until compactions have caught up.
 pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
     let tables = || core.view.load().version.runs(0).len();
     let options = &core.store.options;

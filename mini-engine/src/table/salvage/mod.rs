@@ -226,7 +226,7 @@ impl SalvageIter {
         let newest = self.meta.as_ref().map_or(MAX_SEQNO, |meta| meta.max_seqno);
         let Gap { bytes, from, cause, .. } = gap;
         let keys = LostKeys { file: self.blocks.path().to_path_buf(), bytes, from, to, newest, cause };
-        // What lies below the bound of a narrowed table was merged into others.
+        // What lies below the bound of a narrowed table was compacted into others.
         if !self.meta.as_ref().is_some_and(|meta| keys.ends_before(&meta.smallest)) {
             self.lost.add(keys);
         }

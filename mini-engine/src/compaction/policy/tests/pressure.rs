@@ -129,7 +129,7 @@ fn level_0_is_merged_within_after_damage_has_stopped_a_merge_that_was_cut() {
         let before = world.version.runs(0).len();
         assert!(
             world.begin_of(Work::Level0),
-            "{policy:?}: {before} tables, none can be merged: {:?}",
+            "{policy:?}: {before} tables, none can be compacted: {:?}",
             world.version.level(0).map(|table| table.narrowed).collect::<Vec<_>>()
         );
         world.end_all();

@@ -259,7 +259,7 @@ impl World {
                 self.moved += plan.tables().count() as u64;
                 (plan.tables().map(|number| metas[&number].clone()).collect(), None)
             }
-            Action::Merge => self.merge(&plan, &snapshots, is_divisible(plan.output).then_some((piece, stop))),
+            Action::Rewrite => self.rewrite(&plan, &snapshots, is_divisible(plan.output).then_some((piece, stop))),
         };
         let consumed = Consumed::of(&plan, |number| metas[&number].clone(), next.as_ref());
         self.cuts += u64::from(next.is_some());

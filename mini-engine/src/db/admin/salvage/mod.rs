@@ -207,7 +207,7 @@ impl Salvage {
                 continue;
             }
             if manifest.whole.is_some() || manifest.obsolete.contains(&number) {
-                let why = "no table of the database: it was merged into others, or never completed";
+                let why = "no table of the database: it was compacted into others, or never completed";
                 report.left_out.push(LeftOut { file, why, holds_batches: false });
             } else {
                 tables.insert(number, (file, None));

@@ -81,7 +81,7 @@ impl SalvageReport {
         let mut unknown = Vec::new();
         if self.manifest.is_none() {
             unknown.push(
-                "without a manifest nothing tells which tables and logs are missing, and a table that was already merged into \
+                "without a manifest nothing tells which tables and logs are missing, and a table that was already compacted into \
                  others may have brought back keys that were removed since"
                     .to_owned(),
             );
