@@ -208,7 +208,7 @@ impl World {
         });
     }
 
-    fn merge_range(&mut self, from: u8, keys: u8, end_after: Option<usize>) {
+    fn compact_keys(&mut self, from: u8, keys: u8, end_after: Option<usize>) {
         if self.jobs.iter().any(|job| job.is_manual) {
             return;
         }
@@ -280,7 +280,7 @@ impl World {
     }
 
     /// The tables that `plan` makes before it ends, and the first key that is left then.
-    pub(super) fn merge(
+    pub(super) fn rewrite(
         &mut self,
         plan: &Plan,
         snapshots: &[SeqNo],
@@ -382,7 +382,7 @@ impl World {
             }
             Step::End(..) => {}
             Step::Ingest(from, keys) => self.ingest(from..from.saturating_add(keys).min(KEYS)),
-            Step::Manual(from, keys, end_after) => self.merge_range(from, keys, end_after),
+            Step::Manual(from, keys, end_after) => self.compact_keys(from, keys, end_after),
             Step::Reopen(policy, ratio) => {
                 self.end_all();
                 self.end_range();
