@@ -207,6 +207,8 @@ fn flatten(tree: &str, prefix: &str, paths: &mut Vec<String>) {
 
 /// The paths of two segments or more that stand in code.
 fn inline_paths(code: &str) -> Vec<String> {
+    // Visibility names no use.
+    let code = code.replace("(in crate::", "(");
     let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let words = code.split(|c: char| !is_path(c)).filter(|word| word.contains("::"));
     words.map(|word| word.trim_matches(':').to_owned()).collect()

@@ -55,8 +55,11 @@ const CRATES: [Crate; 3] = [ENGINE, SERVER, PROGRAM];
 
 /// The lowest layer of the engine that may name the memtable crate.
 const MEMTABLE_FROM: usize = 7;
-/// The layers inside `db`. The files beside the folders, which are the handle and its builder, are above all of them.
-const DB_LAYERS: [&[&str]; 4] = [&["core"], &["write", "read"], &["background", "conditional"], &["recovery", "admin"]];
+/// The layers inside folders of the engine. The files beside these folders, which are the face, are above all of them.
+const FOLDERS: [(&str, &[&[&str]]); 2] = [
+    ("db", &[&["core"], &["write", "read"], &["background", "conditional"], &["recovery", "admin"]]),
+    ("table", &[&["format"], &["block"], &["index"], &["salvage", "write"], &["read"]]),
+];
 
 impl Crate {
     /// Its files. What `lib.rs` names is only handed on.
@@ -102,24 +105,26 @@ fn modules_use_only_lower_layers() {
     }
 }
 
-/// Catches a way back up inside `db`: a read that knows of threads, a core that knows of writes, recovery beside administration.
+/// Catches a way back up inside a folder: a read that knows of threads, a core that knows of writes, recovery beside administration.
 #[test]
-fn folders_of_db_use_only_lower_ones() {
-    let folder = |file: &str| {
-        file.strip_prefix("db::").and_then(|rest| rest.split_once("::").map(|(first, _)| first.to_owned()))
-    };
-    let folder = |file: &str| folder(file).or_else(|| file.strip_prefix("db::").map(str::to_owned));
-    let mut checked = 0;
-    for (file, imports) in library().graph().iter().filter(|(file, _)| root(file) == "db") {
-        let own = folder(file).and_then(|folder| layer_of(&folder, &DB_LAYERS)).unwrap_or(DB_LAYERS.len());
-        for used in imports.iter().filter(|used| root(used) == "db" && folder(used) != folder(file)) {
-            let layer = folder(used).and_then(|folder| layer_of(&folder, &DB_LAYERS)).unwrap_or(DB_LAYERS.len());
-            let handle_of_builder = (file.as_str(), used.as_str()) == ("db::builder", "db");
-            assert!(layer < own || handle_of_builder, "{file} uses {used}");
-            checked += 1;
+fn folders_use_only_lower_ones() {
+    let graph = library().graph();
+    for (room, layers) in FOLDERS {
+        let folder = |file: &str| {
+            let inside = file.strip_prefix(room)?.strip_prefix("::")?;
+            Some(inside.split("::").next().unwrap_or(inside).to_owned())
+        };
+        let layer = |file: &str| folder(file).and_then(|folder| layer_of(&folder, layers)).unwrap_or(layers.len());
+        let mut checked = 0;
+        for (file, imports) in graph.iter().filter(|(file, _)| root(file) == room) {
+            for used in imports.iter().filter(|used| root(used) == room && folder(used) != folder(file)) {
+                let handle_of_builder = (file.as_str(), used.as_str()) == ("db::builder", "db");
+                assert!(layer(used) < layer(file) || handle_of_builder, "{file} uses {used}");
+                checked += 1;
+            }
         }
+        assert!(checked > 30, "only {checked} imports of {room} were found");
     }
-    assert!(checked > 30, "only {checked} imports were found");
 }
 
 /// Catches files that can only be understood together: a circle of imports anywhere.

@@ -16,14 +16,14 @@ use std::sync::Arc;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::table::block::Cursor;
-use crate::table::entry::RESTART_INTERVAL;
-use crate::table::format::{FOOTER_LEN, Footer, Handle};
-use crate::table::frame::{Block, BlockLocation, TRAILER_LEN, TableFile};
-use crate::table::index::Index;
-use crate::table::partition::Partition;
-use crate::table::properties::{Properties, TableMeta};
-use crate::table::range_block;
+use crate::table::block::cursor::Cursor;
+use crate::table::block::entry::RESTART_INTERVAL;
+use crate::table::block::frame::{Block, BlockLocation, TRAILER_LEN, TableFile};
+use crate::table::format::footer::{FOOTER_LEN, Footer, Handle};
+use crate::table::format::properties::{Properties, TableMeta};
+use crate::table::format::range_block;
+use crate::table::index::fences::Index;
+use crate::table::index::partition::Partition;
 use crate::types::{MAX_KEY_LEN, MAX_VALUE_LEN, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Bytes in which the end of a block is looked for first.

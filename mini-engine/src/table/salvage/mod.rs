@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex};
 
 use self::blocks::{Blocks, Next};
 pub use self::lost::LostKeys;
-use super::block::Cursor;
-use super::frame::Block;
-use super::properties::TableMeta;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::iter::{self, EntryIter, read_forward_only};
 use crate::lock::lock;
+use crate::table::block::cursor::Cursor;
+use crate::table::block::frame::Block;
+use crate::table::format::properties::TableMeta;
 use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Where iterators put what they could not read.

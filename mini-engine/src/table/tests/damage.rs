@@ -5,8 +5,8 @@ use std::fs as std_fs;
 use proptest::prelude::*;
 
 use super::*;
-use crate::table::format::{FOOTER_LEN, Handle};
-use crate::table::frame::{BlockLocation, TableFile};
+use crate::table::block::frame::{BlockLocation, TableFile};
+use crate::table::format::footer::{FOOTER_LEN, Handle};
 
 proptest! {
     #[test]

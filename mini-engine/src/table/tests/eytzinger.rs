@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 
-use crate::table::eytzinger::Heads;
+use crate::table::index::eytzinger::Heads;
 
 /// Where `key` belongs, found as an index does it; and how many keys were compared.
 fn lower_bound(heads: &Heads, keys: &[Vec<u8>], key: &[u8]) -> (usize, u32) {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use crate::codec::key_hash;
-use crate::table::filter::{Filter, encoded_len};
-use crate::table::{rates, theory};
+use crate::table::index::filter::{Filter, encoded_len};
+use crate::table::index::{rates, theory};
 
 const KEYS: u64 = 50_000;
 const ABSENT: u64 = 200_000;

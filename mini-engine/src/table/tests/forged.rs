@@ -3,13 +3,13 @@
 use std::fs as std_fs;
 
 use super::*;
-use crate::table::block::BlockBuilder;
-use crate::table::filter::Filter;
-use crate::table::format::{Footer, Handle};
-use crate::table::frame;
-use crate::table::index::IndexBuilder;
-use crate::table::partition;
-use crate::table::properties::Properties;
+use crate::table::block::cursor::BlockBuilder;
+use crate::table::block::frame;
+use crate::table::format::footer::{Footer, Handle};
+use crate::table::format::properties::Properties;
+use crate::table::index::fences::IndexBuilder;
+use crate::table::index::filter::Filter;
+use crate::table::index::partition;
 
 /// The parts of a table, to be changed before it is written.
 struct Parts {

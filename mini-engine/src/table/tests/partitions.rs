@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use super::*;
-use crate::table::{false_positive_rate, iter::TableIter};
+use crate::table::false_positive_rate;
+use crate::table::read::iter::TableIter;
 
 /// A table whose reads of the file are counted.
 struct Counted {

@@ -1,7 +1,7 @@
 //! Reading ahead: how often the file is read, and what damage does to it.
 
 use super::*;
-use crate::table::iter::TableIter;
+use crate::table::read::iter::TableIter;
 
 /// A table of many raw blocks, opened so that its reads are counted, with a cache of `cache_bytes`.
 struct Counted {

@@ -20,15 +20,15 @@ use crate::fs::File;
 use crate::options::Compression;
 use crate::types::{MappedBytes, Slice};
 
-use super::format::{Handle, file_name};
-use super::key_heads::KeyHeads;
+use crate::table::block::key_heads::KeyHeads;
+use crate::table::format::footer::{Handle, file_name};
 
 /// Bytes after the stored ones.
-pub(super) const TRAILER_LEN: usize = 13;
+pub(in crate::table) const TRAILER_LEN: usize = 13;
 const CHECKSUM_LEN: usize = 8;
 
 /// The longest contents of a block: a little more than the longest entry, and within `u32`.
-pub(super) const MAX_CONTENTS_LEN: usize = u32::MAX as usize;
+pub(in crate::table) const MAX_CONTENTS_LEN: usize = u32::MAX as usize;
 
 const RAW: u8 = 0;
 const LZ4: u8 = 1;
@@ -51,30 +51,30 @@ impl OwnBlock {
     /// never found again. Reads the lines of the reference count and of the block's end, where its restarts are: they are two cache misses,
     /// and nothing passes an atomic increment, so both are read before it, side by side. Safe code has no other prefetch.
     #[inline]
-    pub(super) fn note_hit(&self) {
+    pub(in crate::table) fn note_hit(&self) {
         self.heads.get_or_init(|| KeyHeads::of(contents_of(&self.bytes)));
         black_box((self.bytes.first().copied(), self.bytes.last().copied()));
     }
 
-    pub(super) fn bytes(&self) -> &Arc<[u8]> {
+    pub(in crate::table) fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes
     }
 
     /// The contents and the heads of their keys, if they were made.
     #[inline]
-    pub(super) fn parts(&self) -> (&[u8], &KeyHeads) {
+    pub(in crate::table) fn parts(&self) -> (&[u8], &KeyHeads) {
         (contents_of(&self.bytes), self.heads.get().unwrap_or(KeyHeads::NONE))
     }
 
     /// Bytes of memory that it takes.
-    pub(super) fn memory_len(&self) -> usize {
+    pub(in crate::table) fn memory_len(&self) -> usize {
         self.bytes.len() + size_of::<Self>()
     }
 }
 
 /// A block in memory.
 #[derive(Clone, Debug)]
-pub(super) enum Block {
+pub(in crate::table) enum Block {
     Own(OwnBlock),
     /// Where it lies in a mapped file.
     Mapped {
@@ -86,12 +86,12 @@ pub(super) enum Block {
 impl Block {
     /// A block that was not read from a file.
     #[cfg(test)]
-    pub(super) fn from_contents(contents: &[u8]) -> Self {
+    pub(in crate::table) fn from_contents(contents: &[u8]) -> Self {
         Self::Own(OwnBlock::new(contents.iter().copied().chain([0; TRAILER_LEN]).collect()))
     }
 
     /// Its memory, unless it is that of a mapped file.
-    pub(super) fn own(&self) -> Option<&OwnBlock> {
+    pub(in crate::table) fn own(&self) -> Option<&OwnBlock> {
         match self {
             Self::Own(block) => Some(block),
             Self::Mapped { .. } => None,
@@ -99,13 +99,13 @@ impl Block {
     }
 
     /// Bytes of memory that it takes.
-    pub(super) fn memory_len(&self) -> usize {
+    pub(in crate::table) fn memory_len(&self) -> usize {
         self.own().map_or(0, OwnBlock::memory_len)
     }
 
     /// A part of the contents, or `None` if the range does not lie within the block.
     #[inline]
-    pub(super) fn slice(&self, range: Range<usize>) -> Option<Slice> {
+    pub(in crate::table) fn slice(&self, range: Range<usize>) -> Option<Slice> {
         match self {
             Self::Own(block) => Slice::view(&block.bytes, range),
             Self::Mapped { file, place } => {
@@ -116,7 +116,7 @@ impl Block {
     }
 
     #[inline]
-    pub(super) fn contents(&self) -> &[u8] {
+    pub(in crate::table) fn contents(&self) -> &[u8] {
         match self {
             Self::Own(block) => contents_of(&block.bytes),
             Self::Mapped { file, place } => contents_of(file.get(place.clone()).unwrap_or_default()),
@@ -125,7 +125,7 @@ impl Block {
 
     /// The contents and the heads of their keys, if they were made.
     #[inline]
-    pub(super) fn parts(&self) -> (&[u8], &KeyHeads) {
+    pub(in crate::table) fn parts(&self) -> (&[u8], &KeyHeads) {
         match self {
             Self::Own(block) => block.parts(),
             Self::Mapped { .. } => (self.contents(), KeyHeads::NONE),
@@ -135,18 +135,18 @@ impl Block {
 
 /// The contents of a block, which room for the trailer follows.
 #[inline]
-pub(super) fn contents_of(block: &[u8]) -> &[u8] {
+pub(in crate::table) fn contents_of(block: &[u8]) -> &[u8] {
     block.split_at(block.len().saturating_sub(TRAILER_LEN)).0
 }
 
 /// Whether the block with these bytes, trailer included, says that it is not compressed. Unchecked.
 #[inline]
-pub(super) fn is_raw(bytes: &[u8]) -> bool {
+pub(in crate::table) fn is_raw(bytes: &[u8]) -> bool {
     bytes.split_last_chunk::<TRAILER_LEN>().is_some_and(|(_, trailer)| trailer[0] == RAW)
 }
 
 /// Appends the block with these contents that belongs at `offset` of table `number`.
-pub(super) fn encode(out: &mut Vec<u8>, contents: &[u8], compression: Compression, number: u64, offset: u64) {
+pub(in crate::table) fn encode(out: &mut Vec<u8>, contents: &[u8], compression: Compression, number: u64, offset: u64) {
     let (start, stored) = (out.len(), Stored::of(contents, compression));
     out.extend_from_slice(stored.bytes());
     out.push(stored.tag);
@@ -156,24 +156,24 @@ pub(super) fn encode(out: &mut Vec<u8>, contents: &[u8], compression: Compressio
 }
 
 /// The bytes of a block as they are stored, without the trailer.
-pub(super) struct Stored<'a> {
+pub(in crate::table) struct Stored<'a> {
     tag: u8,
     contents: &'a [u8],
     compressed: Option<Vec<u8>>,
 }
 
 impl<'a> Stored<'a> {
-    pub(super) fn of(contents: &'a [u8], compression: Compression) -> Self {
+    pub(in crate::table) fn of(contents: &'a [u8], compression: Compression) -> Self {
         let (tag, compressed) = compressed(contents, compression).unzip();
         Self { tag: tag.unwrap_or(RAW), contents, compressed }
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(in crate::table) fn bytes(&self) -> &[u8] {
         self.compressed.as_deref().unwrap_or(self.contents)
     }
 
     /// What [`encode`] puts behind the bytes.
-    pub(super) fn trailer(&self, number: u64, offset: u64) -> Vec<u8> {
+    pub(in crate::table) fn trailer(&self, number: u64, offset: u64) -> Vec<u8> {
         let mut trailer = vec![self.tag];
         codec::put_u32(&mut trailer, self.contents.len() as u32);
         let checksum = codec::checksum_of([self.bytes(), &trailer], codec::seed([number, offset]));
@@ -204,14 +204,14 @@ fn lz4_compress(contents: &[u8]) -> Option<Vec<u8>> {
 
 /// Where a table's file is. Only errors need its name, so it is put together for them.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum TableFile<'a> {
+pub(in crate::table) enum TableFile<'a> {
     At(&'a Path),
     /// In this directory, by the name that this number gives it.
     In(&'a Path, u64),
 }
 
 impl<'a> TableFile<'a> {
-    pub(super) fn path(self) -> Cow<'a, Path> {
+    pub(in crate::table) fn path(self) -> Cow<'a, Path> {
         match self {
             Self::At(path) => Cow::Borrowed(path),
             Self::In(dir, number) => Cow::Owned(dir.join(file_name(number))),
@@ -221,19 +221,19 @@ impl<'a> TableFile<'a> {
 
 /// Where a block is, for reading it and for naming it in errors.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BlockLocation<'a> {
-    pub(super) file: TableFile<'a>,
-    pub(super) number: u64,
-    pub(super) handle: Handle,
+pub(in crate::table) struct BlockLocation<'a> {
+    pub(in crate::table) file: TableFile<'a>,
+    pub(in crate::table) number: u64,
+    pub(in crate::table) handle: Handle,
 }
 
 impl BlockLocation<'_> {
-    pub(super) fn corrupt(&self, what: impl Into<String>) -> Error {
+    pub(in crate::table) fn corrupt(&self, what: impl Into<String>) -> Error {
         Error::corruption(&self.file.path(), self.handle.offset, what)
     }
 
     /// Reads the block, checks it and decompresses it. The handle lies within the file, as its owner has checked.
-    pub(super) fn read(&self, file: &dyn File) -> Result<Block> {
+    pub(in crate::table) fn read(&self, file: &dyn File) -> Result<Block> {
         let len = usize::try_from(self.handle.len).map_err(|_| self.corrupt("block length: too long for memory"))?;
         if len < TRAILER_LEN {
             return Err(self.corrupt(format!("block length: expected at least {TRAILER_LEN}, found {len}")));
@@ -245,12 +245,12 @@ impl BlockLocation<'_> {
     }
 
     /// Checks the block's bytes, trailer included, and decompresses or copies them.
-    pub(super) fn decode(&self, bytes: &[u8]) -> Result<Block> {
+    pub(in crate::table) fn decode(&self, bytes: &[u8]) -> Result<Block> {
         Ok(self.decompressed(bytes)?.unwrap_or_else(|| Block::Own(OwnBlock::new(Arc::from(bytes)))))
     }
 
     /// Checks the block in a mapped file, and decompresses it if it is compressed.
-    pub(super) fn read_mapped(&self, file: &Arc<MappedBytes>) -> Result<Block> {
+    pub(in crate::table) fn read_mapped(&self, file: &Arc<MappedBytes>) -> Result<Block> {
         let place = self.handle.within(file.len());
         let place = place.ok_or_else(|| self.corrupt("block: expected one within the file"))?;
         let block = self.decompressed(file.get(place.clone()).unwrap_or_default())?;

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::lookup::{Found, lookup};
 use super::*;
 use crate::iter::EntryIter;
 use crate::iter::model::{Move, SortedVec, entries, keys, moves};
+use crate::table::block::lookup::{Found, lookup};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO};
 
 /// The block with these contents as it is read, and as it is in the cache, if its keys have heads there.

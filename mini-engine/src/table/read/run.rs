@@ -10,11 +10,11 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::iter::TableIter;
-use super::run_table::RunTable;
 use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::iter::{EntryIter, RangeSource, Stepped};
+use crate::table::read::iter::TableIter;
+use crate::table::read::run_table::RunTable;
 use crate::types::{Kind, SeqNo, Slice, Span, place_after};
 
 /// Open tables in key order, disjoint.

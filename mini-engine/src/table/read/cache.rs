@@ -17,36 +17,36 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use arc_swap::{ArcSwapOption, Guard};
 
-use super::format::file_name;
-use super::frame::OwnBlock;
-use super::partition::Partition;
 use crate::cache;
 use crate::error::is_want_of_handles;
 use crate::fs::{self, File, FileSystem};
 use crate::lock::{lock, wait};
 use crate::metrics::Counters;
 use crate::options::TableReads;
+use crate::table::block::frame::OwnBlock;
+use crate::table::format::footer::file_name;
+use crate::table::index::partition::Partition;
 use crate::types::MappedBytes;
 
 /// The block cache of one database.
 pub(crate) type BlockCache = cache::BlockCache<Partition, OwnBlock>;
 /// A partition in memory, with places for its data blocks.
-pub(super) type CachedPartition = cache::CachedPartition<Partition, OwnBlock>;
+pub(in crate::table) type CachedPartition = cache::CachedPartition<Partition, OwnBlock>;
 /// The places of a table's partitions.
-pub(super) type Partitions = cache::Partitions<Partition, OwnBlock>;
+pub(in crate::table) type Partitions = cache::Partitions<Partition, OwnBlock>;
 
 /// The file of an open table.
 #[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) file: Arc<dyn File>,
+pub(in crate::table) struct Opened {
+    pub(in crate::table) file: Arc<dyn File>,
 }
 
 /// What all tables of one database share.
 pub(crate) struct TableCache {
     fs: Arc<dyn FileSystem>,
-    pub(super) dir: PathBuf,
-    pub(super) blocks: Arc<BlockCache>,
-    pub(super) counters: Arc<Counters>,
+    pub(in crate::table) dir: PathBuf,
+    pub(in crate::table) blocks: Arc<BlockCache>,
+    pub(in crate::table) counters: Arc<Counters>,
     /// How many tables may be open.
     limit: usize,
     reads: TableReads,
@@ -73,7 +73,7 @@ struct Obsolete {
 
 /// Where a table is while it is open.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(in crate::table) struct Slot {
     opened: ArcSwapOption<Opened>,
     /// Set by reads, unset by the hand of the clock.
     is_used: AtomicBool,
@@ -81,7 +81,7 @@ pub(super) struct Slot {
 }
 
 /// An open table, for a read.
-pub(super) struct OpenGuard(Guard<Option<Arc<Opened>>>);
+pub(in crate::table) struct OpenGuard(Guard<Option<Arc<Opened>>>);
 
 impl Deref for OpenGuard {
     type Target = Opened;
@@ -95,7 +95,7 @@ impl Deref for OpenGuard {
 impl Slot {
     /// The table, if it is open.
     #[inline]
-    pub(super) fn get(&self) -> Option<OpenGuard> {
+    pub(in crate::table) fn get(&self) -> Option<OpenGuard> {
         let opened = self.peek()?;
         // Relaxed, both: a lost mark only makes the table close earlier. Most reads find it set and write nothing.
         if !self.is_used.load(Ordering::Relaxed) {
@@ -105,18 +105,18 @@ impl Slot {
     }
 
     /// As [`Slot::get`], and the clock does not count it as a read.
-    pub(super) fn peek(&self) -> Option<OpenGuard> {
+    pub(in crate::table) fn peek(&self) -> Option<OpenGuard> {
         let opened = self.opened.load();
         opened.is_some().then_some(OpenGuard(opened))
     }
 
     /// Held by the thread that opens the table.
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+    pub(in crate::table) fn turn(&self) -> MutexGuard<'_, ()> {
         // Guards nothing that a panic could have torn.
         lock(&self.turn)
     }
 
-    pub(super) fn close(&self) {
+    pub(in crate::table) fn close(&self) {
         self.opened.store(None);
     }
 }
@@ -166,11 +166,11 @@ impl TableCache {
     }
 
     /// Opens a file. Where the process has no handle left, half of the open tables are closed for it.
-    pub(super) fn fs(&self) -> &Arc<dyn FileSystem> {
+    pub(in crate::table) fn fs(&self) -> &Arc<dyn FileSystem> {
         &self.fs
     }
 
-    pub(super) fn open_file(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+    pub(in crate::table) fn open_file(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         match self.fs.open(path) {
             Err(error) if is_want_of_handles(&error) => {
                 self.make_way();
@@ -181,7 +181,7 @@ impl TableCache {
     }
 
     /// The whole of a table's file, if tables are mapped and this one can be.
-    pub(super) fn map(&self, file: &dyn File) -> Option<Arc<MappedBytes>> {
+    pub(in crate::table) fn map(&self, file: &dyn File) -> Option<Arc<MappedBytes>> {
         if self.reads != TableReads::Mmap {
             return None;
         }
@@ -197,7 +197,7 @@ impl TableCache {
     }
 
     /// Keeps a table open that was opened just now.
-    pub(super) fn keep(&self, slot: &Arc<Slot>, opened: Arc<Opened>) -> OpenGuard {
+    pub(in crate::table) fn keep(&self, slot: &Arc<Slot>, opened: Arc<Opened>) -> OpenGuard {
         slot.opened.store(Some(opened.clone()));
         slot.is_used.store(true, Ordering::Relaxed);
         let mut clock = lock(&self.clock);
@@ -212,7 +212,7 @@ impl TableCache {
     }
 
     /// Notes that the file of table `number` may be removed: nobody can open it any more.
-    pub(super) fn add_obsolete(&self, number: u64) {
+    pub(in crate::table) fn add_obsolete(&self, number: u64) {
         lock(&self.obsolete).numbers.push(number);
         self.obsolete_added.notify_all();
     }

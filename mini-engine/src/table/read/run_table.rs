@@ -6,12 +6,12 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::iter::TableIter;
-use super::properties::TableMeta;
-use super::reader::Table;
-use super::verify::TableReport;
 use crate::cache::CacheUse;
 use crate::error::{Error, Result};
+use crate::table::format::properties::TableMeta;
+use crate::table::read::iter::TableIter;
+use crate::table::read::reader::Table;
+use crate::table::read::verify::TableReport;
 use crate::types::{Kind, RangeTombstones, SeqNo, Slice, Span, place_after};
 
 /// A table as one version has it: views of before and after it was narrowed share the open table.
@@ -50,7 +50,7 @@ impl RunTable {
         Ok(self.from.is_none() && !removes && self.table.keys()? == meta.entries)
     }
 
-    pub(super) fn has_range_tombstones(&self) -> bool {
+    pub(in crate::table) fn has_range_tombstones(&self) -> bool {
         self.table.meta().range_tombstones > 0
     }
 
@@ -62,7 +62,7 @@ impl RunTable {
 
     /// Of the keys from its first to its last, of which `key` is one: those around `key` that the same range tombstones cover, and the
     /// newest of these that is not newer than `seqno`. The search begins at `near`.
-    pub(super) fn span(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Result<Span> {
+    pub(in crate::table) fn span(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Result<Span> {
         let mut span = self.table.root()?.range_tombstones.span_near(near, key, seqno);
         if *span.start < *self.smallest() {
             span.start = Slice::from(self.smallest());
@@ -150,7 +150,7 @@ impl RunTable {
         self.table.verify_all(self.from.as_deref(), problems)
     }
 
-    pub(super) fn iter(&self, cache: CacheUse) -> TableIter {
+    pub(in crate::table) fn iter(&self, cache: CacheUse) -> TableIter {
         TableIter::new(Arc::clone(&self.table), self.from.clone(), cache)
     }
 }

@@ -6,38 +6,38 @@
 //! again. Blocks that were read ahead stay here unchecked. Each is checked, decompressed and put into the cache when the
 //! scan enters it, so a damaged block does not stop those before it.
 
-use super::cache::CachedPartition;
-use super::format::Handle;
-use super::frame::Block;
-use super::reader::Table;
-use super::root::Root;
 use crate::cache::CacheUse;
 use crate::error::Result;
+use crate::table::block::frame::Block;
+use crate::table::format::footer::Handle;
+use crate::table::read::cache::CachedPartition;
+use crate::table::read::reader::Table;
+use crate::table::read::root::Root;
 
 /// Neighbours that are entered one by one before more are read at once.
 const BLOCKS_BEFORE: u32 = 2;
 /// The most bytes that are read ahead.
-pub(super) const WINDOW: u64 = 256 << 10;
+pub(in crate::table) const WINDOW: u64 = 256 << 10;
 /// The first window of a scan that has just shown itself.
 const FIRST_WINDOW: u64 = 16 << 10;
 
 /// Bytes of the file that were read together, unchecked.
 #[derive(Debug, Default)]
-pub(super) struct Span {
+pub(in crate::table) struct Span {
     bytes: Vec<u8>,
     start: u64,
 }
 
 impl Span {
     /// The bytes of the block at `handle`, if they are here.
-    pub(super) fn get(&self, handle: Handle) -> Option<&[u8]> {
+    pub(in crate::table) fn get(&self, handle: Handle) -> Option<&[u8]> {
         let from = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
         let to = from.checked_add(usize::try_from(handle.len).ok()?)?;
         self.bytes.get(from..to)
     }
 
     /// Reads `len` bytes, at most a window, from `start` on; there are none after an error.
-    pub(super) fn read(&mut self, table: &Table, start: u64, len: u64) {
+    pub(in crate::table) fn read(&mut self, table: &Table, start: u64, len: u64) {
         self.bytes.resize(len as usize, 0);
         self.start = start;
         if table.read_at(&mut self.bytes, start).is_err() {
@@ -45,7 +45,7 @@ impl Span {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(in crate::table) fn clear(&mut self) {
         self.bytes.clear();
     }
 }
@@ -59,7 +59,7 @@ enum Direction {
 
 /// The blocks that one iterator reads, and those that it has read ahead.
 #[derive(Debug)]
-pub(super) struct ReadAhead {
+pub(in crate::table) struct ReadAhead {
     cache: CacheUse,
     /// The block that was asked for last.
     last: Option<Handle>,
@@ -71,7 +71,7 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    pub(super) fn new(cache: CacheUse) -> Self {
+    pub(in crate::table) fn new(cache: CacheUse) -> Self {
         // A compaction reads all there is, so it need not show itself first.
         let (streak, window) = match cache {
             CacheUse::Bypass => (BLOCKS_BEFORE, WINDOW),
@@ -81,7 +81,7 @@ impl ReadAhead {
     }
 
     /// The data block with this index and handle, of this partition of the table with this root.
-    pub(super) fn block(
+    pub(in crate::table) fn block(
         &mut self,
         table: &Table,
         root: &Root,

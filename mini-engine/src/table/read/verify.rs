@@ -1,17 +1,17 @@
 //! Reads a whole table, checks everything that its parts say about each other, and goes on behind what is wrong.
 
-use super::entry::RESTART_INTERVAL;
-use super::filter::Filter;
-use super::format::Handle;
-use super::partition::Partition;
-use super::properties::Properties;
-use super::reader::Table;
-use super::root::Root;
-use super::salvage::Lost;
 use crate::cache::CacheUse;
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::iter::EntryIter;
+use crate::table::block::entry::RESTART_INTERVAL;
+use crate::table::format::footer::Handle;
+use crate::table::format::properties::Properties;
+use crate::table::index::filter::Filter;
+use crate::table::index::partition::Partition;
+use crate::table::read::reader::Table;
+use crate::table::read::root::Root;
+use crate::table::salvage::Lost;
 use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// What was read and found sound.
@@ -31,7 +31,7 @@ impl Table {
     /// leads to data blocks and cannot be read, and each damaged one of them, whatever leads there. Of a narrowed table those blocks are
     /// left out in which no key from `from` on can be: nothing reads them, so damage there is no loss. Nothing is taken from memory or
     /// left there.
-    pub(super) fn verify_all(&self, from: Option<&[u8]>, problems: &mut Vec<Error>) -> TableReport {
+    pub(in crate::table) fn verify_all(&self, from: Option<&[u8]>, problems: &mut Vec<Error>) -> TableReport {
         let (seen, blocks, found) = (Properties::default(), 0, Vec::new());
         let mut verifier = Verifier { table: self, seen, last_seqno: 0, fence: None, blocks, found };
         match self.file().map(|file| Root::read(&*file, &self.path(), self.number())) {
@@ -57,7 +57,7 @@ impl Table {
     ///
     /// # Errors
     /// The first thing found wrong, as [`Error::Corruption`]; [`Error::Io`].
-    pub(super) fn verify(&self, from: Option<&[u8]>) -> Result<TableReport> {
+    pub(in crate::table) fn verify(&self, from: Option<&[u8]>) -> Result<TableReport> {
         let mut problems = Vec::new();
         let report = self.verify_all(from, &mut problems);
         problems.into_iter().next().map_or(Ok(report), Err)

@@ -8,22 +8,22 @@ use std::cmp::Ordering;
 use std::hint::black_box;
 use std::ops::Range;
 
-use super::entry::{Entry, Parts, Step};
-use super::key_heads::{KeyHeads, Start};
 use crate::codec::shared_len;
+use crate::table::block::entry::{Entry, Parts, Step};
+use crate::table::block::key_heads::{KeyHeads, Start};
 use crate::types::{Kind, SeqNo};
 
 /// An entry that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) kind: Kind,
-    pub(super) seqno: SeqNo,
+pub(in crate::table) struct Found {
+    pub(in crate::table) kind: Kind,
+    pub(in crate::table) seqno: SeqNo,
     /// Where the value is in the contents.
-    pub(super) value: Range<usize>,
+    pub(in crate::table) value: Range<usize>,
 }
 
 /// The newest version of `key` in the block that is not newer than `seqno`.
-pub(super) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8], seqno: SeqNo) -> Step<Option<Found>> {
+pub(in crate::table) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8], seqno: SeqNo) -> Step<Option<Found>> {
     let place = find(&Parts::of(contents)?, contents, heads, (key, seqno), FEW_ENTRIES)?;
     Ok(place.filter(|place| place.is_key).map(|Place { entry, .. }| Found {
         kind: entry.kind,
@@ -33,16 +33,16 @@ pub(super) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8], seqno: S
 }
 
 /// Where a search ended.
-pub(super) struct Place<'a> {
-    pub(super) offset: usize,
+pub(in crate::table) struct Place<'a> {
+    pub(in crate::table) offset: usize,
     /// It shares no more bytes with the key before it than the target does: its key starts with those of the target.
-    pub(super) entry: Entry<'a>,
+    pub(in crate::table) entry: Entry<'a>,
     /// Whether its key is the target.
-    pub(super) is_key: bool,
+    pub(in crate::table) is_key: bool,
 }
 
 /// The first entry at or after `(key, seqno)`. Reads so many bytes ahead where it starts.
-pub(super) fn find<'a>(
+pub(in crate::table) fn find<'a>(
     parts: &Parts,
     contents: &'a [u8],
     heads: &KeyHeads,
@@ -85,7 +85,7 @@ const LINE: usize = 64;
 /// Bytes of entries that are read ahead for one of them.
 const FEW_ENTRIES: usize = 256;
 /// Bytes of entries that are read ahead for those behind them too. Entries that need more have large values, which are passed over.
-pub(super) const MANY_ENTRIES: usize = 2 << 10;
+pub(in crate::table) const MANY_ENTRIES: usize = 2 << 10;
 /// The most restarts that are read ahead of their search.
 const RESTARTS_AHEAD: usize = 8;
 

@@ -1,4 +1,4 @@
-//! Entries of a data block as they are stored, read in place. The layout is in [`block`](super::block).
+//! Entries of a data block as they are stored, read in place. The layout is in [`block`](crate::table::block::cursor).
 //!
 //! The bytes' checksum matched, and they are trusted no further: each length is checked, each entry has bytes, so a block that lies
 //! gives an error and not a panic or a loop. Nearly every entry has lengths of one byte and a tag of at most eight, which are read
@@ -7,22 +7,22 @@
 use crate::codec::{self, Malformed, Reader};
 use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo};
 
-pub(super) type Step<T = ()> = Result<T, Malformed>;
+pub(in crate::table) type Step<T = ()> = Result<T, Malformed>;
 
 /// Entries from one restart to the next.
-pub(super) const RESTART_INTERVAL: usize = 16;
+pub(in crate::table) const RESTART_INTERVAL: usize = 16;
 
 /// The parts of a block's contents.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parts {
+pub(in crate::table) struct Parts {
     /// Where the entries end and the restarts begin.
-    pub(super) entries_end: usize,
+    pub(in crate::table) entries_end: usize,
     /// How many restarts there are, at least one.
-    pub(super) restarts: usize,
+    pub(in crate::table) restarts: usize,
 }
 
 impl Parts {
-    pub(super) fn of(contents: &[u8]) -> Step<Self> {
+    pub(in crate::table) fn of(contents: &[u8]) -> Step<Self> {
         let malformed = |expected| Malformed { offset: contents.len(), expected };
         let Some((body, count)) = contents.split_last_chunk::<4>() else {
             return Err(malformed("a number of restarts"));
@@ -39,7 +39,7 @@ impl Parts {
 
     /// The offset of the `index`-th restart, which lies within the entries.
     #[inline]
-    pub(super) fn restart(&self, contents: &[u8], index: usize) -> Step<usize> {
+    pub(in crate::table) fn restart(&self, contents: &[u8], index: usize) -> Step<usize> {
         let at = self.entries_end + 4 * index;
         let bytes = contents.get(at..).and_then(<[u8]>::first_chunk::<4>);
         let offset = bytes.map(|bytes| u32::from_le_bytes(*bytes) as usize);
@@ -49,7 +49,12 @@ impl Parts {
 
     /// The entry at `offset`; the key before it has `last_key_len` bytes.
     #[inline]
-    pub(super) fn entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Step<Entry<'a>> {
+    pub(in crate::table) fn entry<'a>(
+        &self,
+        contents: &'a [u8],
+        offset: usize,
+        last_key_len: usize,
+    ) -> Step<Entry<'a>> {
         match self.short_entry(contents, offset, last_key_len) {
             Some(entry) => Ok(entry),
             None => long_entry(self.rest(contents, offset), offset, last_key_len),
@@ -58,7 +63,12 @@ impl Parts {
 
     /// The entry at `offset`, if it is there and of the common form: then no field can be past its limit.
     #[inline]
-    pub(super) fn short_entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Option<Entry<'a>> {
+    pub(in crate::table) fn short_entry<'a>(
+        &self,
+        contents: &'a [u8],
+        offset: usize,
+        last_key_len: usize,
+    ) -> Option<Entry<'a>> {
         let bytes = self.rest(contents, offset);
         let header = EntryHeader::read(bytes, last_key_len)?;
         Some(header.entry(bytes, offset))
@@ -66,7 +76,7 @@ impl Parts {
 
     /// Lengths of the entry at `offset`, if it is of the common form.
     #[inline]
-    pub(super) fn header<'a>(
+    pub(in crate::table) fn header<'a>(
         &self,
         contents: &'a [u8],
         offset: usize,
@@ -84,39 +94,39 @@ impl Parts {
 
 /// An entry as it is stored in the block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry<'a> {
+pub(in crate::table) struct Entry<'a> {
     /// Bytes of the key before that this one starts with.
-    pub(super) shared: usize,
+    pub(in crate::table) shared: usize,
     /// The rest of the key.
-    pub(super) unshared: &'a [u8],
-    pub(super) seqno: SeqNo,
-    pub(super) kind: Kind,
-    pub(super) value: &'a [u8],
+    pub(in crate::table) unshared: &'a [u8],
+    pub(in crate::table) seqno: SeqNo,
+    pub(in crate::table) kind: Kind,
+    pub(in crate::table) value: &'a [u8],
     /// Where in the contents it ends, and the value too.
-    pub(super) end: usize,
+    pub(in crate::table) end: usize,
 }
 
 impl Entry<'_> {
-    pub(super) fn key_len(&self) -> usize {
+    pub(in crate::table) fn key_len(&self) -> usize {
         self.shared + self.unshared.len()
     }
 
     /// Where the value is in the contents.
-    pub(super) fn value_range(&self) -> std::ops::Range<usize> {
+    pub(in crate::table) fn value_range(&self) -> std::ops::Range<usize> {
         self.end - self.value.len()..self.end
     }
 }
 
 /// What an entry of the common form begins with. Its lengths lie within the bytes that it was read from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EntryHeader {
-    pub(super) shared: usize,
+pub(in crate::table) struct EntryHeader {
+    pub(in crate::table) shared: usize,
     unshared: usize,
     tag: [u8; 8],
     /// Where in the entry the unshared bytes begin.
     key_at: usize,
     /// Of the whole entry.
-    pub(super) len: usize,
+    pub(in crate::table) len: usize,
 }
 
 impl EntryHeader {
@@ -145,17 +155,17 @@ impl EntryHeader {
 
     /// The unshared bytes; `bytes` are those that the header was read from.
     #[inline]
-    pub(super) fn unshared<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+    pub(in crate::table) fn unshared<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         bytes.get(self.key_at..self.key_at + self.unshared).unwrap_or_default()
     }
 
-    pub(super) fn key_len(&self) -> usize {
+    pub(in crate::table) fn key_len(&self) -> usize {
         self.shared + self.unshared
     }
 
     /// The whole entry, which begins at `offset` of the block.
     #[inline(always)]
-    pub(super) fn entry<'a>(&self, bytes: &'a [u8], offset: usize) -> Entry<'a> {
+    pub(in crate::table) fn entry<'a>(&self, bytes: &'a [u8], offset: usize) -> Entry<'a> {
         let tag = codec::short_varint(self.tag).map_or(0, |(tag, _)| tag);
         let kind = if tag & 1 == 0 { Kind::Tombstone } else { Kind::Value };
         let value = bytes.get(self.key_at + self.unshared..self.len).unwrap_or_default();

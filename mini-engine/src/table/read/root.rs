@@ -7,15 +7,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::cache::Partitions;
-use super::format::{FOOTER_LEN, Footer, Handle};
-use super::frame::{Block, BlockLocation, TableFile};
-use super::index::Index;
-use super::properties::{Properties, TableMeta};
-use super::range_block;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
+use crate::table::block::frame::{Block, BlockLocation, TableFile};
+use crate::table::format::footer::{FOOTER_LEN, Footer, Handle};
+use crate::table::format::properties::{Properties, TableMeta};
+use crate::table::format::range_block;
+use crate::table::index::fences::Index;
+use crate::table::read::cache::Partitions;
 use crate::types::{MappedBytes, RangeTombstones};
 
 /// Bytes that are read first, from the end of the file.
@@ -24,22 +24,22 @@ const TAIL_LEN: u64 = 8 << 10;
 /// The parts of a table that lead to its partitions, and by these to its data blocks. It stays as long as the table is in a view:
 /// the file may be closed and opened again meanwhile.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(in crate::table) struct Root {
     /// The fences of the partitions.
-    pub(super) index: Index,
+    pub(in crate::table) index: Index,
     /// The whole file, if it is mapped. Then it need not be open.
-    pub(super) map: Option<Arc<MappedBytes>>,
+    pub(in crate::table) map: Option<Arc<MappedBytes>>,
     /// The partitions that are in memory.
-    pub(super) partitions: Partitions,
+    pub(in crate::table) partitions: Partitions,
     /// Where the data blocks end.
-    pub(super) data_end: u64,
-    pub(super) properties: Properties,
-    pub(super) range_tombstones: RangeTombstones,
+    pub(in crate::table) data_end: u64,
+    pub(in crate::table) properties: Properties,
+    pub(in crate::table) range_tombstones: RangeTombstones,
 }
 
 impl Root {
     /// Reads the root of table `number` in `file`, which is called `path`, and describes the table by it.
-    pub(super) fn read(file: &dyn File, path: &Path, number: u64) -> Result<(Self, TableMeta)> {
+    pub(in crate::table) fn read(file: &dyn File, path: &Path, number: u64) -> Result<(Self, TableMeta)> {
         let (tail, size) = Tail::read(file, path, number)?;
         let footer = tail.footer()?;
         let properties = tail.block(footer.properties)?;
@@ -57,7 +57,7 @@ impl Root {
     }
 
     /// Bytes of memory that this takes.
-    pub(super) fn memory_len(&self) -> usize {
+    pub(in crate::table) fn memory_len(&self) -> usize {
         let Properties { smallest, largest, .. } = &self.properties;
         let index = self.index.memory_len() + self.partitions.memory_len();
         let ranges = self.range_tombstones.memory_len();

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `shared` bytes of a key are those of the key before it; at a restart, every 16 entries, it is 0, so that a search
-//! can start there. Entries are in entry order, strictly. [`Cursor`] reads them as [`entry`](super::entry) does, whatever the bytes
+//! can start there. Entries are in entry order, strictly. [`Cursor`] reads them as [`entry`](crate::table::block::entry) does, whatever the bytes
 //! are.
 
 use std::ops::Range;
@@ -16,16 +16,16 @@ use crate::codec::{self, Malformed};
 use crate::iter::Stepped;
 use crate::types::{Kind, SeqNo, Slice};
 
-use super::entry::{Entry, Parts, RESTART_INTERVAL, Step};
-use super::frame::Block;
-use super::lookup::{MANY_ENTRIES, Place, find};
+use crate::table::block::entry::{Entry, Parts, RESTART_INTERVAL, Step};
+use crate::table::block::frame::Block;
+use crate::table::block::lookup::{MANY_ENTRIES, Place, find};
 
 /// A builder keeps no more memory than this for the next block, in bytes.
 const KEPT_LEN: usize = 1 << 20;
 
 /// Builds the contents of one block.
 #[derive(Debug, Default)]
-pub(super) struct BlockBuilder {
+pub(in crate::table) struct BlockBuilder {
     bytes: Vec<u8>,
     restarts: Vec<u32>,
     entries: usize,
@@ -34,7 +34,7 @@ pub(super) struct BlockBuilder {
 
 impl BlockBuilder {
     /// Adds an entry, which comes after all before it.
-    pub(super) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) {
+    pub(in crate::table) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) {
         // With room for the end of the block: a long value would be copied into memory of twice its size for that.
         self.bytes.reserve(entry_len_bound(key, value) + 4 * (self.restarts.len() + 2));
         let shared = if self.entries.is_multiple_of(RESTART_INTERVAL) {
@@ -59,17 +59,17 @@ impl BlockBuilder {
         self.entries += 1;
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::table) fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
     /// Bytes of the contents so far.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::table) fn len(&self) -> usize {
         self.bytes.len() + 4 * self.restarts.len() + 4
     }
 
     /// Hands the finished contents to `take` and starts the next block in the same memory.
-    pub(super) fn finish<T>(&mut self, take: impl FnOnce(&[u8]) -> T) -> T {
+    pub(in crate::table) fn finish<T>(&mut self, take: impl FnOnce(&[u8]) -> T) -> T {
         for &restart in &self.restarts {
             codec::put_u32(&mut self.bytes, restart);
         }
@@ -84,14 +84,14 @@ impl BlockBuilder {
 }
 
 /// The most bytes that an entry adds to a block.
-pub(super) fn entry_len_bound(key: &[u8], value: &[u8]) -> usize {
+pub(in crate::table) fn entry_len_bound(key: &[u8], value: &[u8]) -> usize {
     // Three varints of at most 3 + 3 + 9 bytes, one of 5, and a restart.
     key.len() + value.len() + 24
 }
 
 /// Walks the entries of one block, in both directions. After an error its position means nothing: drop it or seek.
 #[derive(Clone, Debug)]
-pub(super) struct Cursor {
+pub(in crate::table) struct Cursor {
     block: Block,
     parts: Parts,
     at: Current,
@@ -184,13 +184,13 @@ impl Current {
 
 impl Cursor {
     /// A cursor over `block`, invalid until it is positioned.
-    pub(super) fn new(block: Block) -> Step<Self> {
+    pub(in crate::table) fn new(block: Block) -> Step<Self> {
         let parts = Parts::of(block.contents())?;
         Ok(Self { block, parts, at: Current::default(), behind: Behind::default() })
     }
 
     /// Leaves its block for `block`, and becomes invalid. Keeps its key, so that the first entry of the block is seen to repeat it.
-    pub(super) fn enter(&mut self, block: Block) -> Step {
+    pub(in crate::table) fn enter(&mut self, block: Block) -> Step {
         self.parts = Parts::of(block.contents())?;
         (self.at.entry, self.block) = (0..0, block);
         self.behind.clear();
@@ -198,54 +198,54 @@ impl Cursor {
     }
 
     #[inline]
-    pub(super) fn valid(&self) -> bool {
+    pub(in crate::table) fn valid(&self) -> bool {
         !self.at.entry.is_empty()
     }
 
     /// Whether [`Cursor::next`], or going on at the start of the next block, came from an entry with the same key. Means nothing after
     /// other moves.
     #[inline]
-    pub(super) fn repeats(&self) -> bool {
+    pub(in crate::table) fn repeats(&self) -> bool {
         self.at.repeats
     }
 
     #[inline]
-    pub(super) fn key(&self) -> &[u8] {
+    pub(in crate::table) fn key(&self) -> &[u8] {
         &self.at.key
     }
 
     #[inline]
-    pub(super) fn seqno(&self) -> SeqNo {
+    pub(in crate::table) fn seqno(&self) -> SeqNo {
         self.at.seqno
     }
 
     #[inline]
-    pub(super) fn kind(&self) -> Kind {
+    pub(in crate::table) fn kind(&self) -> Kind {
         self.at.kind
     }
 
     #[inline]
-    pub(super) fn value(&self) -> &[u8] {
+    pub(in crate::table) fn value(&self) -> &[u8] {
         self.block.contents().get(self.at.value.clone()).unwrap_or_default()
     }
 
     /// The value as a view of the block.
-    pub(super) fn value_slice(&self) -> Slice {
+    pub(in crate::table) fn value_slice(&self) -> Slice {
         // The range was read within the contents; an invalid cursor's is empty.
         self.block.slice(self.at.value.clone()).unwrap_or_else(|| Slice::from(self.value()))
     }
 
-    pub(super) fn seek_to_first(&mut self) -> Step {
+    pub(in crate::table) fn seek_to_first(&mut self) -> Step {
         self.jump(0)
     }
 
-    pub(super) fn seek_to_last(&mut self) -> Step {
+    pub(in crate::table) fn seek_to_last(&mut self) -> Step {
         let from = self.restart(self.parts.restarts - 1)?;
         self.scan_to_last_before(from, self.parts.entries_end)
     }
 
     /// Goes to the first entry at or after `(key, seqno)`, or becomes invalid.
-    pub(super) fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Step {
+    pub(in crate::table) fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Step {
         self.find(key, seqno).map(drop)
     }
 
@@ -264,7 +264,7 @@ impl Cursor {
     }
 
     /// Goes to the last entry at or before `(key, seqno)`, or becomes invalid.
-    pub(super) fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Step {
+    pub(in crate::table) fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Step {
         let is_key = self.find(key, seqno)?;
         if !self.valid() {
             self.seek_to_last()
@@ -277,13 +277,13 @@ impl Cursor {
 
     /// Goes to the next entry, or becomes invalid after the last.
     #[inline]
-    pub(super) fn next(&mut self) -> Step {
+    pub(in crate::table) fn next(&mut self) -> Step {
         self.read_entry(self.at.entry.end, self.at.key.len())
     }
 
     /// As `next`, if the next entry is in this block and of the common form; else nothing has moved.
     #[inline]
-    pub(super) fn step(&mut self) -> Option<Stepped> {
+    pub(in crate::table) fn step(&mut self) -> Option<Stepped> {
         let offset = self.at.entry.end;
         if offset == 0 {
             return None;
@@ -294,7 +294,7 @@ impl Cursor {
     }
 
     /// Goes to the entry before, or becomes invalid at the first. Costs a scan from a restart, at most 16 entries, once for all of them.
-    pub(super) fn prev(&mut self) -> Step {
+    pub(in crate::table) fn prev(&mut self) -> Step {
         if self.behind.take_before(&mut self.at) {
             return Ok(());
         }
@@ -315,13 +315,13 @@ impl Cursor {
     }
 
     /// Where the current entry starts.
-    pub(super) fn offset(&self) -> usize {
+    pub(in crate::table) fn offset(&self) -> usize {
         self.at.entry.start
     }
 
     /// Checks that the restarts are the entries at `starts`, and that those can be read by themselves. The position means
     /// nothing afterwards.
-    pub(super) fn check_restarts(&mut self, starts: &[usize]) -> Step {
+    pub(in crate::table) fn check_restarts(&mut self, starts: &[usize]) -> Step {
         let table = self.parts.entries_end;
         let misplaced = |index: usize| Malformed {
             offset: table + 4 * index,

@@ -10,20 +10,20 @@ use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
 
 /// What a table holds, gathered while it is written and again when it is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Properties {
-    pub(super) entries: u64,
-    pub(super) tombstones: u64,
+pub(in crate::table) struct Properties {
+    pub(in crate::table) entries: u64,
+    pub(in crate::table) tombstones: u64,
     /// Keys, each counted once whatever its versions.
-    pub(super) keys: u64,
-    pub(super) min_seqno: SeqNo,
-    pub(super) max_seqno: SeqNo,
-    pub(super) smallest: Vec<u8>,
-    pub(super) largest: Vec<u8>,
+    pub(in crate::table) keys: u64,
+    pub(in crate::table) min_seqno: SeqNo,
+    pub(in crate::table) max_seqno: SeqNo,
+    pub(in crate::table) smallest: Vec<u8>,
+    pub(in crate::table) largest: Vec<u8>,
 }
 
 impl Properties {
     /// Counts an entry, which comes after all before it; whether its key is a new one.
-    pub(super) fn count(&mut self, key: &[u8], seqno: SeqNo, kind: Kind) -> bool {
+    pub(in crate::table) fn count(&mut self, key: &[u8], seqno: SeqNo, kind: Kind) -> bool {
         let first = self.entries == 0;
         let new_key = first || self.largest != key;
         if first {
@@ -44,7 +44,7 @@ impl Properties {
 
     /// Widens the bounds to hold the range tombstones too, once all entries are counted: of the end of a narrowed table there may be
     /// none.
-    pub(super) fn cover(&mut self, tombstones: &RangeTombstones) {
+    pub(in crate::table) fn cover(&mut self, tombstones: &RangeTombstones) {
         let (Some(first), Some(last)) = (tombstones.first_key(), tombstones.largest()) else { return };
         if self.entries == 0 {
             (self.smallest, self.min_seqno) = (first.to_vec(), SeqNo::MAX);
@@ -62,7 +62,7 @@ impl Properties {
     }
 
     /// What a version knows of table `number` of `size` bytes that has these properties.
-    pub(super) fn meta(&self, number: u64, size: u64) -> TableMeta {
+    pub(in crate::table) fn meta(&self, number: u64, size: u64) -> TableMeta {
         TableMeta {
             number,
             size,
@@ -78,14 +78,14 @@ impl Properties {
     }
 
     /// Whether the last of the entries that `whole` is of can have these properties.
-    pub(super) fn is_end_of(&self, whole: &Properties) -> bool {
+    pub(in crate::table) fn is_end_of(&self, whole: &Properties) -> bool {
         let counts = |of: &Properties| [of.entries, of.tombstones, of.keys];
         let fewer = counts(self).iter().zip(counts(whole)).all(|(part, whole)| *part <= whole);
         let within = whole.min_seqno <= self.min_seqno && self.max_seqno <= whole.max_seqno;
         fewer && within && whole.smallest <= self.smallest && self.largest == whole.largest
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(in crate::table) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for number in [self.entries, self.tombstones, self.keys, self.min_seqno, self.max_seqno] {
             codec::put_varint(&mut out, number);
@@ -95,7 +95,7 @@ impl Properties {
         out
     }
 
-    pub(super) fn decode(contents: &[u8]) -> Result<Self, Malformed> {
+    pub(in crate::table) fn decode(contents: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(contents);
         let properties = (|| {
             Some(Self {

@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::codec::{self, Malformed};
 use crate::types::SeqNo;
 
-use super::filter::{self, Filter};
-use super::format::Handle;
-use super::frame::Block;
-use super::index::{Fences, Index, IndexBuilder};
+use crate::table::block::frame::Block;
+use crate::table::format::footer::Handle;
+use crate::table::index::fences::{Fences, Index, IndexBuilder};
+use crate::table::index::filter::{self, Filter};
 
 const TAIL_LEN: usize = 12;
 /// Bits of a word.
@@ -28,7 +28,7 @@ const BITS: usize = u64::BITS as usize;
 
 /// Builds the contents of partitions, one after the other.
 #[derive(Debug)]
-pub(super) struct PartitionBuilder {
+pub(in crate::table) struct PartitionBuilder {
     fences: IndexBuilder,
     /// Of the keys in the group, each once.
     hashes: Vec<u64>,
@@ -38,24 +38,24 @@ pub(super) struct PartitionBuilder {
 
 impl PartitionBuilder {
     /// Partitions with filters of `bits_per_key`.
-    pub(super) fn new(bits_per_key: f64) -> Self {
+    pub(in crate::table) fn new(bits_per_key: f64) -> Self {
         Self { fences: IndexBuilder::default(), hashes: Vec::new(), bits_per_key, start: 0 }
     }
 
     /// Adds a key, which is new or was added to the partition before, to the filter.
-    pub(super) fn add_key(&mut self, key: &[u8], is_new: bool) {
+    pub(in crate::table) fn add_key(&mut self, key: &[u8], is_new: bool) {
         if self.bits_per_key > 0.0 && (is_new || self.hashes.is_empty()) {
             self.hashes.push(codec::key_hash(key));
         }
     }
 
     /// Adds a data block, as [`IndexBuilder::push`] does.
-    pub(super) fn push(&mut self, last: (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
+    pub(in crate::table) fn push(&mut self, last: (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
         self.fences.push(last, next, len);
     }
 
     /// Whether another data block like those so far would make the contents longer than `bytes`.
-    pub(super) fn is_full(&self, bytes: usize) -> bool {
+    pub(in crate::table) fn is_full(&self, bytes: usize) -> bool {
         let (len, blocks) = (self.len(), self.fences.count());
         blocks > 0 && len + len / blocks > bytes
     }
@@ -65,7 +65,7 @@ impl PartitionBuilder {
     }
 
     /// The contents of the partition; the next one's group begins at `next_start`.
-    pub(super) fn finish(&mut self, next_start: u64) -> Vec<u8> {
+    pub(in crate::table) fn finish(&mut self, next_start: u64) -> Vec<u8> {
         let filter = Filter::build(&self.hashes, self.bits_per_key);
         let contents = encode(filter, &mut self.fences, self.start);
         self.hashes.clear();
@@ -75,7 +75,7 @@ impl PartitionBuilder {
 }
 
 /// The contents of a partition with this filter, which may be empty, whose first data block is at `start`.
-pub(super) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> Vec<u8> {
+pub(in crate::table) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> Vec<u8> {
     // The filter has at most as many lines as fit the length of a block.
     let filter_len = filter.len() as u32;
     let mut out = filter;
@@ -86,7 +86,7 @@ pub(super) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> 
 }
 
 /// Where the last of these partition contents' blocks ends: the fence that the root has for the partition.
-pub(super) fn last_fence(contents: &[u8]) -> Option<(&[u8], SeqNo)> {
+pub(in crate::table) fn last_fence(contents: &[u8]) -> Option<(&[u8], SeqNo)> {
     let fences = Fences::of(Parts::of(contents).ok()?.fences).ok()?;
     fences.last().map(|fence| fence.place())
 }
@@ -121,7 +121,11 @@ pub(crate) struct Partition {
 impl Partition {
     /// The partition in `block`, whose group ends within the data blocks, which end at `data_end`, and whose last fence is `fence`, where
     /// one is known (P2).
-    pub(super) fn decode(block: Block, data_end: u64, fence: Option<(&[u8], SeqNo)>) -> Result<Self, Malformed> {
+    pub(in crate::table) fn decode(
+        block: Block,
+        data_end: u64,
+        fence: Option<(&[u8], SeqNo)>,
+    ) -> Result<Self, Malformed> {
         let Parts { filter, fences, start } = Parts::of(block.contents())?;
         let (filter_len, end) = (filter.len(), filter.len() + fences.len());
         let malformed = |expected| Malformed { offset: filter_len, expected };
@@ -141,30 +145,30 @@ impl Partition {
 
     /// Whether data block `at` was checked.
     #[inline]
-    pub(super) fn is_checked(&self, at: usize) -> bool {
+    pub(in crate::table) fn is_checked(&self, at: usize) -> bool {
         // Relaxed: the bytes of a table never change, whoever has looked at them.
         self.checked.get(at / BITS).is_some_and(|word| word.load(Ordering::Relaxed) >> (at % BITS) & 1 == 1)
     }
 
     /// Notes that data block `at` was checked.
-    pub(super) fn set_checked(&self, at: usize) {
+    pub(in crate::table) fn set_checked(&self, at: usize) {
         if let Some(word) = self.checked.get(at / BITS) {
             word.fetch_or(1 << (at % BITS), Ordering::Relaxed);
         }
     }
 
     /// Bytes of memory that it takes, without the slots of its data blocks.
-    pub(super) fn memory_len(&self) -> usize {
+    pub(in crate::table) fn memory_len(&self) -> usize {
         size_of::<Self>() + self.index.memory_len() + size_of_val(&*self.checked)
     }
 
-    pub(super) fn block(&self) -> &Block {
+    pub(in crate::table) fn block(&self) -> &Block {
         self.index.block()
     }
 
     /// The filter; `None` if the table has none. It has been decoded once.
     #[inline]
-    pub(super) fn filter(&self) -> Option<Filter<'_>> {
+    pub(in crate::table) fn filter(&self) -> Option<Filter<'_>> {
         if self.filter_len == 0 {
             return None;
         }
@@ -172,44 +176,44 @@ impl Partition {
     }
 
     /// Bytes of the filter.
-    pub(super) fn filter_len(&self) -> usize {
+    pub(in crate::table) fn filter_len(&self) -> usize {
         self.filter_len
     }
 
     /// The number of data blocks.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::table) fn len(&self) -> usize {
         self.index.len()
     }
 
     /// Where the group begins.
-    pub(super) fn start(&self) -> u64 {
+    pub(in crate::table) fn start(&self) -> u64 {
         self.index.start()
     }
 
     /// Where the group ends.
-    pub(super) fn end(&self) -> u64 {
+    pub(in crate::table) fn end(&self) -> u64 {
         self.index.end()
     }
 
     /// Where data block `at` of the group is.
     #[inline]
-    pub(super) fn handle(&self, at: usize) -> Option<Handle> {
+    pub(in crate::table) fn handle(&self, at: usize) -> Option<Handle> {
         self.index.handle(at)
     }
 
     /// The fence of data block `at` of the group.
-    pub(super) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
+    pub(in crate::table) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
         self.index.fence(at)
     }
 
     /// The first data block of the group that can hold an entry at or after `(key, seqno)`; `len()` if none does.
-    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
+    pub(in crate::table) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
         self.index.find(key, seqno)
     }
 
     /// As `find`, and where the block is; `None` if none does.
     #[inline]
-    pub(super) fn locate(&self, key: &[u8], seqno: SeqNo) -> Option<(usize, Handle)> {
+    pub(in crate::table) fn locate(&self, key: &[u8], seqno: SeqNo) -> Option<(usize, Handle)> {
         let at = self.index.find(key, seqno);
         Some((at, self.index.handle(at)?))
     }

@@ -10,16 +10,16 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::block::{BlockBuilder, entry_len_bound};
-use super::format::{Footer, Handle, file_name};
-use super::frame::{self, MAX_CONTENTS_LEN};
-use super::index::IndexBuilder;
-use super::partition::{PartitionBuilder, last_fence};
-use super::properties::{Properties, TableMeta};
-use super::range_block;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
 use crate::options::{Compression, Options};
+use crate::table::block::cursor::{BlockBuilder, entry_len_bound};
+use crate::table::block::frame::{self, MAX_CONTENTS_LEN};
+use crate::table::format::footer::{Footer, Handle, file_name};
+use crate::table::format::properties::{Properties, TableMeta};
+use crate::table::format::range_block;
+use crate::table::index::fences::IndexBuilder;
+use crate::table::index::partition::{PartitionBuilder, last_fence};
 use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, RangeTombstones, SeqNo, entry_order};
 
 /// Bytes that are gathered before they are written.

@@ -14,8 +14,8 @@
 
 use std::ops::Range;
 
-use super::entry::{Entry, Parts, RESTART_INTERVAL, Step};
 use crate::codec::shared_len;
+use crate::table::block::entry::{Entry, Parts, RESTART_INTERVAL, Step};
 use crate::types::MAX_KEY_LEN;
 
 /// The heads of a block, at most.
@@ -32,7 +32,7 @@ const MOST_PREFIX: usize = u8::MAX as usize;
 
 /// The heads of a block; none if it was read without.
 #[derive(Clone, Debug)]
-pub(super) struct KeyHeads {
+pub(in crate::table) struct KeyHeads {
     heads: [u32; MOST_HEADS],
     /// Where in the block the entry behind each of them begins.
     behind: [u16; MOST_HEADS],
@@ -43,12 +43,12 @@ pub(super) struct KeyHeads {
 
 /// Where to start a search of entries. All entries before are less than the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Start {
-    pub(super) offset: usize,
+pub(in crate::table) struct Start {
+    pub(in crate::table) offset: usize,
     /// The length of the key before, or the most that it can be.
-    pub(super) len: usize,
+    pub(in crate::table) len: usize,
     /// How many bytes of the target the key before starts with, or more than it has (H2).
-    pub(super) matched: usize,
+    pub(in crate::table) matched: usize,
 }
 
 impl Start {
@@ -58,12 +58,12 @@ impl Start {
 
 impl KeyHeads {
     /// No heads.
-    pub(super) const NONE: &Self = &Self::EMPTY;
+    pub(in crate::table) const NONE: &Self = &Self::EMPTY;
     const EMPTY: Self = Self { heads: [0; MOST_HEADS], behind: [0; MOST_HEADS], count: 0, prefix: (0, 0) };
 
     /// The heads of the block with these contents; none if it is so long that offsets cannot tell, so short or of so small entries that heads
     /// would save nothing, or no sound data block. Decodes every entry, and twice the first one and those behind the last restart.
-    pub(super) fn of(contents: &[u8]) -> Self {
+    pub(in crate::table) fn of(contents: &[u8]) -> Self {
         Self::spaced(contents, MIN_SPACING.max(contents.len() / MOST_HEADS + 1))
     }
 
@@ -108,7 +108,7 @@ impl KeyHeads {
 
     /// Where to start a search for `key` in the contents; `None` if the heads do not tell.
     #[inline]
-    pub(super) fn start(&self, contents: &[u8], key: &[u8]) -> Option<Start> {
+    pub(in crate::table) fn start(&self, contents: &[u8], key: &[u8]) -> Option<Start> {
         let heads = self.heads.get(..usize::from(self.count)).filter(|heads| !heads.is_empty())?;
         let prefix = contents.get(usize::from(self.prefix.0)..)?.get(..usize::from(self.prefix.1))?;
         let (begin, rest) = key.split_at(key.len().min(prefix.len()));
@@ -182,9 +182,9 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::block::BlockBuilder;
-    use super::super::lookup::find;
     use super::*;
+    use crate::table::block::cursor::BlockBuilder;
+    use crate::table::block::lookup::find;
     use crate::types::Kind;
 
     /// Bytes of which many keys start alike, and of which zeros may be taken for those that heads are filled up with.

@@ -5,15 +5,15 @@
 
 use std::ops::ControlFlow;
 
-use super::cache::CachedPartition;
-use super::format::Handle;
-use super::frame::Block;
-use super::partition::Partition;
-use super::readahead::{Span, WINDOW};
-use super::reader::Table;
-use super::root::Root;
 use crate::cache::CacheUse;
 use crate::error::Result;
+use crate::table::block::frame::Block;
+use crate::table::format::footer::Handle;
+use crate::table::index::partition::Partition;
+use crate::table::read::cache::CachedPartition;
+use crate::table::read::readahead::{Span, WINDOW};
+use crate::table::read::reader::Table;
+use crate::table::read::root::Root;
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 impl Table {
@@ -100,7 +100,7 @@ impl Table {
 }
 
 /// Blocks by their index in the partition and their place, ascending.
-pub(super) struct WantedBlocks<'a> {
+pub(in crate::table) struct WantedBlocks<'a> {
     table: &'a Table,
     root: &'a Root,
     partition: &'a CachedPartition,
@@ -109,7 +109,7 @@ pub(super) struct WantedBlocks<'a> {
 }
 
 impl<'a> WantedBlocks<'a> {
-    pub(super) fn new(
+    pub(in crate::table) fn new(
         table: &'a Table,
         root: &'a Root,
         partition: &'a CachedPartition,
@@ -119,7 +119,7 @@ impl<'a> WantedBlocks<'a> {
     }
 
     /// The `nth` of the wanted blocks.
-    pub(super) fn block(&mut self, nth: usize) -> Result<Option<Block>> {
+    pub(in crate::table) fn block(&mut self, nth: usize) -> Result<Option<Block>> {
         let Some(&(at, handle)) = self.wanted.get(nth) else { return Ok(None) };
         if let Some(block) = self.table.mapped_block(self.root, self.partition, (at, handle))? {
             return Ok(Some(block));

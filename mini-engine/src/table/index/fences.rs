@@ -23,13 +23,13 @@ use std::ops::Range;
 use crate::codec::{self, Malformed, Reader};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO, SeqNo, entry_order};
 
-use super::eytzinger::Heads;
-use super::format::Handle;
-use super::frame::{Block, TRAILER_LEN};
+use crate::table::block::frame::{Block, TRAILER_LEN};
+use crate::table::format::footer::Handle;
+use crate::table::index::eytzinger::Heads;
 
 /// Builds fences.
 #[derive(Debug, Default)]
-pub(super) struct IndexBuilder {
+pub(in crate::table) struct IndexBuilder {
     bytes: Vec<u8>,
     offsets: Vec<u32>,
     end: u64,
@@ -38,7 +38,7 @@ pub(super) struct IndexBuilder {
 impl IndexBuilder {
     /// Adds the fence of a block of `len` bytes whose last entry is `last`; `next` is the first key of the block after
     /// it.
-    pub(super) fn push(&mut self, (last_key, last_seqno): (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
+    pub(in crate::table) fn push(&mut self, (last_key, last_seqno): (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
         self.begin();
         match next {
             Some(next) if next == last_key => codec::put_prefixed(&mut self.bytes, last_key),
@@ -49,7 +49,7 @@ impl IndexBuilder {
     }
 
     /// Adds this fence of a block of `len` bytes.
-    pub(super) fn push_fence(&mut self, (key, seqno): (&[u8], SeqNo), len: u64) {
+    pub(in crate::table) fn push_fence(&mut self, (key, seqno): (&[u8], SeqNo), len: u64) {
         self.begin();
         codec::put_prefixed(&mut self.bytes, key);
         self.end(seqno, len);
@@ -67,17 +67,17 @@ impl IndexBuilder {
     }
 
     /// How many fences there are.
-    pub(super) fn count(&self) -> usize {
+    pub(in crate::table) fn count(&self) -> usize {
         self.offsets.len()
     }
 
     /// Bytes that [`IndexBuilder::finish`] appends.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::table) fn len(&self) -> usize {
         self.bytes.len() + 4 * self.offsets.len() + 4
     }
 
     /// Appends the fences to `out` and starts again.
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+    pub(in crate::table) fn finish(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.bytes);
         let count = self.offsets.len() as u32;
         for offset in self.offsets.drain(..).chain([count]) {
@@ -112,10 +112,10 @@ fn put_separator(out: &mut Vec<u8>, last: &[u8], next: &[u8]) {
 
 /// A fence, and where its block ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fence<'a> {
-    pub(super) key: &'a [u8],
-    pub(super) seqno: SeqNo,
-    pub(super) end: u64,
+pub(in crate::table) struct Fence<'a> {
+    pub(in crate::table) key: &'a [u8],
+    pub(in crate::table) seqno: SeqNo,
+    pub(in crate::table) end: u64,
 }
 
 impl<'a> Fence<'a> {
@@ -125,7 +125,7 @@ impl<'a> Fence<'a> {
         Some(Self { key, seqno, end: reader.varint()? })
     }
 
-    pub(super) fn place(&self) -> (&'a [u8], SeqNo) {
+    pub(in crate::table) fn place(&self) -> (&'a [u8], SeqNo) {
         (self.key, self.seqno)
     }
 
@@ -136,14 +136,14 @@ impl<'a> Fence<'a> {
 
 /// Fences as they are stored.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Fences<'a> {
+pub(in crate::table) struct Fences<'a> {
     fences: &'a [u8],
     offsets: &'a [[u8; 4]],
 }
 
 impl<'a> Fences<'a> {
     /// The fences whose bytes are `contents`, unchecked but for their number.
-    pub(super) fn of(contents: &'a [u8]) -> Result<Self, Malformed> {
+    pub(in crate::table) fn of(contents: &'a [u8]) -> Result<Self, Malformed> {
         let malformed = Malformed { offset: contents.len(), expected: "a number of fences that fits the index" };
         let (body, count) = contents.split_last_chunk::<4>().ok_or(malformed)?;
         let count = u32::from_le_bytes(*count) as usize;
@@ -178,16 +178,16 @@ impl<'a> Fences<'a> {
     }
 
     /// The number of blocks.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::table) fn len(&self) -> usize {
         self.offsets.len()
     }
 
     /// The fence of block `at`.
-    pub(super) fn get(&self, at: usize) -> Option<Fence<'a>> {
+    pub(in crate::table) fn get(&self, at: usize) -> Option<Fence<'a>> {
         Fence::read(&mut self.reader(at)?)
     }
 
-    pub(super) fn last(&self) -> Option<Fence<'a>> {
+    pub(in crate::table) fn last(&self) -> Option<Fence<'a>> {
         self.get(self.len().checked_sub(1)?)
     }
 
@@ -210,7 +210,7 @@ impl<'a> Fences<'a> {
 
 /// Fences in memory, ready to be searched.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(in crate::table) struct Index {
     block: Block,
     /// Where in the block's contents the fences are.
     place: Range<usize>,
@@ -222,7 +222,7 @@ pub(super) struct Index {
 
 impl Index {
     /// The fences in `block`, of blocks that take the bytes `blocks` of the file.
-    pub(super) fn decode(block: Block, blocks: Range<u64>) -> Result<Self, Malformed> {
+    pub(in crate::table) fn decode(block: Block, blocks: Range<u64>) -> Result<Self, Malformed> {
         let len = block.contents().len();
         let index = Self::within(block, 0..len, blocks.start)?;
         if index.end() != blocks.end {
@@ -232,7 +232,7 @@ impl Index {
     }
 
     /// The fences at `place` of the contents of `block`, of blocks from `start` of the file on. Takes memory for fences that were checked.
-    pub(super) fn within(block: Block, place: Range<usize>, start: u64) -> Result<Self, Malformed> {
+    pub(in crate::table) fn within(block: Block, place: Range<usize>, start: u64) -> Result<Self, Malformed> {
         let malformed = |error: Malformed| Malformed { offset: place.start + error.offset, ..error };
         let contents = block.contents().get(place.clone()).unwrap_or_default();
         let fences = Fences::of(contents).and_then(|fences| fences.checked()).map_err(malformed)?;
@@ -249,50 +249,50 @@ impl Index {
         bytes.and_then(|bytes| Fences::of(bytes).ok()).unwrap_or_default()
     }
 
-    pub(super) fn block(&self) -> &Block {
+    pub(in crate::table) fn block(&self) -> &Block {
         &self.block
     }
 
     /// Where the first block begins.
-    pub(super) fn start(&self) -> u64 {
+    pub(in crate::table) fn start(&self) -> u64 {
         self.start
     }
 
     /// Where the last block ends; it was checked that there is such an offset.
-    pub(super) fn end(&self) -> u64 {
+    pub(in crate::table) fn end(&self) -> u64 {
         self.start.saturating_add(self.ends.last().copied().unwrap_or(0))
     }
 
     /// The number of blocks.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::table) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Where block `at` is.
-    pub(super) fn handle(&self, at: usize) -> Option<Handle> {
+    pub(in crate::table) fn handle(&self, at: usize) -> Option<Handle> {
         let end = *self.ends.get(at)?;
         let before = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end);
         Some(Handle { offset: self.start.checked_add(before)?, len: end.checked_sub(before)? })
     }
 
     /// The fence `(key, seqno)` of block `at`.
-    pub(super) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
+    pub(in crate::table) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
         self.fences().get(at).map(|fence| fence.place())
     }
 
     /// The last fence, which is that of the whole group in the index above.
-    pub(super) fn last(&self) -> Option<(&[u8], SeqNo)> {
+    pub(in crate::table) fn last(&self) -> Option<(&[u8], SeqNo)> {
         self.fence(self.len().checked_sub(1)?)
     }
 
     /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does. O(log blocks).
     #[inline]
-    pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
+    pub(in crate::table) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
         self.heads.first_not_before(key, |at| self.fences().is_before(at, key, seqno))
     }
 
     /// Bytes of memory that the index takes.
-    pub(super) fn memory_len(&self) -> usize {
+    pub(in crate::table) fn memory_len(&self) -> usize {
         self.block.memory_len() + self.heads.memory_len() + size_of_val(&*self.ends)
     }
 }

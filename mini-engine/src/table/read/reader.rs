@@ -9,21 +9,21 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::block::Cursor;
-use super::cache::{CachedPartition, OpenGuard, Opened, Slot, TableCache};
-use super::format::Handle;
-use super::frame::{Block, BlockLocation, TableFile, contents_of, is_raw};
-use super::key_heads::KeyHeads;
-use super::lookup::{Found, lookup};
-use super::partition::Partition;
-use super::properties::TableMeta;
-use super::root::Root;
-use super::salvage::{Lost, SalvageIter};
 use crate::cache::CacheUse;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::metrics::Counters;
+use crate::table::block::cursor::Cursor;
+use crate::table::block::frame::{Block, BlockLocation, TableFile, contents_of, is_raw};
+use crate::table::block::key_heads::KeyHeads;
+use crate::table::block::lookup::{Found, lookup};
+use crate::table::format::footer::Handle;
+use crate::table::format::properties::TableMeta;
+use crate::table::index::partition::Partition;
+use crate::table::read::cache::{CachedPartition, OpenGuard, Opened, Slot, TableCache};
+use crate::table::read::root::Root;
+use crate::table::salvage::{Lost, SalvageIter};
 use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
 
 /// A table of a version. Its file is opened on demand, and stays as long as this lives: the file of an obsolete table is removed
@@ -74,7 +74,7 @@ impl Table {
 
     /// The root. Without a lock, and without the file, but for the first time.
     #[inline]
-    pub(super) fn root(&self) -> Result<&Arc<Root>> {
+    pub(in crate::table) fn root(&self) -> Result<&Arc<Root>> {
         match self.root.get() {
             Some(root) => Ok(root),
             None => self.read_root(),
@@ -98,12 +98,12 @@ impl Table {
     }
 
     /// Its entries around damage, as `meta` of a version describes it.
-    pub(super) fn salvage(&self, meta: TableMeta, lost: Lost) -> Result<SalvageIter> {
+    pub(in crate::table) fn salvage(&self, meta: TableMeta, lost: Lost) -> Result<SalvageIter> {
         SalvageIter::open(self.tables.fs().clone(), self.path(), self.number(), Some(meta), lost)
     }
 
     /// Checks that the file, as it describes itself, is of the table.
-    pub(super) fn check_is(&self, found: &TableMeta) -> Result<()> {
+    pub(in crate::table) fn check_is(&self, found: &TableMeta) -> Result<()> {
         if self.meta.is_of(found) {
             return Ok(());
         }
@@ -159,7 +159,7 @@ impl Table {
     }
 
     /// How many different keys it has. Reads the root, if the table is not open.
-    pub(super) fn keys(&self) -> Result<u64> {
+    pub(in crate::table) fn keys(&self) -> Result<u64> {
         Ok(self.root()?.properties.keys)
     }
 
@@ -200,7 +200,12 @@ impl Table {
     }
 
     /// Partition `at` of the table, checked when it is read; `None` past the last.
-    pub(super) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition>> {
+    pub(in crate::table) fn partition(
+        &self,
+        root: &Root,
+        at: usize,
+        cache: CacheUse,
+    ) -> Result<Option<CachedPartition>> {
         if cache == CacheUse::Fill
             && let Some(partition) = self.tables.blocks.get_partition(&root.partitions, at)
         {
@@ -227,7 +232,7 @@ impl Table {
     }
 
     /// Bytes of the data blocks before the one that can hold `key`: for statistics, so all of them if that cannot be read.
-    pub(super) fn bytes_before(&self, key: &[u8]) -> u64 {
+    pub(in crate::table) fn bytes_before(&self, key: &[u8]) -> u64 {
         let handle = || {
             let root = self.root().ok()?;
             let partition = self.partition(root, root.index.find(key, MAX_SEQNO), CacheUse::Bypass).ok()??;
@@ -242,15 +247,15 @@ impl Table {
     }
 
     #[cfg(test)]
-    pub(super) fn cache(&self) -> Arc<super::BlockCache> {
+    pub(in crate::table) fn cache(&self) -> Arc<crate::table::BlockCache> {
         self.tables.blocks.clone()
     }
 
-    pub(super) fn counters(&self) -> &Counters {
+    pub(in crate::table) fn counters(&self) -> &Counters {
         &self.tables.counters
     }
 
-    pub(super) fn path(&self) -> PathBuf {
+    pub(in crate::table) fn path(&self) -> PathBuf {
         self.place().path().into_owned()
     }
 
@@ -260,12 +265,12 @@ impl Table {
     }
 
     /// A cursor over `block`, the data block at `handle`.
-    pub(super) fn cursor(&self, handle: Handle, block: Block) -> Result<Cursor> {
+    pub(in crate::table) fn cursor(&self, handle: Handle, block: Block) -> Result<Cursor> {
         Cursor::new(block).map_err(|malformed| self.malformed(handle, malformed))
     }
 
     /// The corruption that undecodable contents of the block at `handle` are.
-    pub(super) fn malformed(&self, handle: Handle, malformed: Malformed) -> Error {
+    pub(in crate::table) fn malformed(&self, handle: Handle, malformed: Malformed) -> Error {
         malformed.in_file(&self.path(), handle.offset)
     }
 
@@ -294,7 +299,7 @@ impl Table {
     }
 
     /// The newest version of `key` in the data block at `handle`, with its value as `view` shows it.
-    pub(super) fn look_up(
+    pub(in crate::table) fn look_up(
         &self,
         handle: Handle,
         contents: (&[u8], &KeyHeads),
@@ -331,7 +336,7 @@ impl Table {
     }
 
     /// The data block of `partition` that has this index and handle, if it is in a mapped file and not compressed.
-    pub(super) fn mapped_block(
+    pub(in crate::table) fn mapped_block(
         &self,
         root: &Root,
         partition: &Partition,
@@ -348,19 +353,24 @@ impl Table {
     }
 
     /// Data block `at` of `partition`, if it is in the cache.
-    pub(super) fn cached(&self, partition: &CachedPartition, at: usize) -> Option<Block> {
+    pub(in crate::table) fn cached(&self, partition: &CachedPartition, at: usize) -> Option<Block> {
         let block = self.tables.blocks.get(partition, at)?;
         block.note_hit();
         Some(Block::Own(block.clone()))
     }
 
     /// Whether data block `at` of `partition` is in the cache.
-    pub(super) fn is_cached(&self, partition: &CachedPartition, at: usize) -> bool {
+    pub(in crate::table) fn is_cached(&self, partition: &CachedPartition, at: usize) -> bool {
         self.tables.blocks.has(partition, at)
     }
 
     /// Puts the data block of `partition` that has this index and handle into the cache, and gives it back.
-    pub(super) fn keep(&self, partition: &CachedPartition, (at, handle): (usize, Handle), block: Block) -> Block {
+    pub(in crate::table) fn keep(
+        &self,
+        partition: &CachedPartition,
+        (at, handle): (usize, Handle),
+        block: Block,
+    ) -> Block {
         let Block::Own(block) = block else { return block };
         let (id, len) = ((self.number(), handle.offset), block.memory_len());
         self.tables.blocks.insert((partition, at), id, block.clone(), len);
@@ -368,19 +378,19 @@ impl Table {
     }
 
     /// Reads the data block at `handle` from the file.
-    pub(super) fn read_block(&self, handle: Handle) -> Result<Block> {
+    pub(in crate::table) fn read_block(&self, handle: Handle) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
         self.location(handle).read(&*self.opened()?.file)
     }
 
     /// The data block at `handle`, whose bytes were read from the file.
-    pub(super) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
+    pub(in crate::table) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
         self.location(handle).decode(bytes)
     }
 
     /// Fills `buf` from `offset` of the file.
-    pub(super) fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+    pub(in crate::table) fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.opened()?.file.read_exact_at(buf, offset).map_err(|error| Error::io("read", &self.place().path())(error))
     }
 

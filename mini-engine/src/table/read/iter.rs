@@ -6,17 +6,17 @@
 
 use std::sync::Arc;
 
-use super::block::Cursor;
-use super::cache::CachedPartition;
-use super::entry::Step;
-use super::format::Handle;
-use super::partition::Partition;
-use super::readahead::ReadAhead;
-use super::reader::Table;
-use super::root::Root;
 use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::iter::{EntryIter, Stepped};
+use crate::table::block::cursor::Cursor;
+use crate::table::block::entry::Step;
+use crate::table::format::footer::Handle;
+use crate::table::index::partition::Partition;
+use crate::table::read::cache::CachedPartition;
+use crate::table::read::readahead::ReadAhead;
+use crate::table::read::reader::Table;
+use crate::table::read::root::Root;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// Iterates over a table, which it keeps open. Holds one block, and in a scan those that were read ahead.
@@ -52,7 +52,7 @@ impl Table {
 }
 
 impl TableIter {
-    pub(super) fn new(table: Arc<Table>, from: Option<Slice>, cache: CacheUse) -> Self {
+    pub(in crate::table) fn new(table: Arc<Table>, from: Option<Slice>, cache: CacheUse) -> Self {
         let (ahead, handle) = (ReadAhead::new(cache), Handle::default());
         Self { table, root: None, from, cache, ahead, partition: None, block: 0, handle, cursor: None }
     }

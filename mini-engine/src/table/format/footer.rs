@@ -20,7 +20,7 @@ const MAGIC: &[u8; 8] = b"mini-sst";
 /// The format version.
 const VERSION: u32 = 1;
 /// Bytes of the footer.
-pub(super) const FOOTER_LEN: usize = 80;
+pub(in crate::table) const FOOTER_LEN: usize = 80;
 /// Bytes of the footer under its checksum.
 const SUMMED_LEN: usize = 64;
 
@@ -38,20 +38,20 @@ pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
 
 /// Where a block is in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Handle {
-    pub(super) offset: u64,
+pub(in crate::table) struct Handle {
+    pub(in crate::table) offset: u64,
     /// Bytes in the file, trailer included.
-    pub(super) len: u64,
+    pub(in crate::table) len: u64,
 }
 
 impl Handle {
-    pub(super) fn end(self) -> Option<u64> {
+    pub(in crate::table) fn end(self) -> Option<u64> {
         self.offset.checked_add(self.len)
     }
 
     /// Where the block is among the `len` bytes of the file.
     #[inline]
-    pub(super) fn within(self, len: usize) -> Option<Range<usize>> {
+    pub(in crate::table) fn within(self, len: usize) -> Option<Range<usize>> {
         let (start, end) = (usize::try_from(self.offset).ok()?, usize::try_from(self.end()?).ok()?);
         (end <= len).then_some(start..end)
     }
@@ -59,17 +59,17 @@ impl Handle {
 
 /// The last bytes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Footer {
+pub(in crate::table) struct Footer {
     /// All partitions.
-    pub(super) partitions: Handle,
+    pub(in crate::table) partitions: Handle,
     /// The fences of the partitions.
-    pub(super) root: Handle,
-    pub(super) properties: Handle,
+    pub(in crate::table) root: Handle,
+    pub(in crate::table) properties: Handle,
 }
 
 impl Footer {
     /// Appends the footer of table `number` that belongs at `offset`.
-    pub(super) fn encode(&self, out: &mut Vec<u8>, number: u64, offset: u64) {
+    pub(in crate::table) fn encode(&self, out: &mut Vec<u8>, number: u64, offset: u64) {
         let start = out.len();
         for handle in [self.partitions, self.root, self.properties] {
             codec::put_u64(out, handle.offset);
@@ -84,21 +84,21 @@ impl Footer {
     }
 
     /// Where the range tombstones are, if there are any: between root and properties.
-    pub(super) fn range_tombstones(&self) -> Option<Handle> {
+    pub(in crate::table) fn range_tombstones(&self) -> Option<Handle> {
         let offset = self.root.end()?;
         let len = self.properties.offset.checked_sub(offset).filter(|&len| len > 0)?;
         Some(Handle { offset, len })
     }
 
     /// Whether the parts meet each other and the footer at `offset`.
-    pub(super) fn meets(&self, offset: u64) -> bool {
+    pub(in crate::table) fn meets(&self, offset: u64) -> bool {
         let root_ends_before = self.root.end().is_some_and(|end| end <= self.properties.offset);
         let ends = [self.partitions, self.properties].map(Handle::end);
         root_ends_before && ends == [Some(self.root.offset), Some(offset)]
     }
 
     /// Decodes the footer of table `number`, found at `offset` of `path`. All handles lie before it.
-    pub(super) fn decode(bytes: &[u8], path: &Path, number: u64, offset: u64) -> Result<Self> {
+    pub(in crate::table) fn decode(bytes: &[u8], path: &Path, number: u64, offset: u64) -> Result<Self> {
         let corrupt = |what: String| Error::corruption(path, offset, what);
         let mut reader = Reader::new(bytes);
         let fields = (|| {

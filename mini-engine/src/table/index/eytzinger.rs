@@ -25,7 +25,7 @@ struct Line([u64; LINE_LEN]);
 
 /// The heads of a sorted list of keys.
 #[derive(Debug)]
-pub(super) struct Heads {
+pub(in crate::table) struct Heads {
     /// What all keys start with.
     prefix: Vec<u8>,
     /// Heads by place; place 0 is not used, the root is at 1, the children of `p` at `2p` and `2p + 1`. Empty if they tell
@@ -37,7 +37,7 @@ pub(super) struct Heads {
 
 impl Heads {
     /// The heads of `len` keys, which ascend from `key(0)` on.
-    pub(super) fn new<'a>(len: usize, key: impl Fn(usize) -> &'a [u8]) -> Self {
+    pub(in crate::table) fn new<'a>(len: usize, key: impl Fn(usize) -> &'a [u8]) -> Self {
         let prefix = match len {
             0 => Vec::new(),
             _ => shared_prefix(key(0), key(len - 1)).to_vec(),
@@ -56,7 +56,7 @@ impl Heads {
 
     /// The rank of the first key that is not before `key`, as `is_before` says of the key of a rank: it is asked of those
     /// keys only whose head is that of `key`. O(log n).
-    pub(super) fn first_not_before(&self, key: &[u8], is_before: impl Fn(usize) -> bool) -> usize {
+    pub(in crate::table) fn first_not_before(&self, key: &[u8], is_before: impl Fn(usize) -> bool) -> usize {
         let (start, rest) = key.split_at(key.len().min(self.prefix.len()));
         if start != self.prefix {
             // A key that is a part of the prefix comes before what starts with it.
@@ -76,7 +76,7 @@ impl Heads {
     }
 
     /// Bytes of memory that the heads take.
-    pub(super) fn memory_len(&self) -> usize {
+    pub(in crate::table) fn memory_len(&self) -> usize {
         self.lines.len() * size_of::<Line>() + self.prefix.len()
     }
 
@@ -111,7 +111,7 @@ impl Heads {
 }
 
 /// The first number of the range that is not before; its end if all are.
-pub(super) fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+pub(in crate::table) fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (range.start, range.end);
     while low < high {
         let middle = low + (high - low) / 2;

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use super::partition::Partition;
-use super::reader::Table;
-use super::root::Root;
 use crate::cache::CacheUse;
 use crate::error::{Error, Result};
+use crate::table::index::partition::Partition;
+use crate::table::read::reader::Table;
+use crate::table::read::root::Root;
 use crate::types::{Kind, Lines, Shown};
 
 impl Table {

@@ -1,4 +1,4 @@
-//! The rate of false positives of the [`Filter`](super::filter::Filter), measured: what memory is spread by.
+//! The rate of false positives of the [`Filter`](crate::table::index::filter::Filter), measured: what memory is spread by.
 //!
 //! One filter of 4 Mi keys for each whole number of bits, asked for 64 Mi keys that are not in it (docs/src/tables.md); straight
 //! lines in between. Theory says nearly the same (see `tests/filter.rs`).

@@ -1,0 +1,9 @@
+//! What leads to a data block: filters, fence pointers, the groups of both.
+
+pub(super) mod eytzinger;
+pub(super) mod fences;
+pub(super) mod filter;
+pub(super) mod partition;
+pub(super) mod rates;
+#[cfg(test)]
+pub(super) mod theory;

@@ -1,0 +1,3 @@
+//! Writes tables.
+
+pub(super) mod builder;
