@@ -38,8 +38,8 @@ impl Check {
             Bound::AtLeast(least) => format!("≥ {least:.2}{}", self.unit),
             Bound::AtMost(most) => format!("≤ {most:.2}{}", self.unit),
         };
-        let measured = or_dash(self.measured, "–", |measured| format!("{measured:.2}{}", self.unit));
-        let margin = or_dash(self.margin(), "–", |margin| format!("{margin:+.0} %"));
+        let measured = or_dash(self.measured, |measured| format!("{measured:.2}{}", self.unit));
+        let margin = or_dash(self.margin(), |margin| format!("{margin:+.0} %"));
         vec![self.goal.into(), word(self.is_met()).into(), measured, wanted, margin, self.what.clone()]
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn summary(run: &[CellResults]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets::Preset;
+    use crate::presets::{self, Preset};
     use crate::results::measured;
     use crate::spec::Role;
 
@@ -124,7 +124,7 @@ mod tests {
         let nanos = |shape: &Shape, subject: Subject| {
             if subject.role() == Role::Own { ours / shape.threads as f64 } else { 100.0 }
         };
-        let cells = [Preset::Goals, Preset::Engine].map(Preset::cells).concat();
+        let cells = [Preset::Goals.cells(), presets::engine()].concat();
         checks(&Vec::from_iter(cells.iter().map(|cell| measured(cell, |subject| nanos(&cell.shape, subject)))))
     }
 

@@ -3,7 +3,7 @@
 use std::slice::from_ref;
 
 use crate::results::CellResults;
-use crate::round::Fact;
+use crate::round::{Fact, Percentile};
 use crate::spec::{Shape, Subject, Workload};
 use crate::text::name;
 
@@ -103,7 +103,7 @@ impl Measure {
             Self::TimesSkipLists => cell.figure(subject, workload)?.times_close_peer,
             Self::Times(of) => Some(base(cell, of)? / nanos(cell)?),
             Self::TimeIn(bases) => Some(nanos(cell)? / bases.iter().map(|of| base(cell, of)).sum::<Option<f64>>()?),
-            Self::TailRatio => Some(cell.latency(subject, workload)?.tail_ratio),
+            Self::TailRatio => cell.latency(subject, workload, Percentile::TailRatio),
             Self::Itself(of) => fact(cell, of),
             Self::FactTimesThreads(of) => Some(fact(cell, of)? * shape.threads as f64),
             Self::ShareOfFloors => {
