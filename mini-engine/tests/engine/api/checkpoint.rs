@@ -9,14 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Error};
 
-use crate::hook::{Answer, HookFs, Op, count, files, position, wait_for_flush};
 use crate::scratch::TempDir;
-
-type Entries = Vec<(Vec<u8>, Vec<u8>)>;
-
-fn entries(db: &Db) -> Entries {
-    db.iter().map(|entry| entry.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
-}
+use crate::support::hook::{Answer, HookFs, Op, count, files, position, wait_for_flush};
+use crate::support::{Map, entries};
 
 /// Opens what must be there.
 fn open(path: &Path) -> Result<Db, Error> {
@@ -77,7 +72,7 @@ fn an_empty_database_has_an_empty_checkpoint() {
     let dir = TempDir::new().unwrap();
     let copy = dir.path().join("copy");
     Db::open(dir.path().join("db")).unwrap().checkpoint(&copy).unwrap();
-    assert_eq!(entries(&open(&copy).unwrap()), []);
+    assert_eq!(entries(&open(&copy).unwrap()), Map::new());
 }
 
 #[cfg(unix)]
@@ -91,7 +86,7 @@ fn tables_of_a_checkpoint_are_links_where_that_can_be_and_copies_elsewhere() {
         let (source, copy) = (dir.path().join("db"), dir.path().join("copy"));
         let db = filled(&source, &hook);
         if !linked {
-            hook.set(|event| if event.op == Op::Link { Answer::Fail(ErrorKind::CrossesDevices) } else { Answer::Go });
+            hook.answer_where(Answer::Fail(ErrorKind::CrossesDevices), |event| event.op == Op::Link);
         }
         hook.take();
         db.checkpoint(&copy).unwrap();
@@ -237,10 +232,10 @@ fn checkpoints_of_a_database_in_full_use_are_each_a_moment_of_it() {
             let seqno = copied.snapshot().seqno();
             assert!(seqno >= before, "{seqno} after {before}");
             // The last write of each key up to that number, and nothing else.
-            let found: Entries = entries(&copied);
+            let found = entries(&copied);
             let first = (seqno as u32).saturating_sub(50);
             let mut newest: Vec<u32> =
-                found.iter().map(|(_, value)| u32::from_be_bytes(value[..].try_into().unwrap())).collect();
+                found.values().map(|value| u32::from_be_bytes(value[..].try_into().unwrap())).collect();
             newest.sort_unstable();
             assert!(newest.into_iter().eq(first..seqno as u32), "copy {copies} at {seqno}");
             assert!(copied.verify().unwrap().problems.is_empty());

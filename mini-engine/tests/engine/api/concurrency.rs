@@ -4,18 +4,15 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use mini_engine::{Db, Durability, Snapshot, WriteBatch};
+use mini_engine::{Db, Durability, Snapshot};
 
 use crate::scratch::TempDir;
+use crate::support::{batch, key, pairs};
 
 const KEYS: u64 = 200;
 
 fn open(dir: &TempDir) -> Db {
     Db::builder(dir.path()).memtable_bytes(16 << 10).l0_trigger(2).block_bytes(512).open().unwrap()
-}
-
-fn key(n: u64) -> Vec<u8> {
-    format!("key{n:05}").into_bytes()
 }
 
 /// A value that says which key and generation it belongs to, and carries a checksum of that.
@@ -35,7 +32,7 @@ fn checksum(n: u64, generation: u64) -> [u8; 8] {
 fn check(key_bytes: &[u8], value_bytes: &[u8]) -> u64 {
     let word = |at: usize| u64::from_le_bytes(value_bytes[at..at + 8].try_into().unwrap());
     let (n, generation) = (word(0), word(8));
-    assert_eq!(key_bytes, key(n), "a value under another key");
+    assert_eq!(key_bytes, key(n).as_bytes(), "a value under another key");
     assert_eq!(value_bytes, value(n, generation), "a damaged value");
     generation
 }
@@ -89,7 +86,7 @@ fn read_all(db: &Db, backward: bool, newest: &mut HashMap<Vec<u8>, u64>) {
         entries.reverse();
     }
     let keys: Vec<Vec<u8>> = entries.iter().map(|(key, _)| key.to_vec()).collect();
-    assert_eq!(keys, (0..KEYS).map(key).collect::<Vec<_>>());
+    assert_eq!(keys, (0..KEYS).map(|n| key(n).into_bytes()).collect::<Vec<_>>());
     let gets = keys.iter().map(|key| db.get(key).unwrap().expect("a key that is never removed"));
     let values = entries.iter().map(|(_, value)| value.clone()).chain(gets);
     for (key, value) in keys.iter().cycle().zip(values) {
@@ -148,7 +145,7 @@ fn a_snapshot_does_not_change_while_writers_flushes_and_merges_run() {
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn read(snapshot: &Snapshot) -> Entries {
-    let entries: Vec<_> = snapshot.iter().map(Result::unwrap).map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
+    let entries = pairs(snapshot.iter());
     for (key, value) in &entries {
         check(key, value);
     }
@@ -201,11 +198,8 @@ fn rule_12_a_batch_is_seen_whole_or_not_at_all() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for generation in 0..2000u64 {
-                let mut batch = WriteBatch::new();
-                for key in ["a", "m", "z"] {
-                    batch.insert(key, generation.to_le_bytes()).unwrap();
-                }
-                db.write(batch, Durability::Buffered).unwrap();
+                let all = batch(["a", "m", "z"].map(|key| (key, generation.to_le_bytes())));
+                db.write(all, Durability::Buffered).unwrap();
             }
             writing.store(false, Ordering::SeqCst);
         });

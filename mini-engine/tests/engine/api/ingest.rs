@@ -1,26 +1,16 @@
 //! Bulk loads of sorted entries.
 
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, StdFs, Step};
-use mini_engine::{Compaction, Compression, Db, Durability, Error, MAX_KEY_LEN, WriteBatch};
+use mini_engine::{Compaction, Compression, Db, Durability, Error, MAX_KEY_LEN};
 
-use crate::hook::{Answer, HookFs, Op, count, files};
 use crate::scratch::TempDir;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
-
-fn entries(db: &Db) -> Map {
-    db.iter().map(|entry| entry.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
-}
-
-fn key(n: u32) -> Vec<u8> {
-    format!("key{n:05}").into_bytes()
-}
+use crate::support::hook::{HookFs, Op, count, files};
+use crate::support::{DB, Map, entries, in_memory, key, put};
 
 fn builder(path: &Path) -> mini_engine::Builder {
     Db::builder(path).table_file_bytes(16 << 10).memtable_bytes(64 << 10).l0_trigger(2).compression(Compression::None)
@@ -35,7 +25,7 @@ fn a_load_goes_straight_to_the_lowest_level_visible_at_once_and_durable() {
     let before = db.snapshot();
     db.flush().unwrap();
     hook.take();
-    let load = (0..3000u32).map(|n| {
+    let load = (0..3000).map(|n| {
         // A reader meanwhile sees nothing of it.
         assert!(n != 2999 || db.iter().count() == 1);
         (key(n), [n as u8; 40])
@@ -64,14 +54,15 @@ fn loads_among_other_writes_agree_with_an_ordinary_map_under_every_policy() {
         let dir = TempDir::new().unwrap();
         let open = || builder(dir.path()).compaction(policy).size_ratio(2).level1_bytes(64 << 10).open().unwrap();
         let (mut db, mut model) = (open(), Map::new());
-        for round in 0..24u32 {
+        for round in 0..24u64 {
             let base = round.wrapping_mul(2_654_435_761) % 2000;
-            let load: Map =
-                (0..200).map(|n| (key(base + n * (1 + round % 5)), format!("load {round}").into_bytes())).collect();
+            let load: Map = (0..200)
+                .map(|n| (key(base + n * (1 + round % 5)).into_bytes(), format!("load {round}").into_bytes()))
+                .collect();
             db.ingest(&load).unwrap();
             model.extend(load);
-            for n in 0..150u32 {
-                let key = key((base + n * 13) % 2200);
+            for n in 0..150 {
+                let key = key((base + n * 13) % 2200).into_bytes();
                 if n % 4 == 0 {
                     db.remove(&key).unwrap();
                     model.remove(&key);
@@ -102,9 +93,9 @@ fn a_load_that_is_not_sorted_is_refused_and_leaves_nothing() {
     db.insert("k", "kept").unwrap();
     db.flush().unwrap();
     let before = files(dir.path(), ".sst");
-    let many = || (0..2000u32).map(|n| (key(n), vec![1; 40]));
-    let long = (vec![b'x'; MAX_KEY_LEN + 1], vec![]);
-    for last in [(key(1999), vec![]), (key(5), vec![]), (vec![], vec![]), long] {
+    let many = || (0..2000).map(|n| (key(n), vec![1; 40]));
+    let long = ("x".repeat(MAX_KEY_LEN + 1), vec![]);
+    for last in [(key(1999), vec![]), (key(5), vec![]), (String::new(), vec![]), long] {
         let error = db.ingest(many().chain([last])).unwrap_err();
         assert!(matches!(error, Error::InvalidArgument(_)), "{error}");
         assert_eq!((files(dir.path(), ".sst"), db.snapshot().seqno()), (before.clone(), 1));
@@ -123,7 +114,7 @@ fn a_load_that_is_not_sorted_is_refused_and_leaves_nothing() {
 #[test]
 fn an_error_at_any_operation_of_a_load_leaves_all_of_it_or_nothing() {
     // Catches a load of which a part stays, and one that fails after it was acknowledged.
-    let load = || (0..600u32).map(|n| (key(n), [n as u8; 60]));
+    let load = || (0..600).map(|n| (key(n), [n as u8; 60]));
     let filled = |dir: &Path, faults: &FaultFs| {
         let db = builder(dir).file_system(Arc::new(faults.clone())).open().unwrap();
         db.insert(key(3), "old").unwrap();
@@ -156,19 +147,14 @@ fn an_error_at_any_operation_of_a_load_leaves_all_of_it_or_nothing() {
 fn a_power_cut_at_any_operation_of_a_load_leaves_all_of_it_or_nothing() {
     // Catches an edit before the tables that it names, and a number that replay takes for a gap.
     let mem = MemFs::default();
-    let open = |mem: &MemFs| builder(Path::new("/db")).file_system(Arc::new(mem.clone())).open();
-    let synced = |db: &Db, key: &str| {
-        let mut batch = WriteBatch::new();
-        batch.insert(key, "value").unwrap();
-        db.write(batch, Durability::Synced).unwrap();
-    };
+    let open = |mem: &MemFs| builder(Path::new(DB)).file_system(Arc::new(mem.clone())).open();
     let db = open(&mem).unwrap();
-    synced(&db, "before");
+    put(&db, "before", "value", Durability::Synced).unwrap();
     let mut disk = mem.disk();
     mem.record();
-    db.ingest((0..600u32).map(|n| (key(n), [n as u8; 60]))).unwrap();
+    db.ingest((0..600).map(|n| (key(n), [n as u8; 60]))).unwrap();
     mem.note(1);
-    synced(&db, "key00001");
+    put(&db, "key00001", "value", Durability::Synced).unwrap();
     mem.note(2);
     drop(db);
     let (mut done, mut met) = (0, [0, 0]);
@@ -186,7 +172,7 @@ fn a_power_cut_at_any_operation_of_a_load_leaves_all_of_it_or_nothing() {
             assert!(done < 2 || found[&b"key00001"[..]] == b"value");
             assert!(db.verify().unwrap().problems.is_empty() && found.contains_key(&b"before"[..]));
             met[usize::from(loaded)] += 1;
-            synced(&db, "after");
+            put(&db, "after", "value", Durability::Synced).unwrap();
         }
         match step {
             Step::Operation(operation) => disk.apply(operation).unwrap(),
@@ -232,7 +218,7 @@ fn rule_7_a_failed_sync_of_a_load_makes_the_engine_read_only() {
     for (op, part) in [(Op::SyncDir, ""), (Op::Sync, ".sst")] {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
-        fs.set(move |event| if event.is(op, part) { Answer::Fail(ErrorKind::Other) } else { Answer::Go });
+        fs.fail(op, part, ErrorKind::Other);
         let error = db.ingest([("a", "b")]).unwrap_err();
         assert!(matches!(error, Error::Io { op: "sync", .. }), "{error}");
         fs.clear();
@@ -244,7 +230,7 @@ fn rule_7_a_failed_sync_of_a_load_makes_the_engine_read_only() {
 #[test]
 fn rule_16_a_key_is_there_while_it_is_loaded_anew() {
     // Catches numbers of a load that are published after a merge may have used them.
-    let builder = Db::builder("/db").file_system(Arc::new(MemFs::default())).l0_trigger(1);
+    let builder = in_memory(&MemFs::default()).l0_trigger(1);
     let db = builder.l0_slowdown(900).l0_stop(1000).open().unwrap();
     db.insert("k", "0").unwrap();
     let done = AtomicBool::new(false);

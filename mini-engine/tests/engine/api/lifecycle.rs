@@ -5,14 +5,9 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
-use crate::hook::{Answer, HookFs, Op, files};
 use crate::scratch::TempDir;
-
-fn synced(db: &Db, key: &str) -> Result<u64, Error> {
-    let mut batch = WriteBatch::new();
-    batch.insert(key, "value").unwrap();
-    db.write(batch, Durability::Synced)
-}
+use crate::support::hook::{Answer, HookFs, Op, files};
+use crate::support::{put, wait_while};
 
 #[test]
 fn second_open_gets_locked_also_in_the_same_process() {
@@ -84,7 +79,7 @@ fn other_handles_get_closed_after_close() {
     closed(other.insert("b", "2"));
     closed(other.remove("a"));
     closed(other.write(WriteBatch::new(), Durability::Buffered).map(drop));
-    closed(synced(&other, "b").map(drop));
+    closed(put(&other, "b", "value", Durability::Synced).map(drop));
     closed(other.persist(Durability::Buffered));
     closed(other.flush());
     closed(other.verify().map(drop));
@@ -155,7 +150,7 @@ fn a_stalled_writer_gets_closed_and_close_reports_the_flush_that_cannot_be_done(
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096);
     let db = builder.wait_for_space(true).open().unwrap();
-    fs.set(|event| if event.is(Op::Create, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+    fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     let writer = {
         let db = db.clone();
         std::thread::spawn(move || {
@@ -167,9 +162,7 @@ fn a_stalled_writer_gets_closed_and_close_reports_the_flush_that_cannot_be_done(
             unreachable!("the writer stalls long before")
         })
     };
-    while db.metrics().stalls == 0 {
-        std::thread::yield_now();
-    }
+    wait_while(|| db.metrics().stalls == 0);
     let closed = db.close();
     assert!(matches!(&closed, Err(Error::Io { source, .. }) if source.kind() == ErrorKind::StorageFull), "{closed:?}");
     let (written, error) = writer.join().unwrap();
@@ -183,7 +176,7 @@ fn a_stalled_writer_gets_closed_and_close_reports_the_flush_that_cannot_be_done(
 fn an_open_that_fails_gives_the_lock_back() {
     // Catches a lock that a failed recovery keeps for the life of the process.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    fs.set(|event| if event.is(Op::Create, "MANIFEST") { Answer::Fail(ErrorKind::Other) } else { Answer::Go });
+    fs.fail(Op::Create, "MANIFEST", ErrorKind::Other);
     assert!(matches!(Db::builder(dir.path()).file_system(fs.arc()).open(), Err(Error::Io { .. })));
     fs.clear();
     Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();

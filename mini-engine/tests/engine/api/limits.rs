@@ -2,8 +2,9 @@
 
 use mini_engine::{Db, Durability, Error, MAX_KEY_LEN, MAX_VALUE_LEN, Options, WriteBatch};
 
-use crate::hook::{Answer, HookFs, Op, count};
 use crate::scratch::TempDir;
+use crate::support::hook::{Answer, HookFs, Op, count};
+use crate::support::{batch, key};
 
 #[test]
 fn rule_15_keys_and_values_past_their_limits_are_invalid_arguments() {
@@ -70,10 +71,7 @@ fn a_batch_larger_than_half_a_memtable_has_a_log_and_a_memtable_of_its_own() {
         fs.take();
         // No flush ends meanwhile, so that no log gets the file of another.
         let (_arrivals, go) = fs.hold(Op::Create, ".sst", Answer::Go);
-        let mut batch = WriteBatch::new();
-        for n in 0..entries {
-            batch.insert(format!("key{n:05}"), [n as u8; 200]).unwrap();
-        }
+        let batch = batch((0..entries).map(|n| (key(n), [n as u8; 200])));
         let last = db.write(batch, Durability::Synced).unwrap();
         assert_eq!(last, 1 + entries);
         db.insert("after", "").unwrap();

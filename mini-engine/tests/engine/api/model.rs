@@ -7,8 +7,8 @@ use mini_engine::{Compaction, Compression, Db, Durability, Iter, Snapshot, Table
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::compaction::POLICIES;
 use crate::scratch::TempDir;
+use crate::support::{POLICIES, pairs, wait_while};
 
 type Key = Vec<u8>;
 type Map = BTreeMap<Key, Vec<u8>>;
@@ -137,9 +137,9 @@ impl Run {
             }
             Step::Prefix(prefix) => {
                 let expected: Vec<_> = self.model.iter().filter(|(key, _)| key.starts_with(&prefix)).collect();
-                assert_eq!(entries(self.db().prefix(&prefix)), owned(&expected));
+                assert_eq!(pairs(self.db().prefix(&prefix)), owned(&expected));
                 let rest: Vec<_> = expected.into_iter().rev().collect();
-                assert_eq!(entries(self.db().prefix(&prefix).rev()), owned(&rest));
+                assert_eq!(pairs(self.db().prefix(&prefix).rev()), owned(&rest));
             }
             Step::Cursor(key, moves) => self.cursor(&key, &moves),
         }
@@ -205,9 +205,9 @@ impl Run {
     fn compare(&self) {
         let db = self.db();
         let all: Vec<_> = self.model.iter().collect();
-        assert_eq!(entries(db.iter()), owned(&all));
+        assert_eq!(pairs(db.iter()), owned(&all));
         let backward: Vec<_> = all.iter().rev().copied().collect();
-        assert_eq!(entries(db.iter().rev()), owned(&backward));
+        assert_eq!(pairs(db.iter().rev()), owned(&backward));
         let keys: Vec<Key> =
             [&[][..], b"a", b"b", b"ab", b"\xff", b"\xff\xff\xff", b"b\0a", b"never"].map(<[u8]>::to_vec).to_vec();
         let expected: Vec<Option<&Vec<u8>>> = keys.iter().map(|key| self.model.get(key)).collect();
@@ -222,7 +222,7 @@ impl Run {
         }
         for (snapshot, model) in &self.snapshots {
             let all: Vec<_> = model.iter().collect();
-            assert_eq!(entries(snapshot.iter()), owned(&all));
+            assert_eq!(pairs(snapshot.iter()), owned(&all));
             for key in &keys {
                 assert_eq!(snapshot.get(key).unwrap().map(|v| v.to_vec()).as_ref(), model.get(key));
             }
@@ -250,12 +250,6 @@ fn open(dir: &TempDir, (policy, ratio): (Compaction, u64)) -> Db {
         _ => builder.compression(Compression::None).table_reads(TableReads::Mmap),
     };
     builder.open().unwrap()
-}
-
-fn entries(
-    iter: impl Iterator<Item = mini_engine::Result<(mini_engine::Slice, mini_engine::Slice)>>,
-) -> Vec<(Key, Vec<u8>)> {
-    iter.map(|entry| entry.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
 fn owned(entries: &[(&Key, &Vec<u8>)]) -> Vec<(Key, Vec<u8>)> {
@@ -316,8 +310,6 @@ fn the_model_workload_rotates_flushes_and_merges() {
     let metrics = run.db().metrics();
     assert!(metrics.flushes > 5, "{metrics:?}");
     // The merges that are still due end before the close of the next open does.
-    while run.db().metrics().compactions == 0 {
-        std::thread::yield_now();
-    }
+    wait_while(|| run.db().metrics().compactions == 0);
     run.compare();
 }

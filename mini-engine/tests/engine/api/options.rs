@@ -6,45 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use mini_engine::fs::{FileSystem, MemFs, StdFs};
-use mini_engine::{
-    Builder, Compaction, Compression, Db, Durability, Error, MemtableKind, Options, RecoveryMode, WriteBatch, dump,
-};
+use mini_engine::fs::MemFs;
+use mini_engine::{Builder, Compaction, Compression, Db, Durability, Error, MemtableKind, Options, RecoveryMode};
 
-use crate::hook::{Answer, HookFs, Op, count, files, wait_for_removals};
 use crate::scratch::TempDir;
-
-fn key(n: u64) -> [u8; 8] {
-    n.to_be_bytes()
-}
-
-/// For tests of many small tables, which no device need sync.
-fn in_memory() -> Builder {
-    Db::builder("/db").file_system(Arc::new(MemFs::default()))
-}
-
-fn tables(dir: &Path) -> Vec<PathBuf> {
-    files(dir, ".sst").iter().map(|name| dir.join(name)).collect()
-}
-
-/// The data blocks of a table, as its dump tells of them: offset, and length with the trailer.
-pub(crate) fn blocks(table: &Path) -> Vec<(usize, usize)> {
-    let mut blocks = Vec::new();
-    let real: Arc<dyn FileSystem> = Arc::new(StdFs);
-    let told = dump::table(&real, table, &mut |line| {
-        if let Some(rest) = line.to_string().strip_prefix("data block ") {
-            let words: Vec<&str> = rest.split([' ', ':']).collect();
-            blocks.push((words[2].parse().unwrap(), words[4].parse().unwrap()));
-        }
-        ControlFlow::Continue(())
-    });
-    told.unwrap();
-    blocks
-}
+use crate::support::hook::{Answer, HookFs, Op, count, files, wait_for_removals};
+use crate::support::{blocks, in_memory, key, paths, put, wait_while};
 
 /// The bytes that each data block of a table stores, how they are compressed, and the length that they stand for: see
 /// `docs/src/formats.md`.
@@ -58,7 +27,7 @@ fn stored(table: &Path) -> Vec<(Vec<u8>, u8, usize)> {
 }
 
 fn compressions(dir: &Path) -> BTreeSet<u8> {
-    tables(dir).iter().flat_map(|table| stored(table)).map(|(_, compression, _)| compression).collect()
+    paths(dir, ".sst").iter().flat_map(|table| stored(table)).map(|(_, compression, _)| compression).collect()
 }
 
 #[test]
@@ -167,13 +136,9 @@ fn writers_wait_once_as_many_memtables_as_allowed_wait_for_their_flush() {
         let (_arrivals, go) = fs.hold(Op::Create, ".sst", Answer::Go);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| (0..200).for_each(|n| db.insert(key(n), [7; 400]).unwrap()));
-            while db.metrics().stalls == 0 && !writer.is_finished() {
-                std::thread::yield_now();
-            }
+            wait_while(|| db.metrics().stalls == 0 && !writer.is_finished());
             // One log more is made ahead.
-            while files(dir.path(), ".log").len() < allowed + 2 && !writer.is_finished() {
-                std::thread::yield_now();
-            }
+            wait_while(|| files(dir.path(), ".log").len() < allowed + 2 && !writer.is_finished());
             assert_eq!((files(dir.path(), ".log").len(), db.metrics().flushes), (allowed + 2, 0));
             drop(go);
         });
@@ -204,7 +169,7 @@ fn level_0_is_merged_once_it_holds_more_than_l0_trigger_tables() {
 fn a_tier_holds_one_run_less_than_the_size_ratio() {
     // Catches a ratio that is ignored where it is a number of runs, and one policy taken for another.
     let most_runs = |policy: Compaction, ratio: u64| {
-        let builder = in_memory().compaction(policy).size_ratio(ratio).l0_trigger(1);
+        let builder = in_memory(&MemFs::default()).compaction(policy).size_ratio(ratio).l0_trigger(1);
         let db = builder.compression(Compression::None).open().unwrap();
         // The oldest run is large, so that the tiers are not merged with it.
         (0..2000).for_each(|n| db.insert(key(n), [7; 100]).unwrap());
@@ -227,7 +192,7 @@ fn a_tier_holds_one_run_less_than_the_size_ratio() {
 fn levels_come_between_by_size_ratio_and_level1_bytes() {
     // Catches options that do not reach the policy: its own tests set them directly.
     let levels = |ratio: u64, level1_bytes: u64| {
-        let builder = in_memory().memtable_bytes(4096).l0_trigger(1).table_file_bytes(4096);
+        let builder = in_memory(&MemFs::default()).memtable_bytes(4096).l0_trigger(1).table_file_bytes(4096);
         let builder = builder.compression(Compression::None).size_ratio(ratio).level1_bytes(level1_bytes);
         let db = builder.open().unwrap();
         for n in 0..1500u64 {
@@ -259,7 +224,8 @@ fn merges_cut_tables_at_table_file_bytes() {
             db.flush().unwrap();
         }
         db.compact_range(..).unwrap();
-        let sizes: Vec<u64> = tables(dir.path()).iter().map(|table| fs::metadata(table).unwrap().len()).collect();
+        let sizes: Vec<u64> =
+            paths(dir.path(), ".sst").iter().map(|table| fs::metadata(table).unwrap().len()).collect();
         assert!(sizes.len() > 5 && sizes.iter().filter(|&&size| size < bytes).count() <= 1, "{sizes:?}");
         assert!(sizes.iter().all(|&size| size < bytes * 5 / 4 + 1024), "{sizes:?}");
     }
@@ -274,7 +240,7 @@ fn blocks_end_at_block_bytes() {
         (0..3000).for_each(|n| db.insert(key(n), [7; 50]).unwrap());
         db.insert("large", vec![7; 70_000]).unwrap();
         db.flush().unwrap();
-        let lengths: Vec<usize> = blocks(&tables(dir.path())[0]).iter().map(|(_, len)| *len).collect();
+        let lengths: Vec<usize> = blocks(&paths(dir.path(), ".sst")[0]).iter().map(|(_, len)| *len).collect();
         let (large, ordinary) = lengths.split_last().unwrap();
         assert!((70_000..70_100).contains(large), "{large}");
         let (_, full) = ordinary.split_last().unwrap();
@@ -327,7 +293,8 @@ fn each_level_has_its_own_compression() {
     let builder = Db::builder(dir.path()).compression_per_level(levels).compaction(Compaction::Tiered).l0_trigger(1);
     let db = builder.open().unwrap();
     let flush_to = |db: &Db, dir: &TempDir| {
-        (0..100).for_each(|n| db.insert(key(n), [7; 100]).unwrap());
+        // Which level a run goes to follows from its size, and that from these keys.
+        (0..100u64).for_each(|n| db.insert(n.to_be_bytes(), [7; 100]).unwrap());
         db.flush().unwrap();
         db.wait_for_compactions().unwrap();
         wait_for_removals(db, dir.path());
@@ -367,7 +334,7 @@ fn a_block_is_compressed_exactly_where_that_saves_12_percent() {
     db.flush().unwrap();
     let saves = |stored: usize, len: usize| stored * 100 <= len * 88;
     let (mut raw, mut compressed) = (0, 0);
-    for (stored, compression, len) in stored(&tables(dir.path())[0]) {
+    for (stored, compression, len) in stored(&paths(dir.path(), ".sst")[0]) {
         match compression {
             0 => {
                 raw += 1;
@@ -412,9 +379,7 @@ fn single_writes_have_the_durability_of_the_options() {
         db.insert("a", "1").unwrap();
         db.remove("a").unwrap();
         assert_eq!(count(&fs.take(), Op::Sync, ".log"), syncs);
-        let mut batch = WriteBatch::new();
-        batch.insert("b", "2").unwrap();
-        db.write(batch, Durability::Buffered).unwrap();
+        put(&db, "b", "2", Durability::Buffered).unwrap();
         assert_eq!(count(&fs.take(), Op::Sync, ".log"), 0);
     }
 }

@@ -1,6 +1,5 @@
 //! Databases that are only read: nothing on disk changes, readers go beside each other, and writers are told why they may not.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,15 +7,9 @@ use std::sync::Arc;
 use mini_engine::fs::{FaultFs, FileSystem, MemFs, StdFs};
 use mini_engine::{Builder, Db, Durability, Error, RecoveryMode, WriteBatch};
 
-use crate::hook::files;
-use crate::recovery::{cut, three_logs};
 use crate::scratch::TempDir;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
-
-fn contents(db: &Db) -> Map {
-    db.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
-}
+use crate::support::hook::files;
+use crate::support::{DB, Map, cut, entries, in_memory, put, three_logs};
 
 /// Every file below `dir`: its name, bytes and time of its last change.
 fn state(dir: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
@@ -58,7 +51,7 @@ fn fill(builder: Builder) -> Map {
 
 /// Asserts that `db` shows `model` by every kind of read.
 fn check_reads(db: &Db, model: &Map) {
-    assert_eq!(&contents(db), model);
+    assert_eq!(&entries(db), model);
     assert!(db.iter().rev().map(|entry| entry.unwrap().0.to_vec()).eq(model.keys().rev().cloned()));
     let keys: Vec<Vec<u8>> = (0..=255u8).map(|n| vec![b'k', n]).collect();
     let values = db.get_many(&keys).unwrap();
@@ -73,12 +66,10 @@ fn check_reads(db: &Db, model: &Map) {
 
 /// Asserts that every way to write is refused, with the reason.
 fn check_writes_are_refused(db: &Db) {
-    let mut batch = WriteBatch::new();
-    batch.insert("new", "").unwrap();
     let refusals = [
         db.insert("new", "").err(),
         db.remove("k").err(),
-        db.write(batch, Durability::Synced).err(),
+        put(db, "new", "", Durability::Synced).err(),
         db.write(WriteBatch::new(), Durability::Buffered).err(),
         db.persist(Durability::Synced).err(),
         db.flush().err(),
@@ -98,7 +89,7 @@ fn a_read_only_open_reads_everything_and_changes_nothing() {
     // Catches a log, a manifest, a lock or a table that an open makes even so, and writes in memory that no reader sees.
     for kind in ["tables and a log", "a log alone"] {
         let fs = MemFs::default();
-        let open = || Db::builder("/db").file_system(Arc::new(fs.clone()));
+        let open = || in_memory(&fs);
         let mut model = Map::new();
         if kind == "a log alone" {
             open().open().unwrap().insert("k", "1").unwrap();
@@ -113,7 +104,7 @@ fn a_read_only_open_reads_everything_and_changes_nothing() {
         fs.record();
         let sealed = FaultFs::new(Arc::new(fs.clone()));
         sealed.mount_read_only();
-        let db = Db::builder("/db").file_system(Arc::new(sealed.clone())).l0_trigger(1).read_only(true).open().unwrap();
+        let db = Db::builder(DB).file_system(Arc::new(sealed.clone())).l0_trigger(1).read_only(true).open().unwrap();
         assert!(db.recovery().read_only && db.recovery().findings().is_empty(), "{}", db.recovery());
         assert_eq!((db.recovery().logs_replayed, db.recovery().orphans_removed), (1, 0));
         check_reads(&db, &model);
@@ -131,7 +122,7 @@ fn a_read_only_open_reads_everything_and_changes_nothing() {
         assert_eq!(fs.take_record().len(), 0, "{kind}");
         // Nothing is lost to the writer that comes next.
         let db = open().open().unwrap();
-        assert_eq!((contents(&db), db.recovery().orphans_removed > 0), (model, true));
+        assert_eq!((entries(&db), db.recovery().orphans_removed > 0), (model, true));
     }
 }
 
@@ -202,7 +193,7 @@ fn a_torn_log_is_reported_and_left_as_it_is() {
     let mut found = None;
     for _ in 0..2 {
         let db = reader(dir.path()).open().unwrap();
-        assert_eq!(contents(&db), Map::from([(b"a".to_vec(), b"1".to_vec())]));
+        assert_eq!(entries(&db), Map::from([(b"a".to_vec(), b"1".to_vec())]));
         let report = db.recovery();
         assert!(report.torn.is_some() && report.set_aside.is_empty());
         let findings = report.findings();
@@ -216,7 +207,7 @@ fn a_torn_log_is_reported_and_left_as_it_is() {
     // Which a reader does not keep.
     assert_eq!(torn.kept.take().as_slice(), db.recovery().set_aside);
     assert_eq!(Some(torn), found);
-    assert_eq!(contents(&db), Map::from([(b"a".to_vec(), b"1".to_vec())]));
+    assert_eq!(entries(&db), Map::from([(b"a".to_vec(), b"1".to_vec())]));
 }
 
 #[test]
@@ -231,14 +222,14 @@ fn logs_behind_a_tear_and_tables_that_a_torn_manifest_does_not_name_keep_their_n
     fs::write(dir.path().join("000777.sst"), "what the lost record named").unwrap();
     let before = state(dir.path());
     let db = reader(dir.path()).open().unwrap();
-    let seen = contents(&db);
+    let seen = entries(&db);
     assert_eq!(seen.keys().collect::<Vec<_>>(), [b"a"]);
     assert!(db.recovery().torn.is_some() && db.recovery().manifest_tail_dropped, "{}", db.recovery());
     assert!(db.recovery().set_aside.is_empty());
     drop(db);
     assert_eq!(state(dir.path()), before);
     let db = Db::open(dir.path()).unwrap();
-    assert_eq!((contents(&db), db.recovery().set_aside.len()), (seen, 4));
+    assert_eq!((entries(&db), db.recovery().set_aside.len()), (seen, 4));
 }
 
 #[test]
@@ -254,9 +245,7 @@ fn quarantine_mode_reads_around_damage_and_renames_nothing() {
     db.insert("m", "new").unwrap();
     db.flush().unwrap();
     for key in ["log", "last"] {
-        let mut batch = WriteBatch::new();
-        batch.insert(key, "synced").unwrap();
-        db.write(batch, Durability::Synced).unwrap();
+        put(&db, key, "synced", Durability::Synced).unwrap();
     }
     db.insert("x", "a record of the sync").unwrap();
     drop(db);

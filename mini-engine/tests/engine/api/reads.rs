@@ -5,40 +5,37 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::scratch::TempDir;
+use crate::support::key;
 
 fn small(dir: &TempDir) -> mini_engine::Builder {
     Db::builder(dir.path()).memtable_bytes(64 << 10).block_bytes(512).partition_bytes(1024).l0_trigger(1000)
 }
 
-fn key(n: u32) -> Vec<u8> {
-    format!("key/{n:06}").into_bytes()
-}
-
 #[derive(Clone, Debug)]
 enum Step {
-    Insert(u32, usize),
-    Remove(u32),
+    Insert(u64, usize),
+    Remove(u64),
     /// Of ten keys.
-    RemoveRange(u32),
+    RemoveRange(u64),
     Flush,
     TakeSnapshot,
     /// Keys to ask for, some of them twice, some that were never written.
-    Ask(Vec<u32>),
+    Ask(Vec<u64>),
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let n = || 0u32..60;
+    let n = || 0u64..60;
     prop_oneof![
         20 => (n(), 0usize..300).prop_map(|(n, len)| Step::Insert(n, len)),
         6 => n().prop_map(Step::Remove),
         1 => n().prop_map(Step::RemoveRange),
         3 => Just(Step::Flush),
         1 => Just(Step::TakeSnapshot),
-        4 => vec(0u32..80, 0..40).prop_map(Step::Ask),
+        4 => vec(0u64..80, 0..40).prop_map(Step::Ask),
     ]
 }
 
-fn singly(get: impl Fn(&[u8]) -> mini_engine::Result<Option<Slice>>, keys: &[Vec<u8>]) -> Vec<Option<Slice>> {
+fn singly(get: impl Fn(&str) -> mini_engine::Result<Option<Slice>>, keys: &[String]) -> Vec<Option<Slice>> {
     keys.iter().map(|key| get(key).unwrap()).collect()
 }
 
@@ -65,7 +62,7 @@ proptest! {
                 Step::Flush => db.flush().unwrap(),
                 Step::TakeSnapshot => snapshots.push(db.snapshot()),
                 Step::Ask(asked) => {
-                    let keys: Vec<Vec<u8>> = asked.into_iter().map(key).collect();
+                    let keys: Vec<String> = asked.into_iter().map(key).collect();
                     let values = singly(|key| db.get(key), &keys);
                     prop_assert_eq!(&db.get_many(&keys).unwrap(), &values);
                     let gets = db.metrics().gets;
@@ -102,7 +99,7 @@ fn a_block_that_holds_several_of_the_keys_is_looked_for_once() {
     db.flush().unwrap();
     let looked = |db: &Db| db.metrics().cache_hits + db.metrics().cache_misses;
     let before = looked(&db);
-    let keys: Vec<Vec<u8>> = (0..1000).rev().map(key).collect();
+    let keys: Vec<String> = (0..1000).rev().map(key).collect();
     assert!(db.get_many(&keys).unwrap().iter().all(Option::is_some));
     let together = looked(&db) - before;
     assert!((50..=110).contains(&together), "{together} blocks of about 12 entries were looked for 1000 keys");
@@ -114,6 +111,8 @@ fn filters_are_counted_by_whether_they_were_of_use() {
     // Catches a hit figure that counts every question, and a false positive that nobody sees.
     let dir = TempDir::new().unwrap();
     let db = small(&dir).memtable_bytes(1 << 20).filter_bits_per_key(4).open().unwrap();
+    // The figures below are those of these keys.
+    let key = |n: u64| format!("key/{n:06}");
     for n in 0..2000 {
         db.insert(key(2 * n), [0; 20]).unwrap();
     }
@@ -123,7 +122,7 @@ fn filters_are_counted_by_whether_they_were_of_use() {
     }
     let metrics = db.metrics();
     assert_eq!((metrics.filter_negatives, metrics.filter_false_positives), (0, 0));
-    let absent: Vec<Vec<u8>> = (0..1999).map(|n| key(2 * n + 1)).collect();
+    let absent: Vec<String> = (0..1999).map(|n| key(2 * n + 1)).collect();
     for key in &absent {
         assert_eq!(db.get(key).unwrap(), None);
     }
@@ -180,7 +179,7 @@ fn reads_of_mapped_tables_go_on_while_merges_delete_them() {
     let dir = TempDir::new().unwrap();
     let options = small(&dir).compression(Compression::None).table_reads(TableReads::Mmap);
     let db = options.open().unwrap();
-    let value = |n: u32| n.to_le_bytes().repeat(20);
+    let value = |n: u64| n.to_le_bytes().repeat(20);
     for n in 0..3000 {
         db.insert(key(n), value(n)).unwrap();
     }

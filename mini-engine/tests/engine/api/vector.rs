@@ -1,18 +1,16 @@
 //! The memtable for loads that write and do not read: reads are right all the same.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mini_engine::{Db, Durability, MemtableKind, WriteBatch};
 
 use crate::scratch::TempDir;
+use crate::support::Map;
 
 fn open(dir: &TempDir, kind: MemtableKind) -> Db {
     let builder = Db::builder(dir.path()).memtable_kind(kind).memtable_bytes(16 << 10).immutable_memtables(3);
     builder.l0_trigger(2).open().unwrap()
 }
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn read(db: &Db) -> Map {
     let entry = |entry: mini_engine::Result<(mini_engine::Slice, mini_engine::Slice)>| entry.unwrap();

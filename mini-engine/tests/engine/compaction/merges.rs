@@ -4,22 +4,16 @@ use std::io::ErrorKind;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mini_engine::{Builder, Compaction, Compression, Db, Error, Metrics};
+use mini_engine::{Builder, Compaction, Compression, Db, Error};
 
-use crate::hook::{Answer, Event, HookFs, Op, files, on_merge_thread, wait_for_removals};
 use crate::scratch::TempDir;
-
-pub(crate) const POLICIES: [Compaction; 4] =
-    [Compaction::Leveled, Compaction::Tiered, Compaction::LazyLeveled, Compaction::Partial];
+use crate::support::hook::{Answer, Event, HookFs, Op, files, on_merge_thread, wait_for_removals};
+use crate::support::{POLICIES, is_full, key, sum};
 
 /// Options under which a few hundred keys make several levels.
 fn small(dir: &TempDir) -> Builder {
     let builder = Db::builder(dir.path()).memtable_bytes(4096).block_bytes(512).compression(Compression::None);
     builder.l0_trigger(2).size_ratio(2).level1_bytes(4096).table_file_bytes(1024)
-}
-
-fn key(n: u64) -> String {
-    format!("key{n:04}")
 }
 
 /// Writes all of 400 keys three times over, and removes every second one.
@@ -39,10 +33,6 @@ fn compacted(dir: &TempDir, policy: Compaction) -> Db {
     db.compact_range(..).unwrap();
     db.wait_for_compactions().unwrap();
     db
-}
-
-fn sum(metrics: &Metrics, of: impl Fn(&mini_engine::LevelMetrics) -> u64) -> u64 {
-    metrics.levels.iter().map(of).sum()
 }
 
 #[test]
@@ -126,9 +116,9 @@ fn a_range_that_cannot_be_read_is_an_error_and_loses_nothing() {
     // Something to compact.
     db.insert(key(1), "1").unwrap();
     db.flush().unwrap();
-    fs.set(|event| if event.is(Op::Write, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+    fs.fail(Op::Write, ".sst", ErrorKind::StorageFull);
     let error = db.compact_range(..).unwrap_err();
-    assert!(matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull), "{error}");
+    assert!(is_full(&error), "{error}");
     fs.clear();
     db.compact_range(..).unwrap();
     assert_eq!(db.verify().unwrap().entries, 200);
@@ -221,7 +211,7 @@ fn amplifications_outlive_the_process() {
     db.close().unwrap();
     let db = small(&dir).open().unwrap();
     assert_eq!((db.metrics().levels, db.metrics().flushed_user_bytes), (before.levels, before.flushed_user_bytes));
-    let user: u64 = 1200 * (7 + 42) + 200 * 7;
+    let user: u64 = 1200 * (8 + 42) + 200 * 8;
     assert_eq!(before.flushed_user_bytes, user);
     assert_eq!(db.metrics().read_amplification(), None);
     db.get(key(1)).unwrap();
@@ -297,7 +287,7 @@ fn compacting_a_range_beside_a_large_value_that_compresses_well_comes_to_an_end(
             let most = 8 * tables + 20;
             let is_too_many =
                 move |event: &_| Event::is(event, Op::Create, ".sst") && made.fetch_add(1, Relaxed) >= most;
-            fs.set(move |event| if is_too_many(event) { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+            fs.answer_where(Answer::Fail(ErrorKind::StorageFull), is_too_many);
             let compacted = db.compact_range(..);
             assert!(compacted.is_ok(), "{policy:?}, round {round}: more than {most} tables made of {tables}");
         }

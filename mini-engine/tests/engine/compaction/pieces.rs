@@ -6,19 +6,14 @@ use std::sync::Arc;
 
 use mini_engine::fs::{Disk, FaultFs, FileSystem, MemFs};
 use mini_engine::random::Random;
-use mini_engine::{Builder, Compaction, Compression, Db, Error, Metrics, RecoveryMode};
+use mini_engine::{Builder, Compaction, Compression, Db, Error, RecoveryMode};
 
-use crate::compaction::POLICIES;
-use crate::disks::{is_edit, states_during};
+use crate::support::disks::{is_edit, states_during};
+use crate::support::{DB, POLICIES, in_memory, key, sum};
 
-const DIR: &str = "/db";
 const KEYS: u64 = 4000;
 
 type Map = BTreeMap<String, Vec<u8>>;
-
-fn key(n: u64) -> String {
-    format!("key{n:06}")
-}
 
 fn value(random: &mut Random) -> Vec<u8> {
     (0..1000).map(|_| random.next() as u8).collect()
@@ -26,7 +21,7 @@ fn value(random: &mut Random) -> Vec<u8> {
 
 /// A database of 4 MB is to these options as one of 4 GB is to those that are not asked for.
 fn builder(mem: &MemFs, policy: Compaction) -> Builder {
-    let builder = Db::builder(DIR).compaction(policy).compression(Compression::None).file_system(Arc::new(mem.clone()));
+    let builder = in_memory(mem).compaction(policy).compression(Compression::None);
     builder.memtable_bytes(64 << 10).table_file_bytes(64 << 10).l0_trigger(4).cache_bytes(0)
 }
 
@@ -37,10 +32,6 @@ fn filled(mem: &MemFs, policy: Compaction) -> Map {
     db.ingest(&map).unwrap();
     db.close().unwrap();
     map
-}
-
-fn sum(metrics: &Metrics, of: impl Fn(&mini_engine::LevelMetrics) -> u64) -> u64 {
-    metrics.levels.iter().map(of).sum()
 }
 
 #[test]
@@ -84,7 +75,7 @@ fn a_merge_on_demand_that_ends_anywhere_leaves_nothing_half_merged_for_good() {
     // Catches a step that forgets where an earlier one has stopped: a narrowed table would keep the space of what does not count.
     let mem = MemFs::default();
     let builder = |mem: &MemFs| {
-        let builder = Db::builder(DIR).table_file_bytes(1024).max_compaction_bytes(1024).block_bytes(512);
+        let builder = Db::builder(DB).table_file_bytes(1024).max_compaction_bytes(1024).block_bytes(512);
         builder
             .memtable_bytes(16 << 10)
             .level1_bytes(1024)
@@ -115,7 +106,7 @@ fn a_merge_on_demand_that_ends_anywhere_leaves_nothing_half_merged_for_good() {
     for (operation, disk) in states_during(&mem, || db.compact_range(key(0)..=key(5)).unwrap()) {
         if is_edit(&operation) {
             let mem = MemFs::on(disk);
-            narrowed += sum(&frozen(&mem, DIR).open().unwrap().metrics(), |level| level.narrowed);
+            narrowed += sum(&frozen(&mem, DB).open().unwrap().metrics(), |level| level.narrowed);
             let db = builder(&mem).open().unwrap();
             db.wait_for_compactions().unwrap();
             assert_eq!(sum(&db.metrics(), |level| level.narrowed), 0, "after {operation}");
@@ -128,7 +119,7 @@ fn a_merge_on_demand_that_ends_anywhere_leaves_nothing_half_merged_for_good() {
 fn tables_are_synced_as_they_are_written() {
     // Catches a sync at the end of a table alone: that of a flush would wait for hundreds of megabytes that merges have written.
     let mem = MemFs::default();
-    let builder = Db::builder(DIR).file_system(Arc::new(mem.clone())).compression(Compression::None);
+    let builder = in_memory(&mem).compression(Compression::None);
     let db = builder.bytes_per_sync(64 << 10).open().unwrap();
     let (mut unsynced, mut most, mut tables) = (BTreeMap::new(), 0, 0);
     let work = || {
@@ -198,7 +189,7 @@ fn frozen(mem: &MemFs, dir: &str) -> Builder {
 /// A database of two tables on level 0 of which a merge has taken the lower keys, and what it holds.
 fn narrowed() -> (Disk, Map) {
     let mem = MemFs::default();
-    let builder = Db::builder(DIR).l0_trigger(100).table_file_bytes(2048).max_compaction_bytes(1024).block_bytes(512);
+    let builder = Db::builder(DB).l0_trigger(100).table_file_bytes(2048).max_compaction_bytes(1024).block_bytes(512);
     let db = builder.compression(Compression::None).file_system(Arc::new(mem.clone())).open().unwrap();
     let mut map = Map::new();
     for round in 0..2u8 {
@@ -216,7 +207,7 @@ fn narrowed() -> (Disk, Map) {
     }
     let narrowed = |disk: &Disk| {
         let mem = MemFs::on(disk.clone());
-        sum(&frozen(&mem, DIR).open().unwrap().metrics(), |level| level.narrowed)
+        sum(&frozen(&mem, DB).open().unwrap().metrics(), |level| level.narrowed)
     };
     let mut states = states_during(&mem, || db.compact_range(..).unwrap());
     let state = states.find(|(operation, disk)| is_edit(operation) && narrowed(disk) == 2);
@@ -247,12 +238,12 @@ fn of_a_narrowed_table_only_what_counts_is_read_verified_and_copied() {
     // Catches a read, a scan, a checkpoint or a verification that goes by the file and not by the version: removed keys would return.
     let (disk, map) = narrowed();
     let mem = MemFs::on(disk);
-    let db = frozen(&mem, DIR).open().unwrap();
+    let db = frozen(&mem, DB).open().unwrap();
     assert_holds(&db, &map);
     assert!(db.verify().unwrap().problems.is_empty());
     db.checkpoint("/copy").unwrap();
     drop(db);
-    for dir in [DIR, "/copy"] {
+    for dir in [DB, "/copy"] {
         let db = frozen(&mem, dir).open().unwrap();
         assert_eq!(sum(&db.metrics(), |level| level.narrowed), 2, "{dir}");
         assert_holds(&db, &map);
@@ -269,9 +260,9 @@ fn of_a_narrowed_table_only_what_counts_is_read_verified_and_copied() {
 
 /// The path of the oldest table.
 fn oldest_table(disk: &Disk) -> PathBuf {
-    let names = MemFs::on(disk.clone()).read_dir(Path::new(DIR)).unwrap();
+    let names = MemFs::on(disk.clone()).read_dir(Path::new(DB)).unwrap();
     let tables = names.iter().filter(|name| name.to_string_lossy().ends_with(".sst"));
-    Path::new(DIR).join(tables.min().unwrap())
+    Path::new(DB).join(tables.min().unwrap())
 }
 
 #[test]
@@ -286,12 +277,12 @@ fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
         mem.open_write(&path).unwrap().write_all_at(&[byte], at).unwrap();
         mem
     };
-    let db = frozen(&damaged(3), DIR).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
+    let db = frozen(&damaged(3), DB).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     assert!(db.quarantined().is_empty() && db.verify().unwrap().problems.is_empty());
     assert_holds(&db, &map);
     // The last of what counts: the block before the filter.
     let mem = damaged(disk.read(&path).unwrap().len() as u64 / 2);
-    let db = frozen(&mem, DIR).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
+    let db = frozen(&mem, DB).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     let [table] = &db.quarantined()[..] else { panic!("{:?}", db.quarantined()) };
     let bound = String::from_utf8(table.smallest.to_vec()).unwrap();
     assert!(bound > key(0), "{bound}");
@@ -303,7 +294,7 @@ fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
     }
     drop(db);
     // All that is sound of it can be read.
-    let salvage = Db::builder(DIR).file_system(Arc::new(mem)).salvage().unwrap();
+    let salvage = Db::builder(DB).file_system(Arc::new(mem)).salvage().unwrap();
     let report = salvage.write_to("/new").unwrap();
     let [lost] = &report.lost_keys[..] else { panic!("{report}") };
     let kept = map.keys().filter(|key| !lost.contains(key)).count() as u64;

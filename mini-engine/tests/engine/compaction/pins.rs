@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use mini_engine::{Builder, Db, Iter, Snapshot};
 
-use crate::hook::flush_to_the_end;
 use crate::scratch::TempDir;
+use crate::support::hook::flush_to_the_end;
 
 const KEYS: u32 = 200;
 const VALUE_LEN: usize = 4000;

@@ -4,23 +4,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mini_engine::{Compression, Db, Durability, RecoveryMode, SalvageReport, WriteBatch};
+use mini_engine::{Compression, Db, Durability, RecoveryMode, SalvageReport};
 
-use crate::hook::files;
-use crate::options::blocks;
-use crate::recovery::the_file;
 use crate::scratch::TempDir;
+use crate::support::hook::files;
+use crate::support::{blocks, flip, newest_table, put, texts, the_file};
 
 type Map = BTreeMap<String, String>;
 
 fn open(dir: &Path, mode: RecoveryMode) -> Db {
     let builder = Db::builder(dir).recovery_mode(mode).block_bytes(512).l0_trigger(100);
     builder.compression(Compression::None).open().unwrap()
-}
-
-fn all(db: &Db) -> Map {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    db.iter().map(Result::unwrap).map(|(key, value)| (text(&key), text(&value))).collect()
 }
 
 fn n(at: usize) -> String {
@@ -42,11 +36,9 @@ fn damaged(dir: &Path) -> PathBuf {
     db.remove_range("r1".."r2").unwrap();
     (0..100).for_each(|at| db.insert(n(at), "v".repeat(100)).unwrap());
     db.close().unwrap();
-    let table = dir.join(files(dir, ".sst").pop().unwrap());
-    let mut bytes = fs::read(&table).unwrap();
+    let table = newest_table(dir);
     let blocks = blocks(&table);
-    bytes[blocks[blocks.len() / 2].0 + 3] ^= 1;
-    fs::write(&table, bytes).unwrap();
+    flip(&table, blocks[blocks.len() / 2].0 + 3);
     table
 }
 
@@ -54,7 +46,7 @@ fn damaged(dir: &Path) -> PathBuf {
 fn salvaged(dir: &Path) -> (SalvageReport, Map) {
     let new = TempDir::new().unwrap();
     let report = Db::builder(dir).salvage().unwrap().write_to(new.path().join("new")).unwrap();
-    (report, all(&Db::open(new.path().join("new")).unwrap()))
+    (report, texts(&Db::open(new.path().join("new")).unwrap()))
 }
 
 /// Checks that all is there but for the keys of the damaged block, each in its newest version. How many are lost.
@@ -93,7 +85,7 @@ fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_retu
     // Through further opens and compactions too.
     for _ in 0..2 {
         check_after(dir.path(), open(dir.path(), RecoveryMode::Strict), |db| {
-            assert_eq!(all(db).len(), 7, "{:?}", all(db));
+            assert_eq!(texts(db).len(), 7, "{:?}", texts(db));
             db.insert("z", "old").unwrap();
             db.flush().unwrap();
             db.compact_range(..).unwrap();
@@ -118,7 +110,7 @@ fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_retu
     db.insert("z", "old").unwrap();
     db.flush().unwrap();
     db.compact_range(..).unwrap();
-    assert_eq!((db.verify().unwrap().entries, all(&db)), (7, found));
+    assert_eq!((db.verify().unwrap().entries, texts(&db)), (7, found));
 }
 
 /// Does `work`, closes the database, and checks what salvage finds then.
@@ -139,9 +131,7 @@ fn whole_batches_in_a_log_that_was_set_aside_are_told_of() {
         let dir = TempDir::new().unwrap();
         let db = open(dir.path(), RecoveryMode::Strict);
         for at in 0..6 {
-            let mut batch = WriteBatch::new();
-            batch.insert(n(at), "value").unwrap();
-            db.write(batch, durability).unwrap();
+            put(&db, &n(at), "value", durability).unwrap();
         }
         drop(db);
         let log = dir.path().join(files(dir.path(), ".log").pop().unwrap());

@@ -2,16 +2,14 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, TableReads};
 
-use crate::hook::{Answer, HookFs, Op, files, position};
-use crate::options::blocks;
-use crate::recovery::{copy, cut, keys, the_file};
 use crate::scratch::TempDir;
+use crate::support::hook::{HookFs, Op, files, position};
+use crate::support::{blocks, copy, cut, keys, newest_table, paths, the_file};
 
 #[test]
 fn rule_9_a_flipped_bit_in_a_table_is_a_typed_error_and_spares_other_reads() {
@@ -82,7 +80,7 @@ fn verify_tells_of_each_damaged_block_wherever_it_is() {
     assert_eq!((report.entries, report.tombstones, report.tables), (800, 2, 2));
     drop(db);
     let mut expected = Vec::new();
-    for table in files(dir.path(), ".sst").iter().map(|name| dir.path().join(name)) {
+    for table in paths(dir.path(), ".sst") {
         let blocks = blocks(&table);
         let mut bytes = fs::read(&table).unwrap();
         let partitions = bytes.len() - 80;
@@ -113,35 +111,6 @@ fn verify_tells_of_each_damaged_block_wherever_it_is() {
         lost.len() == 6 && lost.iter().all(|lost| found.contains(&(lost.file.clone(), lost.bytes.start))),
         "{lost:?}"
     );
-}
-
-#[test]
-fn rule_9_a_merge_never_drops_a_table_that_it_could_not_read() {
-    // Catches a merge that skips what it cannot read and unlinks its inputs.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
-    for key in ["a", "b"] {
-        db.insert(key, "value").unwrap();
-        // What shares no key with the damaged table would be merged around it.
-        db.insert("m", key).unwrap();
-        db.flush().unwrap();
-    }
-    db.close().unwrap();
-    let damaged = dir.path().join(&files(dir.path(), ".sst")[0]);
-    let mut bytes = fs::read(&damaged).unwrap();
-    bytes[2] ^= 4;
-    fs::write(&damaged, bytes).unwrap();
-    let before = files(dir.path(), ".sst");
-    // The merge starts with the open.
-    let db = Db::builder(dir.path()).l0_trigger(1).open().unwrap();
-    let error = db.wait_for_compactions().unwrap_err();
-    assert!(matches!(&error, Error::Corruption { file, .. } if *file == damaged), "{error}");
-    assert!(matches!(db.get("a"), Err(Error::Corruption { .. })));
-    assert!(db.get("b").unwrap().is_some());
-    db.insert("c", "value").unwrap();
-    db.close().unwrap();
-    let after = files(dir.path(), ".sst");
-    assert!(before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
 }
 
 #[test]
@@ -187,10 +156,6 @@ fn rule_10_orphans_are_removed_after_recovery_and_their_numbers_not_used_again()
     }
 }
 
-pub(crate) fn newest_table(dir: &Path) -> PathBuf {
-    dir.join(files(dir, ".sst").pop().unwrap())
-}
-
 #[test]
 fn rule_10_tables_of_which_recovery_has_all_are_removed_beside_a_torn_manifest() {
     // Catches files that pile up, a table or several for each process that is killed while it writes to the manifest: what a flush
@@ -199,7 +164,7 @@ fn rule_10_tables_of_which_recovery_has_all_are_removed_beside_a_torn_manifest()
     let hook = HookFs::new();
     let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
     // The log stays, so that the edit may be lost.
-    hook.set(|event| if event.is(Op::Remove, ".log") { Answer::Fail(ErrorKind::Other) } else { Answer::Go });
+    hook.fail(Op::Remove, ".log", ErrorKind::Other);
     db.insert("a", "1").unwrap();
     db.flush().unwrap();
     drop(db);

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
-use mini_engine::{Db, Durability, Error, RecoveryMode, TableReads, WriteBatch};
+use mini_engine::{Db, Durability, Error, RecoveryMode, TableReads};
 
-use crate::hook::{Answer, HookFs, Op, files};
-use crate::recovery::copy;
 use crate::scratch::TempDir;
+use crate::support::hook::{Answer, HookFs, Op, files};
+use crate::support::{copy, flip, paths, put};
 
 fn open_in(dir: &Path, mode: RecoveryMode) -> Result<Db, Error> {
     // Both ways to read tables.
@@ -21,33 +21,21 @@ fn quarantining(dir: &Path) -> Db {
     open_in(dir, RecoveryMode::Quarantine).unwrap()
 }
 
-fn put(db: &Db, key: &str, value: &str) {
-    let mut batch = WriteBatch::new();
-    batch.insert(key, value).unwrap();
-    db.write(batch, Durability::Synced).unwrap();
-}
-
 /// Three tables: old values of a to z; then m1 to m3 new, with m2 removed; then m3 and x newer still. Their paths.
 fn three_tables(dir: &Path) -> Vec<PathBuf> {
     let db = open_in(dir, RecoveryMode::Strict).unwrap();
     for key in ["a", "m1", "m2", "m3", "z"] {
-        put(&db, key, "old");
+        put(&db, key, "old", Durability::Synced).unwrap();
     }
     db.flush().unwrap();
-    put(&db, "m1", "new");
+    put(&db, "m1", "new", Durability::Synced).unwrap();
     db.remove("m2").unwrap();
-    put(&db, "m3", "new");
+    put(&db, "m3", "new", Durability::Synced).unwrap();
     db.flush().unwrap();
-    put(&db, "m3", "newest");
-    put(&db, "x", "newest");
+    put(&db, "m3", "newest", Durability::Synced).unwrap();
+    put(&db, "x", "newest", Durability::Synced).unwrap();
     db.close().unwrap();
-    files(dir, ".sst").iter().map(|name| dir.join(name)).collect()
-}
-
-fn flip(path: &Path, at: usize) {
-    let mut bytes = fs::read(path).unwrap();
-    bytes[at] ^= 8;
-    fs::write(path, bytes).unwrap();
+    paths(dir, ".sst")
 }
 
 fn is_refused<T>(result: &Result<T, Error>, aside: &Path) -> bool {
@@ -105,8 +93,8 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         let tables = three_tables(dir.path());
         assert_eq!(tables.len(), 3);
         match damage {
-            "block" => flip(&tables[1], 3),
-            "footer" => flip(&tables[1], fs::metadata(&tables[1]).unwrap().len() as usize - 30),
+            "block" => drop(flip(&tables[1], 3)),
+            "footer" => drop(flip(&tables[1], fs::metadata(&tables[1]).unwrap().len() as usize - 30)),
             _ => fs::remove_file(&tables[1]).unwrap(),
         }
         let aside = tables[1].with_extension("sst.aside");
@@ -134,7 +122,7 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         }
         let db = open_in(dir.path(), RecoveryMode::Strict).unwrap();
         // A value written now is newer than what the table held.
-        put(&db, "m1", "written anew");
+        put(&db, "m1", "written anew", Durability::Synced).unwrap();
         assert_eq!(db.get("m1").unwrap().as_deref(), Some(&b"written anew"[..]));
         let number = db.quarantined()[0].number;
         assert!(matches!(db.drop_quarantined(number + 1000), Err(Error::InvalidArgument(_))));
@@ -181,7 +169,7 @@ fn of_a_damaged_log_the_writes_before_the_damage_are_kept_and_the_rest_is_set_as
     let original = TempDir::new().unwrap();
     let db = open_in(original.path(), RecoveryMode::Strict).unwrap();
     for n in 0..6 {
-        put(&db, &format!("key{n}"), &"value ".repeat(20));
+        put(&db, &format!("key{n}"), &"value ".repeat(20), Durability::Synced).unwrap();
     }
     drop(db);
     let name = files(original.path(), ".log").pop().unwrap();
@@ -191,7 +179,7 @@ fn of_a_damaged_log_the_writes_before_the_damage_are_kept_and_the_rest_is_set_as
         let dir = copy(original.path());
         let log = dir.path().join(&name);
         match at {
-            Some(at) => flip(&log, at),
+            Some(at) => drop(flip(&log, at)),
             None => fs::remove_file(&log).unwrap(),
         }
         let bytes = fs::read(&log).ok();
@@ -204,7 +192,7 @@ fn of_a_damaged_log_the_writes_before_the_damage_are_kept_and_the_rest_is_set_as
         assert_eq!((report.logs_end_at, report.damage.len()), (Some(kept as u64), 1), "{report}");
         assert!(report.findings().iter().any(|finding| finding.contains("are lost")), "{report}");
         assert_eq!(fs::read(log.with_extension("log.aside")).ok(), bytes, "{at:?}");
-        put(&db, "next", "value");
+        put(&db, "next", "value", Durability::Synced).unwrap();
         drop(db);
         let db = open_in(dir.path(), RecoveryMode::Strict).unwrap();
         assert_eq!((db.iter().map(Result::unwrap).count(), db.recovery().logs_end_at), (kept + 1, None));
@@ -219,7 +207,7 @@ fn an_open_that_quarantines_may_end_at_any_operation_and_loses_nothing_more() {
     let tables = three_tables(original.path());
     let db = open_in(original.path(), RecoveryMode::Strict).unwrap();
     for n in 0..4 {
-        put(&db, &format!("z{n}"), "in the log");
+        put(&db, &format!("z{n}"), "in the log", Durability::Synced).unwrap();
     }
     drop(db);
     let name = files(original.path(), ".log").pop().unwrap();

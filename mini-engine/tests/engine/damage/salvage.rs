@@ -10,9 +10,9 @@ use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Repeat};
 use mini_engine::random::Random;
 use mini_engine::{Compression, Db, Durability, Error, SalvageReport, WriteBatch, dump, incomplete_directory};
 
-use crate::disks::states_during;
+use crate::support::disks::states_during;
+use crate::support::{DB, texts};
 
-const DB: &str = "/db";
 const NEW: &str = "/new";
 
 /// Of each key, all that was written to it; the newest last, `None` for a removal.
@@ -180,17 +180,12 @@ fn damage(disk: &Disk, file: &Path, damage: Damage) -> Arc<dyn FileSystem> {
     fs
 }
 
-fn all(db: &Db) -> Map {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    db.iter().map(Result::unwrap).map(|(key, value)| (text(&key), text(&value))).collect()
-}
-
 fn repair(fs: &Arc<dyn FileSystem>) -> (SalvageReport, Map) {
     let report = Db::builder(DB).file_system(fs.clone()).salvage().unwrap().write_to(NEW).unwrap();
     let new = Db::builder(NEW).file_system(fs.clone()).create_if_missing(false).open().unwrap();
     assert!(new.verify().unwrap().problems.is_empty());
     assert!(new.recovery().findings().is_empty());
-    let found = all(&new);
+    let found = texts(&new);
     assert_eq!(report.keys, found.len() as u64);
     (report, found)
 }
@@ -244,7 +239,7 @@ fn small(fs: &Arc<MemFs>) -> Map {
     db.remove("key0").unwrap();
     db.insert("key5", "newest").unwrap();
     db.persist(Durability::Synced).unwrap();
-    all(&db)
+    texts(&db)
 }
 
 #[test]
@@ -260,7 +255,7 @@ fn a_new_database_is_whole_or_does_not_open_whenever_its_making_ends() {
             let opened = Db::builder(NEW).create_if_missing(false).file_system(on(&state)).open();
             match opened {
                 Ok(db) => {
-                    assert_eq!(all(&db), expected, "after {operation}");
+                    assert_eq!(texts(&db), expected, "after {operation}");
                     whole += 1;
                 }
                 Err(Error::NotADatabase { .. }) => {
@@ -271,7 +266,7 @@ fn a_new_database_is_whole_or_does_not_open_whenever_its_making_ends() {
                 Err(error) => panic!("after {operation}: {error}"),
             }
             let db = Db::builder(DB).file_system(on(&state)).open().unwrap();
-            assert_eq!(all(&db), expected, "the damaged database after {operation}");
+            assert_eq!(texts(&db), expected, "the damaged database after {operation}");
         }
     }
     assert!(whole > 0);
@@ -316,7 +311,7 @@ fn tables_that_were_merged_do_not_come_back_and_the_others_do_without_a_manifest
     db.flush().unwrap();
     let before = fs.disk();
     db.compact_range(..).unwrap();
-    let expected = all(&db);
+    let expected = texts(&db);
     drop(db);
     let merged: Vec<_> =
         names(&MemFs::on(before.clone())).into_iter().filter(|name| !names(&fs).contains(name)).collect();
@@ -355,7 +350,7 @@ fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
         db.flush().unwrap();
     }
     db.wait_for_compactions().unwrap();
-    let expected = all(&db);
+    let expected = texts(&db);
     drop(db);
     let disk = memory.disk();
     let manifest =
@@ -389,7 +384,7 @@ fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
     db.flush().unwrap();
     db.remove_range("key50"..).unwrap();
     db.persist(Durability::Synced).unwrap();
-    let expected = all(&db);
+    let expected = texts(&db);
     assert_eq!(expected.len(), 60 - 10 + 1 - 10);
     drop(db);
     let repaired = |fs: &MemFs| repair(&(Arc::new(fs.clone()) as Arc<dyn FileSystem>));
@@ -446,7 +441,7 @@ fn a_log_that_cannot_be_read_costs_its_writes_and_not_the_tables() {
         if report.damage.iter().any(is_of_log) {
             assert!(!report.is_complete() && report.lost_writes.iter().all(|lost| !lost.may_be_torn), "{report}");
             let new = Db::builder(NEW).file_system(Arc::new(inner)).create_if_missing(false).open().unwrap();
-            assert_eq!(all(&new).get("key2").map(String::as_str), Some("new"), "read {index}: {report}");
+            assert_eq!(texts(&new).get("key2").map(String::as_str), Some("new"), "read {index}: {report}");
             lost += 1;
         }
     }

@@ -8,8 +8,8 @@ use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
 use mini_engine::{Db, Error};
 
 use crate::formats::checksum;
-use crate::hook::{Answer, Event, HookFs, Op, files, position};
 use crate::scratch::TempDir;
+use crate::support::hook::{Answer, Event, HookFs, Op, files, position};
 
 #[test]
 fn a_directory_that_is_not_a_database_is_refused_and_left_alone() {
@@ -202,10 +202,7 @@ fn a_directory_above_that_may_not_be_read_is_no_reason_to_refuse_the_one_below()
     let above = name_of(&dir);
     let path = dir.path().join("db");
     fs::create_dir(&path).unwrap();
-    fs.set(move |event| match event.is(Op::SyncDir, &above) {
-        true => Answer::Fail(ErrorKind::PermissionDenied),
-        false => Answer::Go,
-    });
+    fs.answer_where(Answer::Fail(ErrorKind::PermissionDenied), move |event| event.is(Op::SyncDir, &above));
     Db::builder(&path).file_system(fs.arc()).open().unwrap();
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use mini_engine::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
-use crate::hook::{Failure, HookFs, Op, files, wait_for_removals};
 use crate::scratch::TempDir;
+use crate::support::hook::{Failure, HookFs, Op, files, wait_for_removals};
 
 /// Pairs of keys that are only ever written together.
 const PAIRS: u64 = 5;
@@ -198,10 +198,7 @@ fn unclean(dir: &Path) -> Possible {
         db.flush().unwrap();
     }
     outcome.write(&db, 13, Durability::Synced);
-    hook.set(|event| match event.is(Op::Create, ".sst") {
-        true => crate::hook::Answer::Fail(std::io::ErrorKind::StorageFull),
-        false => crate::hook::Answer::Go,
-    });
+    hook.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     db.flush().unwrap_err();
     outcome.write(&db, 14, Durability::Buffered);
     outcome.write(&db, 16, Durability::Buffered);

@@ -8,65 +8,9 @@ use std::sync::{Arc, Mutex};
 use mini_engine::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
-use crate::hook::{Answer, HookFs, Op, files, position};
 use crate::scratch::TempDir;
-
-pub(crate) fn keys(db: &Db) -> Vec<String> {
-    db.iter().map(|entry| String::from_utf8(entry.unwrap().0.to_vec()).unwrap()).collect()
-}
-
-fn put(db: &Db, key: &str, durability: Durability) {
-    let mut batch = WriteBatch::new();
-    batch.insert(key, "value").unwrap();
-    db.write(batch, durability).unwrap();
-}
-
-pub(crate) fn the_file(dir: &Path, part: &str) -> PathBuf {
-    let names = files(dir, part);
-    assert_eq!(names.len(), 1, "{names:?}");
-    dir.join(&names[0])
-}
-
-pub(crate) fn copy(from: &Path) -> TempDir {
-    let to = TempDir::new().unwrap();
-    for name in files(from, "") {
-        fs::copy(from.join(&name), to.path().join(&name)).unwrap();
-    }
-    to
-}
-
-/// A database in three logs: "a" and "b" in the first, "c" in the second, "d" in the third, no table. Each key's write
-/// is followed by a sync if it is in `synced`. The logs' paths, oldest first. They end with their last frames: the space that
-/// they were given ahead is cut off.
-pub(crate) fn three_logs(dir: &Path, synced: &str) -> Vec<PathBuf> {
-    let hook = HookFs::new();
-    let db = Db::builder(dir).file_system(hook.arc()).immutable_memtables(4).open().unwrap();
-    hook.set(|event| if event.is(Op::Create, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
-    for key in ["a", "b", "c", "d"] {
-        put(&db, key, if synced.contains(key) { Durability::Synced } else { Durability::Buffered });
-        if key == "b" || key == "c" {
-            db.flush().unwrap_err();
-        }
-    }
-    drop(db);
-    let logs: Vec<PathBuf> = files(dir, ".log").iter().map(|name| dir.join(name)).collect();
-    assert_eq!(logs.len(), 3);
-    logs.iter().for_each(|log| cut_space(log));
-    logs
-}
-
-/// Cuts off the zeros behind the last frame.
-pub(crate) fn cut_space(log: &Path) {
-    let mut bytes = fs::read(log).unwrap();
-    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    bytes.truncate(used.next_multiple_of(8));
-    fs::write(log, bytes).unwrap();
-}
-
-pub(crate) fn cut(path: &Path, bytes: u64) {
-    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
-    file.set_len(file.metadata().unwrap().len() - bytes).unwrap();
-}
+use crate::support::hook::{Answer, Event, HookFs, Op, files, position};
+use crate::support::{batch, copy, cut, keys, the_file, three_logs};
 
 #[test]
 fn writes_in_several_logs_come_back_in_order() {
@@ -91,11 +35,8 @@ fn rule_2_a_log_cut_at_any_byte_keeps_its_whole_frames_and_no_part_of_another() 
     let log = the_file(original.path(), ".log");
     let mut ends = vec![fs::metadata(&log).unwrap().len()];
     for n in 0..3 {
-        let mut batch = WriteBatch::new();
-        for half in ["a", "b"] {
-            batch.insert(format!("{half}{n}"), "value").unwrap();
-        }
-        db.write(batch, Durability::Buffered).unwrap();
+        let halves = ["a", "b"].map(|half| (format!("{half}{n}"), "value"));
+        db.write(batch(halves), Durability::Buffered).unwrap();
         ends.push(fs::metadata(&log).unwrap().len());
     }
     drop(db);
@@ -197,8 +138,8 @@ fn rule_2_a_tail_that_cannot_be_set_aside_is_not_cut_off() {
     let before = files(original.path(), "");
     for op in [Op::Create, Op::Write, Op::Sync] {
         let (dir, hook) = (copy(original.path()), HookFs::new());
-        let full = move |event: &crate::hook::Event| event.is(op, ".tail.aside");
-        hook.set(move |event| if full(event) { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+        let full = move |event: &Event| event.is(op, ".tail.aside");
+        hook.answer_where(Answer::Fail(ErrorKind::StorageFull), move |event| full(event));
         let error = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap_err();
         assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("000001.log.tail.aside")), "{error}");
         assert_eq!(files(dir.path(), ""), before, "{op:?}");

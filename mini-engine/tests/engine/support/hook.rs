@@ -113,6 +113,17 @@ impl HookFs {
         *self.shared.hook.lock().unwrap() = Arc::new(hook);
     }
 
+    /// Answers so before each operation that `is_hit` names.
+    pub(crate) fn answer_where(&self, answer: Answer, is_hit: impl Fn(&Event) -> bool + Send + Sync + 'static) {
+        self.set(move |event| if is_hit(event) { answer } else { Answer::Go });
+    }
+
+    /// Lets each `op` fail on files whose names contain `part`.
+    pub(crate) fn fail(&self, op: Op, part: &str, kind: ErrorKind) {
+        let part = part.to_owned();
+        self.answer_where(Answer::Fail(kind), move |event| event.is(op, &part));
+    }
+
     /// Lets everything happen again.
     pub(crate) fn clear(&self) {
         self.set(|_| Answer::Go);

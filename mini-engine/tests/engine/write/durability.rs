@@ -4,19 +4,14 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use mini_engine::{Db, Durability, Error, WriteBatch};
+use mini_engine::{Db, Durability, Error};
 
-use crate::hook::{Answer, Event, HookFs, Op, count, files, position};
 use crate::scratch::TempDir;
+use crate::support::hook::{Answer, Event, HookFs, Op, count, files, position};
+use crate::support::{put, wait_while};
 
 fn open(dir: &TempDir, fs: &HookFs) -> Db {
     Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(64 << 10).open().unwrap()
-}
-
-fn put(db: &Db, key: &str, durability: Durability) -> Result<(), Error> {
-    let mut batch = WriteBatch::new();
-    batch.insert(key, "value").unwrap();
-    db.write(batch, durability).map(drop)
 }
 
 #[test]
@@ -59,18 +54,18 @@ fn rule_5_log_n_is_synced_before_log_n_plus_1_acknowledges_a_synced_write() {
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = open(&dir, &fs);
     // No flush finishes, so that the first log stays needed.
-    fs.set(|event| if event.is(Op::Create, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+    fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     db.insert("a", "1").unwrap();
     let old = files(dir.path(), ".log").pop().unwrap();
     db.flush().unwrap_err();
     let new = files(dir.path(), ".log").pop().unwrap();
     assert_ne!(old, new);
     fs.take();
-    put(&db, "b", Durability::Synced).unwrap();
+    put(&db, "b", "value", Durability::Synced).unwrap();
     let events = fs.take();
     assert!(position(&events, 0, Op::Sync, &old) < position(&events, 0, Op::Sync, &new), "{events:?}");
     // Once is enough.
-    put(&db, "c", Durability::Synced).unwrap();
+    put(&db, "c", "value", Durability::Synced).unwrap();
     assert_eq!(count(&fs.take(), Op::Sync, &old), 0);
 }
 
@@ -90,7 +85,7 @@ fn rule_5_a_log_is_needed_until_the_edit_that_replaces_it_is_durable() {
             let new = files(dir.path(), ".log").pop().unwrap();
             assert_ne!(old, new);
             fs.take();
-            put(&db, "b", Durability::Synced).unwrap();
+            put(&db, "b", "value", Durability::Synced).unwrap();
             let events = fs.take();
             drop(go);
             assert!(position(&events, 0, Op::Sync, &old) < position(&events, 0, Op::Sync, &new), "{events:?}");
@@ -104,7 +99,7 @@ fn rule_5_persist_syncs_earlier_logs_even_if_the_last_one_is_empty() {
     // Catches a persist that asks only the active log, which has nothing to sync.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = open(&dir, &fs);
-    fs.set(|event| if event.is(Op::Create, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+    fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     db.insert("a", "1").unwrap();
     let old = files(dir.path(), ".log").pop().unwrap();
     db.flush().unwrap_err();
@@ -187,16 +182,16 @@ fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth(
     ] {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         let db = open(&dir, &fs);
-        put(&db, "before", Durability::Buffered).unwrap();
+        put(&db, "before", "value", Durability::Buffered).unwrap();
         fs.set(move |event| match event.op {
             Op::Write => Answer::Fail(kind),
             op if Some(op) == cut_fails => Answer::Fail(ErrorKind::Other),
             _ => Answer::Go,
         });
-        assert!(matches!(put(&db, "failed", Durability::Buffered), Err(Error::Io { .. })));
+        assert!(matches!(put(&db, "failed", "value", Durability::Buffered), Err(Error::Io { .. })));
         fs.clear();
         fs.take();
-        assert!(matches!(put(&db, "after", Durability::Buffered), Err(Error::ReadOnly { .. })));
+        assert!(matches!(put(&db, "after", "value", Durability::Buffered), Err(Error::ReadOnly { .. })));
         assert!(matches!(db.persist(Durability::Synced), Err(Error::ReadOnly { .. })));
         assert!(matches!(db.flush(), Err(Error::ReadOnly { .. })));
         assert_eq!(fs.take(), []);
@@ -223,11 +218,11 @@ fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
         // Only the first fails: a retry would be seen to succeed.
         if counted.fetch_add(1, Ordering::SeqCst) == 0 { Answer::Fail(ErrorKind::Other) } else { Answer::Go }
     });
-    let results: Vec<Result<(), Error>> = std::thread::scope(|scope| {
+    let results: Vec<Result<u64, Error>> = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..8).map(|n| (n, db.clone())).collect();
         let writers: Vec<_> = writers
             .into_iter()
-            .map(|(n, db)| scope.spawn(move || put(&db, &format!("key{n}"), Durability::Synced)))
+            .map(|(n, db)| scope.spawn(move || put(&db, &format!("key{n}"), "value", Durability::Synced)))
             .collect();
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     });
@@ -236,7 +231,7 @@ fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
         assert!(matches!(result, Err(Error::Io { op: "sync", .. } | Error::ReadOnly { .. })), "{result:?}");
     }
     assert_eq!(results.iter().filter(|result| matches!(result, Err(Error::Io { .. }))).count(), 1);
-    assert!(matches!(put(&db, "later", Durability::Synced), Err(Error::ReadOnly { .. })));
+    assert!(matches!(put(&db, "later", "value", Durability::Synced), Err(Error::ReadOnly { .. })));
 }
 
 #[test]
@@ -248,15 +243,13 @@ fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged
     let old = files(dir.path(), ".log").pop().unwrap();
     let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Fail(ErrorKind::Other));
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| put(&db, "a", Durability::Synced));
+        let first = scope.spawn(|| put(&db, "a", "value", Durability::Synced));
         arrivals.recv().unwrap();
         db.flush().unwrap();
         fs.take();
-        let second = scope.spawn(|| put(&db, "b", Durability::Synced));
+        let second = scope.spawn(|| put(&db, "b", "value", Durability::Synced));
         // Written, so past every check but the one before its sync.
-        while db.get("b").unwrap().is_none() && !second.is_finished() {
-            std::thread::yield_now();
-        }
+        wait_while(|| db.get("b").unwrap().is_none() && !second.is_finished());
         drop(go);
         let first = first.join().unwrap();
         assert!(matches!(first, Err(Error::Io { op: "sync", .. })), "{first:?}");
@@ -273,22 +266,22 @@ fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
     for op in [Op::Write, Op::Sync] {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         let db = open(&dir, &fs);
-        put(&db, "before", Durability::Synced).unwrap();
+        put(&db, "before", "value", Durability::Synced).unwrap();
         fs.set(move |event| if event.is(op, ".log") { panic!("planted") } else { Answer::Go });
         std::thread::scope(|scope| {
             let writers = ["a", "b", "c"].map(|key| (key, db.clone()));
-            let writers = writers.map(|(key, db)| scope.spawn(move || put(&db, key, Durability::Synced)));
+            let writers = writers.map(|(key, db)| scope.spawn(move || put(&db, key, "value", Durability::Synced)));
             let ends = writers.map(|writer| writer.join());
             assert!(ends.iter().any(Result::is_err), "{op:?}: nobody met the panic");
             assert!(ends.iter().flatten().all(|end| matches!(end, Err(Error::ReadOnly { .. }))), "{op:?}: {ends:?}");
         });
         fs.clear();
-        assert!(matches!(put(&db, "after", Durability::Buffered), Err(Error::ReadOnly { .. })), "{op:?}");
+        assert!(matches!(put(&db, "after", "value", Durability::Buffered), Err(Error::ReadOnly { .. })), "{op:?}");
         assert!(db.contains_key("before").unwrap());
         drop(db);
         let db = open(&dir, &fs);
         assert!(db.contains_key("before").unwrap() && !db.contains_key("after").unwrap(), "{op:?}");
-        put(&db, "after", Durability::Synced).unwrap();
+        put(&db, "after", "value", Durability::Synced).unwrap();
         assert!(db.verify().unwrap().problems.is_empty());
     }
 }
@@ -300,7 +293,7 @@ fn close_syncs_the_logs_when_its_flush_failed() {
     let db = open(&dir, &fs);
     db.insert("a", "1").unwrap();
     let log = files(dir.path(), ".log").pop().unwrap();
-    fs.set(|event| if event.is(Op::Create, ".sst") { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go });
+    fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     fs.take();
     assert!(matches!(db.close(), Err(Error::Io { .. })));
     let events = fs.take();
@@ -312,8 +305,8 @@ fn rule_7_recovery_writes_what_it_replayed_anew_and_syncs_that() {
     // Catches an open that goes on with a log whose sync failed: the page cache has it, the device does not.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = open(&dir, &fs);
-    fs.set(|event| if event.is(Op::Sync, ".log") { Answer::Fail(ErrorKind::Other) } else { Answer::Go });
-    assert!(put(&db, "a", Durability::Synced).is_err());
+    fs.fail(Op::Sync, ".log", ErrorKind::Other);
+    assert!(put(&db, "a", "value", Durability::Synced).is_err());
     drop(db);
     fs.clear();
     let old = files(dir.path(), ".log");
@@ -372,9 +365,7 @@ fn rule_14_a_snapshot_reads_tables_that_a_merge_has_replaced() {
     assert_eq!(snapshot.get("key050").unwrap().as_deref(), Some(&b"old"[..]));
     assert_eq!(db.get("key050").unwrap().as_deref(), Some(&b"new"[..]));
     drop(snapshot);
-    while files(dir.path(), ".sst").iter().any(|file| before.contains(file)) {
-        std::thread::yield_now();
-    }
+    wait_while(|| files(dir.path(), ".sst").iter().any(|file| before.contains(file)));
 }
 
 #[test]

@@ -6,17 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
-use crate::hook::{Answer, HookFs, Op, count, files};
 use crate::scratch::TempDir;
+use crate::support::hook::{Answer, HookFs, Op, count, files};
+use crate::support::{batch, wait_while};
 
 const WRITERS: usize = 6;
 
-fn batch(n: usize) -> WriteBatch {
-    let mut batch = WriteBatch::new();
-    for half in ["a", "b"] {
-        batch.insert(format!("key{n}{half}"), format!("value{n}")).unwrap();
-    }
-    batch
+fn halves(n: usize) -> WriteBatch {
+    batch(["a", "b"].map(|half| (format!("key{n}{half}"), format!("value{n}"))))
 }
 
 /// Lets `WRITERS` threads write, of which all wait while the first one's write to the log is held. Then writes to the log
@@ -25,13 +22,11 @@ fn contend(db: &Db, fs: &HookFs, durability: Durability, answer: Answer) -> Vec<
     let (arrivals, go) = fs.hold(Op::Write, ".log", Answer::Go);
     fs.take();
     std::thread::scope(|scope| {
-        let mut writers = vec![scope.spawn(|| db.write(batch(0), durability))];
+        let mut writers = vec![scope.spawn(|| db.write(halves(0), durability))];
         arrivals.recv().unwrap();
-        writers.extend((1..WRITERS).map(|n| scope.spawn(move || db.write(batch(n), durability))));
-        while db.waiting_writers() < WRITERS - 1 {
-            std::thread::yield_now();
-        }
-        fs.set(move |event| if event.is(Op::Write, ".log") { answer } else { Answer::Go });
+        writers.extend((1..WRITERS).map(|n| scope.spawn(move || db.write(halves(n), durability))));
+        wait_while(|| db.waiting_writers() < WRITERS - 1);
+        fs.answer_where(answer, move |event| event.is(Op::Write, ".log"));
         drop(go);
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     })
@@ -147,13 +142,11 @@ fn one_sync_serves_the_writers_that_wait_for_it() {
             let db = db.clone();
             let returned = &returned;
             scope.spawn(move || {
-                db.write(batch(n), Durability::Synced).unwrap();
+                db.write(halves(n), Durability::Synced).unwrap();
                 returned.fetch_add(1, Ordering::SeqCst);
             });
         }
-        while db.snapshot().seqno() < 2 * WRITERS as u64 {
-            std::thread::yield_now();
-        }
+        wait_while(|| db.snapshot().seqno() < 2 * WRITERS as u64);
         assert_eq!(returned.load(Ordering::SeqCst), 0, "acknowledged while the first sync is under way");
         drop(go);
     });

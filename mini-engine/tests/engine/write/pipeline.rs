@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-use mini_engine::{Db, Durability, Error, WriteBatch};
+use mini_engine::{Db, Durability, Error};
 
-use crate::hook::{Answer, Event, HookFs, Op, count};
 use crate::scratch::TempDir;
+use crate::support::hook::{Answer, Event, HookFs, Op, count};
+use crate::support::{copy, put};
 
 /// A database whose log is mapped by now, and how many entries it has.
 fn open_mapped(dir: &Path, fs: &HookFs) -> (Db, usize) {
@@ -53,16 +54,6 @@ fn wait_for_frame(fs: &HookFs) {
         fills += count(&fs.take(), Op::Fill, ".log");
         std::thread::yield_now();
     }
-}
-
-/// What a process that is killed now would leave.
-fn copy(from: &Path) -> TempDir {
-    let to = TempDir::new().unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let name = entry.unwrap().file_name();
-        std::fs::copy(from.join(&name), to.path().join(&name)).unwrap();
-    }
-    to
 }
 
 #[test]
@@ -129,11 +120,7 @@ fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
     // Catches a sync that is taken to cover a frame that is not whole: what is lost then is called damage.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
     let (db, entries) = open_mapped(dir.path(), &fs);
-    let synced = |key: &str| {
-        let mut batch = WriteBatch::new();
-        batch.insert(key, "synced").unwrap();
-        db.write(batch, Durability::Synced)
-    };
+    let synced = |key: &str| put(&db, key, "synced", Durability::Synced);
     synced("before").unwrap();
     let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
     std::thread::scope(|scope| {

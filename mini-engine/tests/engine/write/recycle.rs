@@ -1,33 +1,26 @@
 //! The file of a log that tables have replaced becomes that of a later log.
 
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use mini_engine::{Db, Durability, Error, MemtableKind, WriteBatch};
 
-use crate::hook::{Answer, HookFs, Op, count, files, flush_to_the_end, position, wait_for_flush};
-use crate::recovery::copy;
 use crate::scratch::TempDir;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::support::hook::{Answer, HookFs, Op, count, files, flush_to_the_end, position, wait_for_flush};
+use crate::support::{Map, copy, entries};
 
 fn open(dir: &Path, fs: &HookFs) -> Db {
     Db::builder(dir).file_system(fs.arc()).memtable_bytes(64 << 10).l0_trigger(100).open().unwrap()
 }
 
 /// One batch of two keys.
-fn put(db: &Db, model: &mut Map, n: u64, len: usize, durability: Durability) -> Result<(), Error> {
+fn write(db: &Db, model: &mut Map, n: u64, len: usize, durability: Durability) -> Result<(), Error> {
     let mut batch = WriteBatch::new();
     for key in [format!("key{}", n % 13), format!("own{n}")] {
         batch.insert(&key, vec![n as u8; len]).unwrap();
         model.insert(key.into_bytes(), vec![n as u8; len]);
     }
     db.write(batch, durability).map(drop)
-}
-
-fn contents(db: &Db) -> Map {
-    db.iter().map(|entry| entry.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
 #[test]
@@ -39,7 +32,7 @@ fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
         let db = builder.open().unwrap();
         for round in 0..6 {
             for n in 0..20 {
-                put(&db, &mut model, 20 * round + n, 100, Durability::Synced).unwrap();
+                write(&db, &mut model, 20 * round + n, 100, Durability::Synced).unwrap();
             }
             flush_to_the_end(&db);
             assert_eq!(files(dir.path(), "SPARE").len(), 1, "round {round}");
@@ -48,11 +41,11 @@ fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
         let events = fs.take();
         assert_eq!((count(&events, Op::Create, ".log"), db.metrics().wal_recycled), (2, 5));
         assert_eq!(count(&events, Op::Remove, ".log"), 0);
-        assert_eq!(contents(&db), model);
+        assert_eq!(entries(&db), model);
         db.close().unwrap();
         assert!(files(dir.path(), "SPARE").is_empty());
         let db = open(dir.path(), &fs);
-        assert_eq!((contents(&db), db.recovery().findings().len()), (model, 0));
+        assert_eq!((entries(&db), db.recovery().findings().len()), (model, 0));
     }
 }
 
@@ -62,7 +55,7 @@ fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
     let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
     let db = open(dir.path(), &fs);
     for n in 0..2 {
-        put(&db, &mut model, n, 100, Durability::Synced).unwrap();
+        write(&db, &mut model, n, 100, Durability::Synced).unwrap();
         if n == 0 {
             flush_to_the_end(&db);
         }
@@ -87,7 +80,7 @@ fn rule_2_a_kill_leaves_a_recycled_log_that_ends_cleanly_at_every_write() {
     let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
     let db = open(dir.path(), &fs);
     for n in 0..30 {
-        put(&db, &mut model, n, 50 + 17 * n as usize, Durability::Synced).unwrap();
+        write(&db, &mut model, n, 50 + 17 * n as usize, Durability::Synced).unwrap();
     }
     flush_to_the_end(&db);
     flush_one(&db, &mut model);
@@ -96,10 +89,10 @@ fn rule_2_a_kill_leaves_a_recycled_log_that_ends_cleanly_at_every_write() {
     let (space, mut within) = (len(), 0);
     for n in 100..130 {
         let durability = if n % 7 == 0 { Durability::Synced } else { Durability::Buffered };
-        put(&db, &mut model, n, 20 + 31 * (n as usize % 5), durability).unwrap();
+        write(&db, &mut model, n, 20 + 31 * (n as usize % 5), durability).unwrap();
         let left = copy(dir.path());
         let killed = Db::open(left.path()).unwrap();
-        assert_eq!((contents(&killed), killed.recovery().findings()), (model.clone(), Vec::new()), "{n}");
+        assert_eq!((entries(&killed), killed.recovery().findings()), (model.clone(), Vec::new()), "{n}");
         assert_eq!(killed.recovery().batches_replayed, n - 99);
         assert!(files(left.path(), "SPARE").is_empty());
         within += u64::from(len() == space);
@@ -109,7 +102,7 @@ fn rule_2_a_kill_leaves_a_recycled_log_that_ends_cleanly_at_every_write() {
 
 /// Makes the kept file the active log's.
 fn flush_one(db: &Db, model: &mut Map) {
-    put(db, model, 99, 10, Durability::Buffered).unwrap();
+    write(db, model, 99, 10, Durability::Buffered).unwrap();
     flush_to_the_end(db);
     assert_eq!(db.metrics().wal_recycled, 1);
 }
@@ -120,7 +113,7 @@ fn a_log_that_was_never_synced_is_removed() {
     let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
     let db = open(dir.path(), &fs);
     for n in 0..3 {
-        put(&db, &mut model, n, 100, Durability::Buffered).unwrap();
+        write(&db, &mut model, n, 100, Durability::Buffered).unwrap();
         flush_to_the_end(&db);
     }
     let events = fs.take();
@@ -134,18 +127,18 @@ fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_neede
     let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
     let db = open(dir.path(), &fs);
     for (n, op) in [(0, Op::Rename), (3, Op::Truncate)] {
-        fs.set(move |event| if event.is(op, ".log") { Answer::Fail(ErrorKind::Other) } else { Answer::Go });
-        put(&db, &mut model, n, 100, Durability::Synced).unwrap();
+        fs.fail(op, ".log", ErrorKind::Other);
+        write(&db, &mut model, n, 100, Durability::Synced).unwrap();
         flush_to_the_end(&db);
         assert!(files(dir.path(), "SPARE").is_empty());
     }
     fs.clear();
-    put(&db, &mut model, 1, 100, Durability::Synced).unwrap();
+    write(&db, &mut model, 1, 100, Durability::Synced).unwrap();
     flush_to_the_end(&db);
     std::fs::remove_file(dir.path().join("SPARE")).unwrap();
-    put(&db, &mut model, 2, 100, Durability::Synced).unwrap();
+    write(&db, &mut model, 2, 100, Durability::Synced).unwrap();
     flush_to_the_end(&db);
-    assert_eq!((contents(&db), db.metrics().wal_recycled), (model, 0));
+    assert_eq!((entries(&db), db.metrics().wal_recycled), (model, 0));
     db.close().unwrap();
 }
 
@@ -155,10 +148,10 @@ fn rule_7_a_failed_step_of_a_rotation_on_a_kept_file_makes_the_engine_read_only(
     for op in [Op::Write, Op::Sync, Op::Rename] {
         let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
         let db = open(dir.path(), &fs);
-        put(&db, &mut model, 0, 100, Durability::Synced).unwrap();
+        write(&db, &mut model, 0, 100, Durability::Synced).unwrap();
         flush_to_the_end(&db);
-        put(&db, &mut model, 1, 100, Durability::Synced).unwrap();
-        fs.set(move |event| if event.is(op, "SPARE") { Answer::Fail(ErrorKind::Other) } else { Answer::Go });
+        write(&db, &mut model, 1, 100, Durability::Synced).unwrap();
+        fs.fail(op, "SPARE", ErrorKind::Other);
         let error = db.flush().unwrap_err();
         assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("SPARE")), "{op:?}: {error}");
         fs.clear();
@@ -167,7 +160,7 @@ fn rule_7_a_failed_step_of_a_rotation_on_a_kept_file_makes_the_engine_read_only(
         assert!(files(dir.path(), "SPARE").is_empty(), "{op:?}");
         drop(db);
         let db = open(dir.path(), &fs);
-        assert_eq!((contents(&db), db.recovery().findings().len()), (model, 0), "{op:?}");
+        assert_eq!((entries(&db), db.recovery().findings().len()), (model, 0), "{op:?}");
     }
 }
 
@@ -181,7 +174,7 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
     let old = files(dir.path(), ".log").remove(0);
     let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Go);
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| put(&db, &mut Map::new(), 1, 100, Durability::Synced));
+        let writer = scope.spawn(|| write(&db, &mut Map::new(), 1, 100, Durability::Synced));
         arrivals.recv().unwrap();
         flush_to_the_end(&db);
         drop(go);
@@ -200,23 +193,23 @@ fn a_checkpoint_and_a_load_between_rotations_have_logs_of_their_own() {
     let mut expected = Vec::new();
     for round in 0..4u64 {
         for n in 0..10 {
-            put(&db, &mut model, 10 * round + n, 100, Durability::Synced).unwrap();
+            write(&db, &mut model, 10 * round + n, 100, Durability::Synced).unwrap();
         }
         let loaded = (0..5u64).map(|n| (format!("load{round}{n}"), "value"));
         db.ingest(loaded.clone()).unwrap();
         model.extend(loaded.map(|(key, value)| (key.into_bytes(), value.as_bytes().to_vec())));
         wait_for_flush(&db);
         let copied = dir.path().join(format!("copy{round}"));
-        put(&db, &mut model, 500 + round, 3000, Durability::Synced).unwrap();
+        write(&db, &mut model, 500 + round, 3000, Durability::Synced).unwrap();
         db.checkpoint(&copied).unwrap();
         assert!(files(&copied, "SPARE").is_empty());
         expected.push((copied, model.clone()));
     }
     assert!(db.metrics().wal_recycled > 2);
     for (copied, model) in expected {
-        assert_eq!(contents(&Db::open(copied).unwrap()), model);
+        assert_eq!(entries(&Db::open(copied).unwrap()), model);
     }
-    assert_eq!(contents(&db), model);
+    assert_eq!(entries(&db), model);
 }
 
 #[test]
@@ -232,7 +225,7 @@ fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
             40..50 => 14_000,
             _ => 100,
         };
-        put(&db, &mut model, n, len, Durability::Synced).unwrap();
+        write(&db, &mut model, n, len, Durability::Synced).unwrap();
         if n % 10 != 9 {
             continue;
         }
@@ -245,7 +238,7 @@ fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
     }
     assert!(kept > 3 && db.metrics().wal_recycled > 2, "{kept} kept");
     drop(db);
-    assert_eq!(contents(&open(dir.path(), &fs)), model);
+    assert_eq!(entries(&open(dir.path(), &fs)), model);
 }
 
 #[test]

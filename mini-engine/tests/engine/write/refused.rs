@@ -4,24 +4,16 @@
 use std::io::ErrorKind;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 use mini_engine::{Builder, Compression, Db, Durability, Error, Metrics, WriteBatch};
 
-use crate::hook::{Answer, Event, HookFs, Op, on_merge_thread};
 use crate::scratch::TempDir;
-
-/// After which a wait has failed to end.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::support::hook::{Answer, Event, HookFs, Op, on_merge_thread};
+use crate::support::{PATIENCE, batch, scattered, wait_while};
 
 fn small(dir: &TempDir, fs: &HookFs) -> Builder {
     let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096).compression(Compression::None);
     builder.l0_trigger(2).l0_slowdown(1000).l0_stop(6)
-}
-
-/// All over the range of the other keys, so that no table can be moved down without being rewritten.
-fn key(n: u64) -> [u8; 8] {
-    n.reverse_bits().to_be_bytes()
 }
 
 /// What `action` returns. It runs on a thread of its own: a hung one fails the test.
@@ -37,7 +29,7 @@ fn fill(what: &str, db: &Db, from: u64) -> (u64, Error) {
     in_time(what, move || {
         let mut n = from;
         loop {
-            match db.insert(key(n), [7; 400]) {
+            match db.insert(scattered(n), [7; 400]) {
                 Ok(()) => n += 1,
                 Err(error) => return (n, error),
             }
@@ -47,7 +39,7 @@ fn fill(what: &str, db: &Db, from: u64) -> (u64, Error) {
 
 /// Exactly the keys below `n`.
 fn check(what: &str, db: &Db, n: u64) {
-    let mut expected: Vec<_> = (0..n).map(key).collect();
+    let mut expected: Vec<_> = (0..n).map(scattered).collect();
     expected.sort_unstable();
     let found: Vec<_> = db.iter().map(|entry| entry.unwrap().0.to_vec()).collect();
     assert_eq!(found, expected, "{what}");
@@ -95,8 +87,8 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
             let dir = TempDir::new().unwrap();
             let fs = if mapped { HookFs::mapped() } else { HookFs::new() };
             let db = small(&dir, &fs).open().unwrap();
-            db.insert(key(0), [7; 400]).unwrap();
-            fs.set(move |event| if is_hit(event) { answer } else { Answer::Go });
+            db.insert(scattered(0), [7; 400]).unwrap();
+            fs.answer_where(answer, is_hit);
             let (written, error) = fill(what, &db, 1);
             assert!(is_the_cause(&error, answer), "{what}: {error}");
             // The next one too, and what there is can be read.
@@ -108,7 +100,7 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
                 let db = db.clone();
                 in_time(what, move || {
                     for n in again..again + 100 {
-                        while let Err(error) = db.insert(key(n), [7; 400]) {
+                        while let Err(error) = db.insert(scattered(n), [7; 400]) {
                             // Until the next try, of which there is one each second.
                             assert!(is_the_cause(&error, answer), "{what}: {error}");
                             thread::yield_now();
@@ -170,10 +162,7 @@ fn a_load_that_waits_for_level_0_gets_the_error_of_the_merge_without_space() {
     // Catches a bulk load that waits for as long as the disk is full, and all writers behind it.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = small(&dir, &fs).open().unwrap();
-    fs.set(|event| match event.is(Op::Write, ".sst") && on_merge_thread() {
-        true => NO_SPACE,
-        false => Answer::Go,
-    });
+    fs.answer_where(NO_SPACE, |event| event.is(Op::Write, ".sst") && on_merge_thread());
     let error = {
         let db = db.clone();
         in_time("a load", move || {
@@ -235,17 +224,11 @@ fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
         // Dropped after what holds its threads.
         let db = small(&dir, &fs).memtable_bytes(bytes).open().unwrap();
         let (_arrivals, go) = fs.hold_where(Answer::Go, is_held);
-        let batch = |n| {
-            let mut batch = WriteBatch::new();
-            batch.insert(key(n), [7; 400]).unwrap();
-            batch
-        };
+        let batch = |n| batch([(scattered(n), [7; 400])]);
         let begins = |n| db.try_write(batch(n), Durability::Buffered).unwrap().is_some();
         let mut n = 0;
         let is_settled = || {
-            while !is_settled(&db.metrics()) {
-                thread::yield_now();
-            }
+            wait_while(|| !is_settled(&db.metrics()));
             true
         };
         while begins(n) || (is_settled() && begins(n)) {
