@@ -4,13 +4,13 @@
 //! subject inherits another's heap. Only ratios within one run are a result; absolute times are context.
 //!
 //! ```text
+//! spec             what all speak of: subjects, workloads, shapes, and the cells that they make
 //! plan, presets    arguments, and the cells that they ask for
 //! measure, ipc     for each cell and each round of a subject a process
 //! round            what that process does, on one of `subjects`, and the check of what it gave back
 //! results          the file of a run, medians and ratios, and the tables in which people read them
 //! goals            what a run is held against
 //! report           the page with plots, and the table of the README
-//! spec             what all of these speak of: subjects, workloads, shapes, and the cells that they make
 //! ```
 #![deny(unsafe_code)]
 

@@ -3,7 +3,7 @@
 use itertools::iproduct;
 
 use super::list::GOALS;
-use super::measure::{Bound, Goal};
+use super::measure::{At, Bound, Goal, Measure};
 use crate::results::CellResults;
 use crate::spec::{Shape, Subject, Workload};
 use crate::text::{Sheet, name, or_dash};
@@ -53,12 +53,16 @@ pub(crate) fn concerned(run: &[CellResults]) -> impl Iterator<Item = &'static Go
 pub(crate) fn checks(run: &[CellResults]) -> Vec<Check> {
     let mut checks = Vec::new();
     for (goal, row) in concerned(run).flat_map(|goal| goal.rows.iter().map(move |row| (goal, row))) {
-        let all = iproduct!(row.checks, row.shapes, row.workloads, row.subjects);
+        let (subjects, workloads, shapes, checked) = *row;
+        let all = iproduct!(checked, shapes, workloads, subjects);
         for ((measure, bound), shape, &workload, &subject) in all.filter(|(.., of, subject)| subject.can(**of)) {
             let shape = nearest(run, *shape, subject, workload);
-            let what = format!("{} {}, {}: {}", name(subject), name(workload), shape.brief(), measure.says());
-            let measured = measure.of(run, shape, subject, workload);
-            let check = Check { goal: goal.name, what, bound: *bound, unit: measure.unit(), measured };
+            let Measure { says, unit, of } = *measure;
+            let what = format!("{} {}, {}: {says}", name(subject), name(workload), shape.brief());
+            // The first cell of the shape that has what it takes.
+            let cells = run.iter().filter(|cell| cell.cell.shape == shape);
+            let measured = cells.map(|cell| At { run, cell, subject, workload }).find_map(|at| of(&at));
+            let check = Check { goal: goal.name, what, bound: *bound, unit, measured };
             if !checks.contains(&check) {
                 checks.push(check);
             }
