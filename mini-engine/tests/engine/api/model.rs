@@ -1,6 +1,5 @@
 //! Random operations against an ordinary map, everything readable compared after every step.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use mini_engine::{Compaction, Compression, Db, Durability, Iter, Snapshot, TableReads, WriteBatch};
@@ -8,10 +7,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::scratch::TempDir;
-use crate::support::{POLICIES, pairs, wait_while};
+use crate::support::{Map, POLICIES, pairs, wait_while};
 
 type Key = Vec<u8>;
-type Map = BTreeMap<Key, Vec<u8>>;
 
 #[derive(Clone, Debug)]
 enum Step {

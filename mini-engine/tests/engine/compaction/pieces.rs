@@ -9,11 +9,9 @@ use mini_engine::random::Random;
 use mini_engine::{Builder, Compaction, Compression, Db, Error, RecoveryMode};
 
 use crate::support::disks::{is_edit, states_during};
-use crate::support::{DB, POLICIES, in_memory, key, sum};
+use crate::support::{DB, Map, POLICIES, entries, in_memory, key, pairs, sum};
 
 const KEYS: u64 = 4000;
-
-type Map = BTreeMap<String, Vec<u8>>;
 
 fn value(random: &mut Random) -> Vec<u8> {
     (0..1000).map(|_| random.next() as u8).collect()
@@ -28,7 +26,7 @@ fn builder(mem: &MemFs, policy: Compaction) -> Builder {
 /// A database in one run.
 fn filled(mem: &MemFs, policy: Compaction) -> Map {
     let (db, mut random) = (builder(mem, policy).open().unwrap(), Random(1));
-    let map: Map = (0..KEYS).map(|n| (key(n), value(&mut random))).collect();
+    let map: Map = (0..KEYS).map(|n| (key(n).into_bytes(), value(&mut random))).collect();
     db.ingest(&map).unwrap();
     db.close().unwrap();
     map
@@ -48,7 +46,7 @@ fn processes_that_live_shortly_finish_merges_together() {
             for _ in 0..10 {
                 let (key, value) = (key(random.below(KEYS)), value(&mut random));
                 db.insert(&key, &value).unwrap();
-                map.insert(key, value);
+                map.insert(key.into_bytes(), value);
             }
             let metrics = db.metrics();
             most = most.max(metrics.levels.first().map_or(0, |level| level.tables));
@@ -64,9 +62,7 @@ fn processes_that_live_shortly_finish_merges_together() {
         assert!(tables <= KEYS / 64 + 48, "{policy:?}: {tables} tables");
         assert!(written > before && narrowed > 0, "{policy:?}: {written} bytes merged, {narrowed} tables narrowed");
         assert!(db.verify().unwrap().problems.is_empty());
-        let found: Map =
-            db.iter().map(Result::unwrap).map(|(k, v)| (String::from_utf8(k.to_vec()).unwrap(), v.to_vec())).collect();
-        assert!(found == map, "{policy:?}: it holds something else");
+        assert!(entries(&db) == map, "{policy:?}: it holds something else");
     }
 }
 
@@ -75,13 +71,8 @@ fn a_merge_on_demand_that_ends_anywhere_leaves_nothing_half_merged_for_good() {
     // Catches a step that forgets where an earlier one has stopped: a narrowed table would keep the space of what does not count.
     let mem = MemFs::default();
     let builder = |mem: &MemFs| {
-        let builder = Db::builder(DB).table_file_bytes(1024).max_compaction_bytes(1024).block_bytes(512);
-        builder
-            .memtable_bytes(16 << 10)
-            .level1_bytes(1024)
-            .l0_trigger(1)
-            .compression(Compression::None)
-            .file_system(Arc::new(mem.clone()))
+        let builder = in_memory(mem).table_file_bytes(1024).max_compaction_bytes(1024).block_bytes(512);
+        builder.memtable_bytes(16 << 10).level1_bytes(1024).l0_trigger(1).compression(Compression::None)
     };
     // Three levels with the same keys: a step from each, of which the first ends beyond the range.
     let fill = |db: &Db, round: u8| (0..100).for_each(|n| db.insert(key(n), [round; 20]).unwrap());
@@ -189,18 +180,18 @@ fn frozen(mem: &MemFs, dir: &str) -> Builder {
 /// A database of two tables on level 0 of which a merge has taken the lower keys, and what it holds.
 fn narrowed() -> (Disk, Map) {
     let mem = MemFs::default();
-    let builder = Db::builder(DB).l0_trigger(100).table_file_bytes(2048).max_compaction_bytes(1024).block_bytes(512);
-    let db = builder.compression(Compression::None).file_system(Arc::new(mem.clone())).open().unwrap();
+    let builder = in_memory(&mem).l0_trigger(100).table_file_bytes(2048).max_compaction_bytes(1024).block_bytes(512);
+    let db = builder.compression(Compression::None).open().unwrap();
     let mut map = Map::new();
     for round in 0..2u8 {
         for n in 0..100 {
             // Where only the newer table holds that a key is removed, it returns if the bound of the older one is overlooked.
             if round == 1 && n % 3 == 0 {
                 db.remove(key(n)).unwrap();
-                map.remove(&key(n));
+                map.remove(key(n).as_bytes());
             } else {
                 db.insert(key(n), [round; 60]).unwrap();
-                map.insert(key(n), vec![round; 60]);
+                map.insert(key(n).into_bytes(), vec![round; 60]);
             }
         }
         db.flush().unwrap();
@@ -215,21 +206,20 @@ fn narrowed() -> (Disk, Map) {
 }
 
 fn assert_holds(db: &Db, map: &Map) {
-    let pair = |(key, value): (mini_engine::Slice, mini_engine::Slice)| {
-        (String::from_utf8(key.to_vec()).unwrap(), value.to_vec())
-    };
-    assert!(db.iter().map(|entry| pair(entry.unwrap())).eq(map.clone()));
-    assert!(db.iter().rev().map(|entry| pair(entry.unwrap())).eq(map.clone().into_iter().rev()));
+    let owned = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+    assert!(pairs(db.iter()).into_iter().eq(map.clone()));
+    assert!(pairs(db.iter().rev()).into_iter().eq(map.clone().into_iter().rev()));
     let keys: Vec<String> = (0..100).map(key).collect();
     let many = db.get_many(&keys).unwrap();
     for (key, many) in keys.iter().zip(many) {
-        let expected = map.get(key).map(Vec::as_slice);
+        let bytes = key.clone().into_bytes();
+        let expected = map.get(&bytes).map(Vec::as_slice);
         assert_eq!(db.get(key).unwrap().as_deref(), expected, "{key}");
         assert_eq!(many.as_deref(), expected, "{key} among many");
-        let next = map.range(key.clone()..).next().map(|(key, value)| (key.clone(), value.clone()));
-        assert_eq!(db.range(key.as_str()..).next().map(|entry| pair(entry.unwrap())), next, "from {key} on");
-        let last = map.range(..=key.clone()).next_back().map(|(key, value)| (key.clone(), value.clone()));
-        assert_eq!(db.range(..=key.as_str()).next_back().map(|entry| pair(entry.unwrap())), last, "up to {key}");
+        let next = map.range(bytes.clone()..).next().map(owned);
+        assert_eq!(pairs(db.range(key.as_str()..).take(1)).pop(), next, "from {key} on");
+        let last = map.range(..=bytes).next_back().map(owned);
+        assert_eq!(pairs(db.range(..=key.as_str()).rev().take(1)).pop(), last, "up to {key}");
     }
 }
 
@@ -288,7 +278,7 @@ fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
     assert!(bound > key(0), "{bound}");
     for n in 0..100 {
         match db.get(key(n)) {
-            Ok(found) => assert_eq!(found.as_deref(), map.get(&key(n)).map(Vec::as_slice), "{n}"),
+            Ok(found) => assert_eq!(found.as_deref(), map.get(key(n).as_bytes()).map(Vec::as_slice), "{n}"),
             Err(error) => assert!(key(n) >= bound && matches!(error, Error::Corruption { .. }), "{n}: {error}"),
         }
     }

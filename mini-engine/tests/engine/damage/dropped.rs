@@ -1,6 +1,5 @@
 //! Quarantined tables that were dropped: what salvage reads of them, and that nothing returns by it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,9 +7,7 @@ use mini_engine::{Compression, Db, Durability, RecoveryMode, SalvageReport};
 
 use crate::scratch::TempDir;
 use crate::support::hook::files;
-use crate::support::{blocks, flip, newest_table, put, texts, the_file};
-
-type Map = BTreeMap<String, String>;
+use crate::support::{Texts, blocks, flip, newest_table, put, texts, the_file};
 
 fn open(dir: &Path, mode: RecoveryMode) -> Db {
     let builder = Db::builder(dir).recovery_mode(mode).block_bytes(512).l0_trigger(100);
@@ -43,7 +40,7 @@ fn damaged(dir: &Path) -> PathBuf {
 }
 
 /// What salvage finds now.
-fn salvaged(dir: &Path) -> (SalvageReport, Map) {
+fn salvaged(dir: &Path) -> (SalvageReport, Texts) {
     let new = TempDir::new().unwrap();
     let report = Db::builder(dir).salvage().unwrap().write_to(new.path().join("new")).unwrap();
     (report, texts(&Db::open(new.path().join("new")).unwrap()))

@@ -11,13 +11,12 @@ use mini_engine::random::Random;
 use mini_engine::{Compression, Db, Durability, Error, SalvageReport, WriteBatch, dump, incomplete_directory};
 
 use crate::support::disks::states_during;
-use crate::support::{DB, texts};
+use crate::support::{DB, Texts, in_memory, texts};
 
 const NEW: &str = "/new";
 
 /// Of each key, all that was written to it; the newest last, `None` for a removal.
 type History = BTreeMap<String, Vec<Option<String>>>;
-type Map = BTreeMap<String, String>;
 
 /// Bytes of a file that hold entries: a data block, a frame.
 struct Piece {
@@ -29,7 +28,7 @@ struct Piece {
 struct Original {
     disk: Disk,
     history: History,
-    now: Map,
+    now: Texts,
     files: BTreeMap<PathBuf, Vec<Piece>>,
 }
 
@@ -109,7 +108,7 @@ impl Original {
     }
 
     /// The keys of which something else is found than the newest value.
-    fn changed(&self, found: &Map) -> Vec<&String> {
+    fn changed(&self, found: &Texts) -> Vec<&String> {
         match found == &self.now {
             true => Vec::new(),
             false => self.history.keys().filter(|key| found.get(*key) != self.now.get(*key)).collect(),
@@ -117,7 +116,7 @@ impl Original {
     }
 
     /// Checks that what is found is all that is outside of `hit`, and nothing that never was within. What has changed.
-    fn check(&self, found: &Map, hit: &BTreeSet<&str>, what: &str) -> Vec<&String> {
+    fn check(&self, found: &Texts, hit: &BTreeSet<&str>, what: &str) -> Vec<&String> {
         let changed = self.changed(found);
         for key in &changed {
             assert!(hit.contains(key.as_str()), "{what}: {key}");
@@ -180,7 +179,7 @@ fn damage(disk: &Disk, file: &Path, damage: Damage) -> Arc<dyn FileSystem> {
     fs
 }
 
-fn repair(fs: &Arc<dyn FileSystem>) -> (SalvageReport, Map) {
+fn repair(fs: &Arc<dyn FileSystem>) -> (SalvageReport, Texts) {
     let report = Db::builder(DB).file_system(fs.clone()).salvage().unwrap().write_to(NEW).unwrap();
     let new = Db::builder(NEW).file_system(fs.clone()).create_if_missing(false).open().unwrap();
     assert!(new.verify().unwrap().problems.is_empty());
@@ -230,8 +229,8 @@ fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_dat
 }
 
 /// Few keys in a table, in a second one that hides some of them, and in a log.
-fn small(fs: &Arc<MemFs>) -> Map {
-    let db = Db::builder(DB).l0_trigger(100).file_system(fs.clone()).open().unwrap();
+fn small(fs: &Arc<MemFs>) -> Texts {
+    let db = in_memory(fs).l0_trigger(100).open().unwrap();
     for (keys, value) in [(0..6, "old"), (2..4, "new")] {
         keys.for_each(|n| db.insert(format!("key{n}"), value).unwrap());
         db.flush().unwrap();
@@ -307,7 +306,7 @@ fn tables_that_were_merged_do_not_come_back_and_the_others_do_without_a_manifest
     let fs = Arc::new(MemFs::default());
     small(&fs);
     let names = |fs: &MemFs| fs.read_dir(Path::new(DB)).unwrap();
-    let db = Db::builder(DB).l0_trigger(100).file_system(fs.clone()).open().unwrap();
+    let db = in_memory(&fs).l0_trigger(100).open().unwrap();
     db.flush().unwrap();
     let before = fs.disk();
     db.compact_range(..).unwrap();
@@ -323,13 +322,13 @@ fn tables_that_were_merged_do_not_come_back_and_the_others_do_without_a_manifest
         back += 1;
     }
     assert!(back > 1, "{merged:?}");
-    let (report, found) = repair(&(Arc::new(MemFs::on(fs.disk())) as Arc<dyn FileSystem>));
+    let (report, found) = repair(&on(&fs.disk()));
     assert_eq!((found, report.left_out.len()), (expected.clone(), back), "{report}");
     // The edit of the merge is whole, and the one behind it is torn: that the tables are obsolete is still known.
     let fs = MemFs::on(fs.disk());
     let file = fs.open_write(&manifest(&fs)).unwrap();
     file.write_all_at(&[0xff; 8], file.len().unwrap()).unwrap();
-    let (report, found) = repair(&(Arc::new(MemFs::on(fs.disk())) as Arc<dyn FileSystem>));
+    let (report, found) = repair(&on(&fs.disk()));
     assert!(report.manifest.is_none(), "{report}");
     assert_eq!((found, report.left_out.len()), (expected.clone(), back), "{report}");
     // And so if the first edit is damaged too.
@@ -376,7 +375,7 @@ fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
 fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
     // Catches keys that return from the tables below, since a range tombstone is no entry.
     let fs = Arc::new(MemFs::default());
-    let db = Db::builder(DB).l0_trigger(100).file_system(fs.clone()).open().unwrap();
+    let db = in_memory(&fs).l0_trigger(100).open().unwrap();
     (0..60).for_each(|n| db.insert(format!("key{n:02}"), "old").unwrap());
     db.flush().unwrap();
     db.remove_range("key10".."key20").unwrap();
@@ -387,15 +386,14 @@ fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
     let expected = texts(&db);
     assert_eq!(expected.len(), 60 - 10 + 1 - 10);
     drop(db);
-    let repaired = |fs: &MemFs| repair(&(Arc::new(fs.clone()) as Arc<dyn FileSystem>));
-    assert_eq!(repaired(&MemFs::on(fs.disk())).1, expected);
+    assert_eq!(repair(&on(&fs.disk())).1, expected);
     let names = fs.read_dir(Path::new(DB)).unwrap();
     let path =
         |end: &str| Path::new(DB).join(names.iter().filter(|name| name.to_string_lossy().contains(end)).max().unwrap());
     let without_manifest = MemFs::on(fs.disk());
     without_manifest.remove(&path("MANIFEST")).unwrap();
     let without_manifest = without_manifest.disk();
-    assert_eq!(repaired(&MemFs::on(without_manifest.clone())).1, expected);
+    assert_eq!(repair(&on(&without_manifest)).1, expected);
     // Every byte of the newer table: keys return only where that is told.
     let (table, mut told) = (path(".sst"), 0);
     for at in 0..fs.disk().read(&table).unwrap().len() as u64 {
@@ -453,7 +451,7 @@ fn a_log_that_cannot_be_read_costs_its_writes_and_not_the_tables() {
 fn the_end_of_a_log_that_a_later_one_records_as_synced_was_not_left_by_a_crash() {
     // Catches damage that is excused as a tear, although a sync of a later log proves that the bytes were whole.
     let fs = Arc::new(MemFs::default());
-    let db = Db::builder(DB).file_system(fs.clone()).open().unwrap();
+    let db = in_memory(&fs).open().unwrap();
     ["a", "b"].into_iter().for_each(|key| db.insert(key, "value").unwrap());
     db.persist(Durability::Synced).unwrap();
     let before = fs.disk();

@@ -30,6 +30,9 @@ pub(crate) const DB: &str = "/db";
 /// What a database holds.
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// The same where keys and values are text.
+pub(crate) type Texts = BTreeMap<String, String>;
+
 /// A database on a disk in memory.
 pub(crate) fn in_memory(mem: &MemFs) -> Builder {
     Db::builder(DB).file_system(Arc::new(mem.clone()))
@@ -61,14 +64,17 @@ pub(crate) fn pairs(iter: impl Iterator<Item = Result<(Slice, Slice)>>) -> Vec<(
     iter.map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
+/// What a database holds, each key once and in order.
 pub(crate) fn entries(db: &Db) -> Map {
-    pairs(db.iter()).into_iter().collect()
+    let pairs = pairs(db.iter());
+    assert!(pairs.is_sorted_by(|(a, _), (b, _)| a < b));
+    pairs.into_iter().collect()
 }
 
 /// The entries of a database that holds text.
-pub(crate) fn texts(db: &Db) -> BTreeMap<String, String> {
+pub(crate) fn texts(db: &Db) -> Texts {
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    pairs(db.iter()).into_iter().map(|(key, value)| (text(key), text(value))).collect()
+    entries(db).into_iter().map(|(key, value)| (text(key), text(value))).collect()
 }
 
 /// The keys of a database whose keys are text.
