@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! memtable-bench memtable-round {"subject":"memtable","workloads":["insert"],"shape":{"keys":"random",..}}
-//! {"samples":[{"workload":"insert","operations":2000,"ns":123456,"facts":{"own-overhead":31.2}},..]}
+//! [{"workload":"insert","operations":2000,"ns":123456,"facts":{"own-overhead":31.2}},..]
 //! ```
 //!
 //! A round that goes wrong answers with its exit code and a message on stderr.
@@ -13,9 +13,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use std::{env, io, thread};
 
-use serde_json::json;
-
-use crate::round::{self, Outcome, Request};
+use crate::round::{self, Request, Sample};
 use crate::spec::{Cell, Subject};
 
 /// The hidden command that runs a round.
@@ -31,11 +29,11 @@ pub(crate) enum ChildError {
 }
 
 /// Runs a round of `subject` in a process of its own.
-pub(crate) fn run_in_process(cell: &Cell, subject: Subject) -> Result<Outcome, ChildError> {
-    let program = env::current_exe().map_err(|error| ChildError::Failed(error.to_string()))?;
-    let request = json!({ "subject": subject, "workloads": cell.workloads, "shape": cell.shape });
-    let mut command = Command::new(program);
-    command.args([ROUND, &request.to_string()]).stdin(Stdio::null());
+pub(crate) fn run_in_process(cell: &Cell, subject: Subject) -> Result<Vec<Sample>, ChildError> {
+    let request = Request { subject, workloads: cell.workloads.clone(), shape: cell.shape };
+    let request = serde_json::to_string(&request).map_err(io::Error::from).map_err(failed)?;
+    let mut command = Command::new(env::current_exe().map_err(failed)?);
+    command.args([ROUND, &request]).stdin(Stdio::null());
     let answer = answer_of(&mut command, cell.shape.time_limit())?;
     decode(&answer).ok_or_else(|| ChildError::Failed(format!("expected samples, found {:?}", answer.trim())))
 }
@@ -47,15 +45,13 @@ pub(crate) fn answer(request: &str) -> Result<String, String> {
     serde_json::to_string(&round::run(&request)?).map_err(|error| error.to_string())
 }
 
-fn decode(answer: &str) -> Option<Outcome> {
-    let outcome: Outcome = serde_json::from_str(answer).ok()?;
-    let samples = &outcome.samples;
-    (!samples.is_empty() && samples.iter().all(|sample| sample.operations > 0)).then_some(outcome)
+fn decode(answer: &str) -> Option<Vec<Sample>> {
+    let samples: Vec<Sample> = serde_json::from_str(answer).ok()?;
+    (!samples.is_empty() && samples.iter().all(|sample| sample.operations > 0)).then_some(samples)
 }
 
 /// What `command` prints to stdout, if it exits with 0 within `limit`. A process that takes longer is killed.
 fn answer_of(command: &mut Command, limit: Duration) -> Result<String, ChildError> {
-    let failed = |error: io::Error| ChildError::Failed(format!("cannot run it: {error}"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
     let pipes = (read(child.stdout.take()), read(child.stderr.take()));
     // The pipe ends with the process.
@@ -66,6 +62,10 @@ fn answer_of(command: &mut Command, limit: Duration) -> Result<String, ChildErro
     let status = child.wait().map_err(failed)?;
     let stderr = pipes.1.recv().unwrap_or_default();
     if status.success() { Ok(stdout) } else { Err(ChildError::Failed(reason(status, &stderr))) }
+}
+
+fn failed(error: io::Error) -> ChildError {
+    ChildError::Failed(format!("cannot run it: {error}"))
 }
 
 /// All that comes from a pipe, once it has ended.
@@ -95,9 +95,11 @@ mod tests {
     #[test]
     fn what_a_corrupted_process_may_print_is_no_answer() {
         // Catches a panic on the bytes of a subject that ran wild, and a division by no operations.
-        let right = r#"{"samples":[{"workload":"get","operations":1,"ns":1}]}"#;
+        let right = r#"[{"workload":"get","operations":1,"ns":1}]"#;
         assert!(decode(right).is_some());
-        assert!(["", "{}", "nonsense", &right.replace(":1,", ":0,")].into_iter().all(|wrong| decode(wrong).is_none()));
+        assert!(
+            ["", "[]", "{}", "nonsense", &right.replace(":1,", ":0,")].into_iter().all(|wrong| decode(wrong).is_none())
+        );
     }
 
     #[cfg(unix)]

@@ -84,8 +84,7 @@ pub(crate) struct Io {
 
 impl Io {
     pub(crate) fn now() -> Option<Self> {
-        let text = fs::read_to_string("/proc/self/io").ok()?;
-        let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
+        let number = |field| number("/proc/self/io", field);
         Some(Self { write_calls: number("syscw:")?, disk_bytes: number("write_bytes:")? })
     }
 }
@@ -118,9 +117,14 @@ fn allocated(_metadata: &Metadata) -> Option<u64> {
 }
 
 fn bytes_of(file: &str, field: &str) -> Option<u64> {
+    number(file, field)?.checked_mul(1024)
+}
+
+/// The number behind `field`, also where it says that it counts in kB.
+fn number(file: &str, field: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    let number = text.lines().find_map(|line| line.strip_prefix(field))?;
+    number.trim_end_matches("kB").trim().parse().ok()
 }
 
 /// Touches `bytes` of memory and gives them back, so that the machine has them before a clock runs. Does nothing where the

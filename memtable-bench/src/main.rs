@@ -4,22 +4,20 @@
 //! subject inherits another's heap. Only ratios within one run are a result; absolute times are context.
 //!
 //! ```text
+//! spec             what all speak of: subjects, workloads, shapes, and the cells that they make
 //! plan, presets    arguments, and the cells that they ask for
 //! measure, ipc     for each cell and each round of a subject a process
 //! round            what that process does, on one of `subjects`, and the check of what it gave back
 //! results          the file of a run, medians and ratios, and the tables in which people read them
 //! goals            what a run is held against
 //! report           the page with plots, and the table of the README
-//! spec             what all of these speak of: subjects, workloads, shapes, and the cells that they make
 //! ```
 #![deny(unsafe_code)]
 
-mod clock;
 mod error;
 mod goals;
 mod ipc;
 mod keys;
-mod latency;
 mod machine;
 mod measure;
 mod plan;
@@ -35,6 +33,8 @@ mod text;
 use std::process::ExitCode;
 
 use clap::Parser;
+
+use crate::plan::Plan;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 a subject failed (except fastskip-published, which is known to) or I/O, 2 wrong use";
@@ -54,9 +54,10 @@ enum Command {
 
 fn main() -> ExitCode {
     // Ends the process itself when clap refuses the arguments (code 2), and for help and version (code 0).
+    let memory = machine::memory_available();
     let outcome = match Command::parse() {
-        Command::Memtable(args) => measure::memtable(&args),
-        Command::Engine(args) => measure::engine(&args),
+        Command::Memtable(args) => Plan::of_tables(&args, memory).and_then(|plan| measure::run(&plan)),
+        Command::Engine(args) => Plan::of_engines(&args, memory).and_then(|plan| measure::run(&plan)),
         Command::Report(args) => report::run(&args),
         Command::MemtableRound { request } => {
             ipc::answer(&request).map_err(error::Error::subject).and_then(|answer| text::print(&(answer + "\n")))

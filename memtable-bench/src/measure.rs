@@ -8,30 +8,22 @@ use itertools::iproduct;
 use crate::error::Error;
 use crate::goals;
 use crate::ipc::{self, ChildError};
-use crate::machine;
-use crate::plan::{EngineArgs, MemtableArgs, Plan};
+use crate::plan::Plan;
 use crate::results::{CellResults, Run, Turn, cell_text, heading, ratios};
-use crate::round::Outcome;
+use crate::round::Sample;
 use crate::spec::{Cell, Subject};
 use crate::text::{name, print};
 
 const REDRAW: Duration = Duration::from_millis(500);
 const PROGRESS: &str = "{wide_bar} {pos}/{len} rounds, {eta} left, {msg}";
 
-/// The command `memtable`: which sorted in-memory table is how fast at what.
-pub(crate) fn memtable(args: &MemtableArgs) -> Result<(), Error> {
-    finish(measure(&Plan::of_tables(args, machine::memory_available())?)?)
-}
-
-/// The command `engine`: which engine is how fast at what, and at what cost.
-pub(crate) fn engine(args: &EngineArgs) -> Result<(), Error> {
-    let run = measure(&Plan::of_engines(args, machine::memory_available())?)?;
-    print(&format!("\nTimes as fast as each peer: 2.00x is half its time.\n\n{}", ratios(&run.cells)))?;
-    finish(run)
-}
-
-/// A matrix is no run that goals could be held against.
-fn finish(run: Run) -> Result<(), Error> {
+/// Measures what the plan asks for, and prints it. Fails if a subject of ours does.
+pub(crate) fn run(plan: &Plan) -> Result<(), Error> {
+    let run = measure(plan)?;
+    if run.is_of_engines() {
+        print(&format!("\nTimes as fast as each peer: 2.00x is half its time.\n\n{}", ratios(&run.cells)))?;
+    }
+    // A matrix is no run that goals could be held against.
     if run.preset.is_some() {
         print(&goals::summary(&run.cells))?;
     }
@@ -42,7 +34,7 @@ fn finish(run: Run) -> Result<(), Error> {
 /// is stopped leaves what it has.
 fn measure(plan: &Plan) -> Result<Run, Error> {
     let has_engines = plan.cells.iter().any(|cell| !cell.shape.store.is_table());
-    let mut run = Run::new(plan.preset_name(), plan.rounds, has_engines);
+    let mut run = Run::new(plan.preset.clone(), plan.rounds, has_engines);
     print(&heading(&run))?;
     let bar = progress(plan.turns());
     for cell in &plan.cells {
@@ -61,7 +53,7 @@ fn interleaved(
     cell: &Cell,
     rounds: u32,
     bar: &ProgressBar,
-    run: impl Fn(&Cell, Subject) -> Result<Outcome, ChildError>,
+    run: impl Fn(&Cell, Subject) -> Result<Vec<Sample>, ChildError>,
 ) -> Vec<Turn> {
     let mut given_up = Vec::new();
     let turn = |(round, &subject): (u32, &Subject)| {
@@ -92,7 +84,7 @@ fn progress(turns: u64) -> ProgressBar {
 
 /// A subject that fails is an error, except for the published crate: its crashes are known, and part of the comparison.
 fn judge(run: &Run) -> Result<(), Error> {
-    let failed = |turn: &&Turn| turn.subject != Subject::FastskipPublished && turn.outcome.failed.is_some();
+    let failed = |turn: &&Turn| turn.subject != Subject::FastskipPublished && turn.failed.is_some();
     let first = run.cells.iter().flat_map(|of| &of.rounds).find(failed);
     first.map_or(Ok(()), |turn| Err(Error::subject(format!("{} failed", name(turn.subject)))))
 }
@@ -118,7 +110,7 @@ mod tests {
         let order: Vec<_> = turns.iter().map(|turn| (turn.round, turn.subject)).collect();
         assert_eq!(order, [(1, ours), (1, peer), (2, ours), (2, peer), (3, ours), (3, peer)]);
         let given_up = Some("not run, since an earlier round did not end");
-        assert_eq!([2, 4].map(|turn: usize| turns[turn].outcome.failed.as_deref()), [given_up; 2]);
+        assert_eq!([2, 4].map(|turn: usize| turns[turn].failed.as_deref()), [given_up; 2]);
         let fails = |subject: Subject| {
             let rounds = turns.iter().filter(|turn| turn.subject == subject).cloned().collect();
             judge(&Run { cells: vec![CellResults { cell: cell.clone(), rounds }], ..Run::new(None, 1, false) }).is_err()

@@ -7,7 +7,7 @@ use clap::{Args, value_parser};
 use itertools::iproduct;
 
 use crate::error::Error;
-use crate::presets::Preset;
+use crate::presets::{self, Preset};
 use crate::spec::{Access, Cell, KEY_LEN, KeySet, SHORTEST_KEY, Shape, Store, Subject, VALUE_LEN, Workload};
 use crate::text::name;
 
@@ -110,7 +110,7 @@ fn parse_count(text: &str) -> Result<usize, String> {
 /// A run that can be done.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) preset: Option<Preset>,
+    pub(crate) preset: Option<String>,
     pub(crate) cells: Vec<Cell>,
     pub(crate) rounds: u32,
     pub(crate) json: Option<PathBuf>,
@@ -118,37 +118,35 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The run of tables that `args` ask for, on a machine with `memory` bytes available, if it tells.
-    pub(crate) fn of_tables(args: &MemtableArgs, memory: Option<u64>) -> Result<Self, Error> {
-        Self::new(args.preset, || args.run.matrix(TABLE_ENTRIES, &[Store::Table]), &args.run, memory)
+    pub(crate) fn of_tables(MemtableArgs { preset, run }: &MemtableArgs, memory: Option<u64>) -> Result<Self, Error> {
+        let cells = preset.map_or_else(|| run.matrix(TABLE_ENTRIES, &[Store::Table]), Preset::cells);
+        Self::new(preset.map(name), cells, run, memory)
     }
 
     /// The run of engines that `args` ask for.
-    pub(crate) fn of_engines(args: &EngineArgs, memory: Option<u64>) -> Result<Self, Error> {
-        let (EngineArgs { run, store }, usual) = (args, [Store::Engine]);
-        let is_matrix = !(run.workloads.is_empty() && run.entries.is_empty() && store.is_empty());
-        let store = if store.is_empty() { &usual[..] } else { store };
-        let preset = (!is_matrix).then_some(Preset::Engine);
-        Self::new(preset, || run.matrix(DATABASE_ENTRIES, store), run, memory)
+    pub(crate) fn of_engines(EngineArgs { store, run }: &EngineArgs, memory: Option<u64>) -> Result<Self, Error> {
+        if run.workloads.is_empty() && run.entries.is_empty() && store.is_empty() {
+            return Self::new(Some("engine".into()), presets::engine(), run, memory);
+        }
+        let store = if store.is_empty() { &[Store::Engine][..] } else { store };
+        Self::new(None, run.matrix(DATABASE_ENTRIES, store), run, memory)
     }
 
     /// Refuses cells that cannot be measured, and files that cannot be written. Cells that are of one shape become one.
-    fn new(
-        preset: Option<Preset>,
-        matrix: impl Fn() -> Vec<Cell>,
-        args: &RunArgs,
-        memory: Option<u64>,
-    ) -> Result<Self, Error> {
+    fn new(preset: Option<String>, all: Vec<Cell>, args: &RunArgs, memory: Option<u64>) -> Result<Self, Error> {
         let mut cells: Vec<Cell> = Vec::new();
         let quick = (args.quick && args.entries.is_empty()).then_some(QUICK_ENTRIES);
         let most = args.at_most.or(quick).unwrap_or(usize::MAX);
-        for mut cell in preset.map_or_else(matrix, Preset::cells) {
-            if preset.is_some() {
+        for mut cell in all {
+            // Subjects that are named in a matrix take part or are refused.
+            if preset.is_some() || args.subjects.is_empty() {
                 cell.narrow(&args.subjects);
                 if cell.subjects.is_empty() {
                     continue;
                 }
             }
             cell.shape.entries = cell.shape.entries.min(most.max(cell.shape.threads));
+            cell.check(memory)?;
             match cells.iter_mut().find(|other| other.shape == cell.shape) {
                 Some(same) => same.absorb(&cell),
                 None => cells.push(cell),
@@ -157,14 +155,9 @@ impl Plan {
         if cells.is_empty() {
             return Err("the preset has none of the subjects".to_owned().into());
         }
-        cells.iter().try_for_each(|cell| cell.check(memory))?;
         args.json.as_deref().map_or(Ok(()), can_write)?;
         let rounds = args.rounds.unwrap_or(if args.quick { QUICK_ROUNDS } else { ROUNDS });
         Ok(Self { preset, cells, rounds, json: args.json.clone() })
-    }
-
-    pub(crate) fn preset_name(&self) -> Option<String> {
-        self.preset.map(|preset| if preset == Preset::Engine { "engine".into() } else { name(preset) })
     }
 
     /// How many rounds there are of all subjects.
@@ -177,8 +170,7 @@ impl RunArgs {
     /// Every combination of the arguments, with `usual` entries unless they say otherwise.
     fn matrix(&self, usual: usize, store: &[Store]) -> Vec<Cell> {
         let Self { keys, access, value_len, threads, .. } = self;
-        let usual = [usual];
-        let entries = if self.entries.is_empty() { &usual[..] } else { &self.entries };
+        let entries = if self.entries.is_empty() { &vec![usual] } else { &self.entries };
         let all = iproduct!(keys, access, value_len, entries, threads, store);
         all.map(|(&keys, &access, &value_len, &entries, &threads, &store)| {
             let (key_len, value_len) = (self.key_len as usize, value_len as usize);

@@ -14,9 +14,6 @@ pub(crate) enum Preset {
     Goals,
     /// Goals, and what the page draws as curves: 10K to 10M entries, 1 to 8 threads
     Full,
-    /// What goals E1 to E10 need, and every engine at 100K entries
-    #[value(skip)]
-    Engine,
 }
 
 impl Preset {
@@ -26,19 +23,13 @@ impl Preset {
             Self::Published => published(),
             Self::Goals => [goals(), published()].concat(),
             Self::Full => [goals(), published(), curves()].concat(),
-            Self::Engine => engine(),
         }
     }
 }
 
 /// These subjects, or all of them, do these workloads on tables of each of these shapes.
 fn each(subjects: &[Subject], workloads: &[Workload], shapes: impl IntoIterator<Item = Shape>) -> Vec<Cell> {
-    let cell = |shape: Shape| {
-        let able = |subject: &Subject| subject.can_any(workloads) && subject.is_quick_enough(&shape);
-        let all: Vec<_> = Subject::of(shape.store).filter(able).collect();
-        Cell::new(shape, if subjects.is_empty() { &all } else { subjects }, workloads)
-    };
-    shapes.into_iter().map(cell).collect()
+    shapes.into_iter().map(|shape| Cell::new(shape, subjects, workloads)).collect()
 }
 
 fn goals() -> Vec<Cell> {
@@ -91,7 +82,8 @@ fn curves() -> Vec<Cell> {
     .concat()
 }
 
-fn engine() -> Vec<Cell> {
+/// What goals E1 to E10 need, and every engine at 100K entries.
+pub(crate) fn engine() -> Vec<Cell> {
     use KeySet::{Random, Sequential};
     use Store::{Engine, SmallCache, TenTimesCache};
     use Subject::{

@@ -26,8 +26,8 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
 }
 
 /// A figure that may be missing.
-pub(crate) fn or_dash<T>(value: Option<T>, dash: &str, show: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| dash.into(), show)
+pub(crate) fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "–".into(), show)
 }
 
 /// A count with a comma after every three digits.

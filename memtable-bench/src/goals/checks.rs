@@ -3,7 +3,7 @@
 use itertools::iproduct;
 
 use super::list::GOALS;
-use super::measure::{Bound, Goal};
+use super::measure::{At, Bound, Goal, Measure};
 use crate::results::CellResults;
 use crate::spec::{Shape, Subject, Workload};
 use crate::text::{Sheet, name, or_dash};
@@ -38,8 +38,8 @@ impl Check {
             Bound::AtLeast(least) => format!("≥ {least:.2}{}", self.unit),
             Bound::AtMost(most) => format!("≤ {most:.2}{}", self.unit),
         };
-        let measured = or_dash(self.measured, "–", |measured| format!("{measured:.2}{}", self.unit));
-        let margin = or_dash(self.margin(), "–", |margin| format!("{margin:+.0} %"));
+        let measured = or_dash(self.measured, |measured| format!("{measured:.2}{}", self.unit));
+        let margin = or_dash(self.margin(), |margin| format!("{margin:+.0} %"));
         vec![self.goal.into(), word(self.is_met()).into(), measured, wanted, margin, self.what.clone()]
     }
 }
@@ -53,12 +53,16 @@ pub(crate) fn concerned(run: &[CellResults]) -> impl Iterator<Item = &'static Go
 pub(crate) fn checks(run: &[CellResults]) -> Vec<Check> {
     let mut checks = Vec::new();
     for (goal, row) in concerned(run).flat_map(|goal| goal.rows.iter().map(move |row| (goal, row))) {
-        let all = iproduct!(row.checks, row.shapes, row.workloads, row.subjects);
+        let (subjects, workloads, shapes, checked) = *row;
+        let all = iproduct!(checked, shapes, workloads, subjects);
         for ((measure, bound), shape, &workload, &subject) in all.filter(|(.., of, subject)| subject.can(**of)) {
             let shape = nearest(run, *shape, subject, workload);
-            let what = format!("{} {}, {}: {}", name(subject), name(workload), shape.brief(), measure.says());
-            let measured = measure.of(run, shape, subject, workload);
-            let check = Check { goal: goal.name, what, bound: *bound, unit: measure.unit(), measured };
+            let Measure { says, unit, of } = *measure;
+            let what = format!("{} {}, {}: {says}", name(subject), name(workload), shape.brief());
+            // The first cell of the shape that has what it takes.
+            let cells = run.iter().filter(|cell| cell.cell.shape == shape);
+            let measured = cells.map(|cell| At { run, cell, subject, workload }).find_map(|at| of(&at));
+            let check = Check { goal: goal.name, what, bound: *bound, unit, measured };
             if !checks.contains(&check) {
                 checks.push(check);
             }
@@ -115,7 +119,7 @@ pub(crate) fn summary(run: &[CellResults]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets::Preset;
+    use crate::presets::{self, Preset};
     use crate::results::measured;
     use crate::spec::Role;
 
@@ -124,7 +128,7 @@ mod tests {
         let nanos = |shape: &Shape, subject: Subject| {
             if subject.role() == Role::Own { ours / shape.threads as f64 } else { 100.0 }
         };
-        let cells = [Preset::Goals, Preset::Engine].map(Preset::cells).concat();
+        let cells = [Preset::Goals.cells(), presets::engine()].concat();
         checks(&Vec::from_iter(cells.iter().map(|cell| measured(cell, |subject| nanos(&cell.shape, subject)))))
     }
 

@@ -1,11 +1,8 @@
-//! What goals may ask for, and what a run says of it.
+//! What goals may ask for, and what a run says of it. Every check compares medians of one run.
 
-use std::slice::from_ref;
-
-use crate::results::CellResults;
-use crate::round::Fact;
+use crate::results::{CellResults, Figure};
+use crate::round::{Fact, Percentile};
 use crate::spec::{Shape, Subject, Workload};
-use crate::text::name;
 
 pub(crate) struct Goal {
     pub(crate) name: &'static str,
@@ -14,41 +11,9 @@ pub(crate) struct Goal {
     pub(super) rows: &'static [Row],
 }
 
-/// Checks for each shape, workload and subject that can do it. Two threads store keys in order in ranges of their own.
-pub(super) struct Row {
-    pub(super) subjects: &'static [Subject],
-    pub(super) workloads: &'static [Workload],
-    pub(super) shapes: &'static [Shape],
-    pub(super) checks: &'static [(Measure, Bound)],
-}
-
-/// What is measured. Every check compares medians of one run.
-pub(super) enum Measure {
-    /// How many times as fast as the fastest skip-list peer in the same cell.
-    TimesSkipLists,
-    /// How many times as fast as this.
-    Times(Base),
-    /// The time divided by that of all of these together.
-    TimeIn(&'static [Base]),
-    /// The rate divided by that of one thread.
-    TimesOneThread,
-    /// p99.9 of single inserts divided by their median.
-    TailRatio,
-    /// What the workload took beside time.
-    Itself(Fact),
-    /// The same, times the number of threads.
-    FactTimesThreads(Fact),
-    /// The time of the slower of two floors, divided by this one: the memtable without a log, and a log of as many bytes as went to
-    /// the disk.
-    ShareOfFloors,
-    /// The time of an operation.
-    Millis,
-    /// Bytes of keys and values.
-    MegabytesPerSecond,
-}
-
-/// What a check compares with. `None` is the subject of the check itself, or its workload as peers do it.
-pub(super) type Base = (Option<Subject>, Option<Workload>);
+/// Checks for each of these shapes, of these workloads, and of these subjects that can do them. Two threads store keys in order in
+/// ranges of their own.
+pub(super) type Row = (&'static [Subject], &'static [Workload], &'static [Shape], &'static [(Measure, Bound)]);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Bound {
@@ -56,66 +21,73 @@ pub(super) enum Bound {
     AtMost(f64),
 }
 
-impl Measure {
-    pub(super) fn says(&self) -> String {
-        let bases = match self {
-            Self::Times(base) => from_ref(base),
-            Self::TimeIn(bases) => bases,
-            _ => &[],
-        };
-        let base = |(subject, workload): &Base| {
-            subject.map(name).into_iter().chain(workload.map(name)).collect::<Vec<_>>().join(" ")
-        };
-        let bases = bases.iter().map(base).collect::<Vec<_>>().join(" and ");
-        match self {
-            Self::TimesSkipLists => "times as fast as the fastest skip-list peer".into(),
-            Self::Times(_) => format!("times as fast as {bases}"),
-            Self::TimeIn(_) => format!("time divided by that of {bases}"),
-            Self::TimesOneThread => "rate divided by that of one thread".into(),
-            Self::TailRatio => "p99.9 divided by the median".into(),
-            Self::Itself(fact) => name(*fact),
-            Self::FactTimesThreads(fact) => format!("{}, times threads", name(*fact)),
-            Self::ShareOfFloors => "times as fast as the slower of memtable and log".into(),
-            Self::Millis | Self::MegabytesPerSecond => "itself".into(),
-        }
+/// What is measured, in words, its unit, and what a run says of it.
+pub(super) struct Measure {
+    pub(super) says: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) of: fn(&At<'_>) -> Option<f64>,
+}
+
+/// Where it is measured: a subject at a workload, in a cell of a run.
+pub(super) struct At<'r> {
+    pub(super) run: &'r [CellResults],
+    pub(super) cell: &'r CellResults,
+    pub(super) subject: Subject,
+    pub(super) workload: Workload,
+}
+
+impl At<'_> {
+    pub(super) fn shape(&self) -> Shape {
+        self.cell.cell.shape
     }
 
-    pub(super) fn unit(&self) -> &'static str {
-        match self {
-            Self::Itself(_) | Self::FactTimesThreads(_) => "",
-            Self::Millis => " ms",
-            Self::MegabytesPerSecond => " MB/s",
-            _ => "x",
-        }
+    pub(super) fn nanos(&self) -> Option<f64> {
+        self.cell.nanos(self.subject, self.workload)
     }
 
-    /// From the first cell of the shape that has what it takes.
-    pub(super) fn of(&self, run: &[CellResults], shape: Shape, subject: Subject, workload: Workload) -> Option<f64> {
-        let first = |shape: Shape, of: &dyn Fn(&CellResults) -> Option<f64>| {
-            run.iter().filter(|results| results.cell.shape == shape).find_map(of)
-        };
-        let nanos = |cell: &CellResults| cell.nanos(subject, workload);
-        let base = |cell: &CellResults, base: &Base| {
-            cell.nanos(base.0.unwrap_or(subject), base.1.unwrap_or_else(|| workload.of_peers()))
-        };
-        let fact = |cell: &CellResults, fact: &Fact| cell.fact(subject, workload, *fact);
-        first(shape, &|cell| match self {
-            Self::TimesSkipLists => cell.figure(subject, workload)?.times_close_peer,
-            Self::Times(of) => Some(base(cell, of)? / nanos(cell)?),
-            Self::TimeIn(bases) => Some(nanos(cell)? / bases.iter().map(|of| base(cell, of)).sum::<Option<f64>>()?),
-            Self::TailRatio => Some(cell.latency(subject, workload)?.tail_ratio),
-            Self::Itself(of) => fact(cell, of),
-            Self::FactTimesThreads(of) => Some(fact(cell, of)? * shape.threads as f64),
-            Self::ShareOfFloors => {
-                let (memtable, log) = (Subject::Memtable, Subject::Log);
-                let bytes = |subject| cell.fact(subject, workload, Fact::DiskBytes);
-                let log = cell.nanos(log, workload)? / bytes(log)? * bytes(subject)?;
-                Some(cell.nanos(memtable, Workload::Put)?.max(log) / nanos(cell)?)
-            }
-            Self::Millis => Some(nanos(cell)? / 1e6),
-            Self::MegabytesPerSecond => Some(shape.payload() as f64 / shape.entries as f64 * 1e3 / nanos(cell)?),
-            Self::TimesOneThread => Some(first(Shape { threads: 1, ..shape }, &nanos)? / nanos(cell)?),
-        })
+    pub(super) fn figure(&self) -> Option<Figure> {
+        self.cell.figure(self.subject, self.workload)
+    }
+
+    pub(super) fn latency(&self, of: Percentile) -> Option<f64> {
+        self.cell.latency(self.subject, self.workload, of)
+    }
+
+    pub(super) fn fact(&self, fact: Fact) -> Option<f64> {
+        self.cell.fact(self.subject, self.workload, fact)
+    }
+
+    /// How many times as fast as this subject at the same workload, as peers do it.
+    pub(super) fn times(&self, other: Subject) -> Option<f64> {
+        self.times_at(other, self.workload.of_peers())
+    }
+
+    pub(super) fn times_at(&self, other: Subject, workload: Workload) -> Option<f64> {
+        Some(self.cell.nanos(other, workload)? / self.nanos()?)
+    }
+
+    /// The time divided by that of all of these together.
+    pub(super) fn share(&self, others: &[(Subject, Workload)]) -> Option<f64> {
+        let others = others.iter().map(|&(other, workload)| self.cell.nanos(other, workload));
+        Some(self.nanos()? / others.sum::<Option<f64>>()?)
+    }
+
+    pub(super) fn of_one_thread(&self) -> Option<f64> {
+        let shape = self.shape().with_threads(1);
+        self.run.iter().filter(|of| of.cell.shape == shape).find_map(|of| of.nanos(self.subject, self.workload))
+    }
+
+    /// The time of the slower of two floors, divided by this one: the memtable without a log, and a log of as many bytes as went to
+    /// the disk.
+    pub(super) fn of_floors(&self) -> Option<f64> {
+        let log_bytes = self.cell.fact(Subject::Log, self.workload, Fact::DiskBytes)?;
+        let log = self.cell.nanos(Subject::Log, self.workload)? / log_bytes * self.fact(Fact::DiskBytes)?;
+        Some(self.cell.nanos(Subject::Memtable, Workload::Put)?.max(log) / self.nanos()?)
+    }
+
+    /// Of keys and values.
+    pub(super) fn megabytes_per_second(&self) -> Option<f64> {
+        Some(self.shape().payload() as f64 / self.shape().entries as f64 * 1e3 / self.nanos()?)
     }
 }
 
@@ -123,7 +95,7 @@ impl Goal {
     /// Whether it is one of tables, or of engines, and the run has any.
     pub(super) fn concerns(&self, run: &[CellResults]) -> bool {
         let is_table = |shape: &Shape| shape.store.is_table();
-        let own = self.rows.iter().flat_map(|row| row.shapes).all(is_table);
+        let own = self.rows.iter().flat_map(|(.., shapes, _)| *shapes).all(is_table);
         run.is_empty() || run.iter().any(|results| is_table(&results.cell.shape) == own)
     }
 }

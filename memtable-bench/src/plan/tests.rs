@@ -60,7 +60,7 @@ fn presets_can_be_done_narrowed_and_made_small() {
         ("engine", "engine"),
     ] {
         let plan = plan(line, None).expect(line);
-        assert_eq!((plan.preset_name().as_deref(), plan.rounds), (Some(preset), ROUNDS));
+        assert_eq!((plan.preset.as_deref(), plan.rounds), (Some(preset), ROUNDS));
         for Cell { shape, subjects, .. } in &plan.cells {
             assert!(subjects.iter().all(|of| built(shape.store).contains(of)), "{line}");
         }

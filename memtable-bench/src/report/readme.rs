@@ -37,9 +37,9 @@ pub(super) fn table(results: &Results) -> Result<String, String> {
         let best = results.best_own(&shape, workload, batched)?;
         let cell = |subject: &Subject| {
             let figure = of(if batched { subject.batched() } else { Some(*subject) }, workload);
-            or_dash(figure, "–", |figure| nanos(figure.median()))
+            or_dash(figure, |figure| nanos(figure.median()))
         };
-        let times = or_dash(best.times_close_peer, "–", |times| format!("**{times:.1}x**"));
+        let times = or_dash(best.times_close_peer, |times| format!("**{times:.1}x**"));
         Some([title.to_owned()].into_iter().chain(subjects.iter().map(cell)).chain([times]).collect())
     };
     // Often there is only one, and then the ratio says nothing of any other.

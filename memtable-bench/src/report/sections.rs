@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use itertools::iproduct;
+use itertools::{Itertools, iproduct};
 
 use super::plots::{self, Bar, Plot, Series};
 use crate::results::{CellResults, Figure, Results};
@@ -26,25 +26,32 @@ pub(super) fn all(results: &Results) -> Sections {
     .into()
 }
 
-fn bar(figure: &Figure, note: String) -> Bar {
-    let label = name(figure.subject) + if figure.workload == FrozenScan { ", frozen" } else { "" };
-    let spread = Some((figure.nanos.min, figure.nanos.max));
-    Bar { subject: figure.subject, label, value: figure.median(), spread, note }
+/// Bars of figures, each with its time and how many times that of `unit` it is.
+fn bars(
+    [file, title, explanation]: [&str; 3],
+    figures: &[Figure],
+    unit: Option<f64>,
+    time: fn(f64) -> String,
+) -> Option<Plot> {
+    let bar = |figure: &Figure| {
+        let label = name(figure.subject) + if figure.workload == FrozenScan { ", frozen" } else { "" };
+        let times = unit.map_or_else(String::new, |unit| format!(" · {:.2}x", figure.median() / unit));
+        let (value, note) = (figure.median(), time(figure.median()) + &times);
+        Bar { subject: figure.subject, label, value, spread: Some((figure.nanos.min, figure.nanos.max)), note }
+    };
+    plots::bars(file, title, explanation, &figures.iter().map(bar).collect::<Vec<_>>())
 }
 
 fn side_by_side(results: &Results) -> Vec<Plot> {
     let Some(shape) = results.headline() else { return Vec::new() };
     let plot = |workload: Workload| {
-        let mut figures: Vec<_> = workload.family().flat_map(|workload| results.figures(&shape, workload)).collect();
-        figures.sort_by(|a, b| a.median().total_cmp(&b.median()));
+        let figures = workload.family().flat_map(|workload| results.figures(&shape, workload));
+        let figures = figures.sorted_by(|a, b| a.median().total_cmp(&b.median())).collect::<Vec<_>>();
         let best = figures.iter().find(|figure| figure.subject.role() == Role::Own)?.median();
-        let note = |of: &Figure| format!("{} ns · {:.2}x", nanos(of.median()), of.median() / best);
-        plots::bars(
-            &format!("compared-{}", name(workload)),
-            &format!("{}: {} random keys", workload.title(), short(shape.entries)),
-            "ns per operation, lower is better; 1.00x is the best of ours",
-            &figures.iter().map(|figure| bar(figure, note(figure))).collect::<Vec<_>>(),
-        )
+        let file = format!("compared-{}", name(workload));
+        let title = format!("{}: {} random keys", workload.title(), short(shape.entries));
+        let texts = [&file, &title, "ns per operation, lower is better; 1.00x is the best of ours"];
+        bars(texts, &figures, Some(best), |ns| nanos(ns) + " ns")
     };
     let workloads = Workload::of(Store::Table).filter(|workload| workload.of_peers() == *workload);
     workloads.filter_map(plot).collect()
@@ -126,19 +133,11 @@ fn of_engines(results: &Results, workload: Workload) -> Option<&CellResults> {
 fn engines(results: &Results) -> Vec<Plot> {
     let plot = |workload: Workload| {
         let of = of_engines(results, workload)?;
-        let mut figures: Vec<_> = of.figures_at(workload).collect();
-        figures.sort_by(|a, b| a.median().total_cmp(&b.median()));
-        let own = of.nanos(Subject::MiniEngine, workload);
-        let note = |figure: &Figure| {
-            let times = own.map_or_else(String::new, |own| format!(" · {:.2}x", figure.median() / own));
-            format!("{} µs{times}", micros(figure.median()))
-        };
-        plots::bars(
-            &format!("engine-{}", name(workload)),
-            &format!("{}: {}", workload.title(), of.cell.shape.brief()),
-            "time per operation, lower is better; 1.00x is mini-engine",
-            &figures.iter().map(|figure| bar(figure, note(figure))).collect::<Vec<_>>(),
-        )
+        let figures: Vec<_> = of.figures_at(workload).sorted_by(|a, b| a.median().total_cmp(&b.median())).collect();
+        let (file, title) =
+            (format!("engine-{}", name(workload)), format!("{}: {}", workload.title(), of.cell.shape.brief()));
+        let texts = [&file, &title, "time per operation, lower is better; 1.00x is mini-engine"];
+        bars(texts, &figures, of.nanos(Subject::MiniEngine, workload), |ns| micros(ns) + " µs")
     };
     Workload::of(Store::Engine).filter_map(plot).collect()
 }

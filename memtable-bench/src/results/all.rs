@@ -80,16 +80,6 @@ impl Results {
         let figures = self.figures(shape, workload.of_peers());
         figures.into_iter().find(|figure| figure.subject.role() == Role::ClosePeer)
     }
-
-    /// Subjects whose rounds failed anywhere, with how many did, of how many, and the first reason.
-    pub(crate) fn failures(&self) -> Vec<(Subject, usize, usize, &str)> {
-        let of = |&subject: &Subject| {
-            let ran = self.cells.iter().flat_map(|of| &of.rounds).filter(|turn| turn.subject == subject).count();
-            let failures: Vec<_> = self.cells.iter().filter_map(|of| of.failures(subject)).collect();
-            Some((subject, failures.iter().map(|of| of.0).sum(), ran, failures.first()?.2))
-        };
-        Subject::all().iter().filter_map(of).collect()
-    }
 }
 
 #[cfg(test)]

@@ -3,23 +3,24 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::latency::Latency;
-use crate::round::{Fact, Outcome, Sample, Timeline};
+use crate::round::{Fact, Percentile, Sample, Timeline};
 use crate::spec::{Cell, Role, Subject, Workload};
 
-/// One round of one subject.
+/// One round of one subject. One that failed has no samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Turn {
     pub(crate) round: u32,
     pub(crate) subject: Subject,
-    #[serde(flatten)]
-    pub(crate) outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failed: Option<String>,
+    #[serde(default)]
+    pub(crate) samples: Vec<Sample>,
 }
 
 impl Turn {
-    pub(crate) fn new(round: u32, subject: Subject, result: Result<Outcome, String>) -> Self {
-        let failure = |failed| Outcome { failed: Some(failed), samples: Vec::new() };
-        Self { round, subject, outcome: result.unwrap_or_else(failure) }
+    pub(crate) fn new(round: u32, subject: Subject, result: Result<Vec<Sample>, String>) -> Self {
+        let (failed, samples) = result.map_or_else(|why| (Some(why), Vec::new()), |samples| (None, samples));
+        Self { round, subject, failed, samples }
     }
 }
 
@@ -71,27 +72,24 @@ impl Figure {
 }
 
 impl CellResults {
-    fn outcomes(&self, subject: Subject) -> impl Iterator<Item = &Outcome> {
-        self.rounds.iter().filter(move |turn| turn.subject == subject).map(|turn| &turn.outcome)
+    /// What the rounds of `subject` that did not fail measured at `workload`.
+    fn samples(&self, subject: Subject, workload: Workload) -> impl Iterator<Item = &Sample> {
+        let turns = self.rounds.iter().filter(move |turn| turn.subject == subject);
+        turns.filter_map(move |turn| turn.samples.iter().find(|sample| sample.workload == workload))
     }
 
-    /// Of what the rounds of `subject` measured at `workload` that did not fail.
     fn spread(&self, subject: Subject, workload: Workload, of: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
-        Spread::of(self.outcomes(subject).filter_map(|outcome| of(outcome.sample(workload)?)))
-    }
-
-    fn nanos_spread(&self, subject: Subject, workload: Workload) -> Option<Spread> {
-        self.spread(subject, workload, Sample::ns_per_operation)
+        Spread::of(self.samples(subject, workload).filter_map(of))
     }
 
     /// The median of `subject` at `workload`, in nanoseconds per operation.
     pub(crate) fn nanos(&self, subject: Subject, workload: Workload) -> Option<f64> {
-        Some(self.nanos_spread(subject, workload)?.median)
+        Some(self.spread(subject, workload, Sample::ns_per_operation)?.median)
     }
 
     /// The figure of `subject` at `workload`, unless all of its rounds failed.
     pub(crate) fn figure(&self, subject: Subject, workload: Workload) -> Option<Figure> {
-        let nanos = self.nanos_spread(subject, workload)?;
+        let nanos = self.spread(subject, workload, Sample::ns_per_operation)?;
         let times = |roles: &[Role]| {
             let peers = self.cell.subjects.iter().filter(|subject| roles.contains(&subject.role()));
             let all = peers.filter_map(|&peer| self.nanos(peer, workload.of_peers()));
@@ -107,32 +105,36 @@ impl CellResults {
         self.cell.subjects.iter().filter_map(move |&subject| self.figure(subject, workload))
     }
 
-    /// The latency of single operations of `subject`: medians over its rounds.
-    pub(crate) fn latency(&self, subject: Subject, workload: Workload) -> Option<Latency> {
-        Latency::medians(|field| {
-            Some(self.spread(subject, workload, |sample| sample.latency.as_ref().map(field))?.median)
-        })
+    /// The latency of single operations of `subject`: the median over its rounds.
+    pub(crate) fn latency(&self, subject: Subject, workload: Workload, of: Percentile) -> Option<f64> {
+        Some(self.spread(subject, workload, |sample| sample.latency.get(&of).copied())?.median)
     }
 
     /// What `subject` took beside time: the median over its rounds.
-    pub(crate) fn fact(&self, subject: Subject, workload: Workload, fact: Fact) -> Option<f64> {
-        Some(self.spread(subject, workload, |sample| sample.facts.get(&fact).copied())?.median)
+    pub(crate) fn fact(&self, subject: Subject, workload: Workload, of: Fact) -> Option<f64> {
+        Some(self.spread(subject, workload, |sample| sample.facts.get(&of).copied())?.median)
     }
 
     /// When `subject` did how much, in its first round that did not fail.
     pub(crate) fn timeline(&self, subject: Subject, workload: Workload) -> Option<&Timeline> {
-        self.outcomes(subject).find_map(|outcome| outcome.sample(workload)?.timeline.as_ref())
+        self.samples(subject, workload).next()?.timeline.as_ref()
     }
+}
 
-    /// How many rounds of `subject` failed, of how many, and why the first of them did.
-    pub(crate) fn failures(&self, subject: Subject) -> Option<(usize, usize, &str)> {
-        let reasons: Vec<_> = self.outcomes(subject).filter_map(|outcome| outcome.failed.as_deref()).collect();
-        Some((reasons.len(), self.outcomes(subject).count(), reasons.first()?))
-    }
+/// Subjects whose rounds failed in any of the cells, with how many did, of how many, and the first reason.
+pub(crate) fn failures(cells: &[CellResults]) -> Vec<(Subject, usize, usize, &str)> {
+    let of = |&subject: &Subject| {
+        let turns = cells.iter().flat_map(|of| &of.rounds).filter(|turn| turn.subject == subject);
+        let reasons: Vec<_> = turns.clone().filter_map(|turn| turn.failed.as_deref()).collect();
+        Some((subject, reasons.len(), turns.count(), *reasons.first()?))
+    };
+    Subject::all().iter().filter_map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use Subject::{Btreemap, CrossbeamSkiplist, Fastskip, FastskipPublished, Hashmap, Memtable as Ours, Skl};
     use Workload::{Get, GetMany, Insert};
 
@@ -143,10 +145,9 @@ mod tests {
     fn turns(subject: Subject, workload: Workload, nanos: &[u64]) -> Vec<Turn> {
         let turn = |&ns: &u64| {
             let facts = [(Fact::FailedCas, ns as f64)].into();
-            let latency = Some(Latency { tail_ratio: ns as f64, ..Latency::default() });
+            let latency = [(Percentile::TailRatio, ns as f64)].into();
             let sample = Sample { workload, operations: 10, ns: ns * 10, facts, latency, timeline: None };
-            let outcome = Outcome { samples: vec![sample], failed: None };
-            Turn::new(1, subject, if ns > 0 { Ok(outcome) } else { Err("signal: 11".into()) })
+            Turn::new(1, subject, if ns > 0 { Ok(vec![sample]) } else { Err("signal: 11".into()) })
         };
         nanos.iter().map(turn).collect()
     }
@@ -181,10 +182,9 @@ mod tests {
             let figure = results.figure(subject, workload).expect("measured");
             assert_eq!((figure.times_close_peer, figure.times_best_peer), (skip_list, peer), "{subject:?}");
             assert_eq!(results.figure(Skl, Insert), None);
-            assert_eq!(results.failures(Btreemap), Some((2, 3, "signal: 11")));
+            assert_eq!(failures(from_ref(&results)), [(Btreemap, 2, 3, "signal: 11")]);
             assert_eq!(results.fact(Btreemap, Insert, Fact::FailedCas), Some(200.0));
-            assert_eq!(results.latency(subject, workload).map(|of| of.tail_ratio), Some(figure.median()));
-            assert_eq!(results.failures(subject), None);
+            assert_eq!(results.latency(subject, workload, Percentile::TailRatio), Some(figure.median()));
         }
     }
 }

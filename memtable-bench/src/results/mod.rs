@@ -8,7 +8,7 @@ mod sheets;
 mod testing;
 
 pub(crate) use all::Results;
-pub(crate) use cell::{CellResults, Figure, Turn};
+pub(crate) use cell::{CellResults, Figure, Turn, failures};
 pub(crate) use run::Run;
 pub(crate) use sheets::{cell_text, facts, heading, latencies, ratios};
 #[cfg(test)]

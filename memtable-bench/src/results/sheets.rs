@@ -1,11 +1,13 @@
 //! The tables in which people read results, on the terminal and on the page.
 
+use std::slice::from_ref;
+
 use clap::ValueEnum;
 use itertools::iproduct;
 
-use super::cell::{CellResults, Figure};
+use super::cell::{CellResults, Figure, failures};
 use super::run::Run;
-use crate::round::Fact;
+use crate::round::Percentile;
 use crate::spec::{Role, Subject, Workload};
 use crate::text::{Sheet, micros, name, nanos, or_dash};
 
@@ -20,7 +22,7 @@ The peer beside the best one is the best LSM tree.
 ";
 
 fn times(ratio: Option<f64>) -> String {
-    or_dash(ratio, "–", |ratio| format!("{ratio:.2}x"))
+    or_dash(ratio, |ratio| format!("{ratio:.2}x"))
 }
 
 /// Where a run comes from, and how its tables are read.
@@ -63,45 +65,46 @@ pub(crate) fn cell_text(results: &CellResults) -> String {
     };
     let sheets = cell.workloads.iter().map(at).chain([latencies([results]), facts([results])]);
     let sheets = sheets.filter(|sheet| !sheet.rows.is_empty()).map(|sheet| format!("\n{sheet}"));
-    let failed = cell.subjects.iter().filter_map(|&subject| {
-        let (failed, all, reason) = results.failures(subject)?;
-        Some(format!("\n{}: {failed} of {all} rounds failed: {reason}\n", name(subject)))
+    let failed = failures(from_ref(results)).into_iter();
+    let failed = failed.map(|(subject, failed, all, reason)| {
+        format!("\n{}: {failed} of {all} rounds failed: {reason}\n", name(subject))
     });
     format!("\n{}\n{}", cell.shape, sheets.chain(failed).collect::<String>())
 }
 
 /// The latency of single operations in these cells, in nanoseconds, and that of reading the clock.
 pub(crate) fn latencies<'c>(cells: impl IntoIterator<Item = &'c CellResults>) -> Sheet {
-    let row = |(results, &workload, &subject): (&CellResults, &Workload, &Subject)| {
-        let of = results.latency(subject, workload)?;
-        let names = [name(subject), name(workload), results.cell.shape.brief()];
-        let times = [of.p50, of.p99, of.p999, of.p9999, of.max, of.clock_p50, of.clock_p999].map(nanos);
-        Some([&names[..], &times, &[format!("{:.2}x", of.tail_ratio)]].concat())
-    };
-    let of_cell = |of: &'c CellResults| iproduct!([of], &of.cell.workloads, &of.cell.subjects);
-    let head = ["ns", "workload", "keys", "p50", "p99", "p99.9", "p99.99", "max"];
-    let rows = cells.into_iter().flat_map(of_cell).filter_map(row);
-    Sheet::new(head.into_iter().chain(["clock p50", "clock p99.9", "p99.9 / p50"]), rows)
+    let show = |of, value| if of == Percentile::TailRatio { format!("{value:.2}x") } else { nanos(value) };
+    medians("ns", cells, CellResults::latency, show)
 }
 
-/// What each subject took beside time in these cells: a row for each workload, a column for each fact that is known.
+/// What each subject took beside time in these cells.
 pub(crate) fn facts<'c>(cells: impl IntoIterator<Item = &'c CellResults>) -> Sheet {
+    medians("beside time", cells, CellResults::fact, |_, fact| format!("{fact:.2}"))
+}
+
+/// A row for each workload of a subject, a column for each figure that is known of any.
+fn medians<'c, K: ValueEnum + Copy>(
+    title: &str,
+    cells: impl IntoIterator<Item = &'c CellResults>,
+    find: fn(&CellResults, Subject, Workload, K) -> Option<f64>,
+    show: fn(K, f64) -> String,
+) -> Sheet {
     let of_cell = |of: &'c CellResults| iproduct!([of], &of.cell.workloads, &of.cell.subjects);
     let known = |(of, &workload, &subject): (&'c CellResults, _, _)| {
-        let facts: Vec<_> = Fact::value_variants().iter().map(|&fact| of.fact(subject, workload, fact)).collect();
+        let figures: Vec<_> = K::value_variants().iter().map(|&key| find(of, subject, workload, key)).collect();
         let names = [name(subject), name(workload), of.cell.shape.brief()];
-        facts.iter().any(Option::is_some).then_some((names, facts))
+        figures.iter().any(Option::is_some).then_some((names, figures))
     };
     let all: Vec<_> = cells.into_iter().flat_map(of_cell).filter_map(known).collect();
-    let columns: Vec<_> = Fact::value_variants().iter().enumerate().collect();
-    let columns = columns.into_iter().filter(|(at, _)| all.iter().any(|(_, facts)| facts[*at].is_some()));
-    let (columns, heads): (Vec<_>, Vec<_>) = columns.map(|(at, fact)| (at, name(*fact))).unzip();
-    let row = |(names, facts): &([String; 3], Vec<Option<f64>>)| {
-        let shown = columns.iter().map(|&at| or_dash(facts[at], "–", |fact| format!("{fact:.2}")));
+    let columns = K::value_variants().iter().enumerate();
+    let columns: Vec<_> = columns.filter(|(at, _)| all.iter().any(|(_, figures)| figures[*at].is_some())).collect();
+    let row = |(names, figures): &([String; 3], Vec<Option<f64>>)| {
+        let shown = columns.iter().map(|&(at, key)| or_dash(figures[at], |figure| show(*key, figure)));
         names.iter().cloned().chain(shown).collect()
     };
-    let head = ["beside time", "workload", "keys"].map(String::from);
-    Sheet::new(head.into_iter().chain(heads), all.iter().map(row))
+    let head = [title, "workload", "keys"].map(String::from);
+    Sheet::new(head.into_iter().chain(columns.iter().map(|(_, key)| name(**key))), all.iter().map(row))
 }
 
 /// Every workload of our engine, and how many times as fast it is as each peer, in these cells.

@@ -3,23 +3,23 @@
 use clap::ValueEnum;
 
 use super::{CellResults, Run, Turn};
-use crate::latency::Latency;
-use crate::round::{Fact, Outcome, Sample};
+use crate::round::{Fact, Percentile, Sample};
 use crate::spec::{Cell, Role, Subject};
 
 /// The results of a cell in which every operation takes `nanos`; the tail ratio is a tenth of that number, and every fact a
 /// sixtieth.
 pub(crate) fn measured(cell: &Cell, nanos: impl Fn(Subject) -> f64) -> CellResults {
     let operations = 1000;
-    let outcome = |subject: Subject| {
-        let ns = (nanos(subject) * operations as f64) as u64;
-        let facts = || Fact::value_variants().iter().map(|&fact| (fact, nanos(subject) / 60.0)).collect();
-        let latency = Some(Latency { p50: nanos(subject), tail_ratio: nanos(subject) / 10.0, ..Latency::default() });
+    let turn = |&subject: &Subject| {
+        let nanos = nanos(subject);
+        let ns = (nanos * operations as f64) as u64;
+        let facts = || Fact::value_variants().iter().map(|&fact| (fact, nanos / 60.0)).collect();
+        let latency = || [(Percentile::P50, nanos), (Percentile::TailRatio, nanos / 10.0)].into();
         let able = cell.workloads.iter().filter(|&&workload| subject.can(workload));
-        let sample = |&workload| Sample { workload, operations, ns, latency, facts: facts(), timeline: None };
-        Outcome { samples: able.map(sample).collect(), failed: None }
+        let sample =
+            |&workload| Sample { workload, operations, ns, latency: latency(), facts: facts(), timeline: None };
+        Turn::new(1, subject, Ok(able.map(sample).collect()))
     };
-    let turn = |&subject: &Subject| Turn::new(1, subject, Ok(outcome(subject)));
     CellResults { cell: cell.clone(), rounds: cell.subjects.iter().map(turn).collect() }
 }
 

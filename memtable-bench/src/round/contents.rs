@@ -87,12 +87,12 @@ impl<'i> Contents<'i> {
     }
 
     fn entry(&self, key: usize) -> (&'i [u8], &'i [u8]) {
-        (self.input.key(key), self.input.value(self.newest[key]))
+        (self.input.keys.get(key), self.input.value(self.newest[key]))
     }
 
     /// What a scan of everything yields.
     fn digest(&self) -> Digest {
-        self.digest_of(self.there(self.input.sorted()))
+        self.digest_of(self.there(&self.input.sorted))
     }
 
     fn digest_of(&self, keys: impl Iterator<Item = usize>) -> Digest {
@@ -104,13 +104,13 @@ impl<'i> Contents<'i> {
         &self,
         scan: impl FnOnce(&mut dyn FnMut(&[u8], &[u8])) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut entries = self.there(self.input.sorted()).map(|key| self.entry(key));
+        let mut entries = self.there(&self.input.sorted).map(|key| self.entry(key));
         let (mut right, mut yielded) = (0, 0);
         scan(&mut |key, value| {
             yielded += 1;
             right += usize::from(entries.next() == Some((key, value)));
         })?;
-        let expected = self.there(self.input.sorted()).count();
+        let expected = self.there(&self.input.sorted).count();
         if (right, yielded) == (expected, expected) {
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl<'i> Contents<'i> {
 
     /// The operations of `workload`, after which these are the contents.
     pub(super) fn operations(&mut self, workload: Workload) -> Ops {
-        let (shape, stored) = (*self.input.shape(), self.input.stored());
+        let (shape, stored) = (self.input.shape, self.input.stored());
         let few = |divisor: usize| stored.len().div_ceil(divisor);
         let reads = if shape.store.is_table() { few(1) } else { few(1).min(MOST_READS) };
         let accessed = |count: usize, op: Op| self.input.accessed().into_iter().take(count).map(move |key| (key, op));
@@ -205,7 +205,7 @@ impl<'i> Contents<'i> {
     fn of(&mut self, ops: impl Iterator<Item = (usize, Op)>) -> Ops {
         let mut expected = 0;
         let (indices, ops): (Vec<_>, Vec<_>) = ops.inspect(|&(key, op)| expected += self.apply(key, op)).unzip();
-        Ops { count: ops.len(), ops, keys: self.input.pick(&indices), expected }
+        Ops { count: ops.len(), ops, keys: self.input.keys.pick(&indices), expected }
     }
 
     fn apply(&mut self, key: usize, op: Op) -> Digest {
@@ -245,8 +245,8 @@ mod tests {
         let mut contents = Contents::filled(&input);
         let gets = contents.operations(Workload::Get);
         let distinct: HashSet<_> = gets.keys.iter().collect();
-        assert!(input.stored().all(|record| distinct.contains(input.key(record))) && distinct.len() == 3000);
-        assert!(!gets.keys.iter().eq(input.stored().map(|record| input.key(record))));
+        assert!(input.stored().all(|record| distinct.contains(input.keys.get(record))) && distinct.len() == 3000);
+        assert!(!gets.keys.iter().eq(input.stored().map(|record| input.keys.get(record))));
         assert_eq!((count(gets.expected), contents.operations(Workload::Seek).keys.len()), (3000, 300));
         // A seek of one finds the key itself.
         assert_eq!(count(contents.operations(Workload::SeekOne).expected), 3000);
@@ -268,7 +268,10 @@ mod tests {
             assert!((writes.len() as f64 / 10_000.0 - share).abs() < 0.01, "{workload:?}: {}", writes.len());
             assert_eq!((mix.ops.len(), count(mix.expected)), (10_000, 10_000));
             assert!(
-                mix.ops.iter().zip(mix.keys.iter()).all(|(op, key)| number(op).is_none_or(|n| input.key(n) == key))
+                mix.ops
+                    .iter()
+                    .zip(mix.keys.iter())
+                    .all(|(op, key)| number(op).is_none_or(|n| input.keys.get(n) == key))
             );
             first_new += writes.len();
         }

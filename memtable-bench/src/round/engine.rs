@@ -114,7 +114,7 @@ impl Round<'_> {
         let operations = if workload == Workload::Open { 1 } else { self.work.shape().entries };
         let begun = Instant::now();
         let db: S = self.open(dir, false)?;
-        let found = db.get(self.work.input.key(0), of_value)?;
+        let found = db.get(self.work.input.keys.get(0), of_value)?;
         let time = begun.elapsed();
         found.ok_or("expected the first key, found none")?;
         self.samples.push(Sample::new(workload, operations, time));
@@ -188,7 +188,7 @@ impl Round<'_> {
                 if closed.try_recv() != Err(mpsc::TryRecvError::Empty) {
                     break;
                 }
-                db.put(input.record(record, input.key(record)))?;
+                db.put(input.record(record, input.keys.get(record)))?;
                 written += 1;
                 // The reader waits for the first one only.
                 let _ = first.send(());

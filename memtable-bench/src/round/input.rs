@@ -26,12 +26,13 @@ const ZIPF_STREAM: u64 = POOL_STREAM + 2;
 /// The records of a round: those that fill the subject, then those that are written later.
 #[derive(Debug)]
 pub(super) struct Input {
-    shape: Shape,
-    keys: Keys,
-    pool: Vec<u8>,
-    /// The index of each key, in the order of the keys; and where in that order each key is.
-    order: Vec<usize>,
+    pub(super) shape: Shape,
+    pub(super) keys: Keys,
+    /// The index of each key, in the order of the keys.
+    pub(super) sorted: Vec<usize>,
+    /// Where in that order each key is.
     place: Vec<usize>,
+    pool: Vec<u8>,
 }
 
 impl Input {
@@ -40,24 +41,11 @@ impl Input {
         let mut pool = vec![0; POOL + shape.value_len];
         rng(POOL_STREAM).fill(&mut pool[..]);
         let keys = keys::stored(shape, 0..shape.entries + later);
-        let mut order: Vec<_> = (0..keys.len()).collect();
-        order.sort_unstable_by_key(|&index| keys.get(index));
-        let mut place = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(at, &index)| place[index] = at);
-        Self { shape: *shape, keys, pool, order, place }
-    }
-
-    pub(super) fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    pub(super) fn key(&self, index: usize) -> &[u8] {
-        self.keys.get(index)
-    }
-
-    /// A copy of the keys at `indices`, in that order.
-    pub(super) fn pick(&self, indices: &[usize]) -> Keys {
-        self.keys.pick(indices)
+        let mut sorted: Vec<_> = (0..keys.len()).collect();
+        sorted.sort_unstable_by_key(|&index| keys.get(index));
+        let mut place = vec![0; sorted.len()];
+        sorted.iter().enumerate().for_each(|(at, &index)| place[index] = at);
+        Self { shape: *shape, keys, sorted, place, pool }
     }
 
     /// The records that fill the subject.
@@ -72,12 +60,7 @@ impl Input {
 
     /// The indices of all keys from that of `index` on, in order.
     pub(super) fn sorted_from(&self, index: usize) -> &[usize] {
-        &self.order[self.place[index]..]
-    }
-
-    /// The indices of all keys in order.
-    pub(super) fn sorted(&self) -> &[usize] {
-        &self.order
+        &self.sorted[self.place[index]..]
     }
 
     /// Record `index`, whose key the caller has at hand.
@@ -93,7 +76,7 @@ impl Input {
 
     /// The bytes of all keys and values that fill the subject.
     pub(super) fn payload(&self) -> u64 {
-        self.stored().map(|index| (self.key(index).len() + self.shape.value_len) as u64).sum()
+        self.stored().map(|index| (self.keys.get(index).len() + self.shape.value_len) as u64).sum()
     }
 
     /// The stored records in random order, each once.
@@ -136,7 +119,7 @@ mod tests {
             |entries| Input::new(&Shape { access: Access::Zipfian, ..Shape::new(KeySet::Random, entries) }, 0);
         let input = zipfian(10_000);
         let mut times = HashMap::new();
-        input.accessed().into_iter().for_each(|index| *times.entry(input.key(index)).or_insert(0) += 1);
+        input.accessed().into_iter().for_each(|index| *times.entry(input.keys.get(index)).or_insert(0) += 1);
         let mut hottest: Vec<_> = times.into_iter().map(|(key, times)| (times, key)).collect();
         hottest.sort_unstable_by(|a, b| b.cmp(a));
         assert!(hottest[0].0 > 700 && hottest.len() < 6000, "{} of {}", hottest[0].0, hottest.len());

@@ -4,12 +4,13 @@ mod contents;
 mod digest;
 mod engine;
 mod input;
+mod latency;
 mod outcome;
-mod recorder;
 mod table;
 mod work;
 
-pub(crate) use outcome::{Fact, Outcome, Request, Sample, Timeline};
+pub(crate) use latency::{Percentile, Timeline};
+pub(crate) use outcome::{Fact, Request, Sample};
 
 use crate::spec::{Subject, subjects};
 use crate::subjects;
@@ -19,19 +20,19 @@ use crate::text::name;
 macro_rules! dispatch {
     ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $colour:literal, $kind:ident($type:ty);)*) => {
         /// Runs a round. An error is what the subject did wrong.
-        pub(crate) fn run(request: &Request) -> Result<Outcome, String> {
-            let outcome = match request.subject {
+        pub(crate) fn run(request: &Request) -> Result<Vec<Sample>, String> {
+            let samples = match request.subject {
                 $($(#[cfg(feature = $feature)])? Subject::$subject => of::<$type>(request),)*
                 #[allow(unreachable_patterns)]
                 other => Err(format!("{} was not built", name(other)).into()),
             };
-            outcome.map_err(|error| error.to_string())
+            samples.map_err(|error| error.to_string())
         }
     };
 }
 subjects!(dispatch);
 
-fn of<S: Store>(request: &Request) -> Done<Outcome> {
+fn of<S: Store>(request: &Request) -> Done<Vec<Sample>> {
     let wanted: Vec<_> = request.workloads.iter().copied().filter(|of| request.subject.can(*of)).collect();
     let input = input::Input::new(&request.shape, contents::later(&request.shape, &wanted));
     let work = work::Work { request, input: &input };
@@ -41,7 +42,7 @@ fn of<S: Store>(request: &Request) -> Done<Outcome> {
     };
     // Every round of a table needs the insert, but not every run asked for it.
     samples.retain(|sample| wanted.contains(&sample.workload));
-    Ok(Outcome { samples, failed: None })
+    Ok(samples)
 }
 
 #[cfg(test)]

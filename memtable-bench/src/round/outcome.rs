@@ -6,30 +6,15 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::latency::Latency;
+use super::latency::{Latency, Percentile, Timeline};
 use crate::spec::{Shape, Subject, Workload};
 
 /// One round of one subject.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) subject: Subject,
     pub(crate) workloads: Vec<Workload>,
     pub(crate) shape: Shape,
-}
-
-/// A round that failed has no samples.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Outcome {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) failed: Option<String>,
-    pub(crate) samples: Vec<Sample>,
-}
-
-impl Outcome {
-    pub(crate) fn sample(&self, workload: Workload) -> Option<&Sample> {
-        self.samples.iter().find(|sample| sample.workload == workload)
-    }
 }
 
 /// What one workload came to.
@@ -41,8 +26,8 @@ pub(crate) struct Sample {
     /// The time until the last thread was done, in nanoseconds.
     pub(crate) ns: u64,
     /// Of single operations: of engines, where a batch is one, and of inserts that were timed by themselves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) latency: Option<Latency>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) latency: Latency,
     /// Of engines where stalls may show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) timeline: Option<Timeline>,
@@ -60,18 +45,10 @@ impl Sample {
     /// The mean; of inserts that were timed by themselves, the median.
     pub(crate) fn ns_per_operation(&self) -> Option<f64> {
         match self.workload {
-            Workload::InsertLatency => self.latency.map(|of| of.p50),
+            Workload::InsertLatency => self.latency.get(&Percentile::P50).copied(),
             _ => Some(self.ns as f64 / self.operations as f64),
         }
     }
-}
-
-/// How many operations all threads together finished in each moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Timeline {
-    /// The length of a moment in milliseconds.
-    pub(crate) moment_ms: u64,
-    pub(crate) operations: Vec<u64>,
 }
 
 /// What a workload took beside time. The subject's own account: own-overhead and failed-cas of tables, and all from syncs on.

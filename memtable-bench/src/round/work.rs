@@ -2,23 +2,23 @@
 //! No clock runs while operations are made and contents compared.
 
 use std::ops::Range;
+use std::panic;
 use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::contents::{Contents, Op, Ops};
 use super::digest::{Digest, adder, compare, of_count, of_value};
 use super::input::Input;
-use super::outcome::{Request, Sample, Timeline};
-use super::recorder::{Recorder, timeline};
-use crate::clock::{share, timed};
-use crate::latency::Latency;
+use super::latency::{Recorder, latency, timeline};
+use super::outcome::{Request, Sample};
 use crate::spec::{Shape, Workload};
 use crate::subjects::store::{Done, Settings, Store};
 
 /// Records of a batch in an engine, and operations of one in a table.
 const BATCH: usize = 100;
 const TABLE_BATCH: usize = 256;
-/// Readings of the clock that show what it costs.
-const CLOCK_READINGS: usize = 10_000;
 
 pub(super) struct Work<'i> {
     pub(super) request: &'i Request,
@@ -49,12 +49,8 @@ impl Work<'_> {
         compare(workload, sums.into_iter().sum(), ops.expected * times as Digest)?;
         let mut sample = Sample::new(workload, ops.count * times, time);
         if workload == Workload::InsertLatency || !self.shape().store.is_table() {
-            let mut clock = Recorder::start();
-            (0..CLOCK_READINGS).for_each(|_| clock.time(|| ()));
-            let times: Vec<_> = recorders.iter().map(|of| of.times().clone()).collect();
-            sample.latency = Some(Latency::new(&times, clock.times()));
-            let (moment_ms, operations) = timeline(&recorders);
-            sample.timeline = workload.has_stalls().then_some(Timeline { moment_ms, operations });
+            sample.latency = latency(&recorders, &Recorder::of_the_clock());
+            sample.timeline = workload.has_stalls().then(|| timeline(&recorders));
         }
         Ok(sample)
     }
@@ -92,17 +88,17 @@ impl Work<'_> {
             }
             Workload::InsertLatency => {
                 for at in part {
-                    *sum += recorder.time(|| self.step(db, ops, at))?;
+                    recorder.time(Instant::now, || self.step(db, ops, at, sum))?;
                 }
             }
             _ if self.shape().store.is_table() => {
                 for at in part {
-                    *sum += self.step(db, ops, at)?;
+                    self.step(db, ops, at, sum)?;
                 }
             }
             _ => {
                 for at in part {
-                    *sum += self.step(db, ops, at)?;
+                    self.step(db, ops, at, sum)?;
                     recorder.tick(1);
                 }
             }
@@ -110,22 +106,29 @@ impl Work<'_> {
         Ok(())
     }
 
-    #[inline]
-    fn step<S: Store>(&self, db: &S, ops: &Ops, at: usize) -> Done<Digest> {
+    /// Adds what is found where the subject shows it: handed out of here, a sum would cost as much as a part of the operation.
+    #[inline(always)]
+    fn step<S: Store>(&self, db: &S, ops: &Ops, at: usize, sum: &mut Digest) -> Done {
         let key = ops.keys.get(at);
-        let put = |record| db.put(self.input.record(record, key)).map(|()| of_count(1));
+        let mut read = || db.get(key, |value| *sum += of_value(value));
         match ops.ops[at] {
-            Op::Get => Ok(db.get(key, of_value)?.unwrap_or_default()),
-            Op::Put(record) => put(record),
-            Op::Scan(most) => {
-                let mut sum = 0;
-                db.scan(key, most, adder(&mut sum))?;
-                Ok(sum)
+            Op::Get => drop(read()?),
+            Op::Put(record) => self.put(db, record, key, sum)?,
+            Op::Scan(most) => db.scan(key, most, adder(sum))?,
+            Op::Update(record) => {
+                read()?;
+                self.put(db, record, key, sum)?;
             }
-            Op::Update(record) => Ok(db.get(key, of_value)?.unwrap_or_default() + put(record)?),
             // Newer than all that was stored.
-            Op::Delete => Ok(of_count(usize::from(db.delete(key, (self.input.all().end + at) as u64)?))),
+            Op::Delete => *sum += of_count(usize::from(db.delete(key, (self.input.all().end + at) as u64)?)),
         }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn put<S: Store>(&self, db: &S, record: usize, key: &[u8], sum: &mut Digest) -> Done {
+        *sum += of_count(1);
+        db.put(self.input.record(record, key))
     }
 
     /// Compares everything in the subject with what has to be there, record by record, whether or not scans are measured: so every
@@ -135,6 +138,31 @@ impl Work<'_> {
         db.sort()?;
         contents.check(|each| db.scan_all(each))
     }
+}
+
+/// The time from when the first thread begins to when the last one is done, and what each returned. It does not include the
+/// start of the threads: they wait for each other first. A thread that panics makes this panic.
+fn timed<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> (Duration, Vec<R>) {
+    let (gate, work) = (&Barrier::new(threads), &work);
+    let run = move |thread| {
+        gate.wait();
+        let begun = Instant::now();
+        let made = work(thread);
+        (begun, Instant::now(), made)
+    };
+    let ended: Vec<_> = thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+        handles.into_iter().map(|of| of.join().unwrap_or_else(|cause| panic::resume_unwind(cause))).collect()
+    });
+    let (first, last) = (ended.iter().map(|end| end.0).min(), ended.iter().map(|end| end.1).max());
+    let time = first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first);
+    (time, ended.into_iter().map(|(.., made)| made).collect())
+}
+
+/// The part of `0..len` for one of `threads`: neighbours stay together, and no two parts differ by more than one.
+fn share(len: usize, threads: usize, thread: usize) -> Range<usize> {
+    let bound = |thread: usize| (len as u128 * thread as u128 / threads as u128) as usize;
+    bound(thread)..bound(thread + 1)
 }
 
 /// The parts of `range` of so many each, in order.

@@ -19,14 +19,11 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// The cell of this shape in which the named subjects do the named workloads. Where no subject is named, all take part
-    /// that were built, can do one of the workloads and end in time; where no workload is named, all that the subjects can do.
+    /// The cell of this shape in which the named subjects do the named workloads. Where no subject is named, all take part that
+    /// can do one of the workloads and end in time; where no workload is named, all that the subjects can do.
     pub(crate) fn new(shape: Shape, subjects: &[Subject], workloads: &[Workload]) -> Self {
         let takes_part = |subject: &Subject| match subjects {
-            [] => {
-                let is_able = workloads.is_empty() || subject.can_any(workloads);
-                is_able && subject.missing_feature().is_none() && subject.is_quick_enough(&shape)
-            }
+            [] => (workloads.is_empty() || subject.can_any(workloads)) && subject.is_quick_enough(&shape),
             named => named.contains(subject),
         };
         let subjects: Vec<_> = Subject::of(shape.store).filter(takes_part).collect();
@@ -44,12 +41,10 @@ impl Cell {
         self.workloads.retain(|&workload| self.subjects.iter().any(|subject| subject.can(workload)));
     }
 
-    /// Takes in what the other cell, of the same shape, has beyond this one.
+    /// Takes in what the other cell, of the same shape, has beyond this one. Neither is empty.
     pub(crate) fn absorb(&mut self, other: &Self) {
-        let is_there = |subject: &Subject| self.subjects.contains(subject) || other.subjects.contains(subject);
-        self.subjects = Subject::of(self.shape.store).filter(is_there).collect();
-        let is_done = |workload: &Workload| self.workloads.contains(workload) || other.workloads.contains(workload);
-        self.workloads = Workload::of(self.shape.store).filter(is_done).collect();
+        let subjects = [&self.subjects[..], &other.subjects].concat();
+        *self = Self::new(self.shape, &subjects, &[&self.workloads[..], &other.workloads].concat());
     }
 
     /// Refuses what makes no sense, and what does not fit in `memory` bytes, if that is known.

@@ -2,12 +2,10 @@
 
 mod cell;
 mod shape;
-mod store;
 mod subject;
 mod workload;
 
 pub(crate) use cell::Cell;
-pub(crate) use shape::{Access, KEY_LEN, KeySet, SHORTEST_KEY, Shape, VALUE_LEN};
-pub(crate) use store::Store;
+pub(crate) use shape::{Access, KEY_LEN, KeySet, SHORTEST_KEY, Shape, Store, VALUE_LEN};
 pub(crate) use subject::{Role, Subject, subjects};
 pub(crate) use workload::Workload;

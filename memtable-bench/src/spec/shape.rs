@@ -1,4 +1,4 @@
-//! What every round of a cell has in common: the keys, how many, and how they are used.
+//! What every round of a cell has in common: the keys, how many, how they are used, and what holds them.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::store::Store;
 use crate::text::{grouped, name, short};
 
 /// The length of keys and values unless arguments say otherwise, in bytes.
@@ -24,6 +23,10 @@ const TABLE_OVERHEAD: u128 = 160;
 
 /// What the input takes for an entry beyond its keys, in bytes: the operations of a workload, and the map of what they must find.
 const INPUT_OVERHEAD: u128 = 120;
+
+const MIB: u64 = 1 << 20;
+/// Less memory than this no engine takes.
+const LEAST: u64 = 64 << 10;
 
 /// How keys look, and in which order they come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -56,6 +59,28 @@ pub(crate) enum Access {
     Uniform,
     /// A few keys most of the time: Zipf's distribution, theta 0.99
     Zipfian,
+}
+
+/// What holds the records: a sorted table in memory, or an engine with files of its own, and the memory that engines get.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Store {
+    /// A table in memory
+    #[default]
+    #[value(skip)]
+    Table,
+    /// An engine with a cache of 128 MiB and memtables of 64 MiB
+    Engine,
+    /// The same with a cache of 32 MiB
+    SmallCache,
+    /// A cache of a tenth of the data, and memtables of a quarter of that
+    TenTimesCache,
+}
+
+impl Store {
+    pub(crate) fn is_table(&self) -> bool {
+        *self == Self::Table
+    }
 }
 
 /// See the file's header.
@@ -139,12 +164,16 @@ impl Shape {
 
     /// The block cache of an engine, in bytes.
     pub(crate) fn cache_bytes(&self) -> u64 {
-        self.store.cache_bytes(self.payload())
+        match self.store {
+            Store::Table | Store::Engine => 128 * MIB,
+            Store::SmallCache => 32 * MIB,
+            Store::TenTimesCache => (self.payload() / 10).max(LEAST),
+        }
     }
 
-    /// A memtable of an engine, in bytes.
+    /// A memtable of an engine, a full table on disk, and the first level that has a bound, in bytes.
     pub(crate) fn memtable_bytes(&self) -> u64 {
-        self.store.memtable_bytes(self.payload())
+        if self.store == Store::TenTimesCache { (self.payload() / 40).max(LEAST) } else { 64 * MIB }
     }
 }
 

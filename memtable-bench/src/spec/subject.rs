@@ -5,8 +5,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::shape::Shape;
-use super::store::Store;
+use super::shape::{Shape, Store};
 use super::workload::Workload;
 
 /// skl's inserts take O(n): filling a table of 100,000 takes minutes, one of 3 M days.

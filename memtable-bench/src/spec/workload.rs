@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::store::Store;
+use super::shape::Store;
 
 /// Declares the workloads, each with its name in arguments and files, and what a title calls it.
 macro_rules! workloads {

@@ -1,4 +1,5 @@
-//! The files of the bench use each other in one direction.
+//! The files of the bench use each other in one direction: from the names of what is measured, by rounds and their results, to the
+//! commands.
 
 use std::path::Path;
 
@@ -6,12 +7,49 @@ use std::path::Path;
 #[path = "../../../mini-engine/tests/layers/imports.rs"]
 mod imports;
 
-use imports::{Sources, find_circle};
+use imports::{Graph, Sources, find_circle};
+
+/// Each line imports those above it, and no other of its own.
+const LAYERS: [&str; 8] = [
+    "error random",
+    "text",
+    "spec",
+    "keys machine subjects",
+    "round",
+    "presets ipc results",
+    "plan goals",
+    "measure report",
+];
+
+fn graph() -> Graph {
+    Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).without(&["main"]).graph()
+}
+
+/// The folder or file below `src` that a module is in.
+fn part(module: &str) -> &str {
+    module.split("::").next().unwrap_or_default()
+}
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.split(' ').any(|name| name == part(module)))
+}
+
+#[test]
+fn imports_lead_to_lower_layers_only() {
+    // Catches a result that knows how it is drawn, a round that knows of goals, and a file of which nobody has said where it belongs.
+    for (module, imports) in graph().iter().filter(|(module, _)| !module.is_empty()) {
+        let own = layer(module);
+        assert!(own.is_some(), "{module} is in no layer");
+        for other in imports.iter().filter(|other| part(other) != part(module)) {
+            assert!(layer(other) < own, "{module} imports {other}");
+        }
+    }
+}
 
 #[test]
 fn no_files_use_each_other_in_a_circle() {
     // Catches an import upward, which makes two files one that nobody can read alone.
-    let graph = Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).without(&["main"]).graph();
+    let graph = graph();
     for (module, other) in [("measure", "ipc"), ("spec::cell", "spec::shape"), ("round::work", "subjects::store")] {
         assert!(graph[module].contains(other), "{module}: {:?}", graph[module]);
     }

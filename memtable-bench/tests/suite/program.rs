@@ -93,6 +93,38 @@ fn measured(line: &str) -> Measured {
     Measured { directory, file, printed, json }
 }
 
+/// The page of results, which holds every plot and needs no other file, and the names of the plots beside it.
+#[track_caller]
+fn page_of(files: &str) -> (String, Vec<String>) {
+    let directory = tempdir().expect("a directory");
+    let out = directory.path().join("made/here");
+    let made = done(&format!("report {files} --out {}", out.display()));
+    assert_eq!(Path::new(made.trim()), out.join("index.html"));
+    let page = fs::read_to_string(out.join("index.html")).expect("a page");
+    check_tags(&page);
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let mut plots = Vec::new();
+    for path in fs::read_dir(&out).expect("a directory").flatten().map(|file| file.path()) {
+        if path.extension().is_some_and(|of| of == "svg") {
+            let svg = fs::read_to_string(&path).expect("a plot");
+            check_tags(&svg);
+            assert!(svg.starts_with("<svg ") && svg.contains(" xmlns="), "{path:?}");
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{path:?}");
+            plots.push(path.file_stem().expect("a name").display().to_string());
+        }
+    }
+    assert_eq!(page.matches("<svg").count(), plots.len());
+    (page, plots)
+}
+
+/// Whether `text` has all of `said`, which bars separate.
+#[track_caller]
+fn check_says(text: &str, said: &str) {
+    said.split('|').for_each(|said| assert!(text.contains(said), "{said}: {text}"));
+}
+
 /// Tables of 200 to 800 entries on one and two threads.
 fn small() -> Measured {
     let peer = if PEERS { ",crossbeam-skiplist" } else { "" };
@@ -161,9 +193,7 @@ fn every_subject_runs_on_every_shape_and_every_round_is_in_the_json() {
         assert_eq!(fields.map(|field| json["cells"][cells - 1]["shape"][field].to_string()).join(" "), last);
         assert!(json["machine"]["cores"].as_u64() > Some(0) && json["date"].is_string(), "{json}");
         assert_eq!((&json["rounds"], &json["preset"]), (&1.into(), &Value::Null));
-        for said in [title, "own-overhead  failed-cas", "p99.9 / p50", "skip list peer"] {
-            assert!(printed.contains(said), "{said}: {printed}");
-        }
+        check_says(&printed, &format!("{title}|own-overhead  failed-cas|p99.9 / p50|skip list peer"));
         assert_eq!(printed.contains("add --features peers"), !PEERS);
         assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1);
     }
@@ -173,7 +203,7 @@ fn every_subject_runs_on_every_shape_and_every_round_is_in_the_json() {
 fn every_engine_does_every_workload_and_the_page_shows_it() {
     // Catches an engine that loses or misplaces records, a workload left out, a goal without a figure or a verdict, and plots,
     // ratios and costs that are in no file or on no page.
-    let Measured { directory, file, printed, json } = measured("engine --at-most 150");
+    let Measured { directory: _directory, file, printed, json } = measured("engine --at-most 150");
     assert_eq!((&json["benchmark"], &json["preset"]), (&"engine".into(), &"engine".into()));
     for (subject, able) in engines() {
         let rounds = array(&json, "cells").iter().flat_map(|cell| array(cell, "rounds"));
@@ -183,40 +213,17 @@ fn every_engine_does_every_workload_and_the_page_shows_it() {
         let done: BTreeSet<_> = done.filter_map(|of| of["workload"].as_str()).collect();
         assert_eq!(done, able.split_whitespace().collect::<BTreeSet<_>>(), "{subject}");
     }
-    for said in [
-        "a database with a cache of 128 MiB, memtables of 64 MiB",
-        "nothing is compressed",
-        "ours, µs",
-        "ycsb-e",
-        "write-amplification",
-        "\nE1: ",
-        "E10   met",
-        "mini-engine open, random 150: itself",
-    ] {
-        assert!(printed.contains(said), "{said}: {printed}");
-    }
+    let said = "a database with a cache of 128 MiB, memtables of 64 MiB|nothing is compressed|ours, µs|ycsb-e|write-amplification\
+                |\nE1: |E10   met|mini-engine open, random 150: itself";
+    check_says(&printed, said);
     assert!(!printed.contains("\nN1: "), "{printed}");
-    let out = directory.path().join("report");
-    done(&format!("report {file} --out {}", out.display()));
-    let page = fs::read_to_string(out.join("index.html")).expect("a page");
-    check_tags(&page);
+    let (page, plots) = page_of(&file);
     for name in ["engine-put", "engine-ycsb-a", "engine-open", "stalls-put", "stalls-overwrite"] {
-        let svg = fs::read_to_string(out.join(format!("{name}.svg"))).expect(name);
-        check_tags(&svg);
-        assert!(svg.contains("mini-engine") && !svg.contains("NaN") && !svg.contains("inf"), "{name}");
+        assert!(plots.iter().any(|plot| plot == name), "{name}");
     }
-    for said in [
-        "Engines side by side",
-        "Stalls",
-        "mini-engine and each peer",
-        "beside time",
-        "<b>E7</b>",
-        "How long single operations",
-        "<title>mini-engine beside its peers</title>",
-        "<h1>mini-engine beside its peers</h1>",
-    ] {
-        assert!(page.contains(said), "{said}");
-    }
+    let said = "Engines side by side|Stalls|mini-engine and each peer|beside time|<b>E7</b>|How long single operations\
+                |<title>mini-engine beside its peers</title>|<h1>mini-engine beside its peers</h1>";
+    check_says(&page, said);
     assert!(!page.contains("<b>N1</b>"));
 }
 
@@ -251,45 +258,26 @@ fn check_tags(markup: &str) {
 #[test]
 fn the_page_holds_every_plot_and_needs_no_other_file() {
     // Catches a page that is empty, broken, or blank where the network is missing, and a README's table without a ratio.
-    let Measured { directory, file, .. } = small();
-    let out = directory.path().join("made/here");
-    assert_eq!(Path::new(done(&format!("report {file} --out {}", out.display())).trim()), out.join("index.html"));
-    let page = fs::read_to_string(out.join("index.html")).expect("a page");
-    check_tags(&page);
-    for outside in ["http://", "https://", "src=", "@import", "url("] {
-        assert!(!page.contains(outside), "{outside}");
-    }
-    let files: Vec<_> = fs::read_dir(&out).expect("a directory").flatten().map(|file| file.path()).collect();
-    for plot in files.iter().filter(|file| file.extension().is_some_and(|svg| svg == "svg")) {
-        let svg = fs::read_to_string(plot).expect("a plot");
-        check_tags(&svg);
-        assert!(svg.starts_with("<svg ") && svg.contains(" xmlns="), "{plot:?}");
-        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{plot:?}");
-    }
-    assert_eq!(page.matches("<svg").count(), files.len() - 1);
+    let Measured { directory: _directory, file, .. } = small();
+    let (page, plots) = page_of(&file);
     let headline = if PEERS { "compared-insert" } else { "growth-random-insert" };
     for name in [headline, "growth-random-get", "threads-mixed"] {
-        assert!(out.join(format!("{name}.svg")).is_file(), "{name}");
+        assert!(plots.iter().any(|plot| plot == name), "{name}");
     }
     for name in page.split("var(").skip(1).filter_map(|rest| rest.split(')').next()) {
         assert!(page.contains(&format!("{name}: ")), "{name}");
     }
     let said = "<h1>fastskip beside its peers</h1>|<b>N9</b>|<td>N9</td>|not measured|failed-cas|memtable-batch|How long single operations take";
-    for said in said.split('|') {
-        assert!(page.contains(said), "{said}");
-    }
+    check_says(&page, said);
     assert_eq!(page.contains("Not optimised"), cfg!(debug_assertions));
     if !PEERS {
         return refused(&format!("report --readme {file}"), "a skip list among the peers; found none");
     }
     let table = done(&format!("report --readme {file}"));
-    for said in [
-        "| ns per operation | fastskip | memtable | crossbeam-skiplist | btreemap | fastest of ours to crossbeam-skiplist |\n",
-        "| get, 256 at a time |",
-        "x** |\n",
-        "800 entries, random keys of 16 bytes",
-        "medians of 1 rounds",
-    ] {
+    let head = "| ns per operation | fastskip | memtable | crossbeam-skiplist | btreemap | fastest of ours to crossbeam-skiplist |\n";
+    for said in
+        [head, "| get, 256 at a time |", "x** |\n", "800 entries, random keys of 16 bytes", "medians of 1 rounds"]
+    {
         assert!(table.contains(said), "{said}: {table}");
     }
     assert_eq!(table.contains("NOT OPTIMISED"), cfg!(debug_assertions));
@@ -299,12 +287,9 @@ fn the_page_holds_every_plot_and_needs_no_other_file() {
 fn recorded_runs_can_be_drawn() {
     // Catches a change of the file's format, or of a name, that leaves behind the runs from which the book's pages are made.
     for (runs, goal) in [("blocks", "<b>N1</b>"), ("engines", "<b>E1</b>")] {
-        let (out, directory) =
-            (tempdir().expect("a directory"), format!("{}/results/{runs}", env!("CARGO_MANIFEST_DIR")));
+        let directory = format!("{}/results/{runs}", env!("CARGO_MANIFEST_DIR"));
         let files = fs::read_dir(directory).expect("results").flatten().map(|file| file.path().display().to_string());
-        done(&format!("report {} --out {}", files.collect::<Vec<_>>().join(" "), out.path().display()));
-        let page = fs::read_to_string(out.path().join("index.html")).expect("a page");
-        assert!(page.contains(goal) && page.contains("2 cores, AMD EPYC"), "{runs}");
+        check_says(&page_of(&files.collect::<Vec<_>>().join(" ")).0, &format!("{goal}|2 cores, AMD EPYC"));
     }
 }
 

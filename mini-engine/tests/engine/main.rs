@@ -1,43 +1,17 @@
 //! Tests of the library through its public interface: the rules of durability, a model, merges, threads, faults, bad input;
 //! and of the formats: an independent reader, and databases of every released one.
 
+mod api;
 mod aside;
-mod backpressure;
-mod bounds;
-mod checkpoint;
 mod compaction;
-mod concurrency;
-mod conditional;
 mod damage;
-mod directory;
-mod disks;
-mod dropped;
-mod durability;
-mod faults;
 mod fixtures;
 mod formats;
-mod group;
-mod held_up;
-mod hook;
-mod ingest;
-mod lifecycle;
-mod limits;
-mod model;
-mod options;
-mod pieces;
-mod pins;
-mod pipeline;
-mod quarantine;
-mod ranges;
-mod read_only;
-mod reads;
 mod recovery;
-mod recycle;
-mod refused;
-mod salvage;
 #[path = "../scratch/mod.rs"]
 mod scratch;
-mod space;
-mod transient;
-mod unreadable;
-mod vector;
+mod support;
+mod write;
+
+// As tests of formats and of what was set aside know them.
+use support::{disks, hook};

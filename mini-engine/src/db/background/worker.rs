@@ -41,10 +41,10 @@ impl Workers {
         let mut workers = Workers(Vec::new());
         let flush = ("mini-engine-flush", flush_loop as fn(&Core));
         let remove = ("mini-engine-remove", (|core| core.store.tables.keep_removing()) as fn(&Core));
-        let level_0 = ("mini-engine-merge", level_0_loop as fn(&Core));
+        let level_0 = ("mini-engine-compact", level_0_loop as fn(&Core));
         // One of the compaction threads is kept for level 0, and there is another one beside it.
         let others = core.store.options.compaction_threads.saturating_sub(1).max(1);
-        let others = (0..others).map(|_| ("mini-engine-merge", any_level_loop as fn(&Core)));
+        let others = (0..others).map(|_| ("mini-engine-compact", any_level_loop as fn(&Core)));
         let logs = ("mini-engine-log", log::log_loop as fn(&Core));
         for (name, run) in [flush, logs, remove, level_0].into_iter().chain(others) {
             let shared = core.clone();

@@ -1,0 +1,181 @@
+//! How long single operations take, of which the slowest are what a mean hides, and how many are done in each moment: a stall shows
+//! in both.
+
+use std::collections::BTreeMap;
+use std::ops::Sub;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// The moments of a recorder.
+const MOMENT: Duration = Duration::from_millis(10);
+/// A timeline has no more moments than this.
+const MOMENTS: usize = 120;
+/// Readings of the clock that show what it costs.
+const CLOCK_READINGS: usize = 10_000;
+/// Percentiles are right to a hundredth. With more digits the counters take the first-level cache from the table.
+const DIGITS: u8 = 2;
+
+/// In nanoseconds. Nothing subtracts the clock's own cost, which pairs of readings with nothing between them show.
+pub(crate) type Latency = BTreeMap<Percentile, f64>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Percentile {
+    P50,
+    P99,
+    #[value(name = "p99.9")]
+    P999,
+    #[value(name = "p99.99")]
+    P9999,
+    Max,
+    #[value(name = "clock p50")]
+    ClockP50,
+    #[value(name = "clock p99.9")]
+    ClockP999,
+    #[value(name = "p99.9 / p50")]
+    TailRatio,
+}
+
+/// How many operations all threads together finished in each moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Timeline {
+    /// The length of a moment in milliseconds.
+    pub(crate) moment_ms: u64,
+    pub(crate) operations: Vec<u64>,
+}
+
+/// One thread's times, in nanoseconds.
+#[derive(Clone)]
+pub(super) struct Recorder {
+    begun: Instant,
+    last: Instant,
+    times: Histogram<u64>,
+    moments: Vec<u64>,
+}
+
+impl Recorder {
+    pub(super) fn start() -> Self {
+        let (begun, times) = (Instant::now(), Histogram::new(DIGITS).expect("the crate allows up to five digits"));
+        Self { begun, last: begun, times, moments: Vec::new() }
+    }
+
+    /// What the clock alone takes.
+    pub(super) fn of_the_clock() -> Self {
+        let mut clock = Self::start();
+        (0..CLOCK_READINGS).for_each(|_| clock.time(Instant::now, || ()));
+        clock
+    }
+
+    /// Times `work` by itself, between two readings of the clock. Recording it is not part of any time.
+    #[inline(always)]
+    pub(super) fn time<R, I: Sub<Output = Duration>>(&mut self, now: impl Fn() -> I, work: impl FnOnce() -> R) -> R {
+        let begun = now();
+        let made = work();
+        self.times += nanos(now() - begun);
+        made
+    }
+
+    /// The end of an operation of so many records, which began at the end of the one before: the clock is read once for each.
+    #[inline]
+    pub(super) fn tick(&mut self, records: u64) {
+        let now = Instant::now();
+        self.times += nanos(now - self.last);
+        self.last = now;
+        let moment = ((now - self.begun).as_nanos() / MOMENT.as_nanos()) as usize;
+        if self.moments.len() <= moment {
+            self.moments.resize(moment + 1, 0);
+        }
+        self.moments[moment] += records;
+    }
+}
+
+/// No operation lasts 584 years.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Of the operations of all threads.
+pub(super) fn latency(threads: &[Recorder], clock: &Recorder) -> Latency {
+    use Percentile::{ClockP50, ClockP999, Max, P50, P99, P999, P9999, TailRatio};
+    let mut all = Histogram::new_from(&clock.times);
+    threads.iter().for_each(|of| all += &of.times);
+    let at = |times: &Histogram<u64>, quantile| times.value_at_quantile(quantile) as f64;
+    let of_all = [(P50, 0.5), (P99, 0.99), (P999, 0.999), (P9999, 0.9999), (Max, 1.0)].map(|(of, q)| (of, at(&all, q)));
+    let of_clock = [(ClockP50, 0.5), (ClockP999, 0.999)].map(|(of, q)| (of, at(&clock.times, q)));
+    // A coarse clock may see no time at all.
+    let ratio = (TailRatio, at(&all, 0.999) / at(&all, 0.5).max(1.0));
+    of_all.into_iter().chain(of_clock).chain([ratio]).collect()
+}
+
+/// The moments of all threads together.
+pub(super) fn timeline(threads: &[Recorder]) -> Timeline {
+    let longest = threads.iter().map(|of| of.moments.len()).max().unwrap_or_default();
+    let joined = longest.div_ceil(MOMENTS).max(1);
+    let mut operations = vec![0; longest.div_ceil(joined)];
+    for (at, count) in threads.iter().flat_map(|of| of.moments.iter().enumerate()) {
+        operations[at / joined] += count;
+    }
+    // The last one is shorter than the others.
+    if operations.len() > 1 {
+        operations.pop();
+    }
+    Timeline { moment_ms: MOMENT.as_millis() as u64 * joined as u64, operations }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::iter::repeat_n;
+
+    use super::*;
+
+    /// A thread of operations that take these nanoseconds, by a clock of which each reading takes 10.
+    fn timed(operations: impl IntoIterator<Item = u64>) -> Recorder {
+        let now = Cell::new(Duration::ZERO);
+        let pass = |ns| now.set(now.get() + Duration::from_nanos(ns));
+        let read = || {
+            pass(10);
+            now.get()
+        };
+        let mut recorder = Recorder::start();
+        for ns in operations {
+            recorder.time(read, || pass(ns));
+            pass(1000);
+        }
+        recorder
+    }
+
+    #[test]
+    fn percentiles_are_those_of_single_operations_of_all_threads_with_the_clocks_own_cost_beside() {
+        // Catches times of all operations so far, the time between them counted as theirs, a percentile under another's name, a
+        // thread left out, the clock's cost among the operations, and a ratio upside down.
+        let slow = [(9890, 90), (99, 390), (9, 890), (1, 1990), (1, 7_999_990)];
+        let threads = slow.map(|(times, ns)| timed(repeat_n(ns, times)));
+        let all = latency(&threads, &timed([0; 20_000]));
+        let found: Vec<_> = all.values().copied().collect();
+        for (found, expected) in found.iter().zip([100.0, 400.0, 900.0, 2000.0, 8e6, 10.0, 10.0, 9.0]) {
+            assert!((found / expected - 1.0_f64).abs() < 0.02, "{all:?}");
+        }
+        assert_eq!((found.len(), found[7]), (8, found[2] / found[0]));
+    }
+
+    #[test]
+    fn a_timeline_adds_threads_up_and_shows_a_stall_as_a_gap() {
+        // Catches threads laid one behind the other, moments of another length than the file says, and a last moment that looks
+        // like a stall since it is cut.
+        let recorder = |moments: &[u64]| Recorder { moments: moments.to_vec(), ..Recorder::start() };
+        let of = |threads: &[Recorder]| {
+            let Timeline { moment_ms, operations } = timeline(threads);
+            (moment_ms, operations)
+        };
+        assert_eq!(of(&[recorder(&[5, 0, 7, 1]), recorder(&[1, 0])]), (10, vec![6, 0, 7]));
+        assert_eq!(of(&[recorder(&[3])]), (10, vec![3]));
+        assert_eq!(of(&[recorder(&[1; 1000])]), (90, vec![9; 111]));
+        let mut ticked = Recorder::start();
+        (0..10).for_each(|_| ticked.tick(100));
+        assert_eq!((ticked.moments.iter().sum::<u64>(), ticked.times.len()), (1000, 10));
+    }
+}

@@ -1,0 +1,243 @@
+//! Handles, snapshots, iterators and workers: who keeps what alive, and how a database ends.
+
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex, mpsc};
+
+use mini_engine::{Db, Durability, Error, WriteBatch};
+
+use crate::scratch::TempDir;
+use crate::support::hook::{Answer, HookFs, Op, files};
+use crate::support::{put, wait_while};
+
+#[test]
+fn second_open_gets_locked_also_in_the_same_process() {
+    // Catches a lock that a process shares with itself, as POSIX record locks do: two writers on one log.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    assert!(matches!(Db::open(dir.path()), Err(Error::Locked { .. })));
+    let other = db.clone();
+    drop(db);
+    assert!(matches!(Db::open(dir.path()), Err(Error::Locked { .. })));
+    drop(other);
+    Db::open(dir.path()).unwrap();
+}
+
+#[test]
+fn rule_13_lock_is_held_until_the_last_snapshot_and_iterator_is_gone() {
+    // Catches a second engine that removes, as orphans, files that an iterator of the first still reads.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    db.insert("a", "1").unwrap();
+    db.flush().unwrap();
+    db.insert("b", "2").unwrap();
+    let snapshot = db.snapshot();
+    let mut iter = db.iter();
+    let mut cursor = db.cursor();
+    drop(db);
+    assert_eq!(snapshot.iter().count(), 2);
+    assert!(matches!(Db::open(dir.path()), Err(Error::Locked { .. })));
+    drop(snapshot);
+    assert_eq!(&*iter.next().unwrap().unwrap().0, b"a");
+    assert!(matches!(Db::open(dir.path()), Err(Error::Locked { .. })));
+    drop(iter);
+    cursor.seek_to_last().unwrap();
+    assert_eq!(cursor.key(), b"b");
+    assert!(matches!(Db::open(dir.path()), Err(Error::Locked { .. })));
+    drop(cursor);
+    assert_eq!(Db::open(dir.path()).unwrap().iter().count(), 2);
+}
+
+#[test]
+fn snapshots_and_iterators_go_on_after_close_and_may_go_to_other_threads() {
+    // Catches a close that pulls memtables or tables away from under readers.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    for n in 0..1000 {
+        db.insert(format!("key{n:04}"), "value").unwrap();
+    }
+    let (snapshot, iter) = (db.snapshot(), db.iter());
+    db.close().unwrap();
+    let counted = std::thread::spawn(move || {
+        (snapshot.iter().map(Result::unwrap).count(), iter.rev().map(Result::unwrap).count())
+    });
+    assert_eq!(counted.join().unwrap(), (1000, 1000));
+    Db::open(dir.path()).unwrap();
+}
+
+#[test]
+fn other_handles_get_closed_after_close() {
+    // Catches an operation without the check, which would write to logs that nobody flushes any more.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    let other = db.clone();
+    db.insert("a", "1").unwrap();
+    db.close().unwrap();
+    let closed = |result: Result<(), Error>| assert!(matches!(result, Err(Error::Closed)), "{result:?}");
+    closed(other.get("a").map(drop));
+    closed(other.get_many(["a"]).map(drop));
+    closed(other.contains_key("a").map(drop));
+    closed(other.insert("b", "2"));
+    closed(other.remove("a"));
+    closed(other.write(WriteBatch::new(), Durability::Buffered).map(drop));
+    closed(put(&other, "b", "value", Durability::Synced).map(drop));
+    closed(other.persist(Durability::Buffered));
+    closed(other.flush());
+    closed(other.verify().map(drop));
+    closed(other.snapshot().get("a").map(drop));
+    closed(other.cursor().seek_to_first());
+    for mut iter in [other.iter(), other.range("a"..), other.prefix("a")] {
+        closed(iter.next().unwrap().map(drop));
+        assert!(iter.next().is_none() && iter.next_back().is_none());
+    }
+    closed(other.close());
+}
+
+#[test]
+fn close_leaves_nothing_to_replay_and_drop_loses_nothing() {
+    // Catches a close that only stops, and a drop that forgets buffered writes.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    assert!(db.recovery().created);
+    db.insert("a", "1").unwrap();
+    drop(db);
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!((db.recovery().created, db.recovery().batches_replayed, db.recovery().logs_replayed), (false, 1, 1));
+    db.insert("b", "2").unwrap();
+    db.close().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!((db.recovery().batches_replayed, db.recovery().last_seqno), (0, 2));
+    assert_eq!(db.iter().count(), 2);
+    // One log and one manifest: what earlier opens left is gone.
+    assert_eq!((files(dir.path(), ".log").len(), files(dir.path(), "MANIFEST").len()), (1, 1));
+}
+
+#[test]
+fn the_last_handle_may_be_dropped_on_a_worker_thread() {
+    // Catches a worker that joins itself: the shutdown would never end.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+    db.insert("a", "1").unwrap();
+    let (sender, dropped) = mpsc::channel();
+    let last = Mutex::new(None::<Db>);
+    let last = std::sync::Arc::new(last);
+    let (held, armed) = (last.clone(), mpsc::channel::<()>());
+    let wait = Mutex::new(armed.1);
+    fs.set(move |event| {
+        if event.is(Op::Remove, ".log") {
+            wait.lock().unwrap().recv().unwrap();
+            drop(held.lock().unwrap().take());
+            sender.send(std::thread::current().name().map(str::to_owned)).unwrap();
+        }
+        Answer::Go
+    });
+    db.flush().unwrap();
+    *last.lock().unwrap() = Some(db);
+    armed.0.send(()).unwrap();
+    assert_eq!(dropped.recv().unwrap().as_deref(), Some("mini-engine-flush"));
+    // The lock goes with the worker, which ends on its own.
+    let reopened = loop {
+        match Db::open(dir.path()) {
+            Err(Error::Locked { .. }) => std::thread::yield_now(),
+            result => break result.unwrap(),
+        }
+    };
+    assert!(reopened.contains_key("a").unwrap());
+}
+
+#[test]
+fn a_stalled_writer_gets_closed_and_close_reports_the_flush_that_cannot_be_done() {
+    // Catches a writer that waits for ever for room that will never come, and a close that hides the failure.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096);
+    let db = builder.wait_for_space(true).open().unwrap();
+    fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
+    let writer = {
+        let db = db.clone();
+        std::thread::spawn(move || {
+            for n in 0u64.. {
+                if let Err(error) = db.insert(n.to_be_bytes(), [7; 500]) {
+                    return (n, error);
+                }
+            }
+            unreachable!("the writer stalls long before")
+        })
+    };
+    wait_while(|| db.metrics().stalls == 0);
+    let closed = db.close();
+    assert!(matches!(&closed, Err(Error::Io { source, .. }) if source.kind() == ErrorKind::StorageFull), "{closed:?}");
+    let (written, error) = writer.join().unwrap();
+    assert!(matches!(error, Error::Closed), "{error}");
+    fs.clear();
+    let db = Db::builder(dir.path()).open().unwrap();
+    assert_eq!(db.iter().map(Result::unwrap).count() as u64, written);
+}
+
+#[test]
+fn an_open_that_fails_gives_the_lock_back() {
+    // Catches a lock that a failed recovery keeps for the life of the process.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    fs.fail(Op::Create, "MANIFEST", ErrorKind::Other);
+    assert!(matches!(Db::builder(dir.path()).file_system(fs.arc()).open(), Err(Error::Io { .. })));
+    fs.clear();
+    Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+}
+
+#[test]
+fn a_flush_under_way_when_the_last_handle_goes_loses_nothing() {
+    // Catches a drop that leaves half a table in the version, or takes its log away.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096).open().unwrap();
+    let (starts, go) = fs.hold(Op::Create, ".sst", Answer::Go);
+    for n in 0..18u8 {
+        db.insert([n], [n; 250]).unwrap();
+    }
+    starts.recv().unwrap();
+    let dropping = std::thread::spawn(move || drop(db));
+    drop(go);
+    dropping.join().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!(db.iter().map(Result::unwrap).count(), 18);
+}
+
+#[test]
+fn debug_output_names_the_directory_and_not_the_data() {
+    // Catches a log line that prints the database.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    for n in 0..1000 {
+        db.insert(format!("secret{n}"), "secret").unwrap();
+    }
+    db.flush().unwrap();
+    for text in
+        [format!("{db:?}"), format!("{:?}", db.snapshot()), format!("{:?}", db.iter()), format!("{:?}", db.cursor())]
+    {
+        assert!(text.contains(dir.path().to_str().unwrap()) && !text.contains("secret") && text.len() < 1000, "{text}");
+    }
+}
+
+#[test]
+fn the_last_handle_may_be_dropped_while_a_log_is_kept() {
+    // Catches a worker that waits for a lock of its own.
+    for op in [Op::Truncate, Op::Rename] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+        db.insert("a", "1").unwrap();
+        db.persist(Durability::Synced).unwrap();
+        let (sender, dropped) = mpsc::channel();
+        let last = Arc::new(Mutex::new(None::<Db>));
+        let (held, armed) = (last.clone(), mpsc::channel::<()>());
+        let wait = Mutex::new(armed.1);
+        fs.set(move |event| {
+            if event.is(op, ".log") {
+                wait.lock().unwrap().recv().unwrap();
+                drop(held.lock().unwrap().take());
+                sender.send(()).unwrap();
+            }
+            Answer::Go
+        });
+        db.flush().unwrap();
+        *last.lock().unwrap() = Some(db);
+        armed.0.send(()).unwrap();
+        assert!(dropped.recv().is_ok(), "{op:?}");
+    }
+}

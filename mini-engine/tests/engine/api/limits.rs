@@ -1,0 +1,122 @@
+//! Keys, values and batches at and past their limits.
+
+use mini_engine::{Db, Durability, Error, MAX_KEY_LEN, MAX_VALUE_LEN, Options, WriteBatch};
+
+use crate::scratch::TempDir;
+use crate::support::hook::{Answer, HookFs, Op, count};
+use crate::support::{batch, key};
+
+#[test]
+fn rule_15_keys_and_values_past_their_limits_are_invalid_arguments() {
+    // Catches a length that is cut off when it is encoded: the log would replay another key.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    let long = vec![b'k'; MAX_KEY_LEN + 1];
+    assert!(matches!(db.insert(&long, ""), Err(Error::InvalidArgument(_))));
+    assert!(matches!(db.remove(&long), Err(Error::InvalidArgument(_))));
+    assert!(matches!(db.insert("k", vec![0; MAX_VALUE_LEN + 1]), Err(Error::InvalidArgument(_))));
+    assert_eq!(db.get(&long).unwrap(), None);
+    // Nothing of it was written, and the database is as usable as before.
+    assert_eq!((db.snapshot().seqno(), db.iter().count()), (0, 0));
+    db.insert(&long[1..], "at the limit").unwrap();
+    drop(db);
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!(db.get(&long[1..]).unwrap().as_deref(), Some(&b"at the limit"[..]));
+    db.flush().unwrap();
+    assert!(db.contains_key(&long[1..]).unwrap() && !db.contains_key(&long[2..]).unwrap());
+}
+
+#[test]
+fn empty_keys_and_values_are_ordinary() {
+    // Catches an empty key taken for "no key", and an empty value for a tombstone.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    db.insert("", "").unwrap();
+    db.insert("a", "").unwrap();
+    for _ in 0..2 {
+        assert_eq!(db.get("").unwrap().as_deref(), Some(&b""[..]));
+        assert_eq!(db.iter().count(), 2);
+        assert_eq!(&*db.iter().next().unwrap().unwrap().0, b"");
+        assert_eq!(db.prefix("").count(), 2);
+        db.flush().unwrap();
+    }
+    db.remove("").unwrap();
+    assert_eq!((db.get("").unwrap(), db.iter().count()), (None, 1));
+}
+
+#[test]
+fn an_empty_batch_writes_nothing() {
+    // Catches a frame without operations, and a sequence number given out for nothing.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+    db.insert("a", "1").unwrap();
+    fs.take();
+    assert_eq!(db.write(WriteBatch::new(), Durability::Buffered).unwrap(), 1);
+    assert_eq!(fs.take(), []);
+    // Synced, it makes what came before durable.
+    assert_eq!(db.write(WriteBatch::new(), Durability::Synced).unwrap(), 1);
+    assert_eq!(count(&fs.take(), Op::Sync, ".log"), 1);
+}
+
+#[test]
+fn a_batch_larger_than_half_a_memtable_has_a_log_and_a_memtable_of_its_own() {
+    // Catches a batch that can never be reserved, spans two logs, or shares a log with other writes.
+    for entries in [30, 100, 1000] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let open = || {
+            Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(8192).immutable_memtables(4).open().unwrap()
+        };
+        let db = open();
+        db.insert("before", "").unwrap();
+        fs.take();
+        // No flush ends meanwhile, so that no log gets the file of another.
+        let (_arrivals, go) = fs.hold(Op::Create, ".sst", Answer::Go);
+        let batch = batch((0..entries).map(|n| (key(n), [n as u8; 200])));
+        let last = db.write(batch, Durability::Synced).unwrap();
+        assert_eq!(last, 1 + entries);
+        db.insert("after", "").unwrap();
+        let events = fs.take();
+        let writes = events.iter().filter(|event| event.is(Op::Write, ".log"));
+        let logs: std::collections::BTreeSet<_> = writes.map(|event| event.name.clone()).collect();
+        // The batch in the first, "after" in the second.
+        assert_eq!((logs.len(), count(&events, Op::Create, ".log")), (2, 2), "{events:?}");
+        drop(go);
+        drop(db);
+        let db = open();
+        assert_eq!(db.iter().map(Result::unwrap).count() as u64, entries + 2);
+        assert_eq!(db.snapshot().seqno(), entries + 2);
+    }
+}
+
+#[test]
+fn a_value_larger_than_a_memtable_survives_log_flush_and_merge() {
+    // Catches a block length that does not fit, and a memtable sized for ordinary values.
+    let dir = TempDir::new().unwrap();
+    let open = || Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(1).block_bytes(512).open().unwrap();
+    let db = open();
+    let value: Vec<u8> = (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    db.insert("large", &value).unwrap();
+    db.insert("small", "1").unwrap();
+    drop(db);
+    let db = open();
+    assert_eq!(db.get("large").unwrap().as_deref(), Some(&value[..]));
+    db.insert("small", "2").unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    let db = open();
+    assert_eq!(db.get("large").unwrap().as_deref(), Some(&value[..]));
+    assert_eq!(
+        db.iter().map(Result::unwrap).map(|(key, value)| (key.len(), value.len())).collect::<Vec<_>>(),
+        [(5, value.len()), (5, 1)]
+    );
+}
+
+#[test]
+fn an_option_out_of_range_creates_nothing() {
+    // Catches a check that comes after the directory and its lock were made.
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("db");
+    let options = Options::default().memtable_bytes(1);
+    assert!(matches!(Db::builder(&path).options(options).open(), Err(Error::InvalidArgument(_))));
+    assert!(!path.exists());
+}

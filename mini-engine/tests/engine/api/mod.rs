@@ -1,0 +1,15 @@
+//! What callers may rely on: reads, writes, options, and the life of a database.
+
+mod bounds;
+mod checkpoint;
+mod concurrency;
+mod conditional;
+mod ingest;
+mod lifecycle;
+mod limits;
+mod model;
+mod options;
+mod ranges;
+mod read_only;
+mod reads;
+mod vector;

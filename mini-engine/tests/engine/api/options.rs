@@ -1,0 +1,385 @@
+//! Each option does what it says, beyond being taken.
+//!
+//! What is shown elsewhere: `compaction_threads`, `l0_slowdown` and the policy's memory in `compaction`; `l0_stop` and `wait_for_space` in `space`;
+//! `log_compression` in `group`; `recovery_mode` in `quarantine`; `create_if_missing` in `directory`; that a memtable of either
+//! kind is right in `vector`; what each policy promises of the shape of levels in the unit tests of `compaction::policy`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use mini_engine::fs::MemFs;
+use mini_engine::{Builder, Compaction, Compression, Db, Durability, Error, MemtableKind, Options, RecoveryMode};
+
+use crate::scratch::TempDir;
+use crate::support::hook::{Answer, HookFs, Op, count, files, wait_for_removals};
+use crate::support::{blocks, in_memory, key, paths, put, wait_while};
+
+/// The bytes that each data block of a table stores, how they are compressed, and the length that they stand for: see
+/// `docs/src/formats.md`.
+fn stored(table: &Path) -> Vec<(Vec<u8>, u8, usize)> {
+    let file = fs::read(table).unwrap();
+    let block = |(offset, len): (usize, usize)| {
+        let (stored, trailer) = file[offset..offset + len].split_at(len - 13);
+        (stored.to_vec(), trailer[0], u32::from_le_bytes(trailer[1..5].try_into().unwrap()) as usize)
+    };
+    blocks(table).into_iter().map(block).collect()
+}
+
+fn compressions(dir: &Path) -> BTreeSet<u8> {
+    paths(dir, ".sst").iter().flat_map(|table| stored(table)).map(|(_, compression, _)| compression).collect()
+}
+
+#[test]
+fn defaults_are_those_that_are_documented() {
+    // Catches a default that was changed in one place only.
+    let documented = Options::default()
+        .memtable_bytes(64 << 20)
+        .memtable_kind(MemtableKind::SkipList)
+        .immutable_memtables(1)
+        .size_ratio(10)
+        .l0_slowdown(20)
+        .l0_stop(36)
+        .level1_bytes(64 << 20)
+        .table_file_bytes(64 << 20)
+        .compaction_threads(2)
+        .bytes_per_sync(4 << 20)
+        .block_bytes(4096)
+        .partition_bytes(8192)
+        .filter_bits_per_key(10)
+        .compression_per_level([Compression::None, Compression::None, Compression::Lz4])
+        .cache_bytes(32 << 20)
+        .durability(Durability::Buffered)
+        .log_compression(false)
+        .recovery_mode(RecoveryMode::Strict)
+        .create_if_missing(true);
+    assert_eq!(Options::default(), documented);
+}
+
+#[test]
+fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range() {
+    // Catches an end that is not checked, and a builder that sets another option than it says.
+    let dir = TempDir::new().unwrap();
+    let builder = || Db::builder(dir.path().join("db"));
+    type Set = fn(Builder, u64) -> Builder;
+    let options: [(&str, Set, u64, u64); 14] = [
+        ("memtable_bytes", |b, n| b.memtable_bytes(n as usize), 4096, 16 << 30),
+        ("immutable_memtables", |b, n| b.immutable_memtables(n as usize), 1, 64),
+        ("size_ratio", Builder::size_ratio, 2, 32),
+        ("l0_trigger", |b, n| b.l0_trigger(n as usize), 1, 1000),
+        ("l0_slowdown", |b, n| b.l0_slowdown(n as usize), 1, 1000),
+        ("l0_stop", |b, n| b.l0_stop(n as usize), 1, 1000),
+        ("level1_bytes", Builder::level1_bytes, 1 << 10, 1 << 50),
+        ("table_file_bytes", Builder::table_file_bytes, 1 << 10, 16 << 30),
+        ("compaction_threads", |b, n| b.compaction_threads(n as usize), 1, 64),
+        ("bytes_per_sync", Builder::bytes_per_sync, 64 << 10, 16 << 30),
+        ("block_bytes", |b, n| b.block_bytes(n as usize), 512, 64 << 10),
+        ("partition_bytes", |b, n| b.partition_bytes(n as usize), 128, 1 << 20),
+        ("compression_per_level (levels)", |b, n| b.compression_per_level(vec![Compression::Lz4; n as usize]), 1, 8),
+        ("compression zstd level", |b, n| b.compression(Compression::Zstd { level: n as i32 }), 1, 22),
+    ];
+    let refuse = |builder: Builder, name: &str, value: u64, range: &str| match builder.open() {
+        Err(Error::InvalidArgument(what)) => assert_eq!(what, format!("option {name} is {value}: it must be {range}")),
+        other => panic!("{name} = {value}: {other:?}"),
+    };
+    for (name, set, low, high) in options {
+        for past in [low - 1, high + 1] {
+            refuse(set(builder(), past), name, past, &format!("{low} to {high}"));
+        }
+    }
+    // Those that may be 0.
+    refuse(builder().filter_bits_per_key(33), "filter_bits_per_key", 33, "0 to 32");
+    refuse(builder().cache_bytes((1 << 50) + 1), "cache_bytes", (1 << 50) + 1, "0 to 1125899906842624");
+}
+
+#[test]
+fn a_memtable_is_frozen_at_memtable_bytes() {
+    // Catches a size that is ignored, or taken for a number of entries; and a kind that is ignored: each has its own price for
+    // an entry.
+    let entries_of_first = |kind: MemtableKind, bytes: usize, value: &[u8]| {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let builder = Db::builder(dir.path()).memtable_bytes(bytes).memtable_kind(kind).immutable_memtables(64);
+        let db = builder.file_system(fs.arc()).open().unwrap();
+        // No log is removed meanwhile.
+        let (_arrivals, _go) = fs.hold(Op::Create, ".sst", Answer::Go);
+        // The second log is there before it is needed. It is in use once it has a frame.
+        let is_second_used = || match &files(dir.path(), ".log")[..] {
+            [_, second, ..] => std::fs::read(dir.path().join(second)).unwrap().iter().skip(56).any(|byte| *byte != 0),
+            _ => false,
+        };
+        let mut written = 0;
+        while !is_second_used() {
+            db.insert(key(written), value).unwrap();
+            written += 1;
+        }
+        // The last one is the first of the next memtable.
+        written - 1
+    };
+    for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
+        for bytes in [16 << 10, 256 << 10] {
+            let held = entries_of_first(kind, bytes, &[7; 1000]) as usize * 1008;
+            assert!((bytes * 4 / 5..=bytes + 1008).contains(&held), "{kind:?}: {held} of {bytes} bytes");
+        }
+    }
+    let [list, vector] =
+        [MemtableKind::SkipList, MemtableKind::Vector].map(|kind| entries_of_first(kind, 64 << 10, b""));
+    assert_ne!(list, vector);
+}
+
+#[test]
+fn writers_wait_once_as_many_memtables_as_allowed_wait_for_their_flush() {
+    // Catches a queue that holds one more or one less than the option says.
+    for allowed in [1, 3] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let builder = Db::builder(dir.path()).memtable_bytes(4096).immutable_memtables(allowed);
+        let db = builder.file_system(fs.arc()).open().unwrap();
+        let (_arrivals, go) = fs.hold(Op::Create, ".sst", Answer::Go);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| (0..200).for_each(|n| db.insert(key(n), [7; 400]).unwrap()));
+            wait_while(|| db.metrics().stalls == 0 && !writer.is_finished());
+            // One log more is made ahead.
+            wait_while(|| files(dir.path(), ".log").len() < allowed + 2 && !writer.is_finished());
+            assert_eq!((files(dir.path(), ".log").len(), db.metrics().flushes), (allowed + 2, 0));
+            drop(go);
+        });
+        assert_eq!(db.iter().map(Result::unwrap).count(), 200);
+    }
+}
+
+#[test]
+fn level_0_is_merged_once_it_holds_more_than_l0_trigger_tables() {
+    // Catches a trigger that is off by one, or fixed.
+    for trigger in [1, 5] {
+        let dir = TempDir::new().unwrap();
+        let db = Db::builder(dir.path()).l0_trigger(trigger).open().unwrap();
+        let flush = || {
+            db.insert("key", "").unwrap();
+            db.flush().unwrap();
+            db.wait_for_compactions().unwrap();
+            (db.metrics().levels[0].tables, db.metrics().compactions)
+        };
+        for tables in 1..=trigger as u64 {
+            assert_eq!(flush(), (tables, 0));
+        }
+        assert_eq!(flush(), (0, 1));
+    }
+}
+
+#[test]
+fn a_tier_holds_one_run_less_than_the_size_ratio() {
+    // Catches a ratio that is ignored where it is a number of runs, and one policy taken for another.
+    let most_runs = |policy: Compaction, ratio: u64| {
+        let builder = in_memory(&MemFs::default()).compaction(policy).size_ratio(ratio).l0_trigger(1);
+        let db = builder.compression(Compression::None).open().unwrap();
+        // The oldest run is large, so that the tiers are not merged with it.
+        (0..2000).for_each(|n| db.insert(key(n), [7; 100]).unwrap());
+        db.compact_range(..).unwrap();
+        let runs = |_| {
+            db.insert(key(1), "1").unwrap();
+            db.flush().unwrap();
+            db.wait_for_compactions().unwrap();
+            db.metrics().levels[1].runs
+        };
+        (0..14).map(runs).max()
+    };
+    assert_eq!(most_runs(Compaction::Tiered, 2), Some(1));
+    assert_eq!(most_runs(Compaction::Tiered, 5), Some(4));
+    assert_eq!(most_runs(Compaction::LazyLeveled, 5), Some(4));
+    assert_eq!(most_runs(Compaction::Leveled, 5), Some(0));
+}
+
+#[test]
+fn levels_come_between_by_size_ratio_and_level1_bytes() {
+    // Catches options that do not reach the policy: its own tests set them directly.
+    let levels = |ratio: u64, level1_bytes: u64| {
+        let builder = in_memory(&MemFs::default()).memtable_bytes(4096).l0_trigger(1).table_file_bytes(4096);
+        let builder = builder.compression(Compression::None).size_ratio(ratio).level1_bytes(level1_bytes);
+        let db = builder.open().unwrap();
+        for n in 0..1500u64 {
+            db.insert(key(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55), [7; 200]).unwrap();
+            // A merge at a time, so that its pace decides nothing.
+            if n % 10 == 9 {
+                db.flush().unwrap();
+                db.wait_for_compactions().unwrap();
+            }
+        }
+        // Those that ever held anything: a merge may just have emptied one.
+        db.metrics().levels.iter().skip(1).filter(|level| level.arrived > 0).count()
+    };
+    assert_eq!(levels(2, 1 << 20), 1);
+    let (wide, narrow) = (levels(8, 4096), levels(2, 4096));
+    assert!(1 < wide && wide < narrow, "{wide} levels by 8, {narrow} by 2");
+}
+
+#[test]
+fn merges_cut_tables_at_table_file_bytes() {
+    // Catches a size that is ignored, or that counts something else than bytes.
+    for bytes in [2048, 16384] {
+        let dir = TempDir::new().unwrap();
+        let builder = Db::builder(dir.path()).table_file_bytes(bytes).compression(Compression::None).block_bytes(512);
+        let db = builder.open().unwrap();
+        // Twice: a table that overlaps no other would be moved as it is.
+        for _ in 0..2 {
+            (0..2000).for_each(|n| db.insert(key(n), [7; 50]).unwrap());
+            db.flush().unwrap();
+        }
+        db.compact_range(..).unwrap();
+        let sizes: Vec<u64> =
+            paths(dir.path(), ".sst").iter().map(|table| fs::metadata(table).unwrap().len()).collect();
+        assert!(sizes.len() > 5 && sizes.iter().filter(|&&size| size < bytes).count() <= 1, "{sizes:?}");
+        assert!(sizes.iter().all(|&size| size < bytes * 5 / 4 + 1024), "{sizes:?}");
+    }
+}
+
+#[test]
+fn blocks_end_at_block_bytes() {
+    // Catches a size that is ignored, and an entry that is larger refused or stuffed with others.
+    for bytes in [512, 4096, 65536] {
+        let dir = TempDir::new().unwrap();
+        let db = Db::builder(dir.path()).block_bytes(bytes).compression(Compression::None).open().unwrap();
+        (0..3000).for_each(|n| db.insert(key(n), [7; 50]).unwrap());
+        db.insert("large", vec![7; 70_000]).unwrap();
+        db.flush().unwrap();
+        let lengths: Vec<usize> = blocks(&paths(dir.path(), ".sst")[0]).iter().map(|(_, len)| *len).collect();
+        let (large, ordinary) = lengths.split_last().unwrap();
+        assert!((70_000..70_100).contains(large), "{large}");
+        let (_, full) = ordinary.split_last().unwrap();
+        assert!(full.iter().all(|len| (bytes * 3 / 4..=bytes + 13).contains(len)), "{bytes}: {full:?}");
+    }
+}
+
+#[test]
+fn partitions_end_at_partition_bytes() {
+    // Catches a size that is ignored, and partitions of one data block each.
+    let partitions = |bytes: usize| {
+        let dir = TempDir::new().unwrap();
+        let db = Db::builder(dir.path()).block_bytes(512).partition_bytes(bytes).open().unwrap();
+        (0..60_000).for_each(|n| db.insert(key(n), [7; 50]).unwrap());
+        db.flush().unwrap();
+        assert_eq!(db.iter().count(), 60_000);
+        db.metrics().partition_reads
+    };
+    let counts = [512, 4096, 32 << 10].map(partitions);
+    for (more, fewer) in [(counts[0], counts[1]), (counts[1], counts[2])] {
+        assert!((fewer * 7..=fewer * 11).contains(&more), "{counts:?}");
+    }
+}
+
+#[test]
+fn more_filter_bits_let_fewer_absent_keys_pass_and_none_let_all() {
+    // Catches bits that are ignored, and a table without a filter that is counted as having one.
+    let passed = |bits: u32| {
+        let dir = TempDir::new().unwrap();
+        let db = Db::builder(dir.path()).filter_bits_per_key(bits).open().unwrap();
+        (0..8000).for_each(|n| db.insert(key(2 * n), "").unwrap());
+        db.flush().unwrap();
+        assert!((0..7999).all(|n| db.get(key(2 * n + 1)).unwrap().is_none()));
+        let metrics = db.metrics();
+        let told = metrics.filter_negatives + metrics.filter_false_positives;
+        // Each key that passes costs a look at a block.
+        assert_eq!((told, metrics.get_blocks + metrics.filter_negatives), (if bits == 0 { 0 } else { 7999 }, 7999));
+        metrics.get_blocks
+    };
+    let [none, two, ten, twenty] = [0, 2, 10, 20].map(passed);
+    assert!(none == 7999 && (2400..4000).contains(&two), "{none}, {two} of 7999");
+    assert!((30..160).contains(&ten) && twenty < 10, "{ten}, {twenty} of 7999");
+}
+
+#[test]
+fn each_level_has_its_own_compression() {
+    // Catches a level that takes another's, and an option for all levels that is one for the first.
+    let dir = TempDir::new().unwrap();
+    let levels = [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }];
+    let builder = Db::builder(dir.path()).compression_per_level(levels).compaction(Compaction::Tiered).l0_trigger(1);
+    let db = builder.open().unwrap();
+    let flush_to = |db: &Db, dir: &TempDir| {
+        // Which level a run goes to follows from its size, and that from these keys.
+        (0..100u64).for_each(|n| db.insert(n.to_be_bytes(), [7; 100]).unwrap());
+        db.flush().unwrap();
+        db.wait_for_compactions().unwrap();
+        wait_for_removals(db, dir.path());
+    };
+    let flush = |db: &Db| flush_to(db, &dir);
+    flush(&db);
+    assert_eq!((db.metrics().levels[0].tables, compressions(dir.path())), (1, BTreeSet::from([0])));
+    flush(&db);
+    assert_eq!((db.metrics().levels[1].tables, compressions(dir.path())), (1, BTreeSet::from([1])));
+    // Together as large as the oldest run, they go to the deepest level.
+    (0..2).for_each(|_| flush(&db));
+    assert_eq!((db.metrics().levels.len(), compressions(dir.path())), (8, BTreeSet::from([2])));
+    for (compression, id) in [(Compression::None, 0), (Compression::Lz4, 1), (Compression::Zstd { level: 22 }, 2)] {
+        let dir = TempDir::new().unwrap();
+        let db = Db::builder(dir.path()).compression(compression).open().unwrap();
+        flush_to(&db, &dir);
+        assert_eq!(compressions(dir.path()), BTreeSet::from([id]));
+    }
+}
+
+#[test]
+fn a_block_is_compressed_exactly_where_that_saves_12_percent() {
+    // Catches blocks that are decompressed at each read for the sake of a few bytes, and ones that are stored raw for nothing.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).compression(Compression::Lz4).block_bytes(512).open().unwrap();
+    let mut state = 1u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    for n in 0..400u64 {
+        // From all noise to a quarter of zeros.
+        let zeros = n as usize / 4;
+        let value: Vec<u8> = (0..400).map(|at| if at < zeros { 0 } else { noise() }).collect();
+        db.insert(key(n), value).unwrap();
+    }
+    db.flush().unwrap();
+    let saves = |stored: usize, len: usize| stored * 100 <= len * 88;
+    let (mut raw, mut compressed) = (0, 0);
+    for (stored, compression, len) in stored(&paths(dir.path(), ".sst")[0]) {
+        match compression {
+            0 => {
+                raw += 1;
+                assert!(!saves(lz4_flex::block::compress(&stored).len(), len), "{len} bytes are stored raw");
+            }
+            _ => {
+                compressed += 1;
+                assert!(saves(stored.len(), len), "{len} bytes are stored in {}", stored.len());
+            }
+        }
+    }
+    assert!(raw > 50 && compressed > 50, "{raw} raw, {compressed} compressed");
+}
+
+#[test]
+fn blocks_are_read_again_only_without_room_in_the_cache() {
+    // Catches a cache that is not used, and one of 0 bytes that keeps blocks. That it stays within its bytes is shown in
+    // `reads`.
+    for (bytes, again) in [(0, true), (16 << 20, false)] {
+        let dir = TempDir::new().unwrap();
+        let db = Db::builder(dir.path()).cache_bytes(bytes).open().unwrap();
+        (0..1000).for_each(|n| db.insert(key(n), [7; 100]).unwrap());
+        db.flush().unwrap();
+        let read_all = || {
+            let before = db.metrics().block_reads;
+            assert!((0..1000).all(|n| db.get(key(n)).unwrap().is_some()));
+            db.metrics().block_reads - before
+        };
+        let (first, second) = (read_all(), read_all());
+        assert_eq!((first > 0, second > 0), (true, again), "{first} blocks, then {second}");
+        assert_eq!(db.metrics().cache_bytes > 0, !again);
+    }
+}
+
+#[test]
+fn single_writes_have_the_durability_of_the_options() {
+    // Catches a default that covers inserts and forgets removes, and one that reaches batches, which name their own.
+    for (durability, syncs) in [(Durability::Buffered, 0), (Durability::Synced, 2)] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let db = Db::builder(dir.path()).durability(durability).file_system(fs.arc()).open().unwrap();
+        fs.take();
+        db.insert("a", "1").unwrap();
+        db.remove("a").unwrap();
+        assert_eq!(count(&fs.take(), Op::Sync, ".log"), syncs);
+        put(&db, "b", "2", Durability::Buffered).unwrap();
+        assert_eq!(count(&fs.take(), Op::Sync, ".log"), 0);
+    }
+}

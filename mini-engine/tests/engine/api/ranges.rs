@@ -1,0 +1,321 @@
+//! Ranges removed at once: what it costs, what it hides from whom, and what becomes of it on the way down.
+
+use std::sync::Arc;
+
+use mini_engine::fs::{FaultFs, StdFs};
+use mini_engine::{Builder, Compression, Db, Durability, Error, MemtableKind, RecoveryMode, WriteBatch};
+
+use crate::scratch::TempDir;
+use crate::support::hook::files;
+use crate::support::{POLICIES, key, keys, sum};
+
+/// Options under which a few hundred keys make several levels, and merges take pieces.
+fn small(dir: &TempDir) -> Builder {
+    let builder = Db::builder(dir.path()).memtable_bytes(4096).block_bytes(512).compression(Compression::None);
+    builder.l0_trigger(2).size_ratio(2).level1_bytes(4096).table_file_bytes(1024).max_compaction_bytes(2048)
+}
+
+/// The keys of these numbers.
+fn named(numbers: impl IntoIterator<Item = u64>) -> Vec<String> {
+    numbers.into_iter().map(key).collect()
+}
+
+#[test]
+fn a_range_may_end_with_the_longest_key() {
+    // Catches a table that begins behind the longest key, with bytes that are no key, and cannot be read.
+    let dir = TempDir::new().unwrap();
+    let longest = vec![b'k'; mini_engine::MAX_KEY_LEN];
+    let db = small(&dir).memtable_bytes(1 << 20).open().unwrap();
+    db.insert("z", "").unwrap();
+    db.insert(&longest, "").unwrap();
+    db.remove_range(.."z").unwrap();
+    db.remove_range((std::ops::Bound::Unbounded, std::ops::Bound::Included(&longest))).unwrap();
+    db.flush().unwrap();
+    assert_eq!(keys(&db), ["z"]);
+    db.insert(&longest, "").unwrap();
+    db.compact_range(..).unwrap();
+    drop(db);
+    let db = small(&dir).open().unwrap();
+    assert_eq!(db.iter().count(), 2);
+    assert!(db.contains_key(&longest).unwrap() && db.contains_key("z").unwrap());
+    assert!(db.verify().unwrap().problems.is_empty());
+}
+
+fn ranges(db: &Db) -> u64 {
+    sum(&db.metrics(), |level| level.range_tombstones)
+}
+
+#[test]
+fn a_million_keys_are_removed_by_one_frame_and_merged_away_without_being_read() {
+    // Catches a removal that costs a step for each key, in the log, in the memtable, in tables or in the merge.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).table_file_bytes(1 << 17).open().unwrap();
+    db.ingest((0..1_000_000u32).map(|n| (n.to_be_bytes(), "value"))).unwrap();
+    let before = db.metrics();
+    assert!(sum(&before, |level| level.tables) > 10);
+    db.remove_range(10u32.to_be_bytes()..).unwrap();
+    let after = db.metrics();
+    assert_eq!(after.writes - before.writes, 1);
+    let frame = after.wal_bytes - before.wal_bytes;
+    assert!((1..=100).contains(&frame), "{frame} bytes of log");
+    assert_eq!(db.iter().count(), 10);
+    assert_eq!(db.get(11u32.to_be_bytes()).unwrap(), None);
+    // Tables that are covered as a whole are not even asked by a scan: what is read are the blocks of one table.
+    let read = db.metrics().block_reads - after.block_reads;
+    let blocks = db.verify().unwrap().blocks;
+    assert!(read < blocks / 10, "{read} of {blocks} blocks read");
+    db.flush().unwrap();
+    assert_eq!((ranges(&db), db.verify().unwrap().entries), (1, 1_000_001));
+    db.compact_range(..).unwrap();
+    let merged = db.metrics();
+    let (size, read) = (sum(&before, |level| level.bytes), merged.compaction_bytes_read);
+    assert!(read > 0 && read < size / 5, "{read} of {size} bytes read");
+    assert_eq!((ranges(&db), db.verify().unwrap().entries, db.iter().count()), (0, 10, 10));
+    assert_eq!(files(dir.path(), ".sst").len(), 1);
+}
+
+#[test]
+fn snapshots_and_iterators_of_before_see_what_was_removed_since() {
+    // Catches a merge that drops what is covered although a snapshot lies between, and a range tombstone dropped before what it hides.
+    for policy in POLICIES {
+        let dir = TempDir::new().unwrap();
+        let db = small(&dir).compaction(policy).open().unwrap();
+        (0..300).for_each(|n| db.insert(key(n), "v".repeat(30)).unwrap());
+        let (snapshot, mut iter) = (db.snapshot(), db.iter());
+        assert!(iter.next().is_some());
+        db.remove_range(key(50)..key(250)).unwrap();
+        db.insert(key(100), "again").unwrap();
+        for _ in 0..2 {
+            let left: Vec<u64> = (0..50).chain([100]).chain(250..300).collect();
+            assert_eq!(keys(&db), named(left), "{policy:?}");
+            assert_eq!(snapshot.iter().count(), 300, "{policy:?}");
+            assert_eq!(db.get(key(99)).unwrap(), None);
+            assert_eq!(snapshot.get(key(99)).unwrap().as_deref(), Some("v".repeat(30).as_bytes()));
+            assert_eq!(snapshot.get(key(100)).unwrap().as_deref(), Some("v".repeat(30).as_bytes()));
+            db.compact_range(..).unwrap();
+            assert!(ranges(&db) > 0);
+        }
+        assert_eq!(iter.count(), 299, "{policy:?}");
+        drop(snapshot);
+        db.compact_range(..).unwrap();
+        assert_eq!((ranges(&db), db.verify().unwrap().entries), (0, 101), "{policy:?}");
+        assert!(db.verify().unwrap().problems.is_empty());
+    }
+}
+
+#[test]
+fn a_range_reaches_what_was_written_before_it_in_its_batch_and_not_what_was_written_after() {
+    // Catches one sequence number for all of a batch, and operations behind a range that get the numbers of others.
+    let dir = TempDir::new().unwrap();
+    for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
+        for reopen in [false, true] {
+            let mut db = Db::builder(dir.path()).memtable_kind(kind).open().unwrap();
+            db.insert("a", "old").unwrap();
+            db.insert("d", "old").unwrap();
+            let first = db.snapshot().seqno() + 1;
+            let mut batch = WriteBatch::new();
+            batch.insert("b", "in the batch").unwrap();
+            batch.remove_range("a".."d").unwrap();
+            batch.insert("c", "behind").unwrap();
+            batch.remove_prefix("d").unwrap();
+            batch.insert("da", "behind").unwrap();
+            assert_eq!(db.write(batch, Durability::Buffered).unwrap(), first + 4);
+            if reopen {
+                drop(db);
+                db = Db::builder(dir.path()).memtable_kind(kind).open().unwrap();
+            }
+            assert_eq!(keys(&db), ["c", "da"], "{kind:?}");
+            let found = db.get_many(["a", "b", "c", "d", "da"]).unwrap();
+            assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, false, true]);
+            db.remove_range(..).unwrap();
+            assert_eq!(keys(&db), [""; 0]);
+            drop(db);
+        }
+    }
+}
+
+#[test]
+fn a_range_without_an_end_does_not_take_the_keys_to_come() {
+    // Catches a table that spans all keys up to the last possible one: every load in key order would go on top of it.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
+    db.ingest((0..100).map(|n| (key(n), ""))).unwrap();
+    db.remove_range(key(50)..).unwrap();
+    db.insert(key(70), "again").unwrap();
+    db.flush().unwrap();
+    db.ingest((100..200).map(|n| (key(n), ""))).unwrap();
+    let levels = db.metrics().levels;
+    assert_eq!((levels[0].tables, levels.last().map(|level| level.tables)), (1, Some(2)), "{levels:?}");
+    // One that overlaps it goes above.
+    db.ingest((80..90).map(|n| (key(n), ""))).unwrap();
+    assert_eq!(db.metrics().levels[0].tables, 2);
+    let left: Vec<u64> = (0..50).chain([70]).chain(80..90).chain(100..200).collect();
+    assert_eq!(keys(&db), named(left.clone()));
+    db.compact_range(..).unwrap();
+    assert_eq!(keys(&db), named(left));
+}
+
+#[test]
+fn a_range_that_covers_nothing_costs_no_table_its_place() {
+    // Catches an empty database in which a range without keys leads to a table without an entry, or to none that can be read.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    db.remove_range(..).unwrap();
+    db.remove_range("x"..).unwrap();
+    db.remove_range("z".."a").unwrap();
+    db.close().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!((db.snapshot().seqno(), keys(&db).len()), (2, 0));
+    assert!(db.verify().unwrap().problems.is_empty());
+    db.compact_range(..).unwrap();
+    assert_eq!(sum(&db.metrics(), |level| level.tables), 0);
+}
+
+#[test]
+fn checkpoints_and_read_only_opens_have_the_ranges_too() {
+    // Catches a copy whose manifest does not tell of them, and a replay that keeps entries only.
+    let dir = TempDir::new().unwrap();
+    let (path, copy) = (dir.path().join("db"), dir.path().join("copy"));
+    let db = Db::builder(&path).l0_trigger(100).open().unwrap();
+    (0..100).for_each(|n| db.insert(key(n), "").unwrap());
+    db.flush().unwrap();
+    db.remove_range(key(10)..key(20)).unwrap();
+    db.flush().unwrap();
+    db.remove_range(key(30)..=key(40)).unwrap();
+    let left: Vec<u64> = (0..10).chain(20..30).chain(41..100).collect();
+    db.checkpoint(&copy).unwrap();
+    drop(db);
+    for path in [&path, &copy] {
+        for _ in 0..2 {
+            let db = Db::builder(path).read_only(true).open().unwrap();
+            assert_eq!(keys(&db), named(left.clone()), "{}", path.display());
+            assert_eq!(db.get(key(35)).unwrap(), None);
+            drop(db);
+            Db::open(path).unwrap().close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_memtable_takes_many_ranges() {
+    // Catches a flush for every few hundred ranges, and ranges lost or grown among many: overlapping ones, and several in a batch.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
+    (0..1000).for_each(|n| db.insert(key(n), "").unwrap());
+    for n in (0..1000).step_by(2) {
+        db.remove_range(key(n)..key(n + 1)).unwrap();
+    }
+    assert_eq!(keys(&db), named((1..1000).step_by(2)));
+    db.flush().unwrap();
+    assert_eq!((db.metrics().flushes, ranges(&db)), (1, 500));
+    assert_eq!(keys(&db), named((1..1000).step_by(2)));
+    let mut batch = WriteBatch::new();
+    (0..400).for_each(|n| batch.remove_range(key(n)..key(1000 - n)).unwrap());
+    db.write(&batch, Durability::Buffered).unwrap();
+    db.flush().unwrap();
+    assert_eq!(keys(&db), [""; 0]);
+    db.compact_range(..).unwrap();
+    assert_eq!(sum(&db.metrics(), |level| level.tables), 0);
+}
+
+#[test]
+fn a_scan_opens_the_tables_that_it_reaches_and_no_other() {
+    // Catches tables that are asked for their range tombstones when a scan begins, of which it may never come to the keys.
+    let dir = TempDir::new().unwrap();
+    let db = small(&dir).memtable_bytes(1 << 20).max_compaction_bytes(1 << 30).open().unwrap();
+    db.ingest((0..2000).map(|n| (key(n), "v".repeat(30)))).unwrap();
+    let snapshot = db.snapshot();
+    (0..200).for_each(|n| db.remove_range(key(10 * n + 3)..key(10 * n + 6)).unwrap());
+    // Of what is removed nothing goes, and each table gets the ranges of its keys.
+    db.compact_range(..).unwrap();
+    let tables = sum(&db.metrics(), |level| level.tables);
+    assert!(tables > 50 && ranges(&db) >= 200, "{tables} tables, {} ranges", ranges(&db));
+    drop(snapshot);
+    db.close().unwrap();
+    let fs = Arc::new(FaultFs::new(Arc::new(StdFs)));
+    // What opens and closes the database merges nothing meanwhile.
+    let db =
+        small(&dir).l0_trigger(100).memtable_bytes(1 << 20).file_system(fs.clone()).read_only(true).open().unwrap();
+    let (before, left) = (fs.reads(), |n: &u64| !(3..6).contains(&(n % 10)));
+    assert_eq!(
+        db.iter().take(3).map(|entry| entry.unwrap().0.to_vec()).collect::<Vec<_>>(),
+        [0, 1, 2].map(|n| key(n).into_bytes())
+    );
+    assert_eq!(db.iter().next_back().unwrap().unwrap().0.to_vec(), key(1999).into_bytes());
+    assert_eq!(db.range(key(1003)..).next().unwrap().unwrap().0.to_vec(), key(1006).into_bytes());
+    let reads = fs.reads() - before;
+    assert!(reads < tables / 2, "{reads} reads of {tables} tables");
+    assert_eq!(keys(&db), named((0..2000).filter(left)));
+    assert_eq!(db.iter().rev().count(), 1400);
+}
+
+#[test]
+fn a_quarantined_table_hides_the_keys_of_its_ranges() {
+    // Catches keys that return since the table that had removed them cannot be read.
+    let dir = TempDir::new().unwrap();
+    let builder = || Db::builder(dir.path()).l0_trigger(100);
+    let db = builder().open().unwrap();
+    (0..100).for_each(|n| db.insert(key(n), "").unwrap());
+    db.flush().unwrap();
+    let before = files(dir.path(), ".sst");
+    db.remove_range(key(20)..=key(59)).unwrap();
+    db.close().unwrap();
+    let suspect = files(dir.path(), ".sst").into_iter().find(|name| !before.contains(name)).unwrap();
+    let path = dir.path().join(&suspect);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[3] ^= 0x10;
+    std::fs::write(&path, bytes).unwrap();
+    let db = builder().recovery_mode(RecoveryMode::Quarantine).open().unwrap();
+    assert_eq!(db.quarantined().len(), 1);
+    assert!(db.get(key(19)).unwrap().is_some() && db.get(key(60)).unwrap().is_some());
+    for n in [20, 40, 59] {
+        assert!(matches!(db.get(key(n)), Err(Error::Corruption { .. })), "{n}");
+    }
+    // What is removed anew is known to be removed.
+    db.remove_range(key(20)..key(50)).unwrap();
+    assert_eq!(db.get(key(40)).unwrap(), None);
+    assert!(matches!(db.get(key(55)), Err(Error::Corruption { .. })));
+    db.drop_quarantined(db.quarantined()[0].number).unwrap();
+    assert!(db.get(key(55)).unwrap().is_some());
+}
+
+#[test]
+fn what_is_salvaged_is_without_what_ranges_removed() {
+    // Catches a repair that brings removed keys back, from tables or from logs, and one that does not say that they may be back.
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("db");
+    let db = Db::builder(&path).l0_trigger(100).open().unwrap();
+    (0..100).for_each(|n| db.insert(key(n), "").unwrap());
+    db.flush().unwrap();
+    let before = files(&path, ".sst");
+    db.remove_range(key(10)..key(20)).unwrap();
+    db.insert(key(15), "again").unwrap();
+    db.flush().unwrap();
+    db.remove_range(key(90)..).unwrap();
+    db.persist(Durability::Synced).unwrap();
+    drop(db);
+    std::fs::remove_file(path.join("CURRENT")).unwrap();
+    let salvaged = |name: &str| {
+        let new = dir.path().join(name);
+        let report = Db::builder(&path).salvage().unwrap().write_to(&new).unwrap();
+        (report, keys(&Db::open(&new).unwrap()))
+    };
+    let (report, found) = salvaged("whole");
+    assert!(report.is_complete(), "{report}");
+    assert_eq!(found, named((0..10).chain([15]).chain(20..90)));
+    // The block is behind the root, which is not long.
+    let table = files(&path, ".sst").into_iter().find(|name| !before.contains(name)).unwrap();
+    let sound = std::fs::read(path.join(&table)).unwrap();
+    let at = sound.windows(8).rposition(|bytes| bytes == b"key00010" || bytes == b"key00020").unwrap();
+    let mut lost_any = false;
+    for at in at.saturating_sub(80)..at {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0x40;
+        std::fs::write(path.join(&table), bytes).unwrap();
+        let (report, found) = salvaged(&format!("damaged at {at}"));
+        let is_back = found.contains(&key(11));
+        assert!(!is_back || !report.lost_keys.is_empty(), "{at}: {report}");
+        lost_any |= is_back;
+    }
+    assert!(lost_any, "no damage to the range tombstones");
+}

@@ -1,0 +1,312 @@
+//! Databases that are only read: nothing on disk changes, readers go beside each other, and writers are told why they may not.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use mini_engine::fs::{FaultFs, FileSystem, MemFs, StdFs};
+use mini_engine::{Builder, Db, Durability, Error, RecoveryMode, WriteBatch};
+
+use crate::scratch::TempDir;
+use crate::support::hook::files;
+use crate::support::{DB, Map, cut, entries, in_memory, put, three_logs};
+
+/// Every file below `dir`: its name, bytes and time of its last change.
+fn state(dir: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
+    let read = |name: String| {
+        let path = dir.join(&name);
+        let changed = fs::metadata(&path).unwrap().modified().unwrap();
+        (name, fs::read(path).unwrap(), changed)
+    };
+    files(dir, "").into_iter().map(read).collect()
+}
+
+fn reader(dir: &Path) -> Builder {
+    Db::builder(dir).read_only(true)
+}
+
+/// Writes tables on two levels, and then, in logs, more of the same keys: overwritten, removed, new.
+fn fill(builder: Builder) -> Map {
+    let db = builder.block_bytes(512).l0_trigger(100).open().unwrap();
+    let mut model = Map::new();
+    for round in 0..4u8 {
+        for n in 0..60u8 {
+            let (key, value) = (vec![b'k', n.wrapping_mul(round + 1) % 90], vec![round; usize::from(n)]);
+            if (n + round) % 7 == 6 {
+                db.remove(&key).unwrap();
+                model.remove(&key);
+            } else {
+                db.insert(&key, &value).unwrap();
+                model.insert(key, value);
+            }
+        }
+        match round {
+            0 => db.compact_range(..).unwrap(),
+            1 | 2 => db.flush().unwrap(),
+            _ => db.persist(Durability::Synced).unwrap(),
+        }
+    }
+    model
+}
+
+/// Asserts that `db` shows `model` by every kind of read.
+fn check_reads(db: &Db, model: &Map) {
+    assert_eq!(&entries(db), model);
+    assert!(db.iter().rev().map(|entry| entry.unwrap().0.to_vec()).eq(model.keys().rev().cloned()));
+    let keys: Vec<Vec<u8>> = (0..=255u8).map(|n| vec![b'k', n]).collect();
+    let values = db.get_many(&keys).unwrap();
+    for (key, value) in keys.iter().zip(values) {
+        let expected = model.get(key).map(|value| &value[..]);
+        assert_eq!(value.as_deref(), expected);
+        assert_eq!(db.get(key).unwrap().as_deref(), expected);
+        assert_eq!(db.contains_key(key).unwrap(), expected.is_some());
+        assert_eq!(db.snapshot().get(key).unwrap().as_deref(), expected);
+    }
+}
+
+/// Asserts that every way to write is refused, with the reason.
+fn check_writes_are_refused(db: &Db) {
+    let refusals = [
+        db.insert("new", "").err(),
+        db.remove("k").err(),
+        put(db, "new", "", Durability::Synced).err(),
+        db.write(WriteBatch::new(), Durability::Buffered).err(),
+        db.persist(Durability::Synced).err(),
+        db.flush().err(),
+        db.ingest([("new", "")]).err(),
+        db.compact_range(..).err(),
+        db.wait_for_compactions().err(),
+        db.drop_quarantined(1).err(),
+    ];
+    for (at, refusal) in refusals.into_iter().enumerate() {
+        let Some(Error::ReadOnly { cause }) = &refusal else { panic!("write {at}: {refusal:?}") };
+        assert_eq!(cause, "it was opened read-only");
+    }
+}
+
+#[test]
+fn a_read_only_open_reads_everything_and_changes_nothing() {
+    // Catches a log, a manifest, a lock or a table that an open makes even so, and writes in memory that no reader sees.
+    for kind in ["tables and a log", "a log alone"] {
+        let fs = MemFs::default();
+        let open = || in_memory(&fs);
+        let mut model = Map::new();
+        if kind == "a log alone" {
+            open().open().unwrap().insert("k", "1").unwrap();
+            model.insert(b"k".to_vec(), b"1".to_vec());
+        } else {
+            model = fill(open());
+        }
+        // What an interrupted flush and an interrupted open leave: orphans, for another open.
+        for orphan in ["/db/000900.sst", "/db/CURRENT.tmp", "/db/SPARE", "/db/MANIFEST-000901"] {
+            fs.create_new(Path::new(orphan)).unwrap().write_all_at(b"half", 0).unwrap();
+        }
+        fs.record();
+        let sealed = FaultFs::new(Arc::new(fs.clone()));
+        sealed.mount_read_only();
+        let db = Db::builder(DB).file_system(Arc::new(sealed.clone())).l0_trigger(1).read_only(true).open().unwrap();
+        assert!(db.recovery().read_only && db.recovery().findings().is_empty(), "{}", db.recovery());
+        assert_eq!((db.recovery().logs_replayed, db.recovery().orphans_removed), (1, 0));
+        check_reads(&db, &model);
+        check_writes_are_refused(&db);
+        assert!(matches!(db.checkpoint("/copy"), Err(Error::ReadOnly { .. })));
+        assert_eq!(db.verify().unwrap().problems.len(), 0);
+        let snapshot = db.snapshot();
+        assert_eq!(snapshot.seqno(), db.recovery().last_seqno);
+        let other = db.clone();
+        db.close().unwrap();
+        assert!(matches!(other.get("k"), Err(Error::Closed)));
+        assert_eq!(snapshot.iter().count(), model.len());
+        drop((snapshot, other));
+        assert_eq!(sealed.mutations(), 0, "{kind}");
+        assert_eq!(fs.take_record().len(), 0, "{kind}");
+        // Nothing is lost to the writer that comes next.
+        let db = open().open().unwrap();
+        assert_eq!((entries(&db), db.recovery().orphans_removed > 0), (model, true));
+    }
+}
+
+#[test]
+fn readers_go_beside_each_other_and_not_beside_a_writer() {
+    // Catches a reader that shuts out readers, and one that reads files which a writer is about to remove.
+    let dir = TempDir::new().unwrap();
+    let model = fill(Db::builder(dir.path()));
+    let (one, two) = (reader(dir.path()).open().unwrap(), reader(dir.path()).open().unwrap());
+    check_reads(&one, &model);
+    check_reads(&two, &model);
+    let error = Db::open(dir.path()).unwrap_err();
+    assert!(matches!(&error, Error::Locked { path, .. } if path.ends_with("LOCK")), "{error}");
+    drop(one);
+    // An iterator reads on, so it keeps writers out as a handle does.
+    let mut iter = two.iter();
+    drop(two);
+    assert!(matches!(Db::open(dir.path()), Err(Error::Locked { .. })));
+    assert_eq!(iter.by_ref().count(), model.len());
+    drop(iter);
+    let writer = Db::open(dir.path()).unwrap();
+    let error = reader(dir.path()).open().unwrap_err();
+    assert!(matches!(error, Error::Locked { .. }), "{error}");
+    let words = format!("is locked: a writer has the database open (process {})", std::process::id());
+    assert!(error.to_string().ends_with(&words), "{error}");
+    drop(writer);
+    check_reads(&reader(dir.path()).open().unwrap(), &model);
+}
+
+#[test]
+fn a_copy_without_a_lock_file_is_read_without_making_one() {
+    // Catches a lock file that appears in a backup, and a backup that cannot be read for want of one.
+    let (dir, sealed) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
+    let model = fill(Db::builder(dir.path()));
+    fs::remove_file(dir.path().join("LOCK")).unwrap();
+    let before = state(dir.path());
+    sealed.mount_read_only();
+    let db = reader(dir.path()).file_system(Arc::new(sealed.clone())).open().unwrap();
+    check_reads(&db, &model);
+    drop(db);
+    assert_eq!((state(dir.path()), sealed.mutations()), (before, 0));
+}
+
+#[test]
+fn a_read_only_open_creates_no_database() {
+    // Catches `create_if_missing`, whose default is true, taken at its word.
+    let dir = TempDir::new().unwrap();
+    let missing = dir.path().join("missing");
+    for path in [dir.path(), &missing] {
+        let error = reader(path).open().unwrap_err();
+        assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
+    }
+    assert!(files(dir.path(), "").is_empty());
+}
+
+#[test]
+fn a_torn_log_is_reported_and_left_as_it_is() {
+    // Catches a reader that cuts a log, or that takes for lost what a writer would find, or the other way round.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).memtable_bytes(4096).immutable_memtables(8).open().unwrap();
+    db.insert("a", "1").unwrap();
+    db.insert("torn", "2").unwrap();
+    drop(db);
+    let log = dir.path().join(&files(dir.path(), ".log")[0]);
+    let len = fs::metadata(&log).unwrap().len();
+    fs::File::options().write(true).open(&log).unwrap().set_len(len - 3).unwrap();
+    let before = state(dir.path());
+    let mut found = None;
+    for _ in 0..2 {
+        let db = reader(dir.path()).open().unwrap();
+        assert_eq!(entries(&db), Map::from([(b"a".to_vec(), b"1".to_vec())]));
+        let report = db.recovery();
+        assert!(report.torn.is_some() && report.set_aside.is_empty());
+        let findings = report.findings();
+        assert!(findings.len() == 2 && findings[1].contains("opened read-only"), "{findings:?}");
+        found = report.torn.clone();
+        drop(db);
+        assert_eq!(state(dir.path()), before);
+    }
+    let db = Db::open(dir.path()).unwrap();
+    let mut torn = db.recovery().torn.clone().unwrap();
+    // Which a reader does not keep.
+    assert_eq!(torn.kept.take().as_slice(), db.recovery().set_aside);
+    assert_eq!(Some(torn), found);
+    assert_eq!(entries(&db), Map::from([(b"a".to_vec(), b"1".to_vec())]));
+}
+
+#[test]
+fn logs_behind_a_tear_and_tables_that_a_torn_manifest_does_not_name_keep_their_names() {
+    // Catches a reader that renames what has no place in the history, or that reads it.
+    let dir = TempDir::new().unwrap();
+    let logs = three_logs(dir.path(), "");
+    cut(&logs[0], 8);
+    let manifest = dir.path().join(&files(dir.path(), "MANIFEST")[0]);
+    let torn = [fs::read(&manifest).unwrap(), vec![7; 5]].concat();
+    fs::write(&manifest, torn).unwrap();
+    fs::write(dir.path().join("000777.sst"), "what the lost record named").unwrap();
+    let before = state(dir.path());
+    let db = reader(dir.path()).open().unwrap();
+    let seen = entries(&db);
+    assert_eq!(seen.keys().collect::<Vec<_>>(), [b"a"]);
+    assert!(db.recovery().torn.is_some() && db.recovery().manifest_tail_dropped, "{}", db.recovery());
+    assert!(db.recovery().set_aside.is_empty());
+    drop(db);
+    assert_eq!(state(dir.path()), before);
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!((entries(&db), db.recovery().set_aside.len()), (seen, 4));
+}
+
+#[test]
+fn quarantine_mode_reads_around_damage_and_renames_nothing() {
+    // Catches a reader that sets files aside, a refusal that names a file which is not there, and an older version of a key
+    // that a damaged table may hold a newer one of.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
+    for (key, value) in [("a", "old"), ("m", "old"), ("z", "old")] {
+        db.insert(key, value).unwrap();
+    }
+    db.flush().unwrap();
+    db.insert("m", "new").unwrap();
+    db.flush().unwrap();
+    for key in ["log", "last"] {
+        put(&db, key, "synced", Durability::Synced).unwrap();
+    }
+    db.insert("x", "a record of the sync").unwrap();
+    drop(db);
+    let table = dir.path().join(files(dir.path(), ".sst").last().unwrap());
+    let log = dir.path().join(files(dir.path(), ".log").last().unwrap());
+    let bytes = fs::read(&log).unwrap();
+    let second = bytes.windows(4).position(|window| window == b"last").unwrap();
+    for (path, at) in [(&table, 3), (&log, second)] {
+        let mut bytes = fs::read(path).unwrap();
+        bytes[at] ^= 8;
+        fs::write(path, bytes).unwrap();
+    }
+    let before = state(dir.path());
+    assert!(matches!(reader(dir.path()).open(), Err(Error::Corruption { file, .. }) if file == log));
+    let db = reader(dir.path()).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
+    for (key, value) in [("a", "old"), ("z", "old"), ("log", "synced")] {
+        assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_bytes()), "{key}");
+    }
+    assert!(matches!(db.get("m"), Err(Error::Corruption { file, .. }) if file == table));
+    assert_eq!(db.get("last").unwrap(), None);
+    let quarantined = db.quarantined();
+    assert!(quarantined.len() == 1 && quarantined[0].file == table && db.recovery().logs_end_at.is_some());
+    assert_eq!(db.recovery().quarantined, quarantined);
+    check_writes_are_refused(&db);
+    drop(db);
+    assert_eq!(state(dir.path()), before);
+    // A writer sets them aside, and a reader finds them where they are then.
+    drop(Db::builder(dir.path()).recovery_mode(RecoveryMode::Quarantine).open().unwrap());
+    let aside = dir.path().join(&files(dir.path(), ".sst.aside")[0]);
+    let db = reader(dir.path()).open().unwrap();
+    assert!(matches!(db.get("m"), Err(Error::Corruption { file, .. }) if file == aside));
+    assert_eq!(db.quarantined()[0].file, aside);
+}
+
+#[test]
+fn logs_that_need_more_memory_than_allowed_are_refused_and_kept() {
+    // Catches a reader that takes all memory, and one that shows the first part of the logs as if it were all.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    for n in 0..400u32 {
+        db.insert(n.to_be_bytes(), [7; 1000]).unwrap();
+    }
+    drop(db);
+    let before = state(dir.path());
+    let error = reader(dir.path()).replay_memory_bytes(300 << 10).open().unwrap_err();
+    assert!(matches!(error, Error::Full(_)), "{error}");
+    assert!(error.to_string().contains("once, which writes them to tables, or raise"), "{error}");
+    assert_eq!(state(dir.path()), before);
+    // Small memtables are no reason for many.
+    let db = reader(dir.path()).replay_memory_bytes(3 << 20).memtable_bytes(4096).open().unwrap();
+    assert_eq!(db.iter().count(), 400);
+}
+
+#[test]
+fn a_handle_that_failed_says_something_else_than_one_that_was_opened_to_read() {
+    // Catches a cause that does not tell a broken disk from a choice of the caller's.
+    let (dir, fs) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
+    let db = Db::builder(dir.path()).file_system(Arc::new(fs.clone())).open().unwrap();
+    fs.mount_read_only();
+    assert!(matches!(db.insert("a", "1"), Err(Error::Io { .. })));
+    let error = db.insert("a", "1").unwrap_err();
+    let Error::ReadOnly { cause } = &error else { panic!("{error}") };
+    assert!(cause.contains("could not append to") && error.to_string().starts_with("the database is read-only: could"));
+}

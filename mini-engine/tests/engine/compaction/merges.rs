@@ -1,0 +1,334 @@
+//! Merges as a caller sees them: ranges compacted on demand, several at once, writers slowed down, policies kept.
+
+use std::io::ErrorKind;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use mini_engine::{Builder, Compaction, Compression, Db, Error};
+
+use crate::scratch::TempDir;
+use crate::support::hook::{Answer, Event, HookFs, Op, files, on_compaction_thread, wait_for_removals};
+use crate::support::{POLICIES, is_full, key, sum};
+
+/// Options under which a few hundred keys make several levels.
+fn small(dir: &TempDir) -> Builder {
+    let builder = Db::builder(dir.path()).memtable_bytes(4096).block_bytes(512).compression(Compression::None);
+    builder.l0_trigger(2).size_ratio(2).level1_bytes(4096).table_file_bytes(1024)
+}
+
+/// Writes all of 400 keys three times over, and removes every second one.
+fn fill(db: &Db) {
+    for round in 0..3 {
+        for n in 0..400 {
+            db.insert(key(n * 7 % 400), format!("{round} {}", "v".repeat(40))).unwrap();
+        }
+    }
+    (0..400).step_by(2).for_each(|n| db.remove(key(n)).unwrap());
+}
+
+/// A filled database, in one run.
+fn compacted(dir: &TempDir, policy: Compaction) -> Db {
+    let db = small(dir).compaction(policy).open().unwrap();
+    fill(&db);
+    db.compact_range(..).unwrap();
+    db.wait_for_compactions().unwrap();
+    db
+}
+
+#[test]
+fn compacting_everything_leaves_one_run_without_tombstones_and_old_values() {
+    // Catches a range that is left on several levels, and tombstones or old values that stay on the lowest.
+    for policy in POLICIES {
+        let dir = TempDir::new().unwrap();
+        let db = compacted(&dir, policy);
+        assert_eq!(sum(&db.metrics(), |level| level.runs), 1, "{policy:?}: {:?}", db.metrics().levels);
+        assert_eq!(db.verify().unwrap().entries, 200, "{policy:?}");
+        assert_eq!(db.metrics().space_amplification(), Some(1.0));
+        assert_eq!(files(dir.path(), ".sst").len() as u64, sum(&db.metrics(), |level| level.tables));
+        assert_eq!(db.iter().map(Result::unwrap).count(), 200);
+        // What is on the lowest level alone is looked at too: a snapshot keeps versions there that its end makes obsolete.
+        let snapshot = db.snapshot();
+        (1..400).step_by(2).for_each(|n| db.remove(key(n)).unwrap());
+        db.compact_range(..).unwrap();
+        assert_eq!(snapshot.iter().map(Result::unwrap).count(), 200);
+        drop(snapshot);
+        db.compact_range(..).unwrap();
+        db.wait_for_compactions().unwrap();
+        wait_for_removals(&db, dir.path());
+        assert_eq!((db.verify().unwrap().entries, files(dir.path(), ".sst").len()), (0, 0), "{policy:?}");
+    }
+}
+
+#[test]
+fn compacting_a_range_touches_what_lies_in_it() {
+    // Catches bounds that are ignored or off by one, and keys beside them that are lost.
+    for policy in POLICIES {
+        let dir = TempDir::new().unwrap();
+        let db = compacted(&dir, policy);
+        wait_for_removals(&db, dir.path());
+        let before = files(dir.path(), ".sst");
+        assert!(before.len() > 8, "{policy:?}: {before:?}");
+        db.remove(key(101)).unwrap();
+        db.compact_range(key(100)..key(110)).unwrap();
+        db.wait_for_compactions().unwrap();
+        wait_for_removals(&db, dir.path());
+        let after = files(dir.path(), ".sst");
+        let kept = before.iter().filter(|name| after.contains(name)).count();
+        assert!((before.len() / 2..before.len()).contains(&kept), "{policy:?}: {kept} of {}", before.len());
+        assert_eq!(db.verify().unwrap().entries, 199, "{policy:?}");
+        // Bounds without a key, and turned round.
+        db.compact_range("nothing".."nowhere").unwrap();
+        db.compact_range(key(300)..key(200)).unwrap();
+        db.wait_for_compactions().unwrap();
+        wait_for_removals(&db, dir.path());
+        assert_eq!(files(dir.path(), ".sst"), after, "{policy:?}");
+    }
+}
+
+#[test]
+fn ranges_are_compacted_beside_writers_and_other_merges() {
+    // Catches two merges that take the same table, or wait for each other.
+    for policy in POLICIES {
+        let dir = TempDir::new().unwrap();
+        let db = small(&dir).compaction(policy).compaction_threads(3).open().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| fill(&db));
+            for part in 0..2 {
+                let db = &db;
+                scope.spawn(move || {
+                    (0..6).for_each(|_| db.compact_range(key(part * 200)..key(part * 200 + 250)).unwrap());
+                });
+            }
+        });
+        db.compact_range(..).unwrap();
+        assert_eq!(db.verify().unwrap().entries, 200, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_range_that_cannot_be_read_is_an_error_and_loses_nothing() {
+    // Catches a failed merge that stays noted as running, so that its tables can never be merged again.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = small(&dir).file_system(fs.arc()).open().unwrap();
+    fill(&db);
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    // Something to compact.
+    db.insert(key(1), "1").unwrap();
+    db.flush().unwrap();
+    fs.fail(Op::Write, ".sst", ErrorKind::StorageFull);
+    let error = db.compact_range(..).unwrap_err();
+    assert!(is_full(&error), "{error}");
+    fs.clear();
+    db.compact_range(..).unwrap();
+    assert_eq!(db.verify().unwrap().entries, 200);
+    db.clone().close().unwrap();
+    assert!(matches!(db.compact_range(..), Err(Error::Closed)));
+    assert!(matches!(db.wait_for_compactions(), Err(Error::Closed)));
+}
+
+#[test]
+fn as_many_merges_run_at_once_as_there_are_threads() {
+    // Catches an option that is ignored, and merges that wait for each other although they share nothing.
+    for threads in [1, 2, 3] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let tiers = |ratio, trigger| small(&dir).compaction(Compaction::Tiered).size_ratio(ratio).l0_trigger(trigger);
+        // A large oldest run, tiers on levels 1 and 2, and on level 0 what is due as well.
+        let db = tiers(4, 1).open().unwrap();
+        fill(&db);
+        db.compact_range(..).unwrap();
+        let runs = |level: usize| db.metrics().levels.get(level).map_or(0, |level| level.runs);
+        while runs(1) < 2 || runs(2) < 2 {
+            db.insert(key(1), "1").unwrap();
+            db.flush().unwrap();
+            // Each into a tier of its own.
+            db.wait_for_compactions().unwrap();
+        }
+        db.close().unwrap();
+        let db = tiers(32, 100).open().unwrap();
+        for _ in 0..2 {
+            db.insert(key(1), "2").unwrap();
+            db.flush().unwrap();
+        }
+        db.close().unwrap();
+        let (arrivals, go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());
+        let db = tiers(2, 1).compaction_threads(threads).file_system(fs.arc()).open().unwrap();
+        // One thread is for level 0 alone, beside at least one other.
+        let running = threads.max(2);
+        (0..running).for_each(|_| arrivals.recv().unwrap());
+        assert_eq!((db.metrics().compactions_running, db.metrics().compaction_due), (running as u64, running == 2));
+        drop(go);
+        db.wait_for_compactions().unwrap();
+        assert_eq!(db.iter().map(Result::unwrap).count(), 200);
+    }
+}
+
+#[test]
+fn writers_are_slowed_down_before_they_have_to_stop() {
+    // Catches a slowdown that comes with the stop, that is never lifted, or that is not counted.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let builder = Db::builder(dir.path()).l0_trigger(1).l0_slowdown(3).l0_stop(1000).memtable_bytes(4096);
+    let db = builder.immutable_memtables(64).file_system(fs.arc()).open().unwrap();
+    let (_arrivals, go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());
+    let flush = |n: u64| {
+        db.insert(n.to_be_bytes(), [7; 100]).unwrap();
+        db.flush().unwrap();
+    };
+    (0..3).for_each(flush);
+    assert_eq!((db.metrics().levels[0].tables, db.metrics().slowdowns), (3, 0));
+    (3..6).for_each(flush);
+    let metrics = db.metrics();
+    assert_eq!((metrics.levels[0].tables, metrics.slowdowns, metrics.stalls), (6, 3, 0));
+    assert!(metrics.slowdown_time.as_nanos() > 0);
+    drop(go);
+    db.wait_for_compactions().unwrap();
+    (6..8).for_each(flush);
+    assert_eq!(db.metrics().slowdowns, 3);
+    assert_eq!(db.iter().map(Result::unwrap).count(), 8);
+}
+
+#[test]
+fn the_policy_is_that_of_the_last_open_until_another_is_asked_for() {
+    // Catches a tool that opens a database without options and rewrites it as another policy would have it.
+    let dir = TempDir::new().unwrap();
+    assert_eq!(Db::open(dir.path()).unwrap().metrics().compaction, Compaction::Leveled);
+    for policy in POLICIES {
+        drop(Db::builder(dir.path()).compaction(policy).open().unwrap());
+        assert_eq!(Db::open(dir.path()).unwrap().metrics().compaction, policy);
+    }
+}
+
+#[test]
+fn amplifications_outlive_the_process() {
+    // Catches figures that begin anew at each open: a tool that shows them would never have any.
+    let dir = TempDir::new().unwrap();
+    let db = small(&dir).open().unwrap();
+    fill(&db);
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    let before = db.metrics();
+    assert!(before.write_amplification().unwrap() > 1.5, "{:?}", before.levels);
+    db.close().unwrap();
+    let db = small(&dir).open().unwrap();
+    assert_eq!((db.metrics().levels, db.metrics().flushed_user_bytes), (before.levels, before.flushed_user_bytes));
+    let user: u64 = 1200 * (8 + 42) + 200 * 8;
+    assert_eq!(before.flushed_user_bytes, user);
+    assert_eq!(db.metrics().read_amplification(), None);
+    db.get(key(1)).unwrap();
+    assert_eq!(db.metrics().read_amplification(), Some(1.0));
+}
+
+#[test]
+fn compact_range_never_lifts_old_versions_over_newer_ones() {
+    // Catches a merge on demand into the newest run of a level that takes a table of an older run along, past a run between them.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).compaction(Compaction::Tiered).l0_trigger(1).size_ratio(10).open().unwrap();
+    // Each round ends as a run of its own on level 1; the first is as large as the others together.
+    let run = |entries: &[(&str, &str)]| {
+        for _ in 0..2 {
+            for (key, value) in entries {
+                db.insert(key, value).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        db.wait_for_compactions().unwrap();
+    };
+    let large = "old".repeat(10_000);
+    run(&[("a", &large), ("c", "old"), ("n", &large)]);
+    run(&[("c", "new"), ("d", "new")]);
+    run(&[("m", "new"), ("t", "new")]);
+    assert_eq!(db.get("c").unwrap().as_deref(), Some(&b"new"[..]));
+    db.compact_range("p"..="t").unwrap();
+    assert_eq!(db.get("c").unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+#[test]
+fn compacting_again_rewrites_nothing() {
+    // Catches tables that are written anew though there is nothing in them to leave out.
+    for policy in POLICIES {
+        let dir = TempDir::new().unwrap();
+        let db = compacted(&dir, policy);
+        let before = (files(dir.path(), ".sst"), db.metrics().compaction_bytes_written);
+        db.compact_range(..).unwrap();
+        assert_eq!((files(dir.path(), ".sst"), db.metrics().compaction_bytes_written), before, "{policy:?}");
+        // A tombstone that a snapshot has kept, and the version below it, are something.
+        let snapshot = db.snapshot();
+        db.remove(key(101)).unwrap();
+        db.compact_range(..).unwrap();
+        drop(snapshot);
+        db.compact_range(..).unwrap();
+        assert_eq!(db.verify().unwrap().entries, 199, "{policy:?}");
+    }
+}
+
+#[test]
+fn compacting_a_range_beside_a_large_value_that_compresses_well_comes_to_an_end() {
+    // Catches a table that is full when it is cut and tiny on disk: taken along each time that the table after it is to be rewritten, it
+    // would be all that the first piece gets done, and the next step would be the same again, for ever.
+    for policy in POLICIES {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let builder = Db::builder(dir.path()).memtable_bytes(64 << 10).block_bytes(512).compaction(policy);
+        let db = builder.file_system(fs.arc()).open().unwrap();
+        let mut random = 7u64;
+        for _ in 0..2 {
+            db.insert("a", "-".repeat(256 << 10)).unwrap();
+            for n in 0..400 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let value: Vec<u8> = (0..64u64)
+                    .flat_map(|part| random.rotate_left(part as u32).wrapping_mul(part | 1).to_le_bytes())
+                    .collect();
+                db.insert(key(n), value).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        db.wait_for_compactions().unwrap();
+        for round in 0..3 {
+            let (tables, made) = (db.metrics().levels.iter().map(|level| level.tables).sum::<u64>(), AtomicU64::new(0));
+            let most = 8 * tables + 20;
+            let is_too_many =
+                move |event: &_| Event::is(event, Op::Create, ".sst") && made.fetch_add(1, Relaxed) >= most;
+            fs.answer_where(Answer::Fail(ErrorKind::StorageFull), is_too_many);
+            let compacted = db.compact_range(..);
+            assert!(compacted.is_ok(), "{policy:?}, round {round}: more than {most} tables made of {tables}");
+        }
+        fs.clear();
+        assert_eq!(db.verify().unwrap().entries, 401, "{policy:?}");
+    }
+}
+
+#[test]
+fn tombstones_go_down_without_further_writes_and_only_once() {
+    // Catches tombstones that every scan steps over until enough is written to push them down, and a merge for their sake that begins
+    // again and again while a snapshot keeps them.
+    for policy in POLICIES {
+        for (ranges, has_snapshot) in [(false, false), (true, false), (false, true), (true, true)] {
+            let dir = TempDir::new().unwrap();
+            let db = Db::builder(dir.path()).memtable_bytes(1 << 20).compaction(policy).open().unwrap();
+            (0..400).for_each(|n| db.insert(key(n), "value").unwrap());
+            db.compact_range(..).unwrap();
+            let snapshot = has_snapshot.then(|| db.snapshot());
+            for n in 100..200 {
+                match ranges {
+                    true => db.remove_range(key(n)..key(n + 1)).unwrap(),
+                    false => db.remove(key(n)).unwrap(),
+                };
+            }
+            db.flush().unwrap();
+            db.wait_for_compactions().unwrap();
+            let (case, levels) = (format!("{policy:?}, ranges {ranges}, snapshot {has_snapshot}"), db.metrics().levels);
+            assert_eq!((levels[0].tables, sum(&db.metrics(), |level| level.runs)), (0, 1), "{case}: {levels:?}");
+            assert_eq!(db.iter().map(Result::unwrap).count(), 300, "{case}");
+            assert_eq!(
+                snapshot.iter().flat_map(|snapshot| snapshot.iter()).map(Result::unwrap).count() / 400,
+                usize::from(has_snapshot)
+            );
+            if !has_snapshot {
+                assert_eq!(
+                    (db.verify().unwrap().entries, sum(&db.metrics(), |level| level.range_tombstones)),
+                    (300, 0),
+                    "{case}"
+                );
+            }
+        }
+    }
+}

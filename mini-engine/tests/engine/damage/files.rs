@@ -1,0 +1,284 @@
+//! Tables and manifests that are damaged, missing or left over.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
+use mini_engine::{Db, Durability, Error, TableReads};
+
+use crate::scratch::TempDir;
+use crate::support::hook::{HookFs, Op, files, position};
+use crate::support::{blocks, copy, cut, keys, newest_table, paths, the_file};
+
+#[test]
+fn rule_9_a_flipped_bit_in_a_table_is_a_typed_error_and_spares_other_reads() {
+    // Catches a wrong value, an older value, a panic, and one bad block that ends all reading.
+    let original = TempDir::new().unwrap();
+    let db = Db::builder(original.path()).block_bytes(512).open().unwrap();
+    for n in 0..60 {
+        db.insert(format!("key{n:03}"), format!("old{n}")).unwrap();
+    }
+    db.flush().unwrap();
+    for n in 0..60 {
+        db.insert(format!("key{n:03}"), format!("new{n}")).unwrap();
+    }
+    db.close().unwrap();
+    let newest = files(original.path(), ".sst").pop().unwrap();
+    let len = fs::metadata(original.path().join(&newest)).unwrap().len() as usize;
+    let data_len = blocks(&original.path().join(&newest)).iter().map(|(offset, len)| offset + len).max().unwrap();
+    for at in (0..len).step_by(5) {
+        let dir = copy(original.path());
+        let path = dir.path().join(&newest);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&path, bytes).unwrap();
+        let is_typed = |error: &Error| match error {
+            Error::Corruption { file, offset, .. } => *file == path && *offset <= len as u64,
+            Error::UnsupportedVersion { file, .. } => *file == path,
+            _ => false,
+        };
+        let reads = if at % 2 == 0 { TableReads::Pread } else { TableReads::Mmap };
+        let db = match Db::builder(dir.path()).table_reads(reads).open() {
+            Ok(db) => db,
+            Err(error) => {
+                assert!(is_typed(&error), "byte {at}: {error}");
+                continue;
+            }
+        };
+        let mut errors = 0;
+        for n in 0..60 {
+            match db.get(format!("key{n:03}")) {
+                Ok(found) => assert_eq!(found.as_deref(), Some(format!("new{n}").as_bytes()), "byte {at}"),
+                Err(error) => {
+                    assert!(is_typed(&error), "byte {at}: {error}");
+                    errors += 1;
+                }
+            }
+        }
+        // What leads to the blocks is read with the first of them, and without it none can be found.
+        assert!(errors >= 1 && (errors < 60 || at >= data_len), "byte {at}: {errors} of 60 reads failed");
+        let scanned = db.iter().find_map(Result::err).expect("the scan meets the block");
+        assert!(is_typed(&scanned), "byte {at}: {scanned}");
+        let report = db.verify().unwrap();
+        assert!(report.problems.len() == 1 && is_typed(&report.problems[0]), "byte {at}: {:?}", report.problems);
+    }
+    assert!(data_len > 20 * 5 && data_len < len, "{data_len} of {len} bytes are data blocks");
+}
+
+#[test]
+fn verify_tells_of_each_damaged_block_wherever_it_is() {
+    // Catches a verification that ends at the first damage of a table: a person would take the rest for sound.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).block_bytes(512).partition_bytes(128).l0_trigger(100).open().unwrap();
+    for round in 0..2 {
+        (0..400).for_each(|n| db.insert(format!("key{n:03}"), format!("{round}{n:060}")).unwrap());
+        db.remove("key000").unwrap();
+        db.flush().unwrap();
+    }
+    let report = db.verify().unwrap();
+    assert_eq!((report.entries, report.tombstones, report.tables), (800, 2, 2));
+    drop(db);
+    let mut expected = Vec::new();
+    for table in paths(dir.path(), ".sst") {
+        let blocks = blocks(&table);
+        let mut bytes = fs::read(&table).unwrap();
+        let partitions = bytes.len() - 80;
+        let partitions = u64::from_le_bytes(bytes[partitions..partitions + 8].try_into().unwrap()) as usize;
+        // One below a partition that is damaged too, one in the middle, and the last.
+        for at in [blocks[0].0, blocks[blocks.len() / 2].0, blocks[blocks.len() - 1].0, partitions] {
+            bytes[at + 2] ^= 1;
+            expected.push((table.clone(), at as u64));
+        }
+        fs::write(&table, bytes).unwrap();
+    }
+    let db = Db::open(dir.path()).unwrap();
+    let report = db.verify().unwrap();
+    let place = |error: &Error| match error {
+        Error::Corruption { file, offset, .. } => (file.clone(), *offset),
+        error => panic!("{error}"),
+    };
+    let mut found: Vec<_> = report.problems.iter().map(place).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    assert!(report.entries > 600 && report.entries < 800, "{report:?}");
+    drop(db);
+    // Salvage finds no more.
+    let lost = Db::builder(dir.path()).salvage().unwrap().write_to(dir.path().with_extension("new")).unwrap().lost_keys;
+    fs::remove_dir_all(dir.path().with_extension("new")).unwrap();
+    assert!(
+        lost.len() == 6 && lost.iter().all(|lost| found.contains(&(lost.file.clone(), lost.bytes.start))),
+        "{lost:?}"
+    );
+}
+
+#[test]
+fn rule_10_a_missing_file_that_the_manifest_names_is_an_error_and_nothing_is_removed() {
+    // Catches a database that opens without a part of its data, and orphans removed by an open that failed.
+    let original = TempDir::new().unwrap();
+    let db = Db::open(original.path()).unwrap();
+    db.insert("a", "1").unwrap();
+    db.flush().unwrap();
+    db.insert("b", "2").unwrap();
+    drop(db);
+    for part in [".sst", ".log", "MANIFEST"] {
+        let dir = copy(original.path());
+        let path = the_file(dir.path(), part);
+        fs::remove_file(&path).unwrap();
+        fs::write(dir.path().join("000900.sst"), "an orphan").unwrap();
+        let listing = files(dir.path(), "");
+        let error = Db::open(dir.path()).unwrap_err();
+        assert!(matches!(&error, Error::Corruption { file, .. } if *file == path), "{part}: {error}");
+        assert_eq!(files(dir.path(), ""), listing, "{part}");
+    }
+}
+
+#[test]
+fn rule_10_orphans_are_removed_after_recovery_and_their_numbers_not_used_again() {
+    // Catches the leftovers of crashes that fill the disk, and a new file under an orphan's name.
+    let dir = TempDir::new().unwrap();
+    drop(Db::open(dir.path()).unwrap());
+    for name in ["000900.sst", "MANIFEST-000901", "CURRENT.tmp", "000000.log"] {
+        fs::write(dir.path().join(name), "left by a crash").unwrap();
+    }
+    let db = Db::open(dir.path()).unwrap();
+    assert!(db.recovery().orphans_removed >= 4, "{:?}", db.recovery());
+    db.insert("a", "1").unwrap();
+    db.flush().unwrap();
+    for (part, one) in [(".sst", 1), ("MANIFEST", 1), (".log", 1), ("CURRENT", 1)] {
+        let names = files(dir.path(), part);
+        assert!(names.len() == one || part == ".log", "{names:?}");
+        let above = |name: &String| {
+            name.chars().filter(char::is_ascii_digit).collect::<String>().parse::<u64>().is_ok_and(|n| n > 901)
+        };
+        assert!(part == "CURRENT" || names.iter().all(above), "{names:?}");
+    }
+}
+
+#[test]
+fn rule_10_tables_of_which_recovery_has_all_are_removed_beside_a_torn_manifest() {
+    // Catches files that pile up, a table or several for each process that is killed while it writes to the manifest: what a flush
+    // wrote is in the log, and what a merge wrote in its inputs.
+    let dir = TempDir::new().unwrap();
+    let hook = HookFs::new();
+    let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
+    // The log stays, so that the edit may be lost.
+    hook.fail(Op::Remove, ".log", ErrorKind::Other);
+    db.insert("a", "1").unwrap();
+    db.flush().unwrap();
+    drop(db);
+    let table = the_file(dir.path(), ".sst");
+    cut(&the_file(dir.path(), "MANIFEST"), 1);
+    let db = Db::open(dir.path()).unwrap();
+    assert!(db.recovery().manifest_tail_dropped && db.recovery().set_aside.is_empty(), "{}", db.recovery());
+    assert!(!table.exists() && db.recovery().orphans_removed > 0);
+    assert_eq!((files(dir.path(), ".sst").len(), files(dir.path(), ".aside").len()), (1, 0));
+    assert_eq!(keys(&db), ["a"]);
+}
+
+#[test]
+fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
+    // Catches damage to the last edit, which looks like a tear, that makes the table it named an orphan to delete.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    db.insert("a", "1").unwrap();
+    // In no log, so that only the lost edit knew of it.
+    db.ingest([("b", "2")]).unwrap();
+    drop(db);
+    let (table, manifest) = (newest_table(dir.path()), the_file(dir.path(), "MANIFEST"));
+    cut(&manifest, 1);
+    let torn = copy(dir.path());
+    let hook = HookFs::new();
+    let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
+    assert!(db.recovery().manifest_tail_dropped && db.recovery().manifest_tail_bytes > 0);
+    // The name is durable before the manifest that has no tear, and so no suspects, any more.
+    let events = hook.take();
+    let renamed = position(&events, 0, Op::RenameTo, ".sst.aside");
+    assert_eq!(events[renamed + 1].op, Op::SyncDir);
+    assert!(renamed < position(&events, 0, Op::Create, "MANIFEST"));
+    let aside = table.with_extension("sst.aside");
+    assert_eq!(db.recovery().set_aside, std::slice::from_ref(&aside));
+    assert!(aside.exists() && !table.exists());
+    assert_eq!(keys(&db), ["a"]);
+    let content = fs::read(&aside).unwrap();
+    for index in 0..events.len() as u64 {
+        let dir = copy(torn.path());
+        let faults = FaultFs::new(Arc::new(StdFs));
+        faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
+        drop(Db::builder(dir.path()).file_system(Arc::new(faults)).open());
+        assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"], "operation {index}");
+        let aside = dir.path().join(aside.file_name().unwrap());
+        assert!(fs::read(aside).is_ok_and(|found| found == content), "operation {index}");
+    }
+}
+
+#[test]
+fn a_stray_file_with_a_number_out_of_reach_is_refused_before_anything_is_written() {
+    // Catches a counter that goes on above it, past what an edit may hold: the next open would refuse the manifest.
+    for stray in
+        ["9223372036854775807.sst", "9223372036854775806.log", "MANIFEST-9223372036854775000", "99999999999.log.aside"]
+    {
+        let dir = TempDir::new().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        db.insert("a", "1").unwrap();
+        drop(db);
+        fs::write(dir.path().join(stray), "stray").unwrap();
+        let listing = files(dir.path(), "");
+        let error = Db::open(dir.path()).unwrap_err();
+        assert!(matches!(&error, Error::Corruption { file, .. } if file == dir.path()), "{stray}: {error}");
+        assert_eq!(files(dir.path(), ""), listing, "{stray}");
+        fs::remove_file(dir.path().join(stray)).unwrap();
+        assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"], "{stray}");
+    }
+}
+
+#[test]
+fn an_open_that_fails_before_it_counts_leaves_no_file_behind() {
+    // Catches tries to open a database on a full disk that each take more of it.
+    let original = TempDir::new().unwrap();
+    let db = Db::open(original.path()).unwrap();
+    db.insert("a", "1").unwrap();
+    drop(db);
+    let before = files(original.path(), "");
+    let renamed = {
+        let (dir, hook) = (copy(original.path()), HookFs::new());
+        drop(Db::builder(dir.path()).file_system(hook.arc()).open().unwrap());
+        let events = hook.take();
+        // A rename is recorded twice.
+        position(&events, 0, Op::Rename, "CURRENT") as u64
+    };
+    assert!(renamed > 10, "only {renamed} operations before the rename");
+    for index in 0..=renamed {
+        for fault in [Fault::StorageFull, Fault::ShortWrite] {
+            let dir = copy(original.path());
+            let faults = FaultFs::new(Arc::new(StdFs));
+            faults.fail_mutation(index, fault, Repeat::Once);
+            Db::builder(dir.path()).file_system(Arc::new(faults)).open().unwrap_err();
+            assert_eq!(files(dir.path(), ""), before, "operation {index}, {fault:?}");
+            assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"]);
+        }
+    }
+}
+
+#[test]
+fn rule_10_a_log_that_the_manifest_names_has_a_header() {
+    // Catches a log that was cut off, or wiped out, taken for one that never began.
+    for zeros in [false, true] {
+        let dir = TempDir::new().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        for n in 0..10 {
+            db.insert(format!("{n}"), "value").unwrap();
+        }
+        db.persist(Durability::Synced).unwrap();
+        drop(db);
+        let log = dir.path().join(files(dir.path(), ".log").pop().unwrap());
+        let len = std::fs::metadata(&log).unwrap().len();
+        std::fs::write(&log, vec![0; if zeros { len as usize } else { 0 }]).unwrap();
+        match Db::open(dir.path()) {
+            Err(Error::Corruption { .. }) => {}
+            Err(error) => panic!("{error}"),
+            Ok(db) => panic!("{} of 10 synced writes, findings {:?}", db.iter().count(), db.recovery().findings()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Merges that meet a damaged table: they keep it, and tell of it until it can be read.
+
+use std::fs;
+
+use mini_engine::{Compression, Db, Error};
+
+use crate::scratch::TempDir;
+use crate::support::hook::files;
+use crate::support::{flip, key, wait_while};
+
+#[test]
+fn rule_9_a_merge_never_drops_a_table_that_it_could_not_read() {
+    // Catches a merge that skips what it cannot read and unlinks its inputs.
+    let dir = TempDir::new().unwrap();
+    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
+    for key in ["a", "b"] {
+        db.insert(key, "value").unwrap();
+        // What shares no key with the damaged table would be merged around it.
+        db.insert("m", key).unwrap();
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    let damaged = dir.path().join(&files(dir.path(), ".sst")[0]);
+    flip(&damaged, 2);
+    let before = files(dir.path(), ".sst");
+    // The merge starts with the open.
+    let db = Db::builder(dir.path()).l0_trigger(1).open().unwrap();
+    let error = db.wait_for_compactions().unwrap_err();
+    assert!(matches!(&error, Error::Corruption { file, .. } if *file == damaged), "{error}");
+    assert!(matches!(db.get("a"), Err(Error::Corruption { .. })));
+    assert!(db.get("b").unwrap().is_some());
+    db.insert("c", "value").unwrap();
+    db.close().unwrap();
+    let after = files(dir.path(), ".sst");
+    assert!(before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
+}
+
+#[test]
+fn what_a_callers_merge_has_read_again_is_no_error_any_more() {
+    // Catches an error of a merge that nothing will try again, since a caller's merge has done it.
+    let dir = TempDir::new().unwrap();
+    let small = || Db::builder(dir.path()).compression(Compression::None).l0_trigger(2).l0_stop(8);
+    let db = small().l0_trigger(100).open().unwrap();
+    for n in 0..100 {
+        db.insert(key(n), "base").unwrap();
+    }
+    db.flush().unwrap();
+    let damaged = dir.path().join(&files(dir.path(), ".sst")[0]);
+    for _ in 0..2 {
+        for n in 0..100 {
+            db.insert(key(n), "over").unwrap();
+        }
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    let sound = flip(&damaged, 2);
+    let db = small().open().unwrap();
+    wait_while(|| db.metrics().damaged_files.is_empty());
+    fs::write(&damaged, &sound).unwrap();
+    db.compact_range(..).unwrap();
+    assert!(db.metrics().damaged_files.is_empty());
+    db.wait_for_compactions().unwrap();
+}
+
+#[test]
+fn a_move_does_not_tell_that_a_table_can_be_read() {
+    // Catches damage that is forgotten although nobody has read the table.
+    let dir = TempDir::new().unwrap();
+    let open = |trigger| {
+        Db::builder(dir.path())
+            .compression(Compression::None)
+            .table_file_bytes(4096)
+            .block_bytes(512)
+            .l0_trigger(trigger)
+            .open()
+            .unwrap()
+    };
+    let db = open(100);
+    for n in 0..60 {
+        db.insert(format!("b{n:02}"), [7; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    let damaged = dir.path().join(&files(dir.path(), ".sst")[0]);
+    for n in 30..90 {
+        db.insert(format!("b{n:02}"), [8; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    db.close().unwrap();
+    flip(&damaged, 2);
+    let db = open(1);
+    wait_while(|| db.metrics().damaged_files.is_empty());
+    // The table is moved down, and nobody reads it there: it holds nothing that could be left out.
+    db.compact_range("b00"..="b01").unwrap();
+    assert_eq!(db.metrics().damaged_files, [damaged]);
+}

@@ -1,0 +1,53 @@
+//! Logs that the device does not read to their end.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mini_engine::fs::{FaultFs, FileSystem, MemFs};
+use mini_engine::{Db, Durability, Error};
+
+use crate::support::{DB, in_memory};
+
+const SECTOR: u64 = 512;
+
+/// A log of a hundred batches, and its name.
+fn filled(mem: &MemFs) -> String {
+    let db = in_memory(mem).open().unwrap();
+    (0..100).for_each(|n| db.insert(format!("key{n:02}"), "v".repeat(100)).unwrap());
+    db.persist(Durability::Synced).unwrap();
+    drop(db);
+    let names = mem.read_dir(Path::new(DB)).unwrap();
+    let name = names.into_iter().find(|name| name.to_string_lossy().ends_with(".log")).unwrap();
+    name.into_string().unwrap()
+}
+
+#[test]
+fn the_place_that_cannot_be_read_is_told_and_costs_what_is_behind_it_only() {
+    // Catches one bad sector of a log that costs the batches in front of it, since they were to be read in one step with it, and
+    // an error that sends a person to offset 0.
+    let mem = MemFs::default();
+    let log = filled(&mem);
+    let len = mem.open(&Path::new(DB).join(&log)).unwrap().len().unwrap();
+    let mut kept = Vec::new();
+    for bad in (0..len).step_by(SECTOR as usize) {
+        let faults = FaultFs::new(Arc::new(MemFs::on(mem.disk())));
+        faults.spoil(".log", bad..bad + SECTOR);
+        let builder = Db::builder(DB).file_system(Arc::new(faults));
+        let error = builder.clone().open().unwrap_err();
+        assert!(
+            matches!(error, Error::Io { .. }) && error.to_string().contains(&format!("at offset {bad}: ")),
+            "{error}"
+        );
+        let report = builder.salvage().unwrap().write_to("/new").unwrap();
+        let [lost] = &report.lost_writes[..] else { panic!("{report}") };
+        assert!(!lost.may_be_torn && report.damage.len() == 1, "{report}");
+        assert!(report.damage[0].to_string().contains(&format!("at offset {bad}: ")), "{report}");
+        // All whole batches before it.
+        assert!(
+            bad == 0 || lost.bytes.start <= bad && bad < lost.bytes.start + 256 && lost.bytes.end == len,
+            "{report}"
+        );
+        kept.push(report.keys);
+    }
+    assert!(kept.is_sorted() && kept[0] == 0 && kept[1] > 0 && kept[kept.len() - 1] > 90, "{kept:?}");
+}

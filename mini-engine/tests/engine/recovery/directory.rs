@@ -1,0 +1,217 @@
+//! Directories that are no database, not yet one, not one any more, or a newer one.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
+use mini_engine::{Db, Error};
+
+use crate::formats::checksum;
+use crate::scratch::TempDir;
+use crate::support::hook::{Answer, Event, HookFs, Op, files, position};
+
+#[test]
+fn a_directory_that_is_not_a_database_is_refused_and_left_alone() {
+    // Catches an open by mistake that litters, or worse takes over, somebody's directory.
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("letter.txt"), "dear").unwrap();
+    let error = Db::open(dir.path()).unwrap_err();
+    assert!(matches!(&error, Error::NotADatabase { path, .. } if path == dir.path()), "{error}");
+    assert!(error.to_string().contains("letter.txt"), "{error}");
+    assert_eq!(files(dir.path(), ""), ["letter.txt"]);
+    let error = Db::open(dir.path().join("letter.txt")).unwrap_err();
+    assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
+}
+
+#[test]
+fn create_if_missing_false_creates_nothing() {
+    // Catches a mistyped path that becomes an empty database.
+    let dir = TempDir::new().unwrap();
+    let missing = dir.path().join("missing");
+    for path in [dir.path(), &missing] {
+        let error = Db::builder(path).create_if_missing(false).open().unwrap_err();
+        assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
+    }
+    assert!(files(dir.path(), "").is_empty());
+    Db::open(&missing).unwrap().insert("a", "1").unwrap();
+    assert!(Db::builder(&missing).create_if_missing(false).open().unwrap().contains_key("a").unwrap());
+}
+
+#[test]
+fn directories_above_are_created_too() {
+    // Catches a create that knows one level only.
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a/b/c");
+    Db::open(&path).unwrap().insert("a", "1").unwrap();
+    assert!(Db::open(&path).unwrap().contains_key("a").unwrap());
+}
+
+#[test]
+fn a_newer_format_version_is_unsupported_and_nothing_is_changed() {
+    // Catches a newer database reported as damaged, or opened and rewritten in the old format.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    db.insert("a", "1").unwrap();
+    drop(db);
+    let listing = files(dir.path(), "");
+    let current = dir.path().join("CURRENT");
+    let line = fs::read_to_string(&current).unwrap();
+    let flipped = line.replacen("mini-engine 1", "mini-engine 2", 1);
+    fs::write(&current, &flipped).unwrap();
+    // The checksum does not say so: this is a damaged version 1.
+    assert!(matches!(Db::open(dir.path()), Err(Error::Corruption { file, .. }) if file == current));
+    let text = flipped.rsplit_once(' ').unwrap().0;
+    fs::write(&current, format!("{text} {:016x}\n", checksum(text.as_bytes(), 0))).unwrap();
+    let error = Db::open(dir.path()).unwrap_err();
+    assert!(
+        matches!(&error, Error::UnsupportedVersion { file, found: 2, supported: 1 } if *file == current),
+        "{error}"
+    );
+    fs::write(&current, line).unwrap();
+    let manifest = dir.path().join(&files(dir.path(), "MANIFEST")[0]);
+    let good = fs::read(&manifest).unwrap();
+    let mut newer = good.clone();
+    newer[8] = 9;
+    fs::write(&manifest, &newer).unwrap();
+    assert!(matches!(Db::open(dir.path()), Err(Error::Corruption { file, .. }) if file == manifest));
+    let sum = checksum(&newer[..24], 0).to_le_bytes();
+    newer[24..32].copy_from_slice(&sum);
+    fs::write(&manifest, newer).unwrap();
+    let error = Db::open(dir.path()).unwrap_err();
+    assert!(matches!(&error, Error::UnsupportedVersion { file, found: 9, .. } if *file == manifest), "{error}");
+    fs::write(&manifest, good).unwrap();
+    assert_eq!(files(dir.path(), ""), listing);
+    assert!(Db::open(dir.path()).unwrap().contains_key("a").unwrap());
+}
+
+#[test]
+fn a_lost_current_is_corruption_and_not_a_new_database() {
+    // Catches a missing pointer taken for an empty directory: everything in it would be removed as orphans.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    db.insert("a", "1").unwrap();
+    drop(db);
+    let current = dir.path().join("CURRENT");
+    let lose = || {
+        let line = fs::read(&current).unwrap();
+        fs::remove_file(&current).unwrap();
+        let listing = files(dir.path(), "");
+        let error = Db::open(dir.path()).unwrap_err();
+        assert!(matches!(&error, Error::Corruption { file, .. } if *file == current), "{error}");
+        assert_eq!(files(dir.path(), ""), listing);
+        fs::write(&current, line).unwrap();
+    };
+    // The write is in a log only, then in a table only.
+    lose();
+    let db = Db::open(dir.path()).unwrap();
+    assert!(db.contains_key("a").unwrap());
+    db.close().unwrap();
+    lose();
+    assert!(Db::open(dir.path()).unwrap().contains_key("a").unwrap());
+}
+
+#[test]
+fn files_of_others_in_a_database_are_left_alone() {
+    // Catches an orphan removal that goes by less than our exact names.
+    let dir = TempDir::new().unwrap();
+    drop(Db::open(dir.path()).unwrap());
+    for name in ["notes.txt", "1.log", "000001.sst.bak"] {
+        fs::write(dir.path().join(name), "mine").unwrap();
+    }
+    Db::open(dir.path()).unwrap().close().unwrap();
+    for name in ["notes.txt", "1.log", "000001.sst.bak"] {
+        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), "mine");
+    }
+}
+
+/// The name of the directory that a test works in.
+fn name_of(dir: &TempDir) -> String {
+    dir.path().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn rule_4_the_name_of_a_directory_is_synced_by_each_open_until_there_is_a_database() {
+    // Catches a directory whose name a power cut takes away, with all synced writes in it: made by an open that ended
+    // before it synced the name, or by somebody else.
+    for made_by_open in [true, false] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let (above, path) = (name_of(&dir), dir.path().join("db"));
+        if made_by_open {
+            let above = above.clone();
+            fs.set(
+                move |event| if event.is(Op::SyncDir, &above) { Answer::Fail(ErrorKind::Other) } else { Answer::Go },
+            );
+            assert!(matches!(Db::builder(&path).file_system(fs.arc()).open(), Err(Error::Io { op: "sync", .. })));
+            assert!(path.exists());
+            fs.clear();
+            fs.take();
+        } else {
+            fs::create_dir(&path).unwrap();
+        }
+        Db::builder(&path).file_system(fs.arc()).open().unwrap();
+        let events = fs.take();
+        let named = position(&events, 0, Op::SyncDir, &above);
+        assert!(named < position(&events, 0, Op::Create, ""), "{events:?}");
+    }
+}
+
+#[test]
+fn rule_4_directories_above_are_created_one_by_one_each_synced_before_the_next() {
+    // Catches a chain of directories of which a later open believes the upper ones durable, since they are there.
+    let names = ["a", "b", "c"];
+    let count = {
+        let faults = FaultFs::new(Arc::new(StdFs));
+        let dir = TempDir::new().unwrap();
+        Db::builder(dir.path().join("a/b/c")).file_system(Arc::new(faults.clone())).open().unwrap();
+        faults.mutations()
+    };
+    for index in 0..=count {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("a/b/c");
+        let faults = FaultFs::new(Arc::new(StdFs));
+        faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
+        let fs = HookFs::over(Arc::new(faults.clone()));
+        drop(Db::builder(&path).file_system(fs.arc()).open());
+        faults.heal();
+        drop(Db::builder(&path).file_system(fs.arc()).open().unwrap());
+        let events = fs.take();
+        let mut above = name_of(&dir);
+        for (at, name) in names.iter().enumerate() {
+            let created = events.iter().rposition(|event| *event == named(Op::CreateDir, name)).expect("created");
+            let synced =
+                created + events[created..].iter().position(|event| *event == named(Op::SyncDir, &above)).unwrap();
+            let next = match names.get(at + 1) {
+                Some(next) => events.iter().position(|event| *event == named(Op::CreateDir, next)).unwrap(),
+                None => events.iter().position(|event| event.is(Op::RenameTo, "CURRENT")).unwrap(),
+            };
+            assert!(synced < next, "operation {index}, {name}: {events:?}");
+            above = (*name).to_owned();
+        }
+    }
+}
+
+fn named(op: Op, name: &str) -> Event {
+    Event { op, name: name.to_owned() }
+}
+
+#[test]
+fn a_directory_above_that_may_not_be_read_is_no_reason_to_refuse_the_one_below() {
+    // Catches a database that cannot be made in `/home/me`, since `/home` may be passed through and not be listed.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let above = name_of(&dir);
+    let path = dir.path().join("db");
+    fs::create_dir(&path).unwrap();
+    fs.answer_where(Answer::Fail(ErrorKind::PermissionDenied), move |event| event.is(Op::SyncDir, &above));
+    Db::builder(&path).file_system(fs.arc()).open().unwrap();
+}
+
+#[test]
+fn the_top_of_a_fresh_file_system_may_become_a_database() {
+    // Catches `lost+found` taken for somebody's file, in a directory of which nothing else is used.
+    let dir = TempDir::new().unwrap();
+    fs::create_dir(dir.path().join("lost+found")).unwrap();
+    Db::open(dir.path()).unwrap().insert("a", "1").unwrap();
+    assert!(Db::open(dir.path()).unwrap().contains_key("a").unwrap());
+    assert_eq!(files(dir.path(), "lost+found"), ["lost+found"]);
+}

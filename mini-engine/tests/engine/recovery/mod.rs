@@ -1,0 +1,7 @@
+//! What an open finds and makes of it, after a crash, a fault, or a first time.
+
+mod directory;
+mod faults;
+mod logs;
+
+pub(crate) use crate::support::{cut, keys, the_file};

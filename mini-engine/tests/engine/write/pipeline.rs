@@ -1,0 +1,307 @@
+//! The write pipeline: several writers are between the write lock and the publication of their writes.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+
+use mini_engine::{Db, Durability, Error};
+
+use crate::scratch::TempDir;
+use crate::support::hook::{Answer, Event, HookFs, Op, count};
+use crate::support::{copy, put};
+
+/// A database whose log is mapped by now, and how many entries it has.
+fn open_mapped(dir: &Path, fs: &HookFs) -> (Db, usize) {
+    let db = Db::builder(dir).file_system(fs.arc()).open().unwrap();
+    let mut entries = 0;
+    while count(&fs.take(), Op::Fill, ".log") == 0 {
+        db.insert(format!("before{entries:03}"), [7; 4000]).unwrap();
+        entries += 1;
+    }
+    (db, entries)
+}
+
+/// Runs `work` on a thread named `name`.
+fn spawn<'s, T: Send + 's>(
+    scope: &'s Scope<'s, '_>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 's,
+) -> ScopedJoinHandle<'s, T> {
+    Builder::new().name(name.to_owned()).spawn_scoped(scope, work).unwrap()
+}
+
+fn on_thread(name: &str) -> bool {
+    std::thread::current().name() == Some(name)
+}
+
+/// Whether the thread named `first` is about to fill its place in the log.
+fn is_first(event: &Event) -> bool {
+    event.is(Op::Fill, ".log") && on_thread("first")
+}
+
+/// Whether an insert panics.
+fn panics(db: &Db) -> bool {
+    let insert = std::panic::AssertUnwindSafe(|| db.insert("a", "1"));
+    std::panic::catch_unwind(insert).is_err()
+}
+
+/// Waits until a writer has filled the place of a frame: header and payload.
+fn wait_for_frame(fs: &HookFs) {
+    let mut fills = 0;
+    while fills < 2 {
+        fills += count(&fs.take(), Op::Fill, ".log");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_whole() {
+    // Catches a history with a gap: of a reader, of a writer, of a process that was killed.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, entries) = open_mapped(dir.path(), &fs);
+    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    let is_acknowledged = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let first = spawn(scope, "first", || db.insert("a", "1"));
+        arrivals.recv().unwrap();
+        let second = spawn(scope, "second", || {
+            let written = db.insert("b", "2");
+            is_acknowledged.store(true, Ordering::SeqCst);
+            written
+        });
+        wait_for_frame(&fs);
+        assert_eq!((db.get("a").unwrap(), db.get("b").unwrap()), (None, None));
+        assert_eq!((db.snapshot().seqno(), db.iter().count()), (entries as u64, entries));
+
+        let left = copy(dir.path());
+        let reopened = Db::open(left.path()).unwrap();
+        assert_eq!((reopened.iter().count(), reopened.snapshot().seqno()), (entries, entries as u64));
+        assert!(reopened.recovery().torn.is_some() && reopened.verify().unwrap().problems.is_empty());
+
+        assert!(!is_acknowledged.load(Ordering::SeqCst), "behind a hole");
+        drop(go);
+        first.join().unwrap().unwrap();
+        second.join().unwrap().unwrap();
+    });
+    assert_eq!((db.get("b").unwrap().as_deref(), db.iter().count()), (Some(&b"2"[..]), entries + 2));
+    drop(db);
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!((db.iter().count(), db.recovery().torn.is_some()), (entries + 2, false));
+}
+
+#[test]
+fn a_memtable_is_flushed_with_the_writes_that_were_under_way_when_it_was_frozen() {
+    // Catches a rotation that does not wait for them, and one that waits while they wait for the write lock.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, entries) = open_mapped(dir.path(), &fs);
+    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    std::thread::scope(|scope| {
+        let first = spawn(scope, "first", || db.insert("a", "1"));
+        arrivals.recv().unwrap();
+        let second = spawn(scope, "second", || db.insert("b", "2"));
+        wait_for_frame(&fs);
+        let flush = spawn(scope, "flush", || db.flush());
+        let third = spawn(scope, "third", || db.insert("c", "3"));
+        drop(go);
+        for thread in [first, second, flush, third] {
+            thread.join().unwrap().unwrap();
+        }
+    });
+    db.flush().unwrap();
+    drop(db);
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!((db.recovery().operations_replayed, db.iter().count()), (0, entries + 3));
+}
+
+#[test]
+fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
+    // Catches a sync that is taken to cover a frame that is not whole: what is lost then is called damage.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, entries) = open_mapped(dir.path(), &fs);
+    let synced = |key: &str| put(&db, key, "synced", Durability::Synced);
+    synced("before").unwrap();
+    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    std::thread::scope(|scope| {
+        let first = spawn(scope, "first", || synced("a"));
+        arrivals.recv().unwrap();
+        let second = spawn(scope, "second", || synced("b"));
+        wait_for_frame(&fs);
+        // Another log's worth of bytes may be synced for other reasons, these two frames not.
+        assert_eq!(count(&fs.take(), Op::Sync, ".log"), 0);
+        let left = copy(dir.path());
+        assert_eq!(Db::open(left.path()).unwrap().iter().count(), entries + 1);
+        drop(go);
+        first.join().unwrap().unwrap();
+        second.join().unwrap().unwrap();
+    });
+    assert_eq!(db.iter().count(), entries + 3);
+    assert!((1..=2).contains(&count(&fs.take(), Op::Sync, ".log")));
+}
+
+#[test]
+fn a_writer_that_panics_between_the_lock_and_the_publication_ends_the_waits_of_all_others() {
+    // Catches a writer, a flush or a close that waits for ever for a write that will never be whole.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, entries) = open_mapped(dir.path(), &fs);
+    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    std::thread::scope(|scope| {
+        let first = spawn(scope, "first", || panics(&db));
+        arrivals.recv().unwrap();
+        let second = spawn(scope, "second", || db.insert("b", "2"));
+        wait_for_frame(&fs);
+        // From its payload on: it waits before its header.
+        fs.set(|event| if is_first(event) { panic!("a writer that dies") } else { Answer::Go });
+        drop(go);
+        assert!(first.join().unwrap(), "the double panics");
+        assert!(matches!(second.join().unwrap(), Err(Error::ReadOnly { .. })));
+    });
+    assert!(matches!(db.flush(), Err(Error::ReadOnly { .. })));
+    assert!(matches!(db.insert("c", "3"), Err(Error::ReadOnly { .. })));
+    assert_eq!(db.iter().count(), entries);
+    assert!(db.close().is_err());
+    let db = Db::open(dir.path()).unwrap();
+    assert_eq!(db.iter().count(), entries);
+}
+
+#[test]
+fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
+    // Catches a failure that is told only to those who do not have the lock: both then wait for each other.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, entries) = open_mapped(dir.path(), &fs);
+    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    std::thread::scope(|scope| {
+        let first = spawn(scope, "first", || panics(&db));
+        arrivals.recv().unwrap();
+        let flush = spawn(scope, "flush", || db.flush());
+        // One that does not get the lock shows that the flush has it, and waits for the first.
+        let mut others = Vec::new();
+        while db.waiting_writers() == 0 {
+            others.push(spawn(scope, "other", || db.insert("b", "2")));
+            std::thread::yield_now();
+        }
+        // Meanwhile the flush falls asleep.
+        assert_eq!(Db::open(copy(dir.path()).path()).unwrap().iter().count(), entries);
+        fs.set(|event| if is_first(event) { panic!("a writer that dies") } else { Answer::Go });
+        drop(go);
+        assert!(first.join().unwrap(), "the double panics");
+        assert!(matches!(flush.join().unwrap(), Err(Error::ReadOnly { .. })));
+        for other in others {
+            assert!(matches!(other.join().unwrap(), Err(Error::ReadOnly { .. })));
+        }
+    });
+    assert!(db.close().is_err());
+}
+
+#[test]
+fn a_condition_waits_for_the_writes_that_have_begun() {
+    // Catches a compare-and-swap that replaces a value which was not visible yet when it compared.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, _) = open_mapped(dir.path(), &fs);
+    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    std::thread::scope(|scope| {
+        let first = spawn(scope, "first", || db.insert("a", "1"));
+        arrivals.recv().unwrap();
+        let swap = spawn(scope, "swap", || db.compare_and_swap("a", None, Some(b"2")));
+        // One that does not get the lock shows that the swap has it, and waits for the first.
+        let mut others = Vec::new();
+        while db.waiting_writers() == 0 && others.len() < 50 {
+            others.push(spawn(scope, "other", || db.insert("b", "2")));
+            std::thread::yield_now();
+        }
+        drop(go);
+        assert_eq!(swap.join().unwrap().unwrap().unwrap_err().current.as_deref(), Some(&b"1"[..]));
+        first.join().unwrap().unwrap();
+        others.into_iter().for_each(|other| other.join().unwrap().unwrap());
+    });
+    assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
+fn mapped_and_unmapped_logs_hold_the_same() {
+    // Catches frames that are misplaced where a log goes over from calls to its mapping, or grows past its space.
+    let mut found = Vec::new();
+    for fs in [HookFs::new(), HookFs::mapped()] {
+        let dir = TempDir::new().unwrap();
+        let open = || Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4 << 20).open().unwrap();
+        let db = open();
+        for n in 0..600u32 {
+            let len = [3, 100, 7000, 1, 30_000][n as usize % 5] + n as usize % 9;
+            db.insert(n.to_be_bytes(), vec![n as u8; len]).unwrap();
+        }
+        let fills = count(&fs.take(), Op::Fill, ".log");
+        drop(db);
+        let db = open();
+        assert!(db.recovery().torn.is_none());
+        found.push((fills, db.iter().map(Result::unwrap).collect::<Vec<_>>()));
+    }
+    assert!(found[0].0 == 0 && found[1].0 > 1000, "{} and {} fills", found[0].0, found[1].0);
+    assert_eq!(found[0].1, found[1].1);
+    assert_eq!(found[0].1.len(), 600);
+}
+
+#[test]
+fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behind() {
+    // Catches zeros over frames: of this log, and of a later one that has the file.
+    for ends_by_flush in [false, true] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+        let (db, entries) = open_mapped(dir.path(), &fs);
+        let is_extension = |event: &Event| event.is(Op::Write, ".log") && on_thread("mini-engine-log");
+        let (arrivals, go) = fs.hold_where(Answer::Go, is_extension);
+        let is_held = AtomicBool::new(false);
+        let written = std::thread::scope(|scope| {
+            let write = || {
+                // Until the log thread was not too late to give the log space; then more than there is space for.
+                let mut left = 300;
+                let mut written = 0;
+                while left > 0 {
+                    db.insert(format!("more{written:06}"), [8; 4000])?;
+                    written += 1;
+                    left -= u32::from(is_held.load(Ordering::SeqCst));
+                }
+                Ok::<usize, Error>(written)
+            };
+            let writer = spawn(scope, "writer", write);
+            arrivals.recv().unwrap();
+            is_held.store(true, Ordering::SeqCst);
+            let flush = spawn(scope, "flush", || if ends_by_flush { db.flush() } else { Ok(()) });
+            drop(go);
+            flush.join().unwrap().unwrap();
+            writer.join().unwrap().unwrap()
+        });
+        drop(db);
+        let db = Db::open(dir.path()).unwrap();
+        assert!(db.recovery().torn.is_none());
+        assert_eq!(db.iter().map(Result::unwrap).count(), entries + written);
+    }
+}
+
+#[test]
+fn space_that_could_not_be_had_ahead_is_not_asked_for_again_by_each_write() {
+    // Catches a full disk to which each write has megabytes of zeros written, in vain.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, entries) = open_mapped(dir.path(), &fs);
+    let (tries, has_grown) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (seen, grown) = (tries.clone(), has_grown.clone());
+    fs.set(move |event| match (event.is(Op::Write, ".log"), on_thread("mini-engine-log")) {
+        (true, true) => {
+            let is_ahead = !grown.load(Ordering::SeqCst);
+            seen.fetch_add(usize::from(is_ahead), Ordering::SeqCst);
+            Answer::Fail(ErrorKind::StorageFull)
+        }
+        (is_write, _) => {
+            // A writer finds space for itself.
+            grown.fetch_or(is_write, Ordering::SeqCst);
+            Answer::Go
+        }
+    });
+    let mut written = 0;
+    while !has_grown.load(Ordering::SeqCst) {
+        db.insert(format!("more{written:05}"), [8; 1000]).unwrap();
+        written += 1;
+    }
+    let tries = tries.load(Ordering::SeqCst);
+    assert!(tries <= 1, "{tries} tries");
+    assert_eq!(db.iter().count(), entries + written);
+}

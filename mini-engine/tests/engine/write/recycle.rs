@@ -1,0 +1,262 @@
+//! The file of a log that tables have replaced becomes that of a later log.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use mini_engine::{Db, Durability, Error, MemtableKind, WriteBatch};
+
+use crate::scratch::TempDir;
+use crate::support::hook::{Answer, HookFs, Op, count, files, flush_to_the_end, position, wait_for_flush};
+use crate::support::{Map, copy, entries};
+
+fn open(dir: &Path, fs: &HookFs) -> Db {
+    Db::builder(dir).file_system(fs.arc()).memtable_bytes(64 << 10).l0_trigger(100).open().unwrap()
+}
+
+/// One batch of two keys.
+fn write(db: &Db, model: &mut Map, n: u64, len: usize, durability: Durability) -> Result<(), Error> {
+    let mut batch = WriteBatch::new();
+    for key in [format!("key{}", n % 13), format!("own{n}")] {
+        batch.insert(&key, vec![n as u8; len]).unwrap();
+        model.insert(key.into_bytes(), vec![n as u8; len]);
+    }
+    db.write(batch, durability).map(drop)
+}
+
+#[test]
+fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
+    // Catches logs that grow anew each time, more than one file kept, and one that a closed database leaves behind.
+    for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
+        let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
+        let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_kind(kind).l0_trigger(100);
+        let db = builder.open().unwrap();
+        for round in 0..6 {
+            for n in 0..20 {
+                write(&db, &mut model, 20 * round + n, 100, Durability::Synced).unwrap();
+            }
+            flush_to_the_end(&db);
+            assert_eq!(files(dir.path(), "SPARE").len(), 1, "round {round}");
+        }
+        // The first log, and the one that was begun before the first was flushed.
+        let events = fs.take();
+        assert_eq!((count(&events, Op::Create, ".log"), db.metrics().wal_recycled), (2, 5));
+        assert_eq!(count(&events, Op::Remove, ".log"), 0);
+        assert_eq!(entries(&db), model);
+        db.close().unwrap();
+        assert!(files(dir.path(), "SPARE").is_empty());
+        let db = open(dir.path(), &fs);
+        assert_eq!((entries(&db), db.recovery().findings().len()), (model, 0));
+    }
+}
+
+#[test]
+fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
+    // Catches a log's name over the header of another log, which a power cut would leave for damage.
+    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
+    let db = open(dir.path(), &fs);
+    for n in 0..2 {
+        write(&db, &mut model, n, 100, Durability::Synced).unwrap();
+        if n == 0 {
+            flush_to_the_end(&db);
+        }
+    }
+    fs.take();
+    flush_to_the_end(&db);
+    let events = fs.take();
+    let written = position(&events, 0, Op::Write, "SPARE");
+    let synced = position(&events, written, Op::Sync, "SPARE");
+    let renamed = position(&events, synced, Op::Rename, "SPARE");
+    let named = position(&events, renamed, Op::SyncDir, "");
+    assert_eq!(position(&events, 0, Op::Rename, "SPARE"), renamed);
+    assert!(named < position(&events, 0, Op::Write, "MANIFEST"), "{events:?}");
+    // The old log gets the other name once the edit is durable (rule 6).
+    let edit = position(&events, 0, Op::Sync, "MANIFEST");
+    assert!(edit < position(&events, renamed + 2, Op::RenameTo, "SPARE"), "{events:?}");
+}
+
+#[test]
+fn rule_2_a_kill_leaves_a_recycled_log_that_ends_cleanly_at_every_write() {
+    // Catches frames of the previous generation replayed, or called a torn tail.
+    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
+    let db = open(dir.path(), &fs);
+    for n in 0..30 {
+        write(&db, &mut model, n, 50 + 17 * n as usize, Durability::Synced).unwrap();
+    }
+    flush_to_the_end(&db);
+    flush_one(&db, &mut model);
+    let log = dir.path().join(files(dir.path(), ".log").remove(0));
+    let len = || std::fs::metadata(&log).unwrap().len();
+    let (space, mut within) = (len(), 0);
+    for n in 100..130 {
+        let durability = if n % 7 == 0 { Durability::Synced } else { Durability::Buffered };
+        write(&db, &mut model, n, 20 + 31 * (n as usize % 5), durability).unwrap();
+        let left = copy(dir.path());
+        let killed = Db::open(left.path()).unwrap();
+        assert_eq!((entries(&killed), killed.recovery().findings()), (model.clone(), Vec::new()), "{n}");
+        assert_eq!(killed.recovery().batches_replayed, n - 99);
+        assert!(files(left.path(), "SPARE").is_empty());
+        within += u64::from(len() == space);
+    }
+    assert!(within > 10, "{within} of 30 writes were within the space of the previous log");
+}
+
+/// Makes the kept file the active log's.
+fn flush_one(db: &Db, model: &mut Map) {
+    write(db, model, 99, 10, Durability::Buffered).unwrap();
+    flush_to_the_end(db);
+    assert_eq!(db.metrics().wal_recycled, 1);
+}
+
+#[test]
+fn a_log_that_was_never_synced_is_removed() {
+    // Catches dead bytes written to the device for the sake of their space.
+    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
+    let db = open(dir.path(), &fs);
+    for n in 0..3 {
+        write(&db, &mut model, n, 100, Durability::Buffered).unwrap();
+        flush_to_the_end(&db);
+    }
+    let events = fs.take();
+    assert_eq!((db.metrics().wal_recycled, count(&events, Op::RenameTo, "SPARE")), (0, 0));
+    assert_eq!(count(&events, Op::Remove, ".log"), 3);
+}
+
+#[test]
+fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_needed() {
+    // Catches an engine that is read-only for want of what it can do without.
+    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
+    let db = open(dir.path(), &fs);
+    for (n, op) in [(0, Op::Rename), (3, Op::Truncate)] {
+        fs.fail(op, ".log", ErrorKind::Other);
+        write(&db, &mut model, n, 100, Durability::Synced).unwrap();
+        flush_to_the_end(&db);
+        assert!(files(dir.path(), "SPARE").is_empty());
+    }
+    fs.clear();
+    write(&db, &mut model, 1, 100, Durability::Synced).unwrap();
+    flush_to_the_end(&db);
+    std::fs::remove_file(dir.path().join("SPARE")).unwrap();
+    write(&db, &mut model, 2, 100, Durability::Synced).unwrap();
+    flush_to_the_end(&db);
+    assert_eq!((entries(&db), db.metrics().wal_recycled), (model, 0));
+    db.close().unwrap();
+}
+
+#[test]
+fn rule_7_a_failed_step_of_a_rotation_on_a_kept_file_makes_the_engine_read_only() {
+    // Catches a log that is written to though its header or its name may not be durable.
+    for op in [Op::Write, Op::Sync, Op::Rename] {
+        let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
+        let db = open(dir.path(), &fs);
+        write(&db, &mut model, 0, 100, Durability::Synced).unwrap();
+        flush_to_the_end(&db);
+        write(&db, &mut model, 1, 100, Durability::Synced).unwrap();
+        fs.fail(op, "SPARE", ErrorKind::Other);
+        let error = db.flush().unwrap_err();
+        assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("SPARE")), "{op:?}: {error}");
+        fs.clear();
+        let refused = db.insert("later", "");
+        assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{op:?}: {refused:?}");
+        assert!(files(dir.path(), "SPARE").is_empty(), "{op:?}");
+        drop(db);
+        let db = open(dir.path(), &fs);
+        assert_eq!((entries(&db), db.recovery().findings().len()), (model, 0), "{op:?}");
+    }
+}
+
+#[test]
+fn a_log_whose_sync_is_under_way_is_not_used_again() {
+    // Catches a file with two users: the sync of the old log would take the failure that the new log must learn of.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = open(dir.path(), &fs);
+    db.insert("before", "").unwrap();
+    db.persist(Durability::Synced).unwrap();
+    let old = files(dir.path(), ".log").remove(0);
+    let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Go);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| write(&db, &mut Map::new(), 1, 100, Durability::Synced));
+        arrivals.recv().unwrap();
+        flush_to_the_end(&db);
+        drop(go);
+        writer.join().unwrap().unwrap();
+    });
+    let events = fs.take();
+    assert_eq!((count(&events, Op::Remove, &old), count(&events, Op::RenameTo, "SPARE")), (1, 0));
+}
+
+#[test]
+fn a_checkpoint_and_a_load_between_rotations_have_logs_of_their_own() {
+    // Catches a copy that shares a log's file with its source, and a load whose rotation loses one.
+    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
+    let path = dir.path().join("db");
+    let db = open(&path, &fs);
+    let mut expected = Vec::new();
+    for round in 0..4u64 {
+        for n in 0..10 {
+            write(&db, &mut model, 10 * round + n, 100, Durability::Synced).unwrap();
+        }
+        let loaded = (0..5u64).map(|n| (format!("load{round}{n}"), "value"));
+        db.ingest(loaded.clone()).unwrap();
+        model.extend(loaded.map(|(key, value)| (key.into_bytes(), value.as_bytes().to_vec())));
+        wait_for_flush(&db);
+        let copied = dir.path().join(format!("copy{round}"));
+        write(&db, &mut model, 500 + round, 3000, Durability::Synced).unwrap();
+        db.checkpoint(&copied).unwrap();
+        assert!(files(&copied, "SPARE").is_empty());
+        expected.push((copied, model.clone()));
+    }
+    assert!(db.metrics().wal_recycled > 2);
+    for (copied, model) in expected {
+        assert_eq!(entries(&Db::open(copied).unwrap()), model);
+    }
+    assert_eq!(entries(&db), model);
+}
+
+#[test]
+fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
+    // Catches a kept file that takes the space of the largest batch there ever was.
+    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
+    let db = open(dir.path(), &fs);
+    let mut kept = 0;
+    for n in 0..60 {
+        // The file takes large frames behind the others, too many of them or one that is too long.
+        let len = match n {
+            29 => 2 << 20,
+            40..50 => 14_000,
+            _ => 100,
+        };
+        write(&db, &mut model, n, len, Durability::Synced).unwrap();
+        if n % 10 != 9 {
+            continue;
+        }
+        flush_to_the_end(&db);
+        for spare in files(dir.path(), "SPARE") {
+            let len = std::fs::metadata(dir.path().join(spare)).unwrap().len();
+            assert!(len <= 128 << 10, "{n}: {len} bytes are kept");
+            kept += 1;
+        }
+    }
+    assert!(kept > 3 && db.metrics().wal_recycled > 2, "{kept} kept");
+    drop(db);
+    assert_eq!(entries(&open(dir.path(), &fs)), model);
+}
+
+#[test]
+fn a_log_whose_memtable_is_about_to_be_full_is_given_no_more_space() {
+    // Catches zeros, as many as the log has bytes, that are written for each log just before its end, and delay its rotation.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4 << 20).l0_trigger(100);
+    let db = builder.open().unwrap();
+    for round in 0..6 {
+        for n in 0..970u32 {
+            db.insert(n.to_be_bytes(), [round; 4000]).unwrap();
+        }
+        db.persist(Durability::Synced).unwrap();
+        flush_to_the_end(&db);
+        let events = fs.take();
+        let zeros = [".log", "SPARE"].map(|part| count(&events, Op::Write, part)).iter().sum::<usize>() * (64 << 10);
+        // At first it is not known how much a memtable takes. Then each file wants the zeros behind what was kept of it.
+        assert!(round < 3 || zeros < 2 << 20, "about {zeros} bytes in round {round}");
+    }
+    assert!(db.metrics().wal_recycled >= 3);
+}

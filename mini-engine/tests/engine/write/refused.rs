@@ -1,0 +1,287 @@
+//! Rule 8: every wait of a writer ends when what it waits for is taken away: space, file handles, a thread. Reads go on, and writes
+//! are taken again when it is back.
+
+use std::io::ErrorKind;
+use std::sync::mpsc;
+use std::thread;
+
+use mini_engine::{Builder, Compression, Db, Durability, Error, Metrics, WriteBatch};
+
+use crate::scratch::TempDir;
+use crate::support::hook::{Answer, Event, HookFs, Op, on_compaction_thread};
+use crate::support::{PATIENCE, batch, scattered, wait_while};
+
+fn small(dir: &TempDir, fs: &HookFs) -> Builder {
+    let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096).compression(Compression::None);
+    builder.l0_trigger(2).l0_slowdown(1000).l0_stop(6)
+}
+
+/// What `action` returns. It runs on a thread of its own: a hung one fails the test.
+fn in_time<T: Send + 'static>(what: &str, action: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || done.send(action()));
+    is_done.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// Writes keys from `from` on until a write fails; how many there are then, and why.
+fn fill(what: &str, db: &Db, from: u64) -> (u64, Error) {
+    let db = db.clone();
+    in_time(what, move || {
+        let mut n = from;
+        loop {
+            match db.insert(scattered(n), [7; 400]) {
+                Ok(()) => n += 1,
+                Err(error) => return (n, error),
+            }
+        }
+    })
+}
+
+/// Exactly the keys below `n`.
+fn check(what: &str, db: &Db, n: u64) {
+    let mut expected: Vec<_> = (0..n).map(scattered).collect();
+    expected.sort_unstable();
+    let found: Vec<_> = db.iter().map(|entry| entry.unwrap().0.to_vec()).collect();
+    assert_eq!(found, expected, "{what}");
+}
+
+type Hits = fn(&Event) -> bool;
+
+/// What is taken away, when, and how the error names it.
+struct Case {
+    what: &'static str,
+    is_hit: Hits,
+    answer: Answer,
+}
+
+const NO_SPACE: Answer = Answer::Fail(ErrorKind::StorageFull);
+/// EMFILE.
+const NO_HANDLE: Answer = Answer::FailOs(24);
+
+const CASES: [Case; 8] = [
+    Case {
+        what: "a flush without space",
+        is_hit: |e| e.is(Op::Write, ".sst") && !on_compaction_thread(),
+        answer: NO_SPACE,
+    },
+    Case { what: "its sync", is_hit: |e| e.is(Op::Sync, ".sst") && !on_compaction_thread(), answer: NO_SPACE },
+    Case { what: "no handle", is_hit: |e| e.is(Op::Create, ".sst") && !on_compaction_thread(), answer: NO_HANDLE },
+    Case { what: "the manifest", is_hit: |e| e.is(Op::Write, "MANIFEST"), answer: NO_SPACE },
+    Case { what: "the next log", is_hit: |e| e.is(Op::Create, ".log"), answer: NO_SPACE },
+    Case { what: "no handle for it", is_hit: |e| e.is(Op::Create, ".log"), answer: NO_HANDLE },
+    Case {
+        what: "a merge without space",
+        is_hit: |e| e.is(Op::Write, ".sst") && on_compaction_thread(),
+        answer: NO_SPACE,
+    },
+    Case { what: "no handle", is_hit: |e| e.is(Op::Create, ".sst") && on_compaction_thread(), answer: NO_HANDLE },
+];
+
+fn is_the_cause(error: &Error, answer: Answer) -> bool {
+    let Error::Io { source, .. } = error else { return false };
+    match answer {
+        Answer::Fail(kind) => source.kind() == kind,
+        Answer::FailOs(number) => source.raw_os_error() == Some(number),
+        Answer::Go | Answer::Short(_) => false,
+    }
+}
+
+#[test]
+fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resume_by_themselves() {
+    // Catches a writer that waits for as long as the disk is full, an error that does not say why, a refused write that is there
+    // nevertheless, reads that wait too, and writes that are refused for good.
+    for Case { what, is_hit, answer } in CASES {
+        for mapped in [false, true] {
+            let dir = TempDir::new().unwrap();
+            let fs = if mapped { HookFs::mapped() } else { HookFs::new() };
+            let db = small(&dir, &fs).open().unwrap();
+            db.insert(scattered(0), [7; 400]).unwrap();
+            fs.answer_where(answer, is_hit);
+            let (written, error) = fill(what, &db, 1);
+            assert!(is_the_cause(&error, answer), "{what}: {error}");
+            // The next one too, and what there is can be read.
+            let (again, error) = fill(what, &db, written);
+            assert!(again - written <= 1 && is_the_cause(&error, answer), "{what}: {error}");
+            check(what, &db, again);
+            fs.clear();
+            let more = {
+                let db = db.clone();
+                in_time(what, move || {
+                    for n in again..again + 100 {
+                        while let Err(error) = db.insert(scattered(n), [7; 400]) {
+                            // Until the next try, of which there is one each second.
+                            assert!(is_the_cause(&error, answer), "{what}: {error}");
+                            thread::yield_now();
+                        }
+                    }
+                    again + 100
+                })
+            };
+            check(what, &db, more);
+            db.close().unwrap();
+            let db = Db::open(dir.path()).unwrap();
+            check(what, &db, more);
+            assert!(db.recovery().findings().is_empty() && db.verify().unwrap().problems.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_panics_ends_the_waits_for_it() {
+    // Catches a writer that waits for a flush, a log or a merge that nobody makes any more.
+    let dead: [(&str, Hits); 3] = [
+        ("the flush", |event| event.is(Op::Create, ".sst") && !on_compaction_thread()),
+        ("the log", |event| event.is(Op::Create, ".log")),
+        ("the merge", |event| event.is(Op::Create, ".sst") && on_compaction_thread()),
+    ];
+    for (what, is_hit) in dead {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let db = small(&dir, &fs).open().unwrap();
+        fs.set(move |event| if is_hit(event) { panic!("planted") } else { Answer::Go });
+        let (written, error) = fill(what, &db, 0);
+        assert!(matches!(error, Error::ReadOnly { .. }), "{what}: {error}");
+        check(what, &db, written);
+    }
+}
+
+#[test]
+fn a_log_that_gets_no_more_space_ends_the_wait_for_it() {
+    // Catches a writer that waits for space which a thread of the engine could not write, or does not live to write.
+    for is_final in [false, true] {
+        let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+        let db = small(&dir, &fs).memtable_bytes(1 << 20).open().unwrap();
+        fs.set(move |event| match event.is(Op::Write, ".log") && on_log_thread() {
+            true if is_final => panic!("planted"),
+            true => NO_SPACE,
+            false => Answer::Go,
+        });
+        let (written, error) = fill("space of the log", &db, 0);
+        match is_final {
+            true => assert!(matches!(error, Error::ReadOnly { .. }), "{error}"),
+            false => assert!(is_the_cause(&error, NO_SPACE), "{error}"),
+        }
+        assert!(written > 100, "{written}");
+        check("space of the log", &db, written);
+    }
+}
+
+#[test]
+fn a_load_that_waits_for_level_0_gets_the_error_of_the_merge_without_space() {
+    // Catches a bulk load that waits for as long as the disk is full, and all writers behind it.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = small(&dir, &fs).open().unwrap();
+    fs.answer_where(NO_SPACE, |event| event.is(Op::Write, ".sst") && on_compaction_thread());
+    let error = {
+        let db = db.clone();
+        in_time("a load", move || {
+            loop {
+                if let Err(error) = db.ingest([("a", "1"), ("z", "1")]) {
+                    return error;
+                }
+            }
+        })
+    };
+    assert!(is_the_cause(&error, NO_SPACE), "{error}");
+    db.insert("b", "2").unwrap();
+    fs.clear();
+    db.wait_for_compactions().ok();
+    assert_eq!(db.iter().map(Result::unwrap).count(), 3);
+}
+
+fn on_log_thread() -> bool {
+    thread::current().name() == Some("mini-engine-log")
+}
+
+/// Whether nothing is under way that a write might wait for, but for what is held.
+type Settles = fn(&Metrics) -> bool;
+
+fn is_flushed(metrics: &Metrics) -> bool {
+    metrics.flushes_running + metrics.immutable_memtables == 0
+}
+
+/// Whether nothing was written by what would have had to wait.
+fn is_not_begun(what: &str, db: &Db, batch: &WriteBatch) {
+    let before = (db.snapshot().seqno(), db.metrics().writes);
+    let is_begun = {
+        let (db, batch) = (db.clone(), batch.clone());
+        in_time(what, move || db.try_write(batch, Durability::Buffered).unwrap().is_some())
+    };
+    assert!(!is_begun, "{what}");
+    assert_eq!((db.snapshot().seqno(), db.metrics().writes), before, "{what}");
+}
+
+#[test]
+fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
+    // Catches an event loop that waits for a flush, a merge, a log or its space, and a wait after which the write still cannot begin.
+    let held: [(&str, bool, Hits, Settles); 4] = [
+        ("a flush", false, |e| e.is(Op::Create, ".sst") && !on_compaction_thread(), |m| m.logs_being_made == 0),
+        (
+            "a merge",
+            false,
+            |e| e.is(Op::Create, ".sst") && on_compaction_thread(),
+            |m| is_flushed(m) && m.logs_being_made == 0,
+        ),
+        ("the next log", false, |e| e.is(Op::Create, ".log"), is_flushed),
+        ("space of the log", true, |e| e.is(Op::Write, ".log") && on_log_thread(), is_flushed),
+    ];
+    // The second is whether the log is mapped.
+    for (what, mapped, is_held, is_settled) in held {
+        let dir = TempDir::new().unwrap();
+        let fs = if mapped { HookFs::mapped() } else { HookFs::new() };
+        let bytes = if mapped { 1 << 20 } else { 4096 };
+        // Dropped after what holds its threads.
+        let db = small(&dir, &fs).memtable_bytes(bytes).open().unwrap();
+        let (_arrivals, go) = fs.hold_where(Answer::Go, is_held);
+        let batch = |n| batch([(scattered(n), [7; 400])]);
+        let begins = |n| db.try_write(batch(n), Durability::Buffered).unwrap().is_some();
+        let mut n = 0;
+        let is_settled = || {
+            wait_while(|| !is_settled(&db.metrics()));
+            true
+        };
+        while begins(n) || (is_settled() && begins(n)) {
+            n += 1;
+            assert!(n < 100_000, "{what}: nothing is waited for");
+        }
+        is_not_begun(what, &db, &batch(n));
+        let waiting = {
+            let (db, batch) = (db.clone(), batch(n));
+            thread::spawn(move || db.wait_for_room(batch))
+        };
+        drop(go);
+        in_time(what, move || waiting.join().unwrap()).unwrap();
+        while !begins(n) {
+            db.wait_for_room(batch(n)).unwrap();
+        }
+        check(what, &db, n + 1);
+    }
+}
+
+#[test]
+fn a_write_that_cannot_wait_is_slowed_down_as_others_are_and_not_begun_during_a_load() {
+    // Catches a way around the slowdown, and a write into the sequence numbers of a load.
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    // Dropped after what holds its threads.
+    let db = small(&dir, &fs).memtable_bytes(64 << 20).l0_slowdown(3).l0_stop(1000).open().unwrap();
+    let (_arrivals, _go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());
+    let mut batch = WriteBatch::new();
+    batch.insert("a", vec![7; 1 << 20]).unwrap();
+    batch.insert("z", "").unwrap();
+    for _ in 0..3 {
+        db.write(&batch, Durability::Buffered).unwrap();
+        db.flush().unwrap();
+    }
+    // Each owes what 16 MiB a second take for it, and the next one may not begin until then.
+    let is_refused = || db.try_write(&batch, Durability::Buffered).unwrap().is_none();
+    assert!((0..1000).any(|_| is_refused()), "no limit");
+    db.wait_for_room(&batch).unwrap();
+    assert!(db.try_write(&batch, Durability::Buffered).unwrap().is_some());
+    let mut small = WriteBatch::new();
+    small.insert("b", "").unwrap();
+    let mut is_begun = true;
+    let entries = [("m", "1"), ("n", "2")].into_iter().inspect(|_| {
+        is_begun = db.try_write(&small, Durability::Buffered).unwrap().is_some();
+    });
+    db.ingest(entries).unwrap();
+    assert!(!is_begun);
+}
