@@ -10,6 +10,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A setting is not within its limits.
+    #[error("{name}: expected {expected}, found {found}")]
+    InvalidSettings {
+        /// The setting.
+        name: &'static str,
+        /// What it may be.
+        expected: String,
+        /// What it is.
+        found: usize,
+    },
     /// What was given to listen on is no address.
     #[error("{listen}: expected an address and a port, such as 127.0.0.1:6379: {source}")]
     Address {

@@ -1,9 +1,16 @@
 //! How a server is started.
 
+use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+
+use mini_engine::MAX_VALUE_LEN;
+
+use crate::error::{Error, Result};
 
 /// What clients write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Protocol {
     /// The Redis protocol, versions 2 and 3.
     Resp,
@@ -13,6 +20,7 @@ pub enum Protocol {
 
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServerDurability {
     /// Once it is synced.
     Synced,
@@ -36,11 +44,11 @@ impl ServerDurability {
 /// Bounds on what clients can take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at one time.
+    /// Connections at one time, 1 or more.
     pub clients: usize,
-    /// Bytes of a request, of the commands queued in a transaction, and of a reply.
+    /// Bytes of a request, of the commands queued in a transaction, and of a reply: 1024 to [`MAX_VALUE_LEN`].
     pub request_bytes: usize,
-    /// Commands of one client that are carried out before the next client has its turn.
+    /// Commands of one client that are carried out before the next client has its turn, 1 or more.
     pub pipeline: usize,
     /// Bytes of all clients' requests and replies together.
     pub buffer_bytes: usize,
@@ -56,13 +64,13 @@ impl Default for Limits {
 }
 
 /// How a server is started.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// What clients write.
     pub protocol: Protocol,
     /// When a write is acknowledged.
     pub durability: ServerDurability,
-    /// What clients have to tell before anything else.
+    /// What clients have to tell before anything else, 1 to 512 bytes.
     pub password: Option<Vec<u8>>,
     /// Whether to listen without a password on addresses that other machines reach: whoever reaches the port can read, change and delete
     /// everything.
@@ -90,5 +98,63 @@ impl Default for Settings {
             checkpoints: "checkpoints".into(),
             load_from: None,
         }
+    }
+}
+
+impl Settings {
+    /// # Errors
+    /// [`Error::InvalidSettings`]
+    pub(crate) fn validate(&self) -> Result<()> {
+        let limits = &self.limits;
+        within("limits.clients", limits.clients, 1..=usize::MAX)?;
+        within("limits.pipeline", limits.pipeline, 1..=usize::MAX)?;
+        within("limits.request_bytes", limits.request_bytes, 1024..=MAX_VALUE_LEN)?;
+        let password = self.password.as_ref();
+        // A longer one could not be told: before that a client may not send more.
+        password.map_or(Ok(()), |password| within("length of the password", password.len(), 1..=512))
+    }
+}
+
+fn within(name: &'static str, found: usize, allowed: RangeInclusive<usize>) -> Result<()> {
+    match allowed.contains(&found) {
+        true => Ok(()),
+        false => Err(Error::InvalidSettings { name, expected: format!("{allowed:?}"), found }),
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut settings = f.debug_struct("Settings");
+        settings.field("protocol", &self.protocol).field("durability", &self.durability).field("limits", &self.limits);
+        settings.field("checkpoints", &self.checkpoints).field("load_from", &self.load_from).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_no_server_could_work_with_are_refused_and_a_password_is_not_shown() {
+        // Catches a loop that turns for ever since no request may be carried out, an empty password, and one in a log.
+        let with = |change: fn(&mut Settings)| {
+            let mut settings = Settings { password: Some(b"secret".to_vec()), ..Settings::default() };
+            change(&mut settings);
+            settings
+        };
+        assert!(with(|_| ()).validate().is_ok());
+        let bad: [fn(&mut Settings); 5] = [
+            |settings| settings.limits.pipeline = 0,
+            |settings| settings.limits.clients = 0,
+            |settings| settings.limits.request_bytes = 1023,
+            |settings| settings.limits.request_bytes = MAX_VALUE_LEN + 1,
+            |settings| settings.password = Some(Vec::new()),
+        ];
+        for change in bad {
+            assert!(matches!(with(change).validate(), Err(Error::InvalidSettings { .. })));
+        }
+        let shown = format!("{:?}", with(|_| ()));
+        assert!(!shown.contains("secret") && !shown.contains("115"), "{shown}");
     }
 }

@@ -76,8 +76,9 @@ fn unless_fatal(error: Error) -> Result<Error> {
     if error.is_damage() { Ok(error) } else { Err(error) }
 }
 
-/// Whether manifest `number` was cut exactly between two edits, which the frames cannot show: the edits that are gone took files out that
-/// `state` still names, and brought in tables that it does not know. Tables that were obsolete when the manifest began are older than it.
+/// Whether manifest `number` may have been cut exactly between two edits, which the frames cannot show: a flush or a compaction takes files
+/// out that `state` still names, and brings in tables that it does not know. Tables that were obsolete when the manifest began are older
+/// than it. An edit that only brings tables in, as that of a bulk load, leaves no such trace.
 fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
     let version = &state.version;
     let named: BTreeSet<u64> = version.tables().chain(version.set_aside()).map(|meta| meta.number).collect();
@@ -95,9 +96,9 @@ impl SalvagedManifest {
         let path = dir.join(manifest_name(number));
         let damage = match tail_dropped {
             true => Some("the last edit is not complete: a crash left it so, or it is damaged"),
-            false if lacks_edits(number, &state, names) => {
-                Some("it names files that are not there, and newer tables are not named: its last edits were cut off")
-            }
+            false if lacks_edits(number, &state, names) => Some(
+                "it names files that are not there, and newer tables are not named: its last edits may have been cut off",
+            ),
             false => None,
         };
         match damage {

@@ -35,7 +35,7 @@ pub(crate) const SHAPES: [Shape; 6] =
     [Shape::Singles, Shape::Batches, Shape::Flushes, Shape::Logs, Shape::Reopens, Shape::Mingled];
 
 /// The policies under which tables are merged.
-pub(crate) const POLICIES: [Compaction; 4] = Compaction::ALL;
+pub(crate) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::ALL.first_chunk().unwrap();
 
 #[derive(Clone, Debug)]
 pub(crate) enum Act {

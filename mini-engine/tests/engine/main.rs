@@ -1,5 +1,5 @@
 //! Tests of the library through its public interface: the rules of durability, a model, merges, threads, faults, bad input;
-//! and of the formats: an independent reader, and databases of every released one.
+//! and of the formats: an independent reader, and a database of each version.
 
 mod api;
 mod aside;

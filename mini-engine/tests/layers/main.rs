@@ -146,7 +146,18 @@ fn the_engine_is_a_library_and_nothing_else() {
     let engine = manifest(&package());
     let (engine, _) = engine.split_once("[dev-dependencies]").unwrap();
     assert!(!package().join("src/main.rs").exists() && !engine.contains("optional"));
-    for name in ["bytes", "clap", "hdrhistogram", "indicatif", "mio", "redis-protocol", "serde_json", "signal-hook"] {
+    for name in [
+        "bytes",
+        "clap",
+        "clap_complete",
+        "hdrhistogram",
+        "indicatif",
+        "mio",
+        "redis-protocol",
+        "serde_json",
+        "signal-hook",
+        "tracing-subscriber",
+    ] {
         let is_named = |text: &str| {
             text.lines().any(|line| line.starts_with(&format!("{name}.")) || line.starts_with(&format!("{name} ")))
         };

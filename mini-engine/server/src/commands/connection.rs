@@ -154,7 +154,7 @@ pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args
         3 if is(word, "NO-TOUCH") && (is(args.at(2), "ON") || is(args.at(2), "OFF")) => Ok(Reply::OK),
         3 if is(word, "NO-EVICT") && is(args.at(2), "OFF") => Ok(Reply::OK),
         3 if is(word, "NO-EVICT") && is(args.at(2), "ON") => {
-            Err(Refusal::new("ERR NO-EVICT is not there: --max-buffers is a bound on every client"))
+            Err(Refusal::new("ERR NO-EVICT is not there: one bound holds for the buffers of all clients"))
         }
         3 if is(word, "NO-EVICT") || is(word, "NO-TOUCH") => Err(Refusal::syntax()),
         _ => Err(unknown_subcommand(word, "CLIENT")),

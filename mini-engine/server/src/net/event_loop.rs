@@ -1,4 +1,4 @@
-//! The loop that serves all clients: see `mod.rs` for why it is one thread.
+//! The loop that serves all clients: see `lib.rs` for why it is one thread.
 //!
 //! A turn:
 //! 1. Waits until something is ready, unless some client's requests are left over.
@@ -12,7 +12,7 @@
 //! and a thread waits in its place; then the request is carried out again, or refused with the reason. Meanwhile other clients read.
 //! So requests are carried out here alone, one after the other, whatever waits.
 //!
-//! At a signal it stops to accept and to read; it carries out what it has received, sends the replies, and ends once every client
+//! Told to stop, it stops to accept and to read; it carries out what it has received, sends the replies, and ends once every client
 //! has its own, or after a while.
 
 use std::io::{ErrorKind, Write};
@@ -103,7 +103,7 @@ impl EventLoop {
         })
     }
 
-    /// Serves until a signal or a client ends it.
+    /// Serves until it is told to stop, or a client ends it.
     pub(crate) fn run(&mut self) -> Result<()> {
         let mut events = Events::with_capacity(EVENTS);
         let mut buffer = vec![0; READ_BYTES];

@@ -45,14 +45,18 @@ impl Server {
     /// Listens on `listen`, an address and a port; port 0 takes a free one. Clients that connect wait until the server runs.
     ///
     /// # Errors
-    /// [`Error::Address`](crate::Error::Address), [`Error::Exposed`](crate::Error::Exposed) and
-    /// [`Error::NoPasswords`](crate::Error::NoPasswords); [`Error::Io`](crate::Error::Io).
+    /// [`Error::InvalidSettings`](crate::Error::InvalidSettings), [`Error::Address`](crate::Error::Address),
+    /// [`Error::Exposed`](crate::Error::Exposed) and [`Error::NoPasswords`](crate::Error::NoPasswords);
+    /// [`Error::Io`](crate::Error::Io).
     pub fn bind(listen: &str, settings: Settings) -> Result<Self> {
+        settings.validate()?;
         let listener = address::bind(listen, &settings)?;
         let address = listener.local_addr().map_err(io("ask for the address of", listen))?;
         let stop = || {
             let (receiver, sender) = StdUnixStream::pair()?;
             receiver.set_nonblocking(true)?;
+            // Nobody reads what is sent: one byte is enough, and more may not block.
+            sender.set_nonblocking(true)?;
             Ok((UnixStream::from_std(receiver), sender))
         };
         let stop = stop().map_err(io("make a socket for", "the server"))?;
@@ -87,6 +91,9 @@ impl Server {
         // Whatever ended the loop, what was written shall be durable. Before its threads are joined, of which one may wait for the engine.
         let closed = db.close();
         drop(event_loop);
+        if let (Err(_), Err(error)) = (&outcome, &closed) {
+            tracing::error!(%error, "could not close the database");
+        }
         outcome.and(closed.map_err(Into::into))
     }
 
@@ -106,7 +113,7 @@ pub struct Stopper {
 impl Stopper {
     /// Has the server end. It goes on with what it has received; [`Server::run`] returns when that is done.
     pub fn stop(&self) {
-        // It fails if the server has ended.
+        // It fails if the server has ended, or was told so often that the socket is full.
         (&self.socket).write_all(&[1]).ok();
     }
 

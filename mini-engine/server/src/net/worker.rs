@@ -1,5 +1,5 @@
 //! The threads beside the event loop: one carries out jobs, one syncs, one waits for room for a write, each one thing at a time; and
-//! with `--durability everysec` one syncs each second. So the loop itself never waits for the engine.
+//! with [`ServerDurability::Everysec`] one syncs each second. So the loop itself never waits for the engine.
 //!
 //! All end when the event loop drops its side, and it joins them: no thread outlives the database. What they have done goes back
 //! by a channel, and the loop is woken.
@@ -110,7 +110,7 @@ impl<T, D> Drop for Worker<T, D> {
     }
 }
 
-/// The thread of `--durability everysec`.
+/// The thread of [`ServerDurability::Everysec`].
 struct EverySecond {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,

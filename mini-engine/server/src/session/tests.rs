@@ -719,7 +719,7 @@ fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
         ("client list type x", "-ERR Unknown client type 'x'"),
         ("client list id", "-ERR syntax error"),
         ("client no-evict off", "+OK"),
-        ("client no-evict on", "-ERR NO-EVICT is not there: --max-buffers is a bound on every client"),
+        ("client no-evict on", "-ERR NO-EVICT is not there: one bound holds for the buffers of all clients"),
         ("client no-touch x", "-ERR syntax error"),
     ]);
     say(&mut server, "reset");

@@ -127,7 +127,7 @@ fn compact(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<OpenRun>) -
     Ok(pointer)
 }
 
-/// Compactions small tables of level 0 among themselves on the caller's thread, as long as that is due: the last step before the workers
+/// Compacts small tables of level 0 among themselves on the caller's thread, as long as that is due: the last step before the workers
 /// end. Many short sessions would else leave a table each, and none would live to compact them. Waits for such a compaction that a
 /// worker does; each takes about as long as a flush. A failure changes nothing, and leaves the rest to the next session.
 pub(crate) fn settle_level_0(core: &Core) {

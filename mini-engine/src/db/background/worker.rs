@@ -1,5 +1,5 @@
 //! The threads of an open database: one flushes memtables, one makes the logs that rotations need, one removes the files of obsolete
-//! tables, the others compaction tables.
+//! tables, the others compact tables.
 //!
 //! Flushes and compactions wait on a condition variable of the write lock and look for work under that lock, so no wake-up is lost. They
 //! hold the core and never a handle; they end when they are told to.

@@ -122,13 +122,17 @@ impl NamedTables {
 /// version and the replayed logs hold in another form, and what an interrupted recovery has replayed. They stay for the end of the open,
 /// which removes them as orphans. Others are suspects, as tables from outside are, and such as cannot be read: renamed, not removed.
 /// Durable before the new manifest, which has no tear any more, sentences them as orphans.
+///
+/// A manifest that was cut between two edits shows no tear. But it names tables that are gone, and those that took their place are unnamed.
 pub(super) fn set_unnamed_aside(
     store: &TableStore,
     state: &ManifestState,
     names: &[FileKind],
     report: &mut RecoveryReport,
 ) -> Result<()> {
-    if !report.manifest_tail_dropped {
+    let is_there = |number| names.contains(&FileKind::Table(number)) || names.contains(&FileKind::Aside(number));
+    let lacks_a_table = state.version.quarantined().iter().any(|table| !is_there(table.number));
+    if !report.manifest_tail_dropped && !lacks_a_table {
         return Ok(());
     }
     // After damage recovery may have less than the numbers say.

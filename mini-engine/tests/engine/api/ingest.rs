@@ -50,7 +50,7 @@ fn a_load_goes_straight_to_the_lowest_level_visible_at_once_and_durable() {
 #[test]
 fn loads_among_other_writes_agree_with_an_ordinary_map_under_every_policy() {
     // Catches a load put below older versions, a number given out twice, and a run that policies cannot go on from.
-    for policy in Compaction::ALL {
+    for &policy in Compaction::ALL {
         let dir = TempDir::new().unwrap();
         let open = || builder(dir.path()).compaction(policy).size_ratio(2).level1_bytes(64 << 10).open().unwrap();
         let (mut db, mut model) = (open(), Map::new());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Repeat};
 use mini_engine::random::Random;
-use mini_engine::{Compression, Db, Durability, Error, SalvageReport, WriteBatch, dump, incomplete_directory};
+use mini_engine::{Compression, Db, Durability, Error, RecoveryMode, SalvageReport, WriteBatch, dump, incomplete_directory};
 
 use crate::support::disks::states_during;
 use crate::support::{DB, Texts, in_memory, texts};
@@ -368,6 +368,16 @@ fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
         let (report, found) = repair(&damage(&disk, &manifest, Damage::CutTo(edit)));
         assert_eq!(found, expected, "cut to {edit}: {report}");
         assert!(!report.is_complete(), "cut to {edit}: {report}");
+        // An open that goes on without the files that are gone keeps the tables that nothing names.
+        let fs = damage(&disk, &manifest, Damage::CutTo(edit));
+        let tables = |fs: &Arc<dyn FileSystem>| {
+            let names = fs.read_dir(Path::new(DB)).unwrap().into_iter().map(|name| name.into_string().unwrap());
+            names.filter(|name| name.contains(".sst")).map(|name| name.replace(".aside", "")).collect::<BTreeSet<_>>()
+        };
+        let before = tables(&fs);
+        let opened = Db::builder(DB).file_system(fs.clone()).recovery_mode(RecoveryMode::Quarantine).open();
+        drop(opened);
+        assert!(tables(&fs).is_superset(&before), "cut to {edit}: {before:?} became {:?}", tables(&fs));
     }
 }
 

@@ -17,7 +17,7 @@ use crate::options::Options;
 use crate::table::TableMeta;
 use crate::types::{Kind, SeqNo, Slice};
 
-pub(super) const POLICIES: [Compaction; 4] = Compaction::ALL;
+pub(super) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::ALL.first_chunk().unwrap();
 pub(super) const KEYS: u8 = 120;
 pub(super) const ENTRY_BYTES: u64 = 100;
 /// Of an entry that fills a table until it is compressed.
