@@ -26,7 +26,6 @@ mod readahead;
 mod run;
 pub(crate) mod schema;
 mod search;
-pub(crate) mod stamp;
 pub(crate) mod stats;
 mod validate;
 pub(crate) mod view;

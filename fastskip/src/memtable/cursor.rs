@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use super::Memtable;
-use super::versions::{Version, Visible};
+use super::table::Memtable;
+use super::version::{Version, Visible};
 use crate::list::cursor::{End, Walk, moves};
 use crate::node::Target;
 

@@ -2,8 +2,8 @@
 
 use core::{fmt, slice};
 
-use super::Memtable;
-use super::versions::Versioned;
+use super::table::Memtable;
+use super::version::Versioned;
 use crate::error::InsertError;
 use crate::list::schema::Schema;
 use crate::list::{ArenaAlloc, NodeAlloc, Outcome, Writer};

@@ -2,9 +2,9 @@
 
 use core::fmt;
 
+use super::stamp::{Clock, Stamped};
 use crate::list::cursor::{End, Walk, moves};
 use crate::list::schema::NodeRef;
-use crate::list::stamp::{Clock, Stamped};
 use crate::list::view::View;
 use crate::list::{List, Range};
 use crate::node::{Kind, Record, Target};

@@ -1,8 +1,8 @@
 //! Reads of a list: lookups, iterators, cursors and snapshots.
 
-use super::ConcurrentSkipList;
 use super::cursor::{Contents, Cursor, Entry, Iter};
 use super::snapshot::Snapshot;
+use super::table::ConcurrentSkipList;
 use crate::bounds::KeyBounds;
 use crate::list::Range;
 use crate::list::view::View;

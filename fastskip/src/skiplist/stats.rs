@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::ConcurrentSkipList;
+use super::table::ConcurrentSkipList;
 use crate::list::stats::Stats;
 
 /// Statistics. Each method that counts visits every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at

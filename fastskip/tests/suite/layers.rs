@@ -17,7 +17,7 @@ const LAYERS: [&[&str]; 6] = [
 /// them, and they may use what it defines itself.
 const FOLDERS: [(&str, &[&str]); 7] = [
     ("mem", &["poison", "lanes", "range", "storage", "quota", "chunk", "spares", "extent", "arena"]),
-    ("node", &["id", "link", "read", "write"]),
+    ("node", &["entry", "id", "link", "read", "write"]),
     (
         "list",
         &[
@@ -26,7 +26,6 @@ const FOLDERS: [(&str, &[&str]); 7] = [
             "order",
             "counts",
             "stats",
-            "stamp",
             "index",
             "search",
             "group",
@@ -63,8 +62,8 @@ const FOLDERS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("list/index/block", &["header", "locked"]),
-    ("memtable", &["versions", "cursor", "write", "frozen"]),
-    ("skiplist", &["cursor", "snapshot", "read", "write", "stats", "frozen"]),
+    ("memtable", &["version", "table", "versions", "cursor", "write", "frozen"]),
+    ("skiplist", &["stamp", "table", "cursor", "snapshot", "read", "write", "stats", "frozen"]),
 ];
 
 /// The crate's paths that `source` names, from the root on, outside comments, documentation imports and tests. `own` is the
