@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::table::Memtable;
 use super::version::{Version, Visible};
-use crate::list::cursor::{End, Walk, moves};
+use crate::iter::cursor::{End, Walk, moves};
 use crate::node::Target;
 
 impl Memtable {

@@ -5,8 +5,9 @@ use std::io;
 
 use super::version::{Version, Versioned};
 use crate::builder::{Builder, Table, sealed};
+use crate::index::LowerBound;
 use crate::list::stats::{SearchCost, Stats};
-use crate::list::{LazyList, List, LowerBound};
+use crate::list::{LazyList, List};
 use crate::node::{Kind, Record, Target};
 use crate::sync::Arc;
 
@@ -221,7 +222,7 @@ impl Memtable {
     #[cfg(feature = "scramble")]
     #[doc(hidden)]
     pub fn scramble_hints(&self, seed: u64) {
-        self.list.scramble_hints(seed);
+        self.list.index.scramble_hints(seed);
     }
 
     /// As `validate`, for a table whose hints are corrupted.

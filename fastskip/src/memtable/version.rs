@@ -1,9 +1,9 @@
 //! Versions of keys: how nodes hold them, and which of them a view shows.
 
+use crate::iter::View;
 use crate::list::List;
-use crate::list::schema::{NodeRef, Schema};
-use crate::list::view::View;
 use crate::node::{Kind, Record};
+use crate::nodes::{NodeRef, Schema};
 use crate::sync::Ordering;
 
 /// The schema of a memtable's nodes: a key may have any number of versions, which differ in their sequence numbers and are

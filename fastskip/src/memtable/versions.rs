@@ -6,7 +6,7 @@ use core::ops::{Bound, RangeBounds};
 use super::table::Memtable;
 use super::version::{Version, Visible};
 use crate::bounds::KeyBounds;
-use crate::list::Range;
+use crate::iter::Range;
 
 /// Iterating.
 impl Memtable {

@@ -5,9 +5,9 @@ use core::{fmt, slice};
 use super::table::Memtable;
 use super::version::Versioned;
 use crate::error::InsertError;
-use crate::list::schema::Schema;
 use crate::list::{ArenaAlloc, NodeAlloc, Outcome, Writer};
 use crate::node::{Kind, MAX_KEY_LEN, NewNode};
+use crate::nodes::Schema;
 use crate::sync::thread_index;
 
 /// A write.

@@ -4,8 +4,8 @@ use super::cursor::{Contents, Cursor, Entry, Iter};
 use super::snapshot::Snapshot;
 use super::table::ConcurrentSkipList;
 use crate::bounds::KeyBounds;
-use crate::list::Range;
-use crate::list::view::View;
+use crate::iter::Range;
+use crate::iter::View;
 use crate::node::Target;
 
 /// Reading.

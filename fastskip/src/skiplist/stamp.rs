@@ -14,7 +14,7 @@
 //! from its first look on. If a snapshot meets no stamp, the one it sets is > s. Either way the answer is settled.
 //! Who saw an entry acquired its stamp, and with it that the clock was read; so a snapshot it takes then is >= that stamp.
 
-use crate::list::schema::{NodeRef, Schema};
+use crate::nodes::{NodeRef, Schema};
 use crate::sync::{AtomicU64, Ordering, ord};
 
 const INSERTED: usize = 0;

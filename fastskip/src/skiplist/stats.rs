@@ -115,7 +115,7 @@ impl ConcurrentSkipList {
     #[cfg(feature = "scramble")]
     #[doc(hidden)]
     pub fn scramble_hints(&self, seed: u64) {
-        self.list.scramble_hints(seed);
+        self.list.index.scramble_hints(seed);
     }
 
     /// As `validate`, for a table whose hints are corrupted.

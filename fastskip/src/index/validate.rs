@@ -3,23 +3,23 @@
 use std::collections::HashMap;
 
 use super::block::{BlockId, bias};
+use super::tree::Index;
 use crate::key::{PartialKey, four_bytes};
-use crate::list::List;
-use crate::list::schema::Schema;
 use crate::node::{NodeId, Predecessor};
+use crate::nodes::Schema;
 use crate::sync::Ordering;
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Index<S, T> {
     /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below; and the bound of I6
     /// on blocks that were replaced. At rest the index is also tidy: no lock is taken, slots are sorted, and partial keys are those
     /// of the keys.
-    pub(crate) fn validate_index(&self, nodes: &[NodeId], tidy: bool) {
-        let replaced = self.index.replaced.load(Ordering::Relaxed);
+    pub(crate) fn validate(&self, nodes: &[NodeId], tidy: bool) {
+        let replaced = self.replaced.load(Ordering::Relaxed);
         let most = self.most_replaced();
         assert!(replaced <= most, "I6 broken: {replaced} words of replaced blocks, {most} allowed");
         let places: HashMap<u32, usize> =
             nodes.iter().enumerate().map(|(place, id)| (id.to_stored(), place + 1)).collect();
-        let root = self.index.root().expect("I2 broken: no root");
+        let root = self.root().expect("I2 broken: no root");
         self.validate_block(root, self.block(root).header().level(), &places, tidy);
     }
 
@@ -40,7 +40,7 @@ impl<S: Schema> List<S> {
         assert!(!tidy || separators.is_sorted_by_key(|&separator| place(separator)), "slots are out of order");
         let mut before = None;
         for (slot, separator) in separators.into_iter().enumerate() {
-            let key = self.key_of(Some(separator));
+            let key = self.nodes.key_of(Some(separator));
             let partial = bias(four_bytes(key, header.prefix() as usize));
             assert!(!tidy || block.partial(slot) == partial, "a partial key is not that of its key");
             let is_relative = |before| block.relative(slot) == PartialKey::between(before, key);

@@ -1,7 +1,7 @@
 //! What is shown of a list: a list shows one entry for each key; a memtable every version, or the newest of each key.
 
-use super::List;
-use super::schema::{NodeRef, Schema};
+use crate::list::List;
+use crate::nodes::{NodeRef, Schema};
 
 /// A list, as its reader sees it.
 pub(crate) trait View<'a>: Copy {

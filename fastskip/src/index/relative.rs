@@ -11,13 +11,12 @@ use core::cmp::Ordering;
 use core::ops::Range;
 
 use super::block::{Block, BlockId, Header, Held, Locked, Relative, Rows, partial_in};
+use super::tree::Index;
 use crate::key::{self, MAX_SHARED, PartialKey, four_bytes};
-use crate::list::List;
-use crate::list::order::{Side, Visits};
-use crate::list::schema::Schema;
 use crate::node::{Predecessor, Target};
+use crate::nodes::{Schema, Side, Visits};
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Index<S, T> {
     /// Puts a hint or a block into a locked block, which is tied if the new slot ties with a neighbour.
     #[inline(always)]
     pub(super) fn insert_slot(&self, block: &mut Locked<'_>, slot: usize, partial: i32, held: Held) {
@@ -36,8 +35,8 @@ impl<S: Schema> List<S> {
     #[cold]
     #[inline(never)]
     fn relative_to_neighbours(&self, block: &Locked<'_>, slot: usize, separator: Predecessor) -> Relative {
-        let key = self.key_of(Some(separator));
-        let key_at = |slot: usize| self.key_of(block.block().separator(**block, slot));
+        let key = self.nodes.key_of(Some(separator));
+        let key_at = |slot: usize| self.nodes.key_of(block.block().separator(**block, slot));
         let own = PartialKey::between(key_at(slot - 1), key);
         let next = (slot < block.count()).then(|| {
             let next = block.block().relative(slot);
@@ -56,7 +55,7 @@ impl<S: Schema> List<S> {
 
     #[cold]
     fn tie(&self, block: &mut Locked<'_>) {
-        let key_at = |slot: usize| self.key_of(block.block().separator(**block, slot));
+        let key_at = |slot: usize| self.nodes.key_of(block.block().separator(**block, slot));
         let relative: Vec<_> =
             (1..block.count()).map(|slot| PartialKey::between(key_at(slot - 1), key_at(slot))).collect();
         for (slot, relative) in (1..).zip(relative) {
@@ -71,7 +70,7 @@ impl<S: Schema> List<S> {
         let most = if block.level() > 0 { 0 } else { block.count() / 8 };
         let tie = count_ties(block) > most && {
             let prefix = self.shared_by_all(block).max(block.prefix()) as usize;
-            let key_at = |slot: usize| self.key_of(block.block().separator(**block, slot));
+            let key_at = |slot: usize| self.nodes.key_of(block.block().separator(**block, slot));
             let ties = |slot: &usize| {
                 let (before, key) = (key_at(slot - 1), key_at(*slot));
                 // Versions of one key are no trie.
@@ -90,9 +89,9 @@ impl<S: Schema> List<S> {
     /// search compares then.
     #[inline(always)]
     fn prefetch_look(&self, block: Block<'_>, header: Header, slot: usize) {
-        self.prefetch_node(block.separator(header, slot));
+        self.nodes.prefetch(block.separator(header, slot));
         if S::HAS_VERSIONS && header.level() == 0 {
-            self.prefetch_node(block.hint(slot - 1));
+            self.nodes.prefetch(block.hint(slot - 1));
         }
     }
 
@@ -138,7 +137,7 @@ impl<S: Schema> List<S> {
             self.prefetch_child(block.child(candidate)?, header);
         }
         visits.node();
-        let compared = self.compare(block.separator(header, candidate)?, target);
+        let compared = self.nodes.compare(block.separator(header, candidate)?, target);
         if compared.shared == MAX_SHARED && alike.len() > 1 && compared.order != Ordering::Equal {
             let rest =
                 if compared.order == Ordering::Greater { alike.start..candidate } else { candidate + 1..alike.end };
@@ -200,16 +199,16 @@ fn count_ties(block: &Locked<'_>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::index::block::{BlockId, bias};
-    use crate::list::stats::SearchCost;
+    use crate::SearchCost;
+    use crate::index::block::{BlockId, bias};
     use crate::list::tests::{list_of, mix};
 
     /// Calls `look` with every block.
-    fn each_block<S: Schema>(list: &List<S>, id: BlockId, look: &mut impl FnMut(Block<'_>)) {
-        let block = list.block(id);
+    fn each_block<S: Schema, T>(index: &Index<S, T>, id: BlockId, look: &mut impl FnMut(Block<'_>)) {
+        let block = index.block(id);
         look(block);
         if block.header().level() > 0 {
-            (0..block.header().count()).for_each(|slot| each_block(list, block.child(slot).unwrap(), look));
+            (0..block.header().count()).for_each(|slot| each_block(index, block.child(slot).unwrap(), look));
         }
     }
 
@@ -239,7 +238,7 @@ mod tests {
     fn one_look_finds_what_a_search_by_keys_finds() {
         let list = list_of((0..30_000).map(key));
         let (mut told, mut asked) = (0, 0);
-        each_block(&list, list.index.root().unwrap(), &mut |block| {
+        each_block(&list.index, list.index.root().unwrap(), &mut |block| {
             let header = block.header();
             for run in runs(block).into_iter().filter(|run| header.is_tied() && run.len() > 1) {
                 let partial = block.partial(run.start);
@@ -247,14 +246,15 @@ mod tests {
                 for key in (0..60_000).step_by(7).map(key).filter(ties) {
                     let target = Target { key: &key, version: 0 };
                     let mut cost = SearchCost::default();
-                    let mut settle = |known| list.settle_by_trie(block, header, target, run.clone(), known, &mut cost);
+                    let mut settle =
+                        |known| list.index.settle_by_trie(block, header, target, run.clone(), known, &mut cost);
                     let slot = settle(None);
                     // What other blocks' slots were found for.
                     assert!([run.start - 1, run.end].iter().all(|&known| settle(Some(known as u8)) == slot));
-                    let known = list.prefetch_candidate(block.id(), target);
+                    let known = list.index.prefetch_candidate(block.id(), target);
                     assert!(known.is_some() && settle(known) == slot);
                     assert!(cost.nodes >= 4 || slot.is_none() && cost.nodes == 0);
-                    let by_keys = list.last_slot(block, header, target, Side::AtOrBefore, run.clone(), &mut ());
+                    let by_keys = list.index.last_slot(block, header, target, Side::AtOrBefore, run.clone(), &mut ());
                     assert!(slot.is_none_or(|slot| slot == by_keys), "{key:?}: slot {slot:?}, by keys {by_keys}");
                     told += usize::from(slot.is_some());
                     asked += 1;
@@ -272,7 +272,7 @@ mod tests {
         let rows = |key: fn(u64) -> Vec<u8>| {
             let list = list_of((0..6000).map(key));
             let (mut leaves, mut above) = ([0; 3], 0);
-            each_block(&list, list.index.root().unwrap(), &mut |block| {
+            each_block(&list.index, list.index.root().unwrap(), &mut |block| {
                 let header = block.header();
                 above += usize::from(header.level() > 0);
                 leaves[header.rows() as usize] += usize::from(header.level() == 0);

@@ -4,10 +4,10 @@
 //! node, one after the other. So a walk that has gone some steps lets the hints of the leaves run ahead of it and asks for
 //! the nodes they name. The walk itself only follows links: hints decide what is in the cache, and nothing else.
 
-use super::List;
-use super::index::HintPlace;
-use super::schema::Schema;
+use crate::index::HintPlace;
+use crate::list::List;
 use crate::node::{Node, NodeId, Predecessor};
+use crate::nodes::Schema;
 use crate::tuning::{READAHEAD, READAHEAD_MISSES};
 
 /// The hints next ahead of a walk, all asked for.
@@ -52,7 +52,7 @@ impl Readahead {
         } else {
             self.misses += 1;
             if self.misses > READAHEAD_MISSES {
-                let place = list.hint_behind(list.node(at).target());
+                let place = list.index.hint_behind(list.node(at).target());
                 self.start(list, place, false);
             }
         }
@@ -97,9 +97,9 @@ impl Readahead {
     fn fetch_between<S: Schema>(&self, list: &List<S>) {
         let half = self.len / 2;
         let at = |hint: usize| self.ring[(self.first + hint) % READAHEAD];
-        let next = at(half).filter(|_| half > 0).and_then(|node| list.after(node));
+        let next = at(half).filter(|_| half > 0).and_then(|node| list.nodes().after(node));
         if let Some(next) = next.filter(|&next| Some(next) != at(if self.back { half - 1 } else { half + 1 })) {
-            Node::new(list.storage(), next).prefetch_entry();
+            Node::new(list.nodes().storage(), next).prefetch_entry();
         }
     }
 
@@ -109,9 +109,9 @@ impl Readahead {
         for _ in 0..most.min(READAHEAD - self.len) {
             let Some(place) = self.place else { return };
             let hint;
-            (hint, self.place) = if self.back { list.hint_before(place) } else { list.hint_at(place) };
+            (hint, self.place) = if self.back { list.index.hint_before(place) } else { list.index.hint_at(place) };
             if let Some(node) = hint.and_then(Predecessor::node) {
-                Node::new(list.storage(), node).prefetch_entry();
+                Node::new(list.nodes().storage(), node).prefetch_entry();
                 self.ring[(self.first + self.len) % READAHEAD] = Some(node);
                 self.len += 1;
             }

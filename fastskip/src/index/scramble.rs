@@ -5,10 +5,10 @@
 //! of the level, a lower bound any node. Partial keys, prefixes and the number of slots in use are what they like.
 
 use super::block::{Block, BlockId, Held, Locked, Relative, Rows, bias};
+use super::tree::Index;
 use crate::key::{PartialKey, four_bytes};
-use crate::list::List;
-use crate::list::schema::Schema;
 use crate::node::Predecessor;
+use crate::nodes::Schema;
 use crate::tuning::SLOTS;
 
 /// The generator splitmix64.
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Index<S, T> {
     /// Corrupts about half of the blocks, drawn from `seed`. No other thread may use the list meanwhile.
     pub(crate) fn scramble_hints(&self, seed: u64) {
         let mut random = Random(seed);
@@ -99,7 +99,7 @@ impl<S: Schema> List<S> {
         nodes: &[Predecessor],
         below: &[BlockId],
     ) -> (i32, Predecessor, Option<BlockId>) {
-        let true_of_some = four_bytes(self.key_of(Some(random.one_of(nodes))), prefix as usize);
+        let true_of_some = four_bytes(self.nodes.key_of(Some(random.one_of(nodes))), prefix as usize);
         let any = random.next() as u32;
         let partial = random.one_of(&[true_of_some, true_of_some, 0, u32::MAX, any]);
         let child = if below.is_empty() { None } else { Some(random.one_of(below)) };
@@ -109,7 +109,7 @@ impl<S: Schema> List<S> {
     /// The head, and every node.
     fn all_places(&self) -> Vec<Predecessor> {
         let mut places = vec![Predecessor::HEAD];
-        while let Some(next) = places.last().and_then(|last| self.after(*last)) {
+        while let Some(next) = places.last().and_then(|last| self.nodes.after(*last)) {
             places.push(next.into());
         }
         places
@@ -117,7 +117,7 @@ impl<S: Schema> List<S> {
 
     /// The blocks that are in the tree, leaves first, each once.
     fn blocks_by_level(&self) -> Vec<Vec<BlockId>> {
-        let mut levels: Vec<Vec<BlockId>> = self.index.root().map(|root| vec![root]).into_iter().collect();
+        let mut levels: Vec<Vec<BlockId>> = self.root().map(|root| vec![root]).into_iter().collect();
         while let Some(above) = levels.last().filter(|above| self.block(above[0]).header().level() > 0) {
             let mut level: Vec<BlockId> = Vec::new();
             for block in above.iter().map(|id| self.block(*id)) {

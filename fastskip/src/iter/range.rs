@@ -4,10 +4,10 @@ use core::cmp::Ordering;
 use core::ops::Bound;
 
 use super::cursor::{End, NEWEST, OLDEST, Walk};
-use super::schema::{NodeRef, Schema};
 use super::view::View;
 use crate::bounds::KeyBounds;
 use crate::node::Target;
+use crate::nodes::{NodeRef, Schema};
 
 /// A place in the order of a list: a key and a version.
 pub(crate) type Place = (Box<[u8]>, u64);

@@ -2,8 +2,8 @@
 
 use core::cmp::Ordering;
 
-use super::List;
 use super::schema::{NodeRef, Schema};
+use super::store::Nodes;
 use crate::key;
 use crate::node::{Predecessor, Target};
 
@@ -53,7 +53,7 @@ impl Visits for () {
     fn block(&mut self) {}
 }
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Nodes<S, T> {
     /// Compares a node with a target. The head precedes all.
     #[inline(always)]
     pub(crate) fn compare(&self, at: Predecessor, target: Target<'_>) -> Compared {
@@ -65,14 +65,14 @@ impl<S: Schema> List<S> {
 
     /// The same where `known` bytes of the keys are known to be equal.
     #[inline(always)]
-    pub(super) fn compare_from(&self, node: NodeRef<'_, S>, target: Target<'_>, known: u32) -> Compared {
+    pub(crate) fn compare_from(&self, node: NodeRef<'_, S>, target: Target<'_>, known: u32) -> Compared {
         let (by_key, shared) = key::compare(node.key(), target.key, known);
         let order = by_key.then_with(|| target.version.cmp(&node.version()));
         Compared { order, has_key: by_key == Ordering::Equal, shared }
     }
 
     /// Whether a node, or the head, precedes another.
-    pub(super) fn is_before(&self, a: Predecessor, b: Predecessor) -> bool {
+    pub(crate) fn is_before(&self, a: Predecessor, b: Predecessor) -> bool {
         match b.node() {
             Some(b) => self.compare(a, self.node(b).target()).order == Ordering::Less,
             None => false,

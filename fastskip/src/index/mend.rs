@@ -6,12 +6,12 @@
 
 use super::hint::Hinted;
 use super::prefix::{NewHint, Split};
-use crate::list::List;
-use crate::list::schema::Schema;
+use super::tree::Index;
 use crate::node::{NodeId, Predecessor};
+use crate::nodes::Schema;
 use crate::tuning::{MEND_HINTS, MEND_STEP};
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Index<S, T> {
     /// Adds hints for the nodes behind `from`, as far as the `walked`-th: evenly spread, no more than [`MEND_HINTS`]. Ends
     /// where it cannot, and says why.
     #[cold]
@@ -20,7 +20,7 @@ impl<S: Schema> List<S> {
         let step = (walked / MEND_HINTS).max(MEND_STEP);
         let mut at = from;
         for passed in 1..=walked {
-            let Some(node) = self.after(at) else { break };
+            let Some(node) = self.nodes.after(at) else { break };
             at = node.into();
             let hinted = if passed % step == 0 { self.mend_at(shard, node) } else { Hinted::Added };
             if hinted != Hinted::Added {
@@ -44,7 +44,7 @@ impl<S: Schema> List<S> {
 
     /// Adds a hint for a linked node.
     fn hint_node(&self, shard: usize, node: NodeId) -> Hinted {
-        let hint = NewHint { node, target: self.node(node).target(), split: Split::Even };
+        let hint = NewHint { node, target: self.nodes.node(node).target(), split: Split::Even };
         self.add_hint_slowly(shard, hint, true)
     }
 }

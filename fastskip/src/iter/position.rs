@@ -1,9 +1,9 @@
 //! Positions in a list that move both ways.
 
-use super::List;
 use super::readahead::Readahead;
-use super::schema::{NodeRef, Schema};
+use crate::list::List;
 use crate::node::{NodeId, Predecessor, Target};
+use crate::nodes::{NodeRef, Schema};
 use crate::tuning::STEADY_WALK;
 
 /// A position: on a node, or nowhere. Belongs to the list it was first moved in.
@@ -54,11 +54,11 @@ impl Position {
     }
 
     pub(super) fn seek_to_first<S: Schema>(&mut self, list: &List<S>) {
-        self.jump(list.after(Predecessor::HEAD));
+        self.jump(list.nodes().after(Predecessor::HEAD));
     }
 
     pub(super) fn seek_to_last<S: Schema>(&mut self, list: &List<S>) {
-        self.jump(list.last());
+        self.jump(list.index.last());
     }
 
     /// To the first node not before `target`.
@@ -68,7 +68,7 @@ impl Position {
 
     /// To the last node before `target`.
     pub(super) fn seek_before<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
-        self.jump(list.before(target).map(|(node, _)| node));
+        self.jump(list.index.before(target).map(|(node, _)| node));
     }
 
     /// One node on; from nowhere to nowhere. After some steps it has what comes next fetched in advance.
@@ -76,7 +76,7 @@ impl Position {
     pub(super) fn next<S: Schema>(&mut self, list: &List<S>) {
         let Some(at) = self.at else { return };
         self.count();
-        self.at = list.after(at);
+        self.at = list.nodes().after(at);
         self.behind.clear();
         if self.steps < STEADY_WALK {
             self.steps += 1;
@@ -96,18 +96,18 @@ impl Position {
     /// The node before the current one, as the list is now.
     pub(super) fn look_back<S: Schema>(&mut self, list: &List<S>) -> Option<NodeId> {
         let at = self.at?;
-        let known = self.behind.last().copied().filter(|&prev| list.after(prev) == Some(at));
+        let known = self.behind.last().copied().filter(|&prev| list.nodes().after(prev) == Some(at));
         if known.is_some() {
             self.ahead.retreat(list);
             return known;
         }
         self.behind.clear();
         if let Some(hint) = self.ahead.pass(list)
-            && list.walk_between(hint, at, &mut self.behind)
+            && list.nodes().walk_between(hint, at, &mut self.behind)
         {
             return self.behind.last().copied();
         }
-        let (prev, place) = list.before(list.node(at).target())?;
+        let (prev, place) = list.index.before(list.node(at).target())?;
         if self.steps < STEADY_WALK {
             self.steps += 1;
         } else {
@@ -121,8 +121,8 @@ impl Position {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::ascending;
     use super::*;
+    use crate::list::tests::ascending;
 
     /// Catches a walk that reads ahead at once, which a short scan pays for, or never.
     #[test]

@@ -4,12 +4,12 @@
 //! tree. It is lengthened at a split only, where partial keys hardly differ, and shortened when a key comes that shares less;
 //! both make all partial keys of the block anew.
 
-use super::Path;
 use super::block::{Block, Header, Locked, bias};
+use super::path::Path;
+use super::tree::Index;
 use crate::key::{self, four_bytes};
-use crate::list::List;
-use crate::list::schema::Schema;
 use crate::node::{NodeId, Predecessor, Target};
+use crate::nodes::Schema;
 
 /// A node that gets a hint.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ pub(crate) enum Split {
     Descending,
 }
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Index<S, T> {
     /// Lets no block on the path leave out more bytes than its keys and the new one share. False if a lock is taken.
     pub(super) fn shorten_prefixes(&self, path: &Path, hint: NewHint<'_>) -> bool {
         for depth in 0..path.len.saturating_sub(1) {
@@ -63,7 +63,7 @@ impl<S: Schema> List<S> {
             return 0;
         }
         match self.reference(block, header, not) {
-            Some(node) => key::compare(self.node(node).key(), key, 0).1.min(header.prefix()),
+            Some(node) => key::compare(self.nodes.node(node).key(), key, 0).1.min(header.prefix()),
             // The block has no other key.
             None => header.prefix(),
         }
@@ -74,7 +74,7 @@ impl<S: Schema> List<S> {
         let lower = block.lower();
         let is_other = |node: &NodeId| Some(*node) != not;
         let second = || (1..header.count()).find_map(|slot| block.separator(header, slot)?.node());
-        let first = || self.after(Predecessor::HEAD);
+        let first = || self.nodes.after(Predecessor::HEAD);
         lower.node().filter(is_other).or_else(second).or_else(first).filter(is_other)
     }
 
@@ -85,7 +85,7 @@ impl<S: Schema> List<S> {
         let count = block.count();
         block.set_prefix(prefix);
         for slot in 0..count {
-            let key = self.key_of(block.block().separator(**block, slot));
+            let key = self.nodes.key_of(block.block().separator(**block, slot));
             block.set_partial(slot, bias(four_bytes(key, prefix as usize)));
         }
     }
@@ -110,7 +110,7 @@ impl<S: Schema> List<S> {
     pub(super) fn shared_by_all(&self, block: &Locked<'_>) -> u32 {
         match (self.reference(block.block(), **block, None), self.last_node(block)) {
             (Some(first), Some(last)) if first != last => {
-                key::compare(self.node(first).key(), self.node(last).key(), 0).1
+                key::compare(self.nodes.node(first).key(), self.nodes.node(last).key(), 0).1
             }
             _ => 0,
         }

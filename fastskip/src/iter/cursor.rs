@@ -4,11 +4,11 @@
 //! back, nodes come from old to new, so the last one that is not too new is shown. A key may have any number of nodes that are
 //! not shown: after [`HIDDEN_WALK`] of them in a row, the next place is searched for.
 
-use super::List;
 use super::position::Position;
-use super::schema::{NodeRef, Schema};
 use super::view::View;
+use crate::list::List;
 use crate::node::Target;
+use crate::nodes::{NodeRef, Schema};
 use crate::tuning::HIDDEN_WALK;
 
 /// Sorts before every version of its key.

@@ -2,10 +2,10 @@
 
 use super::block::BlockId;
 use super::descent::{By, Ties};
-use super::splice::Splice;
-use crate::list::List;
-use crate::list::schema::Schema;
+use super::seek::Seek;
+use super::tree::Index;
 use crate::node::{Predecessor, Target};
+use crate::nodes::Schema;
 
 /// A slot of a leaf, or the end behind its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct HintPlace {
     pub(crate) slot: usize,
 }
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Index<S, T> {
     /// The place that follows the target's hint.
     pub(crate) fn hint_behind(&self, target: Target<'_>) -> Option<HintPlace> {
         let probe = self.probe(target, Ties::Settle, &mut ())?;
@@ -22,10 +22,10 @@ impl<S: Schema> List<S> {
         Some(HintPlace { leaf: probe.leaf, slot: leaf.find_hint(leaf.header(), probe.hint?)? + 1 })
     }
 
-    /// The place of the hint that a splice was walked to from.
-    pub(crate) fn place_of(&self, splice: &Splice) -> Option<HintPlace> {
-        let leaf = self.block(splice.leaf?);
-        Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint(leaf.header(), splice.hint)? })
+    /// The place of the hint that a search walked from.
+    pub(crate) fn place_of(&self, seek: &Seek) -> Option<HintPlace> {
+        let leaf = self.block(seek.leaf?);
+        Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint(leaf.header(), seek.hint)? })
     }
 
     /// The hint at a place, if there is one, and the place behind it. Behind the last slot of a leaf that is the next leaf, which is
@@ -53,7 +53,7 @@ impl<S: Schema> List<S> {
     /// The end of the leaf before another, if partial keys lead there.
     #[cold]
     fn leaf_before(&self, leaf: BlockId) -> Option<HintPlace> {
-        let target = self.node(self.block(leaf).lower().node()?).target();
+        let target = self.nodes.node(self.block(leaf).lower().node()?).target();
         let path = self.path_to(target, By::PartialKeys, &mut ())?;
         let left = |depth: usize| {
             let block = self.block(path.get(depth)?);
@@ -68,7 +68,7 @@ impl<S: Schema> List<S> {
 
     /// The last hint of the list.
     pub(crate) fn final_hint(&self) -> Option<Predecessor> {
-        let root = self.block(self.index.root()?);
+        let root = self.block(self.root()?);
         self.last_hint(root, root.header())
     }
 }

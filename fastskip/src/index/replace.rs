@@ -26,22 +26,21 @@
 //! The copy is made of what can be seen, in whatever step the holder was stopped: slots that are empty, doubled, or not within
 //! the block's range are left out, and partial keys are made anew.
 
-use super::Path;
 use super::block::{Block, BlockId, bias};
 use super::descent::By;
-use crate::list::List;
-use crate::list::order::Side;
-use crate::list::schema::Schema;
+use super::path::Path;
+use super::tree::Index;
 use crate::node::{NodeId, Predecessor};
+use crate::nodes::{Schema, Side};
 use crate::sync::Ordering;
 use crate::tuning::{REPLACED_PART, SLOTS};
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Index<S, T> {
     /// Looks at the locks on the way to `node`, and replaces the blocks whose holder is stopped. Whether there were any.
     #[cold]
     #[inline(never)]
     pub(crate) fn unblock(&self, shard: usize, node: NodeId) -> bool {
-        let path = || self.path_to(self.node(node).target(), By::Keys(Side::AtOrBefore), &mut ());
+        let path = || self.path_to(self.nodes.node(node).target(), By::Keys(Side::AtOrBefore), &mut ());
         let Some(seen) = path() else { return false };
         let blocks = (0..seen.len).filter_map(|depth| seen.get(depth));
         let stuck: Vec<_> = blocks.filter(|&id| self.block(id).look()).collect();
@@ -69,7 +68,7 @@ impl<S: Schema> List<S> {
 
     fn replace_root(&self, shard: usize, root: Block<'_>) {
         if let Some(copy) = self.copy_of(shard, root, None) {
-            self.index.set_root(root.id(), copy);
+            self.set_root(root.id(), copy);
         }
     }
 
@@ -78,12 +77,12 @@ impl<S: Schema> List<S> {
         let most = self.most_replaced();
         let more = |replaced: u64| Some(replaced + words).filter(|replaced| *replaced <= most);
         // Relaxed: a read-modify-write sees the latest count, which publishes nothing.
-        self.index.replaced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        self.replaced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     /// Words that replaced blocks may take.
     pub(super) fn most_replaced(&self) -> u64 {
-        self.arena.limit() / REPLACED_PART
+        self.nodes.arena.limit() / REPLACED_PART
     }
 
     /// Retires a block and copies what comes before `next`, the block behind it in their parent. The copy's lock is free before
@@ -96,7 +95,7 @@ impl<S: Schema> List<S> {
             return None;
         }
         let Some(mut copy) = self.new_block(shard, level, 0, lower, header.rows()) else {
-            self.index.replaced.fetch_sub(words, Ordering::Relaxed);
+            self.replaced.fetch_sub(words, Ordering::Relaxed);
             return None;
         };
         self.waste_block(shard, header);
@@ -108,8 +107,9 @@ impl<S: Schema> List<S> {
             let Some(held) = block.held(level, slot) else { continue };
             let separator = held.separator();
             // The first one is there in any case: a block is never empty.
-            let follows =
-                |last| self.is_before(last, separator) && upper.is_none_or(|end| self.is_before(separator, end));
+            let follows = |last| {
+                self.nodes.is_before(last, separator) && upper.is_none_or(|end| self.nodes.is_before(separator, end))
+            };
             if last.is_none_or(follows) {
                 last = Some(separator);
                 copy.insert(copy.count(), bias(0), held, None);
@@ -127,7 +127,7 @@ impl<S: Schema> List<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::index::hint::Hinted;
+    use crate::index::hint::Hinted;
     use crate::list::tests::{ascending, small};
     use crate::tuning::STUCK_LOOKS;
 
@@ -137,13 +137,13 @@ mod tests {
     fn a_holder_that_runs_is_no_reason_to_replace_its_block() {
         let list = ascending(1000);
         let root = list.index.root().unwrap();
-        let last = list.last().unwrap();
-        let look = || (1..STUCK_LOOKS).for_each(|_| assert_eq!(list.mend_at(0, last), Hinted::Blocked));
+        let last = list.index.last().unwrap();
+        let look = || (1..STUCK_LOOKS).for_each(|_| assert_eq!(list.index.mend_at(0, last), Hinted::Blocked));
         for _ in 0..10 {
-            let _holder = list.block(root).try_lock().unwrap();
+            let _holder = list.index.block(root).try_lock().unwrap();
             look();
         }
-        let mut holder = list.block(root).try_lock().unwrap();
+        let mut holder = list.index.block(root).try_lock().unwrap();
         for _ in 0..10 {
             look();
             holder.set_prefix(holder.prefix());
@@ -157,13 +157,13 @@ mod tests {
     #[test]
     fn the_blocks_that_a_stopped_thread_holds_are_replaced_together() {
         let list = ascending(2000);
-        let last = list.last().unwrap();
-        let path = list.path_to(list.node(last).target(), By::Keys(Side::AtOrBefore), &mut ()).unwrap();
+        let last = list.index.last().unwrap();
+        let path = list.index.path_to(list.node(last).target(), By::Keys(Side::AtOrBefore), &mut ()).unwrap();
         assert!(path.len > 2);
         let held: Vec<_> =
-            (0..path.len).map(|depth| list.block(path.get(depth).unwrap()).try_lock().unwrap()).collect();
-        (1..STUCK_LOOKS).for_each(|_| assert_eq!(list.mend_at(0, last), Hinted::Blocked));
-        assert_eq!(list.mend_at(0, last), Hinted::Added);
+            (0..path.len).map(|depth| list.index.block(path.get(depth).unwrap()).try_lock().unwrap()).collect();
+        (1..STUCK_LOOKS).for_each(|_| assert_eq!(list.index.mend_at(0, last), Hinted::Blocked));
+        assert_eq!(list.index.mend_at(0, last), Hinted::Added);
         assert!(held.iter().all(|block| block.is_retired()));
         drop(held);
         list.validate(true);
@@ -173,21 +173,21 @@ mod tests {
     #[test]
     fn replaced_blocks_take_a_part_of_the_limit_and_no_more() {
         let list = small(64 << 10);
-        let last = list.last().unwrap();
+        let last = list.index.last().unwrap();
         let mut replaced = 0;
         loop {
             let root = list.index.root().unwrap();
-            let words = u64::from(list.block(root).header().rows().words());
-            let _holder = list.block(root).try_lock().unwrap();
-            (0..STUCK_LOOKS).for_each(|_| _ = list.mend_at(0, last));
+            let words = u64::from(list.index.block(root).header().rows().words());
+            let _holder = list.index.block(root).try_lock().unwrap();
+            (0..STUCK_LOOKS).for_each(|_| _ = list.index.mend_at(0, last));
             if list.index.root() == Some(root) {
-                assert!(replaced + words > list.most_replaced(), "{replaced} words of replaced blocks");
+                assert!(replaced + words > list.index.most_replaced(), "{replaced} words of replaced blocks");
                 break;
             }
             replaced += words;
-            assert!(replaced <= list.most_replaced(), "{replaced} words of replaced blocks");
+            assert!(replaced <= list.index.most_replaced(), "{replaced} words of replaced blocks");
         }
-        assert_eq!(list.most_replaced(), (64 << 10) / 8 / REPLACED_PART);
+        assert_eq!(list.index.most_replaced(), (64 << 10) / 8 / REPLACED_PART);
         list.validate(true);
     }
 }

@@ -2,16 +2,15 @@
 
 use core::cmp::Ordering;
 
-use super::Path;
 use super::block::{Held, Locked, bias};
 use super::descent::{By, Ties};
+use super::path::Path;
 use super::prefix::{NewHint, Split};
-use super::splice::Splice;
+use super::seek::Seek;
+use super::tree::Index;
 use crate::key::four_bytes;
-use crate::list::List;
-use crate::list::order::Side;
-use crate::list::schema::Schema;
 use crate::node::{NodeId, Predecessor, Target};
+use crate::nodes::{Schema, Side};
 use crate::tuning::{HINT_TRIES, HINTED_OF, SPARSE_WALK, SPARSE_WORDS};
 
 /// What became of a hint.
@@ -25,21 +24,21 @@ pub(crate) enum Hinted {
     GivenUp,
 }
 
-impl<S: Schema> List<S> {
-    /// Whether a node that was linked at `splice` is to have a hint. One of [`HINTED_OF`] has none, if the node before it has one;
+impl<S: Schema, T> Index<S, T> {
+    /// Whether a node that was linked where `seek` says is to have a hint. One of [`HINTED_OF`] has none, if the node before it has one;
     /// while the table is small, about half have none.
     #[inline(always)]
-    pub(crate) fn wants_hint(&self, node: NodeId, splice: &Splice) -> bool {
+    pub(crate) fn wants_hint(&self, node: NodeId, seek: &Seek) -> bool {
         let offset = node.to_stored();
         // Mixed well: nodes of one size lie at even distances.
         let mixed = offset.wrapping_mul(0x9e37_79b1);
         let spread = u64::from((mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77));
         let drawn = (spread * u64::from(HINTED_OF)) >> 32;
         let (near, wanted) = if offset < SPARSE_WORDS { (SPARSE_WALK, drawn == 0) } else { (0, drawn != 0) };
-        splice.is_misled || splice.is_misfit() || splice.walked > near || wanted
+        seek.is_misled || seek.is_misfit() || seek.splice.walked > near || wanted
     }
 
-    /// Adds a hint for `node`, which was just linked at `splice`. Usually the hint that the walk began at is in its leaf, which
+    /// Adds a hint for `node`, which was just linked where `seek` says. Usually the hint that the walk began at is in its leaf, which
     /// has room: then the new one belongs right behind it, which no key need be read for.
     #[inline(always)]
     pub(crate) fn add_hint(
@@ -47,15 +46,15 @@ impl<S: Schema> List<S> {
         shard: usize,
         node: NodeId,
         target: Target<'_>,
-        splice: &mut Splice,
+        seek: &mut Seek,
         split: Split,
     ) -> Hinted {
         let hint = NewHint { node, target, split };
-        let is_misled = splice.is_misled || splice.is_misfit();
-        if let Some(leaf) = splice.leaf.filter(|_| !is_misled) {
+        let is_misled = seek.is_misled || seek.is_misfit();
+        if let Some(leaf) = seek.leaf.filter(|_| !is_misled) {
             let Some(mut locked) = self.block(leaf).try_lock() else { return Hinted::Blocked };
-            let takes = !locked.is_full() && self.fits(&locked, splice, target);
-            if let Some(slot) = takes.then(|| self.block(leaf).find_hint(*locked, splice.hint)).flatten() {
+            let takes = !locked.is_full() && self.fits(&locked, seek, target);
+            if let Some(slot) = takes.then(|| self.block(leaf).find_hint(*locked, seek.hint)).flatten() {
                 self.insert_behind(&mut locked, slot, hint);
                 return Hinted::Added;
             }
@@ -63,7 +62,7 @@ impl<S: Schema> List<S> {
         let hinted = self.add_hint_slowly(shard, hint, is_misled);
         // The leaf may be another by now, and prefixes shorter: the next of a run should know.
         if let Some(probe) = self.probe(target, Ties::Settle, &mut ()) {
-            (splice.leaf, splice.prefix) = (Some(probe.leaf), probe.prefix);
+            (seek.leaf, seek.prefix) = (Some(probe.leaf), probe.prefix);
         }
         hinted
     }
@@ -71,11 +70,11 @@ impl<S: Schema> List<S> {
     /// Whether the target has the bytes that the leaf's partial keys leave out. The hint that the search began at has them, unless
     /// it is the head, whose key is no key of the leaf.
     #[inline(always)]
-    fn fits(&self, leaf: &Locked<'_>, splice: &Splice, target: Target<'_>) -> bool {
-        if splice.hint == Predecessor::HEAD {
+    fn fits(&self, leaf: &Locked<'_>, seek: &Seek, target: Target<'_>) -> bool {
+        if seek.hint == Predecessor::HEAD {
             return self.prefix_of_key(leaf.block(), **leaf, target.key, None) == leaf.prefix();
         }
-        splice.hint_shared >= leaf.prefix()
+        seek.hint_shared >= leaf.prefix()
     }
 
     /// Puts the hint behind `slot`, and behind whatever other writers have put there meanwhile that precedes it.
@@ -95,7 +94,7 @@ impl<S: Schema> List<S> {
     }
 
     fn precedes(&self, separator: Option<Predecessor>, target: Target<'_>) -> bool {
-        separator.is_some_and(|separator| self.compare(separator, target).order == Ordering::Less)
+        separator.is_some_and(|separator| self.nodes.compare(separator, target).order == Ordering::Less)
     }
 
     /// As [`add_hint`](Self::add_hint), where the leaf is full, unknown or not the right one, or a prefix is too long.
@@ -165,7 +164,7 @@ impl<S: Schema> List<S> {
     /// Whether the target belongs in the locked leaf at the end of a path: between its lower bound and what follows it in the tree,
     /// and the leaf was not split since.
     fn is_in_range(&self, path: &Path, leaf: &Locked<'_>, target: Target<'_>) -> bool {
-        let begins = |lower| self.compare(lower, target).order != Ordering::Greater;
+        let begins = |lower| self.nodes.compare(lower, target).order != Ordering::Greater;
         let upper = path.upper(path.len - 1);
         leaf.count() >= path.leaf_count && begins(leaf.block().lower()) && !upper.is_some_and(begins)
     }

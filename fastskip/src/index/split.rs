@@ -15,18 +15,18 @@ use core::cmp::Ordering;
 
 use super::block::{Block, Held, Locked, Relative, Rows, bias};
 use super::hint::Hinted;
+use super::path::{MAX_LEVELS, Path};
 use super::prefix::{NewHint, Split, is_crowded};
-use super::{MAX_LEVELS, Path};
+use super::tree::Index;
 use crate::key::{self, four_bytes};
-use crate::list::List;
-use crate::list::schema::Schema;
 use crate::node::Predecessor;
+use crate::nodes::Schema;
 use crate::tuning::SLOTS;
 
 /// What a split is refused with: nothing, if the path is out of date.
 type Refusal = Option<Hinted>;
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Index<S, T> {
     /// Splits the full, locked leaf at the end of `path`, in which `hint` belongs at `slot`. Returns the half that it belongs
     /// in, locked.
     pub(super) fn split<'a>(
@@ -48,7 +48,7 @@ impl<S: Schema> List<S> {
             };
             let is_right = match full.last() {
                 Some(child) => right.block().find_child(*right, child.block().id()).is_some(),
-                None => self.compare(right.block().lower(), hint.target).order != Ordering::Greater,
+                None => self.nodes.compare(right.block().lower(), hint.target).order != Ordering::Greater,
             };
             parent = if is_right { right } else { left };
         }
@@ -83,7 +83,7 @@ impl<S: Schema> List<S> {
     /// Puts a new root above the full, locked one.
     fn raise_root<'a>(&'a self, shard: usize, path: &Path, root: &Locked<'a>) -> Result<Locked<'a>, Refusal> {
         let was = root.block();
-        if self.index.root() != Some(was.id()) || path.get(0) != Some(was.id()) {
+        if self.root() != Some(was.id()) || path.get(0) != Some(was.id()) {
             return Err(None);
         }
         if root.level() as usize + 2 > MAX_LEVELS {
@@ -93,7 +93,7 @@ impl<S: Schema> List<S> {
         let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, rows);
         let mut new = new.ok_or(Some(Hinted::GivenUp))?;
         new.insert(0, bias(0), Held::Child(was.id(), Predecessor::HEAD), None);
-        if self.index.set_root(was.id(), new.block().id()) {
+        if self.set_root(was.id(), new.block().id()) {
             return Ok(new);
         }
         self.waste_block(shard, *new);
@@ -102,8 +102,8 @@ impl<S: Schema> List<S> {
 
     /// What all hinted keys share: the first and the last of them.
     fn root_prefix(&self, root: &Locked<'_>) -> u32 {
-        match (self.after(Predecessor::HEAD), self.last_node(root)) {
-            (Some(first), Some(last)) => key::compare(self.node(first).key(), self.node(last).key(), 0).1,
+        match (self.nodes.after(Predecessor::HEAD), self.last_node(root)) {
+            (Some(first), Some(last)) => key::compare(self.nodes.node(first).key(), self.nodes.node(last).key(), 0).1,
             _ => 0,
         }
     }
@@ -121,7 +121,7 @@ impl<S: Schema> List<S> {
         let (block, level) = (left.block(), left.level());
         let lower = block.separator(**left, cut).unwrap_or(Predecessor::HEAD);
         let upper = self.separator_behind(parent, block).or(upper);
-        if upper.is_some_and(|upper| !self.is_before(lower, upper)) {
+        if upper.is_some_and(|upper| !self.nodes.is_before(lower, upper)) {
             // Hints that were added while the block was split the last time, and belong to the next one.
             left.cut(cut);
             return None;
@@ -158,7 +158,7 @@ impl<S: Schema> List<S> {
 
     /// Puts `right` behind `left` into their parent.
     fn insert_right(&self, parent: &mut Locked<'_>, left: Block<'_>, right: Block<'_>, lower: Predecessor) {
-        let key = self.key_of(Some(lower));
+        let key = self.nodes.key_of(Some(lower));
         let shared = self.prefix_of_key(parent.block(), **parent, key, None);
         if shared < parent.prefix() {
             self.set_prefix(parent, shared);
@@ -197,11 +197,11 @@ mod tests {
         for key in [(|i| i) as fn(u64) -> u64, |i| u64::MAX - i, mix] {
             let list = list_of((0..6000).map(|i| key(i).to_be_bytes().to_vec()));
             let mut level = vec![list.index.root().unwrap()];
-            while list.block(level[0]).header().level() > 0 {
-                let children = |id| (0..list.block(id).header().count()).map(move |slot| (id, slot));
+            while list.index.block(level[0]).header().level() > 0 {
+                let children = |id| (0..list.index.block(id).header().count()).map(move |slot| (id, slot));
                 let children = level.into_iter().flat_map(children);
-                level = children.map(|(id, slot)| list.block(id).child(slot).unwrap()).collect();
-                let next: Vec<_> = level.iter().map(|&id| list.block(id).next()).collect();
+                level = children.map(|(id, slot)| list.index.block(id).child(slot).unwrap()).collect();
+                let next: Vec<_> = level.iter().map(|&id| list.index.block(id).next()).collect();
                 let expected: Vec<_> = level[1..].iter().copied().map(Some).chain([None]).collect();
                 assert!(next == expected, "{next:?}, expected {expected:?}");
             }

@@ -2,13 +2,12 @@
 
 use core::ops::Range;
 
-use super::Path;
 use super::block::{Block, BlockId, Header, Rows, partial_in};
+use super::path::Path;
 use super::relative::ties_before;
-use crate::list::List;
-use crate::list::order::{Side, Visits};
-use crate::list::schema::Schema;
+use super::tree::Index;
 use crate::node::{Predecessor, Target};
+use crate::nodes::{Schema, Side, Visits};
 use crate::tuning::STABLE_LOOKS;
 
 /// Where the index sends a search.
@@ -51,7 +50,7 @@ pub(super) enum By {
     Keys(Side),
 }
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Index<S, T> {
     /// Descends by partial keys to a leaf.
     #[inline(always)]
     pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, visits: &mut impl Visits) -> Option<Probe> {
@@ -65,7 +64,7 @@ impl<S: Schema> List<S> {
     /// Starts a descent: at the root, and how many steps down lead to a leaf.
     #[inline(always)]
     pub(crate) fn probe_start(&self) -> Option<(Descent, u32)> {
-        let root = self.index.root()?;
+        let root = self.root()?;
         Some((Descent { at: Some(root), prefix: 0 }, self.block(root).header().level()))
     }
 
@@ -204,7 +203,7 @@ impl<S: Schema> List<S> {
             visits.node();
             // The bound that the child itself has: while a writer moves slots, row 3 may speak of another child.
             let is_behind = match block.held(header.level(), middle) {
-                Some(held) => side.is_behind(self.compare(held.separator(), target).order),
+                Some(held) => side.is_behind(self.nodes.compare(held.separator(), target).order),
                 None => true,
             };
             if is_behind {
@@ -223,7 +222,7 @@ impl<S: Schema> List<S> {
             let children = slots.clone().filter_map(|slot| block.child(slot));
             children.for_each(|child| self.block(child).prefetch_bounds());
         }
-        slots.for_each(|slot| self.prefetch_node(block.separator(header, slot)));
+        slots.for_each(|slot| self.nodes.prefetch(block.separator(header, slot)));
     }
 
     /// Descends by keys alone, which no partial key can mislead: only missing hints keep the answer from being the nearest. The
@@ -242,7 +241,7 @@ impl<S: Schema> List<S> {
     /// The blocks on the way to where the target belongs.
     pub(super) fn path_to(&self, target: Target<'_>, by: By, visits: &mut impl Visits) -> Option<Path> {
         let mut path = Path::new();
-        let mut at = self.index.root()?;
+        let mut at = self.root()?;
         let mut upper = None;
         loop {
             let block = self.block(at);

@@ -1,39 +1,9 @@
-//! A block of the index: a sorted row of partial keys, and beside it the nodes or blocks that they stand for.
-//!
-//! ```text
-//! row 0    header | partial key of slot 0, 1 | 2, 3 | ...      4 bytes a slot, the top bit flipped for signed comparison
-//! row 1    bounds | slot 0, 1                | 2, 3 | ...      4 bytes a slot: hints (nodes) in a leaf, else blocks
-//! row 2    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: how it differs from the slot before (`relative.rs`)
-//! row 3    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: the lower bound of the block that it names
-//! header   { slots in use: 8 bits, length of the shared prefix: 8, level: 4, rows: 2, tied: 1, unused: 1,
-//!            locked: 1, looks at the taken lock: 3, version: 36 }
-//! bounds   { lower bound: a node (or the head) at or before all that the slots name, the next block of the level }
-//! ```
-//!
-//! A block has two rows. Where partial keys tied when it was made, a leaf has three, and any other block four. Row 2
-//! is kept from a block's first tie on.
-//!
-//! Blocks only guide searches. What a search finds through them it verifies (`search.rs`), so nothing here is needed for a
-//! right answer but this:
-//!
-//! I2 hints: once a block is published, each of its fields is empty or holds
-//!
-//! * in a slot of a leaf, in row 3, and as a lower bound: the head, or a node that was linked before it was stored there;
-//! * in a slot above the leaves: a block of the level below, completely written before;
-//! * as `next`: such a block of the same level.
-//!
-//! Blocks are never freed, moved or used for another level while the table lives. `validate` checks this, and so do the models,
-//! where words that were never written name nothing that exists.
-//!
-//! Only the holder of a block's lock writes its slots. The lock is a bit that is tried and never waited for: a writer that finds
-//! it taken leaves the index as it is. If the lock stays with the same holder, the block is retired (`replace.rs`).
-
-mod header;
-mod locked;
+//! A block as every thread may see and mark it, whoever holds its lock.
 
 use core::num::NonZeroU32;
 
-use super::steps;
+use super::header::{Header, Rows};
+use crate::index::steps;
 use crate::key::PartialKey;
 use crate::mem::lanes::ROW_WORDS;
 use crate::mem::storage::Storage;
@@ -41,21 +11,18 @@ use crate::node::Predecessor;
 use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::SLOTS;
 
-pub(super) use header::{Header, Rows, bias, partial_in};
-pub(super) use locked::{Locked, Relative};
-
 /// Words of a block of two rows: 256 bytes, four cache lines.
-pub(crate) const BLOCK_WORDS: u32 = 2 * ROW_WORDS;
+pub(in crate::index) const BLOCK_WORDS: u32 = 2 * ROW_WORDS;
 
 /// The lanes of a row before its first slot.
-const FIRST: usize = 2;
+pub(super) const FIRST: usize = 2;
 
 /// The first words of rows 2 and 3.
-const RELATIVE: u32 = 2 * ROW_WORDS;
-const SEPARATORS: u32 = 3 * ROW_WORDS;
+pub(super) const RELATIVE: u32 = 2 * ROW_WORDS;
+pub(super) const SEPARATORS: u32 = 3 * ROW_WORDS;
 
 /// In place of the next block: this block was replaced. No block lies there.
-const RETIRED: u32 = 1;
+pub(super) const RETIRED: u32 = 1;
 
 /// A block of one table: its offset in the arena. Only this file makes ids: from blocks it has written, and from where it
 /// stored them (I2).
@@ -81,14 +48,14 @@ impl BlockId {
 
 /// A block in its table's storage.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block<'a> {
-    storage: &'a Storage,
-    off: u32,
+pub(in crate::index) struct Block<'a> {
+    pub(super) storage: &'a Storage,
+    pub(super) off: u32,
 }
 
 /// What a slot holds.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Held {
+pub(in crate::index) enum Held {
     /// In a leaf.
     Hint(Predecessor),
     /// Above the leaves, with the lower bound.
@@ -97,7 +64,7 @@ pub(super) enum Held {
 
 impl Held {
     #[inline(always)]
-    fn to_stored(self) -> u32 {
+    pub(super) fn to_stored(self) -> u32 {
         match self {
             Self::Hint(hint) => hint.to_stored(),
             Self::Child(child, _) => child.to_stored(),
@@ -106,7 +73,7 @@ impl Held {
 
     /// The node that bounds from below what the slot holds.
     #[inline(always)]
-    pub(super) fn separator(self) -> Predecessor {
+    pub(in crate::index) fn separator(self) -> Predecessor {
         match self {
             Self::Hint(separator) | Self::Child(_, separator) => separator,
         }
@@ -117,18 +84,18 @@ impl Held {
 impl<'a> Block<'a> {
     /// The block `id` of the table that lies in `storage`.
     #[inline(always)]
-    pub(super) fn new(storage: &'a Storage, id: BlockId) -> Self {
+    pub(in crate::index) fn new(storage: &'a Storage, id: BlockId) -> Self {
         Self { storage, off: id.to_stored() }
     }
 
     #[inline(always)]
-    pub(super) fn id(self) -> BlockId {
+    pub(in crate::index) fn id(self) -> BlockId {
         // Made from an id, so not 0.
         BlockId(NonZeroU32::new(self.off).unwrap_or(NonZeroU32::MIN))
     }
 
     #[inline(always)]
-    fn word(self, index: u32) -> &'a AtomicU64 {
+    pub(super) fn word(self, index: u32) -> &'a AtomicU64 {
         debug_assert!(index < BLOCK_WORDS || index < self.header().rows().words());
         // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Rows 2 and 3 are asked for where a header of the block,
         // or its level, says that they are there.
@@ -136,14 +103,14 @@ impl<'a> Block<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn header(self) -> Header {
+    pub(in crate::index) fn header(self) -> Header {
         // Relaxed: it only says where to look.
         Header(self.word(0).load(Ordering::Relaxed))
     }
 
     /// How many slots have partial keys not greater than `partial`.
     #[inline(always)]
-    pub(super) fn count_not_greater(self, header: Header, partial: i32) -> usize {
+    pub(in crate::index) fn count_not_greater(self, header: Header, partial: i32) -> usize {
         let count = header.count();
         // SAFETY: the block's first row (`BlockId`).
         let greater = unsafe { self.storage.lanes_greater(self.off, partial, count + FIRST) };
@@ -152,13 +119,13 @@ impl<'a> Block<'a> {
 
     /// The first slot of a leaf that names `hint`.
     #[inline(always)]
-    pub(super) fn find_hint(self, header: Header, hint: Predecessor) -> Option<usize> {
+    pub(in crate::index) fn find_hint(self, header: Header, hint: Predecessor) -> Option<usize> {
         self.find(header, hint.to_stored())
     }
 
     /// The first slot above the leaves that names `child`.
     #[inline(always)]
-    pub(super) fn find_child(self, header: Header, child: BlockId) -> Option<usize> {
+    pub(in crate::index) fn find_child(self, header: Header, child: BlockId) -> Option<usize> {
         self.find(header, child.to_stored())
     }
 
@@ -173,14 +140,14 @@ impl<'a> Block<'a> {
 
     /// The partial key of a slot.
     #[inline(always)]
-    pub(super) fn partial(self, slot: usize) -> i32 {
+    pub(in crate::index) fn partial(self, slot: usize) -> i32 {
         let lane = slot + FIRST;
         (self.word(lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as i32
     }
 
     /// How a slot's key differs from that of the slot before, in a tied block.
     #[inline(always)]
-    pub(super) fn relative(self, slot: usize) -> PartialKey {
+    pub(in crate::index) fn relative(self, slot: usize) -> PartialKey {
         debug_assert!(slot < SLOTS);
         let lane = slot + FIRST;
         PartialKey((self.word(RELATIVE + lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as u32)
@@ -188,7 +155,7 @@ impl<'a> Block<'a> {
 
     /// What the row that begins with word `row`, row 1 or 3, says of a slot.
     #[inline(always)]
-    fn lane(self, row: u32, slot: usize) -> u32 {
+    pub(super) fn lane(self, row: u32, slot: usize) -> u32 {
         debug_assert!(slot < SLOTS);
         let lane = slot + FIRST;
         // ORDERING(block.slot.read): Acquire; pairs with `block.slot`. Weaker: the bytes of the node, or the words of the block,
@@ -198,7 +165,7 @@ impl<'a> Block<'a> {
     }
 
     /// What a slot of this block, which is of `level`, holds.
-    pub(super) fn held(self, level: u32, slot: usize) -> Option<Held> {
+    pub(in crate::index) fn held(self, level: u32, slot: usize) -> Option<Held> {
         match level {
             0 => self.hint(slot).map(Held::Hint),
             // The bound as the child says it: read here, it could be that of another slot, as slots move.
@@ -208,7 +175,7 @@ impl<'a> Block<'a> {
 
     /// The node that bounds a slot of this block from below.
     #[inline(always)]
-    pub(super) fn separator(self, header: Header, slot: usize) -> Option<Predecessor> {
+    pub(in crate::index) fn separator(self, header: Header, slot: usize) -> Option<Predecessor> {
         if header.rows() != Rows::Four {
             return self.held(header.level(), slot).map(Held::separator);
         }
@@ -218,14 +185,14 @@ impl<'a> Block<'a> {
 
     /// The node that a slot of a leaf names.
     #[inline(always)]
-    pub(super) fn hint(self, slot: usize) -> Option<Predecessor> {
+    pub(in crate::index) fn hint(self, slot: usize) -> Option<Predecessor> {
         // SAFETY: I2, and the slot was acquired.
         unsafe { Predecessor::from_stored(self.lane(ROW_WORDS, slot)) }
     }
 
     /// The block that a slot above the leaves names.
     #[inline(always)]
-    pub(super) fn child(self, slot: usize) -> Option<BlockId> {
+    pub(in crate::index) fn child(self, slot: usize) -> Option<BlockId> {
         // SAFETY: I2, and the slot was acquired.
         unsafe { BlockId::from_stored(self.lane(ROW_WORDS, slot)) }
     }
@@ -237,38 +204,38 @@ impl<'a> Block<'a> {
     }
 
     /// The node that none of the block's is before.
-    pub(super) fn lower(self) -> Predecessor {
+    pub(in crate::index) fn lower(self) -> Predecessor {
         // SAFETY: I2, and the word was acquired. A published block has a lower bound.
         unsafe { Predecessor::from_stored(self.bounds() as u32) }.unwrap_or(Predecessor::HEAD)
     }
 
     /// The next block of the same level.
-    pub(super) fn next(self) -> Option<BlockId> {
+    pub(in crate::index) fn next(self) -> Option<BlockId> {
         let stored = (self.bounds() >> 32) as u32;
         // SAFETY: I2, and the word was acquired; the mark is no block.
         if stored == RETIRED { None } else { unsafe { BlockId::from_stored(stored) } }
     }
 
     #[inline(always)]
-    pub(super) fn is_retired(self) -> bool {
+    pub(in crate::index) fn is_retired(self) -> bool {
         self.word(ROW_WORDS).load(Ordering::Relaxed) >> 32 == u64::from(RETIRED)
     }
 
     /// Asks the processor for the whole block.
     #[inline(always)]
-    pub(super) fn prefetch(self) {
+    pub(in crate::index) fn prefetch(self) {
         for line in 0..BLOCK_WORDS.div_ceil(8) {
             self.storage.prefetch(self.off + 8 * line);
         }
     }
 
     /// Asks the processor for the lower bound.
-    pub(super) fn prefetch_bounds(self) {
+    pub(in crate::index) fn prefetch_bounds(self) {
         self.storage.prefetch(self.off + ROW_WORDS);
     }
 
     /// Asks the processor for the rows behind the first two, which a tied block of this level has.
-    pub(super) fn prefetch_rest(self, level: u32) {
+    pub(in crate::index) fn prefetch_rest(self, level: u32) {
         let rows = if level == 0 { Rows::Three } else { Rows::Four };
         for line in BLOCK_WORDS / 8..rows.words().div_ceil(8) {
             self.storage.prefetch(self.off + 8 * line);
@@ -280,7 +247,7 @@ impl<'a> Block<'a> {
 impl<'a> Block<'a> {
     /// Counts a look at the lock, if it is taken. Whether it was the last of [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS) that found
     /// it with the same holder, whose header did not change meanwhile either: then the count begins anew.
-    pub(super) fn look(self) -> bool {
+    pub(in crate::index) fn look(self) -> bool {
         let header = self.header();
         let looked = header.looked_at();
         // Relaxed: the count publishes nothing. A CAS comes right behind the header that it read, which is one of this hold: so before
@@ -292,7 +259,7 @@ impl<'a> Block<'a> {
     }
 
     /// Marks the block as replaced, for good: it is never locked again. Returns the block that followed it.
-    pub(super) fn retire(self) -> Option<BlockId> {
+    pub(in crate::index) fn retire(self) -> Option<BlockId> {
         let next = self.next();
         let mark = |bounds| Some(u64::from(RETIRED) << 32 | bounds & u64::from(u32::MAX));
         // Relaxed: the mark leads to nothing, and the lower bound beside it does not change. If a splitter misses the mark, and the copy
@@ -302,7 +269,7 @@ impl<'a> Block<'a> {
     }
 
     /// Lets the block be followed by `next` and not `was`, unless it has another next one by now.
-    pub(super) fn replace_next(self, was: Option<BlockId>, next: BlockId) {
+    pub(in crate::index) fn replace_next(self, was: Option<BlockId>, next: BlockId) {
         let stored = |id: Option<BlockId>| u64::from(id.map_or(0, BlockId::to_stored)) << 32;
         let seen = self.bounds();
         steps::step();

@@ -7,25 +7,23 @@
 //!        N ---->                                    which still precedes N, and try again with the same node.
 //! ```
 
-use super::List;
-use super::counts::Counts;
-use super::index::Splice;
 use super::schema::Schema;
-
+use super::store::Nodes;
+use super::walk::Splice;
 use crate::key::{self, PartialKey};
 use crate::node::{Link, Node, NodeId, Target};
 use crate::sync::{Ordering, ord};
 
-impl<S: Schema> List<S> {
+impl<S: Schema, T> Nodes<S, T> {
     /// Links the written, unlinked node `id` at `splice`, or where the target belongs by now. `Err` is the node that stands for the
-    /// target already; then `id` stays unlinked.
+    /// target already; then `id` stays unlinked. Calls `failed` whenever another thread changed the link first.
     #[inline(always)]
-    pub(super) fn commit(
+    pub(crate) fn commit(
         &self,
         target: Target<'_>,
         splice: &mut Splice,
         id: NodeId,
-        counts: &Counts,
+        mut failed: impl FnMut(),
     ) -> Result<(), NodeId> {
         let node = Node::new(self.storage(), id);
         loop {
@@ -46,8 +44,8 @@ impl<S: Schema> List<S> {
             if swung.is_ok() {
                 return Ok(());
             }
-            counts.cas_failed();
-            self.walk_on(target, splice)?;
+            failed();
+            self.walk_on(target, splice, &mut ())?;
         }
     }
 
