@@ -49,7 +49,7 @@ impl<S: Schema, T> Index<S, T> {
         if let Some(probe) = probe {
             self.prefetch_probe(&probe);
         }
-        self.seek_from(probe, target, visits)
+        self.seek_from(probe, target, visits).unwrap_or_else(|| self.seek_again(target, visits))
     }
 
     /// Asks for the node that a probe found.
@@ -62,10 +62,11 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// Searches the target from where a probe says.
+    /// Searches the target from where a probe says; `None` where that is no good, or the walk would be long.
     #[inline(always)]
-    fn seek_from(&self, probe: Option<Probe>, target: Target<'_>, visits: &mut impl Visits) -> Seek {
-        self.finish(probe.and_then(|probe| self.verify(probe, target, visits)), target, visits)
+    fn seek_from(&self, probe: Option<Probe>, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
+        let mut seek = self.verify(probe?, target, visits)?;
+        self.walk_from(&mut seek, target, visits).then_some(seek)
     }
 
     /// Compares what a probe found: the target itself, or where to walk on from; `None` where the probe is no good.
@@ -90,30 +91,21 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// Walks on from what [`verify`](Self::verify) found, or begins anew.
+    /// Walks on from what [`verify`](Self::verify) found. False where the walk would be long.
     #[inline(always)]
-    pub(crate) fn finish(&self, verified: Option<Seek>, target: Target<'_>, visits: &mut impl Visits) -> Seek {
-        match verified.and_then(|seek| self.walk_from(seek, target, visits)) {
-            Some(seek) => seek,
-            None => self.seek_again(target, visits),
-        }
-    }
-
-    /// `None` where the walk would be long.
-    #[inline(always)]
-    fn walk_from(&self, mut seek: Seek, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
+    pub(crate) fn walk_from(&self, seek: &mut Seek, target: Target<'_>, visits: &mut impl Visits) -> bool {
         if seek.found.is_none() {
             let limit = if seek.is_misfit() { MISFIT_WALK } else { WALK_LIMIT };
             match self.nodes.walk(target, &mut seek.splice, limit, visits) {
                 Walked::Found(node) => seek.found = Some(node),
                 Walked::Between => {}
-                Walked::TooFar => return None,
+                Walked::TooFar => return false,
             }
         }
         if seek.hint == Predecessor::HEAD && seek.prefix > 0 {
             seek.is_misled = self.shared_with_neighbour(seek.splice, target) < seek.prefix;
         }
-        Some(seek)
+        true
     }
 
     /// How many bytes a target shares with the nodes around its place: the head shares none.
@@ -126,13 +118,10 @@ impl<S: Schema, T> Index<S, T> {
     /// A tie misled the search, most likely, or the target does not have the prefix that partial keys left out.
     #[cold]
     #[inline(never)]
-    fn seek_again(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
+    pub(crate) fn seek_again(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
         let probe = self.probe(target, Ties::Settle, visits);
-        let seek = probe.and_then(|probe| self.verify(probe, target, visits));
-        match seek.and_then(|seek| self.walk_from(seek, target, visits)) {
-            Some(seek) => seek,
-            None => self.seek_by_keys(target, Side::AtOrBefore, visits),
-        }
+        let seek = self.seek_from(probe, target, visits);
+        seek.unwrap_or_else(|| self.seek_by_keys(target, Side::AtOrBefore, visits))
     }
 
     /// Searches by keys alone: whatever the partial keys say, only missing hints make the walk long.

@@ -42,6 +42,7 @@ impl Freezing {
     }
 
     /// Wakes the freezing thread, which may be waiting for the writer that has just left `gate`.
+    #[cold]
     pub(super) fn wake(&self, gate: &Gate) {
         // To see the gate closed is to see what the freezing thread did before.
         if gate.is_frozen() {

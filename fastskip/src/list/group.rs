@@ -17,7 +17,9 @@ impl<S: Schema> List<S> {
             seek.iter().for_each(|seek| self.nodes().prefetch_next(&seek.splice, *target));
         }
         for (target, seek) in targets.iter().zip(seeks) {
-            *seek = Some(self.index.finish(*seek, *target, &mut ()));
+            if !seek.as_mut().is_some_and(|seek| self.index.walk_from(seek, *target, &mut ())) {
+                *seek = Some(self.index.seek_again(*target, &mut ()));
+            }
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct List<S> {
     pub(super) config: Config,
     /// Whether the system refused the memory that the settings ask for: then nothing is too large, only this table full.
     pub(super) starved: bool,
-    freezing: Freezing,
+    pub(super) freezing: Freezing,
 }
 
 impl<S: Schema> List<S> {
@@ -122,11 +122,5 @@ impl<S: Schema> List<S> {
     /// Whether the list is frozen and no writer is inside: its contents are final.
     pub(crate) fn is_drained(&self) -> bool {
         self.freezing.is_drained()
-    }
-
-    /// Wakes the freezing thread, which may be waiting for the writer that has just left `shard`.
-    #[cold]
-    pub(super) fn wake_freezer(&self, shard: usize) {
-        self.freezing.wake(&self.shard(shard).gate);
     }
 }

@@ -58,7 +58,7 @@ impl<S: Schema> List<S> {
     #[inline]
     fn leave_seen(&self, shard: usize, state: LeaveState) {
         if state == LeaveState::Drained {
-            self.wake_freezer(shard);
+            self.freezing.wake(&self.shard(shard).gate);
         }
     }
 
@@ -114,7 +114,8 @@ impl<'a, S: Schema> Writer<'a, S> {
     /// Stores `new`.
     #[inline]
     pub(crate) fn insert(&self, new: &NewNode<'_>, alloc: &mut impl NodeAlloc) -> Result<Outcome, InsertError> {
-        let (seek, direction) = self.locate(new.target());
+        let target = new.target();
+        let (seek, direction) = self.locate(target, || self.list.index.seek(target, &mut ()));
         self.insert_at(seek, direction, new, alloc)
     }
 
@@ -154,33 +155,30 @@ impl<'a, S: Schema> Writer<'a, S> {
         self.list.seek_group(&targets[..group.len()], &mut seeks);
         for (index, seek) in group.zip(seeks.into_iter().flatten()) {
             let new = new(index);
-            let (seek, direction) = self.follow_or(seek, new.target());
+            let (seek, direction) = self.locate(new.target(), || self.catch_up(seek, new.target()));
             done(index, self.insert_at(seek, direction, &new, alloc));
         }
     }
 
-    /// Where a target of a group belongs now: next to the node before it in the group, or a walk on from where it was found.
-    fn follow_or(&self, mut seek: Seek, target: Target<'_>) -> (Seek, Split) {
-        if let Some(next) = self.run().and_then(|run| run.follow(&self.list.index, target)) {
-            return next;
-        }
+    /// Where a target of a group belongs that was found at `seek`: what the group has linked since may precede it.
+    fn catch_up(&self, mut seek: Seek, target: Target<'_>) -> Seek {
         if seek.found.is_none() {
             let walked = seek.splice.walked;
             seek.found = self.list.nodes().walk_on(target, &mut seek.splice, &mut ()).err();
-            // What the group has linked since has its hints: that it was walked over is no reason to mend.
+            // What the group has linked has its hints: that it was walked over is no reason to mend.
             seek.splice.walked = walked + u32::from(seek.splice.walked > walked);
         }
-        (seek, self.run().map_or(Split::Even, |run| run.direction(&seek.splice)))
+        seek
     }
 
-    /// The place of `target`, by the run if that goes on, else by a search, and where a full leaf is to be cut for it.
+    /// The place of `target`, by the run if that goes on, else as `search` says, and where a full leaf is to be cut for it.
     #[inline(always)]
-    fn locate(&self, target: Target<'_>) -> (Seek, Split) {
-        let (run, index) = (self.run(), &self.list.index);
-        if let Some(next) = run.and_then(|run| run.follow(index, target)) {
+    fn locate(&self, target: Target<'_>, search: impl FnOnce() -> Seek) -> (Seek, Split) {
+        let run = self.run();
+        if let Some(next) = run.and_then(|run| run.follow(&self.list.index, target)) {
             return next;
         }
-        let seek = index.seek(target, &mut ());
+        let seek = search();
         (seek, run.map_or(Split::Even, |run| run.direction(&seek.splice)))
     }
 

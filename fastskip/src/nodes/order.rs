@@ -65,7 +65,7 @@ impl<S: Schema, T> Nodes<S, T> {
 
     /// The same where `known` bytes of the keys are known to be equal.
     #[inline(always)]
-    pub(crate) fn compare_from(&self, node: NodeRef<'_, S>, target: Target<'_>, known: u32) -> Compared {
+    pub(super) fn compare_from(&self, node: NodeRef<'_, S>, target: Target<'_>, known: u32) -> Compared {
         let (by_key, shared) = key::compare(node.key(), target.key, known);
         let order = by_key.then_with(|| target.version.cmp(&node.version()));
         Compared { order, has_key: by_key == Ordering::Equal, shared }
