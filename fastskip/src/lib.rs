@@ -54,11 +54,14 @@ compile_error!("fastskip reserves address ranges of many gigabytes and needs a 6
 mod bounds;
 mod builder;
 mod error;
+mod index;
+mod iter;
 mod key;
 mod list;
 mod mem;
 mod memtable;
 mod node;
+mod nodes;
 mod skiplist;
 mod sync;
 mod tuning;

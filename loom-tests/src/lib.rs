@@ -12,6 +12,10 @@ mod bounds;
 mod builder;
 #[path = "../../fastskip/src/error.rs"]
 mod error;
+#[path = "../../fastskip/src/index/mod.rs"]
+mod index;
+#[path = "../../fastskip/src/iter/mod.rs"]
+mod iter;
 #[path = "../../fastskip/src/key.rs"]
 mod key;
 #[path = "../../fastskip/src/list/mod.rs"]
@@ -35,6 +39,8 @@ mod group_commit;
 mod memtable;
 #[path = "../../fastskip/src/node/mod.rs"]
 mod node;
+#[path = "../../fastskip/src/nodes/mod.rs"]
+mod nodes;
 /// The engine's, too.
 #[path = "../../mini-engine/src/db/core/publication.rs"]
 mod publication;

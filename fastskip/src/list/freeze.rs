@@ -7,8 +7,7 @@
 //! A list is frozen from the moment its first gate is closed: a thread that sees it closed closes the others too, before it
 //! says so. It is drained when no writer is inside any more; only then its contents are final.
 
-use super::List;
-use super::schema::Schema;
+use super::gate::Gate;
 use crate::sync::{Mutex, OnceLock, PoisonError, Thread, current, park};
 
 /// What freezing threads need.
@@ -22,47 +21,42 @@ pub(super) struct Freezing {
     drained: OnceLock<()>,
 }
 
-impl<S: Schema> List<S> {
+impl Freezing {
     /// Turns away every later writer, and returns when none is inside.
-    pub(crate) fn freeze(&self) {
-        let _turn = self.freezing.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.freezing.first.set(current()).is_err() {
+    pub(super) fn freeze<'a>(&self, gates: impl Iterator<Item = &'a Gate> + Clone) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.first.set(current()).is_err() {
             // Another thread has had its turn.
             return;
         }
-        self.close_gates();
-        while !self.arena.shards().all(|shard| shard.gate.is_drained()) {
+        gates.clone().for_each(Gate::freeze);
+        while !gates.clone().all(Gate::is_drained) {
             park();
         }
-        let _ = self.freezing.drained.set(());
-    }
-
-    fn close_gates(&self) {
-        for shard in self.arena.shards() {
-            shard.gate.freeze();
-        }
-    }
-
-    /// Whether every later write is refused. Writers inside may still finish.
-    pub(crate) fn is_frozen(&self) -> bool {
-        let frozen = self.arena.shard(0).gate.is_frozen();
-        if frozen && !self.arena.shards().all(|shard| shard.gate.is_frozen()) {
-            self.close_gates();
-        }
-        frozen
+        let _ = self.drained.set(());
     }
 
     /// Whether the list is frozen and no writer is inside: its contents are final.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.freezing.drained.get().is_some()
+    pub(super) fn is_drained(&self) -> bool {
+        self.drained.get().is_some()
     }
 
-    /// Wakes the freezing thread, which may be waiting for the writer that has just left `shard`.
+    /// Wakes the freezing thread, which may be waiting for the writer that has just left `gate`.
     #[cold]
-    pub(super) fn wake_freezer(&self, shard: usize) {
+    pub(super) fn wake(&self, gate: &Gate) {
         // To see the gate closed is to see what the freezing thread did before.
-        if self.arena.shard(shard).gate.is_frozen() {
-            self.freezing.first.get().into_iter().for_each(Thread::unpark);
+        if gate.is_frozen() {
+            self.first.get().into_iter().for_each(Thread::unpark);
         }
     }
+}
+
+/// Whether every later write is refused. Writers inside may still finish.
+pub(super) fn is_frozen<'a>(mut gates: impl Iterator<Item = &'a Gate> + Clone) -> bool {
+    let all = gates.clone();
+    let frozen = gates.next().is_some_and(Gate::is_frozen);
+    if frozen && !gates.all(Gate::is_frozen) {
+        all.for_each(Gate::freeze);
+    }
+    frozen
 }

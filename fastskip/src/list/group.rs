@@ -1,10 +1,9 @@
 //! Searches for several targets at once: they descend side by side, level by level, so that their cache misses overlap.
 
-use super::List;
-use super::index::{Descent, Probe, Ties};
-use super::schema::Schema;
-use super::search::{LowerBound, Seek};
+use super::state::List;
+use crate::index::{Descent, LowerBound, Probe, Seek, Ties};
 use crate::node::Target;
+use crate::nodes::Schema;
 use crate::tuning::GROUP;
 
 impl<S: Schema> List<S> {
@@ -14,18 +13,20 @@ impl<S: Schema> List<S> {
         let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
         self.probe_group(targets, &mut probes);
         for ((target, probe), seek) in targets.iter().zip(probes).zip(&mut *seeks) {
-            *seek = probe.and_then(|probe| self.verify(probe, *target, &mut ()));
-            seek.iter().for_each(|seek| self.prefetch_next(&seek.splice, *target));
+            *seek = probe.and_then(|probe| self.index.verify(probe, *target, &mut ()));
+            seek.iter().for_each(|seek| self.nodes().prefetch_next(&seek.splice, *target));
         }
         for (target, seek) in targets.iter().zip(seeks) {
-            *seek = Some(self.finish(*seek, *target, &mut ()));
+            if !seek.as_mut().is_some_and(|seek| self.index.walk_from(seek, *target, &mut ())) {
+                *seek = Some(self.index.seek_again(*target, &mut ()));
+            }
         }
     }
 
-    /// As [`probe`](List::probe) for each target.
+    /// As [`probe`](crate::index::Index::probe) for each target.
     #[inline]
     pub(super) fn probe_group(&self, targets: &[Target<'_>], probes: &mut [Option<Probe>; GROUP]) {
-        let Some((start, level)) = self.probe_start() else { return };
+        let Some((start, level)) = self.index.probe_start() else { return };
         let mut descents = [start; GROUP];
         let mut are_tied = false;
         for _ in 0..level {
@@ -38,9 +39,9 @@ impl<S: Schema> List<S> {
         }
         let candidates = if are_tied { self.prefetch_candidates(&descents, targets) } else { [None; GROUP] };
         for (((descent, target), candidate), probe) in descents.iter().zip(targets).zip(candidates).zip(probes) {
-            *probe = self.probe_end(descent, *target, (Ties::Guess, candidate), &mut ());
+            *probe = self.index.probe_end(descent, *target, (Ties::Guess, candidate), &mut ());
             if let Some(probe) = probe {
-                self.prefetch_probe(probe);
+                self.index.prefetch_probe(probe);
             }
         }
     }
@@ -55,7 +56,7 @@ impl<S: Schema> List<S> {
     ) -> bool {
         let mut any_tied = false;
         for (index, (descent, target)) in descents.iter_mut().zip(targets).enumerate() {
-            any_tied |= self.probe_down(descent, *target, (Ties::Guess, candidate(index)), &mut ());
+            any_tied |= self.index.probe_down(descent, *target, (Ties::Guess, candidate(index)), &mut ());
         }
         any_tied
     }
@@ -65,7 +66,7 @@ impl<S: Schema> List<S> {
     fn prefetch_candidates(&self, descents: &[Descent; GROUP], targets: &[Target<'_>]) -> [Option<u8>; GROUP] {
         let mut candidates = [None; GROUP];
         for ((descent, target), candidate) in descents.iter().zip(targets).zip(&mut candidates) {
-            *candidate = descent.at.and_then(|at| self.prefetch_candidate(at, *target));
+            *candidate = descent.at.and_then(|at| self.index.prefetch_candidate(at, *target));
         }
         candidates
     }
@@ -76,7 +77,7 @@ impl<S: Schema> List<S> {
         for (group, targets) in targets.chunks(GROUP).enumerate() {
             self.seek_group(targets, &mut seeks);
             for (index, seek) in seeks[..targets.len()].iter().flatten().enumerate() {
-                self.mend_after_read(seek);
+                self.index.mend_after_read(seek);
                 found(group * GROUP + index, seek.lower_bound());
             }
         }

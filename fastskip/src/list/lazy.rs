@@ -3,9 +3,9 @@
 use core::ops::Deref;
 use std::io;
 
-use super::List;
-use super::schema::Schema;
+use super::state::List;
 use crate::builder::Config;
+use crate::nodes::Schema;
 use crate::sync::OnceLock;
 
 /// The settings of a list, and the list once it was used. Threads whose first use comes at the same time wait for one of them to make

@@ -6,12 +6,10 @@
 
 use core::cmp::Ordering as KeyOrder;
 
-use super::List;
-use super::index::{BlockId, Hinted, Splice, Split};
-use super::schema::Schema;
-use super::search::Seek;
+use crate::index::{BlockId, Hinted, Index, Seek, Split};
 use crate::key::PartialKey;
-use crate::node::{Node, NodeId, Predecessor, Target};
+use crate::node::{Link, NodeId, Predecessor, Target};
+use crate::nodes::{Schema, Splice};
 use crate::sync::{AtomicU32, Ordering};
 
 /// The last node and what is around it.
@@ -44,48 +42,45 @@ impl Run {
 
     /// The place of `target`, if the last nodes came in order and it is the next one. Looks at two nodes at most.
     #[inline]
-    pub(super) fn follow<S: Schema>(&self, list: &List<S>, target: Target<'_>) -> Option<(Splice, Split)> {
+    pub(super) fn follow<S: Schema, T>(&self, index: &Index<S, T>, target: Target<'_>) -> Option<(Seek, Split)> {
         let direction = self.direction.load(Ordering::Relaxed);
         if direction == Split::Even as u32 {
             return None;
         }
         let last = Self::stored(&self.last)?;
-        let compared = list.compare(last, target);
+        let compared = index.nodes.compare(last, target);
         match compared.order {
             KeyOrder::Less => {
-                let splice = self.splice(list, last, compared.shared, compared.shared)?;
-                let is_next =
-                    splice.next.to.is_none() || splice.next.partial > PartialKey::of(target.key, compared.shared);
-                is_next.then_some((splice, Split::Ascending))
+                let next = index.nodes.link(last);
+                let is_next = next.to.is_none() || next.partial > PartialKey::of(target.key, compared.shared);
+                let seek = || self.seek_behind(last, next, compared.shared, compared.shared);
+                Some((is_next.then(seek)??, Split::Ascending))
             }
             KeyOrder::Greater if direction == Split::Descending as u32 => {
                 let prev = Self::stored(&self.prev)?;
                 let behind = compared.shared;
-                let compared = list.compare(prev, target);
+                let compared = index.nodes.compare(prev, target);
                 let before = if prev.node().is_some() { compared.shared } else { 0 };
-                let splice = self.splice(list, prev, compared.shared, behind.max(before))?;
-                let is_next = compared.order == KeyOrder::Less && splice.next.to.map(Predecessor::from) == Some(last);
-                is_next.then_some((splice, Split::Descending))
+                let next = index.nodes.link(prev);
+                let is_next = compared.order == KeyOrder::Less && next.to.map(Predecessor::from) == Some(last);
+                let seek = || self.seek_behind(prev, next, compared.shared, behind.max(before));
+                Some((is_next.then(seek)??, Split::Descending))
             }
             _ => None,
         }
     }
 
-    /// The splice behind `prev`, which shares `shared` bytes with the target; the nearer neighbour shares `most`.
-    fn splice<S: Schema>(&self, list: &List<S>, prev: Predecessor, shared: u32, most: u32) -> Option<Splice> {
+    /// The place behind `prev`, which links to `next` and shares `shared` bytes with the target; the nearer neighbour shares `most`.
+    fn seek_behind(&self, prev: Predecessor, next: Link, shared: u32, most: u32) -> Option<Seek> {
         let prefix = self.prefix.load(Ordering::Relaxed);
         // SAFETY: stored by `remember`, as in `stored`.
         let leaf = unsafe { BlockId::from_stored(self.leaf.load(Ordering::Relaxed)) };
-        Some(Splice {
-            prev,
-            shared,
-            // SAFETY: the head, or a node that was linked.
-            next: unsafe { Node::new(list.storage(), prev).next() },
-            next_has_key: false,
-            bound: None,
+        let walked = self.walked.load(Ordering::Relaxed);
+        Some(Seek {
+            found: None,
+            splice: Splice { next, walked, ..Splice::behind(prev, shared) },
             hint: Self::stored(&self.hint)?,
             hint_shared: self.hint_shared.load(Ordering::Relaxed).min(shared),
-            walked: self.walked.load(Ordering::Relaxed),
             leaf,
             prefix,
             is_misled: most < prefix,
@@ -94,8 +89,8 @@ impl Run {
 
     /// Whether the target is the next one of the run.
     #[inline]
-    pub(super) fn is_next<S: Schema>(&self, list: &List<S>, target: Target<'_>) -> bool {
-        self.follow(list, target).is_some()
+    pub(super) fn is_next<S: Schema, T>(&self, index: &Index<S, T>, target: Target<'_>) -> bool {
+        self.follow(index, target).is_some()
     }
 
     /// How `splice` continues the run.
@@ -113,14 +108,15 @@ impl Run {
         }
     }
 
-    /// Remembers that `node` was linked at `splice`, which goes on in `direction`, and whether it has a hint (`None` if it was to
+    /// Remembers that `node` was linked where `seek` says, which goes on in `direction`, and whether it has a hint (`None` if it was to
     /// have none). Returns how many nodes of the run were refused one in a row.
     #[inline]
-    pub(super) fn remember(&self, splice: &Splice, node: NodeId, direction: Split, hinted: Option<Hinted>) -> u32 {
+    pub(super) fn remember(&self, seek: &Seek, node: NodeId, direction: Split, hinted: Option<Hinted>) -> u32 {
+        let walked = seek.splice.walked;
         let (hint, hint_shared, walked) = match (direction, hinted) {
-            (Split::Descending, _) => (splice.hint, splice.hint_shared, splice.walked),
+            (Split::Descending, _) => (seek.hint, seek.hint_shared, walked),
             (_, Some(Hinted::Added)) => (node.into(), u32::MAX, 0),
-            _ => (splice.hint, splice.hint_shared, splice.walked + 1),
+            _ => (seek.hint, seek.hint_shared, walked + 1),
         };
         let blocked = match hinted {
             Some(Hinted::Added) => 0,
@@ -129,13 +125,13 @@ impl Run {
         };
         let words = [
             (&self.last, node.to_stored()),
-            (&self.prev, splice.prev.to_stored()),
+            (&self.prev, seek.splice.prev.to_stored()),
             (&self.hint, hint.to_stored()),
-            (&self.leaf, splice.leaf.map_or(0, BlockId::to_stored)),
+            (&self.leaf, seek.leaf.map_or(0, BlockId::to_stored)),
             (&self.direction, direction as u32),
             (&self.hint_shared, hint_shared),
             (&self.walked, walked),
-            (&self.prefix, splice.prefix),
+            (&self.prefix, seek.prefix),
             (&self.blocked, blocked),
         ];
         words.into_iter().for_each(|(word, value)| word.store(value, Ordering::Relaxed));
@@ -148,17 +144,5 @@ impl Run {
         self.last.store(0, Ordering::Relaxed);
         self.direction.store(Split::Even as u32, Ordering::Relaxed);
         self.blocked.store(0, Ordering::Relaxed);
-    }
-}
-
-impl<S: Schema> List<S> {
-    /// The place of `target`, by the run if that goes on, else by a search, and where a full leaf is to be cut for it.
-    #[inline(always)]
-    pub(super) fn locate(&self, run: Option<&Run>, target: Target<'_>) -> (Seek, Split) {
-        if let Some((splice, direction)) = run.and_then(|run| run.follow(self, target)) {
-            return (Seek { found: None, splice }, direction);
-        }
-        let seek = self.seek(target, &mut ());
-        (seek, run.map_or(Split::Even, |run| run.direction(&seek.splice)))
     }
 }

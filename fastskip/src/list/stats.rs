@@ -1,11 +1,10 @@
 //! How a table's counts are shown.
 
-use super::List;
 use super::counts::Totals;
-use super::order::Visits;
-use super::schema::Schema;
+use super::state::List;
 use crate::mem::storage::WORD;
 use crate::node::Target;
+use crate::nodes::{Schema, Visits};
 use crate::sync::Ordering;
 
 /// All figures of a table, read in one pass. Sizes are in bytes.
@@ -98,15 +97,17 @@ fn bytes(words: u64) -> usize {
 impl<S: Schema> List<S> {
     /// Whether a limit is reached.
     pub(crate) fn is_full(&self) -> bool {
-        self.arena.is_passed() || self.arena.is_spent() || self.quota.is_used(1.0, || self.entries() as u64)
+        self.nodes().arena.is_passed()
+            || self.nodes().arena.is_spent()
+            || self.quota.is_used(1.0, || self.entries() as u64)
     }
 
     fn totals(&self) -> Totals {
         // Tombstones of all shards first. An entry is counted before it is linked, hence before it can be deleted: so the entries that
         // are read afterwards contain all that these tombstones replaced, whichever shards count the two.
-        let tombstones = self.arena.shards().map(|shard| shard.counts.tombstones()).sum();
+        let tombstones = self.shards().map(|shard| shard.counts.tombstones()).sum();
         let mut totals = Totals { tombstones, ..Totals::default() };
-        self.arena.shards().for_each(|shard| shard.counts.add_to(&mut totals));
+        self.shards().for_each(|shard| shard.counts.add_to(&mut totals));
         totals
     }
 
@@ -123,22 +124,22 @@ impl<S: Schema> List<S> {
 
     /// Bytes that hold nodes or blocks or were lost between them. A look at a word of each shard: an engine asks after every write.
     pub(crate) fn memory_usage(&self) -> usize {
-        bytes(self.arena.usage().used())
+        bytes(self.nodes().arena.usage().used())
     }
 
     /// All figures; `len` counts live entries.
     pub(crate) fn stats(&self) -> Stats {
         let totals = self.totals();
-        let usage = self.arena.usage();
+        let usage = self.nodes().arena.usage();
         // Behind the entries: what was counted has its number here.
-        let seqnos = self.arena.shards().filter_map(|shard| shard.counts.seqnos());
+        let seqnos = self.shards().filter_map(|shard| shard.counts.seqnos());
         let seqnos = seqnos.reduce(|(low, high), (lower, higher)| (low.min(lower), high.max(higher)));
         Stats {
             len: totals.entries.saturating_sub(totals.tombstones) as usize,
             entries: totals.entries as usize,
             tombstones: totals.tombstones as usize,
             cas_failures: totals.cas_failures as usize,
-            total_inserts: self.arena.shards().map(|shard| shard.gate.attempts() as usize).sum(),
+            total_inserts: self.shards().map(|shard| shard.gate.attempts() as usize).sum(),
             lowest_seqno: seqnos.map(|(low, _)| low),
             highest_seqno: seqnos.map(|(_, high)| high),
             memory_usage: bytes(usage.used()),
@@ -149,7 +150,7 @@ impl<S: Schema> List<S> {
             avg_key_size: ratio(totals.key_bytes, totals.entries),
             avg_value_size: ratio(totals.value_bytes, totals.entries),
             max_memory_bytes: self.config.max_memory_bytes,
-            effective_max_memory_bytes: bytes(self.arena.limit()),
+            effective_max_memory_bytes: bytes(self.nodes().arena.limit()),
             max_entries: self.config.max_entries,
             is_sealed: self.is_frozen(),
             is_under_backpressure: self.is_under_backpressure(),
@@ -159,7 +160,7 @@ impl<S: Schema> List<S> {
     /// What a lookup of `target` looks at as things are.
     pub(crate) fn search_cost(&self, target: Target<'_>) -> SearchCost {
         let mut cost = SearchCost::default();
-        self.seek(target, &mut cost);
+        self.index.seek(target, &mut cost);
         cost
     }
 
@@ -169,8 +170,9 @@ impl<S: Schema> List<S> {
             return true;
         }
         let part = self.config.backpressure_at;
-        let pressed =
-            self.arena.is_passed() || self.arena.uses_part(part) || self.quota.is_used(part, || self.entries() as u64);
+        let pressed = self.nodes().arena.is_passed()
+            || self.nodes().arena.uses_part(part)
+            || self.quota.is_used(part, || self.entries() as u64);
         if pressed {
             self.press();
         }

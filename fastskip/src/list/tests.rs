@@ -2,9 +2,11 @@
 
 use std::thread::JoinHandle;
 
-use super::index::{Stopper, Ties, counted};
 use super::*;
+use crate::builder::Config;
+use crate::index::{Stopper, Ties, counted};
 use crate::node::{Kind, NewNode, Target};
+use crate::nodes::{NodeRef, Schema};
 use crate::sync::Arc;
 use crate::tuning::GROUP;
 
@@ -43,19 +45,19 @@ fn insert_by(shard: usize, list: &List<Plain>, key: &[u8]) {
 }
 
 /// A list of keys, inserted as they come.
-pub(super) fn list_of(keys: impl Iterator<Item = Vec<u8>>) -> List<impl Schema> {
+pub(crate) fn list_of(keys: impl Iterator<Item = Vec<u8>>) -> List<impl Schema> {
     let list = list(1);
     keys.for_each(|key| insert(&list, &key));
     list
 }
 
 /// A list of `count` keys that were inserted in order.
-pub(super) fn ascending(count: u64) -> List<impl Schema> {
+pub(crate) fn ascending(count: u64) -> List<impl Schema> {
     list_of((0..count).map(|key| key.to_be_bytes().to_vec()))
 }
 
 /// A list of a few keys with a limit on memory, in bytes.
-pub(super) fn small(max_memory_bytes: usize) -> List<impl Schema> {
+pub(crate) fn small(max_memory_bytes: usize) -> List<impl Schema> {
     let list = List::<Plain>::new(Config { shards: 1, max_memory_bytes, ..Config::default() }).unwrap();
     (0..100_u64).for_each(|key| insert(&list, &key.to_be_bytes()));
     list
@@ -65,7 +67,7 @@ pub(super) fn small(max_memory_bytes: usize) -> List<impl Schema> {
 #[test]
 fn what_belongs_behind_the_last_node_is_known_without_a_search() {
     let list = list(1);
-    let is_next = |key: &[u8]| list.enter(0, 0).unwrap().run().is_some_and(|run| run.is_next(&list, target(key)));
+    let is_next = |key: &[u8]| list.enter(0, 0).unwrap().run().is_some_and(|run| run.is_next(&list.index, target(key)));
     assert!(!is_next(b"a"));
     insert(&list, b"d");
     insert(&list, b"b");
@@ -84,7 +86,7 @@ fn a_run_knows_whether_the_prefix_of_its_leaf_fits() {
     (0..200).for_each(|number| insert(&list, &key(number)));
     let follow = |key: &[u8]| {
         let writer = list.enter(0, 0).unwrap();
-        writer.run().and_then(|run| run.follow(&list, target(key))).unwrap().0
+        writer.run().and_then(|run| run.follow(&list.index, target(key))).unwrap().0
     };
     let prefix = follow(&key(200)).prefix as usize;
     assert!(prefix > 0 && !follow(&key(200)).is_misled);
@@ -93,7 +95,7 @@ fn a_run_knows_whether_the_prefix_of_its_leaf_fits() {
 }
 
 /// The finaliser of splitmix64.
-pub(super) fn mix(x: u64) -> u64 {
+pub(crate) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -124,7 +126,7 @@ fn searches_of_a_group_begin_where_each_alone_begins() {
             list.probe_group(&targets, &mut probes);
             for (target, probe) in targets.into_iter().zip(probes) {
                 assert!(probe.is_some());
-                assert_eq!(probe, list.probe(target, Ties::Guess, &mut ()));
+                assert_eq!(probe, list.index.probe(target, Ties::Guess, &mut ()));
             }
         }
     }

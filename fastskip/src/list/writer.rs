@@ -2,15 +2,14 @@
 
 use core::ops::Range;
 
-use super::List;
 use super::counts::{Counts, Totals};
 use super::gate::{Admission, LeaveState, Refusal};
-use super::index::{Hinted, Splice, Split};
 use super::run::Run;
-use super::schema::Schema;
-use super::search::Seek;
+use super::state::List;
 use crate::error::InsertError;
+use crate::index::{Hinted, Seek, Split};
 use crate::node::{Kind, NewNode, NodeId, Target};
+use crate::nodes::Schema;
 use crate::tuning::{GROUP, WALK_LIMIT};
 
 /// A writer inside a shard's gate; dropping it leaves.
@@ -41,7 +40,7 @@ impl<S: Schema> List<S> {
     pub(crate) fn enter(&self, shard: usize, attempts: u64) -> Result<Writer<'_, S>, InsertError> {
         // Spares most calls the division.
         let shard = if shard < self.config.shards { shard } else { shard % self.config.shards };
-        match self.arena.shard(shard).gate.enter(attempts) {
+        match self.shard(shard).gate.enter(attempts) {
             Ok(admission) => Ok(Writer { list: self, shard, admission }),
             Err((refusal, state)) => Err(self.turned_away(shard, refusal, state)),
         }
@@ -59,7 +58,7 @@ impl<S: Schema> List<S> {
     #[inline]
     fn leave_seen(&self, shard: usize, state: LeaveState) {
         if state == LeaveState::Drained {
-            self.wake_freezer(shard);
+            self.freezing.wake(&self.shard(shard).gate);
         }
     }
 
@@ -69,7 +68,7 @@ impl<S: Schema> List<S> {
     /// fetching a chunk, though nobody can yet tell how much of it.
     #[cold]
     fn refused(&self, entries: u64, words: u64, tail: u64, (asked, limit): (u64, u64)) -> InsertError {
-        let could_hold = self.starved || self.arena.could_hold(words, tail);
+        let could_hold = self.starved || self.nodes().arena.could_hold(words, tail);
         if !self.quota.could_hold(entries) || !could_hold {
             return InsertError::TooLarge;
         }
@@ -83,7 +82,7 @@ impl<S: Schema> List<S> {
 impl<S: Schema> Drop for Writer<'_, S> {
     #[inline]
     fn drop(&mut self) {
-        self.list.leave_seen(self.shard, self.list.arena.shard(self.shard).gate.leave());
+        self.list.leave_seen(self.shard, self.list.shard(self.shard).gate.leave());
     }
 }
 
@@ -91,7 +90,7 @@ impl<'a, S: Schema> Writer<'a, S> {
     /// What the shard remembers of its last node, if nobody else is inside.
     #[inline]
     pub(super) fn run(&self) -> Option<&'a Run> {
-        self.admission.alone.then(|| &self.list.arena.shard(self.shard).run)
+        self.admission.alone.then(|| &self.list.shard(self.shard).run)
     }
 
     /// Takes `words` in one piece (for none of them, offset 0), and `entries` off the quota. The last `tail` words may lie
@@ -103,19 +102,20 @@ impl<'a, S: Schema> Writer<'a, S> {
             return Ok(0);
         }
         let Ok(small) = u32::try_from(words) else { return Err(InsertError::TooLarge) };
-        if !list.quota.take(entries, self.shard, |shard| &list.arena.shard(shard).lease) {
+        if !list.quota.take(entries, self.shard, |shard| &list.shard(shard).lease) {
             return Err(list.refused(entries, words, tail, (entries, list.quota.limit())));
         }
-        list.arena.alloc(self.shard, small, tail as u32).ok_or_else(|| {
+        list.nodes().arena.alloc(self.shard, small, tail as u32).ok_or_else(|| {
             list.quota.give_back(entries);
-            list.refused(entries, words, tail, (words, list.arena.limit()))
+            list.refused(entries, words, tail, (words, list.nodes().arena.limit()))
         })
     }
 
     /// Stores `new`.
     #[inline]
     pub(crate) fn insert(&self, new: &NewNode<'_>, alloc: &mut impl NodeAlloc) -> Result<Outcome, InsertError> {
-        let (seek, direction) = self.list.locate(self.run(), new.target());
+        let target = new.target();
+        let (seek, direction) = self.locate(target, || self.list.index.seek(target, &mut ()));
         self.insert_at(seek, direction, new, alloc)
     }
 
@@ -129,7 +129,7 @@ impl<'a, S: Schema> Writer<'a, S> {
     ) {
         for from in (0..count).step_by(GROUP) {
             let group = from..(from + GROUP).min(count);
-            let follows = || self.run().is_some_and(|run| run.is_next(self.list, new(from).target()));
+            let follows = || self.run().is_some_and(|run| run.is_next(&self.list.index, new(from).target()));
             if group.len() == 1 || follows() {
                 group.for_each(|index| done(index, self.insert(&new(index), alloc)));
             } else {
@@ -155,23 +155,31 @@ impl<'a, S: Schema> Writer<'a, S> {
         self.list.seek_group(&targets[..group.len()], &mut seeks);
         for (index, seek) in group.zip(seeks.into_iter().flatten()) {
             let new = new(index);
-            let (seek, direction) = self.follow_or(seek, new.target());
+            let (seek, direction) = self.locate(new.target(), || self.catch_up(seek, new.target()));
             done(index, self.insert_at(seek, direction, &new, alloc));
         }
     }
 
-    /// Where a target of a group belongs now: next to the node before it in the group, or a walk on from where it was found.
-    fn follow_or(&self, mut seek: Seek, target: Target<'_>) -> (Seek, Split) {
-        if let Some((splice, direction)) = self.run().and_then(|run| run.follow(self.list, target)) {
-            return (Seek { found: None, splice }, direction);
-        }
+    /// Where a target of a group belongs that was found at `seek`: what the group has linked since may precede it.
+    fn catch_up(&self, mut seek: Seek, target: Target<'_>) -> Seek {
         if seek.found.is_none() {
             let walked = seek.splice.walked;
-            seek.found = self.list.walk_on(target, &mut seek.splice).err();
-            // What the group has linked since has its hints: that it was walked over is no reason to mend.
+            seek.found = self.list.nodes().walk_on(target, &mut seek.splice, &mut ()).err();
+            // What the group has linked has its hints: that it was walked over is no reason to mend.
             seek.splice.walked = walked + u32::from(seek.splice.walked > walked);
         }
-        (seek, self.run().map_or(Split::Even, |run| run.direction(&seek.splice)))
+        seek
+    }
+
+    /// The place of `target`, by the run if that goes on, else as `search` says, and where a full leaf is to be cut for it.
+    #[inline(always)]
+    fn locate(&self, target: Target<'_>, search: impl FnOnce() -> Seek) -> (Seek, Split) {
+        let run = self.run();
+        if let Some(next) = run.and_then(|run| run.follow(&self.list.index, target)) {
+            return next;
+        }
+        let seek = search();
+        (seek, run.map_or(Split::Even, |run| run.direction(&seek.splice)))
     }
 
     /// Writes the node and links it, unless the search has found it.
@@ -189,18 +197,18 @@ impl<'a, S: Schema> Writer<'a, S> {
         let mut splice = seek.splice;
         let words = new.words(S::META_WORDS);
         let start = alloc.take(words)?;
-        let list = self.list;
+        let nodes = self.list.nodes();
         let meta = S::meta(new.version);
         // SAFETY: just taken for this node.
-        let id = unsafe { new.write(list.storage(), start, meta.as_ref()) };
+        let id = unsafe { new.write(nodes.storage(), start, meta.as_ref()) };
         let entry = Totals::entry(new.key.len(), new.value_len, new.kind == Kind::Tombstone);
         if S::HAS_VERSIONS {
             self.counts().note_seqno(new.version, self.admission.alone);
         }
         self.counts().stored(entry, self.admission.alone);
-        match list.commit(new.target(), &mut splice, id, self.counts()) {
+        match nodes.commit(new.target(), &mut splice, id, || self.counts().cas_failed()) {
             Ok(()) => {
-                self.add_hint(id, new.target(), splice, direction);
+                self.add_hint(id, new.target(), Seek { splice, ..seek }, direction);
                 Ok(Outcome::New(id))
             }
             Err(present) => {
@@ -211,28 +219,28 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
     }
 
-    /// Adds a hint for a node that was just linked at `splice`, or leaves it without, and remembers it as the shard's last one.
+    /// Adds a hint for a node that was just linked where `seek` says, or leaves it without, and remembers it as the shard's last one.
     #[inline(always)]
-    fn add_hint(&self, node: NodeId, target: Target<'_>, mut splice: Splice, direction: Split) {
-        let list = self.list;
+    fn add_hint(&self, node: NodeId, target: Target<'_>, mut seek: Seek, direction: Split) {
+        let index = &self.list.index;
         let hinted =
-            list.wants_hint(node, &splice).then(|| list.add_hint(self.shard, node, target, &mut splice, direction));
-        let blocked = self.run().map_or(0, |run| run.remember(&splice, node, direction, hinted));
-        if splice.walked > WALK_LIMIT || blocked > WALK_LIMIT {
-            self.mend(node, &splice, blocked);
-        } else if splice.is_misled && hinted == Some(Hinted::Blocked) {
-            list.unblock(self.shard, node);
+            index.wants_hint(node, &seek).then(|| index.add_hint(self.shard, node, target, &mut seek, direction));
+        let blocked = self.run().map_or(0, |run| run.remember(&seek, node, direction, hinted));
+        if seek.splice.walked > WALK_LIMIT || blocked > WALK_LIMIT {
+            self.mend(node, &seek, blocked);
+        } else if seek.is_misled && hinted == Some(Hinted::Blocked) {
+            index.unblock(self.shard, node);
         }
     }
 
     /// Adds the hints that nodes around `node` went without. A run that descends leaves them behind the new node, any other
     /// before it. If a lock is in the way, the run still counts those nodes, and the next write tries again.
     #[cold]
-    fn mend(&self, node: NodeId, splice: &Splice, blocked: u32) {
-        let hinted = if splice.walked > WALK_LIMIT {
-            self.list.mend(self.shard, splice.hint, splice.walked)
+    fn mend(&self, node: NodeId, seek: &Seek, blocked: u32) {
+        let hinted = if seek.splice.walked > WALK_LIMIT {
+            self.list.index.mend(self.shard, seek.hint, seek.splice.walked)
         } else {
-            self.list.mend(self.shard, node.into(), blocked)
+            self.list.index.mend(self.shard, node.into(), blocked)
         };
         if hinted != Hinted::Blocked {
             self.run().into_iter().for_each(Run::forget);
@@ -240,7 +248,7 @@ impl<'a, S: Schema> Writer<'a, S> {
     }
 
     fn counts(&self) -> &'a Counts {
-        &self.list.arena.shard(self.shard).counts
+        &self.list.shard(self.shard).counts
     }
 
     /// Counts an entry that became a tombstone.
@@ -252,13 +260,13 @@ impl<'a, S: Schema> Writer<'a, S> {
     /// Counts what this writer reserved for nothing.
     #[cold]
     pub(crate) fn waste(&self, entries: u64, words: u32) {
-        self.list.arena.count_waste(self.shard, words);
+        self.list.nodes().arena.count_waste(self.shard, words);
         self.list.quota.give_back(entries);
     }
 
     /// Gives back what of a reservation was not used.
     pub(crate) fn give_back(&self, entries: u64, start: u32, words: u32) {
-        self.list.arena.give_back(self.shard, start, start + words);
+        self.list.nodes().arena.give_back(self.shard, start, start + words);
         self.list.quota.give_back(entries);
     }
 }

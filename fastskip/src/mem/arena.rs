@@ -136,11 +136,20 @@ impl<T: Default> Arena<T> {
         }
     }
 
+    /// Forgets every allocation; the counters begin anew.
+    pub(crate) fn reset(&mut self) {
+        self.shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
+        self.extent = ExtentWord::new(self.layout.head_words);
+        self.spares = Spares::new();
+    }
+}
+
+impl<T> Arena<T> {
     pub(crate) fn shard(&self, shard: usize) -> &T {
         &self.shards[shard].upper
     }
 
-    pub(crate) fn shards(&self) -> impl ExactSizeIterator<Item = &T> {
+    pub(crate) fn shards(&self) -> impl Iterator<Item = &T> + Clone {
         self.shards.iter().map(|shard| &shard.upper)
     }
 
@@ -438,13 +447,6 @@ impl<T: Default> Arena<T> {
     /// The limit in force, in words: the configured one, unless the range is smaller.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
-    }
-
-    /// Forgets every allocation; the counters begin anew.
-    pub(crate) fn reset(&mut self) {
-        self.shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
-        self.extent = ExtentWord::new(self.layout.head_words);
-        self.spares = Spares::new();
     }
 }
 

@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-use super::Memtable;
-use super::versions::{Version, Visible};
-use crate::list::cursor::{End, Walk, moves};
+use super::table::Memtable;
+use super::version::{Version, Visible};
+use crate::iter::cursor::{End, Walk, moves};
 use crate::node::Target;
 
 impl Memtable {

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::Deref;
 
-use super::Memtable;
+use super::table::Memtable;
 
 #[cfg(doc)]
 use crate::InsertError;

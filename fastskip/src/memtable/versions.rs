@@ -1,94 +1,12 @@
-//! Versions of keys, and the iterator over them.
+//! Iterates over versions of keys.
 
 use core::fmt;
 use core::ops::{Bound, RangeBounds};
 
-use super::Memtable;
+use super::table::Memtable;
+use super::version::{Version, Visible};
 use crate::bounds::KeyBounds;
-use crate::list::schema::{NodeRef, Schema};
-use crate::list::view::View;
-use crate::list::{List, Range};
-use crate::node::{Kind, Record};
-use crate::sync::Ordering;
-
-/// The schema of a memtable's nodes: a key may have any number of versions, which differ in their sequence numbers and are
-/// ordered from newest to oldest.
-#[derive(Debug)]
-pub(crate) struct Versioned;
-
-impl Schema for Versioned {
-    const META_WORDS: usize = 1;
-    const HAS_VERSIONS: bool = true;
-
-    #[inline(always)]
-    fn meta(version: u64) -> impl AsRef<[u64]> {
-        [version]
-    }
-
-    #[inline(always)]
-    fn version(node: NodeRef<'_, Self>) -> u64 {
-        // Relaxed: the word is written once, before the link to this node is published.
-        node.meta(0).load(Ordering::Relaxed)
-    }
-}
-
-/// A version of a key, borrowed from the arena.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Version<'a> {
-    /// The key.
-    pub key: &'a [u8],
-    /// The sequence number of the write.
-    pub seqno: u64,
-    /// Whether the write was a put or a delete.
-    pub kind: Kind,
-    /// The six bits that belong to the engine; 0 unless the write gave others.
-    pub tag: u8,
-    /// The value; empty for a tombstone, unless the write gave one.
-    pub value: &'a [u8],
-}
-
-impl<'a> Version<'a> {
-    /// A version with tag 0, for what comes from other sources.
-    #[must_use]
-    pub const fn new(key: &'a [u8], seqno: u64, kind: Kind, value: &'a [u8]) -> Self {
-        Self { key, seqno, kind, tag: 0, value }
-    }
-
-    #[inline]
-    pub(crate) fn of(node: NodeRef<'a, Versioned>) -> Self {
-        let Record { key, value, kind, tag } = node.record();
-        Self { key, seqno: node.version(), kind, tag, value }
-    }
-}
-
-/// All versions of a memtable, or those visible at a sequence number.
-#[derive(Clone, Copy)]
-pub(crate) struct Visible<'a> {
-    pub(crate) list: &'a List<Versioned>,
-    /// Where set, each key shows its newest version that is not newer.
-    pub(crate) at: Option<u64>,
-}
-
-impl<'a> View<'a> for Visible<'a> {
-    type Schema = Versioned;
-    type Item = Version<'a>;
-
-    fn list(self) -> &'a List<Versioned> {
-        self.list
-    }
-
-    #[inline]
-    fn item(self, node: NodeRef<'a, Versioned>) -> Option<Version<'a>> {
-        let is_shown = self.at.is_none_or(|at| node.version() <= at);
-        is_shown.then(|| Version::of(node))
-    }
-
-    #[inline]
-    fn at(self) -> Option<u64> {
-        self.at
-    }
-}
+use crate::iter::Range;
 
 /// Iterating.
 impl Memtable {

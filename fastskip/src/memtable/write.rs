@@ -2,12 +2,12 @@
 
 use core::{fmt, slice};
 
-use super::Memtable;
-use super::versions::Versioned;
+use super::table::Memtable;
+use super::version::Versioned;
 use crate::error::InsertError;
-use crate::list::schema::Schema;
 use crate::list::{ArenaAlloc, NodeAlloc, Outcome, Writer};
 use crate::node::{Kind, MAX_KEY_LEN, NewNode};
+use crate::nodes::Schema;
 use crate::sync::thread_index;
 
 /// A write.

@@ -14,39 +14,17 @@
 //! ```
 //!
 //! I4 frozen bytes: everything right of the link is written before the node is linked and never again, except the meta
-//! words of a list, which are its documented atomics (`list/stamp.rs`).
+//! words of a list, which are its documented atomics (`skiplist/stamp.rs`).
 
+mod entry;
 mod id;
 mod link;
 mod read;
 mod write;
 
+pub(crate) use entry::Target;
+pub use entry::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN};
 pub(crate) use id::{FIRST_NODE, NodeId, Predecessor};
 pub(crate) use link::Link;
 pub(crate) use read::{Node, Record};
 pub(crate) use write::NewNode;
-
-/// The longest key: 64 KiB - 1.
-pub const MAX_KEY_LEN: usize = u16::MAX as usize;
-/// The longest value: 1 GiB.
-pub const MAX_VALUE_LEN: usize = 1 << 30;
-
-/// The greatest tag: six bits.
-pub const MAX_TAG: u8 = 63;
-
-/// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// The key is deleted.
-    Tombstone,
-    /// The key has a value.
-    Value,
-}
-
-/// What is searched for: the first entry with this key and a version not greater, or the first one after it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Target<'k> {
-    pub(crate) key: &'k [u8],
-    pub(crate) version: u64,
-}

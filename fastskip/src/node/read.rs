@@ -1,6 +1,6 @@
 //! Reads nodes and their links.
 
-use super::Kind;
+use super::entry::Kind;
 use super::id::Predecessor;
 use super::link::Link;
 use crate::mem::storage::{Storage, WORD};

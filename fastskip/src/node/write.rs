@@ -2,8 +2,8 @@
 
 use core::slice;
 
+use super::entry::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, Target};
 use super::id::NodeId;
-use super::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, Target};
 use crate::mem::storage::{REDZONE_WORDS, Storage, WORD};
 use crate::sync::Ordering;
 

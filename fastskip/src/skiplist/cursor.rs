@@ -2,12 +2,13 @@
 
 use core::fmt;
 
-use crate::list::cursor::{End, Walk, moves};
-use crate::list::schema::NodeRef;
-use crate::list::stamp::{Clock, Stamped};
-use crate::list::view::View;
-use crate::list::{List, Range};
+use super::stamp::{Clock, Stamped};
+use crate::iter::Range;
+use crate::iter::View;
+use crate::iter::cursor::{End, Walk, moves};
+use crate::list::List;
 use crate::node::{Kind, Record, Target};
+use crate::nodes::NodeRef;
 
 #[cfg(doc)]
 use crate::ConcurrentSkipList;

@@ -6,8 +6,8 @@ use std::io;
 
 use thiserror::Error;
 
-use super::ConcurrentSkipList;
 use super::cursor::{Entry, Iter};
+use super::table::ConcurrentSkipList;
 
 #[cfg(doc)]
 use crate::InsertError;

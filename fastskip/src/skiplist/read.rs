@@ -1,11 +1,11 @@
 //! Reads of a list: lookups, iterators, cursors and snapshots.
 
-use super::ConcurrentSkipList;
 use super::cursor::{Contents, Cursor, Entry, Iter};
 use super::snapshot::Snapshot;
+use super::table::ConcurrentSkipList;
 use crate::bounds::KeyBounds;
-use crate::list::Range;
-use crate::list::view::View;
+use crate::iter::Range;
+use crate::iter::View;
 use crate::node::Target;
 
 /// Reading.

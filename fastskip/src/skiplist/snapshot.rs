@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::cursor::{Contents, Cursor, Entry, Iter};
 use crate::bounds::KeyBounds;
-use crate::list::Range;
+use crate::iter::Range;
 
 #[cfg(doc)]
 use crate::ConcurrentSkipList;

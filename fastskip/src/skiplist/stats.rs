@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::ConcurrentSkipList;
+use super::table::ConcurrentSkipList;
 use crate::list::stats::Stats;
 
 /// Statistics. Each method that counts visits every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at
@@ -115,7 +115,7 @@ impl ConcurrentSkipList {
     #[cfg(feature = "scramble")]
     #[doc(hidden)]
     pub fn scramble_hints(&self, seed: u64) {
-        self.list.scramble_hints(seed);
+        self.list.index.scramble_hints(seed);
     }
 
     /// As `validate`, for a table whose hints are corrupted.

@@ -2,13 +2,13 @@
 
 use core::slice;
 
-use super::ConcurrentSkipList;
+use super::stamp::Stamped;
+use super::table::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
-use crate::list::schema::NodeRef;
-use crate::list::stamp::Stamped;
-use crate::list::view::View;
+use crate::iter::View;
 use crate::list::{ArenaAlloc, Outcome, Writer};
 use crate::node::{Kind, NewNode, Target};
+use crate::nodes::NodeRef;
 use crate::sync::thread_index;
 
 /// A node that this type stores: without version and tag.

@@ -14,6 +14,10 @@ mod bounds;
 mod builder;
 #[path = "../../../fastskip/src/error.rs"]
 mod error;
+#[path = "../../../fastskip/src/index/mod.rs"]
+mod index;
+#[path = "../../../fastskip/src/iter/mod.rs"]
+mod iter;
 #[path = "../../../fastskip/src/key.rs"]
 mod key;
 #[path = "../../../fastskip/src/list/mod.rs"]
@@ -33,6 +37,8 @@ mod mem {
 mod memtable;
 #[path = "../../../fastskip/src/node/mod.rs"]
 mod node;
+#[path = "../../../fastskip/src/nodes/mod.rs"]
+mod nodes;
 #[path = "../../../fastskip/src/skiplist/mod.rs"]
 mod skiplist;
 

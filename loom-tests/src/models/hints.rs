@@ -2,7 +2,7 @@
 //! block; and whatever the index says, every key is found.
 
 use crate::check::{Most, Program};
-use crate::list::index::Ties;
+use crate::index::Ties;
 use crate::models::table::{config, hinted, through};
 use crate::node::{Predecessor, Target};
 pub(super) use crate::tuning::STUCK_LOOKS;
@@ -45,10 +45,10 @@ fn target(key: &[u8]) -> Target<'_> {
 fn leaves(memtable: &Memtable) -> String {
     let list = memtable.list();
     let mut named = String::new();
-    let mut place = list.hint_behind(target(b""));
+    let mut place = list.index.hint_behind(target(b""));
     while let Some(at) = place {
         let hint;
-        (hint, place) = list.hint_at(at);
+        (hint, place) = list.index.hint_at(at);
         match hint.map(Predecessor::node) {
             Some(node) => named.extend(node.iter().flat_map(|id| list.node(*id).key()).copied().map(char::from)),
             None if place.is_some_and(|next| next.slot > at.slot) => named.push('?'),
@@ -249,8 +249,8 @@ impl Program for BesideTies {
         let memtable: Memtable = hinted(config(2));
         through(0, || TIED.iter().for_each(|key| memtable.put(key, 1, key).expect("the table has room")));
         let list = memtable.list();
-        let (mut descent, levels) = list.probe_start().expect("a table has a root");
-        let is_tied = list.probe_down(&mut descent, target(Self::NEW), (Ties::Settle, None), &mut ());
+        let (mut descent, levels) = list.index.probe_start().expect("a table has a root");
+        let is_tied = list.index.probe_down(&mut descent, target(Self::NEW), (Ties::Settle, None), &mut ());
         assert!(levels > 0 && is_tied, "the model needs a tied root");
         Self(memtable)
     }
@@ -296,7 +296,7 @@ impl<const SPLITS: bool, const LOOKS: u64> Program for Replaced<SPLITS, LOOKS> {
             return String::new();
         }
         for _ in 0..LOOKS {
-            self.0.list().mend(number, Predecessor::HEAD, 2);
+            self.0.list().index.mend(number, Predecessor::HEAD, 2);
         }
         find(&self.0, b'h');
         String::new()

@@ -50,7 +50,7 @@ impl<const FREEZES: bool> Program for Upkeep<FREEZES> {
             0 => return self.store(NEW[0].into_iter()),
             1 => return self.store(NEW[1].into_iter().rev()),
             2 if FREEZES => self.find(&OLD),
-            2 => (0..3).for_each(|_| _ = self.0.list().mend(number, Predecessor::HEAD, 4)),
+            2 => (0..3).for_each(|_| _ = self.0.list().index.mend(number, Predecessor::HEAD, 4)),
             _ if FREEZES => {
                 // Lookups beside it may still mend the index, so whether it is whole is asked at rest.
                 let frozen = self.0.freeze();
@@ -94,7 +94,7 @@ impl Program for Mends {
     fn thread(&self, number: usize) {
         let mut keys = NEW.get(number).into_iter().flatten();
         for _ in 0..MENDS {
-            self.0.list().mend(number, Predecessor::HEAD, 2);
+            self.0.list().index.mend(number, Predecessor::HEAD, 2);
             if let Some(key) = keys.next() {
                 self.0.put(&[*key], 1, &[*key]).expect("the table has room");
             }

@@ -1,0 +1,125 @@
+//! The first word of a block.
+
+use crate::key::four_bytes;
+use crate::mem::lanes::ROW_WORDS;
+use crate::node::Target;
+use crate::tuning::{SLOTS, STUCK_LOOKS};
+
+/// How many rows a block has: a leaf two or three, any other two or four.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::index) enum Rows {
+    Two,
+    Three,
+    Four,
+}
+
+impl Rows {
+    /// Words of a block.
+    pub(in crate::index) fn words(self) -> u32 {
+        (self as u32 + 2) * ROW_WORDS
+    }
+}
+
+/// The first word of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::index) struct Header(pub(super) u64);
+
+impl Header {
+    pub(super) const TIED: u64 = 1 << 22;
+    pub(super) const LOCKED: u64 = 1 << 24;
+    /// The count of looks, of three bits.
+    const LOOK: u64 = 1 << 25;
+    const LOOKS: u64 = 7 * Self::LOOK;
+    const VERSION: u64 = 1 << 28;
+
+    pub(super) fn new(level: u32, prefix: u32, rows: Rows) -> Self {
+        Self(u64::from(prefix) << 8 | u64::from(level) << 16 | (rows as u64) << 20)
+    }
+
+    /// Slots in use.
+    #[inline(always)]
+    pub(in crate::index) fn count(self) -> usize {
+        // No published header says more; the bound spares the callers a check.
+        (self.0 as u8 as usize).min(SLOTS)
+    }
+
+    /// How many bytes the keys under this block share, which its partial keys leave out.
+    #[inline(always)]
+    pub(in crate::index) fn prefix(self) -> u32 {
+        (self.0 >> 8) as u8 as u32
+    }
+
+    /// 0 for a leaf.
+    #[inline(always)]
+    pub(in crate::index) fn level(self) -> u32 {
+        (self.0 >> 16) as u32 & 0xf
+    }
+
+    /// How many rows the block has: that never changes.
+    pub(in crate::index) fn rows(self) -> Rows {
+        [Rows::Two, Rows::Three, Rows::Four, Rows::Four][(self.0 >> 20) as usize & 3]
+    }
+
+    /// Whether row 2 is kept.
+    #[inline(always)]
+    pub(in crate::index) fn is_tied(self) -> bool {
+        self.0 & Self::TIED != 0
+    }
+
+    #[inline(always)]
+    pub(in crate::index) fn is_locked(self) -> bool {
+        self.0 & Self::LOCKED != 0
+    }
+
+    /// Whether all slots are in use.
+    #[inline(always)]
+    pub(in crate::index) fn is_full(self) -> bool {
+        self.count() == SLOTS
+    }
+
+    pub(super) fn with_count(self, count: usize) -> Self {
+        Self(self.0 & !0xff | count as u64)
+    }
+
+    pub(super) fn with_prefix(self, prefix: u32) -> Self {
+        Self(self.0 & !0xff00 | u64::from(prefix) << 8)
+    }
+
+    /// With one more look counted at the taken lock. [`STUCK_LOOKS`] of them count as none.
+    pub(super) fn looked_at(self) -> Self {
+        const { assert!(STUCK_LOOKS > 1 && STUCK_LOOKS * Self::LOOK <= Self::LOOKS) };
+        let looks = ((self.0 & Self::LOOKS) / Self::LOOK + 1) % STUCK_LOOKS;
+        Self(self.0 & !Self::LOOKS | (looks * Self::LOOK))
+    }
+
+    pub(super) fn has_looks(self) -> bool {
+        self.0 & Self::LOOKS != 0
+    }
+
+    pub(super) fn unlocked(self) -> Self {
+        Self((self.0 & !Self::LOCKED).wrapping_add(Self::VERSION))
+    }
+}
+
+/// Biases a partial key so that the signed order of the results is the unsigned order of the arguments.
+#[inline(always)]
+pub(in crate::index) fn bias(partial: u32) -> i32 {
+    (partial ^ 1 << 31) as i32
+}
+
+/// The partial key that the target would have in a block.
+#[inline(always)]
+pub(in crate::index) fn partial_in(header: Header, target: Target<'_>) -> i32 {
+    bias(four_bytes(target.key, header.prefix() as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches blocks larger than their rows, whose memory nothing uses.
+    #[test]
+    fn a_block_has_the_words_of_its_rows() {
+        assert_eq!([Rows::Two, Rows::Three, Rows::Four].map(Rows::words), [2, 3, 4].map(|rows| rows * ROW_WORDS));
+    }
+}

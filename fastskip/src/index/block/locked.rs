@@ -1,0 +1,234 @@
+//! Changing the slots of a block: by the holder of its lock, or before it is published.
+
+use super::header::{Header, Rows};
+use super::shared::{Block, BlockId, FIRST, Held, RELATIVE, RETIRED, SEPARATORS};
+use crate::index::steps;
+use crate::key::PartialKey;
+use crate::mem::lanes::ROW_WORDS;
+use crate::mem::storage::Storage;
+use crate::node::Predecessor;
+use crate::sync::{Ordering, ord, overwrite};
+use crate::tuning::SLOTS;
+
+/// How a new slot and the one behind it differ from the slots before them.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::index) struct Relative {
+    pub(in crate::index) own: PartialKey,
+    /// `None` if there is no slot behind.
+    pub(in crate::index) next: Option<PartialKey>,
+}
+
+impl<'a> Block<'a> {
+    /// Locks the block; `None` if it is locked or retired.
+    #[inline(always)]
+    pub(in crate::index) fn try_lock(self) -> Option<Locked<'a>> {
+        let header = self.header();
+        if header.is_locked() {
+            return None;
+        }
+        // ORDERING(block.lock): Acquire; pairs with `block.unlock`. Weaker: the slots could be seen as they were before the last
+        // holder changed them, and a hint be lost or doubled (loom `hints_of_two_writers_are_all_there`).
+        let locked = self.word(0).compare_exchange(
+            header.0,
+            header.0 | Header::LOCKED,
+            ord("block.lock", Ordering::Acquire),
+            Ordering::Relaxed,
+        );
+        steps::step();
+        // A retired block stays locked: nobody has a use for it.
+        // Made only then: dropping it would unlock the block of another.
+        (locked.is_ok() && !self.is_retired()).then(|| Locked { block: self, header })
+    }
+}
+
+/// A block whose slots may be changed, for it is locked, or not published yet. Unlocks it when dropped.
+pub(in crate::index) struct Locked<'a> {
+    block: Block<'a>,
+    header: Header,
+}
+
+impl core::ops::Deref for Locked<'_> {
+    type Target = Header;
+
+    fn deref(&self) -> &Header {
+        &self.header
+    }
+}
+
+impl Drop for Locked<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        steps::step();
+        self.header = self.header.unlocked();
+        // ORDERING(block.unlock): Release; pairs with `block.lock`, see there.
+        overwrite(self.block.word(0), self.header.0, ord("block.unlock", Ordering::Release));
+    }
+}
+
+impl<'a> Locked<'a> {
+    /// Makes an empty block.
+    ///
+    /// # Safety
+    /// The [`words`](Rows::words) from `off` on, which is a multiple of 8 and greater than 1, are the caller's and were used for
+    /// nothing else since the table was made or reset.
+    pub(in crate::index) unsafe fn make(
+        storage: &'a Storage,
+        off: u32,
+        level: u32,
+        prefix: u32,
+        lower: Predecessor,
+        rows: Rows,
+    ) -> Self {
+        debug_assert!(if level == 0 { rows != Rows::Four } else { rows != Rows::Three });
+        storage.unpoison(off, rows.words() as usize * crate::mem::storage::WORD);
+        let block = Block { storage, off };
+        let header = Header::new(level, prefix, rows);
+        block.word(0).store(header.0 | Header::LOCKED, Ordering::Relaxed);
+        for index in 1..rows.words() {
+            // Relaxed: publishing the block publishes them.
+            block.word(index).store(0, Ordering::Relaxed);
+        }
+        block.word(ROW_WORDS).store(lower.to_stored().into(), Ordering::Relaxed);
+        Self { block, header }
+    }
+
+    #[inline(always)]
+    pub(in crate::index) fn block(&self) -> Block<'a> {
+        self.block
+    }
+
+    /// Sets the lower bound of an unpublished block, and the block that follows it.
+    pub(in crate::index) fn set_bounds(&mut self, lower: Predecessor, next: Option<BlockId>) {
+        let next = u64::from(next.map_or(0, BlockId::to_stored)) << 32;
+        // Relaxed: publishing the block publishes it.
+        self.block.word(ROW_WORDS).store(next | u64::from(lower.to_stored()), Ordering::Relaxed);
+    }
+
+    /// Puts a hint into a leaf, or a block of the level below into a block above. Moves the slots from `slot` on one further.
+    /// Above the leaves the last one is doubled and counted first, so that none is out of sight at any time; then offsets move
+    /// before partial keys. A tied block must be told how the slot differs.
+    #[inline(always)]
+    pub(in crate::index) fn insert(&mut self, slot: usize, partial: i32, held: Held, relative: Option<Relative>) {
+        debug_assert_eq!(relative.is_some(), self.is_tied());
+        debug_assert_eq!(self.level() == 0, matches!(held, Held::Hint(_)));
+        let (above, bounded) = (self.level() > 0, self.rows() == Rows::Four);
+        let count = self.count();
+        debug_assert!(slot <= count && count < SLOTS);
+        if slot < count && above {
+            if bounded {
+                self.set_lane(SEPARATORS, count, self.block.lane(SEPARATORS, count - 1));
+            }
+            self.set_lane(ROW_WORDS, count, self.block.lane(ROW_WORDS, count - 1));
+            self.set_lane(0, count, self.block.partial(count - 1) as u32);
+            self.set_count(count + 1);
+        }
+        if bounded {
+            self.shift_in(SEPARATORS, slot, count, held.separator().to_stored());
+        }
+        self.shift_in(ROW_WORDS, slot, count, held.to_stored());
+        self.shift_in(0, slot, count, partial as u32);
+        if let Some(Relative { own, next }) = relative {
+            self.shift_in(RELATIVE, slot, count, own.0);
+            next.into_iter().for_each(|next| self.set_relative(slot + 1, next));
+        }
+        self.set_count(count + 1);
+    }
+
+    /// Changes how a slot differs from the one before, in a block that has row 2.
+    pub(in crate::index) fn set_relative(&mut self, slot: usize, relative: PartialKey) {
+        debug_assert!(self.rows() > Rows::Two);
+        self.set_lane(RELATIVE, slot, relative.0);
+    }
+
+    /// Says that row 2 is right, and from now on kept.
+    pub(in crate::index) fn set_tied(&mut self) {
+        self.set_header(Header(self.header.0 | Header::TIED));
+    }
+
+    /// Puts `value` into the lane of `slot` in the row that begins with word `row`, after moving the lanes of the slots up
+    /// to `end` one further, the last one first.
+    #[inline(always)]
+    fn shift_in(&self, row: u32, slot: usize, end: usize, value: u32) {
+        let (lane, end) = (slot + FIRST, end + FIRST);
+        let first = row + lane as u32 / 2;
+        let mut at = row + end as u32 / 2;
+        let mut here = self.block.word(at).load(Ordering::Relaxed);
+        while at > first {
+            let before = self.block.word(at - 1).load(Ordering::Relaxed);
+            self.store(at, here << 32 | before >> 32);
+            here = before;
+            at -= 1;
+        }
+        let value = u64::from(value);
+        let word = if lane & 1 == 0 { here << 32 | value } else { here & u64::from(u32::MAX) | value << 32 };
+        self.store(first, word);
+    }
+
+    #[inline(always)]
+    fn store(&self, word: u32, value: u64) {
+        steps::step();
+        // ORDERING(block.slot): Release; pairs with `block.slot.read`, see there.
+        self.block.word(word).store(value, ord("block.slot", Ordering::Release));
+    }
+
+    fn set_lane(&self, row: u32, slot: usize, value: u32) {
+        let lane = slot + FIRST;
+        let (word, shift) = (row + lane as u32 / 2, 32 * (lane & 1));
+        let other = self.block.word(word).load(Ordering::Relaxed) & !(u64::from(u32::MAX) << shift);
+        self.store(word, other | u64::from(value) << shift);
+    }
+
+    /// Changes the partial key of a slot.
+    pub(in crate::index) fn set_partial(&mut self, slot: usize, partial: i32) {
+        self.set_lane(0, slot, partial as u32);
+    }
+
+    /// Lets a slot name `child`, which has the lower bound and the nodes of the block that it named before.
+    pub(in crate::index) fn set_child(&mut self, slot: usize, child: BlockId) {
+        debug_assert_ne!(self.level(), 0);
+        self.set_lane(ROW_WORDS, slot, child.to_stored());
+    }
+
+    /// Whether the block was retired meanwhile: then its copy may lack what was just put into it.
+    pub(in crate::index) fn is_retired(&self) -> bool {
+        // Relaxed, but a read-modify-write, as `retire` is: it sees the latest mark.
+        let bounds = self.block.word(ROW_WORDS).fetch_or(0, Ordering::Relaxed);
+        bounds >> 32 == u64::from(RETIRED)
+    }
+
+    /// Drops the slots from `count` on. What a reader finds in them that still sees the old count is valid.
+    pub(in crate::index) fn cut(&mut self, count: usize) {
+        self.set_count(count);
+    }
+
+    fn set_count(&mut self, count: usize) {
+        self.set_header(self.header.with_count(count));
+    }
+
+    /// Says how many bytes the partial keys leave out; readers between this and [`set_partial`](Self::set_partial) are misled, and
+    /// notice.
+    pub(in crate::index) fn set_prefix(&mut self, prefix: u32) {
+        self.set_header(self.header.with_prefix(prefix));
+    }
+
+    fn set_header(&mut self, header: Header) {
+        steps::step();
+        self.header = header;
+        overwrite(self.block.word(0), header.0 | Header::LOCKED, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::list::tests::ascending;
+
+    /// Catches a hint that is put into a block which was replaced, where no search comes by.
+    #[test]
+    fn a_replaced_block_is_not_locked_again() {
+        let list = ascending(1000);
+        let root = list.index.block(list.index.root().unwrap());
+        assert!(root.try_lock().is_some());
+        root.retire();
+        assert!(root.try_lock().is_none());
+    }
+}

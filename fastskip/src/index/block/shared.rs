@@ -1,0 +1,288 @@
+//! A block as every thread may see and mark it, whoever holds its lock.
+
+use core::num::NonZeroU32;
+
+use super::header::{Header, Rows};
+use crate::index::steps;
+use crate::key::PartialKey;
+use crate::mem::lanes::ROW_WORDS;
+use crate::mem::storage::Storage;
+use crate::node::Predecessor;
+use crate::sync::{AtomicU64, Ordering, ord};
+use crate::tuning::SLOTS;
+
+/// Words of a block of two rows: 256 bytes, four cache lines.
+pub(in crate::index) const BLOCK_WORDS: u32 = 2 * ROW_WORDS;
+
+/// The lanes of a row before its first slot.
+pub(super) const FIRST: usize = 2;
+
+/// The first words of rows 2 and 3.
+pub(super) const RELATIVE: u32 = 2 * ROW_WORDS;
+pub(super) const SEPARATORS: u32 = 3 * ROW_WORDS;
+
+/// In place of the next block: this block was replaced. No block lies there.
+pub(super) const RETIRED: u32 = 1;
+
+/// A block of one table: its offset in the arena. Only this file makes ids: from blocks it has written, and from where it
+/// stored them (I2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockId(NonZeroU32);
+
+impl BlockId {
+    /// The number to store where an id cannot be. Never 0, which says "none".
+    #[inline(always)]
+    pub(crate) fn to_stored(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The id that was stored, or `None` for 0.
+    ///
+    /// # Safety
+    /// `stored` is 0, or was returned by [`to_stored`](Self::to_stored) of a block of the same table, whose writing happens before.
+    #[inline(always)]
+    pub(crate) unsafe fn from_stored(stored: u32) -> Option<Self> {
+        NonZeroU32::new(stored).map(Self)
+    }
+}
+
+/// A block in its table's storage.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::index) struct Block<'a> {
+    pub(super) storage: &'a Storage,
+    pub(super) off: u32,
+}
+
+/// What a slot holds.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::index) enum Held {
+    /// In a leaf.
+    Hint(Predecessor),
+    /// Above the leaves, with the lower bound.
+    Child(BlockId, Predecessor),
+}
+
+impl Held {
+    #[inline(always)]
+    pub(super) fn to_stored(self) -> u32 {
+        match self {
+            Self::Hint(hint) => hint.to_stored(),
+            Self::Child(child, _) => child.to_stored(),
+        }
+    }
+
+    /// The node that bounds from below what the slot holds.
+    #[inline(always)]
+    pub(in crate::index) fn separator(self) -> Predecessor {
+        match self {
+            Self::Hint(separator) | Self::Child(_, separator) => separator,
+        }
+    }
+}
+
+/// Reading. The answers may be old, torn between old and new, or contradict each other.
+impl<'a> Block<'a> {
+    /// The block `id` of the table that lies in `storage`.
+    #[inline(always)]
+    pub(in crate::index) fn new(storage: &'a Storage, id: BlockId) -> Self {
+        Self { storage, off: id.to_stored() }
+    }
+
+    #[inline(always)]
+    pub(in crate::index) fn id(self) -> BlockId {
+        // Made from an id, so not 0.
+        BlockId(NonZeroU32::new(self.off).unwrap_or(NonZeroU32::MIN))
+    }
+
+    #[inline(always)]
+    pub(super) fn word(self, index: u32) -> &'a AtomicU64 {
+        debug_assert!(index < BLOCK_WORDS || index < self.header().rows().words());
+        // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Rows 2 and 3 are asked for where a header of the block,
+        // or its level, says that they are there.
+        unsafe { self.storage.word(self.off + index) }
+    }
+
+    #[inline(always)]
+    pub(in crate::index) fn header(self) -> Header {
+        // Relaxed: it only says where to look.
+        Header(self.word(0).load(Ordering::Relaxed))
+    }
+
+    /// How many slots have partial keys not greater than `partial`.
+    #[inline(always)]
+    pub(in crate::index) fn count_not_greater(self, header: Header, partial: i32) -> usize {
+        let count = header.count();
+        // SAFETY: the block's first row (`BlockId`).
+        let greater = unsafe { self.storage.lanes_greater(self.off, partial, count + FIRST) };
+        (greater >> FIRST | !0 << count).trailing_zeros() as usize
+    }
+
+    /// The first slot of a leaf that names `hint`.
+    #[inline(always)]
+    pub(in crate::index) fn find_hint(self, header: Header, hint: Predecessor) -> Option<usize> {
+        self.find(header, hint.to_stored())
+    }
+
+    /// The first slot above the leaves that names `child`.
+    #[inline(always)]
+    pub(in crate::index) fn find_child(self, header: Header, child: BlockId) -> Option<usize> {
+        self.find(header, child.to_stored())
+    }
+
+    #[inline(always)]
+    fn find(self, header: Header, stored: u32) -> Option<usize> {
+        let count = header.count();
+        // SAFETY: the block's second row (`BlockId`).
+        let equal = unsafe { self.storage.lanes_equal(self.off + ROW_WORDS, stored, count + FIRST) };
+        let found = equal >> FIRST & !(!0 << count);
+        (found != 0).then(|| found.trailing_zeros() as usize)
+    }
+
+    /// The partial key of a slot.
+    #[inline(always)]
+    pub(in crate::index) fn partial(self, slot: usize) -> i32 {
+        let lane = slot + FIRST;
+        (self.word(lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as i32
+    }
+
+    /// How a slot's key differs from that of the slot before, in a tied block.
+    #[inline(always)]
+    pub(in crate::index) fn relative(self, slot: usize) -> PartialKey {
+        debug_assert!(slot < SLOTS);
+        let lane = slot + FIRST;
+        PartialKey((self.word(RELATIVE + lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as u32)
+    }
+
+    /// What the row that begins with word `row`, row 1 or 3, says of a slot.
+    #[inline(always)]
+    pub(super) fn lane(self, row: u32, slot: usize) -> u32 {
+        debug_assert!(slot < SLOTS);
+        let lane = slot + FIRST;
+        // ORDERING(block.slot.read): Acquire; pairs with `block.slot`. Weaker: the bytes of the node, or the words of the block,
+        // could be read before they are written (loom `hints_lead_to_written_nodes`).
+        let word = self.word(row + lane as u32 / 2).load(ord("block.slot.read", Ordering::Acquire));
+        (word >> (32 * (lane & 1))) as u32
+    }
+
+    /// What a slot of this block, which is of `level`, holds.
+    pub(in crate::index) fn held(self, level: u32, slot: usize) -> Option<Held> {
+        match level {
+            0 => self.hint(slot).map(Held::Hint),
+            // The bound as the child says it: read here, it could be that of another slot, as slots move.
+            _ => self.child(slot).map(|child| Held::Child(child, Block::new(self.storage, child).lower())),
+        }
+    }
+
+    /// The node that bounds a slot of this block from below.
+    #[inline(always)]
+    pub(in crate::index) fn separator(self, header: Header, slot: usize) -> Option<Predecessor> {
+        if header.rows() != Rows::Four {
+            return self.held(header.level(), slot).map(Held::separator);
+        }
+        // SAFETY: I2, and the slot was acquired.
+        unsafe { Predecessor::from_stored(self.lane(SEPARATORS, slot)) }
+    }
+
+    /// The node that a slot of a leaf names.
+    #[inline(always)]
+    pub(in crate::index) fn hint(self, slot: usize) -> Option<Predecessor> {
+        // SAFETY: I2, and the slot was acquired.
+        unsafe { Predecessor::from_stored(self.lane(ROW_WORDS, slot)) }
+    }
+
+    /// The block that a slot above the leaves names.
+    #[inline(always)]
+    pub(in crate::index) fn child(self, slot: usize) -> Option<BlockId> {
+        // SAFETY: I2, and the slot was acquired.
+        unsafe { BlockId::from_stored(self.lane(ROW_WORDS, slot)) }
+    }
+
+    #[inline(always)]
+    fn bounds(self) -> u64 {
+        // ORDERING(block.bounds.read): Acquire; pairs with `block.bounds`. Weaker: as `block.slot.read`.
+        self.word(ROW_WORDS).load(ord("block.bounds.read", Ordering::Acquire))
+    }
+
+    /// The node that none of the block's is before.
+    pub(in crate::index) fn lower(self) -> Predecessor {
+        // SAFETY: I2, and the word was acquired. A published block has a lower bound.
+        unsafe { Predecessor::from_stored(self.bounds() as u32) }.unwrap_or(Predecessor::HEAD)
+    }
+
+    /// The next block of the same level.
+    pub(in crate::index) fn next(self) -> Option<BlockId> {
+        let stored = (self.bounds() >> 32) as u32;
+        // SAFETY: I2, and the word was acquired; the mark is no block.
+        if stored == RETIRED { None } else { unsafe { BlockId::from_stored(stored) } }
+    }
+
+    #[inline(always)]
+    pub(in crate::index) fn is_retired(self) -> bool {
+        self.word(ROW_WORDS).load(Ordering::Relaxed) >> 32 == u64::from(RETIRED)
+    }
+
+    /// Asks the processor for the whole block.
+    #[inline(always)]
+    pub(in crate::index) fn prefetch(self) {
+        for line in 0..BLOCK_WORDS.div_ceil(8) {
+            self.storage.prefetch(self.off + 8 * line);
+        }
+    }
+
+    /// Asks the processor for the lower bound.
+    pub(in crate::index) fn prefetch_bounds(self) {
+        self.storage.prefetch(self.off + ROW_WORDS);
+    }
+
+    /// Asks the processor for the rows behind the first two, which a tied block of this level has.
+    pub(in crate::index) fn prefetch_rest(self, level: u32) {
+        let rows = if level == 0 { Rows::Three } else { Rows::Four };
+        for line in BLOCK_WORDS / 8..rows.words().div_ceil(8) {
+            self.storage.prefetch(self.off + 8 * line);
+        }
+    }
+}
+
+/// Changing.
+impl<'a> Block<'a> {
+    /// Counts a look at the lock, if it is taken. Whether it was the last of [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS) that found
+    /// it with the same holder, whose header did not change meanwhile either: then the count begins anew.
+    pub(in crate::index) fn look(self) -> bool {
+        let header = self.header();
+        let looked = header.looked_at();
+        // Relaxed: the count publishes nothing. A CAS comes right behind the header that it read, which is one of this hold: so before
+        // the holder's next one, and no unlocking is lost (loom `too_few_looks_leave_a_block_to_its_holder_i2`); and never
+        // between `block.unlock` and the `block.lock` that reads it.
+        let counted =
+            || self.word(0).compare_exchange(header.0, looked.0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        header.is_locked() && counted() && !looked.has_looks()
+    }
+
+    /// Marks the block as replaced, for good: it is never locked again. Returns the block that followed it.
+    pub(in crate::index) fn retire(self) -> Option<BlockId> {
+        let next = self.next();
+        let mark = |bounds| Some(u64::from(RETIRED) << 32 | bounds & u64::from(u32::MAX));
+        // Relaxed: the mark leads to nothing, and the lower bound beside it does not change. If a splitter misses the mark, and the copy
+        // misses what the splitter has done, some nodes lose their hints, which are mended.
+        let _ = self.word(ROW_WORDS).fetch_update(Ordering::Relaxed, Ordering::Relaxed, mark);
+        next
+    }
+
+    /// Lets the block be followed by `next` and not `was`, unless it has another next one by now.
+    pub(in crate::index) fn replace_next(self, was: Option<BlockId>, next: BlockId) {
+        let stored = |id: Option<BlockId>| u64::from(id.map_or(0, BlockId::to_stored)) << 32;
+        let seen = self.bounds();
+        steps::step();
+        if seen >> 32 << 32 == stored(was) {
+            let lower = seen & u64::from(u32::MAX);
+            // ORDERING(block.bounds): Release; pairs with `block.bounds.read`, see there. A failure leaves a `next` that is not
+            // the nearest: readahead skips a block.
+            let _ = self.word(ROW_WORDS).compare_exchange(
+                seen,
+                lower | stored(Some(next)),
+                ord("block.bounds", Ordering::Release),
+                Ordering::Relaxed,
+            );
+        }
+    }
+}

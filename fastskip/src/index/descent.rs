@@ -1,0 +1,285 @@
+//! Ways down the index: by partial keys alone, with ties settled by keys, or by keys alone.
+
+use core::ops::Range;
+
+use super::block::{Block, BlockId, Header, Rows, partial_in};
+use super::path::Path;
+use super::relative::ties_before;
+use super::tree::Index;
+use crate::node::{Predecessor, Target};
+use crate::nodes::{Schema, Side, Visits};
+use crate::tuning::STABLE_LOOKS;
+
+/// Where the index sends a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Probe {
+    /// The leaf, whose hints surround the target if the partial keys told the truth.
+    pub(crate) leaf: BlockId,
+    /// The last hint whose partial key is not greater than the target's.
+    pub(crate) hint: Option<Predecessor>,
+    /// If that one ties with the target's: the hint before, in case that the node comes behind the target.
+    pub(crate) before: Option<Predecessor>,
+    /// The longest prefix that partial keys on the way left out. The probe is worth something only if the target has it.
+    pub(crate) prefix: u32,
+}
+
+/// A search on its way down.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Descent {
+    /// The block that it has come to; `None` if there was none.
+    pub(crate) at: Option<BlockId>,
+    /// The longest prefix that partial keys on the way left out.
+    prefix: u32,
+}
+
+/// How ties of partial keys are settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ties {
+    /// Several are settled by keys. A single one in a leaf is taken for "not greater", above for the likelier.
+    Guess,
+    /// By keys.
+    Settle,
+}
+
+/// What leads down to a leaf.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum By {
+    /// Partial keys, with ties settled by keys.
+    PartialKeys,
+    /// Keys alone: also those that partial keys would mislead.
+    Keys(Side),
+}
+
+impl<S: Schema, T> Index<S, T> {
+    /// Descends by partial keys to a leaf.
+    #[inline(always)]
+    pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, visits: &mut impl Visits) -> Option<Probe> {
+        let (mut descent, level) = self.probe_start()?;
+        for _ in 0..level {
+            self.probe_down(&mut descent, target, (ties, None), visits);
+        }
+        self.probe_end(&descent, target, (ties, None), visits)
+    }
+
+    /// Starts a descent: at the root, and how many steps down lead to a leaf.
+    #[inline(always)]
+    pub(crate) fn probe_start(&self) -> Option<(Descent, u32)> {
+        let root = self.root()?;
+        Some((Descent { at: Some(root), prefix: 0 }, self.block(root).header().level()))
+    }
+
+    /// One step down, to a block whose lines are asked for. Returns whether this block is tied.
+    #[inline(always)]
+    pub(crate) fn probe_down(
+        &self,
+        descent: &mut Descent,
+        target: Target<'_>,
+        ties: (Ties, Option<u8>),
+        visits: &mut impl Visits,
+    ) -> bool {
+        let Some(at) = descent.at else { return false };
+        let block = self.block(at);
+        let header = block.header();
+        visits.block();
+        descent.at = self.child_for(block, header, target, ties, visits);
+        descent.prefix = descent.prefix.max(header.prefix());
+        if let Some(child) = descent.at {
+            self.prefetch_child(child, header);
+        }
+        header.is_tied()
+    }
+
+    /// The end of a descent, in a leaf.
+    #[inline(always)]
+    pub(crate) fn probe_end(
+        &self,
+        descent: &Descent,
+        target: Target<'_>,
+        ties: (Ties, Option<u8>),
+        visits: &mut impl Visits,
+    ) -> Option<Probe> {
+        let leaf = descent.at?;
+        let block = self.block(leaf);
+        let header = block.header();
+        // I2: each step leads one level down.
+        debug_assert_eq!(header.level(), 0);
+        visits.block();
+        let prefix = descent.prefix.max(header.prefix());
+        let slot = self.slot_for(block, header, target, ties, visits);
+        let ties = slot > 0 && block.partial(slot) == partial_in(header, target);
+        let before = if ties { block.hint(slot - 1) } else { None };
+        Some(Probe { leaf, hint: block.hint(slot), before, prefix })
+    }
+
+    /// The child of `block` to search for the target in. Looks again a few times while a writer changes the block; if that
+    /// does not end, what was seen last must do.
+    #[inline(always)]
+    fn child_for(
+        &self,
+        block: Block<'_>,
+        mut header: Header,
+        target: Target<'_>,
+        ties: (Ties, Option<u8>),
+        visits: &mut impl Visits,
+    ) -> Option<BlockId> {
+        let mut looks = 0;
+        loop {
+            let slot = self.slot_for(block, header, target, ties, visits);
+            // A slot may be counted before it is seen.
+            let child = block.child(slot).or_else(|| (0..slot).rev().find_map(|slot| block.child(slot)));
+            let now = block.header();
+            looks += 1;
+            if now == header && !now.is_locked() || looks > STABLE_LOOKS {
+                return child;
+            }
+            header = now;
+        }
+    }
+
+    /// The last slot whose partial key is not greater than the target's; the first slot if there is none. The slot to settle ties by
+    /// may be known.
+    #[inline(always)]
+    pub(super) fn slot_for(
+        &self,
+        block: Block<'_>,
+        header: Header,
+        target: Target<'_>,
+        (ties, candidate): (Ties, Option<u8>),
+        visits: &mut impl Visits,
+    ) -> usize {
+        let partial = partial_in(header, target);
+        let not_greater = block.count_not_greater(header, partial).max(1);
+        let ties_at = |slot: usize| block.partial(slot) == partial;
+        let last = not_greater - 1;
+        if last == 0 || !ties_at(last) {
+            return last;
+        }
+        let is_leaf = header.level() == 0;
+        let is_single = if last > 1 { !ties_at(last - 1) } else { is_leaf };
+        match ties {
+            // In a tied block above the leaves a guess is as often wrong as right.
+            Ties::Guess if is_single && (is_leaf || !header.is_tied()) => {
+                // The block begins with the target's own key, most likely in an older version.
+                if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last }
+            }
+            Ties::Guess | Ties::Settle => self.settle_ties(block, header, target, not_greater, candidate, visits),
+        }
+    }
+
+    /// [`slot_for`](Self::slot_for) where the slots before `end` end in ties.
+    #[cold]
+    #[inline(never)]
+    fn settle_ties(
+        &self,
+        block: Block<'_>,
+        header: Header,
+        target: Target<'_>,
+        end: usize,
+        candidate: Option<u8>,
+        visits: &mut impl Visits,
+    ) -> usize {
+        let slots = ties_before(block, end);
+        let by_trie = match header.is_tied() {
+            true => self.settle_by_trie(block, header, target, slots.clone(), candidate, visits),
+            false => None,
+        };
+        by_trie.unwrap_or_else(|| self.last_slot(block, header, target, Side::AtOrBefore, slots, visits))
+    }
+
+    /// Of `slots`, by keys: the last that is not behind the target; that before the first if all are.
+    pub(super) fn last_slot(
+        &self,
+        block: Block<'_>,
+        header: Header,
+        target: Target<'_>,
+        side: Side,
+        slots: Range<usize>,
+        visits: &mut impl Visits,
+    ) -> usize {
+        let Range { start: mut first, mut end } = slots;
+        self.prefetch_separators(block, header, first..end);
+        while first < end {
+            let middle = first.midpoint(end);
+            visits.node();
+            // The bound that the child itself has: while a writer moves slots, row 3 may speak of another child.
+            let is_behind = match block.held(header.level(), middle) {
+                Some(held) => side.is_behind(self.nodes.compare(held.separator(), target).order),
+                None => true,
+            };
+            if is_behind {
+                end = middle;
+            } else {
+                first = middle + 1;
+            }
+        }
+        first.max(1) - 1
+    }
+
+    /// Asks for what a search by keys among the slots looks at first.
+    fn prefetch_separators(&self, block: Block<'_>, header: Header, slots: Range<usize>) {
+        if header.level() > 0 && header.rows() == Rows::Two {
+            // First the words that name the nodes, then the nodes: two misses for all of them, not two for each that is compared.
+            let children = slots.clone().filter_map(|slot| block.child(slot));
+            children.for_each(|child| self.block(child).prefetch_bounds());
+        }
+        slots.for_each(|slot| self.nodes.prefetch(block.separator(header, slot)));
+    }
+
+    /// Descends by keys alone, which no partial key can mislead: only missing hints keep the answer from being the nearest. The
+    /// probe's prefix is greater than any if a block on the way is locked.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn probe_by_keys(&self, target: Target<'_>, side: Side, visits: &mut impl Visits) -> Option<Probe> {
+        let path = self.path_to(target, By::Keys(side), visits)?;
+        let leaf = self.block(path.leaf()?);
+        let header = leaf.header();
+        let slot = self.last_slot(leaf, header, target, side, 1..header.count(), visits);
+        let before = slot.checked_sub(1).and_then(|slot| leaf.hint(slot));
+        Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), before, prefix: path.prefix })
+    }
+
+    /// The blocks on the way to where the target belongs.
+    pub(super) fn path_to(&self, target: Target<'_>, by: By, visits: &mut impl Visits) -> Option<Path> {
+        let mut path = Path::new();
+        let mut at = self.root()?;
+        let mut upper = None;
+        loop {
+            let block = self.block(at);
+            let header = block.header();
+            visits.block();
+            // No key has the prefix of a block that somebody is changing.
+            path.prefix = path.prefix.max(if header.is_locked() { u32::MAX } else { header.prefix() });
+            if !path.push(at, upper) {
+                return None;
+            }
+            if header.level() == 0 {
+                path.leaf_count = header.count();
+                return Some(path);
+            }
+            let slot = match by {
+                By::Keys(side) => self.last_slot(block, header, target, side, 1..header.count(), visits),
+                By::PartialKeys => self.slot_for(block, header, target, (Ties::Settle, None), visits),
+            };
+            if slot + 1 < header.count() {
+                upper = block.separator(header, slot + 1);
+            }
+            at = block.child(slot)?;
+        }
+    }
+
+    /// The last hint under a block of which `header` was read.
+    pub(super) fn last_hint(&self, block: Block<'_>, header: Header) -> Option<Predecessor> {
+        let (leaf, header) = self.last_leaf(block, header)?;
+        (0..header.count()).rev().find_map(|slot| leaf.hint(slot))
+    }
+
+    /// The last leaf under a block of which `header` was read, and its header.
+    pub(super) fn last_leaf<'a>(&'a self, mut block: Block<'a>, mut header: Header) -> Option<(Block<'a>, Header)> {
+        while header.level() > 0 {
+            // A slot may be counted before it is seen.
+            block = self.block((0..header.count()).rev().find_map(|slot| block.child(slot))?);
+            header = block.header();
+        }
+        Some((block, header))
+    }
+}

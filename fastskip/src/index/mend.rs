@@ -1,0 +1,50 @@
+//! Adds hints where a search had to walk far, and where a writer found locks taken again and again.
+//!
+//! Hints are left out while locks are taken, so threads that append side by side, or one that is stopped while it holds a
+//! lock, leave runs of nodes without. A search that walks such a run cuts it into short ones: each further search in it is
+//! shorter. Where it finds a lock taken it leaves the rest to later ones, unless the holder is stopped (`replace.rs`).
+
+use super::hint::Hinted;
+use super::prefix::{NewHint, Split};
+use super::tree::Index;
+use crate::node::{NodeId, Predecessor};
+use crate::nodes::Schema;
+use crate::tuning::{MEND_HINTS, MEND_STEP};
+
+impl<S: Schema, T> Index<S, T> {
+    /// Adds hints for the nodes behind `from`, as far as the `walked`-th: evenly spread, no more than [`MEND_HINTS`]. Ends
+    /// where it cannot, and says why.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn mend(&self, shard: usize, from: Predecessor, walked: u32) -> Hinted {
+        let step = (walked / MEND_HINTS).max(MEND_STEP);
+        let mut at = from;
+        for passed in 1..=walked {
+            let Some(node) = self.nodes.after(at) else { break };
+            at = node.into();
+            let hinted = if passed % step == 0 { self.mend_at(shard, node) } else { Hinted::Added };
+            if hinted != Hinted::Added {
+                return hinted;
+            }
+        }
+        Hinted::Added
+    }
+
+    /// Adds a hint for a linked node and shortens what prefixes do not fit it. Blocks in the way are looked at once, and replaced if
+    /// their holder is stopped.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn mend_at(&self, shard: usize, node: NodeId) -> Hinted {
+        let mut hinted = self.hint_node(shard, node);
+        if hinted == Hinted::Blocked && self.unblock(shard, node) {
+            hinted = self.hint_node(shard, node);
+        }
+        hinted
+    }
+
+    /// Adds a hint for a linked node.
+    fn hint_node(&self, shard: usize, node: NodeId) -> Hinted {
+        let hint = NewHint { node, target: self.nodes.node(node).target(), split: Split::Even };
+        self.add_hint_slowly(shard, hint, true)
+    }
+}

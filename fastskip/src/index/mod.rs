@@ -1,0 +1,48 @@
+//! The index: a tree of blocks of hints above the list, which alone is the truth.
+//!
+//! A hint is a partial key (Bohannon, McIlroy and Rastogi, "Main-memory index structures with fixed-size partial keys", 2001)
+//! and a node. The hints of a block stand side by side, so a few vector comparisons find a place among thirty. Blocks make a
+//! skip list whose levels are wide (Munro, Papadakis and Sedgewick, "Deterministic skip lists", 1992; blocked for the cache: Luo
+//! et al., "B-skiplist", 2025). A search misses the cache on one leaf, whose lines arrive together, and on the node that its
+//! hint names.
+//!
+//! Nothing here is needed for a right answer. A hint may be missing, stale or false: the search compares the node that it names,
+//! and a wrong one costs a second, more exact descent. So the upkeep is skipped whenever a lock bit is taken, and nobody waits.
+//! What keeps the cost low all the same:
+//!
+//! * `hint.rs` adds a hint for four of five nodes when they are linked;
+//! * `split.rs` divides full blocks, the parents locked before anything changes;
+//! * `mend.rs` adds hints where a search had to walk, and `replace.rs` puts copies in the place of blocks whose lock stays with a
+//!   thread that is stopped.
+//!
+//! I2 hints: what the index stores are nodes of this list, linked before, see `block/`.
+//! I3 single commit: before the CAS no link leads to the node; after it the node is found, whatever the index says (`search.rs`).
+
+mod backward;
+mod block;
+mod descent;
+mod hint;
+mod mend;
+mod neighbours;
+mod path;
+mod prefix;
+mod relative;
+mod replace;
+#[cfg(feature = "scramble")]
+mod scramble;
+mod search;
+mod seek;
+mod split;
+mod steps;
+mod tree;
+mod validate;
+
+pub(crate) use block::BlockId;
+pub(crate) use descent::{Descent, Probe, Ties};
+pub(crate) use hint::Hinted;
+pub(crate) use neighbours::HintPlace;
+pub(crate) use prefix::Split;
+pub(crate) use seek::{LowerBound, Seek};
+#[cfg(test)]
+pub(crate) use steps::{Stopper, counted};
+pub(crate) use tree::Index;

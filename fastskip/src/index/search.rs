@@ -1,0 +1,155 @@
+//! Finds where a target stands: a probe of the index, then a walk along the list that ends every search.
+//!
+//! I3 verification: a search answers only what a walk along level-0 links has shown, from the head or from a node that was itself
+//! compared with the target and precedes it. So a hint decides where the walk begins, and never what it finds.
+
+use core::cmp::Ordering;
+
+use super::descent::{Probe, Ties};
+use super::seek::{LowerBound, Seek};
+use super::tree::Index;
+use crate::node::{Predecessor, Target};
+use crate::nodes::{Schema, Side, Splice, Visits, Walked};
+use crate::sync::thread_index;
+use crate::tuning::{MISFIT_WALK, READ_WALK_LIMIT, WALK_LIMIT};
+
+impl<S: Schema, T> Index<S, T> {
+    /// The first node not before the target. A search that had to walk leaves hints for the next one.
+    #[inline]
+    pub(crate) fn lower_bound(&self, target: Target<'_>) -> LowerBound {
+        let seek = self.seek(target, &mut ());
+        self.mend_after_read(&seek);
+        seek.lower_bound()
+    }
+
+    #[inline(always)]
+    pub(crate) fn mend_after_read(&self, seek: &Seek) {
+        // Ties of partial keys mislead too, and cannot be mended.
+        if seek.splice.walked > READ_WALK_LIMIT || seek.is_misled && seek.is_misfit() {
+            self.mend_for_next(seek);
+        }
+    }
+
+    /// Leaves hints where a search walked far, and mends what misled it, if there is a node that others will search for.
+    #[cold]
+    #[inline(never)]
+    fn mend_for_next(&self, seek: &Seek) {
+        let shard = thread_index();
+        if seek.splice.walked > READ_WALK_LIMIT {
+            self.mend(shard, seek.hint, seek.splice.walked);
+        } else if let Some(node) = seek.lower_bound().with_key() {
+            self.mend_at(shard, node);
+        }
+    }
+
+    /// Searches the target.
+    #[inline(always)]
+    pub(crate) fn seek(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
+        let probe = self.probe(target, Ties::Guess, visits);
+        if let Some(probe) = probe {
+            self.prefetch_probe(&probe);
+        }
+        self.seek_from(probe, target, visits).unwrap_or_else(|| self.seek_again(target, visits))
+    }
+
+    /// Asks for the node that a probe found.
+    #[inline(always)]
+    pub(crate) fn prefetch_probe(&self, probe: &Probe) {
+        self.nodes.prefetch(probe.hint);
+        if S::HAS_VERSIONS {
+            // A hint that ties is the target's key, most likely in an older version, which stands behind the target.
+            self.nodes.prefetch(probe.before);
+        }
+    }
+
+    /// Searches the target from where a probe says; `None` where that is no good, or the walk would be long.
+    #[inline(always)]
+    fn seek_from(&self, probe: Option<Probe>, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
+        let mut seek = self.verify(probe?, target, visits)?;
+        self.walk_from(&mut seek, target, visits).then_some(seek)
+    }
+
+    /// Compares what a probe found: the target itself, or where to walk on from; `None` where the probe is no good.
+    #[inline(always)]
+    pub(crate) fn verify(&self, probe: Probe, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
+        let mut hint = probe.hint?;
+        let mut bound = None;
+        visits.node();
+        let mut compared = self.nodes.compare(hint, target);
+        if compared.order == Ordering::Greater {
+            bound = hint.node().filter(|_| compared.has_key);
+            hint = probe.before?;
+            visits.node();
+            compared = self.nodes.compare(hint, target);
+        }
+        let mut seek = Seek::behind(hint, compared.shared, &probe);
+        seek.splice.bound = bound;
+        match compared.order {
+            Ordering::Greater => None,
+            Ordering::Less => Some(seek),
+            Ordering::Equal => Some(Seek { found: hint.node(), ..seek }),
+        }
+    }
+
+    /// Walks on from what [`verify`](Self::verify) found. False where the walk would be long.
+    #[inline(always)]
+    pub(crate) fn walk_from(&self, seek: &mut Seek, target: Target<'_>, visits: &mut impl Visits) -> bool {
+        if seek.found.is_none() {
+            let limit = if seek.is_misfit() { MISFIT_WALK } else { WALK_LIMIT };
+            match self.nodes.walk(target, &mut seek.splice, limit, visits) {
+                Walked::Found(node) => seek.found = Some(node),
+                Walked::Between => {}
+                Walked::TooFar => return false,
+            }
+        }
+        if seek.hint == Predecessor::HEAD && seek.prefix > 0 {
+            seek.is_misled = self.shared_with_neighbour(seek.splice, target) < seek.prefix;
+        }
+        true
+    }
+
+    /// How many bytes a target shares with the nodes around its place: the head shares none.
+    #[cold]
+    fn shared_with_neighbour(&self, splice: Splice, target: Target<'_>) -> u32 {
+        let next = splice.next.to.map_or(0, |next| self.nodes.compare(next.into(), target).shared);
+        if splice.prev.node().is_some() { splice.shared.max(next) } else { next }
+    }
+
+    /// A tie misled the search, most likely, or the target does not have the prefix that partial keys left out.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn seek_again(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
+        let probe = self.probe(target, Ties::Settle, visits);
+        let seek = self.seek_from(probe, target, visits);
+        seek.unwrap_or_else(|| self.seek_by_keys(target, Side::AtOrBefore, visits))
+    }
+
+    /// Searches by keys alone: whatever the partial keys say, only missing hints make the walk long.
+    #[cold]
+    #[inline(never)]
+    fn seek_by_keys(&self, target: Target<'_>, side: Side, visits: &mut impl Visits) -> Seek {
+        let probe = self.probe_by_keys(target, side, visits);
+        let mut seek = Seek::at(Predecessor::HEAD, self.nodes.compare(Predecessor::HEAD, target).shared);
+        for hint in probe.iter().flat_map(|probe| [probe.hint, probe.before]).flatten() {
+            visits.node();
+            let compared = self.nodes.compare(hint, target);
+            seek = match (&probe, compared.order) {
+                (Some(probe), order) if !side.is_behind(order) => Seek::behind(hint, compared.shared, probe),
+                _ => continue,
+            };
+            if compared.order == Ordering::Equal {
+                return Seek { found: hint.node(), is_misled: true, ..seek };
+            }
+            break;
+        }
+        seek.is_misled = true;
+        seek.found = self.nodes.walk_on(target, &mut seek.splice, visits).err();
+        seek
+    }
+
+    /// As [`seek`](Self::seek), but never answers with the hint of the target itself: the splice is found in any case.
+    #[cold]
+    pub(super) fn seek_strictly_before(&self, target: Target<'_>) -> Seek {
+        Seek { found: None, ..self.seek_by_keys(target, Side::Before, &mut ()) }
+    }
+}

@@ -1,0 +1,210 @@
+//! Divides full blocks.
+//!
+//! The leaf is locked. Its parents are tried upwards until one has room, before anything changes; if a lock is taken, nothing
+//! happens. Then, from the top down, each full block gives the slots behind the cut to a new one on its right:
+//!
+//! ```text
+//!   1. the right block is filled, where nobody sees it       a reader stopped anywhere sees each hint in one block at least,
+//!   2. it is put into the parent                             and a writer stopped anywhere leaves it so: it goes on only
+//!      if the parent was not replaced before
+//!   3. the left block's `next` leads to it
+//!   4. the left block is cut
+//! ```
+
+use core::cmp::Ordering;
+
+use super::block::{Block, Held, Locked, Relative, Rows, bias};
+use super::hint::Hinted;
+use super::path::{MAX_LEVELS, Path};
+use super::prefix::{NewHint, Split, is_crowded};
+use super::tree::Index;
+use crate::key::{self, four_bytes};
+use crate::node::Predecessor;
+use crate::nodes::Schema;
+use crate::tuning::SLOTS;
+
+/// What a split is refused with: nothing, if the path is out of date.
+type Refusal = Option<Hinted>;
+
+impl<S: Schema, T> Index<S, T> {
+    /// Splits the full, locked leaf at the end of `path`, in which `hint` belongs at `slot`. Returns the half that it belongs
+    /// in, locked.
+    pub(super) fn split<'a>(
+        &'a self,
+        shard: usize,
+        path: &Path,
+        leaf: Locked<'a>,
+        slot: usize,
+        hint: NewHint<'_>,
+    ) -> Result<Locked<'a>, Refusal> {
+        let mut full = self.lock_parents(shard, path, leaf)?;
+        // The parent with room is last; what is to be split lies before it, the leaf first.
+        let mut parent = full.pop().ok_or(None)?;
+        while let Some(mut left) = full.pop() {
+            let cut = if full.is_empty() { self.cut_of_leaf(&left, slot, hint.split) } else { middle(&left) };
+            let upper = path.upper(path.len - 1 - full.len());
+            let Some(right) = self.divide(shard, &mut parent, &mut left, cut, upper) else {
+                return Err(Some(Hinted::GivenUp));
+            };
+            let is_right = match full.last() {
+                Some(child) => right.block().find_child(*right, child.block().id()).is_some(),
+                None => self.nodes.compare(right.block().lower(), hint.target).order != Ordering::Greater,
+            };
+            parent = if is_right { right } else { left };
+        }
+        Ok(parent)
+    }
+
+    /// Locks the parents of a locked leaf up to the first that has room; above a full root, makes a new one. Returns all that
+    /// is locked, the leaf first.
+    fn lock_parents<'a>(&'a self, shard: usize, path: &Path, leaf: Locked<'a>) -> Result<Vec<Locked<'a>>, Refusal> {
+        let mut locked = Vec::with_capacity(path.len + 1);
+        let mut child = leaf;
+        for depth in (0..path.len - 1).rev() {
+            let Some(id) = path.get(depth) else { return Err(None) };
+            let parent = self.block(id).try_lock().ok_or(Some(Hinted::Blocked))?;
+            let has_child = parent.block().find_child(*parent, child.block().id()).is_some();
+            if parent.level() != child.level() + 1 || !has_child {
+                return Err(None);
+            }
+            locked.push(child);
+            if !parent.is_full() {
+                locked.push(parent);
+                return Ok(locked);
+            }
+            child = parent;
+        }
+        let root = self.raise_root(shard, path, &child)?;
+        locked.push(child);
+        locked.push(root);
+        Ok(locked)
+    }
+
+    /// Puts a new root above the full, locked one.
+    fn raise_root<'a>(&'a self, shard: usize, path: &Path, root: &Locked<'a>) -> Result<Locked<'a>, Refusal> {
+        let was = root.block();
+        if self.root() != Some(was.id()) || path.get(0) != Some(was.id()) {
+            return Err(None);
+        }
+        if root.level() as usize + 2 > MAX_LEVELS {
+            return Err(Some(Hinted::GivenUp));
+        }
+        let rows = self.rows_beside(root, root.level() + 1);
+        let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, rows);
+        let mut new = new.ok_or(Some(Hinted::GivenUp))?;
+        new.insert(0, bias(0), Held::Child(was.id(), Predecessor::HEAD), None);
+        if self.set_root(was.id(), new.block().id()) {
+            return Ok(new);
+        }
+        self.waste_block(shard, *new);
+        Err(None)
+    }
+
+    /// What all hinted keys share: the first and the last of them.
+    fn root_prefix(&self, root: &Locked<'_>) -> u32 {
+        match (self.nodes.after(Predecessor::HEAD), self.last_node(root)) {
+            (Some(first), Some(last)) => key::compare(self.nodes.node(first).key(), self.nodes.node(last).key(), 0).1,
+            _ => 0,
+        }
+    }
+
+    /// Moves the slots of `left` from `cut` on to a new block, which `parent` gets. What follows `parent` is not before `upper`.
+    /// `None` if that cannot be, or there is no room.
+    fn divide(
+        &self,
+        shard: usize,
+        parent: &mut Locked<'_>,
+        left: &mut Locked<'_>,
+        cut: usize,
+        upper: Option<Predecessor>,
+    ) -> Option<Locked<'_>> {
+        let (block, level) = (left.block(), left.level());
+        let lower = block.separator(**left, cut).unwrap_or(Predecessor::HEAD);
+        let upper = self.separator_behind(parent, block).or(upper);
+        if upper.is_some_and(|upper| !self.nodes.is_before(lower, upper)) {
+            // Hints that were added while the block was split the last time, and belong to the next one.
+            left.cut(cut);
+            return None;
+        }
+        let mut right = self.new_block(shard, level, left.prefix(), lower, self.rows_beside(left, level))?;
+        if left.is_tied() && right.rows() > Rows::Two {
+            right.set_tied();
+        }
+        for slot in cut..left.count() {
+            let relative = right.is_tied().then(|| Relative { own: block.relative(slot), next: None });
+            let held = block.held(level, slot).into_iter();
+            held.for_each(|held| right.insert(right.count(), block.partial(slot), held, relative));
+        }
+        right.set_bounds(lower, block.next());
+        self.lengthen_prefix(&mut right);
+        self.tie_if_needed(&mut right);
+        self.insert_right(parent, block, right.block(), lower);
+        if parent.is_retired() {
+            // The parent was replaced meanwhile, and its copy may lack `right`: so `left` keeps what it has.
+            self.waste_block(shard, *right);
+            return None;
+        }
+        block.replace_next(block.next(), right.block().id());
+        left.cut(cut);
+        self.lengthen_prefix(left);
+        Some(right)
+    }
+
+    /// The lower bound of the slot behind a child of `parent`.
+    fn separator_behind(&self, parent: &Locked<'_>, child: Block<'_>) -> Option<Predecessor> {
+        let behind = parent.block().find_child(**parent, child.id())? + 1;
+        if behind < parent.count() { parent.block().separator(**parent, behind) } else { None }
+    }
+
+    /// Puts `right` behind `left` into their parent.
+    fn insert_right(&self, parent: &mut Locked<'_>, left: Block<'_>, right: Block<'_>, lower: Predecessor) {
+        let key = self.nodes.key_of(Some(lower));
+        let shared = self.prefix_of_key(parent.block(), **parent, key, None);
+        if shared < parent.prefix() {
+            self.set_prefix(parent, shared);
+        }
+        let partial = bias(four_bytes(key, parent.prefix() as usize));
+        let slot = parent.block().find_child(**parent, left.id()).map_or(parent.count(), |slot| slot + 1);
+        self.insert_slot(parent, slot, partial, Held::Child(right.id(), lower));
+    }
+
+    /// Where to cut a full leaf in which a hint belongs at `slot`.
+    fn cut_of_leaf(&self, leaf: &Locked<'_>, slot: usize, split: Split) -> usize {
+        match split {
+            Split::Ascending if slot == leaf.count() => SLOTS - 1,
+            Split::Descending if slot == 1 => 2.min(SLOTS - 1),
+            _ => middle(leaf),
+        }
+    }
+}
+
+/// Where neighbours differ most, near the middle: the new lower bound then shows in the parent's partial key.
+fn middle(block: &Locked<'_>) -> usize {
+    let count = block.count();
+    let reach = if is_crowded(block) { count / 4 } else { count / 8 };
+    let differ = |slot: usize| (block.block().partial(slot) ^ block.block().partial(slot - 1)).leading_zeros() / 4;
+    let cuts = (count / 2 - reach).max(1)..=(count / 2 + reach).min(count - 1);
+    cuts.min_by_key(|&slot| (differ(slot), slot.abs_diff(count / 2))).unwrap_or(count / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::list::tests::{list_of, mix};
+
+    /// Catches blocks that do not lead to the next of their level, so that reading ahead ends with them.
+    #[test]
+    fn the_blocks_of_a_level_lead_to_each_other() {
+        for key in [(|i| i) as fn(u64) -> u64, |i| u64::MAX - i, mix] {
+            let list = list_of((0..6000).map(|i| key(i).to_be_bytes().to_vec()));
+            let mut level = vec![list.index.root().unwrap()];
+            while list.index.block(level[0]).header().level() > 0 {
+                let children = |id| (0..list.index.block(id).header().count()).map(move |slot| (id, slot));
+                let children = level.into_iter().flat_map(children);
+                level = children.map(|(id, slot)| list.index.block(id).child(slot).unwrap()).collect();
+                let next: Vec<_> = level.iter().map(|&id| list.index.block(id).next()).collect();
+                let expected: Vec<_> = level[1..].iter().copied().map(Some).chain([None]).collect();
+                assert!(next == expected, "{next:?}, expected {expected:?}");
+            }
+        }
+    }
+}

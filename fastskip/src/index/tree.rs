@@ -1,0 +1,104 @@
+//! The index itself: its root, and the making of blocks.
+
+use std::io;
+
+use super::block::{BLOCK_WORDS, Block, BlockId, Header, Held, Locked, Rows, bias};
+use super::steps;
+use crate::mem::arena::Layout;
+use crate::mem::storage::TablePool;
+use crate::node::{FIRST_NODE, Predecessor};
+use crate::nodes::{Nodes, Schema};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, ord};
+
+/// The offset of the first leaf: it lies before the first node, so that a small table needs no other.
+const FIRST_BLOCK: u32 = 8;
+
+const _: () = assert!(FIRST_BLOCK >= FIRST_NODE, "the first block lies behind the head");
+
+/// The nodes, the root of the tree above them, and what was replaced in it.
+#[derive(Debug)]
+pub(crate) struct Index<S, T> {
+    pub(crate) nodes: Nodes<S, T>,
+    root: AtomicU32,
+    /// Words of blocks that were replaced: see `replace.rs`.
+    pub(super) replaced: AtomicU64,
+}
+
+impl<S: Schema, T: Default> Index<S, T> {
+    /// The index of an empty list, whose arena is laid out as `layout` says, but for its head.
+    ///
+    /// # Errors
+    /// The system refuses the address range.
+    pub(crate) fn new(layout: Layout, pool: Option<&TablePool>) -> io::Result<Self> {
+        let layout = Layout { head_words: FIRST_BLOCK + BLOCK_WORDS, ..layout };
+        let mut index = Self { nodes: Nodes::new(layout, pool)?, root: AtomicU32::new(0), replaced: AtomicU64::new(0) };
+        index.make_empty();
+        Ok(index)
+    }
+
+    /// Forgets every node and block.
+    pub(crate) fn reset(&mut self) {
+        self.nodes.reset();
+        self.make_empty();
+    }
+
+    /// Makes the first leaf of an empty list the root, with one hint: the head.
+    fn make_empty(&mut self) {
+        (self.root, self.replaced) = (AtomicU32::new(FIRST_BLOCK), AtomicU64::new(0));
+        // SAFETY: the words before the first node that the arena leaves to the list, which nobody shares yet.
+        let mut leaf = unsafe { Locked::make(self.nodes.storage(), FIRST_BLOCK, 0, 0, Predecessor::HEAD, Rows::Two) };
+        leaf.insert(0, bias(0), Held::Hint(Predecessor::HEAD), None);
+    }
+}
+
+impl<S: Schema, T> Index<S, T> {
+    pub(super) fn root(&self) -> Option<BlockId> {
+        // ORDERING(index.root.read): Acquire; pairs with `index.root`. Weaker: the root's words could be read before they are
+        // written (loom `hints_lead_to_written_nodes`).
+        let stored = self.root.load(ord("index.root.read", Ordering::Acquire));
+        // SAFETY: the first block, which is written before the table is shared, or a block stored by `set_root`, acquired.
+        unsafe { BlockId::from_stored(stored) }
+    }
+
+    /// Makes `root` the root if `was` still is.
+    pub(super) fn set_root(&self, was: BlockId, root: BlockId) -> bool {
+        steps::step();
+        // ORDERING(index.root): Release; pairs with `index.root.read`, see there.
+        let order = ord("index.root", Ordering::Release);
+        self.root.compare_exchange(was.to_stored(), root.to_stored(), order, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline(always)]
+    pub(super) fn block(&self, id: BlockId) -> Block<'_> {
+        Block::new(self.nodes.storage(), id)
+    }
+
+    /// Asks the processor for a block that a search goes down to, with the rows that it has most likely, as its parent is.
+    #[inline(always)]
+    pub(super) fn prefetch_child(&self, child: BlockId, parent: Header) {
+        let child = self.block(child);
+        child.prefetch();
+        if parent.is_tied() {
+            child.prefetch_rest(parent.level() - 1);
+        }
+    }
+
+    /// An empty block of the level, locked and not published, or `None` if the arena has no room within its limit.
+    pub(super) fn new_block(
+        &self,
+        shard: usize,
+        level: u32,
+        prefix: u32,
+        lower: Predecessor,
+        rows: Rows,
+    ) -> Option<Locked<'_>> {
+        let off = self.nodes.arena.alloc_block(shard, rows.words())?;
+        // SAFETY: just allocated, aligned to 8 words and behind the head.
+        Some(unsafe { Locked::make(self.nodes.storage(), off, level, prefix, lower, rows) })
+    }
+
+    /// Counts a block as waste that was replaced or never used.
+    pub(super) fn waste_block(&self, shard: usize, block: Header) {
+        self.nodes.arena.waste_block(shard, block.rows().words());
+    }
+}

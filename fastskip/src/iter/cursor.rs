@@ -1,0 +1,374 @@
+//! Cursors and ranges stand on this: a position that stops only where a view shows something.
+//!
+//! Going on, the first node of a key that is not too new is the one shown at a version, and its older ones are passed over. Going
+//! back, nodes come from old to new, so the last one that is not too new is shown. A key may have any number of nodes that are
+//! not shown: after [`HIDDEN_WALK`] of them in a row, the next place is searched for.
+
+use super::position::Position;
+use super::view::View;
+use crate::list::List;
+use crate::node::Target;
+use crate::nodes::{NodeRef, Schema};
+use crate::tuning::HIDDEN_WALK;
+
+/// Sorts before every version of its key.
+pub(crate) const NEWEST: u64 = u64::MAX;
+/// Sorts behind, or is, the last version of its key.
+pub(crate) const OLDEST: u64 = 0;
+
+/// Which end of the list a step leads towards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Towards {
+    First,
+    Last,
+}
+
+/// Where a walk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before the first node that is shown: a step on leads to it.
+    Before,
+    /// On a node that a search found. A step in this direction takes it and does not move.
+    Found(Towards),
+    /// On the node that the last step took.
+    Taken,
+    /// Behind the last node that is shown: a step back leads to it.
+    After,
+}
+
+/// Whether a search may end at its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It may.
+    Included,
+    /// It goes past it.
+    Excluded,
+}
+
+/// A walk over what a view shows of its list. Belongs to the list it was first moved in. Each method that moves returns what the
+/// node is shown as that it came to.
+#[derive(Debug, Clone)]
+pub(crate) struct Walk {
+    position: Position,
+    state: State,
+}
+
+impl Walk {
+    /// Before the first node.
+    pub(crate) const fn new() -> Self {
+        Self { position: Position::new(), state: State::Before }
+    }
+
+    /// Whether it is on a node.
+    pub(crate) fn is_on_node(&self) -> bool {
+        matches!(self.state, State::Found(_) | State::Taken)
+    }
+
+    /// The node it is on.
+    #[inline]
+    pub(super) fn node<'a, S: Schema>(&self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
+        self.position.node(list)
+    }
+
+    /// What the node is shown as that it is on.
+    #[inline]
+    pub(crate) fn item<'a, V: View<'a>>(&self, view: V) -> Option<V::Item> {
+        view.item(self.node(view.list())?)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn moves(&self) -> usize {
+        self.position.moves
+    }
+
+    pub(crate) fn first<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
+        self.position.seek_to_first(view.list());
+        self.settle_on(view, State::Found(Towards::Last))
+    }
+
+    pub(crate) fn last<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
+        self.position.seek_to_last(view.list());
+        self.settle_back(view, view.at(), State::Found(Towards::First))
+    }
+
+    /// To the first node shown at or behind `target`.
+    pub(crate) fn seek<'a, V: View<'a>>(&mut self, view: V, target: Target<'_>, end: End) -> Option<V::Item> {
+        let found = State::Found(Towards::Last);
+        self.position.seek(view.list(), Target { version: view.at().unwrap_or(target.version), ..target });
+        let item = self.settle_on(view, found);
+        // Of the target's key, the node shown may be newer than the target, or the target itself.
+        let is_before = |version| version > target.version || version == target.version && end == End::Excluded;
+        match self.node(view.list()) {
+            Some(node) if is_before(node.version()) && node.key() == target.key => {
+                self.step_on(view);
+                self.settle_on(view, found)
+            }
+            _ => item,
+        }
+    }
+
+    /// To the last node shown at or before `target`.
+    pub(crate) fn seek_back<'a, V: View<'a>>(&mut self, view: V, target: Target<'_>, end: End) -> Option<V::Item> {
+        let found = State::Found(Towards::First);
+        let list = view.list();
+        let is_behind = |version| version < target.version || version == target.version && end == End::Excluded;
+        if end == End::Included || view.at().is_some() && target.version < NEWEST {
+            // What the target's key shows may be the target, or newer.
+            self.position.seek(list, Target { version: view.at().unwrap_or(target.version), ..target });
+            let node = self.node(list).filter(|node| !is_behind(node.version()) && node.key() == target.key);
+            if let Some(item) = node.and_then(|node| view.item(node)) {
+                self.state = found;
+                return Some(item);
+            }
+        }
+        let version = if view.at().is_some() { NEWEST } else { target.version };
+        self.position.seek_before(list, Target { version, ..target });
+        self.settle_back(view, view.at(), found)
+    }
+
+    /// To the next node shown, or takes the one that a search forward found.
+    #[inline]
+    pub(crate) fn next<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
+        match self.state {
+            State::Taken | State::Found(Towards::First) => {
+                self.step_on(view);
+                self.settle_on(view, State::Taken)
+            }
+            _ => self.begin(view, Towards::Last),
+        }
+    }
+
+    /// To the previous node shown, or takes the one that a search backward found. Amortised O(1) in a list at rest.
+    #[inline]
+    pub(crate) fn prev<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
+        match self.state {
+            State::Taken | State::Found(Towards::Last) => {
+                self.step_back(view);
+                self.settle_back(view, view.at(), State::Taken)
+            }
+            _ => self.begin(view, Towards::First),
+        }
+    }
+
+    /// As [`next`](Self::next), past what else is shown of the current key.
+    pub(crate) fn next_key<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
+        match self.state {
+            State::Taken | State::Found(Towards::First) => {
+                self.skip_key(view.list());
+                self.settle_on(view, State::Taken)
+            }
+            _ => self.begin(view, Towards::Last),
+        }
+    }
+
+    /// As [`prev`](Self::prev), to the first node that is shown of the previous key.
+    pub(crate) fn prev_key<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
+        let newest = view.at().or(V::Schema::HAS_VERSIONS.then_some(NEWEST));
+        match self.state {
+            State::Taken | State::Found(Towards::Last) => self.skip_key_back(view.list()),
+            State::After => self.position.seek_to_last(view.list()),
+            _ => return self.begin(view, Towards::First),
+        }
+        self.settle_back(view, newest, State::Taken)
+    }
+
+    /// A step that does not lead away from a node.
+    #[inline]
+    fn begin<'a, V: View<'a>>(&mut self, view: V, towards: Towards) -> Option<V::Item> {
+        let item = match (self.state, towards) {
+            (State::Before, Towards::Last) => self.first(view),
+            (State::After, Towards::First) => self.last(view),
+            _ => self.item(view),
+        };
+        if item.is_some() {
+            self.state = State::Taken;
+        }
+        item
+    }
+
+    #[inline]
+    fn step_on<'a, V: View<'a>>(&mut self, view: V) {
+        match view.at() {
+            Some(_) => self.skip_key(view.list()),
+            None => self.position.next(view.list()),
+        }
+    }
+
+    #[inline]
+    fn step_back<'a, V: View<'a>>(&mut self, view: V) {
+        match view.at() {
+            Some(_) => self.skip_key_back(view.list()),
+            None => self.position.prev(view.list()),
+        }
+    }
+
+    /// From the first node of a key that may be shown, to the first one that is.
+    #[inline]
+    fn settle_on<'a, V: View<'a>>(&mut self, view: V, state: State) -> Option<V::Item> {
+        let list = view.list();
+        while let Some(node) = self.node(list) {
+            if let Some(item) = view.item(node) {
+                self.state = state;
+                return Some(item);
+            }
+            match view.at() {
+                Some(at) => self.skip_newer(list, node.key(), at),
+                None => self.position.next(list),
+            }
+        }
+        self.state = State::After;
+        None
+    }
+
+    /// From the last node of a key, or with `at` `None` from any, back to the first one that is shown.
+    #[inline]
+    fn settle_back<'a, V: View<'a>>(&mut self, view: V, at: Option<u64>, state: State) -> Option<V::Item> {
+        let list = view.list();
+        while let Some(node) = self.node(list) {
+            if let Some(item) = view.item(node) {
+                self.state = state;
+                return match at {
+                    Some(at) => self.back_to_newest(view, node, at),
+                    None => Some(item),
+                };
+            }
+            match at {
+                Some(_) => self.skip_key_back(list),
+                None => self.position.prev(list),
+            }
+        }
+        self.state = State::Before;
+        None
+    }
+}
+
+/// Passing over the nodes of one key: step by step, and by a search where they are many.
+impl Walk {
+    /// From a node of `key` on, past those newer than `at`.
+    fn skip_newer<S: Schema>(&mut self, list: &List<S>, key: &[u8], at: u64) {
+        for _ in 0..HIDDEN_WALK {
+            self.position.next(list);
+            if self.node(list).is_none_or(|node| node.version() <= at || node.key() != key) {
+                return;
+            }
+        }
+        self.position.seek(list, Target { key, version: at });
+    }
+
+    /// To the first node of the next key.
+    #[inline]
+    fn skip_key<S: Schema>(&mut self, list: &List<S>) {
+        let Some(key) = self.node(list).map(NodeRef::key) else { return };
+        for _ in 0..HIDDEN_WALK {
+            self.position.next(list);
+            if self.node(list).is_none_or(|node| node.key() != key) {
+                return;
+            }
+        }
+        self.position.seek(list, Target { key, version: OLDEST });
+        if self.node(list).is_some_and(|node| node.key() == key) {
+            self.position.next(list);
+        }
+    }
+
+    /// To the last node of the previous key.
+    #[inline]
+    fn skip_key_back<S: Schema>(&mut self, list: &List<S>) {
+        let Some(key) = self.node(list).map(NodeRef::key) else { return };
+        for _ in 0..HIDDEN_WALK {
+            self.position.prev(list);
+            if self.node(list).is_none_or(|node| node.key() != key) {
+                return;
+            }
+        }
+        self.position.seek_before(list, Target { key, version: NEWEST });
+    }
+
+    /// From a node of a key that is not newer than `at`, back to the first such.
+    #[inline]
+    fn back_to_newest<'a, V: View<'a>>(&mut self, view: V, last: NodeRef<'a, V::Schema>, at: u64) -> Option<V::Item> {
+        let (list, key) = (view.list(), last.key());
+        for _ in 0..HIDDEN_WALK {
+            let newer = self.position.look_back(list).map(|prev| list.node(prev));
+            if newer.is_none_or(|node| node.version() > at || node.key() != key) {
+                return self.item(view);
+            }
+            self.position.prev(list);
+        }
+        self.position.seek(list, Target { key, version: at });
+        self.item(view)
+    }
+}
+
+/// The moves of a public cursor, whose `parts` are its walk and its view. `$item` is what it shows; a position is made of `$arg`s.
+/// A method `last` would be hidden by `Iterator::last`.
+macro_rules! moves {
+    ($item:ty, ($($arg:ident: $type:ty),+) => $target:expr) => {
+        /// Whether the cursor is on an entry. O(1).
+        #[must_use]
+        pub fn valid(&self) -> bool {
+            self.walk.is_on_node()
+        }
+
+        /// Moves to the first entry, for [`next`](Self::next) to take. O(1), not counting entries that are hidden.
+        pub fn seek_to_first(&mut self) -> bool {
+            let (walk, view) = self.parts();
+            walk.first(view).is_some()
+        }
+
+        /// Moves to the last entry, for [`prev`](Self::prev) to take. Expected O(log n), not counting entries that are hidden.
+        pub fn seek_to_last(&mut self) -> bool {
+            let (walk, view) = self.parts();
+            walk.last(view).is_some()
+        }
+
+        /// Moves to the first entry at or behind a position, for [`next`](Self::next) to take. Returns false if there is none;
+        /// then the cursor is behind the last entry. Expected O(log n), not counting entries that are hidden.
+        pub fn seek(&mut self, $($arg: $type),+) -> bool {
+            let (walk, view) = self.parts();
+            walk.seek(view, $target, End::Included).is_some()
+        }
+
+        /// As [`seek`](Self::seek), to the first entry behind a position.
+        pub fn seek_exclusive(&mut self, $($arg: $type),+) -> bool {
+            let (walk, view) = self.parts();
+            walk.seek(view, $target, End::Excluded).is_some()
+        }
+
+        /// Moves to the last entry at or before a position, for [`prev`](Self::prev) to take. Returns false if there is none;
+        /// then the cursor is before the first entry. Expected O(log n), not counting entries that are hidden.
+        pub fn seek_for_prev(&mut self, $($arg: $type),+) -> bool {
+            let (walk, view) = self.parts();
+            walk.seek_back(view, $target, End::Included).is_some()
+        }
+
+        /// As [`seek_for_prev`](Self::seek_for_prev), to the last entry before a position.
+        pub fn seek_before(&mut self, $($arg: $type),+) -> bool {
+            let (walk, view) = self.parts();
+            walk.seek_back(view, $target, End::Excluded).is_some()
+        }
+
+        /// Moves to the previous entry and returns it; after a seek back, returns the entry found. From behind the last entry it
+        /// moves to the last one. Amortised O(1), not counting entries that are hidden.
+        pub fn prev(&mut self) -> Option<$item> {
+            let (walk, view) = self.parts();
+            walk.prev(view)
+        }
+
+        /// As [`next`](Self::next), to the first entry with another key. O(1) if the current key has few versions, expected
+        /// O(log n) if it has many.
+        pub fn next_key(&mut self) -> Option<$item> {
+            let (walk, view) = self.parts();
+            walk.next_key(view)
+        }
+
+        /// As [`prev`](Self::prev), to the first of the entries with the previous key. Amortised O(1) if that key has few
+        /// versions, expected O(log n) if it has many.
+        pub fn prev_key(&mut self) -> Option<$item> {
+            let (walk, view) = self.parts();
+            walk.prev_key(view)
+        }
+    };
+}
+
+pub(crate) use moves;

@@ -1,0 +1,10 @@
+//! Iteration: positions that move both ways, and what a view shows on the way.
+
+pub(crate) mod cursor;
+mod position;
+mod range;
+mod readahead;
+mod view;
+
+pub(crate) use range::Range;
+pub(crate) use view::View;

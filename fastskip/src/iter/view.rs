@@ -1,0 +1,21 @@
+//! What is shown of a list: a list shows one entry for each key; a memtable every version, or the newest of each key.
+
+use crate::list::List;
+use crate::nodes::{NodeRef, Schema};
+
+/// A list, as its reader sees it.
+pub(crate) trait View<'a>: Copy {
+    /// The schema of its nodes.
+    type Schema: Schema;
+    /// What a node is shown as.
+    type Item;
+
+    /// The list.
+    fn list(self) -> &'a List<Self::Schema>;
+
+    /// What `node` is shown as; `None` if it is hidden. With [`at`](Self::at), only nodes with a greater version may be hidden.
+    fn item(self, node: NodeRef<'a, Self::Schema>) -> Option<Self::Item>;
+
+    /// The version at which each key is shown once: its first node with no greater version. `None` shows a key's nodes one by one.
+    fn at(self) -> Option<u64>;
+}

@@ -1,0 +1,245 @@
+//! The table and its handle: made, read, counted and reset.
+
+use core::fmt;
+use std::io;
+
+use super::version::{Version, Versioned};
+use crate::builder::{Builder, Table, sealed};
+use crate::index::LowerBound;
+use crate::list::stats::{SearchCost, Stats};
+use crate::list::{LazyList, List};
+use crate::node::{Kind, Record, Target};
+use crate::sync::Arc;
+
+/// The result of looking up a key in a memtable at a sequence number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lookup<'a> {
+    /// The key has this value, whatever its tag.
+    Value(&'a [u8]),
+    /// The key is deleted. Lower levels need not be searched.
+    Tombstone,
+    /// The memtable has no visible version of the key. Lower levels must be searched.
+    Absent,
+}
+
+/// A sorted multi-version map from byte keys to byte values that any number of threads can read and write without locks.
+///
+/// Each write has a sequence number. A read at sequence number `s` sees the newest version of each key that is not newer
+/// than `s`. The result of such a read no longer changes once every write up to `s` has returned. The caller publishes `s`.
+///
+/// This type is a handle: a clone refers to the same table. The table lives until its last handle, owned cursor and frozen
+/// handle are dropped.
+///
+/// ```
+/// use fastskip::{Lookup, Memtable, Op};
+///
+/// let memtable = Memtable::builder().max_memory_bytes(64 << 20).build();
+/// memtable.put(b"k", 1, b"old")?;
+/// let batch = [Op::Put { key: b"k", value: b"new" }, Op::Delete { key: b"gone" }];
+/// memtable.reserve(&batch)?.apply(2);
+/// assert_eq!(memtable.get(b"k", 1), Lookup::Value(b"old"));
+/// assert_eq!(memtable.get(b"k", 2), Lookup::Value(b"new"));
+/// assert_eq!(memtable.get(b"gone", 3), Lookup::Tombstone);
+/// assert_eq!(memtable.get(b"other", 3), Lookup::Absent);
+/// # Ok::<(), fastskip::InsertError>(())
+/// ```
+#[derive(Clone)]
+pub struct Memtable {
+    pub(super) list: Arc<LazyList<Versioned>>,
+}
+
+impl Memtable {
+    /// Creates a memtable without limits. The number of shards is the available parallelism. It reserves no memory before it is
+    /// first used. O(shards).
+    #[must_use]
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Returns a builder, which sets the options of a new memtable.
+    pub fn builder() -> Builder<Self> {
+        Builder::new()
+    }
+
+    pub(crate) fn list(&self) -> &List<Versioned> {
+        &self.list
+    }
+
+    /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory, and the
+    /// pages that it has touched. Returns false and does nothing while another handle or owned cursor of the table exists. The
+    /// `&mut` borrow guarantees that no slice or reservation is left.
+    ///
+    /// ```
+    /// # use fastskip::{Lookup, Memtable};
+    /// let mut memtable = Memtable::new();
+    /// memtable.put(b"k", 1, b"v")?;
+    /// let frozen = memtable.freeze();
+    /// assert!(!memtable.reset(), "frozen is a handle");
+    /// drop(frozen);
+    /// assert!(memtable.reset());
+    /// assert_eq!(memtable.get(b"k", 1), Lookup::Absent);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use = "nothing is removed while another handle exists"]
+    pub fn reset(&mut self) -> bool {
+        Arc::get_mut(&mut self.list).map(LazyList::reset).is_some()
+    }
+}
+
+impl sealed::FromConfig for Memtable {
+    fn from_config(settings: sealed::Settings) -> io::Result<Self> {
+        Ok(Self { list: Arc::new(LazyList::reserved(settings.0)?) })
+    }
+
+    fn lazily(settings: sealed::Settings) -> Self {
+        Self { list: Arc::new(LazyList::new(settings.0)) }
+    }
+}
+
+impl Table for Memtable {}
+
+impl Default for Memtable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[inline]
+fn lookup(list: &List<Versioned>, found: LowerBound) -> Lookup<'_> {
+    match found.with_key().map(|id| list.node(id).record()) {
+        None => Lookup::Absent,
+        Some(Record { kind: Kind::Value, value, .. }) => Lookup::Value(value),
+        Some(Record { kind: Kind::Tombstone, .. }) => Lookup::Tombstone,
+    }
+}
+
+/// Reading.
+impl Memtable {
+    /// Returns the newest version of `key` that is not newer than `seqno`. Expected O(log n).
+    #[must_use]
+    pub fn get(&self, key: &[u8], seqno: u64) -> Lookup<'_> {
+        let list = self.list();
+        lookup(list, list.lower_bound(Target { key, version: seqno }))
+    }
+
+    /// Returns the newest version of `key` that is not newer than `seqno`, tombstones included: its number tells whether
+    /// another transaction wrote the key, and which of several sources is the newest. Expected O(log n).
+    ///
+    /// ```
+    /// # use fastskip::{Kind, Memtable};
+    /// let memtable = Memtable::new();
+    /// memtable.delete(b"a", 5)?;
+    /// let found = memtable.get_version(b"a", 9).map(|version| (version.seqno, version.kind));
+    /// assert_eq!(found, Some((5, Kind::Tombstone)));
+    /// assert_eq!(memtable.get_version(b"a", 4), None);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn get_version(&self, key: &[u8], seqno: u64) -> Option<Version<'_>> {
+        let list = self.list();
+        let found = list.lower_bound(Target { key, version: seqno }).with_key()?;
+        Some(Version::of(list.node(found)))
+    }
+
+    /// Looks up each key as [`get`](Self::get) does, and returns the results in the order of `keys`. Expected
+    /// O(log n) for each key; the searches go on side by side.
+    #[must_use]
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Lookup<'_>> {
+        let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: seqno }).collect();
+        let mut lookups = vec![Lookup::Absent; keys.len()];
+        let list = self.list();
+        list.lower_bounds(&keys, |index, found| lookups[index] = lookup(list, found));
+        lookups
+    }
+}
+
+/// Statistics. Each method that counts visits every shard: O(shards).
+impl Memtable {
+    /// The number of versions stored, including tombstones. Exact when no writer is active.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.entries()
+    }
+
+    /// Whether the memtable stores no version at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of the arena that hold nodes or blocks of the index, are reserved for nodes, or were lost
+    /// between them.
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        self.list.memory_usage()
+    }
+
+    /// Whether the table is frozen: every write that begins from now on is rejected. True as soon as any write was
+    /// rejected for it. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.list.is_frozen()
+    }
+
+    /// Whether the table is frozen and no write is in progress: its contents no longer change.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.list.is_drained()
+    }
+
+    /// Whether the fraction [`Builder::backpressure_at`] of a limit, by default 90 %, is used up. Once true, it remains
+    /// true.
+    #[must_use]
+    pub fn is_under_backpressure(&self) -> bool {
+        self.list.is_under_backpressure()
+    }
+
+    /// Returns all statistics, consistent with each other.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let stats = self.list.stats();
+        Stats { len: stats.entries, ..stats }
+    }
+
+    /// What a lookup of `key` at `seqno` looks at as things are, for tests and benchmarks that count.
+    #[must_use]
+    pub fn search_cost(&self, key: &[u8], seqno: u64) -> SearchCost {
+        self.list.search_cost(Target { key, version: seqno })
+    }
+
+    /// Checks the invariants of the list by walking it. For tests. Call it only while no thread writes. O(n).
+    ///
+    /// # Panics
+    /// Panics if an invariant does not hold. The message begins with the number of the invariant.
+    #[doc(hidden)]
+    pub fn validate(&self) {
+        self.list.validate(true);
+    }
+
+    /// Corrupts the hints that searches begin at: every answer stays right, some cost more. For tests. Call it only while no other
+    /// thread uses the table. O(n).
+    #[cfg(feature = "scramble")]
+    #[doc(hidden)]
+    pub fn scramble_hints(&self, seed: u64) {
+        self.list.index.scramble_hints(seed);
+    }
+
+    /// As `validate`, for a table whose hints are corrupted.
+    #[cfg(feature = "scramble")]
+    #[doc(hidden)]
+    pub fn validate_scrambled(&self) {
+        self.list.validate(false);
+    }
+}
+
+impl fmt::Debug for Memtable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stats = self.stats();
+        f.debug_struct("Memtable")
+            .field("len", &stats.len)
+            .field("memory_usage", &stats.memory_usage)
+            .field("frozen", &stats.is_sealed)
+            .finish_non_exhaustive()
+    }
+}

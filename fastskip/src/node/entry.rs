@@ -1,0 +1,26 @@
+//! What an entry is, how large it may be, and what a search for one looks for.
+
+/// The longest key: 64 KiB - 1.
+pub const MAX_KEY_LEN: usize = u16::MAX as usize;
+/// The longest value: 1 GiB.
+pub const MAX_VALUE_LEN: usize = 1 << 30;
+
+/// The greatest tag: six bits.
+pub const MAX_TAG: u8 = 63;
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The key is deleted.
+    Tombstone,
+    /// The key has a value.
+    Value,
+}
+
+/// What is searched for: the first entry with this key and a version not greater, or the first one after it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'k> {
+    pub(crate) key: &'k [u8],
+    pub(crate) version: u64,
+}

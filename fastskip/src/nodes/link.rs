@@ -1,0 +1,67 @@
+//! Links nodes into the list, and is the only writer of links.
+//!
+//! To insert N between A and B: store N's own link to B, then swing A's link from B to N by CAS. That CAS is the commit.
+//!
+//! ```text
+//!   A --------> B          A ----> N ----> B        A's CAS fails if anyone linked there meanwhile: then walk on from A,
+//!        N ---->                                    which still precedes N, and try again with the same node.
+//! ```
+
+use super::schema::Schema;
+use super::store::Nodes;
+use super::walk::Splice;
+use crate::key::{self, PartialKey};
+use crate::node::{Link, Node, NodeId, Target};
+use crate::sync::{Ordering, ord};
+
+impl<S: Schema, T> Nodes<S, T> {
+    /// Links the written, unlinked node `id` at `splice`, or where the target belongs by now. `Err` is the node that stands for the
+    /// target already; then `id` stays unlinked. Calls `failed` whenever another thread changed the link first.
+    #[inline(always)]
+    pub(crate) fn commit(
+        &self,
+        target: Target<'_>,
+        splice: &mut Splice,
+        id: NodeId,
+        mut failed: impl FnMut(),
+    ) -> Result<(), NodeId> {
+        let node = Node::new(self.storage(), id);
+        loop {
+            let onward = Link { partial: self.partial_from(target.key, splice), to: splice.next.to };
+            // Relaxed: the CAS below publishes it.
+            // SAFETY: our own node.
+            unsafe { node.link() }.store(onward.pack(), Ordering::Relaxed);
+            let to_us = Link { partial: PartialKey::of(target.key, splice.shared), to: Some(id) };
+            // ORDERING(link.commit): Release; pairs with `link.next`. Weaker: a reader that follows the link could read bytes, meta
+            // words or the link of the node before they are written (loom `publish`).
+            // SAFETY: the head, or a linked node.
+            let swung = unsafe { Node::new(self.storage(), splice.prev).link() }.compare_exchange(
+                splice.next.pack(),
+                to_us.pack(),
+                ord("link.commit", Ordering::Release),
+                Ordering::Relaxed,
+            );
+            if swung.is_ok() {
+                return Ok(());
+            }
+            failed();
+            self.walk_on(target, splice, &mut ())?;
+        }
+    }
+
+    /// The partial key of a link from the new node N, with `key`, to the successor B that was found behind A.
+    ///
+    /// A's own link says what B shares with A (q) and goes on with, and the search knows what N shares with A (r). Since
+    /// A < N < B, q <= r. Where q < r, or where N and B part right behind q, B relates to N as it does to A, so the old
+    /// partial key is the new one and B is not touched.
+    #[inline(always)]
+    fn partial_from(&self, key: &[u8], splice: &Splice) -> PartialKey {
+        let old = splice.next.partial;
+        let Some(next) = splice.next.to.filter(|_| old.shared() >= splice.shared) else { return old };
+        if old.more_shared(PartialKey::of(key, splice.shared)) == 0 {
+            return old;
+        }
+        let next = self.node(next).key();
+        PartialKey::of(next, key::compare(key, next, splice.shared).1)
+    }
+}
