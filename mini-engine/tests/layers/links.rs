@@ -78,3 +78,21 @@ fn every_link_leads_to_a_file_and_the_books_links_stay_in_the_book() {
     assert_eq!(broken(&page, "absent.md", &book), Some("there is no such file"));
     assert_eq!(broken(&page, "results.md#absent", &book), Some("there is no such heading"));
 }
+
+#[test]
+fn every_path_that_a_newcomer_is_sent_to_exists() {
+    // Catches a file that was moved while the page that shows where things go still names its old place.
+    let mut paths = 0;
+    for page in ["CONTRIBUTING.md", "docs/src/map.md"] {
+        let text = fs::read_to_string(workspace().join(page)).unwrap();
+        // Outside of blocks: commands and drawings are no paths.
+        let outside: String = text.split("```").step_by(2).collect();
+        let quoted = outside.split('`').skip(1).step_by(2);
+        for path in quoted.filter(|quoted| quoted.contains('/') && !quoted.contains([' ', '*'])) {
+            let places = ["", "mini-engine/src"].map(|place| workspace().join(place).join(path));
+            assert!(places.iter().any(|place| place.exists()), "{page}: {path}");
+            paths += 1;
+        }
+    }
+    assert!(paths > 20, "only {paths} paths were found");
+}

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Repeat};
 use mini_engine::random::Random;
-use mini_engine::{Compression, Db, Durability, Error, RecoveryMode, SalvageReport, WriteBatch, dump, incomplete_directory};
+use mini_engine::{
+    Compression, Db, Durability, Error, RecoveryMode, SalvageReport, WriteBatch, dump, incomplete_directory,
+};
 
 use crate::support::disks::states_during;
 use crate::support::{DB, Texts, in_memory, texts};
