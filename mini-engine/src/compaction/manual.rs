@@ -2,7 +2,8 @@
 //!
 //! Steps go from the top down: the tables of the uppermost level that has any in the range go to the next level that has some. On
 //! the lowest level, tables that nothing was compacted into are rewritten, since they may hold tombstones and versions that were kept
-//! for snapshots which are gone. Those that turn out to hold neither are left as they are. A step takes one table where it can, so that it needs little space.
+//! for snapshots which are gone; and narrowed ones, which hold what no longer counts. Those that turn out to hold nothing of that are left
+//! as they are. A step takes one table where it can, so that it needs little space.
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -75,7 +76,9 @@ fn rewrite(
         return context.plan(plan::expand_inputs(version, level, level, |_, table| concerns(table)), output);
     }
     let run = version.runs(level).iter().find(|run| has_any(run))?;
-    let is_done = |table: &TableMeta| table.number >= range.made_from || range.minimal.contains(&table.number);
+    // One that was made since may have been narrowed since: it still has the space of what no longer counts.
+    let is_new = |table: &TableMeta| table.number >= range.made_from && !table.narrowed;
+    let is_done = |table: &TableMeta| is_new(table) || range.minimal.contains(&table.number);
     let old = run.tables().iter().find(|table| concerns(table) && !is_done(table))?;
     let run_id = RunId { level, run: run.id() };
     // Of this run alone: what older runs have of its keys would pass the runs between, which have newer versions (V4).

@@ -3,6 +3,7 @@
 mod address;
 mod connection;
 mod event_loop;
+mod limits;
 mod server;
 mod worker;
 

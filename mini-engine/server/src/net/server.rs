@@ -9,6 +9,7 @@ use mio::net::{TcpListener, UnixStream};
 
 use super::address;
 use super::event_loop::EventLoop;
+use super::limits;
 use crate::error::{Result, io};
 use crate::settings::Settings;
 use crate::state::clock::since_1970;
@@ -49,7 +50,7 @@ impl Server {
     /// [`Error::Exposed`](crate::Error::Exposed) and [`Error::NoPasswords`](crate::Error::NoPasswords);
     /// [`Error::Io`](crate::Error::Io).
     pub fn bind(listen: &str, settings: Settings) -> Result<Self> {
-        settings.validate()?;
+        limits::check(&settings)?;
         let listener = address::bind(listen, &settings)?;
         let address = listener.local_addr().map_err(io("ask for the address of", listen))?;
         let stop = || {

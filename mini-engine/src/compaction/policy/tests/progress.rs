@@ -10,15 +10,15 @@ use crate::manifest::Run;
 
 impl World {
     /// Falls, in the order of vectors, with each compaction. For each level from the top: its entries, each times the number of its run; on
-    /// level 0, where that is a sequence number, times its place from the oldest. Last: entries of tables with numbers below `made_from`,
-    /// which have yet to be rewritten.
+    /// level 0, where that is a sequence number, times its place from the oldest. Last: entries of tables that have yet to be rewritten, with
+    /// numbers below `made_from` or narrowed.
     fn measure(&self, made_from: u64) -> Vec<u64> {
         let entries = |run: &Run| run.tables().iter().map(|table| self.entries_of(table).count() as u64).sum::<u64>();
         let level = |level: usize| {
             let runs = self.version.runs(level).iter().rev().zip(1..);
             runs.map(|(run, place)| entries(run) * if level == 0 { place } else { run.id() }).sum()
         };
-        let old = self.version.tables().filter(|table| table.number < made_from);
+        let old = self.version.tables().filter(|table| table.number < made_from || table.narrowed);
         let old = old.map(|table| self.entries_of(table).count() as u64).sum();
         (0..=BOTTOM).map(level).chain([old]).collect()
     }
