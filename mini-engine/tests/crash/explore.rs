@@ -38,8 +38,8 @@ pub(crate) struct Counts {
     pub(crate) nested: u64,
     /// Crashes in the middle of a flush, and of a merge: the worker's next operation did not take place.
     pub(crate) cut_flushes: u64,
-    pub(crate) cut_merges: u64,
-    /// The merges cut by policy, in the order of [`POLICIES`].
+    pub(crate) cut_compactions: u64,
+    /// The compactions cut by policy, in the order of [`POLICIES`].
     pub(crate) cut_by_policy: [u64; POLICIES.len()],
     /// Recoveries of a database with tables below level 0, and with several runs on a level below.
     pub(crate) below_level_0: u64,
@@ -72,12 +72,13 @@ pub(crate) struct Counts {
 impl Counts {
     /// Adds to each number that of `other`.
     pub(crate) fn add(&mut self, other: &Counts) {
-        let Counts { points, kills, nested, cut_flushes, cut_merges, holes, torn_blocks, lost_entries, .. } = other;
+        let Counts { points, kills, nested, cut_flushes, cut_compactions, holes, torn_blocks, lost_entries, .. } =
+            other;
         self.points += points;
         self.kills += kills;
         self.nested += nested;
         self.cut_flushes += cut_flushes;
-        self.cut_merges += cut_merges;
+        self.cut_compactions += cut_compactions;
         self.holes += holes;
         self.torn_blocks += torn_blocks;
         self.lost_entries += lost_entries;
@@ -239,8 +240,8 @@ impl Explorer {
         self.counts.nested += u64::from(struck.depth > 0);
         let on = |thread: &str| u64::from(next.is_some_and(|next| next.thread().contains(thread)));
         self.counts.cut_flushes += on("flush");
-        self.counts.cut_merges += on("merge");
-        self.counts.cut_by_policy[self.script.policy] += on("merge");
+        self.counts.cut_compactions += on("compact");
+        self.counts.cut_by_policy[self.script.policy] += on("compact");
         self.recover(struck, (left, crash), random)
     }
 

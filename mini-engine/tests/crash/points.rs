@@ -29,7 +29,7 @@ fn no_crash_at_any_operation_loses_a_promised_write_or_leaves_a_part_of_one() {
     // The shapes in turn, each at least once, and on until all that is to be met was met: a merge of each policy was cut, too.
     let lacks = |sum: &Counts| {
         let cut =
-            [sum.kills, sum.nested, sum.cut_flushes, sum.cut_merges, sum.holes, sum.torn_blocks, sum.lost_entries];
+            [sum.kills, sum.nested, sum.cut_flushes, sum.cut_compactions, sum.holes, sum.torn_blocks, sum.lost_entries];
         let found = [sum.torn_tails, sum.torn_manifests, sum.set_aside, sum.orphans, sum.shortened];
         let files =
             [sum.recycled, sum.recycled_torn, sum.torn_fills, sum.below_level_0, sum.narrowed, sum.range_tombstones];
