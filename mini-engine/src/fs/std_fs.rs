@@ -78,7 +78,8 @@ impl FileSystem for StdFs {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         tried_twice(|| taken(file.try_lock()))?;
         let directory = tried_twice(|| lock_directory_of(path, fs::File::try_lock))?;
-        Ok(Box::new(WriterLock::new(file, directory)))
+        tell_holder(&file);
+        Ok(Box::new(HeldLock { file, directory, process: std::process::id(), is_writer: true }))
     }
 
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
@@ -92,7 +93,7 @@ impl FileSystem for StdFs {
         };
         taken(file.try_lock_shared())?;
         let directory = lock_directory_of(path, fs::File::try_lock_shared)?;
-        Ok(Box::new((file, directory)))
+        Ok(Box::new(HeldLock { file, directory, process: std::process::id(), is_writer: false }))
     }
 
     fn lock_holder(&self, path: &Path) -> Option<u32> {
@@ -125,25 +126,36 @@ pub(super) fn tried_twice<T>(mut lock: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// What a writer holds: the lock file, in which its process id is, and the directory, if that can be locked.
-struct WriterLock {
+/// A lock: of the lock file, and of the directory, if that can be locked.
+struct HeldLock {
     file: fs::File,
-    _directory: Option<fs::File>,
+    directory: Option<fs::File>,
+    /// The process that took it.
+    process: u32,
+    is_writer: bool,
 }
 
-impl WriterLock {
-    fn new(file: fs::File, directory: Option<fs::File>) -> Self {
-        let id = format!("{}\n", std::process::id());
-        // For people who wonder who it is: the lock is as good without it.
-        let told = file.set_len(0).and_then(|()| (&file).write_all(id.as_bytes()));
-        drop(told);
-        Self { file, _directory: directory }
-    }
+/// Writes the process id into the lock file, for people who wonder who holds it: the lock is as good without it.
+fn tell_holder(file: &fs::File) {
+    let id = format!("{}\n", std::process::id());
+    let mut file = file;
+    drop(file.set_len(0).and_then(|()| file.write_all(id.as_bytes())));
 }
 
-impl Drop for WriterLock {
+impl Drop for HeldLock {
+    /// Closing the files would end the locks only once every process has closed them: a child that another thread has just forked, to start
+    /// a program, has them open until then. A fork itself ends nothing: the lock is that of the process which took it.
     fn drop(&mut self) {
-        drop(self.file.set_len(0));
+        if self.process != std::process::id() {
+            return;
+        }
+        if self.is_writer {
+            drop(self.file.set_len(0));
+        }
+        if let Some(directory) = &self.directory {
+            drop(directory.unlock());
+        }
+        drop(self.file.unlock());
     }
 }
 
