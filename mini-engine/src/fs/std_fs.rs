@@ -75,11 +75,7 @@ impl FileSystem for StdFs {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        tried_twice(|| taken(file.try_lock()))?;
-        let directory = tried_twice(|| lock_directory_of(path, fs::File::try_lock))?;
-        tell_holder(&file);
-        Ok(Box::new(HeldLock { file, directory, process: std::process::id(), is_writer: true }))
+        Ok(Box::new(HeldLock::of_writer(path)?))
     }
 
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
@@ -133,6 +129,16 @@ struct HeldLock {
     /// The process that took it.
     process: u32,
     is_writer: bool,
+}
+
+impl HeldLock {
+    fn of_writer(path: &Path) -> Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        tried_twice(|| taken(file.try_lock()))?;
+        let directory = tried_twice(|| lock_directory_of(path, fs::File::try_lock))?;
+        tell_holder(&file);
+        Ok(Self { file, directory, process: std::process::id(), is_writer: true })
+    }
 }
 
 /// Writes the process id into the lock file, for people who wonder who holds it: the lock is as good without it.
@@ -241,5 +247,34 @@ impl File for StdFile {
     #[cfg(unix)]
     fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
         Ok(Box::new(MappedFile::new(&self.0, len)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::TempDir;
+
+    #[test]
+    fn a_lock_ends_when_it_is_dropped_though_a_forked_child_has_its_files_open() {
+        // Catches a database that cannot be opened right after it was closed, since another thread has just forked to start a program: the
+        // child shares the open files, as these copies do. And a fork that ends the lock of its parent.
+        let dir = TempDir::new().expect("a directory");
+        let path = dir.path().join("LOCK");
+        let held = HeldLock::of_writer(&path).expect("free");
+        let copies = (held.file.try_clone(), held.directory.as_ref().map(fs::File::try_clone));
+        assert!(HeldLock::of_writer(&path).is_err());
+        drop(held);
+        let held = HeldLock::of_writer(&path).expect("free again");
+        drop(copies);
+        let copy = |file: &fs::File| file.try_clone().expect("a handle");
+        let of_a_fork = HeldLock {
+            file: copy(&held.file),
+            directory: held.directory.as_ref().map(copy),
+            process: held.process.wrapping_add(1),
+            is_writer: true,
+        };
+        drop(of_a_fork);
+        assert!(HeldLock::of_writer(&path).is_err());
     }
 }
