@@ -135,13 +135,14 @@ impl Conversation {
     fn new(protocol: Protocol, has_password: bool, most: usize) -> Self {
         let builder = Db::builder("/db").memtable_bytes(256 << 10).file_system(Arc::new(MemFs::default()));
         let settings = Settings {
+            protocol,
             password: has_password.then(|| PASSWORD.into()),
             limits: LIMITS,
             may_flush_all: true,
             ..Settings::default()
         };
         let mut shared = Shared::new(builder.open().expect("a sound disk"), settings, 1);
-        let session = Session::new(protocol, &mut shared);
+        let session = Session::new(&mut shared);
         Self { shared, session, protocol, most, consumed: 0, answered: Vec::new(), is_over: false }
     }
 

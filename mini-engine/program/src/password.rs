@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use mini_engine_server::Settings;
+
 use crate::failure::Failure;
 
 const VARIABLE: &str = "MINI_ENGINE_PASSWORD";
-/// A longer one could not be told: before that a client may not send more.
-const LONGEST: usize = 512;
+const LONGEST: usize = Settings::MAX_PASSWORD_LEN;
 
 /// The first line of `file`, or else the variable of the environment.
 pub(crate) fn read(file: Option<&Path>) -> Result<Option<Vec<u8>>, Failure> {

@@ -51,6 +51,16 @@ pub struct Limits {
     pub idle_seconds: u64,
 }
 
+impl Limits {
+    /// The fewest bytes that [`Limits::request_bytes`] may be: any command without its values fits.
+    pub const MIN_REQUEST_BYTES: usize = 1024;
+}
+
+impl Settings {
+    /// The most bytes of a password. A longer one could not be told: before that a client may not send more.
+    pub const MAX_PASSWORD_LEN: usize = 512;
+}
+
 impl Default for Limits {
     /// 1,000 connections, requests of 512 MiB, 256 commands in a turn, 2 GiB of buffers, and an hour without a request.
     fn default() -> Self {

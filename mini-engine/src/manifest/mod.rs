@@ -24,6 +24,7 @@ mod dump;
 mod edit;
 mod frame;
 mod load;
+mod named;
 mod names;
 mod salvage;
 mod state;
@@ -43,6 +44,7 @@ use crate::fs::{self, File, FileSystem};
 pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use dump::dump;
 pub(crate) use load::{Written, load};
+pub(crate) use named::NamedTables;
 pub(crate) use names::{
     ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, TAIL_ASIDE, manifest_name,
 };

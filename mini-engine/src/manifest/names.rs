@@ -44,6 +44,11 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
+    /// The number, of a table in use.
+    pub(crate) fn table(&self) -> Option<u64> {
+        if let FileKind::Table(number) = *self { Some(number) } else { None }
+    }
+
     /// Reads a file name.
     pub(crate) fn of(name: &OsStr) -> FileKind {
         let Some(name) = name.to_str() else { return FileKind::Foreign };

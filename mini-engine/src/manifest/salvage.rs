@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::load::{Loaded, read, read_manifest};
+use super::named::NamedTables;
 use super::names::{CURRENT, FileKind, manifest_name};
 use super::state::ManifestState;
 use super::{current, edit, frame};
@@ -80,14 +81,11 @@ fn unless_fatal(error: Error) -> Result<Error> {
 /// out that `state` still names, and brings in tables that it does not know. Tables that were obsolete when the manifest began are older
 /// than it. An edit that only brings tables in, as that of a bulk load, leaves no such trace.
 fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
-    let version = &state.version;
-    let named: BTreeSet<u64> = version.tables().chain(version.set_aside()).map(|meta| meta.number).collect();
-    let is_there = |table: u64| names.contains(&FileKind::Table(table));
-    let lacks_a_table = version.tables().any(|meta| !is_there(meta.number));
-    let lacks_a_file = lacks_a_table || !names.contains(&FileKind::Log(state.log_number));
-    let is_unnamed =
-        |kind: &FileKind| matches!(*kind, FileKind::Table(table) if table > number && !named.contains(&table));
-    lacks_a_file && names.iter().any(is_unnamed)
+    let there: BTreeSet<u64> = names.iter().filter_map(FileKind::table).collect();
+    let lacks_a_table = state.version.tables().any(|meta| !there.contains(&meta.number));
+    let named = NamedTables::of(&state.version);
+    let is_newer_and_unnamed = |table: &u64| *table > number && named.lack(FileKind::Table(*table));
+    (lacks_a_table || !names.contains(&FileKind::Log(state.log_number))) && there.iter().any(is_newer_and_unnamed)
 }
 
 impl SalvagedManifest {
@@ -110,7 +108,7 @@ impl SalvagedManifest {
             }
         }
         let version = &state.version;
-        self.tables = version.tables().chain(version.set_aside()).map(|meta| (meta.number, meta.clone())).collect();
+        self.tables = version.named_tables().map(|meta| (meta.number, meta.clone())).collect();
         self.quarantined = version.set_aside().map(|meta| meta.number).collect();
         self.dropped = version.dropped().collect();
         (self.log_number, self.last_seqno) = (state.log_number, state.last_seqno);

@@ -180,6 +180,11 @@ impl Version {
         self.quarantined.iter().chain(&self.dropped)
     }
 
+    /// Every table that the version names, on a level or set aside.
+    pub(crate) fn named_tables(&self) -> impl Iterator<Item = &TableMeta> {
+        self.tables().chain(self.set_aside())
+    }
+
     /// The numbers of those that were dropped.
     pub(crate) fn dropped(&self) -> impl Iterator<Item = u64> {
         self.dropped.iter().map(|table| table.number)

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mini_engine::{Compression, Db, Durability, Error, Snapshot, WriteBatch};
 
-use crate::hook::{Answer, HookFs, Op};
 use crate::scratch::TempDir;
+use crate::support::hook::{Answer, HookFs, Op};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 

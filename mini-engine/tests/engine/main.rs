@@ -2,7 +2,6 @@
 //! and of the formats: an independent reader, and a database of each version.
 
 mod api;
-mod aside;
 mod compaction;
 mod damage;
 mod fixtures;
@@ -12,6 +11,3 @@ mod recovery;
 mod scratch;
 mod support;
 mod write;
-
-// As tests of formats and of what was set aside know them.
-use support::{disks, hook};

@@ -87,10 +87,10 @@ pub(crate) struct ServeArgs {
 /// A size that a request may have: a command at least, and a value of the engine at most.
 fn request_size(text: &str) -> Result<u64, String> {
     let bytes = size::parse(text)?;
-    let most = MAX_VALUE_LEN as u64;
-    match (1024..=most).contains(&bytes) {
+    let (least, most) = (Limits::MIN_REQUEST_BYTES as u64, MAX_VALUE_LEN as u64);
+    match (least..=most).contains(&bytes) {
         true => Ok(bytes),
-        false => Err(format!("expected 1024 to {most} bytes")),
+        false => Err(format!("expected {least} to {most} bytes")),
     }
 }
 

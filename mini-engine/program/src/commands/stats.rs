@@ -42,14 +42,13 @@ type Named = (&'static str, u64);
 pub(crate) fn run(args: &StatsArgs) -> Result<Exit, Failure> {
     let db = args.database.open(OpenFor::Reading)?;
     let metrics = db.metrics();
-    let recovery = db.recovery();
+    let (recovery, aside) = (db.recovery(), db.set_aside()?);
     let mut output = Output::new();
     if args.json {
-        let all = json(recovery, &metrics, &db.set_aside()?);
+        let all = json(recovery, &metrics, &aside);
         output.write(|out| writeln!(out, "{all}"))?;
     } else {
         output.write(|out| draw(out, &args.database.path, recovery, &metrics))?;
-        let aside = db.set_aside()?;
         output.write(|out| draw_aside(out, &aside))?;
     }
     output.finish()?;

@@ -18,7 +18,6 @@ use mio::net::TcpStream;
 use crate::protocol::output::Output;
 use crate::protocol::reply::Reply;
 use crate::session::{Session, Step};
-use crate::settings::Protocol;
 use crate::state::job::Job;
 use crate::state::shared::Shared;
 
@@ -87,8 +86,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, number: u64, protocol: Protocol, shared: &mut Shared, now: Instant) -> Self {
-        let session = Session::new(protocol, shared);
+    pub(crate) fn new(stream: TcpStream, number: u64, shared: &mut Shared, now: Instant) -> Self {
+        let session = Session::new(shared);
         if let (Ok(client), Ok(server)) = (stream.peer_addr(), stream.local_addr()) {
             shared.clients.set_addresses(session.id(), client, server);
         }

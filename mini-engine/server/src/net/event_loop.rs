@@ -28,7 +28,6 @@ use super::connection::{Connection, READ_BYTES, Wanted};
 use super::worker::{Client, Workers};
 use crate::error::{Result, io};
 use crate::protocol::reply::Reply;
-use crate::settings::Protocol;
 use crate::state::shared::Shared;
 
 const LISTENER: Token = Token(usize::MAX);
@@ -51,7 +50,6 @@ pub(crate) struct EventLoop {
     /// A byte comes to the first one when the server is to end. The second one keeps its side open.
     _stop: (UnixStream, StdUnixStream),
     shared: Shared,
-    protocol: Protocol,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     /// The places of the connections that have work.
@@ -74,7 +72,6 @@ impl EventLoop {
         mut stop: (UnixStream, StdUnixStream),
         shared: Shared,
     ) -> Result<Self> {
-        let protocol = shared.settings.protocol;
         let start = |listener: &mut TcpListener, stop: &mut UnixStream| {
             let poll = Poll::new()?;
             poll.registry().register(listener, LISTENER, Interest::READABLE)?;
@@ -90,7 +87,6 @@ impl EventLoop {
             listener: Some(listener),
             _stop: stop,
             shared,
-            protocol,
             connections: Vec::new(),
             free: Vec::new(),
             queue: Vec::new(),
@@ -192,7 +188,7 @@ impl EventLoop {
             self.connections.len() - 1
         });
         self.next_number += 1;
-        let mut connection = Connection::new(stream, self.next_number, self.protocol, &mut self.shared, Instant::now());
+        let mut connection = Connection::new(stream, self.next_number, &mut self.shared, Instant::now());
         let interest = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(connection.stream(), Token(place), interest) {
             tracing::warn!(%error, "could not watch a client");

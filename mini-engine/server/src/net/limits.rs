@@ -5,10 +5,7 @@ use std::ops::RangeInclusive;
 use mini_engine::MAX_VALUE_LEN;
 
 use crate::error::{Error, Result};
-use crate::settings::Settings;
-
-/// The longest password: before it is told, a client may not send more.
-const MOST_PASSWORD_BYTES: usize = 512;
+use crate::settings::{Limits, Settings};
 
 /// # Errors
 /// [`Error::InvalidSettings`]: no server could work with them.
@@ -16,9 +13,9 @@ pub(super) fn check(settings: &Settings) -> Result<()> {
     let limits = &settings.limits;
     within("limits.clients", limits.clients, 1..=usize::MAX)?;
     within("limits.pipeline", limits.pipeline, 1..=usize::MAX)?;
-    within("limits.request_bytes", limits.request_bytes, 1024..=MAX_VALUE_LEN)?;
+    within("limits.request_bytes", limits.request_bytes, Limits::MIN_REQUEST_BYTES..=MAX_VALUE_LEN)?;
     let password = settings.password.as_ref();
-    password.map_or(Ok(()), |password| within("length of the password", password.len(), 1..=MOST_PASSWORD_BYTES))
+    password.map_or(Ok(()), |password| within("length of the password", password.len(), 1..=Settings::MAX_PASSWORD_LEN))
 }
 
 fn within(name: &'static str, found: usize, allowed: RangeInclusive<usize>) -> Result<()> {

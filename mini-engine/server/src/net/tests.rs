@@ -15,7 +15,7 @@ use super::connection::{Connection, READ_BYTES};
 use crate::error::Result;
 use crate::protocol::output::Output;
 use crate::session::{Session, Step};
-use crate::settings::{Limits, Protocol, ServerDurability, Settings};
+use crate::settings::{Limits, ServerDurability, Settings};
 use crate::state::shared::Shared;
 
 fn settings(durability: ServerDurability) -> Settings {
@@ -73,7 +73,7 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
     let faults = FaultFs::new(Arc::new(MemFs::default()));
     let db = Db::builder("/db").file_system(Arc::new(faults.clone())).open().expect("open");
     let mut shared = Shared::new(db, settings(ServerDurability::Synced), 1);
-    let mut session = Session::new(Protocol::Resp, &mut shared);
+    let mut session = Session::new(&mut shared);
     // Replies of earlier steps, more than are enough for one.
     let earlier = "earlier ".repeat(10_000);
     // Of each step how many requests it carried out, and the first words of its lines.
@@ -272,7 +272,7 @@ fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
     stream.set_nonblocking(true).expect("nonblocking");
     let (now, mut buffer) = (Instant::now(), vec![0; READ_BYTES]);
     let stream = mio::net::TcpStream::from_std(stream);
-    let mut connection = Connection::new(stream, 1, Protocol::Resp, &mut shared, now);
+    let mut connection = Connection::new(stream, 1, &mut shared, now);
     for part in ["QUIT\r\n", "more", "and more"] {
         client.write_all(part.as_bytes()).expect("send");
         while connection.stream().peek(&mut [0]).is_err() {}

@@ -36,7 +36,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(protocol: Protocol, shared: &mut Shared) -> Self {
+    pub(crate) fn new(shared: &mut Shared) -> Self {
         let client = Client {
             id: shared.clients.add(),
             version: Version::default(),
@@ -45,7 +45,7 @@ impl Session {
             listing: None,
             refusal: None,
         };
-        Self { protocol, parser: Parser::default(), pipeline: Pipeline::default(), client }
+        Self { protocol: shared.settings.protocol, parser: Parser::default(), pipeline: Pipeline::default(), client }
     }
 
     /// The client's number.

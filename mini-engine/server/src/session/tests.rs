@@ -50,8 +50,14 @@ impl Server {
         };
         change(&mut settings);
         let mut shared = Shared::new(db, settings, 1_000_000);
-        let session = Session::new(Protocol::Resp, &mut shared);
+        let session = Session::new(&mut shared);
         Self { shared, session, most: 100, _directory: directory }
+    }
+
+    /// Has this client, and those that come, speak the language of the coursework.
+    fn speak_lines(&mut self) {
+        self.shared.settings.protocol = Protocol::Lines;
+        self.session = Session::new(&mut self.shared);
     }
 
     /// The bytes of the answers to `input`, which has to hold whole requests only.
@@ -563,7 +569,7 @@ fn two_checkpoints_are_kept_and_open_as_databases() {
 /// A server of the other protocol, and what it prints to each line.
 #[track_caller]
 fn lines(server: &mut Server, lines: &[(&str, &str)]) {
-    server.session = Session::new(Protocol::Lines, &mut server.shared);
+    server.speak_lines();
     for (line, expected) in lines {
         let found = server.answers(format!("{line}\n").as_bytes());
         assert_eq!(String::from_utf8(found).expect("text"), *expected, "{line}");
@@ -580,7 +586,7 @@ fn what_a_browser_sends_ends_its_connection() {
     let found = String::from_utf8(found).expect("text");
     assert_eq!(found, "-ERR unknown command 'PUT'\r\n-ERR this is no HTTP server\r\n");
     server.talk(&[("get a", "$-1")]);
-    server.session = Session::new(Protocol::Lines, &mut server.shared);
+    server.speak_lines();
     let found = server.answers(b" post / HTTP/1.1\r\n\r\np 1 1\n");
     assert_eq!(String::from_utf8(found).expect("text"), "error: this is no HTTP server\n");
     lines(&mut server, &[("g 1", "\n")]);
@@ -663,7 +669,8 @@ fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
             settings.load_from = Some(directory.path().to_owned());
             settings.durability = durability;
         });
-        let mut other = Session::new(Protocol::Lines, &mut server.shared);
+        server.speak_lines();
+        let mut other = Session::new(&mut server.shared);
         let step = other.step(&mut server.shared, b"l cut.dat\n", 1, &mut Output::default());
         let Step::Later(_, job) = step else { panic!("{step:?}") };
         // What the server's turns with a sync leave, before the load has written anything and after.
@@ -684,7 +691,7 @@ fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
 fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
     // Catches a list of the caller alone, a number that is another client's, and records of those who have gone.
     let mut server = Server::new();
-    let mut other = Session::new(Protocol::Resp, &mut server.shared);
+    let mut other = Session::new(&mut server.shared);
     let (client, local) =
         ("127.0.0.1:50000".parse().expect("an address"), "127.0.0.1:6379".parse().expect("an address"));
     server.shared.clients.set_addresses(other.id(), client, local);
@@ -807,7 +814,7 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
         batch.insert(format!("key{n:04}"), "v").expect("insert");
     }
     server.shared.db.write(batch, mini_engine::Durability::Buffered).expect("write");
-    let mut other = Session::new(Protocol::Resp, &mut server.shared);
+    let mut other = Session::new(&mut server.shared);
     let mut write = |server: &mut Server, input: &[u8]| {
         let step = other.step(&mut server.shared, input, 1, &mut Output::default());
         assert!(matches!(step, Step::Done { .. }), "{step:?}");

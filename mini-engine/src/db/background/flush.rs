@@ -23,7 +23,7 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     // What a compaction may drop a flush may drop: it is a compaction of one input. Tombstones stay, for the tables below.
     let snapshots = core.snapshots.live();
     let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
-    let older = view.version.tables().chain(view.version.set_aside());
+    let older = view.version.named_tables();
     let older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
     let inputs = Inputs::of_memtable(&oldest.memtable, retention, &older_last)?;
     let spec = OutputSpec::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));

@@ -30,13 +30,13 @@ use super::aside::bound_aside;
 use super::read_only;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
-use super::tables::{NamedTables, OpenedTables, forget_removed, open_tables, set_suspects_aside, set_unnamed_aside};
+use super::tables::{OpenedTables, forget_removed, open_tables, set_suspects_aside, set_unnamed_aside};
 use crate::compaction::TableStore;
 use crate::db::core::{Core, DirectoryLock, Opened, View, check_nothing_is_lost, lock_directory, open_runs};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{
-    self, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, RunId, VersionEdit, manifest_name,
+    self, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, NamedTables, RunId, VersionEdit, manifest_name,
 };
 use crate::memtables::LoggedMemtable;
 use crate::options::{Compaction, Options, RecoveryMode};
@@ -86,7 +86,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let opened = match current.filter(|_| read_only) {
         Some(current) => read_only::begin(store, state, current, &tables, replayed, lock)?,
         None => {
-            let aside = set_unnamed_aside(&store, &state, &names, &mut report)
+            let aside = set_unnamed_aside(&store, &state, &names, &suspects, &mut report)
                 .and_then(|()| set_suspects_aside(&store, &suspects, &mut report));
             aside.inspect_err(|_| replayed.remove_tables(&store))?;
             let opened = begin(store, state, current, tables, replayed, lock)?;

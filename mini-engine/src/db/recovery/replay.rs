@@ -396,7 +396,7 @@ impl<'env> Replay<'_, '_, 'env> {
             // What is older has to be known, and so the table that is written beside.
             self.end_writing()?;
         }
-        let older = self.version.tables().chain(self.version.set_aside());
+        let older = self.version.named_tables();
         let older = older.chain(self.tables.iter().map(|table| table.meta())).filter(|_| !self.ranges.is_empty());
         let older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
         let (entries, ranges) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.ranges));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::compaction::TableStore;
 use crate::db::read::QuarantinedTable;
 use crate::error::{Error, Result};
-use crate::manifest::{ASIDE, CURRENT, FileKind, ManifestState, Version, VersionEdit};
+use crate::manifest::{ASIDE, CURRENT, FileKind, ManifestState, NamedTables, VersionEdit};
 use crate::options::RecoveryMode;
 use crate::table::{self, RunTable, Table};
 
@@ -32,7 +32,7 @@ pub(super) fn open_tables(
 ) -> Result<OpenedTables> {
     let quarantine = store.options.recovery_mode == RecoveryMode::Quarantine;
     let (mut tables, mut edit) = (Vec::new(), VersionEdit::default());
-    let there: HashSet<u64> = names.iter().filter_map(table_number).collect();
+    let there: HashSet<u64> = names.iter().filter_map(FileKind::table).collect();
     for (level, run) in state.version.all_runs() {
         for meta in run.tables() {
             let table = Table::new(&store.tables, meta.clone());
@@ -52,13 +52,6 @@ pub(super) fn open_tables(
     let version = version.map_err(|what| Error::corruption(&store.dir.join(CURRENT), 0, what))?;
     report.quarantined = version.quarantined().iter().map(|meta| QuarantinedTable::new(store, meta)).collect();
     Ok(OpenedTables { state: ManifestState { version: version.into(), ..state }, tables, suspects })
-}
-
-fn table_number(kind: &FileKind) -> Option<u64> {
-    match *kind {
-        FileKind::Table(number) => Some(number),
-        _ => None,
-    }
 }
 
 fn check(table: &Arc<Table>, there: &HashSet<u64>, whole: bool) -> Result<()> {
@@ -103,35 +96,22 @@ pub(super) fn forget_removed(state: ManifestState, names: &[FileKind]) -> Manife
     ManifestState { version: Arc::new(state.version.forgetting_dropped(kept)), ..state }
 }
 
-/// The tables that a version knows, be it as ones that were set aside.
-pub(super) struct NamedTables(HashSet<u64>);
-
-impl NamedTables {
-    pub(super) fn of(version: &Version) -> NamedTables {
-        NamedTables(version.tables().chain(version.set_aside()).map(|table| table.number).collect())
-    }
-
-    /// Whether `kind` is a table that is not among them.
-    pub(super) fn lack(&self, kind: FileKind) -> bool {
-        table_number(&kind).is_some_and(|number| !self.0.contains(&number))
-    }
-}
-
 /// The tables that a torn manifest does not name could be what its lost record named, if that was damaged after it was in force. Known to
 /// be obsolete are those of which recovery has all, by their sequence numbers: outputs and inputs of flushes and compactions, which the
 /// version and the replayed logs hold in another form, and what an interrupted recovery has replayed. They stay for the end of the open,
 /// which removes them as orphans. Others are suspects, as tables from outside are, and such as cannot be read: renamed, not removed.
 /// Durable before the new manifest, which has no tear any more, sentences them as orphans.
 ///
-/// A manifest that was cut between two edits shows no tear. But it names tables that are gone, and those that took their place are unnamed.
+/// A manifest that was cut between two edits shows no tear. But it names tables that are gone, which are among the `suspects` of this open,
+/// and those that took their place are unnamed.
 pub(super) fn set_unnamed_aside(
     store: &TableStore,
     state: &ManifestState,
     names: &[FileKind],
+    suspects: &[u64],
     report: &mut RecoveryReport,
 ) -> Result<()> {
-    let is_there = |number| names.contains(&FileKind::Table(number)) || names.contains(&FileKind::Aside(number));
-    let lacks_a_table = state.version.quarantined().iter().any(|table| !is_there(table.number));
+    let lacks_a_table = suspects.iter().any(|number| !names.contains(&FileKind::Table(*number)));
     if !report.manifest_tail_dropped && !lacks_a_table {
         return Ok(());
     }
@@ -140,6 +120,6 @@ pub(super) fn set_unnamed_aside(
     let is_known = |table: Arc<Table>| is_whole && table.meta().max_seqno <= last_seqno;
     let is_suspect = |&number: &u64| !Table::open(&store.tables, number, None).is_ok_and(is_known);
     let named = NamedTables::of(&state.version);
-    let unnamed = names.iter().filter(|kind| named.lack(**kind)).filter_map(table_number);
+    let unnamed = names.iter().filter(|kind| named.lack(**kind)).filter_map(FileKind::table);
     set_aside(store, unnamed.filter(is_suspect), report)
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use mini_engine::fs::{Disk, FileSystem, MemFs};
 use mini_engine::{Builder, Compression, Db, Durability, Slice, WriteBatch};
 
-use crate::disks::states_during;
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;
-use crate::hook::flush_to_the_end;
+use crate::support::disks::states_during;
+use crate::support::hook::flush_to_the_end;
 
 const DIR: &str = "/db";
 

@@ -3,5 +3,3 @@
 mod directory;
 mod faults;
 mod logs;
-
-pub(crate) use crate::support::{cut, keys, the_file};

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use mini_engine::{Db, RecoveryMode};
 
-use crate::damage::newest_table;
-use crate::hook::files;
-use crate::recovery::{cut, keys, the_file};
 use crate::scratch::TempDir;
+use crate::support::hook::files;
+use crate::support::{cut, keys, newest_table, the_file};
 
 /// Writes `keys` to the only log, and changes a byte: of the first of them, or behind the last.
 fn tear(dir: &Path, new: &[&str], at_first: bool) {
