@@ -67,5 +67,5 @@ pub(crate) const MAX_CHUNK: u64 = (2 << 20) / 8;
 /// Nodes of one key that a walk passes over step by step before it searches for the next place.
 pub(crate) const HIDDEN_WALK: u32 = 8;
 
-/// Pieces of a range that were given back and are kept apart. From half of them on, the next allocations take from them first.
-pub(crate) const SPARES: usize = 32;
+/// Sizes of spare pieces that are kept apart, each twice the one before.
+pub(crate) const SPARE_BINS: usize = 32;

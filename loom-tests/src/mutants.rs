@@ -23,8 +23,12 @@ macro_rules! mutants {
 mutants! {
     "arena.chunk" -> Relaxed: figures_never_show_more_idle_than_reserved_i6;
     "arena.chunk.read" -> Relaxed: figures_never_show_more_idle_than_reserved_i6;
+    "arena.chunk.take" -> Relaxed: spare_pieces_in_a_chunk_are_written_by_one_after_the_other_i6;
+    "arena.frontier" -> Acquire: idle_chunk_is_no_pressure_i6;
     "arena.frontier" -> Relaxed: idle_chunk_is_no_pressure_i6;
+    "arena.frontier" -> Release: spare_pieces_behind_the_frontier_are_written_by_one_after_the_other_i6;
     "arena.frontier.read" -> Relaxed: idle_chunk_is_no_pressure_i6;
+    "arena.returned" -> Relaxed: chunk_that_is_taken_back_is_not_idle_i6;
     "block.bounds" -> Relaxed: readahead_follows_written_leaves_i2;
     "block.bounds.read" -> Relaxed: readahead_follows_written_leaves_i2;
     "block.lock" -> Relaxed: hints_of_two_writers_are_all_there_i2;
@@ -50,6 +54,8 @@ mutants! {
     "quota.lease.read" -> Relaxed: share_is_delivered_once_i6;
     "quota.left" -> Relaxed: entries_on_their_way_to_a_shard_are_not_out_of_sight_i6;
     "quota.left.read" -> Relaxed: entries_on_their_way_to_a_shard_are_not_out_of_sight_i6;
+    "spares.bin" -> Relaxed: spare_pieces_are_written_by_one_after_the_other_i6;
+    "spares.bin.read" -> Relaxed: spare_pieces_are_written_by_one_after_the_other_i6;
     "stamp.read" -> Relaxed: who_sees_a_deletion_sees_what_led_to_it_i5;
     "stamp.set" -> Relaxed: seen_entry_is_in_a_later_snapshot_by_the_axioms_i5;
 }

@@ -36,11 +36,20 @@ pub(crate) const REDZONE_WORDS: usize = 0;
 #[derive(Debug, Clone)]
 pub struct TablePool;
 
-/// What a word is used as.
-enum Shadow {
-    Atomic(AtomicU64),
-    /// The cell knows who may read. The bits say which of the bytes were written; they are no part of the model.
-    Bytes(Watch<()>, AtomicU8),
+/// What a word is used as: an atomic, or bytes. Before that it may be the first word of a spare piece.
+#[derive(Default)]
+struct Shadow {
+    atomic: OnceLock<AtomicU64>,
+    /// Knows who may read bytes, or what was written to a spare piece.
+    cell: OnceLock<Watch<()>>,
+    /// Which of the bytes were written. No part of the model.
+    written: AtomicU8,
+}
+
+impl Shadow {
+    fn cell(&self) -> &Watch<()> {
+        self.cell.get_or_init(|| Watch::new(()))
+    }
 }
 
 /// A range of memory that watches its use.
@@ -84,11 +93,49 @@ impl Storage {
     /// # Safety
     /// As in the shipped storage. Here a breach panics.
     pub(crate) unsafe fn word(&self, off: u32) -> &AtomicU64 {
-        let shadow = self.shadows[off as usize].get_or_init(|| Box::new(Shadow::Atomic(AtomicU64::new(UNWRITTEN))));
-        match &**shadow {
-            Shadow::Atomic(word) => word,
-            Shadow::Bytes(..) => panic!("word {off} holds bytes and is used as an atomic"),
+        let shadow = self.shadow(off as usize);
+        assert_eq!(shadow.written.load(Ordering::Relaxed), 0, "word {off} holds bytes and is used as an atomic");
+        shadow.atomic.get_or_init(|| {
+            // Who uses it first has it alone: what was done to it as part of a spare piece happened before.
+            shadow.cell.get().inspect(|cell| cell.with_mut(|_| ()));
+            AtomicU64::new(UNWRITTEN)
+        })
+    }
+
+    /// What was written to word `off` of a spare piece.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn read_spare(&self, off: u32) -> u64 {
+        self.spare(off).cell().with(|_| ());
+        let at = off as usize * WORD;
+        // SAFETY: bytes of one word, which nobody writes meanwhile: the cell has just been asked.
+        u64::from_ne_bytes(core::array::from_fn(|byte| unsafe { self.bytes[at + byte].get().read() }))
+    }
+
+    /// Writes to word `off` of a spare piece.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn write_spare(&self, off: u32, word: u64) {
+        self.spare(off).cell().with_mut(|_| ());
+        let at = off as usize * WORD;
+        for (cell, byte) in self.bytes[at..at + WORD].iter().zip(word.to_ne_bytes()) {
+            // SAFETY: never borrowed: nothing is stored in a spare piece, which was just checked.
+            unsafe { cell.get().write(byte) };
         }
+    }
+
+    /// A word in which nothing was stored.
+    fn spare(&self, off: u32) -> &Shadow {
+        let shadow = self.shadow(off as usize);
+        let is_stored = shadow.atomic.get().is_some() || shadow.written.load(Ordering::Relaxed) != 0;
+        assert!(!is_stored, "word {off} is in use, and spare");
+        shadow
+    }
+
+    fn shadow(&self, word: usize) -> &Shadow {
+        self.shadows[word].get_or_init(Box::default)
     }
 
     /// Which of the first `lanes` lanes of the row that begins with word `off` are greater than `bound`.
@@ -173,10 +220,8 @@ impl Storage {
     }
 
     fn bytes_of(&self, word: usize) -> (&Watch<()>, &AtomicU8) {
-        let fresh = || Box::new(Shadow::Bytes(Watch::new(()), AtomicU8::new(0)));
-        match &**self.shadows[word].get_or_init(fresh) {
-            Shadow::Bytes(cell, written) => (cell, written),
-            Shadow::Atomic(_) => panic!("word {word} is an atomic and is used as bytes"),
-        }
+        let shadow = self.shadow(word);
+        assert!(shadow.atomic.get().is_none(), "word {word} is an atomic and is used as bytes");
+        (shadow.cell(), &shadow.written)
     }
 }

@@ -105,5 +105,5 @@ pub(crate) const MAX_CHUNK: u64 = 256;
 /// Nodes of one key that a walk passes over step by step before it searches for the next place.
 pub(crate) const HIDDEN_WALK: u32 = 1;
 
-/// Pieces that were given back and are kept apart.
-pub(crate) const SPARES: usize = 2;
+/// Sizes of spare pieces that are kept apart.
+pub(crate) const SPARE_BINS: usize = 1;

@@ -37,7 +37,11 @@ fn the_page_names_partners_and_the_models_that_kill() {
         assert!(killers.is_subset(&names), "{}: no such model", row[0]);
         for partner in row[3].split(", ") {
             let other = orderings.get(partner).unwrap_or_else(|| panic!("{}: no site {partner}", row[0]));
-            assert_ne!(*other, row[2], "{} and {partner}: a release pairs with an acquire", row[0]);
+            assert!(
+                *other != row[2] || *other == "AcqRel",
+                "{} and {partner}: a release pairs with an acquire",
+                row[0]
+            );
         }
     }
 }

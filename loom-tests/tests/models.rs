@@ -62,12 +62,16 @@ models! {
     first_chunk_is_fetched_once_i6
     next_chunk_is_fetched_once_and_none_is_lost_i6
     next_chunk_of_three_threads_is_fetched_once_i6
+    spare_pieces_are_written_by_one_after_the_other_i6
+    spare_pieces_in_a_chunk_are_written_by_one_after_the_other_i6
+    spare_pieces_behind_the_frontier_are_written_by_one_after_the_other_i6
     last_place_is_taken_once_i6
     limit_is_passed_by_one_entry_i6
     last_chunk_serves_both_shards_i6
     last_entry_of_the_limit_is_taken_once_i6
     entries_within_the_limit_are_all_taken_i6
     figures_never_show_more_idle_than_reserved_i6
+    chunk_that_is_taken_back_is_not_idle_i6
     entry_is_counted_after_its_memory_i6
     chunk_that_is_put_back_was_reserved_i6
     idle_chunk_is_no_pressure_i6

@@ -11,15 +11,17 @@
 //! back.
 //!
 //! What a reservation gives back goes to where it came from: into the chunk that goes on behind it, back to the range that
-//! does, or else to the spare pieces, which are handed out before the range grows.
+//! does, or else to the spare pieces, which are handed out before the range grows. They are joined when enough of them have come since the
+//! last time: so joining them costs a bounded time for each word that is given back, and what is not joined yet is a small part of
+//! the limit.
 //!
 //! I6 accounting: reserved = used + idle, and used = sizes of linked nodes and of blocks + waste. Checked by `validate`.
 //! I8 lifetime: nothing is unmapped before the arena is dropped, and nothing that was written is handed out again before it is
 //! reset, through `&mut`.
 //!
-//! Dividing the range needs no ordering: a read-modify-write always sees the latest value of its word, so no two
+//! To divide the range needs little ordering: a read-modify-write always sees the latest value of its word, so no two
 //! allocations overlap, and what is written into them is published by links. The orderings here serve the readers
-//! of the figures.
+//! of the figures, and those who are handed words that were a spare piece, whose first one was written.
 
 use std::io;
 
@@ -38,6 +40,10 @@ const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
 
 /// How far a table without a limit may grow beyond what it was expected to use.
 const HINT_FACTOR: usize = 16;
+
+/// Spare pieces are joined when the words that came since the last time are one part in so many: of what is reserved, before the range grows;
+/// of the limit, before something is refused.
+const FRESH_PART: u64 = 64;
 
 /// How an arena is laid out.
 #[derive(Debug, Clone, Copy)]
@@ -188,9 +194,7 @@ impl<T> Arena<T> {
     fn refill_blocks(&self, shard: &Shard<T>, short: Chunk, words: u32) -> Option<u32> {
         let block = u64::from(words);
         let wish = (self.chunk_words() / 64).next_multiple_of(block).max(block);
-        let mark = Chunk::refilling(wish + 7).pack();
-        let claimed = !short.is_refilling()
-            && shard.blocks.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let claimed = !short.is_refilling() && Chunk::claim(&shard.blocks, short, Chunk::refilling(wish + 7));
         let wish = if claimed { wish } else { block };
         let skipped = |extent: Extent| u64::from(extent.frontier).next_multiple_of(8) - u64::from(extent.frontier);
         let piece = self.grow(|extent| {
@@ -219,9 +223,9 @@ impl<T> Arena<T> {
     fn last_block(&self, words: u32) -> Option<u32> {
         let spare = self.shards.iter().find_map(|shard| Chunk::bump(&shard.blocks, words).ok());
         spare.or_else(|| {
-            let (shard, piece) =
-                self.shards.iter().find_map(|shard| Some((shard, Chunk::bump(&shard.chunk, words + 7).ok()?)))?;
-            shard.wasted.fetch_add(7, Ordering::Relaxed);
+            let bump = |shard: &CachePadded<Shard<T>>| Chunk::bump(&shard.chunk, words + 7).ok();
+            let piece = self.shards.iter().find_map(bump).or_else(|| self.extend_by(words + 7))?;
+            self.count_waste(0, 7);
             Some(piece.next_multiple_of(8))
         })
     }
@@ -251,20 +255,26 @@ impl<T> Arena<T> {
     fn refill(&self, shard: usize, short: Chunk, words: u32, size: u64) -> Option<u32> {
         let shard = &self.shards[shard];
         let wish = self.share(self.extent.load(), words.into(), size).unwrap_or(words.into());
-        if self.spares.has_fitting_below(words.into(), wish) {
+        let spare = self.spare(words);
+        if let Some(spare) = spare.filter(|spare| u64::from(spare.room()) < wish) {
             // Too small for a chunk: the rest of the present one would be waste, and soon that of the next.
-            return self.extend_by(words);
+            return Some(self.cut(spare, words, words.into())?.next);
         }
-        let mark = Chunk::refilling(wish).pack();
-        let claim = shard.chunk.compare_exchange(short.pack(), mark, Ordering::Relaxed, Ordering::Relaxed);
-        if claim.is_err() {
+        if !Chunk::claim(&shard.chunk, short, Chunk::refilling(wish)) {
+            if let Some(spare) = spare {
+                self.spares.put_rest(&self.storage, spare);
+            }
             // The shard changed meanwhile: it may have room, or be refilling in other hands.
             return match Chunk::bump(&shard.chunk, words) {
                 Ok(off) => Some(off),
                 Err(_) => self.extend_by(words),
             };
         }
-        let Some(piece) = self.extend(words, wish) else {
+        let piece = match spare {
+            Some(spare) => self.cut(spare, words, wish),
+            None => self.grow(|extent| self.share(extent, words.into(), wish)),
+        };
+        let Some(piece) = piece else {
             // A swap and not a store: so what was released with the chunk is still acquired with it.
             shard.chunk.swap(short.pack(), Ordering::Relaxed);
             return None;
@@ -300,24 +310,46 @@ impl<T> Arena<T> {
         Some(if wish == words { words } else { share.min(left).max(words) })
     }
 
-    /// Takes `words` and no more, as [`extend`](Self::extend) does.
+    /// Takes `words` and no more, and nothing past the limit: of a spare piece, or from the range.
     fn extend_by(&self, words: u32) -> Option<u32> {
-        Some(self.extend(words, words.into())?.next)
+        let piece = match self.spare(words) {
+            Some(spare) => self.cut(spare, words, words.into()),
+            None => self.grow(|extent| self.share(extent, words.into(), words.into())),
+        };
+        Some(piece?.next)
     }
 
-    /// Takes at least `words` and about `wish`, less towards the limit, and nothing past it: from a spare piece, or from the range.
-    fn extend(&self, words: u32, wish: u64) -> Option<Chunk> {
-        let words = u64::from(words);
-        let Some(spare) = self.spares.take_fitting(words) else {
-            return self.grow(|extent| self.share(extent, words, wish));
-        };
+    /// A spare piece of `words` at least.
+    fn spare(&self, words: u32) -> Option<Chunk> {
+        self.spares.take_fitting(&self.storage, words).or_else(|| {
+            let many = (u64::from(self.extent.load().reserved) / FRESH_PART).max(MAX_CHUNK);
+            if self.spares.fresh() < many {
+                return None;
+            }
+            self.join_spares();
+            self.spares.take_fitting(&self.storage, words)
+        })
+    }
+
+    /// Takes at least `words` and about `wish` of `spare`, less towards the limit, and nothing past it. The rest stays a spare piece.
+    fn cut(&self, spare: Chunk, words: u32, wish: u64) -> Option<Chunk> {
         let granted = self.extent.change(|extent| {
-            let share = self.share(extent, words, wish)?.min(spare.room().into());
+            let share = self.share(extent, words.into(), wish)?.min(spare.room().into());
             Some(Extent { reserved: extent.reserved + share as u32, ..extent })
         });
         let end = spare.next + granted.map_or(0, |(was, is)| is.reserved - was.reserved);
-        self.spares.put(Chunk { next: end, ..spare });
+        self.spares.put_rest(&self.storage, Chunk { next: end, ..spare });
         granted.map(|_| Chunk { end, ..spare })
+    }
+
+    /// Joins the spare pieces that touch, and moves the frontier back over the last one.
+    #[cold]
+    fn join_spares(&self) {
+        for piece in self.spares.take_joined(&self.storage) {
+            if !self.extent.retreat(piece.next, piece.end) {
+                self.spares.put_rest(&self.storage, piece);
+            }
+        }
     }
 
     /// Takes what all chunks have left back, if that and the rest below the limit are enough for `words`, of which the last `tail` may
@@ -330,16 +362,18 @@ impl<T> Arena<T> {
         for shard in &self.shards {
             self.take_back(&shard.chunk);
         }
-        self.extend_by(words).or_else(|| self.pass_limit(words, tail))
+        self.extend_by(words).or_else(|| self.pass_limit(words, tail)).or_else(|| {
+            // Below the limit there is room, but not in one piece.
+            (self.spares.fresh() > self.limit / FRESH_PART).then(|| self.join_spares())?;
+            self.extend_by(words).or_else(|| self.pass_limit(words, tail))
+        })
     }
 
     /// Makes what a chunk has left a spare piece.
     fn take_back(&self, chunk: &AtomicU64) {
-        let seen = chunk.load(Ordering::Relaxed);
-        let rest @ Chunk { end, .. } = Chunk::unpack(seen);
+        let rest @ Chunk { end, .. } = Chunk::unpack(chunk.load(Ordering::Relaxed));
         // The mark keeps readers of the figures from seeing neither the rest nor that it was given back.
-        let mark = Chunk::refilling(rest.room().into()).pack();
-        if rest.room() == 0 || chunk.compare_exchange(seen, mark, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        if rest.room() == 0 || !Chunk::claim(chunk, rest, Chunk::refilling(rest.room().into())) {
             return;
         }
         self.free(rest);
@@ -350,14 +384,7 @@ impl<T> Arena<T> {
     /// Frees a piece that was handed out and never written to.
     fn free(&self, piece: Chunk) {
         if !self.extent.give_back(piece.room(), Some(piece.end)) {
-            return self.spares.put(piece);
-        }
-        let mut frontier = piece.next;
-        while let Some(spare) = self.spares.take_before(frontier) {
-            if !self.extent.retreat(spare.next, spare.end) {
-                return self.spares.put(spare);
-            }
-            frontier = spare.next;
+            self.spares.put(&self.storage, piece);
         }
     }
 
@@ -388,10 +415,6 @@ impl<T> Arena<T> {
         let chunk = &self.shards[shard].chunk;
         if self.is_passed() || !Chunk::unbump(chunk, start, end) {
             self.free(Chunk { next: start, end });
-            if self.spares.are_many() {
-                // What the shard needs next comes from the pieces, before more of them come than are kept.
-                self.take_back(chunk);
-            }
         }
     }
 

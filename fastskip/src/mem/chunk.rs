@@ -1,6 +1,6 @@
 //! A shard's chunk of the arena, packed into one word.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, ord};
 
 /// A shard's current chunk: the words `next..end` are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,8 +10,6 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    pub(super) const EMPTY: Self = Self { next: 0, end: 0 };
-
     /// The mark of a shard whose chunk a thread is changing, which adds or removes `words` at most. No real chunk ends before it
     /// begins.
     pub(super) fn refilling(words: u64) -> Self {
@@ -49,11 +47,24 @@ impl Chunk {
                 return Err(chunk);
             }
             let rest = Chunk { next: chunk.next + words, ..chunk }.pack();
-            match word.compare_exchange_weak(seen, rest, Ordering::Relaxed, Ordering::Relaxed) {
+            match word.compare_exchange_weak(seen, rest, Self::take_ordering(), Ordering::Relaxed) {
                 Ok(_) => return Ok(chunk.next),
                 Err(now) => seen = now,
             }
         }
+    }
+
+    /// Puts `mark` in the place of the chunk that was `seen`. False if it has changed.
+    pub(super) fn claim(word: &AtomicU64, seen: Chunk, mark: Chunk) -> bool {
+        word.compare_exchange(seen.pack(), mark.pack(), Self::take_ordering(), Ordering::Relaxed).is_ok()
+    }
+
+    /// Of who takes words from a chunk.
+    #[inline(always)]
+    fn take_ordering() -> Ordering {
+        // ORDERING(arena.chunk.take): Acquire; pairs with `arena.chunk`. Weaker: what the words hold could still be written to, as a
+        // link of spare pieces (loom `spare_pieces_in_a_chunk`).
+        ord("arena.chunk.take", Ordering::Acquire)
     }
 
     /// Gives `words` up to `end` back to a chunk that goes on there. False if it does not.

@@ -61,16 +61,17 @@ impl ExtentWord {
     pub(super) fn change(&self, to: impl Fn(Extent) -> Option<Extent>) -> Option<(Extent, Extent)> {
         // ORDERING(arena.frontier): Release; pairs with `load`. Weaker: words could be seen as reserved, and the mark in their
         // shard not yet, so that idle words would count as used.
-        let release = ord("arena.frontier", Ordering::Release);
+        // Acquire: pairs with itself. Weaker: words behind a frontier that moved back could still be written to, as links of spare pieces.
+        let both = ord("arena.frontier", Ordering::AcqRel);
         let step = |word| to(Extent::unpack(word)).map(Extent::pack);
-        let was = Extent::unpack(self.now.fetch_update(release, Ordering::Relaxed, step).ok()?);
+        let was = Extent::unpack(self.now.fetch_update(both, Ordering::Relaxed, step).ok()?);
         Some((was, to(was)?))
     }
 
     /// Counts `words` as free again. If they end at the frontier, as `end` may, it moves back; returns whether it did.
     pub(super) fn give_back(&self, words: u32, end: Option<u32>) -> bool {
-        // ORDERING(arena.frontier): Release; pairs with `returned`, see there.
-        self.returned.fetch_add(words.into(), ord("arena.frontier", Ordering::Release));
+        // ORDERING(arena.returned): Release; pairs with `returned`, see there.
+        self.returned.fetch_add(words.into(), ord("arena.returned", Ordering::Release));
         let moved = self.change(|Extent { reserved, frontier }| {
             let back = if end == Some(frontier) { words } else { 0 };
             Some(Extent { reserved: reserved - words, frontier: frontier - back })

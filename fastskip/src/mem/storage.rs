@@ -145,6 +145,27 @@ impl Storage {
         unpoison(self.base.wrapping_add(off as usize * WORD), len);
     }
 
+    /// What [`write_spare`](Self::write_spare) has written to word `off`.
+    ///
+    /// # Safety
+    /// It did, and that happens before this call; the piece that begins there belongs to the caller alone.
+    pub(crate) unsafe fn read_spare(&self, off: u32) -> u64 {
+        let at = self.base.wrapping_add(off as usize * WORD);
+        // SAFETY: inside the range, aligned, written and nobody else's, by the caller's promise.
+        unsafe { at.cast::<u64>().read() }
+    }
+
+    /// Writes to the first word of a free piece, which may become an atomic or part of a byte string later.
+    ///
+    /// # Safety
+    /// `off < self.words()`; the piece that begins there belongs to the caller alone, and nothing is stored in it.
+    pub(crate) unsafe fn write_spare(&self, off: u32, word: u64) {
+        self.unpoison(off, WORD);
+        let at = self.base.wrapping_add(off as usize * WORD);
+        // SAFETY: inside the range, aligned to words, and nobody else's, by the caller's promise.
+        unsafe { at.cast::<u64>().write(word) };
+    }
+
     /// Copies `bytes` to `at` bytes past word `off`.
     ///
     /// # Safety

@@ -4,6 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use fastskip::{ConcurrentSkipList, InsertError, Memtable, Op};
+use proptest::prelude::*;
 
 fn key(number: usize) -> [u8; 8] {
     (number as u64).to_be_bytes()
@@ -90,6 +91,100 @@ fn reservations_dropped_behind_entries_leave_their_room() {
         let used = memtable.memory_usage();
         assert!(used > LIMIT - LIMIT / 8, "{reserved} and {stored}: {used} bytes used, {entries} entries");
         memtable.validate();
+    }
+}
+
+/// Stores entries of 500 bytes until one is refused, and checks that nearly all of the limit is used then.
+#[track_caller]
+fn fills(memtable: &Memtable, limit: usize, context: &str) {
+    let entries = (0..).take_while(|number| memtable.put(&key(*number), 9, &[3; 500]).is_ok()).count();
+    let used = memtable.memory_usage();
+    assert!(used * 100 >= limit * 95, "{context}: {used} of {limit} bytes, {entries} entries: {:?}", memtable.stats());
+    memtable.validate();
+}
+
+/// Catches addresses that are lost where many reservations are held at once: their pieces neither join nor are they all kept.
+#[test]
+fn many_reservations_dropped_in_any_order_leave_their_room() {
+    const LIMIT: usize = 16 << 20;
+    type Order = fn(usize) -> usize;
+    let orders: [(&str, Order); 3] =
+        [("in order", |index| index), ("even, odd", |index| index % 2), ("scattered", |index| index * 7919 % 4093)];
+    for held in [64, 512, 4096] {
+        for (name, order) in orders {
+            let memtable = Memtable::builder().shards(1).max_memory_bytes(LIMIT).build();
+            for round in 0..100 {
+                // Larger from round to round: what was given back fits only where it was joined.
+                let value = vec![1; 600 + 11 * round];
+                let ops = [Op::Put { key: b"a", value: &value }];
+                let mut reserved: Vec<_> = (0..held).map(|index| (order(index), memtable.reserve(&ops))).collect();
+                let are_all = reserved.iter().all(|(_, one)| one.is_ok());
+                assert!(are_all, "{held} held, {name}, round {round}: {:?}", memtable.stats());
+                reserved.sort_by_key(|(place, _)| *place);
+            }
+            fills(&memtable, LIMIT, &format!("{held} held, {name}"));
+        }
+    }
+}
+
+/// Catches the same where some of them are applied, so that what is dropped lies between entries, and where several threads do it.
+#[test]
+fn reservations_dropped_between_entries_leave_their_room() {
+    const LIMIT: usize = 16 << 20;
+    for threads in [1, 2, 4] {
+        let memtable = Memtable::builder().max_memory_bytes(LIMIT).build();
+        thread::scope(|scope| {
+            for thread in 0..threads {
+                let memtable = &memtable;
+                scope.spawn(move || {
+                    for round in 0..40 {
+                        let value = vec![1; 100 + 37 * (round % 11)];
+                        let keys: Vec<_> =
+                            (0..256).map(|index| key(1_000_000 * (thread + 1) + 1000 * round + index)).collect();
+                        let ops: Vec<_> = keys.iter().map(|key| [Op::Put { key, value: &value }]).collect();
+                        let held: Vec<_> = ops.iter().filter_map(|ops| memtable.reserve(ops).ok()).collect();
+                        for (index, one) in held.into_iter().enumerate() {
+                            if index % 4 == 0 {
+                                one.apply(1);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        memtable.validate();
+        fills(&memtable, LIMIT, &format!("{threads} threads"));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Catches whatever sequence of reserving, dropping and applying loses room.
+    #[test]
+    fn whatever_is_reserved_and_dropped_the_limit_is_stored(
+        steps in prop::collection::vec((0..3_u8, 1..1500_usize, any::<prop::sample::Index>()), 1..3000)
+    ) {
+        const LIMIT: usize = 1 << 20;
+        let value = vec![5; 1500];
+        let keys: Vec<_> = (0..steps.len()).map(|number| key(1_000_000 + number)).collect();
+        let ops: Vec<_> = keys.iter().zip(&steps).map(|(key, (_, len, _))| [Op::Put { key, value: &value[..*len] }]).collect();
+        let memtable = Memtable::builder().shards(1).max_memory_bytes(LIMIT).build();
+        let mut held = Vec::new();
+        for ((step, len, index), ops) in (0..20).flat_map(|_| steps.iter().zip(&ops)) {
+            match step {
+                0 | 1 => held.extend(memtable.reserve(ops).ok()),
+                _ if held.is_empty() => {}
+                _ => {
+                    let one = held.swap_remove(index.index(held.len()));
+                    if len % 8 == 0 {
+                        one.apply(1);
+                    }
+                }
+            }
+        }
+        drop(held);
+        fills(&memtable, LIMIT, "random");
     }
 }
 

@@ -47,9 +47,21 @@ impl Pieces {
     /// Takes a piece, if there is one within the limit.
     fn take(&self, words: usize) -> bool {
         let Some(off) = self.0.alloc(0, words as u32, 0) else { return false };
+        self.write(off, words);
+        true
+    }
+
+    fn write(&self, off: u32, words: usize) {
         // SAFETY: the words were just allocated.
         unsafe { self.0.storage.write(off, 0, &vec![1; words * 8]) };
-        true
+    }
+
+    fn alloc(&self, words: u32) -> u32 {
+        self.0.alloc(0, words, 0).expect("there is no limit")
+    }
+
+    fn give_back(&self, off: u32, words: u32) {
+        self.0.give_back(0, off, off + words);
     }
 
     /// The figures as they are at some moment.
@@ -105,6 +117,71 @@ pub(super) const REFILL_OF_THREE: &[&str] = &[
     "70 reserved, 0 wasted",
     "70 reserved, 2 wasted",
 ];
+
+/// Words of a piece that is taken from no chunk, and of one so large that pieces are joined before the range grows.
+const SMALL: u32 = 20;
+const LARGE: u32 = 300;
+
+/// One thread gives pieces back, which are written to as spare pieces, and the other stores in them. They come to it as they are; or with
+/// `JOINED` as a part of a shard's chunk; or with `AT_THE_END` from behind the frontier.
+pub(super) struct Spare<const JOINED: bool, const AT_THE_END: bool> {
+    pieces: Pieces,
+    small: u32,
+    large: u32,
+    last: u32,
+}
+
+impl<const JOINED: bool, const AT_THE_END: bool> Program for Spare<JOINED, AT_THE_END> {
+    const THREADS: usize = 2;
+
+    fn new() -> Self {
+        let pieces = Pieces::of(ONE_SHARD);
+        // A full chunk, then three pieces that touch.
+        let _ = pieces.alloc(CHUNK as u32);
+        let [small, large, last] = [SMALL, LARGE, SMALL].map(|words| pieces.alloc(words));
+        Self { pieces, small, large, last }
+    }
+
+    fn thread(&self, number: usize) -> String {
+        let Self { pieces, small, large, last } = self;
+        if number == 1 {
+            // Where pieces were joined, more than the first of them has.
+            let words = if AT_THE_END {
+                LARGE + 5
+            } else if JOINED {
+                SMALL
+            } else {
+                5
+            };
+            let off = pieces.alloc(words);
+            pieces.write(off, words as usize);
+            return if off < *last { "a spare piece" } else { "the range" }.to_owned();
+        }
+        pieces.give_back(*small, SMALL);
+        pieces.give_back(*large, LARGE);
+        if AT_THE_END {
+            pieces.give_back(*last, SMALL);
+        }
+        if JOINED || AT_THE_END {
+            // None fits: they are joined.
+            let joined = pieces.alloc(LARGE + 1);
+            pieces.give_back(joined, LARGE + 1);
+        }
+        if JOINED {
+            // Becomes the first of a chunk.
+            pieces.write(pieces.alloc(5), 5);
+        }
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        self.pieces.look();
+        String::new()
+    }
+}
+
+/// What the other thread came to store in.
+pub(super) const SPARE: &[&str] = &["a spare piece", "the range"];
 
 /// Two threads of different shards write where there is room for one more node within the limit, most of it in the chunk of one
 /// of them, or with `OVER` for none but the one that may pass it.
@@ -212,6 +289,38 @@ pub(super) const FIGURES: &[&str] = &[
     "0 idle of 32 | 32 reserved, 0 wasted",
     "29 idle of 32 | 32 reserved, 0 wasted",
 ];
+
+/// Thread 0 needs what is idle in the chunk and more, and passes the limit with it; thread 1 reads the figures.
+pub(super) struct TakenBack(Pieces);
+
+impl TakenBack {
+    const WORDS: u32 = CHUNK as u32 - 2;
+}
+
+impl Program for TakenBack {
+    const THREADS: usize = 2;
+
+    fn new() -> Self {
+        let pieces = Pieces::of(Layout { max_memory_bytes: CHUNK * 8, ..ONE_SHARD });
+        assert!(pieces.take(NODE));
+        Self(pieces)
+    }
+
+    fn thread(&self, number: usize) -> String {
+        if number == 0 {
+            assert!(self.0.0.alloc(0, Self::WORDS, Self::WORDS).is_some());
+            return String::new();
+        }
+        self.0.look();
+        String::new()
+    }
+
+    fn at_rest(&self) -> String {
+        let Usage { reserved, idle, .. } = self.0.0.usage();
+        assert_eq!((reserved, idle), (NODE as u64 + u64::from(Self::WORDS), 0));
+        String::new()
+    }
+}
 
 /// Thread 0 stores an entry; thread 1 reads all figures.
 pub(super) struct Counted(Memtable);

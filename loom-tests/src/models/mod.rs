@@ -80,12 +80,16 @@ models! {
     first_chunk_is_fetched_once_i6: arena::Refill<2, false>, arena::REFILL;
     next_chunk_is_fetched_once_and_none_is_lost_i6: arena::Refill<2, true>, arena::REFILL_HAD_ONE;
     next_chunk_of_three_threads_is_fetched_once_i6: arena::Refill<3, true>, arena::REFILL_OF_THREE;
+    spare_pieces_are_written_by_one_after_the_other_i6: arena::Spare<false, false>, arena::SPARE;
+    spare_pieces_in_a_chunk_are_written_by_one_after_the_other_i6: arena::Spare<true, false>, arena::SPARE;
+    spare_pieces_behind_the_frontier_are_written_by_one_after_the_other_i6: arena::Spare<false, true>, arena::SPARE;
     last_place_is_taken_once_i6: arena::LastPlace<false>, arena::LAST_PLACE;
     limit_is_passed_by_one_entry_i6: arena::LastPlace<true>, arena::LAST_PLACE;
     last_chunk_serves_both_shards_i6: arena::OneChunk, arena::ONE_CHUNK;
     last_entry_of_the_limit_is_taken_once_i6: arena::Entries<1>, arena::ONE_ENTRY;
     entries_within_the_limit_are_all_taken_i6: arena::Entries<2>, arena::TWO_ENTRIES;
     figures_never_show_more_idle_than_reserved_i6: arena::Figures, arena::FIGURES;
+    chunk_that_is_taken_back_is_not_idle_i6: arena::TakenBack, &[""];
     entry_is_counted_after_its_memory_i6: arena::Counted, arena::COUNTED;
     chunk_that_is_put_back_was_reserved_i6: arena::PutBack, arena::PUT_BACK;
     idle_chunk_is_no_pressure_i6: arena::Pressure, arena::PRESSURE;
