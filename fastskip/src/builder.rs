@@ -70,24 +70,23 @@ impl<T: Table> Builder<T> {
     /// write. One entry may exceed the limit, once the memory that other shards hold idle is used up too; it is the last one.
     ///
     /// On its first use the table reserves an address range that is about a quarter larger than this limit, at most 32 GiB. Without a
-    /// limit it reserves sixteen times the [`size_hint`](Self::size_hint), or 16 GiB without one either. While the system
+    /// limit it reserves 16 GiB. While the system
     /// refuses, a sixteenth is asked for. Windows counts reserved memory as used, so there the range is as large as the limit,
-    /// or 1 GiB without limit and hint. If the range is smaller than the limit, the table is full when the range is; see
+    /// or 1 GiB without one. If the range is smaller than the limit, the table is full when the range is; see
     /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.max_memory_bytes = bytes;
         self
     }
 
-    /// What the table is expected to use, in bytes; 0, the default, means unknown. A table that stays small, such as the buffer of a
-    /// transaction, costs less with a hint: its shards take smaller chunks, and without a
-    /// [limit](Self::max_memory_bytes) it reserves sixteen times as much and no more, which is then its limit.
+    /// What the table is expected to use, in bytes; 0, the default, means unknown. The shards of a table that stays small take smaller chunks
+    /// with a hint. It is no limit: the table may grow beyond it like any other.
     pub fn size_hint(mut self, bytes: usize) -> Self {
         self.config.size_hint = bytes;
         self
     }
 
-    /// The pool that the table takes its memory from and returns it to. Default: none.
+    /// The pool that the table takes its memory from and returns it to. Default: [`TablePool::shared`].
     pub fn pool(mut self, pool: &TablePool) -> Self {
         self.config.pool = Some(pool.clone());
         self

@@ -67,8 +67,8 @@ impl<S: Schema> List<S> {
     /// # Panics
     /// If the allocator has not even a page.
     pub(crate) fn smallest(config: &Config) -> Self {
-        let config = Config { chunk_bytes: 0, size_hint: 1, max_memory_bytes: 0, pool: None, ..config.clone() };
-        Self { starved: true, ..Self::new(config).expect("a page from the allocator") }
+        let small = Config { chunk_bytes: 0, max_memory_bytes: 1, pool: None, ..config.clone() };
+        Self { starved: true, config: config.clone(), ..Self::new(small).expect("a page from the allocator") }
     }
 
     /// Forgets every entry and opens the list again.

@@ -38,9 +38,6 @@ use crate::tuning::{MAX_CHUNK, MIN_CHUNK};
 /// Windows charges a mapping when it is made, not when it is touched.
 const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
 
-/// How far a table without a limit may grow beyond what it was expected to use.
-const HINT_FACTOR: usize = 16;
-
 /// Spare pieces are joined when the words that came since the last time are one part in so many: of what is reserved, before the range grows;
 /// of the limit, before something is refused.
 const FRESH_PART: u64 = 64;
@@ -135,7 +132,6 @@ impl<T: Default> Arena<T> {
     fn range_bytes(layout: &Layout) -> usize {
         let most = MAX_WORDS as usize * WORD;
         match layout.max_memory_bytes {
-            0 if layout.size_hint != 0 => layout.size_hint.saturating_mul(HINT_FACTOR).min(most),
             0 => UNLIMITED_BYTES.max(layout.chunk_bytes.min(most)),
             bytes if cfg!(windows) => bytes.min(most),
             bytes => bytes.saturating_add(bytes / 4).saturating_add(bytes.min(1 << 20)).min(most),
@@ -144,6 +140,7 @@ impl<T: Default> Arena<T> {
 
     /// Forgets every allocation; the counters begin anew.
     pub(crate) fn reset(&mut self) {
+        self.say_used();
         self.shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
         self.extent = ExtentWord::new(self.layout.head_words);
         self.spares = Spares::new();
@@ -151,6 +148,11 @@ impl<T: Default> Arena<T> {
 }
 
 impl<T> Arena<T> {
+    /// Tells the storage how much was used. The frontier may have moved back over words that were given back.
+    fn say_used(&mut self) {
+        self.storage.set_used(u64::from(self.extent.load().frontier) + self.extent.returned());
+    }
+
     pub(crate) fn shard(&self, shard: usize) -> &T {
         &self.shards[shard].upper
     }
@@ -470,6 +472,12 @@ impl<T> Arena<T> {
     /// The limit in force, in words: the configured one, unless the range is smaller.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
+    }
+}
+
+impl<T> Drop for Arena<T> {
+    fn drop(&mut self) {
+        self.say_used();
     }
 }
 

@@ -4,7 +4,7 @@ use core::fmt;
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc, dealloc};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, TryLockError};
 
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
@@ -19,6 +19,10 @@ const ALIGN: usize = 64;
 /// By how much less is asked for when the system refuses: what it would just grant is not ours alone.
 const LESS: usize = 16;
 
+/// How many ranges are kept for the tables of no pool, and how much memory each of them has at most. 8, and 256 KiB: 2 MiB in all.
+const SHARED_RANGES: usize = 8;
+const SHARED_BYTES: usize = 256 << 10;
+
 /// A size of huge page on the common 64-bit systems. Tables smaller than one keep ordinary pages.
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -29,6 +33,7 @@ pub(crate) struct Range {
     len: usize,
     /// The mapping, or none if the allocator gave the range.
     map: Option<MmapRaw>,
+    huge_pages: bool,
 }
 
 // SAFETY: owns its memory, and only hands out its address.
@@ -47,6 +52,8 @@ impl Range {
             let range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) };
             match range {
                 Ok(range) => return Ok(range),
+                // Ends: an empty pool is not cleared again.
+                Err(_) if !TablePool::shared().is_empty() => TablePool::shared().clear(),
                 Err(refusal) if len == least => return Err(refusal),
                 Err(_) => len = (len / LESS).next_multiple_of(ALIGN).max(least),
             }
@@ -62,7 +69,7 @@ impl Range {
         let layout = Self::layout(len.max(ALIGN))?;
         // SAFETY: the size is not 0.
         let base = NonNull::new(unsafe { alloc(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len: layout.size(), map: None })
+        Ok(Self { base, len: layout.size(), map: None, huge_pages: false })
     }
 
     fn map(len: usize, huge_pages: bool) -> io::Result<Self> {
@@ -73,7 +80,7 @@ impl Range {
             advise_huge_pages(&map);
         }
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len: map.len(), map: Some(map) })
+        Ok(Self { base, len: map.len(), map: Some(map), huge_pages })
     }
 
     #[inline(always)]
@@ -116,7 +123,8 @@ fn advise_huge_pages(map: &MmapRaw) {
 ///
 /// A table that was built with [`Builder::pool`](crate::Builder::pool) takes its memory from the pool, if the pool has some of the size
 /// that the table needs, and returns it when its last handle is dropped. So an engine that replaces its memtable again and again
-/// touches no fresh page. A clone is the same pool. The pool may be dropped before its tables.
+/// touches no fresh page. A clone is the same pool. The pool may be dropped before its tables. Other tables share
+/// [a small pool](Self::shared), so that tables of a few entries cost next to nothing.
 ///
 /// ```
 /// use fastskip::{Memtable, TablePool};
@@ -130,22 +138,44 @@ fn advise_huge_pages(map: &MmapRaw) {
 /// # Ok::<(), fastskip::InsertError>(())
 /// ```
 #[derive(Clone)]
-pub struct TablePool {
+pub struct TablePool(Arc<Pool>);
+
+struct Pool {
+    /// Ranges that it keeps at most, and bytes that a table has used of one.
     most: usize,
-    ranges: Arc<Mutex<Vec<Range>>>,
+    most_bytes: usize,
+    kept: Mutex<Vec<Kept>>,
+}
+
+struct Kept {
+    range: Range,
+    /// Bytes of it that a table has used: they may be memory.
+    used: usize,
 }
 
 impl TablePool {
     /// Creates an empty pool that keeps the memory of up to `tables` tables.
     #[must_use]
     pub fn new(tables: usize) -> Self {
-        Self { most: tables, ranges: Arc::default() }
+        Self::with(tables, usize::MAX)
+    }
+
+    fn with(most: usize, most_bytes: usize) -> Self {
+        Self(Arc::new(Pool { most, most_bytes, kept: Mutex::default() }))
+    }
+
+    /// The pool of all tables of the process that are built without one. It keeps the ranges of up to eight tables that used no more than
+    /// 256 KiB each. [`clear`](Self::clear) gives them back to the system; so does a table that is refused a range.
+    #[must_use]
+    pub fn shared() -> &'static Self {
+        static SHARED: LazyLock<TablePool> = LazyLock::new(|| TablePool::with(SHARED_RANGES, SHARED_BYTES));
+        &SHARED
     }
 
     /// How many tables' memory it keeps at the moment.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ranges.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Whether it keeps no memory at the moment.
@@ -154,47 +184,56 @@ impl TablePool {
         self.len() == 0
     }
 
+    /// How many bytes of what it keeps were used by tables, and may therefore be memory.
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|kept| kept.used).sum()
+    }
+
     /// Returns the memory that it keeps to the system.
     pub fn clear(&self) {
-        let kept = core::mem::take(&mut *self.ranges.lock().unwrap_or_else(PoisonError::into_inner));
+        let kept = core::mem::take(&mut *self.0.kept.lock().unwrap_or_else(PoisonError::into_inner));
         drop(kept);
     }
 
     /// Runs `with` on the ranges, unless another thread has them: nobody waits for a pool.
-    fn try_with<R>(&self, with: impl FnOnce(&mut Vec<Range>) -> R) -> Option<R> {
-        match self.ranges.try_lock() {
-            Ok(mut ranges) => Some(with(&mut ranges)),
+    fn try_with<R>(&self, with: impl FnOnce(&mut Vec<Kept>) -> R) -> Option<R> {
+        match self.0.kept.try_lock() {
+            Ok(mut kept) => Some(with(&mut kept)),
             Err(TryLockError::Poisoned(poisoned)) => Some(with(&mut poisoned.into_inner())),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// A range of `bytes`, the one that came back last, or none.
-    pub(super) fn take(&self, bytes: usize) -> Option<Range> {
-        self.try_with(|ranges| {
-            let index = ranges.iter().rposition(|range| range.len() == bytes)?;
-            Some(ranges.remove(index))
+    /// A range of `bytes`, the one that came back last, and how much of it was used before. Or none.
+    pub(super) fn take(&self, bytes: usize, huge_pages: bool) -> Option<(Range, usize)> {
+        self.try_with(|kept| {
+            let fits = |kept: &Kept| {
+                kept.range.len() == bytes && (kept.range.map.is_none() || kept.range.huge_pages == huge_pages)
+            };
+            let kept = kept.remove(kept.iter().rposition(fits)?);
+            Some((kept.range, kept.used))
         })?
     }
 
-    /// Keeps `range`, in place of the oldest if there are enough.
-    pub(super) fn put(&self, range: Range) {
-        let mut range = Some(range);
-        let replaced = self.try_with(|ranges| {
-            let full = ranges.len() >= self.most && !ranges.is_empty();
-            let replaced = full.then(|| ranges.remove(0));
-            if self.most != 0 {
-                ranges.extend(range.take());
+    /// Keeps `range`, of which `used` bytes were used, in place of the oldest if there are enough.
+    pub(super) fn put(&self, range: Range, used: usize) {
+        let mut new = Some(Kept { range, used });
+        let replaced = self.try_with(|kept| {
+            if self.0.most == 0 || used > self.0.most_bytes {
+                return None;
             }
+            let replaced = (kept.len() >= self.0.most).then(|| kept.remove(0));
+            kept.extend(new.take());
             replaced
         });
         // To unmap takes long: after the lock is released.
-        drop((replaced, range));
+        drop((replaced, new));
     }
 }
 
 impl fmt::Debug for TablePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TablePool").field("len", &self.len()).field("most", &self.most).finish()
+        f.debug_struct("TablePool").field("len", &self.len()).field("most", &self.0.most).finish()
     }
 }

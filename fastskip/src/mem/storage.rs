@@ -29,7 +29,9 @@ pub(crate) struct Storage {
     range: Option<Range>,
     /// Where the range begins.
     base: *mut u8,
-    pool: Option<TablePool>,
+    pool: TablePool,
+    /// Bytes from the base on that were used, by this table or one before.
+    used: usize,
 }
 
 // SAFETY: `base` is the address of the range, which may be shared; what is done there, the unsafe methods say.
@@ -44,10 +46,17 @@ impl Storage {
     /// The system's last refusal.
     pub(crate) fn reserve(bytes: usize, least: usize, huge_pages: bool, pool: Option<&TablePool>) -> io::Result<Self> {
         let (bytes, least) = (bytes.next_multiple_of(PAGE), least.next_multiple_of(PAGE));
-        let pooled = pool.and_then(|pool| pool.take(bytes.max(least)));
-        let range = pooled.map_or_else(|| Range::reserve(bytes, least, huge_pages), Ok)?;
-        let base = range.base();
-        Ok(Self { range: Some(range), base, pool: pool.cloned() })
+        let pool = pool.unwrap_or_else(|| TablePool::shared());
+        let (range, used) = match pool.take(bytes.max(least), huge_pages) {
+            Some(pooled) => pooled,
+            None => (Range::reserve(bytes, least, huge_pages)?, 0),
+        };
+        Ok(Self { base: range.base(), range: Some(range), pool: pool.clone(), used })
+    }
+
+    /// Says that the first `words` were used.
+    pub(crate) fn set_used(&mut self, words: u64) {
+        self.used = self.used.max(words as usize * WORD);
     }
 
     /// Words in the range.
@@ -194,8 +203,8 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        if let (Some(range), Some(pool)) = (self.range.take(), &self.pool) {
-            pool.put(range);
+        if let Some(range) = self.range.take() {
+            self.pool.put(range, self.used);
         }
     }
 }
