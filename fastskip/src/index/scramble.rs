@@ -32,7 +32,8 @@ impl Random {
 }
 
 impl<S: Schema, T> Index<S, T> {
-    /// Corrupts about half of the blocks, drawn from `seed`. No other thread may use the list meanwhile.
+    /// Corrupts about half of the blocks, drawn from `seed`. Others may use the list meanwhile: what a slot or a bound names was linked, or
+    /// written, and is published as ever.
     pub(crate) fn scramble_hints(&self, seed: u64) {
         let mut random = Random(seed);
         let nodes: Vec<_> = self.all_places();
@@ -67,7 +68,7 @@ impl<S: Schema, T> Index<S, T> {
         if block.rows() > Rows::Two && random.below(2) == 0 {
             block.set_tied();
         }
-        block.set_bounds(lower, next);
+        block.block().scramble_bounds(lower, next);
         for slot in 0..count {
             let (partial, hint, child) = match old.get(slot) {
                 Some(old) if random.below(2) == 0 => *old,

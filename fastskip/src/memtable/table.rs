@@ -217,8 +217,7 @@ impl Memtable {
         self.list.validate(true);
     }
 
-    /// Corrupts the hints that searches begin at: every answer stays right, some cost more. For tests. Call it only while no other
-    /// thread uses the table. O(n).
+    /// Corrupts the hints that searches begin at: every answer stays right, some cost more. For tests. O(n).
     #[cfg(feature = "scramble")]
     #[doc(hidden)]
     pub fn scramble_hints(&self, seed: u64) {

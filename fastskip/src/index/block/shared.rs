@@ -238,7 +238,8 @@ impl<'a> Block<'a> {
     pub(in crate::index) fn prefetch_rest(self, level: u32) {
         let rows = if level == 0 { Rows::Three } else { Rows::Four };
         for line in BLOCK_WORDS / 8..rows.words().div_ceil(8) {
-            self.storage.prefetch(self.off + 8 * line);
+            // A block without these rows may lie at the very end of what offsets name: only a hint, whatever is there.
+            self.storage.prefetch(self.off.wrapping_add(8 * line));
         }
     }
 }
@@ -266,6 +267,14 @@ impl<'a> Block<'a> {
         // misses what the splitter has done, some nodes lose their hints, which are mended.
         let _ = self.word(ROW_WORDS).fetch_update(Ordering::Relaxed, Ordering::Relaxed, mark);
         next
+    }
+
+    /// Sets the lower bound of a block that others may be reading, and the block that follows it.
+    #[cfg(feature = "scramble")]
+    pub(in crate::index) fn scramble_bounds(self, lower: Predecessor, next: Option<BlockId>) {
+        let next = u64::from(next.map_or(0, BlockId::to_stored)) << 32;
+        // ORDERING(block.bounds): Release; pairs with `block.bounds.read`, see there.
+        self.word(ROW_WORDS).store(next | u64::from(lower.to_stored()), ord("block.bounds", Ordering::Release));
     }
 
     /// Lets the block be followed by `next` and not `was`, unless it has another next one by now.
