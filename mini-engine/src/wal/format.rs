@@ -13,11 +13,13 @@
 //!
 //! Invariant: every byte of a frame is covered by a checksum or must be zero, so no flipped bit passes.
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use super::payload::Payload;
+use super::payload::{Payload, decompress};
 use crate::codec::{self, Reader};
 use crate::error::{Error, Result};
+use crate::fs::number_in;
 use crate::types::{MAX_BATCH_LEN, MAX_SEQNO, SeqNo};
 
 const MAGIC: &[u8; 8] = b"mini-wal";
@@ -54,9 +56,7 @@ pub(crate) fn file_name(number: u64) -> String {
 
 /// The number of the log with this file name; `None` if it is not a log's name.
 pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
-    let number = name.strip_suffix(".log")?.parse().ok()?;
-    // The name must be the one we would give: "+1.log" and "1.log" are somebody else's.
-    (file_name(number) == name).then_some(number)
+    number_in(name, ".log")
 }
 
 /// What tells this log's frames from all others.
@@ -196,6 +196,11 @@ impl FrameHeader {
     pub(super) fn accepts(&self, rest: &[u8], log: Identity, offset: u64) -> bool {
         let Some((payload, padding)) = rest.split_at_checked(self.payload_len as usize) else { return false };
         padding.iter().all(|&byte| byte == 0) && codec::checksum(payload, log.seed(offset)) == self.payload_checksum
+    }
+
+    /// The batch that `payload` is. The error says what was expected and found.
+    pub(super) fn batch<'a>(&self, payload: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+        if self.is_compressed { decompress(payload).map(Cow::Owned) } else { Ok(Cow::Borrowed(payload)) }
     }
 
     /// Bytes of the whole frame.

@@ -1,4 +1,4 @@
-//! What is whole of a log, and what is durable: one sync for all who wait for one.
+//! Group commit: the positions up to which a log is whole and durable, and one sync for all who wait for one.
 //!
 //! S2 `complete` is an end before which every frame is whole, in the file or in its mapping. It is told by those who know that all
 //!    earlier writes are published; it may lag behind what is whole.

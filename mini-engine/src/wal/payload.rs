@@ -41,7 +41,7 @@ pub(crate) fn compress(batch: &[u8]) -> Option<Vec<u8>> {
     codec::put_u32(&mut out, u32::try_from(batch.len()).ok()?);
     // Compression is an economy: a batch that it fails on is stored as it is.
     out.extend_from_slice(&codec::zstd_compress(batch, ZSTD_LEVEL).ok()?);
-    (out.len() as u64 * 100 <= batch.len() as u64 * 88).then_some(out)
+    codec::is_worth_compressing(batch.len(), out.len()).then_some(out)
 }
 
 /// The batch that `stored` was made of. The error says what was expected and found.

@@ -1,14 +1,14 @@
 //! Reads a log back, and tells a torn tail from corruption (durability rules 1 to 3).
 //!
-//! R1 frames are handed out in order from the start, whole and unaltered, up to the first that is not valid.
-//! R2 the rest is scanned, at every place a frame could start, for valid frames: if one records that the logs were
+//! B1 frames are handed out in order from the start, whole and unaltered, up to the first that is not valid.
+//! B2 the rest is scanned, at every place a frame could start, for valid frames: if one records that the logs were
 //!    synced beyond the stop, then synced bytes are damaged: [`Error::Corruption`]. Otherwise nothing proves that the
 //!    rest was ever durable, and it is a torn tail. The same proof from later logs: [`newest_sync_record`],
 //!    [`Tail::contradicted_by`].
-//! R3 a rest of zeros is not a tear but space that was not used. In a file that was another log before (see
+//! B3 a rest of zeros is not a tear but space that was not used. In a file that was another log before (see
 //!    [`super::recycle`]) so is a rest of zeros up to a valid frame of that log: a writer leaves no other bytes between the
-//!    end of its own frames and one of those. What follows that frame is not looked at, but for own frames (R2).
-//! R4 of a torn tail the part from the first valid frame of the previous log on, behind all own frames, is not kept: nothing of
+//!    end of its own frames and one of those. What follows that frame is not looked at, but for own frames (B2).
+//! B4 of a torn tail the part from the first valid frame of the previous log on, behind all own frames, is not kept: nothing of
 //!    it was written by this log, or not so that a frame is left. Nor are pages of zeros at its end: space that was
 //!    not used.
 
@@ -16,19 +16,16 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use super::format::{ALIGN, FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, HEADER_LEN, Identity, Position, SegmentHeader};
-use super::payload::decompress;
 use super::space::ZEROS;
 use super::window::Window;
 use crate::error::{Error, Result};
-use crate::fs::{File, FileSystem};
+use crate::fs::{File, FileSystem, unlink};
 use crate::types::SeqNo;
 
 /// Bytes of a torn tail that are copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Bytes that are looked at in one step for one that is not zero.
-const ZEROS_AT_ONCE: usize = ZEROS.len();
 
 /// One batch as it was appended.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +42,14 @@ pub(crate) struct Frame<'a> {
     pub(crate) is_compressed: bool,
     /// Everything before this was synced when the frame was written.
     pub(crate) synced: Position,
+}
+
+impl<'a> Frame<'a> {
+    /// The frame of `payload` with this header, which starts at `offset`.
+    pub(super) fn of(header: &FrameHeader, offset: u64, payload: &'a [u8]) -> Self {
+        let &FrameHeader { first_seqno, count, is_compressed, synced, .. } = header;
+        Self { offset, first_seqno, count, payload, is_compressed, synced }
+    }
 }
 
 /// How a log ended.
@@ -97,19 +102,14 @@ pub(crate) fn replay(
     number: u64,
     mut visit: impl FnMut(Frame<'_>) -> Result<()>,
 ) -> Result<Tail> {
-    let mut log = LogReader::open(fs, path)?;
-    let Some(segment) = log.read_header(number)? else {
+    let (mut log, segment) = open_log(fs, path, number)?;
+    let Some(segment) = segment else {
         return Ok(Tail::Torn { offset: 0, dropped_bytes: log.window.file_len() });
     };
     let mut offset = FIRST_FRAME;
     while let Some((header, payload)) = log.frame_at(segment.log, offset)? {
-        let FrameHeader { first_seqno, count, is_compressed, synced, .. } = header;
-        let batch = match is_compressed {
-            true => Some(decompress(payload).map_err(|what| Error::corruption(path, offset, what))?),
-            false => None,
-        };
-        let payload = batch.as_deref().unwrap_or(payload);
-        visit(Frame { offset, first_seqno, count, payload, is_compressed, synced })?;
+        let batch = header.batch(payload).map_err(|what| Error::corruption(path, offset, what))?;
+        visit(Frame::of(&header, offset, &batch))?;
         offset += header.frame_len();
     }
     let (tail, record) = log.tail(&segment, offset)?;
@@ -126,11 +126,8 @@ pub(crate) fn replay(
 /// # Errors
 /// As [`replay`], except that damaged frames are passed over.
 pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<Option<Position>> {
-    let mut log = LogReader::open(fs, path)?;
-    match log.read_header(number)? {
-        Some(segment) => Ok(log.frames_from(segment.log, FIRST_FRAME)?.0),
-        None => Ok(None),
-    }
+    let (mut log, segment) = open_log(fs, path, number)?;
+    segment.map_or(Ok(None), |segment| Ok(log.frames_from(segment.log, FIRST_FRAME)?.0))
 }
 
 /// Whether log `number` holds nothing: no frame, and nothing that could be damaged ones. So is a log that was made ahead.
@@ -138,8 +135,8 @@ pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) 
 /// # Errors
 /// As [`replay`].
 pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<bool> {
-    let mut log = LogReader::open(fs, path)?;
-    let Some(segment) = log.read_header(number)? else { return Ok(true) };
+    let (mut log, segment) = open_log(fs, path, number)?;
+    let Some(segment) = segment else { return Ok(true) };
     let start = FIRST_FRAME;
     Ok(log.frame_at(segment.log, start)?.is_none() && matches!(log.tail(&segment, start)?.0, Tail::Clean { .. }))
 }
@@ -150,8 +147,8 @@ pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result
 /// # Errors
 /// As of [`replay`].
 pub(crate) fn begin_of_tail(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<u64> {
-    let mut log = LogReader::open(fs, path)?;
-    let start = log.read_header(number)?.map_or(0, |_| FIRST_FRAME);
+    let (mut log, segment) = open_log(fs, path, number)?;
+    let start = segment.map_or(0, |_| FIRST_FRAME);
     let len = log.len();
     Ok(log.first_byte(start..len)?.map_or(len, |byte| byte - byte % ALIGN))
 }
@@ -167,11 +164,8 @@ pub(super) fn frames_behind(
     from: u64,
     visit: impl FnMut(u64, &FrameHeader) -> ControlFlow<()>,
 ) -> Result<()> {
-    let mut log = LogReader::open(fs, path)?;
-    match log.read_header(number)? {
-        Some(segment) => log.scan(segment.log, from, visit),
-        None => Ok(()),
-    }
+    let (mut log, segment) = open_log(fs, path, number)?;
+    segment.map_or(Ok(()), |segment| log.scan(segment.log, from, visit))
 }
 
 /// Keeps `tail` of log `number`, which [`truncate_torn`] is about to cut off with all behind it, in the file `to`: the log's
@@ -185,11 +179,7 @@ pub(super) fn frames_behind(
 pub(crate) fn keep_torn(fs: &dyn FileSystem, path: &Path, number: u64, tail: Range<u64>, to: &Path) -> Result<()> {
     let known = fs.exists(to).map_err(Error::io("look for", to))?;
     let kept = if known { fs.open_write(to) } else { fs.create_new(to) }.map_err(Error::io("create", to))?;
-    copy_tail(fs, (path, number), tail, (&*kept, to)).inspect_err(|_| {
-        if let Err(error) = fs.remove(to) {
-            tracing::warn!(file = %to.display(), %error, "could not remove a part of a torn tail");
-        }
-    })
+    copy_tail(fs, (path, number), tail, (&*kept, to)).inspect_err(|_| unlink(fs, to))
 }
 
 fn copy_tail(
@@ -198,8 +188,8 @@ fn copy_tail(
     tail: Range<u64>,
     (kept, to): (&dyn File, &Path),
 ) -> Result<()> {
-    let mut log = LogReader::open(fs, path)?;
-    let header = log.read_header(number)?.map_or(0, |_| FIRST_FRAME);
+    let (mut log, segment) = open_log(fs, path, number)?;
+    let header = segment.map_or(0, |_| FIRST_FRAME);
     let mut write = |from: u64, end: u64| {
         let want = usize::try_from(end.saturating_sub(from)).unwrap_or(COPIED_AT_ONCE).min(COPIED_AT_ONCE);
         let bytes = log.window.get(from, want)?;
@@ -229,9 +219,11 @@ pub(crate) fn truncate_torn(fs: &dyn FileSystem, path: &Path, offset: u64) -> Re
     file.sync().map_err(Error::io("sync", path))
 }
 
-/// So many zeros, at most [`ZEROS_AT_ONCE`].
-fn zeros(len: usize) -> &'static [u8] {
-    ZEROS.get(..len).unwrap_or(&ZEROS)
+/// Log `number`, and its header if that was completed.
+fn open_log<'a>(fs: &dyn FileSystem, path: &'a Path, number: u64) -> Result<(LogReader<'a>, Option<SegmentHeader>)> {
+    let mut log = LogReader::open(fs, path)?;
+    let segment = log.read_header(number)?;
+    Ok((log, segment))
 }
 
 /// An open log.
@@ -301,17 +293,27 @@ impl<'a> LogReader<'a> {
 
     /// The end of the last byte in `range` that is not zero; its start if all are.
     fn end_of_bytes(&mut self, range: Range<u64>) -> Result<u64> {
-        let (mut at, mut end) = (range.start, range.start);
+        let mut end = range.start;
+        self.visit_bytes(range, |at, bytes| {
+            end = at + bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1);
+            ControlFlow::Continue(())
+        })?;
+        Ok(end)
+    }
+
+    /// Calls `visit` with the parts of `range` that are not all zeros, and where they begin, until it breaks off.
+    fn visit_bytes(&mut self, range: Range<u64>, mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
+        let mut at = range.start;
         while at < range.end {
-            let want = usize::try_from(range.end - at).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
+            let want = usize::try_from(range.end - at).unwrap_or(ZEROS.len()).min(ZEROS.len());
             let bytes = self.window.get(at, want)?;
             // Most of what is looked at is zeros, and to compare them all at once takes a tenth of the time.
-            if bytes != zeros(bytes.len()) {
-                end = at + bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1);
+            if *bytes != ZEROS[..bytes.len()] && visit(at, bytes).is_break() {
+                break;
             }
             at += bytes.len() as u64;
         }
-        Ok(end)
+        Ok(())
     }
 
     /// The valid frame at `offset`, if there is one.
@@ -334,16 +336,12 @@ impl<'a> LogReader<'a> {
 
     /// Where in `range` the first byte is that is not zero.
     fn first_byte(&mut self, range: Range<u64>) -> Result<Option<u64>> {
-        let mut at = range.start;
-        while at < range.end {
-            let want = usize::try_from(range.end - at).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
-            let bytes = self.window.get(at, want)?;
-            if bytes != zeros(bytes.len()) {
-                return Ok(bytes.iter().position(|&byte| byte != 0).map(|first| at + first as u64));
-            }
-            at += bytes.len() as u64;
-        }
-        Ok(None)
+        let mut first = None;
+        self.visit_bytes(range, |at, bytes| {
+            first = bytes.iter().position(|&byte| byte != 0).map(|first| at + first as u64);
+            ControlFlow::Break(())
+        })?;
+        Ok(first)
     }
 
     /// The newest sync that valid frames at or after `offset` record, wherever they are; and the end of the last of them, or

@@ -192,7 +192,7 @@ impl Segment {
         }
         let starts = std::mem::take(&mut *lock(&self.starts));
         let spare = Spare::of(self.identity, starts, self.synced(), max_len)?;
-        match self.file.truncate(spare.end()) {
+        match self.file.truncate(spare.rest.end) {
             Ok(()) => Some(spare),
             Err(error) => {
                 tracing::warn!(file = %self.path.display(), %error, "could not cut a log's file for the next log");

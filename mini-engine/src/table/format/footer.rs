@@ -15,12 +15,13 @@ use std::path::Path;
 
 use crate::codec::{self, Reader};
 use crate::error::{Error, Result};
+use crate::fs::number_in;
 
 const MAGIC: &[u8; 8] = b"mini-sst";
 /// The format version.
 const VERSION: u32 = 1;
 /// Bytes of the footer.
-pub(in crate::table) const FOOTER_LEN: usize = 80;
+pub(crate) const FOOTER_LEN: usize = 80;
 /// Bytes of the footer under its checksum.
 const SUMMED_LEN: usize = 64;
 
@@ -31,27 +32,25 @@ pub(crate) fn file_name(number: u64) -> String {
 
 /// The number of the table with this file name; `None` if it is not a table's name.
 pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
-    let number = name.strip_suffix(".sst")?.parse().ok()?;
-    // The name must be the one we would give: "+1.sst" and "1.sst" are somebody else's.
-    (file_name(number) == name).then_some(number)
+    number_in(name, ".sst")
 }
 
 /// Where a block is in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::table) struct Handle {
-    pub(in crate::table) offset: u64,
+pub(crate) struct Handle {
+    pub(crate) offset: u64,
     /// Bytes in the file, trailer included.
-    pub(in crate::table) len: u64,
+    pub(crate) len: u64,
 }
 
 impl Handle {
-    pub(in crate::table) fn end(self) -> Option<u64> {
+    pub(crate) fn end(self) -> Option<u64> {
         self.offset.checked_add(self.len)
     }
 
     /// Where the block is among the `len` bytes of the file.
     #[inline]
-    pub(in crate::table) fn within(self, len: usize) -> Option<Range<usize>> {
+    pub(crate) fn within(self, len: usize) -> Option<Range<usize>> {
         let (start, end) = (usize::try_from(self.offset).ok()?, usize::try_from(self.end()?).ok()?);
         (end <= len).then_some(start..end)
     }
@@ -59,17 +58,17 @@ impl Handle {
 
 /// The last bytes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::table) struct Footer {
+pub(crate) struct Footer {
     /// All partitions.
-    pub(in crate::table) partitions: Handle,
+    pub(crate) partitions: Handle,
     /// The fences of the partitions.
-    pub(in crate::table) root: Handle,
-    pub(in crate::table) properties: Handle,
+    pub(crate) root: Handle,
+    pub(crate) properties: Handle,
 }
 
 impl Footer {
     /// Appends the footer of table `number` that belongs at `offset`.
-    pub(in crate::table) fn encode(&self, out: &mut Vec<u8>, number: u64, offset: u64) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, number: u64, offset: u64) {
         let start = out.len();
         for handle in [self.partitions, self.root, self.properties] {
             codec::put_u64(out, handle.offset);
@@ -84,21 +83,21 @@ impl Footer {
     }
 
     /// Where the range tombstones are, if there are any: between root and properties.
-    pub(in crate::table) fn range_tombstones(&self) -> Option<Handle> {
+    pub(crate) fn range_tombstones(&self) -> Option<Handle> {
         let offset = self.root.end()?;
         let len = self.properties.offset.checked_sub(offset).filter(|&len| len > 0)?;
         Some(Handle { offset, len })
     }
 
     /// Whether the parts meet each other and the footer at `offset`.
-    pub(in crate::table) fn meets(&self, offset: u64) -> bool {
+    pub(crate) fn meets(&self, offset: u64) -> bool {
         let root_ends_before = self.root.end().is_some_and(|end| end <= self.properties.offset);
         let ends = [self.partitions, self.properties].map(Handle::end);
         root_ends_before && ends == [Some(self.root.offset), Some(offset)]
     }
 
     /// Decodes the footer of table `number`, found at `offset` of `path`. All handles lie before it.
-    pub(in crate::table) fn decode(bytes: &[u8], path: &Path, number: u64, offset: u64) -> Result<Self> {
+    pub(crate) fn decode(bytes: &[u8], path: &Path, number: u64, offset: u64) -> Result<Self> {
         let corrupt = |what: String| Error::corruption(path, offset, what);
         let mut reader = Reader::new(bytes);
         let fields = (|| {

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::{EntryIter, RangeSource, Stepped};
+use crate::iter::{EntryIter, RangeSource, Stepped, show_entry_of};
 use crate::table::read::iter::TableIter;
 use crate::table::read::run_table::RunTable;
-use crate::types::{Kind, SeqNo, Slice, Span, place_after};
+use crate::types::{SeqNo, Slice, Span, place_after};
 
 /// Open tables in key order, disjoint.
 #[derive(Clone, Debug)]
@@ -201,34 +201,7 @@ impl RunIter {
 }
 
 impl EntryIter for RunIter {
-    #[inline]
-    fn valid(&self) -> bool {
-        self.table.as_ref().is_some_and(TableIter::valid)
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        self.table.as_ref().map_or(&[], TableIter::key)
-    }
-
-    #[inline]
-    fn seqno(&self) -> SeqNo {
-        self.table.as_ref().map_or(0, TableIter::seqno)
-    }
-
-    #[inline]
-    fn kind(&self) -> Kind {
-        self.table.as_ref().map_or(Kind::Tombstone, TableIter::kind)
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        self.table.as_ref().map_or(&[], TableIter::value)
-    }
-
-    fn value_slice(&self) -> Slice {
-        self.table.as_ref().map_or_else(|| Slice::from(&[][..]), TableIter::value_slice)
-    }
+    show_entry_of!(table: TableIter);
 
     #[inline]
     fn repeats(&self) -> bool {

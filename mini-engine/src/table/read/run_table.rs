@@ -47,10 +47,10 @@ impl RunTable {
     pub(crate) fn is_minimal(&self) -> Result<bool> {
         let meta = self.table.meta();
         let removes = meta.tombstones > 0 || meta.range_tombstones > 0;
-        Ok(self.from.is_none() && !removes && self.table.keys()? == meta.entries)
+        Ok(self.from.is_none() && !removes && self.table.root()?.properties.keys == meta.entries)
     }
 
-    pub(in crate::table) fn has_range_tombstones(&self) -> bool {
+    pub(crate) fn has_range_tombstones(&self) -> bool {
         self.table.meta().range_tombstones > 0
     }
 
@@ -62,7 +62,7 @@ impl RunTable {
 
     /// Of the keys from its first to its last, of which `key` is one: those around `key` that the same range tombstones cover, and the
     /// newest of these that is not newer than `seqno`. The search begins at `near`.
-    pub(in crate::table) fn span(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Result<Span> {
+    pub(crate) fn span(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Result<Span> {
         let mut span = self.table.root()?.range_tombstones.span_near(near, key, seqno);
         if *span.start < *self.smallest() {
             span.start = Slice::from(self.smallest());
@@ -150,7 +150,7 @@ impl RunTable {
         self.table.verify_all(self.from.as_deref(), problems)
     }
 
-    pub(in crate::table) fn iter(&self, cache: CacheUse) -> TableIter {
+    pub(crate) fn iter(&self, cache: CacheUse) -> TableIter {
         TableIter::new(Arc::clone(&self.table), self.from.clone(), cache)
     }
 }

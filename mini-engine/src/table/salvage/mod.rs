@@ -15,12 +15,12 @@ use self::blocks::{Blocks, Next};
 pub use self::lost::LostKeys;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::iter::{self, EntryIter, read_forward_only};
+use crate::iter::{self, EntryIter, read_forward_only, show_entry_of};
 use crate::lock::lock;
 use crate::table::block::cursor::Cursor;
 use crate::table::block::frame::Block;
 use crate::table::format::properties::TableMeta;
-use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
+use crate::types::{MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Where iterators put what they could not read.
 #[derive(Clone, Debug, Default)]
@@ -78,16 +78,11 @@ impl SalvageIter {
         lost: Lost,
     ) -> Result<Self> {
         let blocks = Blocks::open(fs, path, number)?;
-        // Where the block of range tombstones cannot be read, the file does not say how many there are.
-        let is_of = |meta: &TableMeta, found: &TableMeta| match &blocks.range_tombstones {
-            Some(_) => meta.is_of(found),
-            None => meta.is_of(&TableMeta { range_tombstones: meta.range_tombstones, ..found.clone() }),
-        };
-        if let (Some(meta), Some(found)) = (&meta, &blocks.meta)
-            && !is_of(meta, found)
-        {
-            let what = format!("table: expected {meta:?} as the manifest says, found {found:?}");
-            return Err(Error::corruption(blocks.path(), 0, what));
+        if let (Some(meta), Some(found)) = (&meta, &blocks.meta) {
+            // Where the block of range tombstones cannot be read, the file does not say how many there are.
+            let counted = if blocks.range_tombstones.is_some() { found } else { meta };
+            let found = TableMeta { range_tombstones: counted.range_tombstones, ..found.clone() };
+            meta.check_is(&found, blocks.path())?;
         }
         let meta = meta.or_else(|| blocks.meta.clone());
         Ok(Self {
@@ -234,29 +229,7 @@ impl SalvageIter {
 }
 
 impl EntryIter for SalvageIter {
-    fn valid(&self) -> bool {
-        self.cursor.as_ref().is_some_and(Cursor::valid)
-    }
-
-    fn key(&self) -> &[u8] {
-        self.cursor.as_ref().map_or(&[], Cursor::key)
-    }
-
-    fn seqno(&self) -> SeqNo {
-        self.cursor.as_ref().map_or(0, Cursor::seqno)
-    }
-
-    fn kind(&self) -> Kind {
-        self.cursor.as_ref().map_or(Kind::Tombstone, Cursor::kind)
-    }
-
-    fn value(&self) -> &[u8] {
-        self.cursor.as_ref().map_or(&[], Cursor::value)
-    }
-
-    fn value_slice(&self) -> Slice {
-        self.cursor.as_ref().map_or_else(Slice::default, Cursor::value_slice)
-    }
+    show_entry_of!(cursor: Cursor);
 
     fn repeats(&self) -> bool {
         self.repeats
