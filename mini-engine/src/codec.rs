@@ -89,7 +89,6 @@ pub(crate) fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) struct Malformed {
     /// Offset within the decoded bytes.
     pub(crate) offset: usize,
-    /// What was expected.
     pub(crate) expected: &'static str,
 }
 

@@ -69,7 +69,6 @@ impl<P, D> Partitions<P, D> {
         Self(CacheSlot::several(count))
     }
 
-    /// Bytes of memory that the slots take.
     pub(crate) fn memory_len(&self) -> usize {
         size_of_val(&*self.0)
     }
@@ -131,7 +130,6 @@ pub(crate) struct BlockCache<P, D> {
 }
 
 impl<P, D: Evict> BlockCache<P, D> {
-    /// A cache of at most `bytes`.
     pub(crate) fn new(bytes: u64, counters: Arc<Counters>) -> Self {
         let (data, partitions) = (Shards::new(bytes), Shards::new(bytes / 2));
         Self { data, partitions, bytes, reserved: Mutex::new(0), counters }

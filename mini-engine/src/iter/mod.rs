@@ -57,7 +57,7 @@ pub(crate) trait EntryIter: Send {
     }
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
-    /// Whether `next` came here from an entry with the same key: known to whoever decodes keys, so that nobody has to compare them.
+    /// Whether `next` came here from an entry with the same key: an iterator that decodes keys knows it without a comparison.
     /// Means nothing after other moves.
     fn repeats(&self) -> bool;
     /// As `next` on a valid iterator, if that takes no more than decoding bytes that are here. After `None` the iterator is where it was, or

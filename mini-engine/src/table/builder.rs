@@ -13,13 +13,11 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem, unlink};
 use crate::options::{Compression, Options};
-use crate::table::block::cursor::{BlockBuilder, entry_len_bound};
 use crate::table::block::frame::{self, MAX_CONTENTS_LEN};
-use crate::table::format::footer::{Footer, Handle, file_name};
-use crate::table::format::properties::{Properties, TableMeta};
+use crate::table::block::{BlockBuilder, entry_len_bound};
 use crate::table::format::range_block;
-use crate::table::index::fences::IndexBuilder;
-use crate::table::index::partition::{PartitionBuilder, last_fence};
+use crate::table::format::{Footer, Handle, Properties, TableMeta, file_name};
+use crate::table::index::{IndexBuilder, PartitionBuilder, last_fence};
 use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, RangeTombstones, SeqNo, entry_order};
 
 /// Bytes that are gathered before they are written.
@@ -49,7 +47,6 @@ impl TableOptions {
     }
 }
 
-/// Builds one table file.
 #[derive(Debug)]
 pub(crate) struct Builder {
     output: Output,
@@ -102,7 +99,6 @@ impl Builder {
         Ok(())
     }
 
-    /// Whether nothing was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.properties.entries == 0
     }
@@ -165,7 +161,7 @@ impl Builder {
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         let (compression, output) = (self.options.compression, &mut self.output);
         let handle = self.block.finish(|contents| output.write_block(contents, compression))?;
-        self.partition.push((&self.properties.largest, self.last_seqno), next, handle.len);
+        self.partition.fences.push((&self.properties.largest, self.last_seqno), next, handle.len);
         if next.is_none() || self.partition.is_full(self.options.partition_bytes) {
             self.partitions.push(self.partition.finish(self.output.offset()));
         }

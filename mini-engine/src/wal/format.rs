@@ -23,15 +23,11 @@ use crate::fs::number_in;
 use crate::types::{MAX_BATCH_LEN, MAX_SEQNO, SeqNo};
 
 const MAGIC: &[u8; 8] = b"mini-wal";
-/// The format version of logs.
 const VERSION: u32 = 1;
-/// Bytes of the segment header.
 pub(super) const HEADER_LEN: usize = 56;
 /// Bytes of it under its checksum.
 const SUMMED_LEN: usize = HEADER_LEN - 8;
-/// Where the first frame starts.
 pub(super) const FIRST_FRAME: u64 = HEADER_LEN as u64;
-/// Bytes of a frame's header.
 pub(super) const FRAME_HEADER_LEN: usize = 48;
 /// Frames start at multiples of this.
 pub(super) const ALIGN: u64 = 8;
@@ -127,7 +123,6 @@ impl SegmentHeader {
     }
 }
 
-/// A frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHeader {
     pub(super) payload_len: u32,
@@ -203,7 +198,6 @@ impl FrameHeader {
         if self.is_compressed { decompress(payload).map(Cow::Owned) } else { Ok(Cow::Borrowed(payload)) }
     }
 
-    /// Bytes of the whole frame.
     pub(super) fn frame_len(&self) -> u64 {
         frame_len(self.payload_len)
     }

@@ -17,14 +17,12 @@ const ZSTD_EXPANSION: u64 = 1 << 15;
 /// What a frame stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload<'a> {
-    /// The batch.
     Raw(&'a [u8]),
     /// What [`compress`] made of it.
     Compressed(&'a [u8]),
 }
 
 impl<'a> Payload<'a> {
-    /// The stored bytes.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
             Self::Raw(bytes) | Self::Compressed(bytes) => bytes,

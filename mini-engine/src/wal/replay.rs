@@ -24,7 +24,6 @@ use crate::types::SeqNo;
 
 /// Bytes of a torn tail that are copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
-/// Bytes of a page.
 const PAGE: u64 = 4096;
 
 /// One batch as it was appended.
@@ -34,7 +33,6 @@ pub(crate) struct Frame<'a> {
     pub(crate) offset: u64,
     /// The sequence number of the first operation; the others follow without gaps.
     pub(crate) first_seqno: SeqNo,
-    /// The number of operations.
     pub(crate) count: u32,
     /// The operations, as [`crate::types::BatchOps`] decodes them.
     pub(crate) payload: &'a [u8],
@@ -104,7 +102,7 @@ pub(crate) fn replay(
 ) -> Result<Tail> {
     let (mut log, segment) = open_log(fs, path, number)?;
     let Some(segment) = segment else {
-        return Ok(Tail::Torn { offset: 0, dropped_bytes: log.window.file_len() });
+        return Ok(Tail::Torn { offset: 0, dropped_bytes: log.window.len });
     };
     let mut offset = FIRST_FRAME;
     while let Some((header, payload)) = log.frame_at(segment.log, offset)? {
@@ -162,10 +160,10 @@ pub(super) fn frames_behind(
     path: &Path,
     number: u64,
     from: u64,
-    visit: impl FnMut(u64, &FrameHeader) -> ControlFlow<()>,
+    mut visit: impl FnMut(u64, &FrameHeader) -> ControlFlow<()>,
 ) -> Result<()> {
     let (mut log, segment) = open_log(fs, path, number)?;
-    segment.map_or(Ok(()), |segment| log.scan(segment.log, from, visit))
+    segment.map_or(Ok(()), |segment| log.scan(segment.log, from, |at, header, _| Ok(visit(at, header))))
 }
 
 /// Keeps `tail` of log `number`, which [`truncate_torn`] is about to cut off with all behind it, in the file `to`: the log's
@@ -226,7 +224,6 @@ fn open_log<'a>(fs: &dyn FileSystem, path: &'a Path, number: u64) -> Result<(Log
     Ok((log, segment))
 }
 
-/// An open log.
 pub(super) struct LogReader<'a> {
     window: Window<'a>,
     path: &'a Path,
@@ -241,13 +238,12 @@ impl<'a> LogReader<'a> {
     /// As [`LogReader::open`], to read all that is before a place that cannot be read.
     pub(super) fn open_damaged(fs: &dyn FileSystem, path: &'a Path) -> Result<Self> {
         let mut log = Self::open(fs, path)?;
-        log.window.spare_what_is_before_damage();
+        log.window.spares_ahead = true;
         Ok(log)
     }
 
-    /// Bytes of the file.
     pub(super) fn len(&self) -> u64 {
-        self.window.file_len()
+        self.window.len
     }
 
     /// The first `len` bytes, or all if there are fewer.
@@ -257,8 +253,8 @@ impl<'a> LogReader<'a> {
 
     /// The log's header; `None` if it was never completed, which is so only before the first frame.
     pub(super) fn read_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
-        let len = self.window.file_len();
-        // The header alone tells mostly: what is behind may be unreadable.
+        let len = self.window.len;
+        // The header mostly tells by itself, and the bytes behind it may be unreadable.
         if len < FIRST_FRAME || self.is_zero(0..FIRST_FRAME)? && self.is_zero(0..len)? {
             return Ok(None);
         }
@@ -269,16 +265,16 @@ impl<'a> LogReader<'a> {
     /// How the log ends, whose last frame before the first place without one ends at `stop`; and the newest sync that frames
     /// behind that place record.
     pub(super) fn tail(&mut self, segment: &SegmentHeader, stop: u64) -> Result<(Tail, Option<Position>)> {
-        let len = self.window.file_len();
+        let len = self.window.len;
         if self.is_zero(stop..len)? {
             return Ok((Tail::Clean { end: stop }, None));
         }
         let (record, own_end) = self.frames_from(segment.log, stop)?;
         let mut rest = len;
         if let Some(previous) = segment.previous_generation {
-            self.scan(previous, own_end, |offset, _| {
+            self.scan(previous, own_end, |offset, _, _| {
                 rest = offset;
-                ControlFlow::Break(())
+                Ok(ControlFlow::Break(()))
             })?;
         }
         // Own frames are no zeros, so there are none behind such an end.
@@ -317,8 +313,8 @@ impl<'a> LogReader<'a> {
     }
 
     /// The valid frame at `offset`, if there is one.
-    pub(super) fn frame_at(&mut self, log: Identity, offset: u64) -> Result<Option<(FrameHeader, &[u8])>> {
-        let room = self.window.file_len().saturating_sub(offset).saturating_sub(FRAME_HEADER_LEN as u64);
+    fn frame_at(&mut self, log: Identity, offset: u64) -> Result<Option<(FrameHeader, &[u8])>> {
+        let room = self.window.len.saturating_sub(offset).saturating_sub(FRAME_HEADER_LEN as u64);
         let bytes = self.window.get(offset, FRAME_HEADER_LEN)?;
         let Some(header) = FrameHeader::decode(bytes, log, offset, room) else { return Ok(None) };
         let len = header.frame_len();
@@ -348,25 +344,26 @@ impl<'a> LogReader<'a> {
     /// `offset` if there is none.
     fn frames_from(&mut self, log: Identity, offset: u64) -> Result<(Option<Position>, u64)> {
         let (mut newest, mut end) = (None, offset);
-        self.scan(log, offset, |at, header| {
+        self.scan(log, offset, |at, header, _| {
             newest = newest.max(Some(header.synced));
             end = at + header.frame_len();
-            ControlFlow::Continue(())
+            Ok(ControlFlow::Continue(()))
         })?;
         Ok((newest, end))
     }
 
-    /// Looks for valid frames at every place from `offset` on where one could start.
-    fn scan(
+    /// Looks for valid frames at every place from `offset` on where one could start. Calls `visit` with the place, the header and the
+    /// payload of each, until it breaks off.
+    pub(super) fn scan(
         &mut self,
         log: Identity,
         mut offset: u64,
-        mut visit: impl FnMut(u64, &FrameHeader) -> ControlFlow<()>,
+        mut visit: impl FnMut(u64, &FrameHeader, &[u8]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        while offset + (FRAME_HEADER_LEN as u64) <= self.window.file_len() {
+        while offset + (FRAME_HEADER_LEN as u64) <= self.window.len {
             match self.frame_at(log, offset)? {
-                Some((header, _)) => {
-                    if visit(offset, &header).is_break() {
+                Some((header, payload)) => {
+                    if visit(offset, &header, payload)?.is_break() {
                         return Ok(());
                     }
                     offset += header.frame_len();
@@ -379,8 +376,8 @@ impl<'a> LogReader<'a> {
 
     /// The first place from `offset` on where a frame could start: none starts with a header of zeros, and a log may have much space
     /// of zeros.
-    pub(super) fn next_candidate(&mut self, offset: u64) -> Result<u64> {
-        let len = self.window.file_len();
+    fn next_candidate(&mut self, offset: u64) -> Result<u64> {
+        let len = self.window.len;
         // Of the headers that the byte may be part of, the first.
         let earliest = |byte: u64| (byte + 1).saturating_sub(FRAME_HEADER_LEN as u64).next_multiple_of(ALIGN);
         Ok(self.first_byte(offset..len)?.map_or(len, |byte| earliest(byte).max(offset)))

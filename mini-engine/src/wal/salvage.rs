@@ -4,10 +4,10 @@
 //! number and its salt. So a log is only as good as the salt in its header. One damaged byte of the header can be put right, since the
 //! header has a checksum: exactly one byte has to be changed for it to match.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
-use super::format::{ALIGN, FIRST_FRAME, FrameHeader, HEADER_LEN, Position, SegmentHeader};
+use super::format::{FIRST_FRAME, FrameHeader, HEADER_LEN, Position, SegmentHeader};
 use super::replay::{Frame, LogReader, Tail};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -25,13 +25,12 @@ pub(crate) struct Missing {
 /// What was found in a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SalvagedLog {
-    /// Whole frames.
     pub(crate) frames: u64,
     /// Those of them that come after bytes that are no frame.
     pub(crate) frames_behind: u64,
     /// What is missing in front of whole frames.
     pub(crate) missing: Vec<Missing>,
-    /// Whether there is a header, be it one that was put right. Without one no frame can be told.
+    /// Whether there is a header, or one that could be put right. Without it no frame can be recognised.
     pub(crate) has_header: bool,
     /// Where the last whole frame ends.
     pub(crate) end: u64,
@@ -83,22 +82,17 @@ fn read_frames(
     found: &mut SalvagedLog,
     mut visit: impl FnMut(Frame<'_>, bool) -> Result<()>,
 ) -> Result<()> {
-    let mut offset = found.end;
-    while offset < log.len() {
-        let Some((header, payload)) = log.frame_at(segment.log, offset)? else {
-            offset = log.next_candidate(offset + ALIGN)?;
-            continue;
-        };
+    log.scan(segment.log, FIRST_FRAME, |offset, header, payload| {
         found.synced = found.synced.max(Some(header.synced));
         // Where the checksum is right and the batch cannot be read, it was written so.
         if let Ok(batch) = header.batch(payload) {
-            found.go_on_at(offset, &header);
+            found.go_on_at(offset, header);
             let is_behind = !found.missing.is_empty();
             (found.frames, found.frames_behind) = (found.frames + 1, found.frames_behind + u64::from(is_behind));
-            visit(Frame::of(&header, offset, &batch), is_behind)?;
+            visit(Frame::of(header, offset, &batch), is_behind)?;
         }
-        offset += header.frame_len();
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
     if let (Tail::Torn { dropped_bytes, .. }, _) = log.tail(segment, found.end)? {
         found.tail_bytes = dropped_bytes;
     }

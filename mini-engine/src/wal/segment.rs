@@ -87,7 +87,6 @@ impl Segment {
         }
     }
 
-    /// The log's number.
     pub(crate) fn number(&self) -> u64 {
         self.identity.number
     }
@@ -125,7 +124,6 @@ impl Segment {
         self.commit.synced()
     }
 
-    /// Whether any frame was synced.
     pub(crate) fn is_synced_at_all(&self) -> bool {
         self.synced() > FIRST_FRAME
     }

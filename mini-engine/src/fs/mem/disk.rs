@@ -1,4 +1,4 @@
-//! [`Disk`]: files and directories in memory, with what of them is durable.
+//! [`Disk`]: files and directories in memory, and the durable part of each.
 //!
 //! A disk is a plain value: a clone of it is what a killed process leaves, [`Disk::after_power_cut`] is what a power cut
 //! leaves. A disk changes by [`Operation`]s only, so that a record of them makes every state again that there was.

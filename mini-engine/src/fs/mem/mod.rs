@@ -49,7 +49,6 @@ enum Holders {
 #[derive(Default)]
 struct Shared {
     disk: Disk,
-    /// The locks that are held.
     locks: BTreeMap<PathBuf, Holders>,
     record: Option<Vec<Step>>,
     /// Of which files the most bytes that there were are wanted, and how many that were.

@@ -109,7 +109,7 @@ struct Behind {
 
 impl Behind {
     fn push(&mut self, at: &Current) {
-        // More than there are between two restarts only a block has that lies about them: its keys shall not fill the memory.
+        // Only a block that lies about its restarts has more entries between two of them: its keys shall not fill the memory.
         if self.entries.len() == RESTART_INTERVAL {
             self.clear();
         }
@@ -170,7 +170,7 @@ impl Current {
     /// Takes the entry read at `offset`, whose shared bytes are those of the key that is here.
     #[inline]
     fn take(&mut self, offset: usize, read: &Entry<'_>) {
-        // A restart has the whole key, be it that of the entry before or not.
+        // A restart has the whole key, even if the entry before has the same one.
         self.repeats = read.key_len() == self.key.len()
             && (read.unshared.is_empty() || read.shared == 0 && self.key == read.unshared);
         if !self.repeats {

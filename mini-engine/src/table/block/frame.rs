@@ -22,7 +22,7 @@ use crate::options::Compression;
 use crate::types::{MappedBytes, Slice};
 
 use crate::table::block::key_heads::KeyHeads;
-use crate::table::format::footer::Handle;
+use crate::table::format::Handle;
 
 /// Bytes after the stored ones.
 pub(crate) const TRAILER_LEN: usize = 13;
@@ -65,7 +65,6 @@ impl OwnBlock {
         (contents_of(&self.bytes), self.heads.get().unwrap_or(KeyHeads::NONE))
     }
 
-    /// Bytes of memory that it takes.
     pub(crate) fn memory_len(&self) -> usize {
         self.bytes.len() + size_of::<Self>()
     }

@@ -57,7 +57,6 @@ impl Start {
 }
 
 impl KeyHeads {
-    /// No heads.
     pub(crate) const NONE: &Self = &Self::EMPTY;
     const EMPTY: Self = Self { heads: [0; MOST_HEADS], behind: [0; MOST_HEADS], count: 0, prefix: (0, 0) };
 
@@ -113,7 +112,7 @@ impl KeyHeads {
         let prefix = contents.get(usize::from(self.prefix.0)..)?.get(..usize::from(self.prefix.1))?;
         let (begin, rest) = key.split_at(key.len().min(prefix.len()));
         if begin != prefix {
-            return Some(self.start_beside_the_prefix(begin, prefix));
+            return Some(self.start_outside_the_prefix(begin, prefix));
         }
         let head = head_of(rest);
         let before = heads.partition_point(|other| *other < head);
@@ -129,7 +128,7 @@ impl KeyHeads {
 
     /// As `start`, for a key that starts otherwise than all keys of the block.
     #[cold]
-    fn start_beside_the_prefix(&self, begin: &[u8], prefix: &[u8]) -> Start {
+    fn start_outside_the_prefix(&self, begin: &[u8], prefix: &[u8]) -> Start {
         if begin < prefix {
             return Start::FIRST;
         }

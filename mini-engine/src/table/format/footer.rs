@@ -18,9 +18,7 @@ use crate::error::{Error, Result};
 use crate::fs::number_in;
 
 const MAGIC: &[u8; 8] = b"mini-sst";
-/// The format version.
 const VERSION: u32 = 1;
-/// Bytes of the footer.
 pub(crate) const FOOTER_LEN: usize = 80;
 /// Bytes of the footer under its checksum.
 const SUMMED_LEN: usize = 64;
@@ -56,7 +54,6 @@ impl Handle {
     }
 }
 
-/// The last bytes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     /// All partitions.

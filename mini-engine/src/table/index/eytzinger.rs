@@ -77,7 +77,6 @@ impl Heads {
         partition_point(first + 1..self.rank_of(self.first_place(|other| other <= head)), is_before)
     }
 
-    /// Bytes of memory that the heads take.
     pub(crate) fn memory_len(&self) -> usize {
         self.lines.len() * size_of::<Line>() + self.prefix.len()
     }

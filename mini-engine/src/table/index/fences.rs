@@ -24,11 +24,10 @@ use std::ops::Range;
 use crate::codec::{self, Malformed, Reader};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO, SeqNo, entry_order};
 
-use crate::table::block::frame::{Block, TRAILER_LEN};
-use crate::table::format::footer::Handle;
+use crate::table::block::{Block, TRAILER_LEN};
+use crate::table::format::Handle;
 use crate::table::index::eytzinger::Heads;
 
-/// Builds fences.
 #[derive(Debug, Default)]
 pub(crate) struct IndexBuilder {
     bytes: Vec<u8>,
@@ -49,7 +48,7 @@ impl IndexBuilder {
 
     /// Adds this fence of a block of `len` bytes.
     pub(crate) fn push_fence(&mut self, (key, seqno): (&[u8], SeqNo), len: u64) {
-        // Contents of a block are shorter than 4 GiB, as whoever writes it sees to.
+        // The writer of a block sees to it that its contents are shorter than 4 GiB.
         self.offsets.push(self.bytes.len() as u32);
         self.end += len;
         codec::put_prefixed(&mut self.bytes, key);
@@ -57,7 +56,6 @@ impl IndexBuilder {
         codec::put_varint(&mut self.bytes, self.end);
     }
 
-    /// How many fences there are.
     pub(crate) fn count(&self) -> usize {
         self.offsets.len()
     }
@@ -159,7 +157,6 @@ impl<'a> Fences<'a> {
         Ok(read)
     }
 
-    /// The number of blocks.
     pub(crate) fn len(&self) -> usize {
         self.offsets.len()
     }
@@ -237,7 +234,6 @@ impl Index {
         self.start.saturating_add(self.ends.last().copied().unwrap_or(0))
     }
 
-    /// The number of blocks.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -272,7 +268,6 @@ impl Index {
         Some((at, self.handle(at)?))
     }
 
-    /// Bytes of memory that the index takes.
     pub(crate) fn memory_len(&self) -> usize {
         self.block.memory_len() + self.heads.memory_len() + size_of_val(&*self.ends)
     }

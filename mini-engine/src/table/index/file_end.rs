@@ -5,10 +5,9 @@ use std::path::Path;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
-use crate::table::block::frame::{Block, BlockLocation};
-use crate::table::format::footer::{FOOTER_LEN, Footer, Handle};
-use crate::table::format::properties::Properties;
+use crate::table::block::{Block, BlockLocation};
 use crate::table::format::range_block;
+use crate::table::format::{FOOTER_LEN, Footer, Handle, Properties};
 use crate::table::index::fences::Index;
 use crate::types::RangeTombstones;
 

@@ -17,18 +17,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::codec::{self, Malformed};
 use crate::types::SeqNo;
 
-use crate::table::block::frame::Block;
+use crate::table::block::Block;
 use crate::table::index::fences::{Fences, Index, IndexBuilder};
 use crate::table::index::filter::{self, Filter};
 
 const TAIL_LEN: usize = 12;
-/// Bits of a word.
 const BITS: usize = u64::BITS as usize;
 
 /// Builds the contents of partitions, one after the other.
 #[derive(Debug)]
 pub(crate) struct PartitionBuilder {
-    fences: IndexBuilder,
+    /// Of the data blocks in the group.
+    pub(crate) fences: IndexBuilder,
     /// Of the keys in the group, each once.
     hashes: Vec<u64>,
     bits_per_key: f64,
@@ -48,19 +48,11 @@ impl PartitionBuilder {
         }
     }
 
-    /// Adds a data block, as [`IndexBuilder::push`] does.
-    pub(crate) fn push(&mut self, last: (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
-        self.fences.push(last, next, len);
-    }
-
     /// Whether another data block like those so far would make the contents longer than `bytes`.
     pub(crate) fn is_full(&self, bytes: usize) -> bool {
-        let (len, blocks) = (self.len(), self.fences.count());
+        let filter_len = filter::encoded_len(self.hashes.len(), self.bits_per_key);
+        let (len, blocks) = (filter_len + self.fences.len() + TAIL_LEN, self.fences.count());
         blocks > 0 && len + len / blocks > bytes
-    }
-
-    fn len(&self) -> usize {
-        filter::encoded_len(self.hashes.len(), self.bits_per_key) + self.fences.len() + TAIL_LEN
     }
 
     /// The contents of the partition; the next one's group begins at `next_start`.
@@ -142,7 +134,7 @@ impl Partition {
     /// Whether data block `at` was checked.
     #[inline]
     pub(crate) fn is_checked(&self, at: usize) -> bool {
-        // Relaxed: the bytes of a table never change, whoever has looked at them.
+        // Relaxed: the bytes of a table never change.
         self.checked.get(at / BITS).is_some_and(|word| word.load(Ordering::Relaxed) >> (at % BITS) & 1 == 1)
     }
 

@@ -1,12 +1,12 @@
 //! [`TableCache`]: the files of tables that are open, bounded by a number of file handles.
 //!
-//! A table opens its file when it reads it and has it not open. Then the [`Clock`] lets another one go, if there are too many. A read of
-//! an open file loads its slot and stores at most a mark. The bound holds on the average of time: a thread that reads a block keeps its
-//! file a moment longer.
+//! A table opens its file when it has to read it. If too many files are open then, the [`Clock`] closes another one. A read of an open
+//! file loads its slot and stores at most a mark. The bound holds on the average of time: a thread that reads a block keeps its file a
+//! moment longer.
 //!
-//! Obsolete files: a reader may have pinned a view of before and may have to open the table again. So a file is removed when the last
-//! view lets go of its table, and not by the reader, which would wait for the file system: it is noted here, and
-//! [`TableCache::remove_obsolete`] is for the threads of the engine. What a crash leaves of them the next open removes as orphans.
+//! Obsolete files: a reader may have pinned an earlier view and may have to open the table again. So a file is removed when the last
+//! view lets go of its table. Readers do not wait for that: they note the file here, and a thread of the engine removes it
+//! ([`TableCache::remove_obsolete`]). The next open removes what a crash leaves of them as orphans.
 
 use std::fmt;
 use std::io;
@@ -20,9 +20,9 @@ use crate::fs::{self, File, FileSystem};
 use crate::lock::{lock, wait};
 use crate::metrics::Counters;
 use crate::options::TableReads;
-use crate::table::block::frame::OwnBlock;
-use crate::table::format::footer::file_name;
-use crate::table::index::partition::Partition;
+use crate::table::block::OwnBlock;
+use crate::table::format::file_name;
+use crate::table::index::Partition;
 use crate::types::MappedBytes;
 
 /// The block cache of one database.
@@ -47,7 +47,7 @@ pub(crate) struct TableCache {
     open: Mutex<Clock<Arc<dyn File>>>,
     obsolete: Mutex<Obsolete>,
     obsolete_added: Condvar,
-    /// Held while files are removed, so that whoever asks for that finds it done.
+    /// Held while files are removed: a thread that asks for that waits until it is done.
     removing: Mutex<()>,
 }
 
@@ -124,7 +124,6 @@ impl TableCache {
         }
     }
 
-    /// How many tables are open.
     pub(crate) fn open_tables(&self) -> usize {
         lock(&self.open).len()
     }
@@ -135,7 +134,7 @@ impl TableCache {
         self.obsolete_added.notify_all();
     }
 
-    /// Removes the files of the obsolete tables that nobody has any more. A failure leaves an orphan, which the next open removes.
+    /// Removes the files of the obsolete tables. A failure leaves an orphan, which the next open removes.
     pub(crate) fn remove_obsolete(&self) {
         let _turn = lock(&self.removing);
         let numbers = std::mem::take(&mut lock(&self.obsolete).numbers);

@@ -4,9 +4,8 @@ use std::ops::ControlFlow;
 
 use crate::cache::CacheUse;
 use crate::error::{Error, Result};
-use crate::table::index::partition::Partition;
-use crate::table::read::reader::Table;
-use crate::table::read::root::Root;
+use crate::table::index::Partition;
+use crate::table::read::{Root, Table};
 use crate::types::{Kind, Lines, Shown};
 
 impl Table {

@@ -7,13 +7,10 @@ use std::ops::ControlFlow;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::table::block::frame::Block;
-use crate::table::format::footer::Handle;
-use crate::table::index::partition::Partition;
-use crate::table::read::cache::CachedPartition;
-use crate::table::read::readahead::{BytesAhead, WINDOW};
-use crate::table::read::reader::Table;
-use crate::table::read::root::Root;
+use crate::table::block::Block;
+use crate::table::format::Handle;
+use crate::table::index::Partition;
+use crate::table::read::{BytesAhead, CachedPartition, Root, Table, WINDOW};
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 impl Table {

@@ -9,14 +9,10 @@ use std::sync::Arc;
 use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::iter::{EntryIter, Stepped, show_entry_of};
-use crate::table::block::cursor::Cursor;
-use crate::table::block::entry::Decoded;
-use crate::table::format::footer::Handle;
-use crate::table::index::partition::Partition;
-use crate::table::read::cache::CachedPartition;
-use crate::table::read::readahead::ReadAhead;
-use crate::table::read::reader::Table;
-use crate::table::read::root::Root;
+use crate::table::block::{Cursor, Decoded};
+use crate::table::format::Handle;
+use crate::table::index::Partition;
+use crate::table::read::{CachedPartition, ReadAhead, Root, Table};
 use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// Iterates over a table, which it keeps open. Holds one block, and in a scan those that were read ahead.

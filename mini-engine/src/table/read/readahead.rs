@@ -8,11 +8,9 @@
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::table::block::frame::Block;
-use crate::table::format::footer::Handle;
-use crate::table::read::cache::CachedPartition;
-use crate::table::read::reader::Table;
-use crate::table::read::root::Root;
+use crate::table::block::Block;
+use crate::table::format::Handle;
+use crate::table::read::{CachedPartition, Root, Table};
 
 /// Neighbours that are entered one by one before more are read at once.
 const BLOCKS_BEFORE: u32 = 2;

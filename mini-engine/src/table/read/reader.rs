@@ -16,15 +16,10 @@ use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::lock::lock;
 use crate::metrics::Counters;
-use crate::table::block::cursor::Cursor;
-use crate::table::block::frame::{Block, BlockLocation, OwnBlock, contents_of, is_raw};
-use crate::table::block::key_heads::KeyHeads;
-use crate::table::block::lookup::{Found, lookup};
-use crate::table::format::footer::{Handle, file_name};
-use crate::table::format::properties::TableMeta;
-use crate::table::index::partition::Partition;
-use crate::table::read::cache::{CachedPartition, FileSlot, OpenFile, TableCache};
-use crate::table::read::root::Root;
+use crate::table::block::{Block, BlockLocation, Cursor, Found, KeyHeads, OwnBlock, contents_of, is_raw, lookup};
+use crate::table::format::{Handle, TableMeta, file_name};
+use crate::table::index::Partition;
+use crate::table::read::{CachedPartition, FileSlot, OpenFile, Root, TableCache};
 use crate::table::salvage::{Lost, SalvageIter};
 use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
 
@@ -156,7 +151,7 @@ impl Table {
 
     /// No version names the table any more: its file goes with this.
     pub(crate) fn set_obsolete(&self) {
-        // Relaxed: whoever drops the table last has synchronised with all others by its reference count.
+        // Relaxed: the thread that drops the table last has synchronised with all others by its reference count.
         self.is_obsolete.store(true, Ordering::Relaxed);
     }
 

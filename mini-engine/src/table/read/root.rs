@@ -1,18 +1,17 @@
-//! [`Root`]: what of a table is in memory from the first read on, outside the cache: the top-level index, which leads to the
-//! partitions, the slots of those that are cached, and the properties.
+//! [`Root`]: the parts of a table that are in memory from the first read on, outside the cache: the top-level index, which leads to the
+//! partitions, the slots of the cached ones, and the properties.
 //!
-//! Both are at the end of the file, before the footer, and small: of a table of 64 MiB about 4 KiB. So one read of the end of the file
-//! mostly opens a table.
+//! Index and properties are at the end of the file, before the footer, and small: about 4 KiB for a table of 64 MiB. So one read of the
+//! end of the file mostly opens a table.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::fs::File;
-use crate::table::format::properties::{Properties, TableMeta};
-use crate::table::index::fences::Index;
-use crate::table::index::file_end::FileEnd;
-use crate::table::read::cache::Partitions;
+use crate::table::format::{Properties, TableMeta};
+use crate::table::index::{FileEnd, Index};
+use crate::table::read::Partitions;
 use crate::types::{MappedBytes, RangeTombstones};
 
 /// Bytes that are read first, from the end of the file.
@@ -26,7 +25,6 @@ pub(crate) struct Root {
     pub(crate) index: Index,
     /// The whole file, if it is mapped. Then it need not be open.
     pub(crate) map: Option<Arc<MappedBytes>>,
-    /// The partitions that are in memory.
     pub(crate) partitions: Partitions,
     /// Where the data blocks end.
     pub(crate) data_end: u64,
@@ -47,7 +45,6 @@ impl Root {
         Ok((Self { index, map: None, partitions, data_end, properties, range_tombstones }, meta))
     }
 
-    /// Bytes of memory that this takes.
     pub(crate) fn memory_len(&self) -> usize {
         let Properties { smallest, largest, .. } = &self.properties;
         let index = self.index.memory_len() + self.partitions.memory_len();

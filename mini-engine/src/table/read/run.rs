@@ -1,11 +1,11 @@
 //! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, [`RunIter`] over all of its entries, and [`RunRanges`], its range
 //! tombstones.
 //!
-//! Of a narrowed table there may be no entry that counts ([`RunTable`]), so an iterator may have to pass over several tables at once.
+//! A narrowed table may have no entry that counts ([`RunTable`]), so an iterator may have to pass over several tables at once.
 //!
-//! A read of a run is a read of one table, whose place is found by binary search: so what a read costs grows with the
-//! number of runs and hardly with the number of tables. The same holds for range tombstones: a table is asked for its own when a scan is at
-//! a key between its first and its last.
+//! A read of a run reads one table, which is found by binary search. So the cost of a read grows with the number of runs, and hardly with
+//! the number of tables. The same holds for range tombstones: a table is asked for its own when a scan is at a key between its first and
+//! its last.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -13,8 +13,7 @@ use std::sync::Arc;
 use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::iter::{EntryIter, RangeSource, Stepped, show_entry_of};
-use crate::table::read::iter::TableIter;
-use crate::table::read::run_table::RunTable;
+use crate::table::read::{RunTable, TableIter};
 use crate::types::{SeqNo, Slice, Span, place_after};
 
 /// Open tables in key order, disjoint.

@@ -1,17 +1,15 @@
-//! [`RunTable`]: a table as a run has it, be it narrowed.
+//! [`RunTable`]: a table of a run, which may be narrowed.
 //!
 //! A narrowed table shows its entries from its bound on: point reads never ask it for a key below, and no step of an iterator leads
-//! there. Of its range tombstones, too, only what lies from the bound on counts. It may be that no entry does.
+//! there. Its range tombstones count from the bound on too. There may be no entry there.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::{Error, Result};
-use crate::table::format::properties::TableMeta;
-use crate::table::read::iter::TableIter;
-use crate::table::read::reader::Table;
-use crate::table::read::verify::TableReport;
+use crate::table::format::TableMeta;
+use crate::table::read::{Table, TableIter, TableReport};
 use crate::types::{Kind, RangeTombstones, SeqNo, Slice, Span, place_after};
 
 /// A table as one version has it: views of before and after it was narrowed share the open table.
@@ -78,12 +76,16 @@ impl RunTable {
     /// tombstone is newer, that is a tombstone with its number.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        // Nothing is done with what the table finds here: it is not copied.
-        if self.has_range_tombstones() { self.get_beside(key, hash, seqno) } else { self.table.get(key, hash, seqno) }
+        // Returned as the table finds it, without a copy.
+        if self.has_range_tombstones() {
+            self.get_with_ranges(key, hash, seqno)
+        } else {
+            self.table.get(key, hash, seqno)
+        }
     }
 
     #[cold]
-    fn get_beside(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
+    fn get_with_ranges(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let found = self.table.get(key, hash, seqno)?;
         let covered_at = self.table.root()?.range_tombstones.covering(key, seqno);
         let is_newer = |found: &(Kind, SeqNo, Slice)| covered_at < Some(found.1);

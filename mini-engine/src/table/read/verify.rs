@@ -4,19 +4,15 @@ use crate::cache::CacheUse;
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::iter::EntryIter;
-use crate::table::format::footer::Handle;
-use crate::table::format::properties::Properties;
-use crate::table::index::filter::Filter;
-use crate::table::index::partition::Partition;
-use crate::table::read::reader::Table;
-use crate::table::read::root::Root;
+use crate::table::format::{Handle, Properties};
+use crate::table::index::{Filter, Partition};
+use crate::table::read::{Root, Table};
 use crate::table::salvage::Lost;
 use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// What was read and found sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableReport {
-    /// Data blocks.
     pub(crate) blocks: u64,
     /// Entries, tombstones included.
     pub(crate) entries: u64,

@@ -16,13 +16,10 @@ use std::sync::Arc;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem};
-use crate::table::block::cursor::Cursor;
-use crate::table::block::frame::{Block, BlockLocation, TRAILER_LEN};
-use crate::table::format::footer::{FOOTER_LEN, Handle};
-use crate::table::format::properties::{Properties, TableMeta};
+use crate::table::block::{Block, BlockLocation, Cursor, TRAILER_LEN};
 use crate::table::format::range_block;
-use crate::table::index::file_end::FileEnd;
-use crate::table::index::partition::Partition;
+use crate::table::format::{FOOTER_LEN, Handle, Properties, TableMeta};
+use crate::table::index::{FileEnd, Partition};
 use crate::types::{MAX_KEY_LEN, MAX_VALUE_LEN, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Bytes in which the end of a block is looked for first.
