@@ -27,13 +27,6 @@ enum State {
     Backward(Slice),
 }
 
-/// A version of a key, taken from where it was.
-struct Version {
-    seqno: SeqNo,
-    kind: Kind,
-    value: Slice,
-}
-
 /// The newest visible version of each key, tombstones hidden.
 pub(crate) struct VisibleIter<I> {
     inner: MergeIter<I>,
@@ -236,11 +229,10 @@ impl<I: EntryIter> VisibleIter<I> {
                 continue;
             }
             self.copy_key();
-            if let Some(newest) = self.take_newest()?
-                && newest.kind == Kind::Value
-                && !self.hidden.hides(&self.key, newest.seqno)?
+            if let Some((Kind::Value, seqno, value)) = self.take_newest()?
+                && !self.hidden.hides(&self.key, seqno)?
             {
-                self.state = State::Backward(newest.value);
+                self.state = State::Backward(value);
                 return Ok(());
             }
         }
@@ -248,7 +240,7 @@ impl<I: EntryIter> VisibleIter<I> {
     }
 
     /// The newest version of the kept key that the snapshot sees. Moves the inner iterator from the oldest one to before all of them.
-    fn take_newest(&mut self) -> Result<Option<Version>> {
+    fn take_newest(&mut self) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let mut newest = None;
         for _ in 0..STEPS_BEFORE_SEEK {
             newest = self.version().or(newest);
@@ -264,10 +256,9 @@ impl<I: EntryIter> VisibleIter<I> {
     }
 
     /// The version at which the inner iterator stands, if the snapshot sees it.
-    fn version(&self) -> Option<Version> {
-        let Self { inner, snapshot, .. } = self;
-        let version = || Version { seqno: inner.seqno(), kind: inner.kind(), value: inner.value_slice() };
-        (inner.seqno() <= *snapshot).then(version)
+    fn version(&self) -> Option<(Kind, SeqNo, Slice)> {
+        let inner = &self.inner;
+        (inner.seqno() <= self.snapshot).then(|| (inner.kind(), inner.seqno(), inner.value_slice()))
     }
 
     fn copy_key(&mut self) {

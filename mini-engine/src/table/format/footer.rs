@@ -13,7 +13,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crate::codec::{self, Reader};
+use crate::codec;
 use crate::error::{Error, Result};
 use crate::fs::number_in;
 
@@ -87,26 +87,20 @@ impl Footer {
     }
 
     /// Whether the parts meet each other and the footer at `offset`.
-    pub(crate) fn meets(&self, offset: u64) -> bool {
+    fn meets(&self, offset: u64) -> bool {
         let root_ends_before = self.root.end().is_some_and(|end| end <= self.properties.offset);
         let ends = [self.partitions, self.properties].map(Handle::end);
         root_ends_before && ends == [Some(self.root.offset), Some(offset)]
     }
 
-    /// Decodes the footer of table `number`, found at `offset` of `path`. All handles lie before it.
-    pub(crate) fn decode(bytes: &[u8], path: &Path, number: u64, offset: u64) -> Result<Self> {
+    /// Decodes the footer of table `number`, found at `offset` of `path`. The parts meet each other and the footer.
+    pub(crate) fn decode(bytes: &[u8; FOOTER_LEN], path: &Path, number: u64, offset: u64) -> Result<Self> {
         let corrupt = |what: String| Error::corruption(path, offset, what);
-        let mut reader = Reader::new(bytes);
-        let fields = (|| {
-            let mut handle = || Some(Handle { offset: reader.u64()?, len: reader.u64()? });
-            let (partitions, root, properties) = (handle()?, handle()?, handle()?);
-            let (found, version, zero) = (reader.u64()?, reader.u32()?, reader.u32()?);
-            let footer = Self { partitions, root, properties };
-            Some((footer, found, version, zero, reader.u64()?, reader.bytes(MAGIC.len())?))
-        })();
-        let Some((footer, found, version, zero, stored, magic)) = fields else {
-            return Err(corrupt(format!("table footer: expected {FOOTER_LEN} bytes, found {}", bytes.len())));
-        };
+        let words = bytes.as_chunks::<8>().0;
+        let word = |at: usize| u64::from_le_bytes(words[at]);
+        let handle = |at: usize| Handle { offset: word(at), len: word(at + 1) };
+        let footer = Self { partitions: handle(0), root: handle(2), properties: handle(4) };
+        let (found, version, zero, stored, magic) = (word(6), word(7) as u32, word(7) >> 32, word(8), &words[9]);
         if magic != MAGIC {
             return Err(corrupt(format!("table magic: expected {MAGIC:02x?}, found {magic:02x?}")));
         }
@@ -122,10 +116,9 @@ impl Footer {
         if found != number || zero != 0 {
             return Err(corrupt(format!("table number: expected {number}, found {found}")));
         }
-        for handle in [footer.partitions, footer.root, footer.properties] {
-            if handle.end().is_none_or(|end| end > offset) {
-                return Err(corrupt(format!("block handle: expected an end before {offset}, found {handle:?}")));
-            }
+        if !footer.meets(offset) {
+            let what = format!("block handles: expected them to meet each other and the footer, found {footer:?}");
+            return Err(corrupt(what));
         }
         Ok(footer)
     }
