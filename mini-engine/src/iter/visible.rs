@@ -32,8 +32,9 @@ pub(crate) struct VisibleIter<I> {
     inner: MergeIter<I>,
     snapshot: SeqNo,
     hidden: Hidden,
-    /// A step to an entry that is not newer needs no look at the range tombstones: the snapshot if there are none, or else 0.
-    shown_upto: SeqNo,
+    /// A step to an older entry needs no look at the range tombstones: what is just newer than the snapshot if there are none, or
+    /// else 0.
+    shown_below: SeqNo,
     lower: Bound<Slice>,
     upper: Bound<Slice>,
     state: State,
@@ -45,14 +46,14 @@ impl<I: EntryIter> VisibleIter<I> {
     /// What a snapshot at `snapshot` sees of `inner` between the bounds. Inverted bounds are empty. Invalid
     /// until the first seek.
     pub(crate) fn new(inner: MergeIter<I>, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
-        let (hidden, shown_upto) = (Hidden::new(snapshot), snapshot);
-        Self { inner, snapshot, hidden, shown_upto, lower, upper, state: State::Invalid, key: Vec::new() }
+        let (hidden, shown_below) = (Hidden::new(snapshot), snapshot.saturating_add(1));
+        Self { inner, snapshot, hidden, shown_below, lower, upper, state: State::Invalid, key: Vec::new() }
     }
 
     /// The same without what `hidden` hides from the snapshot.
     pub(crate) fn hiding(self, hidden: Hidden) -> Self {
-        let shown_upto = if hidden.is_empty() { self.snapshot } else { 0 };
-        Self { hidden, shown_upto, ..self }
+        let shown_below = if hidden.is_empty() { self.shown_below } else { 0 };
+        Self { hidden, shown_below, ..self }
     }
 
     #[inline]
@@ -135,7 +136,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
         let stepped = self.inner.step();
         if let Some(Stepped { seqno, kind: Kind::Value, repeats: false }) = stepped
-            && seqno <= self.shown_upto
+            && seqno < self.shown_below
             && self.is_below_upper()
         {
             return Ok(());

@@ -28,9 +28,8 @@ impl Parts {
             return Err(malformed("a number of restarts"));
         };
         let restarts = u32::from_le_bytes(*count) as usize;
-        let table_len = restarts.checked_mul(4).ok_or(malformed("a number of restarts that fits the block"))?;
-        let entries_end =
-            body.len().checked_sub(table_len).ok_or(malformed("a number of restarts that fits the block"))?;
+        let entries_end = restarts.checked_mul(4).and_then(|len| body.len().checked_sub(len));
+        let entries_end = entries_end.ok_or(malformed("a number of restarts that fits the block"))?;
         if restarts == 0 || entries_end == 0 {
             return Err(malformed("an entry and a restart"));
         }

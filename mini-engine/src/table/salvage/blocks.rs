@@ -94,6 +94,8 @@ impl Blocks {
             Err(error) if error.is_damage() => blocks.damage = Some(error),
             read => read?,
         }
+        // Each further read opens the file for itself.
+        drop(file);
         if blocks.data_end.is_none() {
             blocks.unknown = 0..size;
             blocks.read_before_footer();
