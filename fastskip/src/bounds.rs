@@ -1,6 +1,6 @@
 //! The types that can be passed as the bounds of a range of keys.
 
-use core::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use core::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// A lower and an upper bound that own their keys.
 pub type OwnedBounds = (Bound<Box<[u8]>>, Bound<Box<[u8]>>);
@@ -23,48 +23,25 @@ pub trait KeyBounds {
     fn into_bounds(self) -> OwnedBounds;
 }
 
-fn copy<K: AsRef<[u8]>>(key: &K) -> Box<[u8]> {
-    Box::from(key.as_ref())
+fn copied<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> OwnedBounds {
+    let copy = |key: &K| Box::from(key.as_ref());
+    (bounds.start_bound().map(copy), bounds.end_bound().map(copy))
 }
 
-impl<K: AsRef<[u8]>> KeyBounds for Range<K> {
-    fn into_bounds(self) -> OwnedBounds {
-        (Bound::Included(copy(&self.start)), Bound::Excluded(copy(&self.end)))
-    }
+macro_rules! impl_key_bounds {
+    ($($range:ty),+) => {
+        $(impl<K: AsRef<[u8]>> KeyBounds for $range {
+            fn into_bounds(self) -> OwnedBounds {
+                copied(&self)
+            }
+        })+
+    };
 }
 
-impl<K: AsRef<[u8]>> KeyBounds for RangeInclusive<K> {
-    fn into_bounds(self) -> OwnedBounds {
-        (Bound::Included(copy(self.start())), Bound::Included(copy(self.end())))
-    }
-}
-
-impl<K: AsRef<[u8]>> KeyBounds for RangeFrom<K> {
-    fn into_bounds(self) -> OwnedBounds {
-        (Bound::Included(copy(&self.start)), Bound::Unbounded)
-    }
-}
-
-impl<K: AsRef<[u8]>> KeyBounds for RangeTo<K> {
-    fn into_bounds(self) -> OwnedBounds {
-        (Bound::Unbounded, Bound::Excluded(copy(&self.end)))
-    }
-}
-
-impl<K: AsRef<[u8]>> KeyBounds for RangeToInclusive<K> {
-    fn into_bounds(self) -> OwnedBounds {
-        (Bound::Unbounded, Bound::Included(copy(&self.end)))
-    }
-}
+impl_key_bounds!(Range<K>, RangeInclusive<K>, RangeFrom<K>, RangeTo<K>, RangeToInclusive<K>, (Bound<K>, Bound<K>));
 
 impl KeyBounds for RangeFull {
     fn into_bounds(self) -> OwnedBounds {
         (Bound::Unbounded, Bound::Unbounded)
-    }
-}
-
-impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
-    fn into_bounds(self) -> OwnedBounds {
-        (self.0.map(|key| copy(&key)), self.1.map(|key| copy(&key)))
     }
 }

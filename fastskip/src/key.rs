@@ -1,4 +1,4 @@
-//! How keys compare, and the partial key of a key that a link carries so that most comparisons touch no node.
+//! The order of keys, and the partial key of a key that a link carries so that most comparisons touch no node.
 //!
 //! A link from node P to its successor S holds a *partial key* (Bohannon, McIlroy and Rastogi, "Main-memory index
 //! structures with fixed-size partial keys", 2001): the length `q` of the prefix that P and S share, and the next

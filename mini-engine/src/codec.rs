@@ -89,7 +89,6 @@ pub(crate) fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) struct Malformed {
     /// Offset within the decoded bytes.
     pub(crate) offset: usize,
-    /// What was expected.
     pub(crate) expected: &'static str,
 }
 
@@ -204,6 +203,22 @@ impl<'a> Reader<'a> {
         }
         self.bytes(len)
     }
+}
+
+/// Whether a compression from `len` bytes to `compressed_len` saves the 12 % that make it worth it.
+pub(crate) fn is_worth_compressing(len: usize, compressed_len: usize) -> bool {
+    compressed_len as u64 * 100 <= len as u64 * 88
+}
+
+/// The first 8 bytes of a key as a number, zeros behind a shorter one: ordered as the keys are, but for ties.
+#[inline]
+pub(crate) fn head(key: &[u8]) -> u64 {
+    if let Some(bytes) = key.first_chunk() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes.split_at_mut(key.len()).0.copy_from_slice(key);
+    u64::from_be_bytes(bytes)
 }
 
 /// How many bytes both start with.

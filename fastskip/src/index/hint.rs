@@ -2,7 +2,7 @@
 
 use core::cmp::Ordering;
 
-use super::block::{Held, Locked, bias};
+use super::block::{Locked, SlotContent, bias};
 use super::descent::{By, Ties};
 use super::path::Path;
 use super::prefix::{NewHint, Split};
@@ -90,7 +90,7 @@ impl<S: Schema, T> Index<S, T> {
             }
             slot += 1;
         }
-        self.insert_slot(leaf, slot, partial, Held::Hint(hint.node.into()));
+        self.insert_slot(leaf, slot, partial, SlotContent::Hint(hint.node.into()));
     }
 
     fn precedes(&self, separator: Option<Predecessor>, target: Target<'_>) -> bool {
@@ -157,7 +157,7 @@ impl<S: Schema, T> Index<S, T> {
         }
         let slot = self.slot_behind(&mut leaf, hint);
         let partial = bias(four_bytes(hint.target.key, leaf.prefix() as usize));
-        self.insert_slot(&mut leaf, slot, partial, Held::Hint(hint.node.into()));
+        self.insert_slot(&mut leaf, slot, partial, SlotContent::Hint(hint.node.into()));
         Some(Hinted::Added)
     }
 

@@ -1,4 +1,4 @@
-//! What hints are made of, and the bytes that the partial keys of a block leave out: the prefix that its keys share.
+//! The hints, and the bytes that the partial keys of a block leave out: the prefix that its keys share.
 //!
 //! The prefix is taken from the keys that are there, not from the block's bounds, which share nothing along the edges of the
 //! tree. It is lengthened at a split only, where partial keys hardly differ, and shortened when a key comes that shares less;

@@ -1,4 +1,4 @@
-//! How the slots of a block differ from each other where their partial keys tie, as those of paths and addresses do.
+//! Differences between the slots of a block whose partial keys tie, as those of paths and addresses do.
 //!
 //! A tied block keeps beside each slot what a link keeps of its successor (`key.rs`): the length of the prefix that the slot's key
 //! shares with the key of the slot before, and the bytes that follow it. So the slots are a trie that leaves out what they share,
@@ -10,7 +10,7 @@
 use core::cmp::Ordering;
 use core::ops::Range;
 
-use super::block::{Block, BlockId, Header, Held, Locked, Relative, Rows, partial_in};
+use super::block::{Block, BlockId, Header, Locked, Relative, Rows, SlotContent, partial_in};
 use super::tree::Index;
 use crate::key::{self, MAX_SHARED, PartialKey, four_bytes};
 use crate::node::{Predecessor, Target};
@@ -19,7 +19,7 @@ use crate::nodes::{Schema, Side, Visits};
 impl<S: Schema, T> Index<S, T> {
     /// Puts a hint or a block into a locked block, which is tied if the new slot ties with a neighbour.
     #[inline(always)]
-    pub(super) fn insert_slot(&self, block: &mut Locked<'_>, slot: usize, partial: i32, held: Held) {
+    pub(super) fn insert_slot(&self, block: &mut Locked<'_>, slot: usize, partial: i32, held: SlotContent) {
         if !block.is_tied() {
             let ties = |slot: usize| slot < block.count() && block.block().partial(slot) == partial;
             if block.rows() == Rows::Two || !(ties(slot - 1) || ties(slot)) {

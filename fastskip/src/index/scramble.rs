@@ -4,7 +4,7 @@
 //! All that I2 allows may come up: a hint is any node of the list, a child is any block of the level below, a `next` any block
 //! of the level, a lower bound any node. Partial keys, prefixes and the number of slots in use are what they like.
 
-use super::block::{Block, BlockId, Held, Locked, Relative, Rows, bias};
+use super::block::{Block, BlockId, Locked, Relative, Rows, SlotContent, bias};
 use super::tree::Index;
 use crate::key::{PartialKey, four_bytes};
 use crate::node::Predecessor;
@@ -77,8 +77,8 @@ impl<S: Schema, T> Index<S, T> {
             let mut any = || PartialKey(random.next() as u32);
             let relative = block.is_tied().then(|| Relative { own: any(), next: None });
             match child {
-                Some(child) => block.insert(slot, partial, Held::Child(child, hint), relative),
-                None => block.insert(slot, partial, Held::Hint(hint), relative),
+                Some(child) => block.insert(slot, partial, SlotContent::Child(child, hint), relative),
+                None => block.insert(slot, partial, SlotContent::Hint(hint), relative),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a search found, and how the index led it there, as far as it is needed to add hints.
+//! [`Seek`]: the result of a search, and its way through the index, as far as it is needed to add hints.
 
 use super::block::BlockId;
 use super::descent::Probe;

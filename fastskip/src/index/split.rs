@@ -13,7 +13,7 @@
 
 use core::cmp::Ordering;
 
-use super::block::{Block, Held, Locked, Relative, Rows, bias};
+use super::block::{Block, Locked, Relative, Rows, SlotContent, bias};
 use super::hint::Hinted;
 use super::path::{MAX_LEVELS, Path};
 use super::prefix::{NewHint, Split, is_crowded};
@@ -23,8 +23,8 @@ use crate::node::Predecessor;
 use crate::nodes::Schema;
 use crate::tuning::SLOTS;
 
-/// What a split is refused with: nothing, if the path is out of date.
-type Refusal = Option<Hinted>;
+/// The end of the hint that a full block could not be split for; none if the path is out of date.
+type SplitError = Option<Hinted>;
 
 impl<S: Schema, T> Index<S, T> {
     /// Splits the full, locked leaf at the end of `path`, in which `hint` belongs at `slot`. Returns the half that it belongs
@@ -36,7 +36,7 @@ impl<S: Schema, T> Index<S, T> {
         leaf: Locked<'a>,
         slot: usize,
         hint: NewHint<'_>,
-    ) -> Result<Locked<'a>, Refusal> {
+    ) -> Result<Locked<'a>, SplitError> {
         let mut full = self.lock_parents(shard, path, leaf)?;
         // The parent with room is last; what is to be split lies before it, the leaf first.
         let mut parent = full.pop().ok_or(None)?;
@@ -57,7 +57,7 @@ impl<S: Schema, T> Index<S, T> {
 
     /// Locks the parents of a locked leaf up to the first that has room; above a full root, makes a new one. Returns all that
     /// is locked, the leaf first.
-    fn lock_parents<'a>(&'a self, shard: usize, path: &Path, leaf: Locked<'a>) -> Result<Vec<Locked<'a>>, Refusal> {
+    fn lock_parents<'a>(&'a self, shard: usize, path: &Path, leaf: Locked<'a>) -> Result<Vec<Locked<'a>>, SplitError> {
         let mut locked = Vec::with_capacity(path.len + 1);
         let mut child = leaf;
         for depth in (0..path.len - 1).rev() {
@@ -81,7 +81,7 @@ impl<S: Schema, T> Index<S, T> {
     }
 
     /// Puts a new root above the full, locked one.
-    fn raise_root<'a>(&'a self, shard: usize, path: &Path, root: &Locked<'a>) -> Result<Locked<'a>, Refusal> {
+    fn raise_root<'a>(&'a self, shard: usize, path: &Path, root: &Locked<'a>) -> Result<Locked<'a>, SplitError> {
         let was = root.block();
         if self.root() != Some(was.id()) || path.get(0) != Some(was.id()) {
             return Err(None);
@@ -92,7 +92,7 @@ impl<S: Schema, T> Index<S, T> {
         let rows = self.rows_beside(root, root.level() + 1);
         let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, rows);
         let mut new = new.ok_or(Some(Hinted::GivenUp))?;
-        new.insert(0, bias(0), Held::Child(was.id(), Predecessor::HEAD), None);
+        new.insert(0, bias(0), SlotContent::Child(was.id(), Predecessor::HEAD), None);
         if self.set_root(was.id(), new.block().id()) {
             return Ok(new);
         }
@@ -165,7 +165,7 @@ impl<S: Schema, T> Index<S, T> {
         }
         let partial = bias(four_bytes(key, parent.prefix() as usize));
         let slot = parent.block().find_child(**parent, left.id()).map_or(parent.count(), |slot| slot + 1);
-        self.insert_slot(parent, slot, partial, Held::Child(right.id(), lower));
+        self.insert_slot(parent, slot, partial, SlotContent::Child(right.id(), lower));
     }
 
     /// Where to cut a full leaf in which a hint belongs at `slot`.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::block::{BLOCK_WORDS, Block, BlockId, Header, Held, Locked, Rows, bias};
+use super::block::{BLOCK_WORDS, Block, BlockId, Header, Locked, Rows, SlotContent, bias};
 use super::steps;
 use crate::mem::arena::Layout;
 use crate::mem::storage::TablePool;
@@ -47,7 +47,7 @@ impl<S: Schema, T: Default> Index<S, T> {
         (self.root, self.replaced) = (AtomicU32::new(FIRST_BLOCK), AtomicU64::new(0));
         // SAFETY: the words before the first node that the arena leaves to the list, which nobody shares yet.
         let mut leaf = unsafe { Locked::make(self.nodes.storage(), FIRST_BLOCK, 0, 0, Predecessor::HEAD, Rows::Two) };
-        leaf.insert(0, bias(0), Held::Hint(Predecessor::HEAD), None);
+        leaf.insert(0, bias(0), SlotContent::Hint(Predecessor::HEAD), None);
     }
 }
 

@@ -6,5 +6,5 @@ mod range;
 mod readahead;
 mod view;
 
-pub(crate) use range::Range;
+pub(crate) use range::{Range, impl_range_iterator};
 pub(crate) use view::View;

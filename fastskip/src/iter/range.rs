@@ -1,4 +1,4 @@
-//! What a view shows within bounds, from both ends.
+//! [`Range`]: the entries that a view shows within bounds, from both ends.
 
 use core::cmp::Ordering;
 use core::ops::Bound;
@@ -10,15 +10,15 @@ use crate::node::Target;
 use crate::nodes::{NodeRef, Schema};
 
 /// A place in the order of a list: a key and a version.
-pub(crate) type Place = (Box<[u8]>, u64);
+pub(crate) type KeyVersion = (Box<[u8]>, u64);
 
 /// What a view shows within bounds and neither end has taken yet. An end is on what it took last, and moves when it is asked for
 /// more; so it sees what was inserted before that.
 #[derive(Debug, Clone)]
 pub(crate) struct Range<V> {
     view: V,
-    lower: Bound<Place>,
-    upper: Bound<Place>,
+    lower: Bound<KeyVersion>,
+    upper: Bound<KeyVersion>,
     front: Option<Walk>,
     back: Option<Walk>,
     spent: bool,
@@ -40,7 +40,7 @@ impl<'a, V: View<'a>> Range<V> {
     }
 
     /// What lies between two places.
-    pub(crate) fn between(view: V, lower: Bound<Place>, upper: Bound<Place>) -> Self {
+    pub(crate) fn between(view: V, lower: Bound<KeyVersion>, upper: Bound<KeyVersion>) -> Self {
         Self { view, lower, upper, front: None, back: None, spent: false }
     }
 
@@ -108,7 +108,7 @@ impl<'a, V: View<'a>> Range<V> {
 }
 
 /// Before the first node within the bound.
-fn start<'a, V: View<'a>>(view: V, lower: &Bound<Place>) -> Walk {
+fn start<'a, V: View<'a>>(view: V, lower: &Bound<KeyVersion>) -> Walk {
     let mut walk = Walk::new();
     match lower {
         Bound::Unbounded => walk.first(view),
@@ -119,7 +119,7 @@ fn start<'a, V: View<'a>>(view: V, lower: &Bound<Place>) -> Walk {
 }
 
 /// Behind the last node within the bound.
-fn end<'a, V: View<'a>>(view: V, upper: &Bound<Place>) -> Walk {
+fn end<'a, V: View<'a>>(view: V, upper: &Bound<KeyVersion>) -> Walk {
     let mut walk = Walk::new();
     match upper {
         Bound::Unbounded => walk.last(view),
@@ -130,11 +130,11 @@ fn end<'a, V: View<'a>>(view: V, upper: &Bound<Place>) -> Walk {
 }
 
 /// Where `node` is, seen from a place.
-fn order<S: Schema>(node: NodeRef<'_, S>, (key, version): &Place) -> Ordering {
+fn order<S: Schema>(node: NodeRef<'_, S>, (key, version): &KeyVersion) -> Ordering {
     node.key().cmp(key).then_with(|| version.cmp(&node.version()))
 }
 
-fn is_above<S: Schema>(upper: &Bound<Place>, node: NodeRef<'_, S>) -> bool {
+fn is_above<S: Schema>(upper: &Bound<KeyVersion>, node: NodeRef<'_, S>) -> bool {
     match upper {
         Bound::Unbounded => true,
         Bound::Included(last) => order(node, last).is_le(),
@@ -142,10 +142,41 @@ fn is_above<S: Schema>(upper: &Bound<Place>, node: NodeRef<'_, S>) -> bool {
     }
 }
 
-fn is_below<S: Schema>(lower: &Bound<Place>, node: NodeRef<'_, S>) -> bool {
+fn is_below<S: Schema>(lower: &Bound<KeyVersion>, node: NodeRef<'_, S>) -> bool {
     match lower {
         Bound::Unbounded => true,
         Bound::Included(first) => order(node, first).is_ge(),
         Bound::Excluded(before) => order(node, before).is_gt(),
     }
 }
+
+/// Implements what an iterator over a [`Range`] has to be, for a type that has nothing else.
+macro_rules! impl_range_iterator {
+    ($name:ident, $item:ident) => {
+        impl<'a> Iterator for $name<'a> {
+            type Item = $item<'a>;
+
+            #[inline]
+            fn next(&mut self) -> Option<$item<'a>> {
+                self.0.next()
+            }
+        }
+
+        impl DoubleEndedIterator for $name<'_> {
+            #[inline]
+            fn next_back(&mut self) -> Option<Self::Item> {
+                self.0.next_back()
+            }
+        }
+
+        impl core::iter::FusedIterator for $name<'_> {}
+
+        impl core::fmt::Debug for $name<'_> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+pub(crate) use impl_range_iterator;

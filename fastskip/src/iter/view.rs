@@ -1,4 +1,4 @@
-//! What is shown of a list: a list shows one entry for each key; a memtable every version, or the newest of each key.
+//! [`View`]: the entries that a reader sees. A list shows one for each key; a memtable every version, or the newest of each key.
 
 use crate::list::List;
 use crate::nodes::{NodeRef, Schema};

@@ -1,4 +1,4 @@
-//! What each shard counts.
+//! The counters of a shard.
 
 use crate::sync::{AtomicU64, Ordering, ord};
 

@@ -13,6 +13,7 @@
 //! I7 freeze: an insert that returned success is in the frozen table. Its links happen before its `leave` (Release),
 //! which the freezing thread acquires. An insert that entered later is turned away before it writes.
 
+use crate::error::InsertError;
 use crate::sync::{AtomicU64, Ordering, ord};
 
 const FROZEN: u64 = 1;
@@ -31,14 +32,6 @@ pub(crate) struct Admission {
     pub(crate) alone: bool,
 }
 
-/// Why a writer was turned away.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Frozen,
-    /// Half a million writers are inside: one more could make the count run into its neighbour.
-    Crowded,
-}
-
 /// What [`Gate::leave`] saw.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LeaveState {
@@ -49,21 +42,25 @@ pub(crate) enum LeaveState {
 
 impl Gate {
     /// Enters for `attempts` inserts. Every success needs its [`leave`](Self::leave).
+    ///
+    /// # Errors
+    /// [`InsertError::Sealed`]; [`InsertError::Full`] if half a million writers are inside: one more could make the count run into its
+    /// neighbour.
     #[inline]
-    pub(crate) fn enter(&self, attempts: u64) -> Result<Admission, (Refusal, LeaveState)> {
+    pub(crate) fn enter(&self, attempts: u64) -> Result<Admission, (InsertError, LeaveState)> {
         // ORDERING(gate.look, gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss
         // what the freezing thread did before, such as publishing the next table. `gate.enter` pairs with `leave` too:
         // weaker, a lone writer could miss the run and the counts of the one before (loom `lone`).
         if self.0.load(ord("gate.look", Ordering::Acquire)) & FROZEN != 0 {
             self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
-            return Err((Refusal::Frozen, LeaveState::Open));
+            return Err((InsertError::Sealed, LeaveState::Open));
         }
         let seen = self.0.fetch_add(WRITER | attempts << ATTEMPT_SHIFT, ord("gate.enter", Ordering::Acquire));
         if seen & FROZEN != 0 {
-            return Err((Refusal::Frozen, self.leave()));
+            return Err((InsertError::Sealed, self.leave()));
         }
         if seen & WRITERS > WRITERS / 2 {
-            return Err((Refusal::Crowded, self.leave()));
+            return Err((InsertError::Full, self.leave()));
         }
         Ok(Admission { alone: seen & WRITERS == 0 })
     }
@@ -112,7 +109,7 @@ mod tests {
         assert_eq!(gate.enter(3), Ok(Admission { alone: true }));
         assert_eq!(gate.enter(1), Ok(Admission { alone: false }));
         gate.freeze();
-        assert_eq!(gate.enter(1), Err((Refusal::Frozen, LeaveState::Open)));
+        assert_eq!(gate.enter(1), Err((InsertError::Sealed, LeaveState::Open)));
         assert_eq!(gate.leave(), LeaveState::Open);
         assert!(!gate.is_drained());
         assert_eq!(gate.leave(), LeaveState::Drained);

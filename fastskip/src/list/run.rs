@@ -1,4 +1,4 @@
-//! What a shard remembers of the last node it linked, so that the next one, if it is its neighbour, needs no search: an
+//! [`Run`]: the last node that a shard linked, remembered so that the next one, if it is its neighbour, needs no search: an
 //! insert hint (RocksDB's term), for keys that ascend or descend.
 //!
 //! Only a writer that is alone in the shard (see `gate.rs`) reads or writes it, so it is never torn; its words are atomics because

@@ -1,4 +1,4 @@
-//! What a list is made of, and how it is made, frozen and reset.
+//! [`List`]: its parts, and how it is made, frozen and reset.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! How a table's counts are shown.
+//! Statistics of a table, made of its shards' counts.
 
 use super::counts::Totals;
 use super::state::List;

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::counts::{Counts, Totals};
-use super::gate::{Admission, LeaveState, Refusal};
+use super::gate::{Admission, LeaveState};
 use super::run::Run;
 use super::state::List;
 use crate::error::InsertError;
@@ -42,17 +42,14 @@ impl<S: Schema> List<S> {
         let shard = if shard < self.config.shards { shard } else { shard % self.config.shards };
         match self.shard(shard).gate.enter(attempts) {
             Ok(admission) => Ok(Writer { list: self, shard, admission }),
-            Err((refusal, state)) => Err(self.turned_away(shard, refusal, state)),
+            Err((error, state)) => Err(self.turned_away(shard, error, state)),
         }
     }
 
     #[cold]
-    fn turned_away(&self, shard: usize, refusal: Refusal, state: LeaveState) -> InsertError {
+    fn turned_away(&self, shard: usize, error: InsertError, state: LeaveState) -> InsertError {
         self.leave_seen(shard, state);
-        match refusal {
-            Refusal::Frozen => InsertError::Sealed,
-            Refusal::Crowded => InsertError::Full,
-        }
+        error
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! How much of a range is handed out, in one word: what counts for the limit, and where untouched addresses begin.
+//! The extent of a range that is handed out, in one word: the words that count for the limit, and where untouched addresses begin.
 //!
 //! The two differ by the pieces that were given back (`spares.rs`). A thread that takes words changes both in one step, so what is
 //! reserved never passes the limit, whichever addresses it has.

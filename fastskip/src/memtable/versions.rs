@@ -1,12 +1,11 @@
 //! Iterates over versions of keys.
 
-use core::fmt;
 use core::ops::{Bound, RangeBounds};
 
 use super::table::Memtable;
 use super::version::{Version, Visible};
 use crate::bounds::KeyBounds;
-use crate::iter::Range;
+use crate::iter::{Range, impl_range_iterator};
 
 /// Iterating.
 impl Memtable {
@@ -81,26 +80,4 @@ impl Memtable {
 #[derive(Clone)]
 pub struct Versions<'a>(pub(super) Range<Visible<'a>>);
 
-impl<'a> Iterator for Versions<'a> {
-    type Item = Version<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Version<'a>> {
-        self.0.next()
-    }
-}
-
-impl DoubleEndedIterator for Versions<'_> {
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back()
-    }
-}
-
-impl core::iter::FusedIterator for Versions<'_> {}
-
-impl fmt::Debug for Versions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Versions").finish_non_exhaustive()
-    }
-}
+impl_range_iterator!(Versions, Version);

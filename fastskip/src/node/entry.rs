@@ -1,4 +1,4 @@
-//! What an entry is, how large it may be, and what a search for one looks for.
+//! Entries: their kinds, their limits, and the target of a search for one.
 
 /// The longest key: 64 KiB - 1.
 pub const MAX_KEY_LEN: usize = u16::MAX as usize;

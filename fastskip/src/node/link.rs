@@ -1,4 +1,4 @@
-//! How a link is packed into a word.
+//! Links between nodes, each packed into a word.
 
 use super::id::NodeId;
 use crate::key::PartialKey;

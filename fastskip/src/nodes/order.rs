@@ -1,4 +1,4 @@
-//! How nodes compare with what is searched for, and what a search looks at.
+//! The order of nodes and targets, and a count of what a search looks at.
 
 use core::cmp::Ordering;
 

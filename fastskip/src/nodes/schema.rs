@@ -1,4 +1,4 @@
-//! What tells the two types of table apart below their API, and nodes read by it.
+//! [`Schema`]: the difference between the two types of table below their API, and nodes read by it.
 
 use core::marker::PhantomData;
 

@@ -1,4 +1,4 @@
-//! Where the nodes of a list lie, and the way to them by their ids.
+//! The nodes of a list, and the way to them by their ids.
 
 use std::io;
 use std::marker::PhantomData;

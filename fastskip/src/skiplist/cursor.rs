@@ -2,10 +2,9 @@
 
 use core::fmt;
 
-use super::stamp::{Clock, Stamped};
-use crate::iter::Range;
-use crate::iter::View;
+use super::stamp::{StampClock, Stamped};
 use crate::iter::cursor::{End, Walk, moves};
+use crate::iter::{Range, View, impl_range_iterator};
 use crate::list::List;
 use crate::node::{Kind, Record, Target};
 use crate::nodes::NodeRef;
@@ -28,7 +27,7 @@ pub struct Entry<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Contents<'a> {
     pub(crate) list: &'a List<Stamped>,
-    pub(crate) clock: &'a Clock,
+    pub(crate) clock: &'a StampClock,
     /// Entries with a later stamp are hidden. The live view uses the greatest possible stamp.
     pub(crate) until: u64,
 }
@@ -76,37 +75,9 @@ impl<'a> Contents<'a> {
 /// before a step is yielded if it lies ahead of what that end has yielded last, unless a snapshot hides it. O(log n) to begin at
 /// either end; a step forward is O(1) and a step back amortised O(1), not counting entries that a snapshot hides.
 #[derive(Clone)]
-pub struct Iter<'a>(Range<Contents<'a>>);
+pub struct Iter<'a>(pub(super) Range<Contents<'a>>);
 
-impl<'a> Iter<'a> {
-    pub(crate) fn new(range: Range<Contents<'a>>) -> Self {
-        Self(range)
-    }
-}
-
-impl<'a> Iterator for Iter<'a> {
-    type Item = Entry<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Entry<'a>> {
-        self.0.next()
-    }
-}
-
-impl DoubleEndedIterator for Iter<'_> {
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back()
-    }
-}
-
-impl core::iter::FusedIterator for Iter<'_> {}
-
-impl fmt::Debug for Iter<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").finish_non_exhaustive()
-    }
-}
+impl_range_iterator!(Iter, Entry);
 
 /// A cursor over a list that moves in both directions and can seek to any key.
 ///

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::cursor::{Entry, Iter};
 use super::table::ConcurrentSkipList;
+use crate::builder::sealed::{FromConfig, Settings};
 
 #[cfg(doc)]
 use crate::InsertError;
@@ -19,7 +20,7 @@ impl ConcurrentSkipList {
     /// [`SealError`] if the system refuses the address range of the new list. The list is then not frozen, and
     /// [`SealError::into_list`] returns it.
     pub fn seal(self) -> Result<(FrozenMemtable, Self), SealError> {
-        match Self::from_settings(self.config().clone()) {
+        match Self::from_config(Settings(self.list.config().clone())) {
             Ok(fresh) => {
                 self.freeze();
                 Ok((FrozenMemtable { list: self }, fresh))

@@ -4,8 +4,7 @@ use super::cursor::{Contents, Cursor, Entry, Iter};
 use super::snapshot::Snapshot;
 use super::table::ConcurrentSkipList;
 use crate::bounds::KeyBounds;
-use crate::iter::Range;
-use crate::iter::View;
+use crate::iter::{Range, View};
 use crate::node::Target;
 
 /// Reading.
@@ -49,7 +48,7 @@ impl ConcurrentSkipList {
     /// Iterates over all entries in key order, including tombstones. O(1) to begin, and see [`Iter`] for a step.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter::new(Range::new(self.live(), ..))
+        Iter(Range::new(self.live(), ..))
     }
 
     /// Returns a cursor on the first entry. O(1).
@@ -78,19 +77,19 @@ impl ConcurrentSkipList {
     /// ```
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'_> {
-        Iter::new(Range::new(self.live(), bounds))
+        Iter(Range::new(self.live(), bounds))
     }
 
     /// Iterates over the entries whose keys begin with `prefix`, in key order. Expected O(log n) to begin at either end.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
-        Iter::new(Range::prefix(self.live(), prefix))
+        Iter(Range::prefix(self.live(), prefix))
     }
 
     /// Takes a snapshot of the current contents. O(1).
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot::new(Contents { until: self.clock.snapshot(), ..self.live() })
+        Snapshot { view: Contents { until: self.clock.snapshot(), ..self.live() } }
     }
 }
 

@@ -27,14 +27,10 @@ use crate::ConcurrentSkipList;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Snapshot<'a> {
-    view: Contents<'a>,
+    pub(super) view: Contents<'a>,
 }
 
 impl<'a> Snapshot<'a> {
-    pub(crate) fn new(view: Contents<'a>) -> Self {
-        Self { view }
-    }
-
     /// Returns the value of `key` and whether `key` was a tombstone, as [`ConcurrentSkipList::get`] would have at the moment of
     /// the snapshot. Expected O(log n).
     #[must_use]
@@ -45,14 +41,14 @@ impl<'a> Snapshot<'a> {
     /// Iterates over all entries in key order, including tombstones. O(1) to begin, and see [`Iter`] for a step.
     #[must_use]
     pub fn iter(&self) -> Iter<'a> {
-        Iter::new(Range::new(self.view, ..))
+        Iter(Range::new(self.view, ..))
     }
 
     /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted.
     /// Expected O(log n) to begin at either end.
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'a> {
-        Iter::new(Range::new(self.view, bounds))
+        Iter(Range::new(self.view, bounds))
     }
 
     /// Returns a cursor on the first entry. O(1), not counting entries that the snapshot hides.

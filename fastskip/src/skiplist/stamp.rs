@@ -1,4 +1,4 @@
-//! When an entry of a list was inserted and deleted, so that a snapshot never changes.
+//! Stamps: when an entry of a list was inserted and deleted, so that a snapshot never changes.
 //!
 //! A stamp taken before the node is linked would let a snapshot taken in between change later, and one taken after
 //! it would leave a moment without stamp. So nodes are linked, and deletions marked, unstamped; then
@@ -45,9 +45,9 @@ impl Schema for Stamped {
 
 /// Orders insertions, deletions and snapshots of one list.
 #[derive(Debug)]
-pub(crate) struct Clock(AtomicU64);
+pub(crate) struct StampClock(AtomicU64);
 
-impl Clock {
+impl StampClock {
     pub(crate) fn new() -> Self {
         Self(AtomicU64::new(FIRST_STAMP))
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::stamp::{Clock, Stamped};
+use super::stamp::{StampClock, Stamped};
 use crate::builder::{Builder, Config, Table, sealed};
 use crate::list::LazyList;
 
@@ -31,7 +31,7 @@ use crate::list::LazyList;
 /// the number of threads.
 pub struct ConcurrentSkipList {
     pub(super) list: LazyList<Stamped>,
-    pub(super) clock: Clock,
+    pub(super) clock: StampClock,
 }
 
 /// Creating a list.
@@ -76,23 +76,15 @@ impl ConcurrentSkipList {
     pub fn builder() -> Builder<Self> {
         Builder::new()
     }
-
-    pub(crate) fn from_settings(config: Config) -> io::Result<Self> {
-        Ok(Self { list: LazyList::reserved(config)?, clock: Clock::new() })
-    }
-
-    pub(crate) fn config(&self) -> &Config {
-        self.list.config()
-    }
 }
 
 impl sealed::FromConfig for ConcurrentSkipList {
     fn from_config(settings: sealed::Settings) -> io::Result<Self> {
-        Self::from_settings(settings.0)
+        Ok(Self { list: LazyList::reserved(settings.0)?, clock: StampClock::new() })
     }
 
     fn lazily(settings: sealed::Settings) -> Self {
-        Self { list: LazyList::new(settings.0), clock: Clock::new() }
+        Self { list: LazyList::new(settings.0), clock: StampClock::new() }
     }
 }
 
@@ -116,6 +108,6 @@ impl ConcurrentSkipList {
     /// `&mut` borrow guarantees that no slice, cursor or snapshot of the list is left.
     pub fn reset(&mut self) {
         self.list.reset();
-        self.clock = Clock::new();
+        self.clock = StampClock::new();
     }
 }

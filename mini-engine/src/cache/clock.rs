@@ -1,16 +1,17 @@
-//! [`Clock`]: which blocks stay in memory, bounded by bytes; and [`Slot`]s, in which readers find them without a lock.
+//! [`Clock`]: the blocks that stay in memory, and the files that stay open, within a capacity; and [`CacheSlot`]s, in which readers
+//! find them without a lock.
 //!
-//! A block has its slot where the way to it leads past: a partition's in the root of its table, a data block's in its partition. A hit is a
-//! load of the slot; it marks the block as used, by a store, and only until it has been marked often enough. So hits share no
-//! cache line that they write, but that of the block's reference count.
+//! A block has its slot on the way to it: a partition's slot is in the root of its table, a data block's in its partition. A hit loads
+//! the slot and marks the block as used, by a store, until it has been marked often enough. So the only cache line that hits share and
+//! write is that of the block's reference count.
 //!
-//! The clock is locked by those who have read a block, and changes the slots. It evicts as CLOCK-Pro (Jiang, Chen and Zhang 2005) and
-//! S3-FIFO (Yang et al. 2023) do: a new block is cold, and leaves first unless it was used; what was used is hot, and is evicted when the
+//! A thread that has read a block locks the clock, which changes the slots. It evicts as CLOCK-Pro (Jiang, Chen and Zhang 2005) and
+//! S3-FIFO (Yang et al. 2023) do: a new block is cold, and leaves first unless it was used; a used one is hot, and is evicted when the
 //! hand has come round more often than it was used. Blocks that left are remembered for a while, and are hot when they return. So a scan,
 //! whose blocks are used once, goes through the few cold ones and leaves the hot ones alone.
 //!
-//! C1 A block is in its slot exactly as long as it is in the clock: both change under the clock's lock.
-//! C2 The clock holds at most its capacity. What is evicted is freed when the last reader lets go of it.
+//! E1 A block is in its slot exactly as long as it is in the clock: both change under the clock's lock.
+//! E2 The clock holds at most its capacity. An evicted block is freed when the last reader lets go of it.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Deref;
@@ -21,27 +22,34 @@ use arc_swap::{ArcSwapOption, Guard};
 
 /// Rounds of the hand that a block can earn.
 const MOST_USES: u8 = 3;
-/// Part of the bytes that hot blocks may take, in percent.
+/// Part of the capacity that hot blocks may take, in percent.
 const HOT_PERCENT: u64 = 97;
 
 /// What can be evicted.
-pub(super) trait Evict: Sized {
-    /// Whether it is more than what another left.
-    fn is_resident(&self) -> bool;
-    /// What stays in its slot; that takes no bytes of the clock.
-    fn remainder(&self) -> Option<Self>;
+pub(crate) trait Evict: Sized {
+    /// Whether it is more than the remainder of another.
+    fn is_resident(&self) -> bool {
+        true
+    }
+
+    /// What stays in its slot when it is evicted, and takes nothing of the capacity.
+    fn remainder(&self) -> Option<Self> {
+        None
+    }
 }
 
-/// A block in memory.
+impl<T: ?Sized> Evict for Arc<T> {}
+
+/// A block in memory, which takes `weight` of the capacity.
 #[derive(Debug)]
-pub(super) struct Cached<T> {
+pub(crate) struct Cached<T> {
     value: T,
     weight: u64,
     uses: AtomicU8,
 }
 
 impl<T> Cached<T> {
-    pub(super) fn new(value: T, weight: u64) -> Arc<Self> {
+    pub(crate) fn new(value: T, weight: u64) -> Arc<Self> {
         Arc::new(Self { value, weight, uses: AtomicU8::new(0) })
     }
 
@@ -63,27 +71,29 @@ impl<T> Cached<T> {
 }
 
 /// The place of a block that may be in memory.
-pub(super) struct Slot<T>(ArcSwapOption<Cached<T>>);
+#[derive(Debug)]
+pub(crate) struct CacheSlot<T>(ArcSwapOption<Cached<T>>);
 
-impl<T> Slot<T> {
-    pub(super) fn several(count: usize) -> Arc<[Self]> {
+impl<T> CacheSlot<T> {
+    pub(crate) fn several(count: usize) -> Arc<[Self]> {
         (0..count).map(|_| Self(ArcSwapOption::empty())).collect()
     }
 
     /// What is there; not counted as a use.
     #[inline]
-    pub(super) fn get(&self) -> Option<Hit<T>> {
+    pub(crate) fn get(&self) -> Option<Hit<T>> {
         let guard = self.0.load();
         guard.is_some().then_some(Hit(guard))
     }
 }
 
 /// What a slot had when it was read.
-pub(super) struct Hit<T>(Guard<Option<Arc<Cached<T>>>>);
+#[derive(Debug)]
+pub(crate) struct Hit<T>(Guard<Option<Arc<Cached<T>>>>);
 
 impl<T> Hit<T> {
     /// A block that need not be in a slot.
-    pub(super) fn of(cached: Arc<Cached<T>>) -> Self {
+    pub(crate) fn of(cached: Arc<Cached<T>>) -> Self {
         Self(Guard::from_inner(Some(cached)))
     }
 
@@ -94,7 +104,7 @@ impl<T> Hit<T> {
     }
 
     #[inline]
-    pub(super) fn mark(&self) {
+    pub(crate) fn mark(&self) {
         self.cached().mark();
     }
 }
@@ -115,11 +125,11 @@ impl<T> Deref for Hit<T> {
 }
 
 /// A block in the clock, and where its slot is.
-pub(super) struct Entry<T> {
+pub(crate) struct Entry<T> {
     /// A hash of what the block is.
     id: u64,
     cached: Arc<Cached<T>>,
-    slots: Arc<[Slot<T>]>,
+    slots: Arc<[CacheSlot<T>]>,
     at: u32,
 }
 
@@ -132,7 +142,7 @@ impl<T: Evict> Entry<T> {
 }
 
 /// Blocks in memory, in the order in which the hand comes to them.
-pub(super) struct Clock<T> {
+pub(crate) struct Clock<T> {
     cold: VecDeque<Entry<T>>,
     cold_bytes: u64,
     hot: VecDeque<Entry<T>>,
@@ -144,28 +154,29 @@ pub(super) struct Clock<T> {
 }
 
 impl<T: Evict> Clock<T> {
-    pub(super) fn new(capacity: u64) -> Self {
+    pub(crate) fn new(capacity: u64) -> Self {
         let (cold, hot, ghosts) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
         Self { cold, cold_bytes: 0, hot, hot_bytes: 0, ghosts, is_ghost: HashSet::new(), capacity }
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.cold_bytes + self.hot_bytes
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.cold.len() + self.hot.len()
     }
 
     fn hot_capacity(&self) -> u64 {
-        (u128::from(self.capacity) * u128::from(HOT_PERCENT) / 100) as u64
+        // Rounded up: a clock with room for one has room for a hot one.
+        (u128::from(self.capacity) * u128::from(HOT_PERCENT)).div_ceil(100) as u64
     }
 
     /// Puts a block into slot `at` of `slots`, unless it is too large; and what had to leave for it into `evicted`, to be
     /// dropped without the lock. What is in the slot, or would be if there were room.
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &mut self,
-        (slots, at): (&Arc<[Slot<T>]>, usize),
+        (slots, at): (&Arc<[CacheSlot<T>]>, usize),
         id: u64,
         cached: Arc<Cached<T>>,
         evicted: &mut Vec<Entry<T>>,
@@ -193,14 +204,14 @@ impl<T: Evict> Clock<T> {
     }
 
     /// Changes the capacity, and evicts what is too much.
-    pub(super) fn set_capacity(&mut self, capacity: u64, evicted: &mut Vec<Entry<T>>) {
+    pub(crate) fn set_capacity(&mut self, capacity: u64, evicted: &mut Vec<Entry<T>>) {
         self.capacity = capacity;
         self.shrink_to(capacity, evicted);
         self.cool(evicted);
     }
 
     /// Takes out all that has its place in `slots`.
-    pub(super) fn forget(&mut self, slots: &Arc<[Slot<T>]>) {
+    pub(crate) fn forget(&mut self, slots: &Arc<[CacheSlot<T>]>) {
         let lists = [(&mut self.cold, &mut self.cold_bytes), (&mut self.hot, &mut self.hot_bytes)];
         for (list, bytes) in lists {
             list.retain(|entry| {
@@ -214,7 +225,8 @@ impl<T: Evict> Clock<T> {
         }
     }
 
-    fn shrink_to(&mut self, capacity: u64, evicted: &mut Vec<Entry<T>>) {
+    /// Evicts until no more than `capacity` is taken.
+    pub(crate) fn shrink_to(&mut self, capacity: u64, evicted: &mut Vec<Entry<T>>) {
         while self.bytes() > capacity {
             match self.cold.pop_front() {
                 Some(entry) => self.judge(entry, evicted),

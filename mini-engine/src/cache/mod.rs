@@ -10,7 +10,7 @@
 //! A partition has the slots of its data blocks ([`Group`]). When it is evicted, its own slot remembers them, weakly: as long as one of
 //! the data blocks is in memory, a partition that is read again leads to it.
 
-mod clock;
+pub(crate) mod clock;
 
 use std::fmt;
 use std::ops::Deref;
@@ -20,7 +20,7 @@ use crate::codec;
 use crate::lock::lock;
 use crate::metrics::Counters;
 
-use clock::{Cached, Clock, Evict, Hit, Slot};
+use clock::{CacheSlot, Cached, Clock, Evict, Hit};
 
 /// Memory that a block costs beside its bytes: two reference counts and what the allocator adds, 80 bytes; its slot, its place in the
 /// clock and what is remembered of it afterwards, 80. So many tiny blocks cannot exceed the budget unseen.
@@ -39,24 +39,13 @@ pub(crate) enum CacheUse {
 type BlockId = (u64, u64);
 
 /// The slots of the data blocks that a partition leads to.
-type Blocks<D> = Arc<[Slot<DataBlock<D>>]>;
-
-struct DataBlock<D>(D);
-
-impl<D> Evict for DataBlock<D> {
-    fn is_resident(&self) -> bool {
-        true
-    }
-
-    fn remainder(&self) -> Option<Self> {
-        None
-    }
-}
+type Blocks<D> = Arc<[CacheSlot<D>]>;
 
 /// A partition, and the slots of the data blocks that it leads to; or what is left of it.
+#[derive(Debug)]
 enum Group<P, D> {
     Resident { partition: P, blocks: Blocks<D> },
-    Evicted { blocks: Weak<[Slot<DataBlock<D>>]> },
+    Evicted { blocks: Weak<[CacheSlot<D>]> },
 }
 
 impl<P, D> Evict for Group<P, D> {
@@ -71,21 +60,22 @@ impl<P, D> Evict for Group<P, D> {
 }
 
 /// The slots of a table's partitions.
-pub(crate) struct Partitions<P, D>(Arc<[Slot<Group<P, D>>]>);
+#[derive(Debug)]
+pub(crate) struct Partitions<P, D>(Arc<[CacheSlot<Group<P, D>>]>);
 
 impl<P, D> Partitions<P, D> {
     /// None of `count` partitions is in memory.
     pub(crate) fn new(count: usize) -> Self {
-        Self(Slot::several(count))
+        Self(CacheSlot::several(count))
     }
 
-    /// Bytes of memory that the slots take.
     pub(crate) fn memory_len(&self) -> usize {
         size_of_val(&*self.0)
     }
 }
 
 /// A partition in memory.
+#[derive(Debug)]
 pub(crate) struct CachedPartition<P, D>(Hit<Group<P, D>>);
 
 impl<P, D> CachedPartition<P, D> {
@@ -96,7 +86,7 @@ impl<P, D> CachedPartition<P, D> {
 
     /// One that is not in the cache, but the data blocks that it leads to can be.
     pub(crate) fn with_blocks(partition: P, count: usize) -> Self {
-        let group = Group::Resident { partition, blocks: Slot::several(count) };
+        let group = Group::Resident { partition, blocks: CacheSlot::several(count) };
         Self(Hit::of(Cached::new(group, 0)))
     }
 
@@ -123,18 +113,6 @@ impl<P, D> Clone for CachedPartition<P, D> {
     }
 }
 
-/// A data block in memory.
-pub(crate) struct CachedBlock<D>(Hit<DataBlock<D>>);
-
-impl<D> Deref for CachedBlock<D> {
-    type Target = D;
-
-    #[inline]
-    fn deref(&self) -> &D {
-        &self.0.0
-    }
-}
-
 /// Steps in which the partitions' share of the bytes grows and shrinks: each of them visits every shard of the data blocks.
 const STEPS: u64 = 64;
 /// Bytes of a cache for each of its locks, and the most locks.
@@ -143,7 +121,7 @@ const MOST_SHARDS: u64 = 16;
 
 /// Blocks of all tables of one database: partitions `P`, and data blocks `D`.
 pub(crate) struct BlockCache<P, D> {
-    data: Shards<DataBlock<D>>,
+    data: Shards<D>,
     partitions: Shards<Group<P, D>>,
     bytes: u64,
     /// Bytes that the data blocks leave to the partitions. Locked after a partition was read and to count bytes, and never by hits.
@@ -151,8 +129,7 @@ pub(crate) struct BlockCache<P, D> {
     counters: Arc<Counters>,
 }
 
-impl<P, D> BlockCache<P, D> {
-    /// A cache of at most `bytes`.
+impl<P, D: Evict> BlockCache<P, D> {
     pub(crate) fn new(bytes: u64, counters: Arc<Counters>) -> Self {
         let (data, partitions) = (Shards::new(bytes), Shards::new(bytes / 2));
         Self { data, partitions, bytes, reserved: Mutex::new(0), counters }
@@ -160,19 +137,19 @@ impl<P, D> BlockCache<P, D> {
 
     /// Data block `at` of a partition, if it is here; counted as a hit or a miss.
     #[inline]
-    pub(crate) fn get(&self, partition: &CachedPartition<P, D>, at: usize) -> Option<CachedBlock<D>> {
-        let Some(hit) = partition.parts().1.get(at).and_then(Slot::get) else {
+    pub(crate) fn get(&self, partition: &CachedPartition<P, D>, at: usize) -> Option<Hit<D>> {
+        let Some(hit) = partition.parts().1.get(at).and_then(CacheSlot::get) else {
             self.counters.cache_misses.add(1);
             return None;
         };
         self.counters.cache_hits.add(1);
         hit.mark();
-        Some(CachedBlock(hit))
+        Some(hit)
     }
 
     /// Whether data block `at` of a partition is here; not counted.
     pub(crate) fn has(&self, partition: &CachedPartition<P, D>, at: usize) -> bool {
-        partition.parts().1.get(at).and_then(Slot::get).is_some()
+        partition.parts().1.get(at).and_then(CacheSlot::get).is_some()
     }
 
     /// Partition `at` of a table, if it is here; counted as a hit or a miss, unless there is no such partition.
@@ -202,7 +179,7 @@ impl<P, D> BlockCache<P, D> {
     /// Keeps data block `at` of a partition, which takes `len` bytes, unless it is larger than the cache can hold.
     pub(crate) fn insert(&self, (partition, at): (&CachedPartition<P, D>, usize), id: BlockId, block: D, len: usize) {
         let weight = len as u64 + ENTRY_BYTES;
-        self.data.insert((partition.parts().1, at), id, Cached::new(DataBlock(block), weight));
+        self.data.insert((partition.parts().1, at), id, Cached::new(block, weight));
     }
 
     /// Keeps partition `at` of a table, which takes `len` bytes and leads to `blocks` data blocks, unless it is larger than half the
@@ -215,12 +192,12 @@ impl<P, D> BlockCache<P, D> {
         partition: P,
         (len, blocks): (usize, usize),
     ) -> CachedPartition<P, D> {
-        let weight = len as u64 + ENTRY_BYTES + (blocks * size_of::<Slot<DataBlock<D>>>()) as u64;
-        let before = partitions.0.get(at).and_then(Slot::get).and_then(|hit| match &*hit {
+        let weight = len as u64 + ENTRY_BYTES + (blocks * size_of::<CacheSlot<D>>()) as u64;
+        let before = partitions.0.get(at).and_then(CacheSlot::get).and_then(|hit| match &*hit {
             Group::Resident { blocks, .. } => Some(blocks.clone()),
             Group::Evicted { blocks } => blocks.upgrade(),
         });
-        let blocks = before.unwrap_or_else(|| Slot::several(blocks));
+        let blocks = before.unwrap_or_else(|| CacheSlot::several(blocks));
         // A number: no panic of another holder can have torn it.
         let mut reserved = lock(&self.reserved);
         let (most, step) = (self.bytes / 2, self.bytes / STEPS + 1);
@@ -248,7 +225,7 @@ impl<T: Evict> Shards<T> {
         Self((0..count).map(|_| Mutex::new(Clock::new(bytes / count))).collect())
     }
 
-    fn insert(&self, slot: (&Arc<[Slot<T>]>, usize), (table, offset): BlockId, cached: Arc<Cached<T>>) -> Hit<T> {
+    fn insert(&self, slot: (&Arc<[CacheSlot<T>]>, usize), (table, offset): BlockId, cached: Arc<Cached<T>>) -> Hit<T> {
         let id = codec::seed([table, offset]);
         let (shard, mut evicted) = ((id % self.0.len() as u64) as usize, Vec::new());
         // What is evicted is dropped after the lock.
@@ -264,7 +241,7 @@ impl<T: Evict> Shards<T> {
         }
     }
 
-    fn forget(&self, slots: &Arc<[Slot<T>]>) {
+    fn forget(&self, slots: &Arc<[CacheSlot<T>]>) {
         self.0.iter().for_each(|shard| lock(shard).forget(slots));
     }
 
@@ -277,7 +254,7 @@ impl<T: Evict> Shards<T> {
     }
 }
 
-impl<P, D> fmt::Debug for BlockCache<P, D> {
+impl<P, D: Evict> fmt::Debug for BlockCache<P, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockCache")
             .field("data_blocks", &self.data.len())
@@ -285,18 +262,6 @@ impl<P, D> fmt::Debug for BlockCache<P, D> {
             .field("bytes", &self.bytes())
             .field("capacity", &self.bytes)
             .finish()
-    }
-}
-
-impl<P, D> fmt::Debug for Partitions<P, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Partitions").field(&self.0.len()).finish()
-    }
-}
-
-impl<P: fmt::Debug, D> fmt::Debug for CachedPartition<P, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CachedPartition").field(&**self).finish()
     }
 }
 

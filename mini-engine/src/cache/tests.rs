@@ -58,7 +58,7 @@ fn the_cache_stays_within_its_bytes() {
     insert(&cache, &group, 0..2000);
     assert!(cache.data.len() > 50, "{cache:?}");
     let there = (0..2000).filter(|at| cache.get(&group, *at).is_some()).count();
-    assert_eq!(there, cache.data.len(), "C1");
+    assert_eq!(there, cache.data.len(), "E1");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_partition_that_returns_leads_to_the_data_blocks_that_stayed() {
 
 #[test]
 fn threads_that_fill_the_cache_at_once_never_exceed_its_bytes() {
-    // Catches bytes that two threads count once, a slot and a clock that disagree (C1), and a block in another's slot.
+    // Catches bytes that two threads count once, a slot and a clock that disagree (E1), and a block in another's slot.
     const BLOCKS: usize = 3000;
     let (cache, groups, partitions) = (cache(2 << 20), [group(BLOCKS), group(BLOCKS)], Partitions::new(300));
     thread::scope(|scope| {

@@ -13,8 +13,7 @@ use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{File, FileSystem, MappedBytes, Mapping};
 use crate::lock::lock;
@@ -40,27 +39,24 @@ pub enum Repeat {
     FromThenOn,
 }
 
-#[derive(Debug, Default)]
+/// Operations of one class, and the one of them that is to fail.
+#[derive(Default)]
 struct Class {
-    count: AtomicU64,
-    armed: Mutex<Option<(u64, Fault, Repeat)>>,
+    count: u64,
+    armed: Option<(u64, Fault, Repeat)>,
 }
 
 impl Class {
-    fn arm(&self, fault: Option<(u64, Fault, Repeat)>) {
-        *lock(&self.armed) = fault;
-    }
-
     /// Counts one operation; the fault it is to fail with, if it is the one.
-    fn step(&self) -> Option<Fault> {
-        let armed = lock(&self.armed);
-        let index = self.count.fetch_add(1, Ordering::Relaxed);
-        let (at, fault, repeat) = (*armed)?;
+    fn step(&mut self) -> Option<Fault> {
+        let index = self.count;
+        self.count += 1;
+        let (at, fault, repeat) = self.armed?;
         let hit = index == at || (repeat == Repeat::FromThenOn && index > at);
         hit.then_some(fault)
     }
 
-    fn check(&self) -> Result<()> {
+    fn check(&mut self) -> Result<()> {
         self.step().map_or(Ok(()), |fault| Err(fault.error()))
     }
 }
@@ -89,40 +85,56 @@ type Ignored = dyn Fn(Synced<'_>) -> bool + Send + Sync;
 struct State {
     mutations: Class,
     reads: Class,
-    ignored: Mutex<Option<Arc<Ignored>>>,
-    refused: Mutex<Option<&'static str>>,
-    has_no_links: AtomicBool,
-    is_read_only: AtomicBool,
+    ignored: Option<Arc<Ignored>>,
+    refused: Option<&'static str>,
+    has_no_links: bool,
+    is_read_only: bool,
     /// Files by the end of their names, and bytes of them.
-    unreadable: Mutex<Option<(&'static str, Range<u64>)>>,
+    unreadable: Option<(&'static str, Range<u64>)>,
 }
 
 impl State {
+    fn check_mount(&self) -> Result<()> {
+        if self.is_read_only { Err(ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
+    }
+}
+
+/// The state that a file system and its files share.
+#[derive(Clone, Default)]
+struct Faults(Arc<Mutex<State>>);
+
+impl Faults {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.0)
+    }
+
     /// Counts a mutating operation, and fails it if it is to fail.
     fn mutate(&self) -> Result<()> {
-        self.mutations.check()?;
-        self.check_mount()
+        let mut state = self.state();
+        state.mutations.check()?;
+        state.check_mount()
     }
 
-    fn check_mount(&self) -> Result<()> {
-        let is_read_only = self.is_read_only.load(Ordering::Relaxed);
-        if is_read_only { Err(ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
-    }
-
-    /// As [`State::mutate`], for what is a mutation only to a file system that is mounted read-only.
+    /// The same for what is a mutation only to a file system that is mounted read-only.
     fn prepare_to_mutate(&self) -> Result<()> {
-        if self.is_read_only.load(Ordering::Relaxed) { self.mutate() } else { Ok(()) }
+        let is_read_only = self.state().is_read_only;
+        if is_read_only { self.mutate() } else { Ok(()) }
+    }
+
+    /// Counts a read, and fails it if it is to fail.
+    fn read(&self) -> Result<()> {
+        self.state().reads.check()
     }
 
     fn ignores(&self, synced: Synced<'_>) -> bool {
-        let ignored = lock(&self.ignored).clone();
+        let ignored = self.state().ignored.clone();
         ignored.is_some_and(|ignored| ignored(synced))
     }
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("mutations", &self.mutations).field("reads", &self.reads).finish_non_exhaustive()
+        f.write_str("Faults")
     }
 }
 
@@ -130,140 +142,141 @@ impl fmt::Debug for State {
 #[derive(Clone, Debug)]
 pub struct FaultFs {
     inner: Arc<dyn FileSystem>,
-    state: Arc<State>,
+    faults: Faults,
 }
 
 impl FaultFs {
     /// Wraps `inner`; nothing fails until a fault is armed.
     pub fn new(inner: Arc<dyn FileSystem>) -> Self {
-        Self { inner, state: Arc::default() }
+        Self { inner, faults: Faults::default() }
     }
 
     /// Mutating operations so far, failed ones included.
     pub fn mutations(&self) -> u64 {
-        self.state.mutations.count.load(Ordering::Relaxed)
+        self.faults.state().mutations.count
     }
 
     /// Reads so far, failed ones included.
     pub fn reads(&self) -> u64 {
-        self.state.reads.count.load(Ordering::Relaxed)
+        self.faults.state().reads.count
     }
 
     /// Fails the mutating operation with number `index`, counted from 0 since this was made.
     pub fn fail_mutation(&self, index: u64, fault: Fault, repeat: Repeat) {
-        self.state.mutations.arm(Some((index, fault, repeat)));
+        self.faults.state().mutations.armed = Some((index, fault, repeat));
     }
 
     /// Fails the read with number `index`, counted from 0 since this was made.
     pub fn fail_read(&self, index: u64, fault: Fault, repeat: Repeat) {
-        self.state.reads.arm(Some((index, fault, repeat)));
+        self.faults.state().reads.armed = Some((index, fault, repeat));
     }
 
     /// From now on the device does not read these bytes of files whose names end with `end`, of those opened from now on.
     pub fn spoil(&self, end: &'static str, bytes: Range<u64>) {
-        *lock(&self.state.unreadable) = Some((end, bytes));
+        self.faults.state().unreadable = Some((end, bytes));
     }
 
     /// Disarms all faults.
     pub fn heal(&self) {
-        self.state.mutations.arm(None);
-        self.state.reads.arm(None);
+        let mut state = self.faults.state();
+        (state.mutations.armed, state.reads.armed) = (None, None);
     }
 
     /// From now on syncs that `ignored` chooses do nothing and say that they have: a disk that lies. It is asked on the thread of each
     /// sync, and may make that wait.
     pub fn ignore_syncs(&self, ignored: impl Fn(Synced<'_>) -> bool + Send + Sync + 'static) {
-        *lock(&self.state.ignored) = Some(Arc::new(ignored));
+        self.faults.state().ignored = Some(Arc::new(ignored));
     }
 
     /// Refuses to create files with this extension for want of space, until told otherwise.
     pub fn refuse_files(&self, extension: Option<&'static str>) {
-        *lock(&self.state.refused) = extension;
+        self.faults.state().refused = extension;
     }
 
     /// Refuses every mutating operation from now on, as a file system that is mounted read-only. Opening a file for writing and
     /// taking an exclusive lock, which may make the file, are such operations then.
     pub fn mount_read_only(&self) {
-        self.state.is_read_only.store(true, Ordering::Relaxed);
+        self.faults.state().is_read_only = true;
     }
 
     /// Refuses links from now on, as a file system that has none.
     pub fn refuse_links(&self) {
-        self.state.has_no_links.store(true, Ordering::Relaxed);
+        self.faults.state().has_no_links = true;
     }
 
     fn wrap(&self, file: Arc<dyn File>, path: &Path) -> Arc<dyn File> {
-        let spoilt = lock(&self.state.unreadable).clone().filter(|(end, _)| path.to_string_lossy().ends_with(end));
+        let spoilt = self.faults.state().unreadable.clone().filter(|(end, _)| path.to_string_lossy().ends_with(end));
         let unreadable = spoilt.map_or(0..0, |(_, bytes)| bytes);
-        Arc::new(FaultFile { inner: file, state: Arc::clone(&self.state), path: path.to_path_buf(), unreadable })
+        Arc::new(FaultFile { inner: file, faults: self.faults.clone(), path: path.to_path_buf(), unreadable })
     }
 }
 
 impl FileSystem for FaultFs {
     fn create_new(&self, path: &Path) -> Result<Arc<dyn File>> {
-        self.state.mutate()?;
-        if lock(&self.state.refused).is_some_and(|refused| path.extension().is_some_and(|found| found == refused)) {
+        self.faults.mutate()?;
+        let refused = self.faults.state().refused;
+        if refused.is_some_and(|refused| path.extension().is_some_and(|found| found == refused)) {
             return Err(Fault::StorageFull.error());
         }
         Ok(self.wrap(self.inner.create_new(path)?, path))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
-        self.state.reads.check()?;
+        self.faults.read()?;
         Ok(self.wrap(self.inner.open(path)?, path))
     }
 
     fn open_write(&self, path: &Path) -> Result<Arc<dyn File>> {
-        self.state.prepare_to_mutate()?;
-        self.state.reads.check()?;
+        self.faults.prepare_to_mutate()?;
+        self.faults.read()?;
         Ok(self.wrap(self.inner.open_write(path)?, path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.state.mutate()?;
+        self.faults.mutate()?;
         self.inner.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.state.mutate()?;
+        self.faults.mutate()?;
         self.inner.remove(path)
     }
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.state.mutate()?;
-        if self.state.has_no_links.load(Ordering::Relaxed) {
+        self.faults.mutate()?;
+        if self.faults.state().has_no_links {
             return Err(ErrorKind::Unsupported.into());
         }
         self.inner.link(from, to)
     }
 
     fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.state.mutate()?;
+        self.faults.mutate()?;
         self.inner.remove_dir(dir)
     }
 
     fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {
-        self.state.reads.check()?;
+        self.faults.read()?;
         self.inner.read_dir(dir)
     }
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        self.state.mutate()?;
+        self.faults.mutate()?;
         self.inner.create_dir_all(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.state.mutate()?;
-        if self.state.ignores(Synced::Directory(dir)) { Ok(()) } else { self.inner.sync_dir(dir) }
+        self.faults.mutate()?;
+        if self.faults.ignores(Synced::Directory(dir)) { Ok(()) } else { self.inner.sync_dir(dir) }
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        self.state.reads.check()?;
+        self.faults.read()?;
         self.inner.exists(path)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
-        self.state.prepare_to_mutate()?;
+        self.faults.prepare_to_mutate()?;
         self.inner.lock(path)
     }
 
@@ -279,7 +292,7 @@ impl FileSystem for FaultFs {
 #[derive(Debug)]
 struct FaultFile {
     inner: Arc<dyn File>,
-    state: Arc<State>,
+    faults: Faults,
     path: PathBuf,
     /// Bytes that cannot be read.
     unreadable: Range<u64>,
@@ -287,7 +300,7 @@ struct FaultFile {
 
 impl File for FaultFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        self.state.reads.check()?;
+        self.faults.read()?;
         if self.unreadable.contains(&offset) {
             return Err(Fault::Device.error());
         }
@@ -298,8 +311,9 @@ impl File for FaultFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
-        let Some(fault) = self.state.mutations.step() else {
-            self.state.check_mount()?;
+        let fault = self.faults.state().mutations.step();
+        let Some(fault) = fault else {
+            self.faults.state().check_mount()?;
             return self.inner.write_at(buf, offset);
         };
         if fault == Fault::ShortWrite {
@@ -309,29 +323,29 @@ impl File for FaultFile {
     }
 
     fn sync(&self) -> Result<()> {
-        self.state.mutate()?;
-        if self.state.ignores(Synced::File(&self.path)) { Ok(()) } else { self.inner.sync() }
+        self.faults.mutate()?;
+        if self.faults.ignores(Synced::File(&self.path)) { Ok(()) } else { self.inner.sync() }
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
-        self.state.mutate()?;
+        self.faults.mutate()?;
         self.inner.truncate(len)
     }
 
     fn len(&self) -> Result<u64> {
-        self.state.reads.check()?;
+        self.faults.read()?;
         self.inner.len()
     }
 
     /// Fails as a read does; what is read from the mapping cannot fail.
     fn map(&self) -> Result<MappedBytes> {
-        self.state.reads.check()?;
+        self.faults.read()?;
         self.inner.map()
     }
 
     /// Fails as an operation does; what is written into the mapping cannot fail.
     fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
-        self.state.mutate()?;
+        self.faults.mutate()?;
         self.inner.map_mut(len)
     }
 }

@@ -1,7 +1,7 @@
 //! Files of the operating system, mapped into memory: a log for writing ([`MappedFile`]), a table for reading ([`map`]).
 //!
 //! M1 Memory is written in words of 8 bytes, each by one relaxed atomic store. So threads that write the same place do not race, and
-//!    whatever else maps the file sees whole words. That is all the order there is: whoever needs more has it from elsewhere.
+//!    whatever else maps the file sees whole words. The mapping gives no other order.
 //! M2 The mapping lasts as long as the `MappedFile`, whose length never changes; the file may be renamed and unlinked meanwhile. A file
 //!    that is cut must not be written behind the cut: the system then ends the process (SIGBUS). That is no undefined behaviour.
 //! M3 Only file systems that write in place are mapped. There a page that was written once has its space, and writing it again cannot

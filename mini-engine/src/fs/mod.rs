@@ -164,10 +164,17 @@ pub trait Mapping: Send + Sync + Debug {
     fn populate(&self, _offset: u64, _len: u64) {}
 }
 
+/// The number in a file name of the form `{number:06}{suffix}`; `None` for other names.
+pub(crate) fn number_in(name: &str, suffix: &str) -> Option<u64> {
+    let number = name.strip_suffix(suffix)?.parse().ok()?;
+    // The name must be the one we would give: "+1.sst" and "1.sst" are somebody else's.
+    (format!("{number:06}{suffix}") == name).then_some(number)
+}
+
 /// Unlinks a file that nothing refers to; a failure is traced. It leaves an orphan, which the next open removes.
 pub(crate) fn unlink(fs: &dyn FileSystem, path: &Path) {
     if let Err(error) = fs.remove(path) {
-        tracing::warn!(file = %path.display(), %error, "could not remove an obsolete file");
+        tracing::warn!(file = %path.display(), %error, "could not remove a file that nothing refers to");
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`Hidden`]: what range tombstones hide from a scan, looked up as the scan goes.
 //!
-//! Each source is asked for the span around the scan's key: the keys that the same of its range tombstones cover, be it none. A source is
+//! Each source is asked for the span around the scan's key: the keys that the same of its range tombstones, or none, cover. A source is
 //! asked again when the scan leaves its span, in whichever direction. So a scan pays for the spans in which it finds entries, however
 //! many range tombstones there are.
 //!

@@ -11,6 +11,7 @@
 use std::cmp::Ordering;
 
 use super::{EntryIter, Stepped};
+use crate::codec::head;
 use crate::error::Result;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
@@ -22,7 +23,7 @@ enum Direction {
 
 /// A valid child's place in the order.
 #[derive(Clone, Copy)]
-struct Place {
+struct HeapItem {
     /// The start of the child's key; not kept up in a heap of one.
     head: u64,
     child: usize,
@@ -32,7 +33,7 @@ struct Place {
 pub(crate) struct MergeIter<I> {
     children: Vec<I>,
     /// The valid children, the next one in `direction` first; empty when this iterator is invalid.
-    heap: Vec<Place>,
+    heap: Vec<HeapItem>,
     direction: Direction,
     repeats: bool,
 }
@@ -50,7 +51,7 @@ impl<I: EntryIter> MergeIter<I> {
 
     /// Whether `a` comes before `b` in the current direction.
     #[inline]
-    fn before(&self, a: Place, b: Place) -> bool {
+    fn before(&self, a: HeapItem, b: HeapItem) -> bool {
         let order = a.head.cmp(&b.head).then_with(|| {
             let (x, y) = (&self.children[a.child], &self.children[b.child]);
             entry_order((x.key(), x.seqno()), (y.key(), y.seqno())).then(a.child.cmp(&b.child))
@@ -87,7 +88,7 @@ impl<I: EntryIter> MergeIter<I> {
                 return Err(error);
             }
             if child.valid() {
-                self.heap.push(Place { head: head(child.key()), child: index });
+                self.heap.push(HeapItem { head: head(child.key()), child: index });
             }
         }
         for at in (0..self.heap.len() / 2).rev() {
@@ -284,15 +285,4 @@ impl<I: EntryIter> EntryIter for MergeIter<I> {
     fn prev(&mut self) -> Result<()> {
         self.go(Direction::Backward)
     }
-}
-
-/// The first 8 bytes of a key as a number, zeros behind a shorter one: ordered as the keys are, but for ties.
-#[inline]
-fn head(key: &[u8]) -> u64 {
-    if let Some(bytes) = key.first_chunk() {
-        return u64::from_be_bytes(*bytes);
-    }
-    let mut bytes = [0; 8];
-    bytes.split_at_mut(key.len()).0.copy_from_slice(key);
-    u64::from_be_bytes(bytes)
 }

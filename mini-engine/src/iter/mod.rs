@@ -57,7 +57,7 @@ pub(crate) trait EntryIter: Send {
     }
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
-    /// Whether `next` came here from an entry with the same key: known to whoever decodes keys, so that nobody has to compare them.
+    /// Whether `next` came here from an entry with the same key: an iterator that decodes keys knows it without a comparison.
     /// Means nothing after other moves.
     fn repeats(&self) -> bool;
     /// As `next` on a valid iterator, if that takes no more than decoding bytes that are here. After `None` the iterator is where it was, or
@@ -124,6 +124,42 @@ macro_rules! impl_entry_iter {
 }
 
 pub(crate) use impl_entry_iter;
+
+/// Shows the entry of the iterator in a field, an `Option`; an [`EntryIter`] without one is invalid.
+macro_rules! show_entry_of {
+    ($field:ident: $inner:ident) => {
+        #[inline]
+        fn valid(&self) -> bool {
+            self.$field.as_ref().is_some_and($inner::valid)
+        }
+
+        #[inline]
+        fn key(&self) -> &[u8] {
+            self.$field.as_ref().map_or(&[], $inner::key)
+        }
+
+        #[inline]
+        fn seqno(&self) -> $crate::types::SeqNo {
+            self.$field.as_ref().map_or(0, $inner::seqno)
+        }
+
+        #[inline]
+        fn kind(&self) -> $crate::types::Kind {
+            self.$field.as_ref().map_or($crate::types::Kind::Tombstone, $inner::kind)
+        }
+
+        #[inline]
+        fn value(&self) -> &[u8] {
+            self.$field.as_ref().map_or(&[], $inner::value)
+        }
+
+        fn value_slice(&self) -> $crate::types::Slice {
+            self.$field.as_ref().map_or_else($crate::types::Slice::default, $inner::value_slice)
+        }
+    };
+}
+
+pub(crate) use show_entry_of;
 
 /// The moves that an [`EntryIter`] over salvaged entries refuses: it goes from the first entry to the last, once.
 macro_rules! read_forward_only {

@@ -27,20 +27,14 @@ enum State {
     Backward(Slice),
 }
 
-/// A version of a key, taken from where it was.
-struct Version {
-    seqno: SeqNo,
-    kind: Kind,
-    value: Slice,
-}
-
 /// The newest visible version of each key, tombstones hidden.
 pub(crate) struct VisibleIter<I> {
     inner: MergeIter<I>,
     snapshot: SeqNo,
     hidden: Hidden,
-    /// A step to an entry that is not newer needs no look at the range tombstones: the snapshot if there are none, or else 0.
-    shown_upto: SeqNo,
+    /// A step to an older entry needs no look at the range tombstones: what is just newer than the snapshot if there are none, or
+    /// else 0.
+    shown_below: SeqNo,
     lower: Bound<Slice>,
     upper: Bound<Slice>,
     state: State,
@@ -52,14 +46,14 @@ impl<I: EntryIter> VisibleIter<I> {
     /// What a snapshot at `snapshot` sees of `inner` between the bounds. Inverted bounds are empty. Invalid
     /// until the first seek.
     pub(crate) fn new(inner: MergeIter<I>, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
-        let (hidden, shown_upto) = (Hidden::new(snapshot), snapshot);
-        Self { inner, snapshot, hidden, shown_upto, lower, upper, state: State::Invalid, key: Vec::new() }
+        let (hidden, shown_below) = (Hidden::new(snapshot), snapshot.saturating_add(1));
+        Self { inner, snapshot, hidden, shown_below, lower, upper, state: State::Invalid, key: Vec::new() }
     }
 
     /// The same without what `hidden` hides from the snapshot.
     pub(crate) fn hiding(self, hidden: Hidden) -> Self {
-        let shown_upto = if hidden.is_empty() { self.snapshot } else { 0 };
-        Self { hidden, shown_upto, ..self }
+        let shown_below = if hidden.is_empty() { self.shown_below } else { 0 };
+        Self { hidden, shown_below, ..self }
     }
 
     #[inline]
@@ -142,7 +136,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
         let stepped = self.inner.step();
         if let Some(Stepped { seqno, kind: Kind::Value, repeats: false }) = stepped
-            && seqno <= self.shown_upto
+            && seqno < self.shown_below
             && self.is_below_upper()
         {
             return Ok(());
@@ -236,11 +230,10 @@ impl<I: EntryIter> VisibleIter<I> {
                 continue;
             }
             self.copy_key();
-            if let Some(newest) = self.take_newest()?
-                && newest.kind == Kind::Value
-                && !self.hidden.hides(&self.key, newest.seqno)?
+            if let Some((Kind::Value, seqno, value)) = self.take_newest()?
+                && !self.hidden.hides(&self.key, seqno)?
             {
-                self.state = State::Backward(newest.value);
+                self.state = State::Backward(value);
                 return Ok(());
             }
         }
@@ -248,7 +241,7 @@ impl<I: EntryIter> VisibleIter<I> {
     }
 
     /// The newest version of the kept key that the snapshot sees. Moves the inner iterator from the oldest one to before all of them.
-    fn take_newest(&mut self) -> Result<Option<Version>> {
+    fn take_newest(&mut self) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let mut newest = None;
         for _ in 0..STEPS_BEFORE_SEEK {
             newest = self.version().or(newest);
@@ -264,10 +257,9 @@ impl<I: EntryIter> VisibleIter<I> {
     }
 
     /// The version at which the inner iterator stands, if the snapshot sees it.
-    fn version(&self) -> Option<Version> {
-        let Self { inner, snapshot, .. } = self;
-        let version = || Version { seqno: inner.seqno(), kind: inner.kind(), value: inner.value_slice() };
-        (inner.seqno() <= *snapshot).then(version)
+    fn version(&self) -> Option<(Kind, SeqNo, Slice)> {
+        let inner = &self.inner;
+        (inner.seqno() <= self.snapshot).then(|| (inner.kind(), inner.seqno(), inner.value_slice()))
     }
 
     fn copy_key(&mut self) {

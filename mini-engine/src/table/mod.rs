@@ -12,12 +12,13 @@
 //! for another. The layout is in [`mod@format`] and [`block`]; `docs/src/formats.md` describes it for strangers.
 
 mod block;
+mod builder;
 mod format;
 mod index;
 mod read;
 mod salvage;
-mod write;
 
+pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use format::footer::{file_name, parse_file_name};
 pub(crate) use format::properties::TableMeta;
 pub(crate) use index::rates::{MOST_BITS, false_positive_rate};
@@ -28,7 +29,6 @@ pub(crate) use read::run_table::RunTable;
 pub(crate) use read::verify::TableReport;
 pub use salvage::LostKeys;
 pub(crate) use salvage::{Lost, SalvageIter};
-pub(crate) use write::builder::{Builder, TableOptions};
 
 #[cfg(test)]
 mod tests;

@@ -13,23 +13,21 @@
 //!
 //! Invariant: every byte of a frame is covered by a checksum or must be zero, so no flipped bit passes.
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use super::payload::Payload;
+use super::payload::{Payload, decompress};
 use crate::codec::{self, Reader};
 use crate::error::{Error, Result};
+use crate::fs::number_in;
 use crate::types::{MAX_BATCH_LEN, MAX_SEQNO, SeqNo};
 
 const MAGIC: &[u8; 8] = b"mini-wal";
-/// The format version of logs.
 const VERSION: u32 = 1;
-/// Bytes of the segment header.
 pub(super) const HEADER_LEN: usize = 56;
 /// Bytes of it under its checksum.
 const SUMMED_LEN: usize = HEADER_LEN - 8;
-/// Where the first frame starts.
 pub(super) const FIRST_FRAME: u64 = HEADER_LEN as u64;
-/// Bytes of a frame's header.
 pub(super) const FRAME_HEADER_LEN: usize = 48;
 /// Frames start at multiples of this.
 pub(super) const ALIGN: u64 = 8;
@@ -54,9 +52,7 @@ pub(crate) fn file_name(number: u64) -> String {
 
 /// The number of the log with this file name; `None` if it is not a log's name.
 pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
-    let number = name.strip_suffix(".log")?.parse().ok()?;
-    // The name must be the one we would give: "+1.log" and "1.log" are somebody else's.
-    (file_name(number) == name).then_some(number)
+    number_in(name, ".log")
 }
 
 /// What tells this log's frames from all others.
@@ -127,7 +123,6 @@ impl SegmentHeader {
     }
 }
 
-/// A frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHeader {
     pub(super) payload_len: u32,
@@ -198,7 +193,11 @@ impl FrameHeader {
         padding.iter().all(|&byte| byte == 0) && codec::checksum(payload, log.seed(offset)) == self.payload_checksum
     }
 
-    /// Bytes of the whole frame.
+    /// The batch that `payload` is. The error says what was expected and found.
+    pub(super) fn batch<'a>(&self, payload: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+        if self.is_compressed { decompress(payload).map(Cow::Owned) } else { Ok(Cow::Borrowed(payload)) }
+    }
+
     pub(super) fn frame_len(&self) -> u64 {
         frame_len(self.payload_len)
     }

@@ -1,6 +1,6 @@
-//! What is whole of a log, and what is durable: one sync for all who wait for one.
+//! Group commit: the positions up to which a log is whole and durable, and one sync for all threads that wait.
 //!
-//! S2 `complete` is an end before which every frame is whole, in the file or in its mapping. It is told by those who know that all
+//! S2 `complete` is an end before which every frame is whole, in the file or in its mapping. The callers that move it know that all
 //!    earlier writes are published; it may lag behind what is whole.
 //! S3 `synced` is where `complete` was when the last sync began that succeeded. So a sync record never covers a hole.
 //! S4 one sync at a time: the kernel reports a failure once, so a second sync beside the failing one would lie.

@@ -17,14 +17,12 @@ const ZSTD_EXPANSION: u64 = 1 << 15;
 /// What a frame stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload<'a> {
-    /// The batch.
     Raw(&'a [u8]),
     /// What [`compress`] made of it.
     Compressed(&'a [u8]),
 }
 
 impl<'a> Payload<'a> {
-    /// The stored bytes.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
             Self::Raw(bytes) | Self::Compressed(bytes) => bytes,
@@ -41,7 +39,7 @@ pub(crate) fn compress(batch: &[u8]) -> Option<Vec<u8>> {
     codec::put_u32(&mut out, u32::try_from(batch.len()).ok()?);
     // Compression is an economy: a batch that it fails on is stored as it is.
     out.extend_from_slice(&codec::zstd_compress(batch, ZSTD_LEVEL).ok()?);
-    (out.len() as u64 * 100 <= batch.len() as u64 * 88).then_some(out)
+    codec::is_worth_compressing(batch.len(), out.len()).then_some(out)
 }
 
 /// The batch that `stored` was made of. The error says what was expected and found.

@@ -1,22 +1,22 @@
 //! Recycles log files: a later log overwrites the file of an obsolete one, so its space is already allocated.
 //!
-//! C1 Only a file that this process created as a log is recycled, and only when nothing uses it any more: its writer is gone, its
+//! K1 Only a file that this process created as a log is recycled, and only when nothing uses it any more: its writer is gone, its
 //!    segment is released, no sync of it runs and none will ([`super::Segment::retire`]). Logs of earlier opens may have a second
 //!    name, given by a quarantine; they are removed.
-//! C2 What is kept of the file is whole, synced frames of one log; the file is cut behind them (the sync of C3 makes the cut
+//! K2 What is kept of the file is whole, synced frames of one log; the file is cut behind them (the sync of K3 makes the cut
 //!    durable). So the file holds frames of one previous generation at most, and the sync of the new header has little else to
 //!    write. A log that was never synced is not kept: writing its dead bytes to the device would cost more than it saves.
-//! C3 The new header names the previous generation, and is synced before the file gets the new log's name. So a file with a log's
+//! K3 The new header names the previous generation, and is synced before the file gets the new log's name. So a file with a log's
 //!    name never has the header of another log, nor a part of one.
-//! C4 Each write is followed by zeros, up to the next frame of the previous generation or to the end of what was kept. Without
-//!    them, the rest of a frame that was partly overwritten would look like a new frame that was damaged (`replay.rs`, R3).
+//! K4 Each write is followed by zeros, up to the next frame of the previous generation or to the end of what was kept. Without
+//!    them, the rest of a frame that was partly overwritten would look like a new frame that was damaged (replay B3).
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::format::{FIRST_FRAME, Identity, SegmentHeader, file_name};
 use crate::error::{Error, Result};
-use crate::fs::{File, FileSystem};
+use crate::fs::{File, FileSystem, unlink};
 
 /// The name of the file that waits to become a log. Never the name of a log: no recovery reads it.
 pub(crate) const SPARE: &str = "SPARE";
@@ -31,10 +31,7 @@ const MAX_APART: u64 = 1 << 20;
 pub(crate) struct Spare {
     /// The log that it holds frames of.
     generation: Identity,
-    /// Where frames start, some of them, the first among them. Ascending, below `end`.
-    starts: Vec<u64>,
-    /// The end of the last frame that is kept.
-    end: u64,
+    pub(super) rest: PreviousGeneration,
 }
 
 impl Spare {
@@ -51,25 +48,25 @@ impl Spare {
             end = next;
         }
         starts.retain(|&start| start < end);
-        (end > first).then_some(Spare { generation, starts, end })
+        (end > first).then_some(Spare { generation, rest: PreviousGeneration { starts, end, cleared: 0 } })
     }
 
-    /// Bytes that are kept.
-    pub(super) fn end(&self) -> u64 {
-        self.end
-    }
-
-    /// Makes the file [`SPARE`] in `dir` that of `log`: header written and synced, renamed, the name synced. `None` if the
-    /// file cannot be opened; nothing is changed then.
+    /// Makes the file [`SPARE`] in `dir` that of `log`: header and zeros written and synced, renamed, the name synced. The file, and how
+    /// many bytes were written. `None` if the file cannot be opened; nothing is changed then.
     ///
     /// # Errors
     /// [`Error::Io`]; the file is removed then, if it can be.
-    pub(super) fn begin(self, fs: &dyn FileSystem, dir: &Path, log: Identity) -> Result<Option<RecycledFile>> {
+    pub(super) fn begin(
+        &mut self,
+        fs: &dyn FileSystem,
+        dir: &Path,
+        log: Identity,
+    ) -> Result<Option<(Arc<dyn File>, u64)>> {
         let (spare, path) = (dir.join(SPARE), dir.join(file_name(log.number)));
         let file = match fs.open_write(&spare).map_err(Error::io("open", &spare)) {
             Ok(file) => file,
             Err(error) if error.is_want_of_handles() => {
-                remove_unused(fs, &spare);
+                unlink(fs, &spare);
                 return Err(error);
             }
             Err(error) => {
@@ -78,50 +75,37 @@ impl Spare {
             }
         };
         let header = SegmentHeader { log, previous_generation: Some(self.generation) };
-        let mut previous_generation = PreviousGeneration { starts: self.starts, end: self.end, cleared: 0 };
         let mut bytes = header.encode();
-        bytes.resize(bytes.len() + previous_generation.zeros_behind(FIRST_FRAME), 0);
+        bytes.resize(bytes.len() + self.rest.zeros_behind(FIRST_FRAME), 0);
         let begin = || {
             file.write_all_at(&bytes, 0).map_err(Error::io("write", &spare))?;
             file.sync().map_err(Error::io("sync", &spare))?;
             fs.rename(&spare, &path).map_err(Error::io("rename", &spare))
         };
-        begin().inspect_err(|_| remove_unused(fs, &spare))?;
+        begin().inspect_err(|_| unlink(fs, &spare))?;
         let name = || {
             fs.sync_dir(dir).map_err(Error::io("sync", dir))?;
             // By its name: a file system that goes by names shall know it as a log.
             fs.open_write(&path).map_err(Error::io("open", &path))
         };
-        let file = name().inspect_err(|_| remove_unused(fs, &path))?;
-        Ok(Some(RecycledFile { file, written: bytes.len() as u64, previous_generation }))
+        let file = name().inspect_err(|_| unlink(fs, &path))?;
+        Ok(Some((file, bytes.len() as u64)))
     }
-}
-
-/// A log in a file that was used before.
-#[derive(Debug)]
-pub(super) struct RecycledFile {
-    pub(super) file: Arc<dyn File>,
-    /// Bytes that were written for it.
-    pub(super) written: u64,
-    pub(super) previous_generation: PreviousGeneration,
 }
 
 /// What a file still holds of its previous generation.
 #[derive(Debug)]
 pub(super) struct PreviousGeneration {
+    /// Where frames start, some of them, the first among them. Ascending, below `end`.
     starts: Vec<u64>,
-    end: u64,
+    /// The end of the last frame that is kept, in bytes from the file's start.
+    pub(super) end: u64,
     /// There are zeros up to here, from the end of the last write on.
     cleared: u64,
 }
 
 impl PreviousGeneration {
-    /// Where it ends, in bytes from the file's start.
-    pub(super) fn end(&self) -> u64 {
-        self.end
-    }
-
-    /// How many zeros must follow the bytes of a write that ends at `end` (C4).
+    /// How many zeros must follow the bytes of a write that ends at `end` (K4).
     pub(super) fn zeros_behind(&mut self, end: u64) -> usize {
         if end <= self.cleared {
             return 0;
@@ -130,12 +114,5 @@ impl PreviousGeneration {
         self.cleared = self.starts.get(next).copied().unwrap_or(self.end).max(end);
         // At most `MAX_APART`.
         (self.cleared - end) as usize
-    }
-}
-
-/// Removes a log that was not completed. Otherwise each attempt to open a database on a full disk would leave one more.
-pub(super) fn remove_unused(fs: &dyn FileSystem, path: &Path) {
-    if let Err(error) = fs.remove(path) {
-        tracing::warn!(file = %path.display(), %error, "could not remove a log that was not completed");
     }
 }

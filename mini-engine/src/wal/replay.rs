@@ -1,14 +1,14 @@
 //! Reads a log back, and tells a torn tail from corruption (durability rules 1 to 3).
 //!
-//! R1 frames are handed out in order from the start, whole and unaltered, up to the first that is not valid.
-//! R2 the rest is scanned, at every place a frame could start, for valid frames: if one records that the logs were
+//! B1 frames are handed out in order from the start, whole and unaltered, up to the first that is not valid.
+//! B2 the rest is scanned, at every place a frame could start, for valid frames: if one records that the logs were
 //!    synced beyond the stop, then synced bytes are damaged: [`Error::Corruption`]. Otherwise nothing proves that the
 //!    rest was ever durable, and it is a torn tail. The same proof from later logs: [`newest_sync_record`],
 //!    [`Tail::contradicted_by`].
-//! R3 a rest of zeros is not a tear but space that was not used. In a file that was another log before (see
+//! B3 a rest of zeros is not a tear but space that was not used. In a file that was another log before (see
 //!    [`super::recycle`]) so is a rest of zeros up to a valid frame of that log: a writer leaves no other bytes between the
-//!    end of its own frames and one of those. What follows that frame is not looked at, but for own frames (R2).
-//! R4 of a torn tail the part from the first valid frame of the previous log on, behind all own frames, is not kept: nothing of
+//!    end of its own frames and one of those. What follows that frame is not looked at, but for own frames (B2).
+//! B4 of a torn tail the part from the first valid frame of the previous log on, behind all own frames, is not kept: nothing of
 //!    it was written by this log, or not so that a frame is left. Nor are pages of zeros at its end: space that was
 //!    not used.
 
@@ -16,19 +16,15 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use super::format::{ALIGN, FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, HEADER_LEN, Identity, Position, SegmentHeader};
-use super::payload::decompress;
 use super::space::ZEROS;
 use super::window::Window;
 use crate::error::{Error, Result};
-use crate::fs::{File, FileSystem};
+use crate::fs::{File, FileSystem, unlink};
 use crate::types::SeqNo;
 
 /// Bytes of a torn tail that are copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
-/// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Bytes that are looked at in one step for one that is not zero.
-const ZEROS_AT_ONCE: usize = ZEROS.len();
 
 /// One batch as it was appended.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +33,6 @@ pub(crate) struct Frame<'a> {
     pub(crate) offset: u64,
     /// The sequence number of the first operation; the others follow without gaps.
     pub(crate) first_seqno: SeqNo,
-    /// The number of operations.
     pub(crate) count: u32,
     /// The operations, as [`crate::types::BatchOps`] decodes them.
     pub(crate) payload: &'a [u8],
@@ -45,6 +40,14 @@ pub(crate) struct Frame<'a> {
     pub(crate) is_compressed: bool,
     /// Everything before this was synced when the frame was written.
     pub(crate) synced: Position,
+}
+
+impl<'a> Frame<'a> {
+    /// The frame of `payload` with this header, which starts at `offset`.
+    pub(super) fn of(header: &FrameHeader, offset: u64, payload: &'a [u8]) -> Self {
+        let &FrameHeader { first_seqno, count, is_compressed, synced, .. } = header;
+        Self { offset, first_seqno, count, payload, is_compressed, synced }
+    }
 }
 
 /// How a log ended.
@@ -97,19 +100,14 @@ pub(crate) fn replay(
     number: u64,
     mut visit: impl FnMut(Frame<'_>) -> Result<()>,
 ) -> Result<Tail> {
-    let mut log = LogReader::open(fs, path)?;
-    let Some(segment) = log.read_header(number)? else {
-        return Ok(Tail::Torn { offset: 0, dropped_bytes: log.window.file_len() });
+    let (mut log, segment) = open_log(fs, path, number)?;
+    let Some(segment) = segment else {
+        return Ok(Tail::Torn { offset: 0, dropped_bytes: log.window.len });
     };
     let mut offset = FIRST_FRAME;
     while let Some((header, payload)) = log.frame_at(segment.log, offset)? {
-        let FrameHeader { first_seqno, count, is_compressed, synced, .. } = header;
-        let batch = match is_compressed {
-            true => Some(decompress(payload).map_err(|what| Error::corruption(path, offset, what))?),
-            false => None,
-        };
-        let payload = batch.as_deref().unwrap_or(payload);
-        visit(Frame { offset, first_seqno, count, payload, is_compressed, synced })?;
+        let batch = header.batch(payload).map_err(|what| Error::corruption(path, offset, what))?;
+        visit(Frame::of(&header, offset, &batch))?;
         offset += header.frame_len();
     }
     let (tail, record) = log.tail(&segment, offset)?;
@@ -126,11 +124,8 @@ pub(crate) fn replay(
 /// # Errors
 /// As [`replay`], except that damaged frames are passed over.
 pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<Option<Position>> {
-    let mut log = LogReader::open(fs, path)?;
-    match log.read_header(number)? {
-        Some(segment) => Ok(log.frames_from(segment.log, FIRST_FRAME)?.0),
-        None => Ok(None),
-    }
+    let (mut log, segment) = open_log(fs, path, number)?;
+    segment.map_or(Ok(None), |segment| Ok(log.frames_from(segment.log, FIRST_FRAME)?.0))
 }
 
 /// Whether log `number` holds nothing: no frame, and nothing that could be damaged ones. So is a log that was made ahead.
@@ -138,8 +133,8 @@ pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) 
 /// # Errors
 /// As [`replay`].
 pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<bool> {
-    let mut log = LogReader::open(fs, path)?;
-    let Some(segment) = log.read_header(number)? else { return Ok(true) };
+    let (mut log, segment) = open_log(fs, path, number)?;
+    let Some(segment) = segment else { return Ok(true) };
     let start = FIRST_FRAME;
     Ok(log.frame_at(segment.log, start)?.is_none() && matches!(log.tail(&segment, start)?.0, Tail::Clean { .. }))
 }
@@ -150,8 +145,8 @@ pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result
 /// # Errors
 /// As of [`replay`].
 pub(crate) fn begin_of_tail(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<u64> {
-    let mut log = LogReader::open(fs, path)?;
-    let start = log.read_header(number)?.map_or(0, |_| FIRST_FRAME);
+    let (mut log, segment) = open_log(fs, path, number)?;
+    let start = segment.map_or(0, |_| FIRST_FRAME);
     let len = log.len();
     Ok(log.first_byte(start..len)?.map_or(len, |byte| byte - byte % ALIGN))
 }
@@ -165,13 +160,10 @@ pub(super) fn frames_behind(
     path: &Path,
     number: u64,
     from: u64,
-    visit: impl FnMut(u64, &FrameHeader) -> ControlFlow<()>,
+    mut visit: impl FnMut(u64, &FrameHeader) -> ControlFlow<()>,
 ) -> Result<()> {
-    let mut log = LogReader::open(fs, path)?;
-    match log.read_header(number)? {
-        Some(segment) => log.scan(segment.log, from, visit),
-        None => Ok(()),
-    }
+    let (mut log, segment) = open_log(fs, path, number)?;
+    segment.map_or(Ok(()), |segment| log.scan(segment.log, from, |at, header, _| Ok(visit(at, header))))
 }
 
 /// Keeps `tail` of log `number`, which [`truncate_torn`] is about to cut off with all behind it, in the file `to`: the log's
@@ -185,11 +177,7 @@ pub(super) fn frames_behind(
 pub(crate) fn keep_torn(fs: &dyn FileSystem, path: &Path, number: u64, tail: Range<u64>, to: &Path) -> Result<()> {
     let known = fs.exists(to).map_err(Error::io("look for", to))?;
     let kept = if known { fs.open_write(to) } else { fs.create_new(to) }.map_err(Error::io("create", to))?;
-    copy_tail(fs, (path, number), tail, (&*kept, to)).inspect_err(|_| {
-        if let Err(error) = fs.remove(to) {
-            tracing::warn!(file = %to.display(), %error, "could not remove a part of a torn tail");
-        }
-    })
+    copy_tail(fs, (path, number), tail, (&*kept, to)).inspect_err(|_| unlink(fs, to))
 }
 
 fn copy_tail(
@@ -198,8 +186,8 @@ fn copy_tail(
     tail: Range<u64>,
     (kept, to): (&dyn File, &Path),
 ) -> Result<()> {
-    let mut log = LogReader::open(fs, path)?;
-    let header = log.read_header(number)?.map_or(0, |_| FIRST_FRAME);
+    let (mut log, segment) = open_log(fs, path, number)?;
+    let header = segment.map_or(0, |_| FIRST_FRAME);
     let mut write = |from: u64, end: u64| {
         let want = usize::try_from(end.saturating_sub(from)).unwrap_or(COPIED_AT_ONCE).min(COPIED_AT_ONCE);
         let bytes = log.window.get(from, want)?;
@@ -229,12 +217,13 @@ pub(crate) fn truncate_torn(fs: &dyn FileSystem, path: &Path, offset: u64) -> Re
     file.sync().map_err(Error::io("sync", path))
 }
 
-/// So many zeros, at most [`ZEROS_AT_ONCE`].
-fn zeros(len: usize) -> &'static [u8] {
-    ZEROS.get(..len).unwrap_or(&ZEROS)
+/// Log `number`, and its header if that was completed.
+fn open_log<'a>(fs: &dyn FileSystem, path: &'a Path, number: u64) -> Result<(LogReader<'a>, Option<SegmentHeader>)> {
+    let mut log = LogReader::open(fs, path)?;
+    let segment = log.read_header(number)?;
+    Ok((log, segment))
 }
 
-/// An open log.
 pub(super) struct LogReader<'a> {
     window: Window<'a>,
     path: &'a Path,
@@ -249,13 +238,12 @@ impl<'a> LogReader<'a> {
     /// As [`LogReader::open`], to read all that is before a place that cannot be read.
     pub(super) fn open_damaged(fs: &dyn FileSystem, path: &'a Path) -> Result<Self> {
         let mut log = Self::open(fs, path)?;
-        log.window.spare_what_is_before_damage();
+        log.window.spares_ahead = true;
         Ok(log)
     }
 
-    /// Bytes of the file.
     pub(super) fn len(&self) -> u64 {
-        self.window.file_len()
+        self.window.len
     }
 
     /// The first `len` bytes, or all if there are fewer.
@@ -265,8 +253,8 @@ impl<'a> LogReader<'a> {
 
     /// The log's header; `None` if it was never completed, which is so only before the first frame.
     pub(super) fn read_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
-        let len = self.window.file_len();
-        // The header alone tells mostly: what is behind may be unreadable.
+        let len = self.window.len;
+        // The header mostly tells by itself, and the bytes behind it may be unreadable.
         if len < FIRST_FRAME || self.is_zero(0..FIRST_FRAME)? && self.is_zero(0..len)? {
             return Ok(None);
         }
@@ -277,16 +265,16 @@ impl<'a> LogReader<'a> {
     /// How the log ends, whose last frame before the first place without one ends at `stop`; and the newest sync that frames
     /// behind that place record.
     pub(super) fn tail(&mut self, segment: &SegmentHeader, stop: u64) -> Result<(Tail, Option<Position>)> {
-        let len = self.window.file_len();
+        let len = self.window.len;
         if self.is_zero(stop..len)? {
             return Ok((Tail::Clean { end: stop }, None));
         }
         let (record, own_end) = self.frames_from(segment.log, stop)?;
         let mut rest = len;
         if let Some(previous) = segment.previous_generation {
-            self.scan(previous, own_end, |offset, _| {
+            self.scan(previous, own_end, |offset, _, _| {
                 rest = offset;
-                ControlFlow::Break(())
+                Ok(ControlFlow::Break(()))
             })?;
         }
         // Own frames are no zeros, so there are none behind such an end.
@@ -301,22 +289,32 @@ impl<'a> LogReader<'a> {
 
     /// The end of the last byte in `range` that is not zero; its start if all are.
     fn end_of_bytes(&mut self, range: Range<u64>) -> Result<u64> {
-        let (mut at, mut end) = (range.start, range.start);
-        while at < range.end {
-            let want = usize::try_from(range.end - at).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
-            let bytes = self.window.get(at, want)?;
-            // Most of what is looked at is zeros, and to compare them all at once takes a tenth of the time.
-            if bytes != zeros(bytes.len()) {
-                end = at + bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1);
-            }
-            at += bytes.len() as u64;
-        }
+        let mut end = range.start;
+        self.visit_bytes(range, |at, bytes| {
+            end = at + bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1);
+            ControlFlow::Continue(())
+        })?;
         Ok(end)
     }
 
+    /// Calls `visit` with the parts of `range` that are not all zeros, and where they begin, until it breaks off.
+    fn visit_bytes(&mut self, range: Range<u64>, mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            let want = usize::try_from(range.end - at).unwrap_or(ZEROS.len()).min(ZEROS.len());
+            let bytes = self.window.get(at, want)?;
+            // Most of what is looked at is zeros, and to compare them all at once takes a tenth of the time.
+            if *bytes != ZEROS[..bytes.len()] && visit(at, bytes).is_break() {
+                break;
+            }
+            at += bytes.len() as u64;
+        }
+        Ok(())
+    }
+
     /// The valid frame at `offset`, if there is one.
-    pub(super) fn frame_at(&mut self, log: Identity, offset: u64) -> Result<Option<(FrameHeader, &[u8])>> {
-        let room = self.window.file_len().saturating_sub(offset).saturating_sub(FRAME_HEADER_LEN as u64);
+    fn frame_at(&mut self, log: Identity, offset: u64) -> Result<Option<(FrameHeader, &[u8])>> {
+        let room = self.window.len.saturating_sub(offset).saturating_sub(FRAME_HEADER_LEN as u64);
         let bytes = self.window.get(offset, FRAME_HEADER_LEN)?;
         let Some(header) = FrameHeader::decode(bytes, log, offset, room) else { return Ok(None) };
         let len = header.frame_len();
@@ -334,41 +332,38 @@ impl<'a> LogReader<'a> {
 
     /// Where in `range` the first byte is that is not zero.
     fn first_byte(&mut self, range: Range<u64>) -> Result<Option<u64>> {
-        let mut at = range.start;
-        while at < range.end {
-            let want = usize::try_from(range.end - at).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
-            let bytes = self.window.get(at, want)?;
-            if bytes != zeros(bytes.len()) {
-                return Ok(bytes.iter().position(|&byte| byte != 0).map(|first| at + first as u64));
-            }
-            at += bytes.len() as u64;
-        }
-        Ok(None)
+        let mut first = None;
+        self.visit_bytes(range, |at, bytes| {
+            first = bytes.iter().position(|&byte| byte != 0).map(|first| at + first as u64);
+            ControlFlow::Break(())
+        })?;
+        Ok(first)
     }
 
     /// The newest sync that valid frames at or after `offset` record, wherever they are; and the end of the last of them, or
     /// `offset` if there is none.
     fn frames_from(&mut self, log: Identity, offset: u64) -> Result<(Option<Position>, u64)> {
         let (mut newest, mut end) = (None, offset);
-        self.scan(log, offset, |at, header| {
+        self.scan(log, offset, |at, header, _| {
             newest = newest.max(Some(header.synced));
             end = at + header.frame_len();
-            ControlFlow::Continue(())
+            Ok(ControlFlow::Continue(()))
         })?;
         Ok((newest, end))
     }
 
-    /// Looks for valid frames at every place from `offset` on where one could start.
-    fn scan(
+    /// Looks for valid frames at every place from `offset` on where one could start. Calls `visit` with the place, the header and the
+    /// payload of each, until it breaks off.
+    pub(super) fn scan(
         &mut self,
         log: Identity,
         mut offset: u64,
-        mut visit: impl FnMut(u64, &FrameHeader) -> ControlFlow<()>,
+        mut visit: impl FnMut(u64, &FrameHeader, &[u8]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        while offset + (FRAME_HEADER_LEN as u64) <= self.window.file_len() {
+        while offset + (FRAME_HEADER_LEN as u64) <= self.window.len {
             match self.frame_at(log, offset)? {
-                Some((header, _)) => {
-                    if visit(offset, &header).is_break() {
+                Some((header, payload)) => {
+                    if visit(offset, &header, payload)?.is_break() {
                         return Ok(());
                     }
                     offset += header.frame_len();
@@ -381,8 +376,8 @@ impl<'a> LogReader<'a> {
 
     /// The first place from `offset` on where a frame could start: none starts with a header of zeros, and a log may have much space
     /// of zeros.
-    pub(super) fn next_candidate(&mut self, offset: u64) -> Result<u64> {
-        let len = self.window.file_len();
+    fn next_candidate(&mut self, offset: u64) -> Result<u64> {
+        let len = self.window.len;
         // Of the headers that the byte may be part of, the first.
         let earliest = |byte: u64| (byte + 1).saturating_sub(FRAME_HEADER_LEN as u64).next_multiple_of(ALIGN);
         Ok(self.first_byte(offset..len)?.map_or(len, |byte| earliest(byte).max(offset)))

@@ -4,11 +4,10 @@
 //! number and its salt. So a log is only as good as the salt in its header. One damaged byte of the header can be put right, since the
 //! header has a checksum: exactly one byte has to be changed for it to match.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
-use super::format::{ALIGN, FIRST_FRAME, FrameHeader, HEADER_LEN, Position, SegmentHeader};
-use super::payload::decompress;
+use super::format::{FIRST_FRAME, FrameHeader, HEADER_LEN, Position, SegmentHeader};
 use super::replay::{Frame, LogReader, Tail};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -26,13 +25,12 @@ pub(crate) struct Missing {
 /// What was found in a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SalvagedLog {
-    /// Whole frames.
     pub(crate) frames: u64,
     /// Those of them that come after bytes that are no frame.
     pub(crate) frames_behind: u64,
     /// What is missing in front of whole frames.
     pub(crate) missing: Vec<Missing>,
-    /// Whether there is a header, be it one that was put right. Without one no frame can be told.
+    /// Whether there is a header, or one that could be put right. Without it no frame can be recognised.
     pub(crate) has_header: bool,
     /// Where the last whole frame ends.
     pub(crate) end: u64,
@@ -84,24 +82,17 @@ fn read_frames(
     found: &mut SalvagedLog,
     mut visit: impl FnMut(Frame<'_>, bool) -> Result<()>,
 ) -> Result<()> {
-    let mut offset = found.end;
-    while offset < log.len() {
-        let Some((header, payload)) = log.frame_at(segment.log, offset)? else {
-            offset = log.next_candidate(offset + ALIGN)?;
-            continue;
-        };
-        let FrameHeader { first_seqno, count, is_compressed, synced, .. } = header;
-        found.synced = found.synced.max(Some(synced));
-        let batch = if is_compressed { decompress(payload).ok() } else { Some(payload.to_vec()) };
+    log.scan(segment.log, FIRST_FRAME, |offset, header, payload| {
+        found.synced = found.synced.max(Some(header.synced));
         // Where the checksum is right and the batch cannot be read, it was written so.
-        if let Some(payload) = batch {
-            found.go_on_at(offset, first_seqno, count, header.frame_len());
+        if let Ok(batch) = header.batch(payload) {
+            found.go_on_at(offset, header);
             let is_behind = !found.missing.is_empty();
             (found.frames, found.frames_behind) = (found.frames + 1, found.frames_behind + u64::from(is_behind));
-            visit(Frame { offset, first_seqno, count, payload: &payload, is_compressed, synced }, is_behind)?;
+            visit(Frame::of(header, offset, &batch), is_behind)?;
         }
-        offset += header.frame_len();
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
     if let (Tail::Torn { dropped_bytes, .. }, _) = log.tail(segment, found.end)? {
         found.tail_bytes = dropped_bytes;
     }
@@ -123,13 +114,14 @@ impl SalvagedLog {
     }
 
     /// Notes what is missing before the frame at `offset`.
-    fn go_on_at(&mut self, offset: u64, first_seqno: SeqNo, count: u32, len: u64) {
+    fn go_on_at(&mut self, offset: u64, header: &FrameHeader) {
+        let first_seqno = header.first_seqno;
         let expected = self.next_seqno.unwrap_or(first_seqno);
         if offset > self.end || first_seqno > expected {
             self.missing.push(Missing { bytes: self.end..offset, seqnos: expected..first_seqno });
         }
-        self.next_seqno = Some(first_seqno + u64::from(count));
-        self.end = offset + len;
+        self.next_seqno = Some(first_seqno + u64::from(header.count));
+        self.end = offset + header.frame_len();
     }
 }
 
@@ -144,23 +136,12 @@ fn read_header(
         Err(error @ Error::Corruption { .. }) => error,
         header => return header,
     };
-    let mut bytes = log.start(HEADER_LEN)?.to_vec();
     found.header = Some(error);
-    for at in 0..bytes.len() {
-        let Some(&was) = bytes.get(at) else { break };
-        for byte in (0..=u8::MAX).filter(|&byte| byte != was) {
-            set(&mut bytes, at, byte);
-            if let Ok(header) = SegmentHeader::decode(&bytes, path, number) {
-                return Ok(Some(header));
-            }
-        }
-        set(&mut bytes, at, was);
-    }
-    Ok(None)
-}
-
-fn set(bytes: &mut [u8], at: usize, to: u8) {
-    if let Some(byte) = bytes.get_mut(at) {
-        *byte = to;
-    }
+    let Some(damaged) = log.start(HEADER_LEN)?.first_chunk::<HEADER_LEN>().copied() else { return Ok(None) };
+    let mut changes = (0..HEADER_LEN).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte)));
+    Ok(changes.find_map(|(at, byte)| {
+        let mut bytes = damaged;
+        bytes[at] = byte;
+        SegmentHeader::decode(&bytes, path, number).ok()
+    }))
 }

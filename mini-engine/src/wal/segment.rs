@@ -87,7 +87,6 @@ impl Segment {
         }
     }
 
-    /// The log's number.
     pub(crate) fn number(&self) -> u64 {
         self.identity.number
     }
@@ -125,7 +124,6 @@ impl Segment {
         self.commit.synced()
     }
 
-    /// Whether any frame was synced.
     pub(crate) fn is_synced_at_all(&self) -> bool {
         self.synced() > FIRST_FRAME
     }
@@ -192,7 +190,7 @@ impl Segment {
         }
         let starts = std::mem::take(&mut *lock(&self.starts));
         let spare = Spare::of(self.identity, starts, self.synced(), max_len)?;
-        match self.file.truncate(spare.end()) {
+        match self.file.truncate(spare.rest.end) {
             Ok(()) => Some(spare),
             Err(error) => {
                 tracing::warn!(file = %self.path.display(), %error, "could not cut a log's file for the next log");

@@ -23,7 +23,7 @@ pub(crate) struct Extension {
 impl Extension {
     /// Writes it. If that fails the file is cut to what it had: a part of the space is of no use, and the disk may be full. Nobody
     /// else writes behind `from` until the log has learnt of the end of this (W6). Frames are before it, so nothing is lost whatever the
-    /// cut leaves, now or after a crash: replay takes zeros for space, be they there or not (W5).
+    /// cut leaves, now or after a crash: replay takes zeros and missing bytes for space (W5).
     ///
     /// # Errors
     /// [`Error::Io`].

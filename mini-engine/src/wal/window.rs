@@ -13,29 +13,20 @@ const CHUNK: usize = 1 << 20;
 pub(super) struct Window<'a> {
     file: Arc<dyn File>,
     path: &'a Path,
-    len: u64,
+    pub(super) len: u64,
     buffer: Vec<u8>,
     /// Where in the file the buffer starts.
     start: u64,
     /// How much is read at least.
     chunk: usize,
-    /// Whether less is read once a chunk cannot be.
-    spares_ahead: bool,
+    /// Whether what cannot be read fails only what wants it, and not what was to be read in one step with it.
+    pub(super) spares_ahead: bool,
 }
 
 impl<'a> Window<'a> {
     pub(super) fn new(file: Arc<dyn File>, path: &'a Path) -> Result<Self> {
         let len = file.len().map_err(Error::io("read the length of", path))?;
         Ok(Self { file, path, len, buffer: Vec::new(), start: 0, chunk: CHUNK, spares_ahead: false })
-    }
-
-    /// From now on what cannot be read fails only what wants it, and not what was to be read in one step with it.
-    pub(super) fn spare_what_is_before_damage(&mut self) {
-        self.spares_ahead = true;
-    }
-
-    pub(super) fn file_len(&self) -> u64 {
-        self.len
     }
 
     /// The bytes from `offset` on: `want` of them, fewer only if the file ends before.

@@ -37,11 +37,11 @@ use std::time::SystemTime;
 
 use super::format::{FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, Identity, SegmentHeader, file_name, frame_len};
 use super::payload::Payload;
-use super::recycle::{PreviousGeneration, RecycledFile, STARTS_APART, Spare, remove_unused};
+use super::recycle::{PreviousGeneration, STARTS_APART, Spare};
 use super::segment::{Claim, Segment};
 use super::space::{Extension, MAPPED_LEN, populate, write, write_zeros, zeros_at};
 use crate::error::{Error, Result};
-use crate::fs::{File, FileSystem};
+use crate::fs::{FileSystem, unlink};
 use crate::metrics::Counters;
 use crate::types::{Durability, MAX_BATCH_LEN, SeqNo};
 
@@ -115,9 +115,15 @@ impl Writer {
         let path = dir.join(file_name(number));
         let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
         let identity = Identity { number, salt: random_salt(number) };
-        let header = SegmentHeader { log: identity, previous_generation: None };
-        let started = start(fs, dir, &*file, &path, header);
-        started.inspect_err(|_| remove_unused(fs, &path))?;
+        let header = SegmentHeader { log: identity, previous_generation: None }.encode();
+        let begin = || {
+            file.write_all_at(&header, 0).map_err(Error::io("write", &path))?;
+            // Synced before the first frame: so a header that is missing or torn means a log without frames, always.
+            file.sync().map_err(Error::io("sync", &path))?;
+            fs.sync_dir(dir).map_err(Error::io("sync", dir))
+        };
+        // Otherwise each attempt to open a database on a full disk would leave one more.
+        begin().inspect_err(|_| unlink(fs, &path))?;
         counters.wal_bytes.add(FIRST_FRAME);
         Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), None))
     }
@@ -127,7 +133,7 @@ impl Writer {
     /// # Errors
     /// As of [`Writer::create`]; the spare file is gone then, if it can be removed.
     pub(crate) fn create_on(
-        spare: Spare,
+        mut spare: Spare,
         fs: &dyn FileSystem,
         dir: &Path,
         number: u64,
@@ -135,15 +141,14 @@ impl Writer {
         counters: Arc<Counters>,
     ) -> Result<Self> {
         let identity = Identity { number, salt: random_salt(number) };
-        let Some(recycled) = spare.begin(fs, dir, identity)? else {
+        let Some((file, written)) = spare.begin(fs, dir, identity)? else {
             return Self::create(fs, dir, number, previous, counters);
         };
-        let RecycledFile { file, written, previous_generation } = recycled;
         counters.wal_bytes.add(FIRST_FRAME);
         counters.wal_zero_bytes.add(written - FIRST_FRAME);
         counters.wal_recycled.add(1);
         let path = dir.join(file_name(number));
-        Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), Some(previous_generation)))
+        Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), Some(spare.rest)))
     }
 
     pub(super) fn at_start(segment: Segment, previous_generation: Option<PreviousGeneration>) -> Self {
@@ -152,7 +157,7 @@ impl Writer {
             segment: Arc::new(segment),
             end,
             next_start: 0,
-            allocated: previous_generation.as_ref().map_or(end, PreviousGeneration::end),
+            allocated: previous_generation.as_ref().map_or(end, |previous| previous.end),
             starts: Vec::new(),
             previous_generation,
             frame: Vec::new(),
@@ -345,7 +350,7 @@ impl Writer {
     }
 
     fn zeros_behind(&mut self, end: u64) -> u64 {
-        self.previous_generation.as_mut().map_or(0, |previous_generation| previous_generation.zeros_behind(end) as u64)
+        self.previous_generation.as_mut().map_or(0, |previous| previous.zeros_behind(end) as u64)
     }
 
     /// Writes a frame to the file, and the zeros that belong behind it. The first byte may be there without the last.
@@ -395,14 +400,6 @@ impl Writer {
         self.segment.complete(claim.end());
         Ok(claim.end())
     }
-}
-
-/// Makes the header and the name of a new log durable.
-fn start(fs: &dyn FileSystem, dir: &Path, file: &dyn File, path: &Path, header: SegmentHeader) -> Result<()> {
-    file.write_all_at(&header.encode(), 0).map_err(Error::io("write", path))?;
-    // Synced before the first frame: so a header that is missing or torn means a log without frames, always.
-    file.sync().map_err(Error::io("sync", path))?;
-    fs.sync_dir(dir).map_err(Error::io("sync", dir))
 }
 
 /// A number that no other log has: from the operating system's entropy and the clock.

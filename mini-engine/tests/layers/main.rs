@@ -58,7 +58,7 @@ const MEMTABLE_FROM: usize = 7;
 /// The layers inside folders of the engine. The files beside these folders, which are the face, are above all of them.
 const FOLDERS: [(&str, &[&[&str]]); 2] = [
     ("db", &[&["core"], &["write", "read"], &["background", "conditional"], &["recovery", "admin"]]),
-    ("table", &[&["format"], &["block"], &["index"], &["salvage", "write"], &["read"]]),
+    ("table", &[&["format"], &["block"], &["index"], &["builder", "salvage"], &["read"]]),
 ];
 
 impl Crate {

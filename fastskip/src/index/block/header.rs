@@ -7,7 +7,7 @@ use crate::tuning::{SLOTS, STUCK_LOOKS};
 
 /// How many rows a block has: a leaf two or three, any other two or four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::index) enum Rows {
+pub(crate) enum Rows {
     Two,
     Three,
     Four,
@@ -15,14 +15,14 @@ pub(in crate::index) enum Rows {
 
 impl Rows {
     /// Words of a block.
-    pub(in crate::index) fn words(self) -> u32 {
+    pub(crate) fn words(self) -> u32 {
         (self as u32 + 2) * ROW_WORDS
     }
 }
 
 /// The first word of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::index) struct Header(pub(super) u64);
+pub(crate) struct Header(pub(super) u64);
 
 impl Header {
     pub(super) const TIED: u64 = 1 << 22;
@@ -38,42 +38,42 @@ impl Header {
 
     /// Slots in use.
     #[inline(always)]
-    pub(in crate::index) fn count(self) -> usize {
+    pub(crate) fn count(self) -> usize {
         // No published header says more; the bound spares the callers a check.
         (self.0 as u8 as usize).min(SLOTS)
     }
 
     /// How many bytes the keys under this block share, which its partial keys leave out.
     #[inline(always)]
-    pub(in crate::index) fn prefix(self) -> u32 {
+    pub(crate) fn prefix(self) -> u32 {
         (self.0 >> 8) as u8 as u32
     }
 
     /// 0 for a leaf.
     #[inline(always)]
-    pub(in crate::index) fn level(self) -> u32 {
+    pub(crate) fn level(self) -> u32 {
         (self.0 >> 16) as u32 & 0xf
     }
 
     /// How many rows the block has: that never changes.
-    pub(in crate::index) fn rows(self) -> Rows {
+    pub(crate) fn rows(self) -> Rows {
         [Rows::Two, Rows::Three, Rows::Four, Rows::Four][(self.0 >> 20) as usize & 3]
     }
 
     /// Whether row 2 is kept.
     #[inline(always)]
-    pub(in crate::index) fn is_tied(self) -> bool {
+    pub(crate) fn is_tied(self) -> bool {
         self.0 & Self::TIED != 0
     }
 
     #[inline(always)]
-    pub(in crate::index) fn is_locked(self) -> bool {
+    pub(crate) fn is_locked(self) -> bool {
         self.0 & Self::LOCKED != 0
     }
 
     /// Whether all slots are in use.
     #[inline(always)]
-    pub(in crate::index) fn is_full(self) -> bool {
+    pub(crate) fn is_full(self) -> bool {
         self.count() == SLOTS
     }
 
@@ -103,13 +103,13 @@ impl Header {
 
 /// Biases a partial key so that the signed order of the results is the unsigned order of the arguments.
 #[inline(always)]
-pub(in crate::index) fn bias(partial: u32) -> i32 {
+pub(crate) fn bias(partial: u32) -> i32 {
     (partial ^ 1 << 31) as i32
 }
 
 /// The partial key that the target would have in a block.
 #[inline(always)]
-pub(in crate::index) fn partial_in(header: Header, target: Target<'_>) -> i32 {
+pub(crate) fn partial_in(header: Header, target: Target<'_>) -> i32 {
     bias(four_bytes(target.key, header.prefix() as usize))
 }
 

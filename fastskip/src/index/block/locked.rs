@@ -1,7 +1,7 @@
 //! Changing the slots of a block: by the holder of its lock, or before it is published.
 
 use super::header::{Header, Rows};
-use super::shared::{Block, BlockId, FIRST, Held, RELATIVE, RETIRED, SEPARATORS};
+use super::shared::{Block, BlockId, FIRST, RELATIVE, RETIRED, SEPARATORS, SlotContent};
 use crate::index::steps;
 use crate::key::PartialKey;
 use crate::mem::lanes::ROW_WORDS;
@@ -12,16 +12,16 @@ use crate::tuning::SLOTS;
 
 /// How a new slot and the one behind it differ from the slots before them.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::index) struct Relative {
-    pub(in crate::index) own: PartialKey,
+pub(crate) struct Relative {
+    pub(crate) own: PartialKey,
     /// `None` if there is no slot behind.
-    pub(in crate::index) next: Option<PartialKey>,
+    pub(crate) next: Option<PartialKey>,
 }
 
 impl<'a> Block<'a> {
     /// Locks the block; `None` if it is locked or retired.
     #[inline(always)]
-    pub(in crate::index) fn try_lock(self) -> Option<Locked<'a>> {
+    pub(crate) fn try_lock(self) -> Option<Locked<'a>> {
         let header = self.header();
         if header.is_locked() {
             return None;
@@ -42,7 +42,7 @@ impl<'a> Block<'a> {
 }
 
 /// A block whose slots may be changed, for it is locked, or not published yet. Unlocks it when dropped.
-pub(in crate::index) struct Locked<'a> {
+pub(crate) struct Locked<'a> {
     block: Block<'a>,
     header: Header,
 }
@@ -71,7 +71,7 @@ impl<'a> Locked<'a> {
     /// # Safety
     /// The [`words`](Rows::words) from `off` on, which is a multiple of 8 and greater than 1, are the caller's and were used for
     /// nothing else since the table was made or reset.
-    pub(in crate::index) unsafe fn make(
+    pub(crate) unsafe fn make(
         storage: &'a Storage,
         off: u32,
         level: u32,
@@ -93,12 +93,12 @@ impl<'a> Locked<'a> {
     }
 
     #[inline(always)]
-    pub(in crate::index) fn block(&self) -> Block<'a> {
+    pub(crate) fn block(&self) -> Block<'a> {
         self.block
     }
 
     /// Sets the lower bound of an unpublished block, and the block that follows it.
-    pub(in crate::index) fn set_bounds(&mut self, lower: Predecessor, next: Option<BlockId>) {
+    pub(crate) fn set_bounds(&mut self, lower: Predecessor, next: Option<BlockId>) {
         let next = u64::from(next.map_or(0, BlockId::to_stored)) << 32;
         // Relaxed: publishing the block publishes it.
         self.block.word(ROW_WORDS).store(next | u64::from(lower.to_stored()), Ordering::Relaxed);
@@ -108,9 +108,9 @@ impl<'a> Locked<'a> {
     /// Above the leaves the last one is doubled and counted first, so that none is out of sight at any time; then offsets move
     /// before partial keys. A tied block must be told how the slot differs.
     #[inline(always)]
-    pub(in crate::index) fn insert(&mut self, slot: usize, partial: i32, held: Held, relative: Option<Relative>) {
+    pub(crate) fn insert(&mut self, slot: usize, partial: i32, held: SlotContent, relative: Option<Relative>) {
         debug_assert_eq!(relative.is_some(), self.is_tied());
-        debug_assert_eq!(self.level() == 0, matches!(held, Held::Hint(_)));
+        debug_assert_eq!(self.level() == 0, matches!(held, SlotContent::Hint(_)));
         let (above, bounded) = (self.level() > 0, self.rows() == Rows::Four);
         let count = self.count();
         debug_assert!(slot <= count && count < SLOTS);
@@ -135,13 +135,13 @@ impl<'a> Locked<'a> {
     }
 
     /// Changes how a slot differs from the one before, in a block that has row 2.
-    pub(in crate::index) fn set_relative(&mut self, slot: usize, relative: PartialKey) {
+    pub(crate) fn set_relative(&mut self, slot: usize, relative: PartialKey) {
         debug_assert!(self.rows() > Rows::Two);
         self.set_lane(RELATIVE, slot, relative.0);
     }
 
     /// Says that row 2 is right, and from now on kept.
-    pub(in crate::index) fn set_tied(&mut self) {
+    pub(crate) fn set_tied(&mut self) {
         self.set_header(Header(self.header.0 | Header::TIED));
     }
 
@@ -179,25 +179,25 @@ impl<'a> Locked<'a> {
     }
 
     /// Changes the partial key of a slot.
-    pub(in crate::index) fn set_partial(&mut self, slot: usize, partial: i32) {
+    pub(crate) fn set_partial(&mut self, slot: usize, partial: i32) {
         self.set_lane(0, slot, partial as u32);
     }
 
     /// Lets a slot name `child`, which has the lower bound and the nodes of the block that it named before.
-    pub(in crate::index) fn set_child(&mut self, slot: usize, child: BlockId) {
+    pub(crate) fn set_child(&mut self, slot: usize, child: BlockId) {
         debug_assert_ne!(self.level(), 0);
         self.set_lane(ROW_WORDS, slot, child.to_stored());
     }
 
     /// Whether the block was retired meanwhile: then its copy may lack what was just put into it.
-    pub(in crate::index) fn is_retired(&self) -> bool {
+    pub(crate) fn is_retired(&self) -> bool {
         // Relaxed, but a read-modify-write, as `retire` is: it sees the latest mark.
         let bounds = self.block.word(ROW_WORDS).fetch_or(0, Ordering::Relaxed);
         bounds >> 32 == u64::from(RETIRED)
     }
 
     /// Drops the slots from `count` on. What a reader finds in them that still sees the old count is valid.
-    pub(in crate::index) fn cut(&mut self, count: usize) {
+    pub(crate) fn cut(&mut self, count: usize) {
         self.set_count(count);
     }
 
@@ -207,7 +207,7 @@ impl<'a> Locked<'a> {
 
     /// Says how many bytes the partial keys leave out; readers between this and [`set_partial`](Self::set_partial) are misled, and
     /// notice.
-    pub(in crate::index) fn set_prefix(&mut self, prefix: u32) {
+    pub(crate) fn set_prefix(&mut self, prefix: u32) {
         self.set_header(self.header.with_prefix(prefix));
     }
 

@@ -35,4 +35,4 @@ mod shared;
 pub(super) use header::{Header, Rows, bias, partial_in};
 pub(super) use locked::{Locked, Relative};
 pub(crate) use shared::BlockId;
-pub(super) use shared::{BLOCK_WORDS, Block, Held};
+pub(super) use shared::{BLOCK_WORDS, Block, SlotContent};

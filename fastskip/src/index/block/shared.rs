@@ -12,7 +12,7 @@ use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::SLOTS;
 
 /// Words of a block of two rows: 256 bytes, four cache lines.
-pub(in crate::index) const BLOCK_WORDS: u32 = 2 * ROW_WORDS;
+pub(crate) const BLOCK_WORDS: u32 = 2 * ROW_WORDS;
 
 /// The lanes of a row before its first slot.
 pub(super) const FIRST: usize = 2;
@@ -48,21 +48,21 @@ impl BlockId {
 
 /// A block in its table's storage.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::index) struct Block<'a> {
+pub(crate) struct Block<'a> {
     pub(super) storage: &'a Storage,
     pub(super) off: u32,
 }
 
 /// What a slot holds.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::index) enum Held {
+pub(crate) enum SlotContent {
     /// In a leaf.
     Hint(Predecessor),
     /// Above the leaves, with the lower bound.
     Child(BlockId, Predecessor),
 }
 
-impl Held {
+impl SlotContent {
     #[inline(always)]
     pub(super) fn to_stored(self) -> u32 {
         match self {
@@ -73,7 +73,7 @@ impl Held {
 
     /// The node that bounds from below what the slot holds.
     #[inline(always)]
-    pub(in crate::index) fn separator(self) -> Predecessor {
+    pub(crate) fn separator(self) -> Predecessor {
         match self {
             Self::Hint(separator) | Self::Child(_, separator) => separator,
         }
@@ -84,12 +84,12 @@ impl Held {
 impl<'a> Block<'a> {
     /// The block `id` of the table that lies in `storage`.
     #[inline(always)]
-    pub(in crate::index) fn new(storage: &'a Storage, id: BlockId) -> Self {
+    pub(crate) fn new(storage: &'a Storage, id: BlockId) -> Self {
         Self { storage, off: id.to_stored() }
     }
 
     #[inline(always)]
-    pub(in crate::index) fn id(self) -> BlockId {
+    pub(crate) fn id(self) -> BlockId {
         // Made from an id, so not 0.
         BlockId(NonZeroU32::new(self.off).unwrap_or(NonZeroU32::MIN))
     }
@@ -103,14 +103,14 @@ impl<'a> Block<'a> {
     }
 
     #[inline(always)]
-    pub(in crate::index) fn header(self) -> Header {
+    pub(crate) fn header(self) -> Header {
         // Relaxed: it only says where to look.
         Header(self.word(0).load(Ordering::Relaxed))
     }
 
     /// How many slots have partial keys not greater than `partial`.
     #[inline(always)]
-    pub(in crate::index) fn count_not_greater(self, header: Header, partial: i32) -> usize {
+    pub(crate) fn count_not_greater(self, header: Header, partial: i32) -> usize {
         let count = header.count();
         // SAFETY: the block's first row (`BlockId`).
         let greater = unsafe { self.storage.lanes_greater(self.off, partial, count + FIRST) };
@@ -119,13 +119,13 @@ impl<'a> Block<'a> {
 
     /// The first slot of a leaf that names `hint`.
     #[inline(always)]
-    pub(in crate::index) fn find_hint(self, header: Header, hint: Predecessor) -> Option<usize> {
+    pub(crate) fn find_hint(self, header: Header, hint: Predecessor) -> Option<usize> {
         self.find(header, hint.to_stored())
     }
 
     /// The first slot above the leaves that names `child`.
     #[inline(always)]
-    pub(in crate::index) fn find_child(self, header: Header, child: BlockId) -> Option<usize> {
+    pub(crate) fn find_child(self, header: Header, child: BlockId) -> Option<usize> {
         self.find(header, child.to_stored())
     }
 
@@ -140,14 +140,14 @@ impl<'a> Block<'a> {
 
     /// The partial key of a slot.
     #[inline(always)]
-    pub(in crate::index) fn partial(self, slot: usize) -> i32 {
+    pub(crate) fn partial(self, slot: usize) -> i32 {
         let lane = slot + FIRST;
         (self.word(lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as i32
     }
 
     /// How a slot's key differs from that of the slot before, in a tied block.
     #[inline(always)]
-    pub(in crate::index) fn relative(self, slot: usize) -> PartialKey {
+    pub(crate) fn relative(self, slot: usize) -> PartialKey {
         debug_assert!(slot < SLOTS);
         let lane = slot + FIRST;
         PartialKey((self.word(RELATIVE + lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as u32)
@@ -165,19 +165,19 @@ impl<'a> Block<'a> {
     }
 
     /// What a slot of this block, which is of `level`, holds.
-    pub(in crate::index) fn held(self, level: u32, slot: usize) -> Option<Held> {
+    pub(crate) fn held(self, level: u32, slot: usize) -> Option<SlotContent> {
         match level {
-            0 => self.hint(slot).map(Held::Hint),
+            0 => self.hint(slot).map(SlotContent::Hint),
             // The bound as the child says it: read here, it could be that of another slot, as slots move.
-            _ => self.child(slot).map(|child| Held::Child(child, Block::new(self.storage, child).lower())),
+            _ => self.child(slot).map(|child| SlotContent::Child(child, Block::new(self.storage, child).lower())),
         }
     }
 
     /// The node that bounds a slot of this block from below.
     #[inline(always)]
-    pub(in crate::index) fn separator(self, header: Header, slot: usize) -> Option<Predecessor> {
+    pub(crate) fn separator(self, header: Header, slot: usize) -> Option<Predecessor> {
         if header.rows() != Rows::Four {
-            return self.held(header.level(), slot).map(Held::separator);
+            return self.held(header.level(), slot).map(SlotContent::separator);
         }
         // SAFETY: I2, and the slot was acquired.
         unsafe { Predecessor::from_stored(self.lane(SEPARATORS, slot)) }
@@ -185,14 +185,14 @@ impl<'a> Block<'a> {
 
     /// The node that a slot of a leaf names.
     #[inline(always)]
-    pub(in crate::index) fn hint(self, slot: usize) -> Option<Predecessor> {
+    pub(crate) fn hint(self, slot: usize) -> Option<Predecessor> {
         // SAFETY: I2, and the slot was acquired.
         unsafe { Predecessor::from_stored(self.lane(ROW_WORDS, slot)) }
     }
 
     /// The block that a slot above the leaves names.
     #[inline(always)]
-    pub(in crate::index) fn child(self, slot: usize) -> Option<BlockId> {
+    pub(crate) fn child(self, slot: usize) -> Option<BlockId> {
         // SAFETY: I2, and the slot was acquired.
         unsafe { BlockId::from_stored(self.lane(ROW_WORDS, slot)) }
     }
@@ -204,38 +204,38 @@ impl<'a> Block<'a> {
     }
 
     /// The node that none of the block's is before.
-    pub(in crate::index) fn lower(self) -> Predecessor {
+    pub(crate) fn lower(self) -> Predecessor {
         // SAFETY: I2, and the word was acquired. A published block has a lower bound.
         unsafe { Predecessor::from_stored(self.bounds() as u32) }.unwrap_or(Predecessor::HEAD)
     }
 
     /// The next block of the same level.
-    pub(in crate::index) fn next(self) -> Option<BlockId> {
+    pub(crate) fn next(self) -> Option<BlockId> {
         let stored = (self.bounds() >> 32) as u32;
         // SAFETY: I2, and the word was acquired; the mark is no block.
         if stored == RETIRED { None } else { unsafe { BlockId::from_stored(stored) } }
     }
 
     #[inline(always)]
-    pub(in crate::index) fn is_retired(self) -> bool {
+    pub(crate) fn is_retired(self) -> bool {
         self.word(ROW_WORDS).load(Ordering::Relaxed) >> 32 == u64::from(RETIRED)
     }
 
     /// Asks the processor for the whole block.
     #[inline(always)]
-    pub(in crate::index) fn prefetch(self) {
+    pub(crate) fn prefetch(self) {
         for line in 0..BLOCK_WORDS.div_ceil(8) {
             self.storage.prefetch(self.off + 8 * line);
         }
     }
 
     /// Asks the processor for the lower bound.
-    pub(in crate::index) fn prefetch_bounds(self) {
+    pub(crate) fn prefetch_bounds(self) {
         self.storage.prefetch(self.off + ROW_WORDS);
     }
 
     /// Asks the processor for the rows behind the first two, which a tied block of this level has.
-    pub(in crate::index) fn prefetch_rest(self, level: u32) {
+    pub(crate) fn prefetch_rest(self, level: u32) {
         let rows = if level == 0 { Rows::Three } else { Rows::Four };
         for line in BLOCK_WORDS / 8..rows.words().div_ceil(8) {
             // A block without these rows may lie at the very end of what offsets name: only a hint, whatever is there.
@@ -248,7 +248,7 @@ impl<'a> Block<'a> {
 impl<'a> Block<'a> {
     /// Counts a look at the lock, if it is taken. Whether it was the last of [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS) that found
     /// it with the same holder, whose header did not change meanwhile either: then the count begins anew.
-    pub(in crate::index) fn look(self) -> bool {
+    pub(crate) fn look(self) -> bool {
         let header = self.header();
         let looked = header.looked_at();
         // Relaxed: the count publishes nothing. A CAS comes right behind the header that it read, which is one of this hold: so before
@@ -260,7 +260,7 @@ impl<'a> Block<'a> {
     }
 
     /// Marks the block as replaced, for good: it is never locked again. Returns the block that followed it.
-    pub(in crate::index) fn retire(self) -> Option<BlockId> {
+    pub(crate) fn retire(self) -> Option<BlockId> {
         let next = self.next();
         let mark = |bounds| Some(u64::from(RETIRED) << 32 | bounds & u64::from(u32::MAX));
         // Relaxed: the mark leads to nothing, and the lower bound beside it does not change. If a splitter misses the mark, and the copy
@@ -278,7 +278,7 @@ impl<'a> Block<'a> {
     }
 
     /// Lets the block be followed by `next` and not `was`, unless it has another next one by now.
-    pub(in crate::index) fn replace_next(self, was: Option<BlockId>, next: BlockId) {
+    pub(crate) fn replace_next(self, was: Option<BlockId>, next: BlockId) {
         let stored = |id: Option<BlockId>| u64::from(id.map_or(0, BlockId::to_stored)) << 32;
         let seen = self.bounds();
         steps::step();

@@ -45,7 +45,7 @@ fn link_tables(core: &Core, dir: &Path, tables: &[Arc<Table>]) -> Result<()> {
     for table in tables {
         let name = table::file_name(table.number());
         let (from, to) = (core.dir().join(&name), dir.join(&name));
-        link_or_copy(&**fs, || table.file(), &from, &to)?;
+        link_or_copy(&**fs, || Ok(Arc::clone(&*table.file()?)), &from, &to)?;
     }
     fs.sync_dir(dir).map_err(Error::io("sync", dir))
 }

@@ -55,7 +55,6 @@ impl Change {
     }
 }
 
-/// A file's bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
     durable: Arc<Vec<u8>>,
@@ -139,7 +138,7 @@ impl Content {
         let mut bytes = vec![0; self.draw_len(&changes, random, losses)];
         let mood = random.below(4);
         let whole = random.index(changes.len() + 1);
-        let mut blocks = Blocks::default();
+        let (mut is_damaged, mut has_hole) = (false, false);
         for start in (0..bytes.len()).step_by(BLOCK) {
             let end = bytes.len().min(start + BLOCK);
             let place = start..end;
@@ -159,9 +158,11 @@ impl Content {
             } else {
                 self.fill(out, start, changes.iter().take(reach).copied());
             }
-            blocks.note(out, self.now.get(place).unwrap_or_default());
+            let is_newest = losses.count_block(out, self.now.get(place).unwrap_or_default());
+            has_hole |= is_newest && is_damaged;
+            is_damaged |= !is_newest;
         }
-        blocks.count(losses);
+        losses.holes += u64::from(has_hole);
         bytes
     }
 
@@ -183,30 +184,16 @@ impl Content {
     }
 }
 
-/// What became of the changed blocks of a file so far.
-#[derive(Default)]
-struct Blocks {
-    lost: u64,
-    torn: u64,
-    hole: bool,
-}
-
-impl Blocks {
-    fn note(&mut self, found: &[u8], newest: &[u8]) {
-        if found == newest {
-            self.hole |= self.lost + self.torn > 0;
-            return;
-        }
+impl Losses {
+    /// Counts a changed block, unless it is as it was written last; whether it is.
+    fn count_block(&mut self, found: &[u8], newest: &[u8]) -> bool {
         let mut sectors = found.chunks(SECTOR).zip(newest.chunks(SECTOR));
+        let is_newest = found == newest;
         match sectors.any(|(found, newest)| found == newest) {
-            true => self.torn += 1,
-            false => self.lost += 1,
+            _ if is_newest => {}
+            true => self.torn_blocks += 1,
+            false => self.lost_blocks += 1,
         }
-    }
-
-    fn count(&self, losses: &mut Losses) {
-        losses.lost_blocks += self.lost;
-        losses.torn_blocks += self.torn;
-        losses.holes += u64::from(self.hole);
+        is_newest
     }
 }

@@ -47,7 +47,6 @@ impl Change {
     }
 }
 
-/// The entries of a directory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Directory {
     durable: Entries,

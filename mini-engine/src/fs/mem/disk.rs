@@ -1,4 +1,4 @@
-//! [`Disk`]: files and directories in memory, with what of them is durable.
+//! [`Disk`]: files and directories in memory, and the durable part of each.
 //!
 //! A disk is a plain value: a clone of it is what a killed process leaves, [`Disk::after_power_cut`] is what a power cut
 //! leaves. A disk changes by [`Operation`]s only, so that a record of them makes every state again that there was.
@@ -157,56 +157,31 @@ impl Disk {
             Kind::Write { file, offset, bytes } => {
                 let end = offset.checked_add(bytes.len() as u64).filter(|&end| end <= MAX_LEN);
                 end.ok_or(ErrorKind::FileTooLarge)?;
-                self.content_mut(*file)?.write(*offset as usize, bytes);
-                Ok(())
+                self.content_mut(*file).map(|content| content.write(*offset as usize, bytes))
             }
             Kind::Truncate { len, .. } if *len > MAX_LEN => Err(ErrorKind::FileTooLarge.into()),
-            Kind::Truncate { file, len } => {
-                self.content_mut(*file)?.truncate(*len as usize);
-                Ok(())
-            }
-            Kind::Sync { file } => {
-                self.content_mut(*file)?.sync();
-                Ok(())
-            }
-            Kind::FailedSync { file } => {
-                self.content_mut(*file)?.fail_sync();
-                Ok(())
-            }
+            Kind::Truncate { file, len } => self.content_mut(*file).map(|content| content.truncate(*len as usize)),
+            Kind::Sync { file } => self.content_mut(*file).map(Content::sync),
+            Kind::FailedSync { file } => self.content_mut(*file).map(Content::fail_sync),
             Kind::Rename { from, to } => self.rename(from, to),
-            Kind::Remove { path } => {
-                self.file(path)?;
-                let (directory, name) = self.place(path)?;
-                directory.change(Change::Unlink { name });
-                Ok(())
-            }
-            Kind::Link { from, to } => self.link(from, to),
+            Kind::Remove { path } => self.file(path).and_then(|_| self.unlink(path)),
+            Kind::Link { from, to } => self.name(to, Entry::File(self.file(from)?)),
             Kind::CreateDir { path } => self.create_dir(path),
             Kind::RemoveDir { path } => self.remove_dir(path),
-            Kind::SyncDir { path } => {
-                self.directory_mut(path)?.sync();
-                Ok(())
-            }
+            Kind::SyncDir { path } => self.directory_mut(path).map(Directory::sync),
         }
     }
 
     fn create(&mut self, path: &Path) -> Result<()> {
-        if self.exists(path) {
-            return Err(ErrorKind::AlreadyExists.into());
-        }
-        let file = self.next_number;
-        let (directory, name) = self.place(path)?;
-        directory.change(Change::Link { name, entry: Entry::File(file) });
-        self.files.insert(file, Content::default());
+        self.name(path, Entry::File(self.next_number))?;
+        self.files.insert(self.next_number, Content::default());
         self.next_number += 1;
         Ok(())
     }
 
     fn create_dir(&mut self, path: &Path) -> Result<()> {
-        let number = self.next_number;
-        let (directory, name) = self.place(path)?;
-        directory.change(Change::Link { name, entry: Entry::Directory(number) });
-        self.directories.insert(number, Directory::default());
+        self.name(path, Entry::Directory(self.next_number))?;
+        self.directories.insert(self.next_number, Directory::default());
         self.next_number += 1;
         Ok(())
     }
@@ -216,19 +191,24 @@ impl Disk {
         if !self.names(path)?.is_empty() {
             return Err(ErrorKind::DirectoryNotEmpty.into());
         }
-        let (above, name) = self.place(path)?;
-        above.change(Change::Unlink { name });
+        self.unlink(path)?;
         self.directories.remove(&number);
         Ok(())
     }
 
-    fn link(&mut self, from: &Path, to: &Path) -> Result<()> {
-        if self.exists(to) {
+    /// Gives `entry` the name `path`, which must be free.
+    fn name(&mut self, path: &Path, entry: Entry) -> Result<()> {
+        if self.exists(path) {
             return Err(ErrorKind::AlreadyExists.into());
         }
-        let entry = Entry::File(self.file(from)?);
-        let (directory, name) = self.place(to)?;
+        let (directory, name) = self.place(path)?;
         directory.change(Change::Link { name, entry });
+        Ok(())
+    }
+
+    fn unlink(&mut self, path: &Path) -> Result<()> {
+        let (directory, name) = self.place(path)?;
+        directory.change(Change::Unlink { name });
         Ok(())
     }
 

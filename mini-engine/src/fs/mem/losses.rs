@@ -1,4 +1,4 @@
-//! What a power cut draws from, and what it took.
+//! Losses: the draws of a power cut, and what it took.
 
 use crate::random::Random;
 

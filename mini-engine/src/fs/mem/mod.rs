@@ -49,7 +49,6 @@ enum Holders {
 #[derive(Default)]
 struct Shared {
     disk: Disk,
-    /// The locks that are held.
     locks: BTreeMap<PathBuf, Holders>,
     record: Option<Vec<Step>>,
     /// Of which files the most bytes that there were are wanted, and how many that were.
@@ -169,10 +168,15 @@ impl MemFs {
         self.shared().run(kind, path)
     }
 
-    /// A lock on `path`, whose holders are then `holders`.
-    fn hold(&self, shared: &mut Shared, path: PathBuf, holders: Holders) -> Box<dyn Send + Sync> {
+    /// A lock on `path` for `wanted`, if no other holder is against it.
+    fn hold(&self, shared: &mut Shared, path: PathBuf, wanted: Holders) -> Result<Box<dyn Send + Sync>> {
+        let holders = match (shared.locks.get(&path), wanted) {
+            (None, wanted) => wanted,
+            (Some(Holders::Shared(others)), Holders::Shared(_)) => Holders::Shared(others + 1),
+            (Some(_), _) => return Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
+        };
         shared.locks.insert(path.clone(), holders);
-        Box::new(HeldLock { fs: self.clone(), path })
+        Ok(Box::new(HeldLock { fs: self.clone(), path }))
     }
 
     fn handle(&self, path: PathBuf, mode: Mode) -> Result<Arc<dyn File>> {
@@ -257,20 +261,13 @@ impl FileSystem for MemFs {
         if !shared.disk.exists(&path) {
             shared.run(Kind::Create { path: path.clone() }, &path)?;
         }
-        match shared.locks.get(&path) {
-            None => Ok(self.hold(&mut shared, path, Holders::Exclusive)),
-            Some(_) => Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
-        }
+        self.hold(&mut shared, path, Holders::Exclusive)
     }
 
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         let (mut shared, path) = (self.shared(), plain(path));
         shared.disk.file(&path)?;
-        match shared.locks.get(&path) {
-            None => Ok(self.hold(&mut shared, path, Holders::Shared(1))),
-            Some(&Holders::Shared(others)) => Ok(self.hold(&mut shared, path, Holders::Shared(others + 1))),
-            Some(Holders::Exclusive) => Err(Error::new(ErrorKind::WouldBlock, "the lock is held")),
-        }
+        self.hold(&mut shared, path, Holders::Shared(1))
     }
 }
 
@@ -296,7 +293,7 @@ enum Mode {
     Write,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct MemFile {
     fs: MemFs,
     /// Where it was opened.
@@ -352,9 +349,7 @@ impl File for MemFile {
 
     fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
         match self.mode {
-            Mode::Write => {
-                Ok(Box::new(MemMapping { fs: self.fs.clone(), path: self.path.clone(), file: self.file, len }))
-            }
+            Mode::Write => Ok(Box::new(MemMapping { file: self.clone(), len })),
             Mode::Read => Err(ErrorKind::PermissionDenied.into()),
         }
     }
@@ -363,9 +358,7 @@ impl File for MemFile {
 /// What is written here is lost, kept or torn by a power cut as other writes are: a system writes mapped pages back as it does others.
 #[derive(Debug)]
 struct MemMapping {
-    fs: MemFs,
-    path: PathBuf,
-    file: u64,
+    file: MemFile,
     len: u64,
 }
 
@@ -374,15 +367,13 @@ impl Mapping for MemMapping {
     fn write(&self, bytes: &[u8], offset: u64) {
         let mut padded = bytes.to_vec();
         padded.resize(bytes.len().next_multiple_of(8), 0);
-        let mut shared = self.fs.shared();
+        let MemFile { fs, path, file, .. } = &self.file;
+        let mut shared = fs.shared();
         let end = offset + padded.len() as u64;
-        let has_space = shared.disk.content(self.file).is_ok_and(|content| end <= content.len() as u64);
-        assert!(
-            offset.is_multiple_of(8) && end <= self.len && has_space,
-            "{} bytes at {offset}: no space there",
-            bytes.len()
-        );
-        let written = shared.run(Kind::Write { file: self.file, offset, bytes: padded.into() }, &self.path);
+        let has_space = shared.disk.content(*file).is_ok_and(|content| end <= content.len() as u64);
+        let len = bytes.len();
+        assert!(offset.is_multiple_of(8) && end <= self.len && has_space, "{len} bytes at {offset}: no space there");
+        let written = shared.run(Kind::Write { file: *file, offset, bytes: padded.into() }, path);
         written.expect("there is space");
     }
 }

@@ -16,16 +16,16 @@ use crate::codec::{self, Malformed};
 use crate::iter::Stepped;
 use crate::types::{Kind, SeqNo, Slice};
 
-use crate::table::block::entry::{Entry, Parts, RESTART_INTERVAL, Step};
+use crate::table::block::entry::{Decoded, Entry, Parts, RESTART_INTERVAL};
 use crate::table::block::frame::Block;
-use crate::table::block::lookup::{MANY_ENTRIES, Place, find};
+use crate::table::block::lookup::{FoundEntry, MANY_ENTRIES, find};
 
 /// A builder keeps no more memory than this for the next block, in bytes.
 const KEPT_LEN: usize = 1 << 20;
 
 /// Builds the contents of one block.
 #[derive(Debug, Default)]
-pub(in crate::table) struct BlockBuilder {
+pub(crate) struct BlockBuilder {
     bytes: Vec<u8>,
     restarts: Vec<u32>,
     entries: usize,
@@ -34,7 +34,7 @@ pub(in crate::table) struct BlockBuilder {
 
 impl BlockBuilder {
     /// Adds an entry, which comes after all before it.
-    pub(in crate::table) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) {
+    pub(crate) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) {
         // With room for the end of the block: a long value would be copied into memory of twice its size for that.
         self.bytes.reserve(entry_len_bound(key, value) + 4 * (self.restarts.len() + 2));
         let shared = if self.entries.is_multiple_of(RESTART_INTERVAL) {
@@ -59,17 +59,17 @@ impl BlockBuilder {
         self.entries += 1;
     }
 
-    pub(in crate::table) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
     /// Bytes of the contents so far.
-    pub(in crate::table) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len() + 4 * self.restarts.len() + 4
     }
 
     /// Hands the finished contents to `take` and starts the next block in the same memory.
-    pub(in crate::table) fn finish<T>(&mut self, take: impl FnOnce(&[u8]) -> T) -> T {
+    pub(crate) fn finish<T>(&mut self, take: impl FnOnce(&[u8]) -> T) -> T {
         for &restart in &self.restarts {
             codec::put_u32(&mut self.bytes, restart);
         }
@@ -84,14 +84,14 @@ impl BlockBuilder {
 }
 
 /// The most bytes that an entry adds to a block.
-pub(in crate::table) fn entry_len_bound(key: &[u8], value: &[u8]) -> usize {
+pub(crate) fn entry_len_bound(key: &[u8], value: &[u8]) -> usize {
     // Three varints of at most 3 + 3 + 9 bytes, one of 5, and a restart.
     key.len() + value.len() + 24
 }
 
 /// Walks the entries of one block, in both directions. After an error its position means nothing: drop it or seek.
 #[derive(Clone, Debug)]
-pub(in crate::table) struct Cursor {
+pub(crate) struct Cursor {
     block: Block,
     parts: Parts,
     at: Current,
@@ -109,7 +109,7 @@ struct Behind {
 
 impl Behind {
     fn push(&mut self, at: &Current) {
-        // More than there are between two restarts only a block has that lies about them: its keys shall not fill the memory.
+        // Only a block that lies about its restarts has more entries between two of them: its keys shall not fill the memory.
         if self.entries.len() == RESTART_INTERVAL {
             self.clear();
         }
@@ -170,7 +170,7 @@ impl Current {
     /// Takes the entry read at `offset`, whose shared bytes are those of the key that is here.
     #[inline]
     fn take(&mut self, offset: usize, read: &Entry<'_>) {
-        // A restart has the whole key, be it that of the entry before or not.
+        // A restart has the whole key, even if the entry before has the same one.
         self.repeats = read.key_len() == self.key.len()
             && (read.unshared.is_empty() || read.shared == 0 && self.key == read.unshared);
         if !self.repeats {
@@ -184,13 +184,13 @@ impl Current {
 
 impl Cursor {
     /// A cursor over `block`, invalid until it is positioned.
-    pub(in crate::table) fn new(block: Block) -> Step<Self> {
+    pub(crate) fn new(block: Block) -> Decoded<Self> {
         let parts = Parts::of(block.contents())?;
         Ok(Self { block, parts, at: Current::default(), behind: Behind::default() })
     }
 
     /// Leaves its block for `block`, and becomes invalid. Keeps its key, so that the first entry of the block is seen to repeat it.
-    pub(in crate::table) fn enter(&mut self, block: Block) -> Step {
+    pub(crate) fn enter(&mut self, block: Block) -> Decoded {
         self.parts = Parts::of(block.contents())?;
         (self.at.entry, self.block) = (0..0, block);
         self.behind.clear();
@@ -198,63 +198,64 @@ impl Cursor {
     }
 
     #[inline]
-    pub(in crate::table) fn valid(&self) -> bool {
+    pub(crate) fn valid(&self) -> bool {
         !self.at.entry.is_empty()
     }
 
     /// Whether [`Cursor::next`], or going on at the start of the next block, came from an entry with the same key. Means nothing after
     /// other moves.
     #[inline]
-    pub(in crate::table) fn repeats(&self) -> bool {
+    pub(crate) fn repeats(&self) -> bool {
         self.at.repeats
     }
 
     #[inline]
-    pub(in crate::table) fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8] {
         &self.at.key
     }
 
     #[inline]
-    pub(in crate::table) fn seqno(&self) -> SeqNo {
+    pub(crate) fn seqno(&self) -> SeqNo {
         self.at.seqno
     }
 
     #[inline]
-    pub(in crate::table) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         self.at.kind
     }
 
     #[inline]
-    pub(in crate::table) fn value(&self) -> &[u8] {
+    pub(crate) fn value(&self) -> &[u8] {
         self.block.contents().get(self.at.value.clone()).unwrap_or_default()
     }
 
     /// The value as a view of the block.
-    pub(in crate::table) fn value_slice(&self) -> Slice {
+    pub(crate) fn value_slice(&self) -> Slice {
         // The range was read within the contents; an invalid cursor's is empty.
         self.block.slice(self.at.value.clone()).unwrap_or_else(|| Slice::from(self.value()))
     }
 
-    pub(in crate::table) fn seek_to_first(&mut self) -> Step {
+    pub(crate) fn seek_to_first(&mut self) -> Decoded {
         self.jump(0)
     }
 
-    pub(in crate::table) fn seek_to_last(&mut self) -> Step {
+    pub(crate) fn seek_to_last(&mut self) -> Decoded {
         let from = self.restart(self.parts.restarts - 1)?;
         self.scan_to_last_before(from, self.parts.entries_end)
     }
 
     /// Goes to the first entry at or after `(key, seqno)`, or becomes invalid.
-    pub(in crate::table) fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Step {
+    pub(crate) fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Decoded {
         self.find(key, seqno).map(drop)
     }
 
     /// As [`Cursor::seek`]; whether it is at a version of `key`.
-    fn find(&mut self, key: &[u8], seqno: SeqNo) -> Step<bool> {
+    fn find(&mut self, key: &[u8], seqno: SeqNo) -> Decoded<bool> {
         let Self { block, parts, .. } = self;
         self.at.entry = 0..0;
         let (contents, heads) = block.parts();
-        let Some(Place { offset, entry, is_key }) = find(parts, contents, heads, (key, seqno), MANY_ENTRIES)? else {
+        let Some(FoundEntry { offset, entry, is_key }) = find(parts, contents, heads, (key, seqno), MANY_ENTRIES)?
+        else {
             return Ok(false);
         };
         self.at.key.clear();
@@ -264,7 +265,7 @@ impl Cursor {
     }
 
     /// Goes to the last entry at or before `(key, seqno)`, or becomes invalid.
-    pub(in crate::table) fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Step {
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Decoded {
         let is_key = self.find(key, seqno)?;
         if !self.valid() {
             self.seek_to_last()
@@ -277,13 +278,13 @@ impl Cursor {
 
     /// Goes to the next entry, or becomes invalid after the last.
     #[inline]
-    pub(in crate::table) fn next(&mut self) -> Step {
+    pub(crate) fn next(&mut self) -> Decoded {
         self.read_entry(self.at.entry.end, self.at.key.len())
     }
 
     /// As `next`, if the next entry is in this block and of the common form; else nothing has moved.
     #[inline]
-    pub(in crate::table) fn step(&mut self) -> Option<Stepped> {
+    pub(crate) fn step(&mut self) -> Option<Stepped> {
         let offset = self.at.entry.end;
         if offset == 0 {
             return None;
@@ -294,7 +295,7 @@ impl Cursor {
     }
 
     /// Goes to the entry before, or becomes invalid at the first. Costs a scan from a restart, at most 16 entries, once for all of them.
-    pub(in crate::table) fn prev(&mut self) -> Step {
+    pub(crate) fn prev(&mut self) -> Decoded {
         if self.behind.take_before(&mut self.at) {
             return Ok(());
         }
@@ -315,13 +316,31 @@ impl Cursor {
     }
 
     /// Where the current entry starts.
-    pub(in crate::table) fn offset(&self) -> usize {
+    pub(crate) fn offset(&self) -> usize {
         self.at.entry.start
     }
 
-    /// Checks that the restarts are the entries at `starts`, and that those can be read by themselves. The position means
-    /// nothing afterwards.
-    pub(in crate::table) fn check_restarts(&mut self, starts: &[usize]) -> Step {
+    /// Reads all entries, hands the cursor at each to `visit`, and checks that each 16th of them is a restart, which can be read by
+    /// itself, and no other. An error of the block is what `wrap` makes of it. The position means nothing afterwards.
+    pub(crate) fn check<E>(
+        &mut self,
+        wrap: impl Fn(Malformed) -> E,
+        mut visit: impl FnMut(&Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut entries, mut starts) = (0usize, Vec::new());
+        self.seek_to_first().map_err(&wrap)?;
+        while self.valid() {
+            if entries.is_multiple_of(RESTART_INTERVAL) {
+                starts.push(self.offset());
+            }
+            visit(self)?;
+            entries += 1;
+            self.next().map_err(&wrap)?;
+        }
+        self.check_restarts(&starts).map_err(wrap)
+    }
+
+    fn check_restarts(&mut self, starts: &[usize]) -> Decoded {
         let table = self.parts.entries_end;
         let misplaced = |index: usize| Malformed {
             offset: table + 4 * index,
@@ -339,17 +358,17 @@ impl Cursor {
         Ok(())
     }
 
-    fn restart(&self, index: usize) -> Step<usize> {
+    fn restart(&self, index: usize) -> Decoded<usize> {
         self.parts.restart(self.block.contents(), index)
     }
 
     /// Goes to the entry at the restart `offset`.
-    fn jump(&mut self, offset: usize) -> Step {
+    fn jump(&mut self, offset: usize) -> Decoded {
         self.read_entry(offset, 0)
     }
 
     /// Goes to the last entry that starts at or after the restart `from` and before `end`.
-    fn scan_to_last_before(&mut self, from: usize, end: usize) -> Step {
+    fn scan_to_last_before(&mut self, from: usize, end: usize) -> Decoded {
         self.behind.clear();
         self.jump(from)?;
         while self.valid() && self.at.entry.end < end {
@@ -361,7 +380,7 @@ impl Cursor {
 
     /// Decodes the entry at `offset`, which shares up to `most` bytes with the key that is here; invalid at the end.
     #[inline]
-    fn read_entry(&mut self, offset: usize, most: usize) -> Step {
+    fn read_entry(&mut self, offset: usize, most: usize) -> Decoded {
         self.at.entry = 0..0;
         if offset >= self.parts.entries_end {
             return Ok(());

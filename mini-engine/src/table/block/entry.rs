@@ -7,30 +7,29 @@
 use crate::codec::{self, Malformed, Reader};
 use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo};
 
-pub(in crate::table) type Step<T = ()> = Result<T, Malformed>;
+pub(crate) type Decoded<T = ()> = Result<T, Malformed>;
 
 /// Entries from one restart to the next.
-pub(in crate::table) const RESTART_INTERVAL: usize = 16;
+pub(crate) const RESTART_INTERVAL: usize = 16;
 
 /// The parts of a block's contents.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::table) struct Parts {
+pub(crate) struct Parts {
     /// Where the entries end and the restarts begin.
-    pub(in crate::table) entries_end: usize,
+    pub(crate) entries_end: usize,
     /// How many restarts there are, at least one.
-    pub(in crate::table) restarts: usize,
+    pub(crate) restarts: usize,
 }
 
 impl Parts {
-    pub(in crate::table) fn of(contents: &[u8]) -> Step<Self> {
+    pub(crate) fn of(contents: &[u8]) -> Decoded<Self> {
         let malformed = |expected| Malformed { offset: contents.len(), expected };
         let Some((body, count)) = contents.split_last_chunk::<4>() else {
             return Err(malformed("a number of restarts"));
         };
         let restarts = u32::from_le_bytes(*count) as usize;
-        let table_len = restarts.checked_mul(4).ok_or(malformed("a number of restarts that fits the block"))?;
-        let entries_end =
-            body.len().checked_sub(table_len).ok_or(malformed("a number of restarts that fits the block"))?;
+        let entries_end = restarts.checked_mul(4).and_then(|len| body.len().checked_sub(len));
+        let entries_end = entries_end.ok_or(malformed("a number of restarts that fits the block"))?;
         if restarts == 0 || entries_end == 0 {
             return Err(malformed("an entry and a restart"));
         }
@@ -39,7 +38,7 @@ impl Parts {
 
     /// The offset of the `index`-th restart, which lies within the entries.
     #[inline]
-    pub(in crate::table) fn restart(&self, contents: &[u8], index: usize) -> Step<usize> {
+    pub(crate) fn restart(&self, contents: &[u8], index: usize) -> Decoded<usize> {
         let at = self.entries_end + 4 * index;
         let bytes = contents.get(at..).and_then(<[u8]>::first_chunk::<4>);
         let offset = bytes.map(|bytes| u32::from_le_bytes(*bytes) as usize);
@@ -49,12 +48,7 @@ impl Parts {
 
     /// The entry at `offset`; the key before it has `last_key_len` bytes.
     #[inline]
-    pub(in crate::table) fn entry<'a>(
-        &self,
-        contents: &'a [u8],
-        offset: usize,
-        last_key_len: usize,
-    ) -> Step<Entry<'a>> {
+    pub(crate) fn entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Decoded<Entry<'a>> {
         match self.short_entry(contents, offset, last_key_len) {
             Some(entry) => Ok(entry),
             None => long_entry(self.rest(contents, offset), offset, last_key_len),
@@ -63,12 +57,7 @@ impl Parts {
 
     /// The entry at `offset`, if it is there and of the common form: then no field can be past its limit.
     #[inline]
-    pub(in crate::table) fn short_entry<'a>(
-        &self,
-        contents: &'a [u8],
-        offset: usize,
-        last_key_len: usize,
-    ) -> Option<Entry<'a>> {
+    pub(crate) fn short_entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Option<Entry<'a>> {
         let bytes = self.rest(contents, offset);
         let header = EntryHeader::read(bytes, last_key_len)?;
         Some(header.entry(bytes, offset))
@@ -76,7 +65,7 @@ impl Parts {
 
     /// Lengths of the entry at `offset`, if it is of the common form.
     #[inline]
-    pub(in crate::table) fn header<'a>(
+    pub(crate) fn header<'a>(
         &self,
         contents: &'a [u8],
         offset: usize,
@@ -94,39 +83,39 @@ impl Parts {
 
 /// An entry as it is stored in the block.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::table) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// Bytes of the key before that this one starts with.
-    pub(in crate::table) shared: usize,
+    pub(crate) shared: usize,
     /// The rest of the key.
-    pub(in crate::table) unshared: &'a [u8],
-    pub(in crate::table) seqno: SeqNo,
-    pub(in crate::table) kind: Kind,
-    pub(in crate::table) value: &'a [u8],
+    pub(crate) unshared: &'a [u8],
+    pub(crate) seqno: SeqNo,
+    pub(crate) kind: Kind,
+    pub(crate) value: &'a [u8],
     /// Where in the contents it ends, and the value too.
-    pub(in crate::table) end: usize,
+    pub(crate) end: usize,
 }
 
 impl Entry<'_> {
-    pub(in crate::table) fn key_len(&self) -> usize {
+    pub(crate) fn key_len(&self) -> usize {
         self.shared + self.unshared.len()
     }
 
     /// Where the value is in the contents.
-    pub(in crate::table) fn value_range(&self) -> std::ops::Range<usize> {
+    pub(crate) fn value_range(&self) -> std::ops::Range<usize> {
         self.end - self.value.len()..self.end
     }
 }
 
 /// What an entry of the common form begins with. Its lengths lie within the bytes that it was read from.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::table) struct EntryHeader {
-    pub(in crate::table) shared: usize,
+pub(crate) struct EntryHeader {
+    pub(crate) shared: usize,
     unshared: usize,
     tag: [u8; 8],
     /// Where in the entry the unshared bytes begin.
     key_at: usize,
     /// Of the whole entry.
-    pub(in crate::table) len: usize,
+    pub(crate) len: usize,
 }
 
 impl EntryHeader {
@@ -155,17 +144,17 @@ impl EntryHeader {
 
     /// The unshared bytes; `bytes` are those that the header was read from.
     #[inline]
-    pub(in crate::table) fn unshared<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn unshared<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         bytes.get(self.key_at..self.key_at + self.unshared).unwrap_or_default()
     }
 
-    pub(in crate::table) fn key_len(&self) -> usize {
+    pub(crate) fn key_len(&self) -> usize {
         self.shared + self.unshared
     }
 
     /// The whole entry, which begins at `offset` of the block.
     #[inline(always)]
-    pub(in crate::table) fn entry<'a>(&self, bytes: &'a [u8], offset: usize) -> Entry<'a> {
+    pub(crate) fn entry<'a>(&self, bytes: &'a [u8], offset: usize) -> Entry<'a> {
         let tag = codec::short_varint(self.tag).map_or(0, |(tag, _)| tag);
         let kind = if tag & 1 == 0 { Kind::Tombstone } else { Kind::Value };
         let value = bytes.get(self.key_at + self.unshared..self.len).unwrap_or_default();
@@ -175,7 +164,7 @@ impl EntryHeader {
 }
 
 #[cold]
-fn long_entry(bytes: &[u8], offset: usize, last_key_len: usize) -> Step<Entry<'_>> {
+fn long_entry(bytes: &[u8], offset: usize, last_key_len: usize) -> Decoded<Entry<'_>> {
     let mut reader = Reader::new(bytes);
     match decode(&mut reader, last_key_len) {
         Some(entry) => Ok(Entry { end: offset + reader.position(), ..entry }),

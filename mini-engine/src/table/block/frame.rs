@@ -14,21 +14,22 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use crate::codec::{self, Reader};
+use crate::cache::clock::Evict;
+use crate::codec;
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::options::Compression;
 use crate::types::{MappedBytes, Slice};
 
 use crate::table::block::key_heads::KeyHeads;
-use crate::table::format::footer::{Handle, file_name};
+use crate::table::format::Handle;
 
 /// Bytes after the stored ones.
-pub(in crate::table) const TRAILER_LEN: usize = 13;
+pub(crate) const TRAILER_LEN: usize = 13;
 const CHECKSUM_LEN: usize = 8;
 
 /// The longest contents of a block: a little more than the longest entry, and within `u32`.
-pub(in crate::table) const MAX_CONTENTS_LEN: usize = u32::MAX as usize;
+pub(crate) const MAX_CONTENTS_LEN: usize = u32::MAX as usize;
 
 const RAW: u8 = 0;
 const LZ4: u8 = 1;
@@ -37,10 +38,12 @@ const ZSTD: u8 = 2;
 /// A block in memory of its own: the contents and, behind them, room for the trailer, so that a raw block is used as it was read.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnBlock {
-    bytes: Arc<[u8]>,
+    pub(crate) bytes: Arc<[u8]>,
     /// Beside the bytes, so that they are read while those are waited for.
     heads: OnceLock<KeyHeads>,
 }
+
+impl Evict for OwnBlock {}
 
 impl OwnBlock {
     fn new(bytes: Arc<[u8]>) -> Self {
@@ -51,30 +54,25 @@ impl OwnBlock {
     /// never found again. Reads the lines of the reference count and of the block's end, where its restarts are: they are two cache misses,
     /// and nothing passes an atomic increment, so both are read before it, side by side. Safe code has no other prefetch.
     #[inline]
-    pub(in crate::table) fn note_hit(&self) {
+    pub(crate) fn note_hit(&self) {
         self.heads.get_or_init(|| KeyHeads::of(contents_of(&self.bytes)));
         black_box((self.bytes.first().copied(), self.bytes.last().copied()));
     }
 
-    pub(in crate::table) fn bytes(&self) -> &Arc<[u8]> {
-        &self.bytes
-    }
-
     /// The contents and the heads of their keys, if they were made.
     #[inline]
-    pub(in crate::table) fn parts(&self) -> (&[u8], &KeyHeads) {
+    pub(crate) fn parts(&self) -> (&[u8], &KeyHeads) {
         (contents_of(&self.bytes), self.heads.get().unwrap_or(KeyHeads::NONE))
     }
 
-    /// Bytes of memory that it takes.
-    pub(in crate::table) fn memory_len(&self) -> usize {
+    pub(crate) fn memory_len(&self) -> usize {
         self.bytes.len() + size_of::<Self>()
     }
 }
 
 /// A block in memory.
 #[derive(Clone, Debug)]
-pub(in crate::table) enum Block {
+pub(crate) enum Block {
     Own(OwnBlock),
     /// Where it lies in a mapped file.
     Mapped {
@@ -86,26 +84,18 @@ pub(in crate::table) enum Block {
 impl Block {
     /// A block that was not read from a file.
     #[cfg(test)]
-    pub(in crate::table) fn from_contents(contents: &[u8]) -> Self {
+    pub(crate) fn from_contents(contents: &[u8]) -> Self {
         Self::Own(OwnBlock::new(contents.iter().copied().chain([0; TRAILER_LEN]).collect()))
     }
 
-    /// Its memory, unless it is that of a mapped file.
-    pub(in crate::table) fn own(&self) -> Option<&OwnBlock> {
-        match self {
-            Self::Own(block) => Some(block),
-            Self::Mapped { .. } => None,
-        }
-    }
-
-    /// Bytes of memory that it takes.
-    pub(in crate::table) fn memory_len(&self) -> usize {
-        self.own().map_or(0, OwnBlock::memory_len)
+    /// Bytes of memory that it takes; none in a mapped file.
+    pub(crate) fn memory_len(&self) -> usize {
+        if let Self::Own(block) = self { block.memory_len() } else { 0 }
     }
 
     /// A part of the contents, or `None` if the range does not lie within the block.
     #[inline]
-    pub(in crate::table) fn slice(&self, range: Range<usize>) -> Option<Slice> {
+    pub(crate) fn slice(&self, range: Range<usize>) -> Option<Slice> {
         match self {
             Self::Own(block) => Slice::view(&block.bytes, range),
             Self::Mapped { file, place } => {
@@ -116,7 +106,7 @@ impl Block {
     }
 
     #[inline]
-    pub(in crate::table) fn contents(&self) -> &[u8] {
+    pub(crate) fn contents(&self) -> &[u8] {
         match self {
             Self::Own(block) => contents_of(&block.bytes),
             Self::Mapped { file, place } => contents_of(file.get(place.clone()).unwrap_or_default()),
@@ -125,7 +115,7 @@ impl Block {
 
     /// The contents and the heads of their keys, if they were made.
     #[inline]
-    pub(in crate::table) fn parts(&self) -> (&[u8], &KeyHeads) {
+    pub(crate) fn parts(&self) -> (&[u8], &KeyHeads) {
         match self {
             Self::Own(block) => block.parts(),
             Self::Mapped { .. } => (self.contents(), KeyHeads::NONE),
@@ -135,20 +125,20 @@ impl Block {
 
 /// The contents of a block, which room for the trailer follows.
 #[inline]
-pub(in crate::table) fn contents_of(block: &[u8]) -> &[u8] {
+pub(crate) fn contents_of(block: &[u8]) -> &[u8] {
     block.split_at(block.len().saturating_sub(TRAILER_LEN)).0
 }
 
 /// Whether the block with these bytes, trailer included, says that it is not compressed. Unchecked.
 #[inline]
-pub(in crate::table) fn is_raw(bytes: &[u8]) -> bool {
+pub(crate) fn is_raw(bytes: &[u8]) -> bool {
     bytes.split_last_chunk::<TRAILER_LEN>().is_some_and(|(_, trailer)| trailer[0] == RAW)
 }
 
 /// Appends the block with these contents that belongs at `offset` of table `number`.
-pub(in crate::table) fn encode(out: &mut Vec<u8>, contents: &[u8], compression: Compression, number: u64, offset: u64) {
+pub(crate) fn encode(out: &mut Vec<u8>, contents: &[u8], compression: Compression, number: u64, offset: u64) {
     let (start, stored) = (out.len(), Stored::of(contents, compression));
-    out.extend_from_slice(stored.bytes());
+    out.extend_from_slice(&stored.bytes);
     out.push(stored.tag);
     codec::put_u32(out, contents.len() as u32);
     let checksum = codec::checksum(&out[start..], codec::seed([number, offset]));
@@ -156,27 +146,26 @@ pub(in crate::table) fn encode(out: &mut Vec<u8>, contents: &[u8], compression: 
 }
 
 /// The bytes of a block as they are stored, without the trailer.
-pub(in crate::table) struct Stored<'a> {
+pub(crate) struct Stored<'a> {
     tag: u8,
-    contents: &'a [u8],
-    compressed: Option<Vec<u8>>,
+    contents_len: u32,
+    pub(crate) bytes: Cow<'a, [u8]>,
 }
 
 impl<'a> Stored<'a> {
-    pub(in crate::table) fn of(contents: &'a [u8], compression: Compression) -> Self {
-        let (tag, compressed) = compressed(contents, compression).unzip();
-        Self { tag: tag.unwrap_or(RAW), contents, compressed }
-    }
-
-    pub(in crate::table) fn bytes(&self) -> &[u8] {
-        self.compressed.as_deref().unwrap_or(self.contents)
+    pub(crate) fn of(contents: &'a [u8], compression: Compression) -> Self {
+        let (tag, bytes) = match compressed(contents, compression) {
+            Some((tag, bytes)) => (tag, Cow::Owned(bytes)),
+            None => (RAW, Cow::Borrowed(contents)),
+        };
+        Self { tag, contents_len: contents.len() as u32, bytes }
     }
 
     /// What [`encode`] puts behind the bytes.
-    pub(in crate::table) fn trailer(&self, number: u64, offset: u64) -> Vec<u8> {
+    pub(crate) fn trailer(&self, number: u64, offset: u64) -> Vec<u8> {
         let mut trailer = vec![self.tag];
-        codec::put_u32(&mut trailer, self.contents.len() as u32);
-        let checksum = codec::checksum_of([self.bytes(), &trailer], codec::seed([number, offset]));
+        codec::put_u32(&mut trailer, self.contents_len);
+        let checksum = codec::checksum_of([&self.bytes, &trailer], codec::seed([number, offset]));
         codec::put_u64(&mut trailer, checksum);
         trailer
     }
@@ -190,8 +179,7 @@ fn compressed(contents: &[u8], compression: Compression) -> Option<(u8, Vec<u8>)
         // Compression is an economy: a block it fails on is stored as it is.
         Compression::Zstd { level } => (ZSTD, codec::zstd_compress(contents, level).ok()?),
     };
-    let worth = bytes.len() as u64 * 100 <= contents.len() as u64 * 88;
-    worth.then_some((tag, bytes))
+    codec::is_worth_compressing(contents.len(), bytes.len()).then_some((tag, bytes))
 }
 
 /// As lz4_flex's own function, which copies what it has made into memory of the right size.
@@ -202,55 +190,38 @@ fn lz4_compress(contents: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Where a table's file is. Only errors need its name, so it is put together for them.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::table) enum TableFile<'a> {
-    At(&'a Path),
-    /// In this directory, by the name that this number gives it.
-    In(&'a Path, u64),
-}
-
-impl<'a> TableFile<'a> {
-    pub(in crate::table) fn path(self) -> Cow<'a, Path> {
-        match self {
-            Self::At(path) => Cow::Borrowed(path),
-            Self::In(dir, number) => Cow::Owned(dir.join(file_name(number))),
-        }
-    }
-}
-
 /// Where a block is, for reading it and for naming it in errors.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::table) struct BlockLocation<'a> {
-    pub(in crate::table) file: TableFile<'a>,
-    pub(in crate::table) number: u64,
-    pub(in crate::table) handle: Handle,
+pub(crate) struct BlockLocation<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) number: u64,
+    pub(crate) handle: Handle,
 }
 
 impl BlockLocation<'_> {
-    pub(in crate::table) fn corrupt(&self, what: impl Into<String>) -> Error {
-        Error::corruption(&self.file.path(), self.handle.offset, what)
+    pub(crate) fn corrupt(&self, what: impl Into<String>) -> Error {
+        Error::corruption(self.path, self.handle.offset, what)
     }
 
     /// Reads the block, checks it and decompresses it. The handle lies within the file, as its owner has checked.
-    pub(in crate::table) fn read(&self, file: &dyn File) -> Result<Block> {
+    pub(crate) fn read(&self, file: &dyn File) -> Result<Block> {
         let len = usize::try_from(self.handle.len).map_err(|_| self.corrupt("block length: too long for memory"))?;
         if len < TRAILER_LEN {
             return Err(self.corrupt(format!("block length: expected at least {TRAILER_LEN}, found {len}")));
         }
         let mut bytes = zeroed(len);
         let read = file.read_exact_at(Arc::make_mut(&mut bytes), self.handle.offset);
-        read.map_err(|error| Error::io("read", &self.file.path())(error))?;
+        read.map_err(Error::io("read", self.path))?;
         Ok(self.decompressed(&bytes)?.unwrap_or_else(|| Block::Own(OwnBlock::new(bytes))))
     }
 
     /// Checks the block's bytes, trailer included, and decompresses or copies them.
-    pub(in crate::table) fn decode(&self, bytes: &[u8]) -> Result<Block> {
+    pub(crate) fn decode(&self, bytes: &[u8]) -> Result<Block> {
         Ok(self.decompressed(bytes)?.unwrap_or_else(|| Block::Own(OwnBlock::new(Arc::from(bytes)))))
     }
 
     /// Checks the block in a mapped file, and decompresses it if it is compressed.
-    pub(in crate::table) fn read_mapped(&self, file: &Arc<MappedBytes>) -> Result<Block> {
+    pub(crate) fn read_mapped(&self, file: &Arc<MappedBytes>) -> Result<Block> {
         let place = self.handle.within(file.len());
         let place = place.ok_or_else(|| self.corrupt("block: expected one within the file"))?;
         let block = self.decompressed(file.get(place.clone()).unwrap_or_default())?;
@@ -260,26 +231,19 @@ impl BlockLocation<'_> {
     /// Checks the block's bytes, trailer included, and decompresses them; `None` for a raw block, whose bytes serve as
     /// they are.
     fn decompressed(&self, bytes: &[u8]) -> Result<Option<Block>> {
-        let Some((summed, stored_sum)) = bytes.split_last_chunk::<CHECKSUM_LEN>() else {
+        let Some((stored, [tag, a, b, c, d, stored_sum @ ..])) = bytes.split_last_chunk::<TRAILER_LEN>() else {
             return Err(self.corrupt("block trailer: cut off"));
         };
         let found = u64::from_le_bytes(*stored_sum);
+        let summed = bytes.split_at(bytes.len() - CHECKSUM_LEN).0;
         let expected = codec::checksum(summed, codec::seed([self.number, self.handle.offset]));
         if found != expected {
             return Err(self.corrupt(format!("block checksum: expected {expected:016x}, found {found:016x}")));
         }
-        let Some(stored_len) = summed.len().checked_sub(TRAILER_LEN - CHECKSUM_LEN) else {
-            return Err(self.corrupt("block trailer: cut off"));
-        };
-        let (stored, trailer) = summed.split_at(stored_len);
-        let mut trailer = Reader::new(trailer);
-        let (Some(tag), Some(len)) = (trailer.u8(), trailer.u32()) else {
-            return Err(self.corrupt("block trailer: cut off"));
-        };
-        let len = len as usize;
+        let (tag, len) = (*tag, u32::from_le_bytes([*a, *b, *c, *d]) as usize);
         if tag == RAW {
-            if len != stored_len {
-                return Err(self.corrupt(format!("raw block length: expected {stored_len}, found {len}")));
+            if len != stored.len() {
+                return Err(self.corrupt(format!("raw block length: expected {}, found {len}", stored.len())));
             }
             return Ok(None);
         }
@@ -293,7 +257,7 @@ impl BlockLocation<'_> {
             ZSTD => 1 << 15,
             // The checksum is right, so this was meant: by a newer version.
             newer => {
-                let (file, found, supported) = (self.file.path().into_owned(), u32::from(newer), u32::from(ZSTD));
+                let (file, found, supported) = (self.path.to_owned(), u32::from(newer), u32::from(ZSTD));
                 return Err(Error::Unsupported { file, what: "block compression", found, supported });
             }
         };

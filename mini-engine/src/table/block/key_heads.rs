@@ -15,7 +15,7 @@
 use std::ops::Range;
 
 use crate::codec::shared_len;
-use crate::table::block::entry::{Entry, Parts, RESTART_INTERVAL, Step};
+use crate::table::block::entry::{Decoded, Entry, Parts, RESTART_INTERVAL};
 use crate::types::MAX_KEY_LEN;
 
 /// The heads of a block, at most.
@@ -32,7 +32,7 @@ const MOST_PREFIX: usize = u8::MAX as usize;
 
 /// The heads of a block; none if it was read without.
 #[derive(Clone, Debug)]
-pub(in crate::table) struct KeyHeads {
+pub(crate) struct KeyHeads {
     heads: [u32; MOST_HEADS],
     /// Where in the block the entry behind each of them begins.
     behind: [u16; MOST_HEADS],
@@ -43,12 +43,12 @@ pub(in crate::table) struct KeyHeads {
 
 /// Where to start a search of entries. All entries before are less than the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::table) struct Start {
-    pub(in crate::table) offset: usize,
+pub(crate) struct Start {
+    pub(crate) offset: usize,
     /// The length of the key before, or the most that it can be.
-    pub(in crate::table) len: usize,
+    pub(crate) len: usize,
     /// How many bytes of the target the key before starts with, or more than it has (H2).
-    pub(in crate::table) matched: usize,
+    pub(crate) matched: usize,
 }
 
 impl Start {
@@ -57,13 +57,12 @@ impl Start {
 }
 
 impl KeyHeads {
-    /// No heads.
-    pub(in crate::table) const NONE: &Self = &Self::EMPTY;
+    pub(crate) const NONE: &Self = &Self::EMPTY;
     const EMPTY: Self = Self { heads: [0; MOST_HEADS], behind: [0; MOST_HEADS], count: 0, prefix: (0, 0) };
 
     /// The heads of the block with these contents; none if it is so long that offsets cannot tell, so short or of so small entries that heads
     /// would save nothing, or no sound data block. Decodes every entry, and twice the first one and those behind the last restart.
-    pub(in crate::table) fn of(contents: &[u8]) -> Self {
+    pub(crate) fn of(contents: &[u8]) -> Self {
         Self::spaced(contents, MIN_SPACING.max(contents.len() / MOST_HEADS + 1))
     }
 
@@ -76,7 +75,7 @@ impl KeyHeads {
         heads
     }
 
-    fn fill(&mut self, contents: &[u8], spacing: usize) -> Step {
+    fn fill(&mut self, contents: &[u8], spacing: usize) -> Decoded {
         let parts = Parts::of(contents)?;
         let prefix = shared_prefix(&parts, contents)?;
         self.prefix = (prefix.start as u8, prefix.len() as u8);
@@ -108,12 +107,12 @@ impl KeyHeads {
 
     /// Where to start a search for `key` in the contents; `None` if the heads do not tell.
     #[inline]
-    pub(in crate::table) fn start(&self, contents: &[u8], key: &[u8]) -> Option<Start> {
+    pub(crate) fn start(&self, contents: &[u8], key: &[u8]) -> Option<Start> {
         let heads = self.heads.get(..usize::from(self.count)).filter(|heads| !heads.is_empty())?;
         let prefix = contents.get(usize::from(self.prefix.0)..)?.get(..usize::from(self.prefix.1))?;
         let (begin, rest) = key.split_at(key.len().min(prefix.len()));
         if begin != prefix {
-            return Some(self.start_beside_the_prefix(begin, prefix));
+            return Some(self.start_outside_the_prefix(begin, prefix));
         }
         let head = head_of(rest);
         let before = heads.partition_point(|other| *other < head);
@@ -129,7 +128,7 @@ impl KeyHeads {
 
     /// As `start`, for a key that starts otherwise than all keys of the block.
     #[cold]
-    fn start_beside_the_prefix(&self, begin: &[u8], prefix: &[u8]) -> Start {
+    fn start_outside_the_prefix(&self, begin: &[u8], prefix: &[u8]) -> Start {
         if begin < prefix {
             return Start::FIRST;
         }
@@ -150,7 +149,7 @@ fn head_after(before: u32, entry: &Entry<'_>, prefix_len: usize) -> u32 {
 
 /// Where in the contents the first key has what all keys start with, up to the length that is kept of it. Keys are sorted: it is
 /// what the first one and the last one start with.
-fn shared_prefix(parts: &Parts, contents: &[u8]) -> Step<Range<usize>> {
+fn shared_prefix(parts: &Parts, contents: &[u8]) -> Decoded<Range<usize>> {
     let first = parts.entry(contents, 0, 0)?;
     let mut prefix = first.unshared.split_at(first.unshared.len().min(MOST_PREFIX)).0;
     let at = first.end - first.value.len() - first.unshared.len();

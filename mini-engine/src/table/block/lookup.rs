@@ -9,23 +9,23 @@ use std::hint::black_box;
 use std::ops::Range;
 
 use crate::codec::shared_len;
-use crate::table::block::entry::{Entry, Parts, Step};
+use crate::table::block::entry::{Decoded, Entry, Parts};
 use crate::table::block::key_heads::{KeyHeads, Start};
 use crate::types::{Kind, SeqNo};
 
 /// An entry that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::table) struct Found {
-    pub(in crate::table) kind: Kind,
-    pub(in crate::table) seqno: SeqNo,
+pub(crate) struct Found {
+    pub(crate) kind: Kind,
+    pub(crate) seqno: SeqNo,
     /// Where the value is in the contents.
-    pub(in crate::table) value: Range<usize>,
+    pub(crate) value: Range<usize>,
 }
 
 /// The newest version of `key` in the block that is not newer than `seqno`.
-pub(in crate::table) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8], seqno: SeqNo) -> Step<Option<Found>> {
+pub(crate) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8], seqno: SeqNo) -> Decoded<Option<Found>> {
     let place = find(&Parts::of(contents)?, contents, heads, (key, seqno), FEW_ENTRIES)?;
-    Ok(place.filter(|place| place.is_key).map(|Place { entry, .. }| Found {
+    Ok(place.filter(|place| place.is_key).map(|FoundEntry { entry, .. }| Found {
         kind: entry.kind,
         seqno: entry.seqno,
         value: entry.value_range(),
@@ -33,22 +33,22 @@ pub(in crate::table) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8]
 }
 
 /// Where a search ended.
-pub(in crate::table) struct Place<'a> {
-    pub(in crate::table) offset: usize,
+pub(crate) struct FoundEntry<'a> {
+    pub(crate) offset: usize,
     /// It shares no more bytes with the key before it than the target does: its key starts with those of the target.
-    pub(in crate::table) entry: Entry<'a>,
+    pub(crate) entry: Entry<'a>,
     /// Whether its key is the target.
-    pub(in crate::table) is_key: bool,
+    pub(crate) is_key: bool,
 }
 
 /// The first entry at or after `(key, seqno)`. Reads so many bytes ahead where it starts.
-pub(in crate::table) fn find<'a>(
+pub(crate) fn find<'a>(
     parts: &Parts,
     contents: &'a [u8],
     heads: &KeyHeads,
     (key, seqno): (&[u8], SeqNo),
     ahead: usize,
-) -> Step<Option<Place<'a>>> {
+) -> Decoded<Option<FoundEntry<'a>>> {
     let (start, end) = match heads.start(contents, key) {
         Some(start) => (start, start.offset + ahead),
         None => {
@@ -72,7 +72,7 @@ pub(in crate::table) fn find<'a>(
         if entry.shared <= matched {
             let (more, order) = compare(entry.unshared, key.split_at(entry.shared).1);
             if order == Ordering::Greater || order == Ordering::Equal && entry.seqno <= seqno {
-                return Ok(Some(Place { offset, entry, is_key: order == Ordering::Equal }));
+                return Ok(Some(FoundEntry { offset, entry, is_key: order == Ordering::Equal }));
             }
             matched = entry.shared + more;
         }
@@ -85,7 +85,7 @@ const LINE: usize = 64;
 /// Bytes of entries that are read ahead for one of them.
 const FEW_ENTRIES: usize = 256;
 /// Bytes of entries that are read ahead for those behind them too. Entries that need more have large values, which are passed over.
-pub(in crate::table) const MANY_ENTRIES: usize = 2 << 10;
+pub(crate) const MANY_ENTRIES: usize = 2 << 10;
 /// The most restarts that are read ahead of their search.
 const RESTARTS_AHEAD: usize = 8;
 
@@ -98,7 +98,7 @@ fn read_ahead(contents: &[u8], offsets: impl Iterator<Item = usize>) {
 
 /// The last restart whose entry is before the target, or the first, and where the next one is. Its entry shares nothing with the one
 /// before.
-fn start_at_restart(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Step<(Start, usize)> {
+fn start_at_restart(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Decoded<(Start, usize)> {
     let restart = last_restart_before(parts, contents, key, seqno)?;
     let offset = parts.restart(contents, restart)?;
     let next = parts.restart(contents, restart + 1).unwrap_or(parts.entries_end);
@@ -106,7 +106,7 @@ fn start_at_restart(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) ->
 }
 
 /// The last restart whose entry is before the target, or the first restart.
-fn last_restart_before(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Step<usize> {
+fn last_restart_before(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Decoded<usize> {
     let (mut low, mut high) = (0, parts.restarts);
     if (3..=RESTARTS_AHEAD).contains(&high) {
         read_ahead(contents, (1..high).map(|index| parts.restart(contents, index).unwrap_or(0)));

@@ -13,14 +13,13 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crate::codec::{self, Reader};
+use crate::codec;
 use crate::error::{Error, Result};
+use crate::fs::number_in;
 
 const MAGIC: &[u8; 8] = b"mini-sst";
-/// The format version.
 const VERSION: u32 = 1;
-/// Bytes of the footer.
-pub(in crate::table) const FOOTER_LEN: usize = 80;
+pub(crate) const FOOTER_LEN: usize = 80;
 /// Bytes of the footer under its checksum.
 const SUMMED_LEN: usize = 64;
 
@@ -31,45 +30,42 @@ pub(crate) fn file_name(number: u64) -> String {
 
 /// The number of the table with this file name; `None` if it is not a table's name.
 pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
-    let number = name.strip_suffix(".sst")?.parse().ok()?;
-    // The name must be the one we would give: "+1.sst" and "1.sst" are somebody else's.
-    (file_name(number) == name).then_some(number)
+    number_in(name, ".sst")
 }
 
 /// Where a block is in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::table) struct Handle {
-    pub(in crate::table) offset: u64,
+pub(crate) struct Handle {
+    pub(crate) offset: u64,
     /// Bytes in the file, trailer included.
-    pub(in crate::table) len: u64,
+    pub(crate) len: u64,
 }
 
 impl Handle {
-    pub(in crate::table) fn end(self) -> Option<u64> {
+    pub(crate) fn end(self) -> Option<u64> {
         self.offset.checked_add(self.len)
     }
 
     /// Where the block is among the `len` bytes of the file.
     #[inline]
-    pub(in crate::table) fn within(self, len: usize) -> Option<Range<usize>> {
+    pub(crate) fn within(self, len: usize) -> Option<Range<usize>> {
         let (start, end) = (usize::try_from(self.offset).ok()?, usize::try_from(self.end()?).ok()?);
         (end <= len).then_some(start..end)
     }
 }
 
-/// The last bytes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::table) struct Footer {
+pub(crate) struct Footer {
     /// All partitions.
-    pub(in crate::table) partitions: Handle,
+    pub(crate) partitions: Handle,
     /// The fences of the partitions.
-    pub(in crate::table) root: Handle,
-    pub(in crate::table) properties: Handle,
+    pub(crate) root: Handle,
+    pub(crate) properties: Handle,
 }
 
 impl Footer {
     /// Appends the footer of table `number` that belongs at `offset`.
-    pub(in crate::table) fn encode(&self, out: &mut Vec<u8>, number: u64, offset: u64) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, number: u64, offset: u64) {
         let start = out.len();
         for handle in [self.partitions, self.root, self.properties] {
             codec::put_u64(out, handle.offset);
@@ -84,33 +80,27 @@ impl Footer {
     }
 
     /// Where the range tombstones are, if there are any: between root and properties.
-    pub(in crate::table) fn range_tombstones(&self) -> Option<Handle> {
+    pub(crate) fn range_tombstones(&self) -> Option<Handle> {
         let offset = self.root.end()?;
         let len = self.properties.offset.checked_sub(offset).filter(|&len| len > 0)?;
         Some(Handle { offset, len })
     }
 
     /// Whether the parts meet each other and the footer at `offset`.
-    pub(in crate::table) fn meets(&self, offset: u64) -> bool {
+    fn meets(&self, offset: u64) -> bool {
         let root_ends_before = self.root.end().is_some_and(|end| end <= self.properties.offset);
         let ends = [self.partitions, self.properties].map(Handle::end);
         root_ends_before && ends == [Some(self.root.offset), Some(offset)]
     }
 
-    /// Decodes the footer of table `number`, found at `offset` of `path`. All handles lie before it.
-    pub(in crate::table) fn decode(bytes: &[u8], path: &Path, number: u64, offset: u64) -> Result<Self> {
+    /// Decodes the footer of table `number`, found at `offset` of `path`. The parts meet each other and the footer.
+    pub(crate) fn decode(bytes: &[u8; FOOTER_LEN], path: &Path, number: u64, offset: u64) -> Result<Self> {
         let corrupt = |what: String| Error::corruption(path, offset, what);
-        let mut reader = Reader::new(bytes);
-        let fields = (|| {
-            let mut handle = || Some(Handle { offset: reader.u64()?, len: reader.u64()? });
-            let (partitions, root, properties) = (handle()?, handle()?, handle()?);
-            let (found, version, zero) = (reader.u64()?, reader.u32()?, reader.u32()?);
-            let footer = Self { partitions, root, properties };
-            Some((footer, found, version, zero, reader.u64()?, reader.bytes(MAGIC.len())?))
-        })();
-        let Some((footer, found, version, zero, stored, magic)) = fields else {
-            return Err(corrupt(format!("table footer: expected {FOOTER_LEN} bytes, found {}", bytes.len())));
-        };
+        let words = bytes.as_chunks::<8>().0;
+        let word = |at: usize| u64::from_le_bytes(words[at]);
+        let handle = |at: usize| Handle { offset: word(at), len: word(at + 1) };
+        let footer = Self { partitions: handle(0), root: handle(2), properties: handle(4) };
+        let (found, version, zero, stored, magic) = (word(6), word(7) as u32, word(7) >> 32, word(8), &words[9]);
         if magic != MAGIC {
             return Err(corrupt(format!("table magic: expected {MAGIC:02x?}, found {magic:02x?}")));
         }
@@ -126,10 +116,9 @@ impl Footer {
         if found != number || zero != 0 {
             return Err(corrupt(format!("table number: expected {number}, found {found}")));
         }
-        for handle in [footer.partitions, footer.root, footer.properties] {
-            if handle.end().is_none_or(|end| end > offset) {
-                return Err(corrupt(format!("block handle: expected an end before {offset}, found {handle:?}")));
-            }
+        if !footer.meets(offset) {
+            let what = format!("block handles: expected them to meet each other and the footer, found {footer:?}");
+            return Err(corrupt(what));
         }
         Ok(footer)
     }

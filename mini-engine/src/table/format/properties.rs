@@ -5,25 +5,28 @@
 //!              varint length and smallest key, varint length and largest key
 //! ```
 
+use std::path::Path;
+
 use crate::codec::{self, Malformed, Reader};
+use crate::error::Error;
 use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
 
 /// What a table holds, gathered while it is written and again when it is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::table) struct Properties {
-    pub(in crate::table) entries: u64,
-    pub(in crate::table) tombstones: u64,
+pub(crate) struct Properties {
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
     /// Keys, each counted once whatever its versions.
-    pub(in crate::table) keys: u64,
-    pub(in crate::table) min_seqno: SeqNo,
-    pub(in crate::table) max_seqno: SeqNo,
-    pub(in crate::table) smallest: Vec<u8>,
-    pub(in crate::table) largest: Vec<u8>,
+    pub(crate) keys: u64,
+    pub(crate) min_seqno: SeqNo,
+    pub(crate) max_seqno: SeqNo,
+    pub(crate) smallest: Vec<u8>,
+    pub(crate) largest: Vec<u8>,
 }
 
 impl Properties {
     /// Counts an entry, which comes after all before it; whether its key is a new one.
-    pub(in crate::table) fn count(&mut self, key: &[u8], seqno: SeqNo, kind: Kind) -> bool {
+    pub(crate) fn count(&mut self, key: &[u8], seqno: SeqNo, kind: Kind) -> bool {
         let first = self.entries == 0;
         let new_key = first || self.largest != key;
         if first {
@@ -44,7 +47,7 @@ impl Properties {
 
     /// Widens the bounds to hold the range tombstones too, once all entries are counted: of the end of a narrowed table there may be
     /// none.
-    pub(in crate::table) fn cover(&mut self, tombstones: &RangeTombstones) {
+    pub(crate) fn cover(&mut self, tombstones: &RangeTombstones) {
         let (Some(first), Some(last)) = (tombstones.first_key(), tombstones.largest()) else { return };
         if self.entries == 0 {
             (self.smallest, self.min_seqno) = (first.to_vec(), SeqNo::MAX);
@@ -61,8 +64,8 @@ impl Properties {
         }
     }
 
-    /// What a version knows of table `number` of `size` bytes that has these properties.
-    pub(in crate::table) fn meta(&self, number: u64, size: u64) -> TableMeta {
+    /// What a version knows of table `number` of `size` bytes that has these properties and range tombstones.
+    pub(crate) fn meta(&self, number: u64, size: u64, ranges: &RangeTombstones) -> TableMeta {
         TableMeta {
             number,
             size,
@@ -73,19 +76,19 @@ impl Properties {
             min_seqno: self.min_seqno,
             max_seqno: self.max_seqno,
             narrowed: false,
-            range_tombstones: 0,
+            range_tombstones: ranges.parts().count() as u64,
         }
     }
 
     /// Whether the last of the entries that `whole` is of can have these properties.
-    pub(in crate::table) fn is_end_of(&self, whole: &Properties) -> bool {
+    pub(crate) fn is_end_of(&self, whole: &Properties) -> bool {
         let counts = |of: &Properties| [of.entries, of.tombstones, of.keys];
         let fewer = counts(self).iter().zip(counts(whole)).all(|(part, whole)| *part <= whole);
         let within = whole.min_seqno <= self.min_seqno && self.max_seqno <= whole.max_seqno;
         fewer && within && whole.smallest <= self.smallest && self.largest == whole.largest
     }
 
-    pub(in crate::table) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for number in [self.entries, self.tombstones, self.keys, self.min_seqno, self.max_seqno] {
             codec::put_varint(&mut out, number);
@@ -95,7 +98,7 @@ impl Properties {
         out
     }
 
-    pub(in crate::table) fn decode(contents: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn decode(contents: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(contents);
         let properties = (|| {
             Some(Self {
@@ -154,11 +157,18 @@ impl TableMeta {
         }
     }
 
-    /// Whether `file`, as its file describes it, is the table that this, from a version, is about.
-    pub(crate) fn is_of(&self, file: &TableMeta) -> bool {
-        let same = TableMeta { smallest: file.smallest.clone(), narrowed: false, ..self.clone() } == *file;
-        let begins = if self.narrowed { self.smallest >= file.smallest } else { self.smallest == file.smallest };
-        same && begins && self.smallest <= self.largest
+    /// Checks that the table in the file at `path` is the one that this, from a version, is about.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`].
+    pub(crate) fn check_is(&self, found: &TableMeta, path: &Path) -> Result<(), Error> {
+        let same = TableMeta { smallest: found.smallest.clone(), narrowed: false, ..self.clone() } == *found;
+        let begins = if self.narrowed { self.smallest >= found.smallest } else { self.smallest == found.smallest };
+        if same && begins && self.smallest <= self.largest {
+            return Ok(());
+        }
+        let what = format!("table: expected {self:?} as the manifest says, found {found:?}");
+        Err(Error::corruption(path, 0, what))
     }
 }
 

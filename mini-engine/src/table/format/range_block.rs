@@ -12,7 +12,7 @@ use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::types::{MAX_END_LEN, MAX_KEY_LEN, MAX_SEQNO, RangeTombstone, RangeTombstones, SeqNo, Slice, is_end};
 
 /// The contents of the block.
-pub(in crate::table) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
+pub(crate) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
     let mut out = Vec::new();
     for part in tombstones.parts() {
         put_prefixed(&mut out, part.start);
@@ -24,7 +24,7 @@ pub(in crate::table) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
 }
 
 /// What [`encode`] has made, checked: the order of ranges and numbers, and that each range has an end.
-pub(in crate::table) fn decode(contents: &[u8]) -> Result<RangeTombstones, Malformed> {
+pub(crate) fn decode(contents: &[u8]) -> Result<RangeTombstones, Malformed> {
     let mut reader = Reader::new(contents);
     let mut tombstones = Vec::new();
     let mut last = (Slice::default(), Slice::default());

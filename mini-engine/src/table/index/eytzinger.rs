@@ -13,6 +13,8 @@
 
 use std::ops::Range;
 
+use crate::codec::{head, shared_len};
+
 const LINE_LEN: usize = 8;
 /// From so many heads on, half a megabyte of them, a search reads ahead; in less it would be work for nothing.
 const AHEAD_FROM: usize = 1 << 16;
@@ -25,7 +27,7 @@ struct Line([u64; LINE_LEN]);
 
 /// The heads of a sorted list of keys.
 #[derive(Debug)]
-pub(in crate::table) struct Heads {
+pub(crate) struct Heads {
     /// What all keys start with.
     prefix: Vec<u8>,
     /// Heads by place; place 0 is not used, the root is at 1, the children of `p` at `2p` and `2p + 1`. Empty if they tell
@@ -37,10 +39,10 @@ pub(in crate::table) struct Heads {
 
 impl Heads {
     /// The heads of `len` keys, which ascend from `key(0)` on.
-    pub(in crate::table) fn new<'a>(len: usize, key: impl Fn(usize) -> &'a [u8]) -> Self {
+    pub(crate) fn new<'a>(len: usize, key: impl Fn(usize) -> &'a [u8]) -> Self {
         let prefix = match len {
             0 => Vec::new(),
-            _ => shared_prefix(key(0), key(len - 1)).to_vec(),
+            _ => key(0).split_at(shared_len(key(0), key(len - 1))).0.to_vec(),
         };
         let head_of = |rank: usize| head(key(rank).get(prefix.len()..).unwrap_or_default());
         let different = (1..len).filter(|&rank| head_of(rank) != head_of(rank - 1)).count() + 1;
@@ -56,7 +58,7 @@ impl Heads {
 
     /// The rank of the first key that is not before `key`, as `is_before` says of the key of a rank: it is asked of those
     /// keys only whose head is that of `key`. O(log n).
-    pub(in crate::table) fn first_not_before(&self, key: &[u8], is_before: impl Fn(usize) -> bool) -> usize {
+    pub(crate) fn first_not_before(&self, key: &[u8], is_before: impl Fn(usize) -> bool) -> usize {
         let (start, rest) = key.split_at(key.len().min(self.prefix.len()));
         if start != self.prefix {
             // A key that is a part of the prefix comes before what starts with it.
@@ -75,8 +77,7 @@ impl Heads {
         partition_point(first + 1..self.rank_of(self.first_place(|other| other <= head)), is_before)
     }
 
-    /// Bytes of memory that the heads take.
-    pub(in crate::table) fn memory_len(&self) -> usize {
+    pub(crate) fn memory_len(&self) -> usize {
         self.lines.len() * size_of::<Line>() + self.prefix.len()
     }
 
@@ -111,27 +112,13 @@ impl Heads {
 }
 
 /// The first number of the range that is not before; its end if all are.
-pub(in crate::table) fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+pub(crate) fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (range.start, range.end);
     while low < high {
         let middle = low + (high - low) / 2;
         if is_before(middle) { low = middle + 1 } else { high = middle }
     }
     low
-}
-
-fn shared_prefix<'a>(a: &'a [u8], b: &[u8]) -> &'a [u8] {
-    let len = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    a.split_at(len).0
-}
-
-fn head(rest: &[u8]) -> u64 {
-    if let Some(bytes) = rest.first_chunk::<8>() {
-        return u64::from_be_bytes(*bytes);
-    }
-    let mut bytes = [0; 8];
-    bytes.split_at_mut(rest.len()).0.copy_from_slice(rest);
-    u64::from_be_bytes(bytes)
 }
 
 /// Which of `len` sorted keys has `place`, 1 to `len`: the number of places before it from left to right.

@@ -17,19 +17,19 @@
 //! Bytes are checked whole once, when they are read from the file ([`Fences::checked`]); later reads of them rely on it for order, and check
 //! every length nevertheless.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::codec::{self, Malformed, Reader};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO, SeqNo, entry_order};
 
-use crate::table::block::frame::{Block, TRAILER_LEN};
-use crate::table::format::footer::Handle;
+use crate::table::block::{Block, TRAILER_LEN};
+use crate::table::format::Handle;
 use crate::table::index::eytzinger::Heads;
 
-/// Builds fences.
 #[derive(Debug, Default)]
-pub(in crate::table) struct IndexBuilder {
+pub(crate) struct IndexBuilder {
     bytes: Vec<u8>,
     offsets: Vec<u32>,
     end: u64,
@@ -38,46 +38,35 @@ pub(in crate::table) struct IndexBuilder {
 impl IndexBuilder {
     /// Adds the fence of a block of `len` bytes whose last entry is `last`; `next` is the first key of the block after
     /// it.
-    pub(in crate::table) fn push(&mut self, (last_key, last_seqno): (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
-        self.begin();
+    pub(crate) fn push(&mut self, (last_key, last_seqno): (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
         match next {
-            Some(next) if next == last_key => codec::put_prefixed(&mut self.bytes, last_key),
-            Some(next) => put_separator(&mut self.bytes, last_key, next),
-            None => codec::put_prefixed(&mut self.bytes, last_key),
+            Some(next) if next == last_key => self.push_fence((last_key, last_seqno), len),
+            Some(next) => self.push_fence((&separator(last_key, next), 0), len),
+            None => self.push_fence((last_key, 0), len),
         }
-        self.end(if next == Some(last_key) { last_seqno } else { 0 }, len);
     }
 
     /// Adds this fence of a block of `len` bytes.
-    pub(in crate::table) fn push_fence(&mut self, (key, seqno): (&[u8], SeqNo), len: u64) {
-        self.begin();
-        codec::put_prefixed(&mut self.bytes, key);
-        self.end(seqno, len);
-    }
-
-    fn begin(&mut self) {
-        // Contents of a block are shorter than 4 GiB, as whoever writes it sees to.
+    pub(crate) fn push_fence(&mut self, (key, seqno): (&[u8], SeqNo), len: u64) {
+        // The writer of a block sees to it that its contents are shorter than 4 GiB.
         self.offsets.push(self.bytes.len() as u32);
-    }
-
-    fn end(&mut self, seqno: SeqNo, len: u64) {
         self.end += len;
+        codec::put_prefixed(&mut self.bytes, key);
         codec::put_varint(&mut self.bytes, seqno);
         codec::put_varint(&mut self.bytes, self.end);
     }
 
-    /// How many fences there are.
-    pub(in crate::table) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.offsets.len()
     }
 
     /// Bytes that [`IndexBuilder::finish`] appends.
-    pub(in crate::table) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len() + 4 * self.offsets.len() + 4
     }
 
     /// Appends the fences to `out` and starts again.
-    pub(in crate::table) fn finish(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.bytes);
         let count = self.offsets.len() as u32;
         for offset in self.offsets.drain(..).chain([count]) {
@@ -87,12 +76,10 @@ impl IndexBuilder {
     }
 }
 
-/// Appends a short key `k`, length first, with `last <= k < next`.
-fn put_separator(out: &mut Vec<u8>, last: &[u8], next: &[u8]) {
-    let shared = codec::shared_len(last, next);
-    let (prefix, last_rest) = last.split_at(shared);
-    let next_rest = next.split_at(shared).1;
-    let closing = match (last_rest, next_rest) {
+/// A short key `k` with `last <= k < next`.
+fn separator<'a>(last: &'a [u8], next: &[u8]) -> Cow<'a, [u8]> {
+    let (prefix, last_rest) = last.split_at(codec::shared_len(last, next));
+    let closing = match (last_rest, next.split_at(prefix.len()).1) {
         // Not shorter than `last`.
         ([] | [_], _) | (_, []) => None,
         // The start of `next` up to the byte that differs: less than `next`, since more follows.
@@ -100,22 +87,15 @@ fn put_separator(out: &mut Vec<u8>, last: &[u8], next: &[u8]) {
         // A byte between the two that differ.
         ([low, ..], [high]) => low.checked_add(1).filter(|byte| byte < high),
     };
-    match closing {
-        Some(byte) => {
-            codec::put_varint(out, shared as u64 + 1);
-            out.extend_from_slice(prefix);
-            out.push(byte);
-        }
-        None => codec::put_prefixed(out, last),
-    }
+    closing.map_or(Cow::Borrowed(last), |byte| [prefix, &[byte]].concat().into())
 }
 
 /// A fence, and where its block ends.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::table) struct Fence<'a> {
-    pub(in crate::table) key: &'a [u8],
-    pub(in crate::table) seqno: SeqNo,
-    pub(in crate::table) end: u64,
+pub(crate) struct Fence<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) seqno: SeqNo,
+    pub(crate) end: u64,
 }
 
 impl<'a> Fence<'a> {
@@ -125,7 +105,7 @@ impl<'a> Fence<'a> {
         Some(Self { key, seqno, end: reader.varint()? })
     }
 
-    pub(in crate::table) fn place(&self) -> (&'a [u8], SeqNo) {
+    pub(crate) fn place(&self) -> (&'a [u8], SeqNo) {
         (self.key, self.seqno)
     }
 
@@ -136,14 +116,14 @@ impl<'a> Fence<'a> {
 
 /// Fences as they are stored.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::table) struct Fences<'a> {
+pub(crate) struct Fences<'a> {
     fences: &'a [u8],
     offsets: &'a [[u8; 4]],
 }
 
 impl<'a> Fences<'a> {
     /// The fences whose bytes are `contents`, unchecked but for their number.
-    pub(in crate::table) fn of(contents: &'a [u8]) -> Result<Self, Malformed> {
+    pub(crate) fn of(contents: &'a [u8]) -> Result<Self, Malformed> {
         let malformed = Malformed { offset: contents.len(), expected: "a number of fences that fits the index" };
         let (body, count) = contents.split_last_chunk::<4>().ok_or(malformed)?;
         let count = u32::from_le_bytes(*count) as usize;
@@ -177,17 +157,16 @@ impl<'a> Fences<'a> {
         Ok(read)
     }
 
-    /// The number of blocks.
-    pub(in crate::table) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.offsets.len()
     }
 
     /// The fence of block `at`.
-    pub(in crate::table) fn get(&self, at: usize) -> Option<Fence<'a>> {
+    pub(crate) fn get(&self, at: usize) -> Option<Fence<'a>> {
         Fence::read(&mut self.reader(at)?)
     }
 
-    pub(in crate::table) fn last(&self) -> Option<Fence<'a>> {
+    pub(crate) fn last(&self) -> Option<Fence<'a>> {
         self.get(self.len().checked_sub(1)?)
     }
 
@@ -210,19 +189,20 @@ impl<'a> Fences<'a> {
 
 /// Fences in memory, ready to be searched.
 #[derive(Debug)]
-pub(in crate::table) struct Index {
-    block: Block,
+pub(crate) struct Index {
+    pub(crate) block: Block,
     /// Where in the block's contents the fences are.
     place: Range<usize>,
     heads: Heads,
     /// Where each block ends, counted from `start`.
     ends: Box<[u64]>,
-    start: u64,
+    /// Where the first block begins.
+    pub(crate) start: u64,
 }
 
 impl Index {
     /// The fences in `block`, of blocks that take the bytes `blocks` of the file.
-    pub(in crate::table) fn decode(block: Block, blocks: Range<u64>) -> Result<Self, Malformed> {
+    pub(crate) fn decode(block: Block, blocks: Range<u64>) -> Result<Self, Malformed> {
         let len = block.contents().len();
         let index = Self::within(block, 0..len, blocks.start)?;
         if index.end() != blocks.end {
@@ -232,7 +212,7 @@ impl Index {
     }
 
     /// The fences at `place` of the contents of `block`, of blocks from `start` of the file on. Takes memory for fences that were checked.
-    pub(in crate::table) fn within(block: Block, place: Range<usize>, start: u64) -> Result<Self, Malformed> {
+    pub(crate) fn within(block: Block, place: Range<usize>, start: u64) -> Result<Self, Malformed> {
         let malformed = |error: Malformed| Malformed { offset: place.start + error.offset, ..error };
         let contents = block.contents().get(place.clone()).unwrap_or_default();
         let fences = Fences::of(contents).and_then(|fences| fences.checked()).map_err(malformed)?;
@@ -249,50 +229,46 @@ impl Index {
         bytes.and_then(|bytes| Fences::of(bytes).ok()).unwrap_or_default()
     }
 
-    pub(in crate::table) fn block(&self) -> &Block {
-        &self.block
-    }
-
-    /// Where the first block begins.
-    pub(in crate::table) fn start(&self) -> u64 {
-        self.start
-    }
-
     /// Where the last block ends; it was checked that there is such an offset.
-    pub(in crate::table) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.start.saturating_add(self.ends.last().copied().unwrap_or(0))
     }
 
-    /// The number of blocks.
-    pub(in crate::table) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Where block `at` is.
-    pub(in crate::table) fn handle(&self, at: usize) -> Option<Handle> {
+    pub(crate) fn handle(&self, at: usize) -> Option<Handle> {
         let end = *self.ends.get(at)?;
         let before = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end);
         Some(Handle { offset: self.start.checked_add(before)?, len: end.checked_sub(before)? })
     }
 
     /// The fence `(key, seqno)` of block `at`.
-    pub(in crate::table) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
+    pub(crate) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
         self.fences().get(at).map(|fence| fence.place())
     }
 
     /// The last fence, which is that of the whole group in the index above.
-    pub(in crate::table) fn last(&self) -> Option<(&[u8], SeqNo)> {
+    pub(crate) fn last(&self) -> Option<(&[u8], SeqNo)> {
         self.fence(self.len().checked_sub(1)?)
     }
 
     /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does. O(log blocks).
     #[inline]
-    pub(in crate::table) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
+    pub(crate) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
         self.heads.first_not_before(key, |at| self.fences().is_before(at, key, seqno))
     }
 
-    /// Bytes of memory that the index takes.
-    pub(in crate::table) fn memory_len(&self) -> usize {
+    /// As `find`, and where the block is; `None` if none does.
+    #[inline]
+    pub(crate) fn locate(&self, key: &[u8], seqno: SeqNo) -> Option<(usize, Handle)> {
+        let at = self.find(key, seqno);
+        Some((at, self.handle(at)?))
+    }
+
+    pub(crate) fn memory_len(&self) -> usize {
         self.block.memory_len() + self.heads.memory_len() + size_of_val(&*self.ends)
     }
 }
@@ -322,9 +298,7 @@ mod tests {
             (b"a\xff\xff", b"b", b"a\xff\xff"),
         ];
         for (last, next, expected) in cases {
-            let mut out = Vec::new();
-            put_separator(&mut out, last, next);
-            assert_eq!(&out[1..], expected, "{last:?} {next:?}");
+            assert_eq!(*separator(last, next), *expected, "{last:?} {next:?}");
         }
     }
 
@@ -336,9 +310,7 @@ mod tests {
             // Catches a case of prefixes or adjacent bytes that the rules above miss.
             prop_assume!(a != b);
             let (last, next) = if a < b { (a, b) } else { (b, a) };
-            let mut out = Vec::new();
-            put_separator(&mut out, &last, &next);
-            let separator = &out[1..];
+            let separator = separator(&last, &next);
             prop_assert!(*last <= *separator && *separator < *next && separator.len() <= last.len().max(1));
         }
 

@@ -60,13 +60,13 @@ fn line_count(keys: usize, bits_per_key: f64) -> usize {
 }
 
 /// The bytes of the filter that [`Filter::build`] makes of so many keys.
-pub(in crate::table) fn encoded_len(keys: usize, bits_per_key: f64) -> usize {
+pub(crate) fn encoded_len(keys: usize, bits_per_key: f64) -> usize {
     if bits_per_key > 0.0 { line_count(keys, bits_per_key) * LINE_LEN + 1 } else { 0 }
 }
 
 /// A set of key hashes that may contain more than was put in, never less.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::table) struct Filter<'a> {
+pub(crate) struct Filter<'a> {
     lines: &'a [Line],
     /// 1 to 16.
     probes: usize,
@@ -74,7 +74,7 @@ pub(in crate::table) struct Filter<'a> {
 
 impl<'a> Filter<'a> {
     /// The bytes of the filter of these hashes at `bits_per_key`, which need not be whole; none at 0 bits.
-    pub(in crate::table) fn build(hashes: &[u64], bits_per_key: f64) -> Vec<u8> {
+    pub(crate) fn build(hashes: &[u64], bits_per_key: f64) -> Vec<u8> {
         if bits_per_key <= 0.0 {
             return Vec::new();
         }
@@ -94,7 +94,7 @@ impl<'a> Filter<'a> {
     }
 
     /// Reads what [`Filter::build`] made; or what was expected of other bytes.
-    pub(in crate::table) fn decode(contents: &'a [u8]) -> Result<Self, &'static str> {
+    pub(crate) fn decode(contents: &'a [u8]) -> Result<Self, &'static str> {
         let Some((&probes, lines)) = contents.split_last() else { return Err("a number of probes") };
         let probes = usize::from(probes);
         if !(1..=MAX_PROBES).contains(&probes) {
@@ -108,14 +108,14 @@ impl<'a> Filter<'a> {
     }
 
     /// Whether the key with this hash may be in the set; false is certain.
-    pub(in crate::table) fn may_contain(&self, hash: u64) -> bool {
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let line = self.line(hash);
         let (first, rest) = self.multipliers();
         has(line, hash, first) && has(line, hash, rest)
     }
 
     /// Appends to `passing` the position in `hashes` of each key that may be in the set.
-    pub(in crate::table) fn may_contain_many(&self, hashes: &[u64], passing: &mut Vec<usize>) {
+    pub(crate) fn may_contain_many(&self, hashes: &[u64], passing: &mut Vec<usize>) {
         let (first, rest) = self.multipliers();
         for (window, start) in hashes.chunks(WINDOW).zip((0..).step_by(WINDOW)) {
             // No branch and no address depends on what is loaded here, so that no load waits for the one before it.

@@ -1,9 +1,15 @@
-//! What leads to a data block: filters, fence pointers, the groups of both.
+//! The index of a table, which leads to a data block: filters, fence pointers, the groups of both.
 
 pub(super) mod eytzinger;
 pub(super) mod fences;
+pub(super) mod file_end;
 pub(super) mod filter;
 pub(super) mod partition;
 pub(super) mod rates;
 #[cfg(test)]
 pub(super) mod theory;
+
+pub(super) use fences::{Index, IndexBuilder};
+pub(super) use file_end::FileEnd;
+pub(super) use filter::Filter;
+pub(super) use partition::{Partition, PartitionBuilder, last_fence};

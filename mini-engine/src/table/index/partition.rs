@@ -7,9 +7,9 @@
 //! partition   filter (perhaps none), fences of the data blocks, offset of the first data block u64, length of the filter u32
 //! ```
 //!
-//! P1: the filter has every key of which a version is in the group. The versions of a key may go on in the next group, so such a key is in both
+//! G1: the filter has every key of which a version is in the group. The versions of a key may go on in the next group, so such a key is in both
 //! filters, and a read asks the one partition that can hold the version it wants. Checked by `verify`.
-//! P2: the last fence of a partition is its fence in the root, and the groups follow each other without gaps. The former is
+//! G2: the last fence of a partition is its fence in the root, and the groups follow each other without gaps. The former is
 //! checked when a partition is read, the latter by `verify`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,19 +17,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::codec::{self, Malformed};
 use crate::types::SeqNo;
 
-use crate::table::block::frame::Block;
-use crate::table::format::footer::Handle;
+use crate::table::block::Block;
 use crate::table::index::fences::{Fences, Index, IndexBuilder};
 use crate::table::index::filter::{self, Filter};
 
 const TAIL_LEN: usize = 12;
-/// Bits of a word.
 const BITS: usize = u64::BITS as usize;
 
 /// Builds the contents of partitions, one after the other.
 #[derive(Debug)]
-pub(in crate::table) struct PartitionBuilder {
-    fences: IndexBuilder,
+pub(crate) struct PartitionBuilder {
+    /// Of the data blocks in the group.
+    pub(crate) fences: IndexBuilder,
     /// Of the keys in the group, each once.
     hashes: Vec<u64>,
     bits_per_key: f64,
@@ -38,34 +37,26 @@ pub(in crate::table) struct PartitionBuilder {
 
 impl PartitionBuilder {
     /// Partitions with filters of `bits_per_key`.
-    pub(in crate::table) fn new(bits_per_key: f64) -> Self {
+    pub(crate) fn new(bits_per_key: f64) -> Self {
         Self { fences: IndexBuilder::default(), hashes: Vec::new(), bits_per_key, start: 0 }
     }
 
     /// Adds a key, which is new or was added to the partition before, to the filter.
-    pub(in crate::table) fn add_key(&mut self, key: &[u8], is_new: bool) {
+    pub(crate) fn add_key(&mut self, key: &[u8], is_new: bool) {
         if self.bits_per_key > 0.0 && (is_new || self.hashes.is_empty()) {
             self.hashes.push(codec::key_hash(key));
         }
     }
 
-    /// Adds a data block, as [`IndexBuilder::push`] does.
-    pub(in crate::table) fn push(&mut self, last: (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
-        self.fences.push(last, next, len);
-    }
-
     /// Whether another data block like those so far would make the contents longer than `bytes`.
-    pub(in crate::table) fn is_full(&self, bytes: usize) -> bool {
-        let (len, blocks) = (self.len(), self.fences.count());
+    pub(crate) fn is_full(&self, bytes: usize) -> bool {
+        let filter_len = filter::encoded_len(self.hashes.len(), self.bits_per_key);
+        let (len, blocks) = (filter_len + self.fences.len() + TAIL_LEN, self.fences.count());
         blocks > 0 && len + len / blocks > bytes
     }
 
-    fn len(&self) -> usize {
-        filter::encoded_len(self.hashes.len(), self.bits_per_key) + self.fences.len() + TAIL_LEN
-    }
-
     /// The contents of the partition; the next one's group begins at `next_start`.
-    pub(in crate::table) fn finish(&mut self, next_start: u64) -> Vec<u8> {
+    pub(crate) fn finish(&mut self, next_start: u64) -> Vec<u8> {
         let filter = Filter::build(&self.hashes, self.bits_per_key);
         let contents = encode(filter, &mut self.fences, self.start);
         self.hashes.clear();
@@ -75,7 +66,7 @@ impl PartitionBuilder {
 }
 
 /// The contents of a partition with this filter, which may be empty, whose first data block is at `start`.
-pub(in crate::table) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> Vec<u8> {
+pub(crate) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> Vec<u8> {
     // The filter has at most as many lines as fit the length of a block.
     let filter_len = filter.len() as u32;
     let mut out = filter;
@@ -86,7 +77,7 @@ pub(in crate::table) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start
 }
 
 /// Where the last of these partition contents' blocks ends: the fence that the root has for the partition.
-pub(in crate::table) fn last_fence(contents: &[u8]) -> Option<(&[u8], SeqNo)> {
+pub(crate) fn last_fence(contents: &[u8]) -> Option<(&[u8], SeqNo)> {
     let fences = Fences::of(Parts::of(contents).ok()?.fences).ok()?;
     fences.last().map(|fence| fence.place())
 }
@@ -111,21 +102,18 @@ impl<'a> Parts<'a> {
 /// A partition in memory.
 #[derive(Debug)]
 pub(crate) struct Partition {
-    /// The fences, and the block with the filter before them.
-    index: Index,
-    filter_len: usize,
+    /// The fences of the group's data blocks, and the block with the filter before them.
+    pub(crate) index: Index,
+    /// Bytes of the filter; 0 if the table has none.
+    pub(crate) filter_len: usize,
     /// A bit for each data block that was checked where it lies in a mapped file.
     checked: Box<[AtomicU64]>,
 }
 
 impl Partition {
     /// The partition in `block`, whose group ends within the data blocks, which end at `data_end`, and whose last fence is `fence`, where
-    /// one is known (P2).
-    pub(in crate::table) fn decode(
-        block: Block,
-        data_end: u64,
-        fence: Option<(&[u8], SeqNo)>,
-    ) -> Result<Self, Malformed> {
+    /// one is known (G2).
+    pub(crate) fn decode(block: Block, data_end: u64, fence: Option<(&[u8], SeqNo)>) -> Result<Self, Malformed> {
         let Parts { filter, fences, start } = Parts::of(block.contents())?;
         let (filter_len, end) = (filter.len(), filter.len() + fences.len());
         let malformed = |expected| Malformed { offset: filter_len, expected };
@@ -145,76 +133,29 @@ impl Partition {
 
     /// Whether data block `at` was checked.
     #[inline]
-    pub(in crate::table) fn is_checked(&self, at: usize) -> bool {
-        // Relaxed: the bytes of a table never change, whoever has looked at them.
+    pub(crate) fn is_checked(&self, at: usize) -> bool {
+        // Relaxed: the bytes of a table never change.
         self.checked.get(at / BITS).is_some_and(|word| word.load(Ordering::Relaxed) >> (at % BITS) & 1 == 1)
     }
 
     /// Notes that data block `at` was checked.
-    pub(in crate::table) fn set_checked(&self, at: usize) {
+    pub(crate) fn set_checked(&self, at: usize) {
         if let Some(word) = self.checked.get(at / BITS) {
             word.fetch_or(1 << (at % BITS), Ordering::Relaxed);
         }
     }
 
     /// Bytes of memory that it takes, without the slots of its data blocks.
-    pub(in crate::table) fn memory_len(&self) -> usize {
+    pub(crate) fn memory_len(&self) -> usize {
         size_of::<Self>() + self.index.memory_len() + size_of_val(&*self.checked)
-    }
-
-    pub(in crate::table) fn block(&self) -> &Block {
-        self.index.block()
     }
 
     /// The filter; `None` if the table has none. It has been decoded once.
     #[inline]
-    pub(in crate::table) fn filter(&self) -> Option<Filter<'_>> {
+    pub(crate) fn filter(&self) -> Option<Filter<'_>> {
         if self.filter_len == 0 {
             return None;
         }
-        Filter::decode(self.block().contents().get(..self.filter_len)?).ok()
-    }
-
-    /// Bytes of the filter.
-    pub(in crate::table) fn filter_len(&self) -> usize {
-        self.filter_len
-    }
-
-    /// The number of data blocks.
-    pub(in crate::table) fn len(&self) -> usize {
-        self.index.len()
-    }
-
-    /// Where the group begins.
-    pub(in crate::table) fn start(&self) -> u64 {
-        self.index.start()
-    }
-
-    /// Where the group ends.
-    pub(in crate::table) fn end(&self) -> u64 {
-        self.index.end()
-    }
-
-    /// Where data block `at` of the group is.
-    #[inline]
-    pub(in crate::table) fn handle(&self, at: usize) -> Option<Handle> {
-        self.index.handle(at)
-    }
-
-    /// The fence of data block `at` of the group.
-    pub(in crate::table) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
-        self.index.fence(at)
-    }
-
-    /// The first data block of the group that can hold an entry at or after `(key, seqno)`; `len()` if none does.
-    pub(in crate::table) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
-        self.index.find(key, seqno)
-    }
-
-    /// As `find`, and where the block is; `None` if none does.
-    #[inline]
-    pub(in crate::table) fn locate(&self, key: &[u8], seqno: SeqNo) -> Option<(usize, Handle)> {
-        let at = self.index.find(key, seqno);
-        Some((at, self.index.handle(at)?))
+        Filter::decode(self.index.block.contents().get(..self.filter_len)?).ok()
     }
 }

@@ -2,7 +2,7 @@
 
 /// Of a filter in lines of 512 bits: the keys of a line are Poisson distributed, and each line is a small filter (Putze,
 /// Sanders and Singler, 2007).
-pub(in crate::table) fn blocked(bits_per_key: f64, probes: u32) -> f64 {
+pub(crate) fn blocked(bits_per_key: f64, probes: u32) -> f64 {
     let mean = 512.0 / bits_per_key;
     let most = (3.0 * mean) as u32 + 60;
     let mut likelihood = (-mean).exp();
@@ -18,6 +18,6 @@ pub(in crate::table) fn blocked(bits_per_key: f64, probes: u32) -> f64 {
 }
 
 /// Of an ideal filter without lines, whose probes are independent.
-pub(in crate::table) fn unblocked(bits_per_key: f64, probes: u32) -> f64 {
+pub(crate) fn unblocked(bits_per_key: f64, probes: u32) -> f64 {
     (1.0 - (-f64::from(probes) / bits_per_key).exp()).powi(probes as i32)
 }

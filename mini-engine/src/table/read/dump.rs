@@ -4,9 +4,8 @@ use std::ops::ControlFlow;
 
 use crate::cache::CacheUse;
 use crate::error::{Error, Result};
-use crate::table::index::partition::Partition;
-use crate::table::read::reader::Table;
-use crate::table::read::root::Root;
+use crate::table::index::Partition;
+use crate::table::read::{Root, Table};
 use crate::types::{Kind, Lines, Shown};
 
 impl Table {
@@ -64,7 +63,7 @@ impl Dump<'_> {
 
     fn partition(&mut self, root: &Root, at: usize, partition: &Partition, lines: &mut Lines<'_>) -> ControlFlow<()> {
         let Some((fence, seqno)) = root.index.fence(at) else { return ControlFlow::Continue(()) };
-        let (blocks, filter, fence) = (partition.len(), partition.filter_len(), Shown(fence));
+        let (blocks, filter, fence) = (partition.index.len(), partition.filter_len, Shown(fence));
         lines(format_args!(
             "partition {at}: {blocks} data blocks, filter of {filter} bytes, fence {fence} at seqno {seqno}"
         ))?;
@@ -80,7 +79,7 @@ impl Dump<'_> {
     }
 
     fn block(&self, partition: &Partition, block: usize, lines: &mut Lines<'_>) -> Result<ControlFlow<()>> {
-        let (Some(handle), Some((fence, seqno))) = (partition.handle(block), partition.fence(block)) else {
+        let (Some(handle), Some((fence, seqno))) = (partition.index.handle(block), partition.index.fence(block)) else {
             return Ok(ControlFlow::Continue(()));
         };
         let malformed = |error| self.table.malformed(handle, error);

@@ -7,13 +7,10 @@ use std::ops::ControlFlow;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::table::block::frame::Block;
-use crate::table::format::footer::Handle;
-use crate::table::index::partition::Partition;
-use crate::table::read::cache::CachedPartition;
-use crate::table::read::readahead::{Span, WINDOW};
-use crate::table::read::reader::Table;
-use crate::table::read::root::Root;
+use crate::table::block::Block;
+use crate::table::format::Handle;
+use crate::table::index::Partition;
+use crate::table::read::{BytesAhead, CachedPartition, Root, Table, WINDOW};
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 impl Table {
@@ -68,7 +65,7 @@ impl Table {
         seqno: SeqNo,
         found: &mut impl FnMut(usize, Kind, Slice) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
-        let place = |&at: &usize| Some((at, partition.locate(keys.get(at)?, seqno)?));
+        let place = |&at: &usize| Some((at, partition.index.locate(keys.get(at)?, seqno)?));
         let places: Vec<(usize, (usize, Handle))> = passing.iter().filter_map(place).collect();
         let mut wanted: Vec<(usize, Handle)> = places.iter().map(|(_, place)| *place).collect();
         wanted.dedup();
@@ -100,47 +97,41 @@ impl Table {
 }
 
 /// Blocks by their index in the partition and their place, ascending.
-pub(in crate::table) struct WantedBlocks<'a> {
+pub(crate) struct WantedBlocks<'a> {
     table: &'a Table,
     root: &'a Root,
     partition: &'a CachedPartition,
     wanted: &'a [(usize, Handle)],
-    span: Span,
+    ahead: BytesAhead,
 }
 
 impl<'a> WantedBlocks<'a> {
-    pub(in crate::table) fn new(
+    pub(crate) fn new(
         table: &'a Table,
         root: &'a Root,
         partition: &'a CachedPartition,
         wanted: &'a [(usize, Handle)],
     ) -> Self {
-        Self { table, root, partition, wanted, span: Span::default() }
+        Self { table, root, partition, wanted, ahead: BytesAhead::default() }
     }
 
     /// The `nth` of the wanted blocks.
-    pub(in crate::table) fn block(&mut self, nth: usize) -> Result<Option<Block>> {
+    pub(crate) fn block(&mut self, nth: usize) -> Result<Option<Block>> {
         let Some(&(at, handle)) = self.wanted.get(nth) else { return Ok(None) };
-        if let Some(block) = self.table.mapped_block(self.root, self.partition, (at, handle))? {
+        if let Some(block) = self.table.block_in_memory(self.root, self.partition, (at, handle))? {
             return Ok(Some(block));
         }
-        if let Some(block) = self.table.cached(self.partition, at) {
-            return Ok(Some(block));
-        }
-        if self.span.get(handle).is_none() {
+        if self.ahead.get(handle).is_none() {
             self.read_from(nth);
         }
-        let block = match self.span.get(handle) {
-            Some(bytes) => self.table.decode_block(handle, bytes)?,
-            None => self.table.read_block(handle)?,
-        };
+        let block = self.ahead.block(self.table, handle)?;
         Ok(Some(self.table.keep(self.partition, (at, handle), block)))
     }
 
     /// Reads the `nth` block and those right behind it that are to be read too; nothing if there are none. An error is not reported:
     /// reading each block alone will tell which it is of.
     fn read_from(&mut self, nth: usize) {
-        self.span.clear();
+        self.ahead.clear();
         let Some(((_, first), rest)) = self.wanted.split_at_checked(nth).and_then(|(_, from)| from.split_first())
         else {
             return;
@@ -152,7 +143,7 @@ impl<'a> WantedBlocks<'a> {
             end = next;
         }
         if end - first.offset > first.len {
-            self.span.read(self.table, first.offset, end - first.offset);
+            self.ahead.read(self.table, first.offset, end - first.offset);
         }
     }
 }

@@ -8,16 +8,12 @@ use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::{EntryIter, Stepped};
-use crate::table::block::cursor::Cursor;
-use crate::table::block::entry::Step;
-use crate::table::format::footer::Handle;
-use crate::table::index::partition::Partition;
-use crate::table::read::cache::CachedPartition;
-use crate::table::read::readahead::ReadAhead;
-use crate::table::read::reader::Table;
-use crate::table::read::root::Root;
-use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
+use crate::iter::{EntryIter, Stepped, show_entry_of};
+use crate::table::block::{Cursor, Decoded};
+use crate::table::format::Handle;
+use crate::table::index::Partition;
+use crate::table::read::{CachedPartition, ReadAhead, Root, Table};
+use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// Iterates over a table, which it keeps open. Holds one block, and in a scan those that were read ahead.
 #[derive(Debug)]
@@ -52,7 +48,7 @@ impl Table {
 }
 
 impl TableIter {
-    pub(in crate::table) fn new(table: Arc<Table>, from: Option<Slice>, cache: CacheUse) -> Self {
+    pub(crate) fn new(table: Arc<Table>, from: Option<Slice>, cache: CacheUse) -> Self {
         let (ahead, handle) = (ReadAhead::new(cache), Handle::default());
         Self { table, root: None, from, cache, ahead, partition: None, block: 0, handle, cursor: None }
     }
@@ -83,7 +79,7 @@ impl TableIter {
         &mut self,
         at: usize,
         choose: impl FnOnce(&Partition) -> usize,
-        place: impl FnOnce(&mut Cursor) -> Step,
+        place: impl FnOnce(&mut Cursor) -> Decoded,
     ) -> Result<()> {
         match self.load(at, choose) {
             Ok(true) => self.move_by(place).map(drop),
@@ -99,7 +95,7 @@ impl TableIter {
         let root = self.root()?;
         let Some(partition) = self.partition(at)? else { return Ok(false) };
         let block = choose(&partition);
-        let Some(handle) = partition.handle(block) else { return Ok(false) };
+        let Some(handle) = partition.index.handle(block) else { return Ok(false) };
         if self.cursor.is_none() || handle != self.handle {
             let block = self.ahead.block(&self.table, &root, (&partition, block, handle))?;
             let entered = match &mut self.cursor {
@@ -114,7 +110,7 @@ impl TableIter {
 
     /// Moves within the block by `step`; whether the iterator is still valid there. On an error it is not.
     #[inline]
-    fn move_by(&mut self, step: impl FnOnce(&mut Cursor) -> Step) -> Result<bool> {
+    fn move_by(&mut self, step: impl FnOnce(&mut Cursor) -> Decoded) -> Result<bool> {
         let Some(cursor) = &mut self.cursor else { return Ok(false) };
         match step(cursor) {
             Ok(()) => Ok(cursor.valid()),
@@ -128,7 +124,7 @@ impl TableIter {
     /// The position after the last entry of the block is the first of the next. Blocks have entries, so one step does.
     fn enter_next_block(&mut self) -> Result<()> {
         let (at, next) = (self.entered(), self.block + 1);
-        match self.partition(at)?.is_some_and(|partition| next < partition.len()) {
+        match self.partition(at)?.is_some_and(|partition| next < partition.index.len()) {
             true => self.enter(at, |_| next, Cursor::seek_to_first),
             false => self.enter(at + 1, |_| 0, Cursor::seek_to_first),
         }
@@ -150,7 +146,7 @@ impl TableIter {
     /// As [`EntryIter::seek`], whatever the bound.
     fn seek_unbounded(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         let at = self.root()?.index.find(key, seqno);
-        self.enter(at, |partition| partition.find(key, seqno), |cursor| cursor.seek(key, seqno))?;
+        self.enter(at, |partition| partition.index.find(key, seqno), |cursor| cursor.seek(key, seqno))?;
         // The target may lie between the block's last entry and its fence.
         if self.cursor.is_some() && !self.valid() {
             self.enter_next_block()?;
@@ -161,7 +157,7 @@ impl TableIter {
     fn enter_block_before(&mut self) -> Result<()> {
         let at = self.entered();
         if let Some(block) = self.block.checked_sub(1) {
-            if self.partition(at)?.is_some_and(|partition| self.counts(partition.fence(block))) {
+            if self.partition(at)?.is_some_and(|partition| self.counts(partition.index.fence(block))) {
                 return self.enter(at, |_| block, Cursor::seek_to_last);
             }
         } else if let Some(before) = at.checked_sub(1) {
@@ -182,38 +178,11 @@ impl TableIter {
 
 fn last_block(partition: &Partition) -> usize {
     // Every partition has a block.
-    partition.len().saturating_sub(1)
+    partition.index.len().saturating_sub(1)
 }
 
 impl EntryIter for TableIter {
-    #[inline]
-    fn valid(&self) -> bool {
-        self.cursor.as_ref().is_some_and(Cursor::valid)
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        self.cursor.as_ref().map_or(&[], Cursor::key)
-    }
-
-    #[inline]
-    fn seqno(&self) -> SeqNo {
-        self.cursor.as_ref().map_or(0, Cursor::seqno)
-    }
-
-    #[inline]
-    fn kind(&self) -> Kind {
-        self.cursor.as_ref().map_or(Kind::Tombstone, Cursor::kind)
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        self.cursor.as_ref().map_or(&[], Cursor::value)
-    }
-
-    fn value_slice(&self) -> Slice {
-        self.cursor.as_ref().map_or_else(|| Slice::from(&[][..]), Cursor::value_slice)
-    }
+    show_entry_of!(cursor: Cursor);
 
     #[inline]
     fn repeats(&self) -> bool {
@@ -256,7 +225,7 @@ impl EntryIter for TableIter {
         if at >= root.index.len() {
             return self.seek_to_last();
         }
-        self.enter(at, |partition| partition.find(key, seqno), |cursor| cursor.seek_for_prev(key, seqno))?;
+        self.enter(at, |partition| partition.index.find(key, seqno), |cursor| cursor.seek_for_prev(key, seqno))?;
         if !self.valid() {
             self.enter_block_before()?;
         }

@@ -1,4 +1,4 @@
-//! Tables that are open: point reads, iterators, runs, and what of them is in memory.
+//! Tables that are open: point reads, iterators, runs, and their parts in memory.
 
 pub(super) mod cache;
 pub(super) mod dump;
@@ -10,3 +10,11 @@ pub(super) mod root;
 pub(super) mod run;
 pub(super) mod run_table;
 pub(super) mod verify;
+
+pub(super) use cache::{CachedPartition, FileSlot, OpenFile, Partitions, TableCache};
+pub(super) use iter::TableIter;
+pub(super) use readahead::{BytesAhead, ReadAhead, WINDOW};
+pub(super) use reader::Table;
+pub(super) use root::Root;
+pub(super) use run_table::RunTable;
+pub(super) use verify::TableReport;

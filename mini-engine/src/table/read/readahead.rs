@@ -8,36 +8,42 @@
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::table::block::frame::Block;
-use crate::table::format::footer::Handle;
-use crate::table::read::cache::CachedPartition;
-use crate::table::read::reader::Table;
-use crate::table::read::root::Root;
+use crate::table::block::Block;
+use crate::table::format::Handle;
+use crate::table::read::{CachedPartition, Root, Table};
 
 /// Neighbours that are entered one by one before more are read at once.
 const BLOCKS_BEFORE: u32 = 2;
 /// The most bytes that are read ahead.
-pub(in crate::table) const WINDOW: u64 = 256 << 10;
+pub(crate) const WINDOW: u64 = 256 << 10;
 /// The first window of a scan that has just shown itself.
 const FIRST_WINDOW: u64 = 16 << 10;
 
 /// Bytes of the file that were read together, unchecked.
 #[derive(Debug, Default)]
-pub(in crate::table) struct Span {
+pub(crate) struct BytesAhead {
     bytes: Vec<u8>,
     start: u64,
 }
 
-impl Span {
+impl BytesAhead {
     /// The bytes of the block at `handle`, if they are here.
-    pub(in crate::table) fn get(&self, handle: Handle) -> Option<&[u8]> {
+    pub(crate) fn get(&self, handle: Handle) -> Option<&[u8]> {
         let from = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
         let to = from.checked_add(usize::try_from(handle.len).ok()?)?;
         self.bytes.get(from..to)
     }
 
+    /// The block at `handle`, from here or else from the file.
+    pub(crate) fn block(&self, table: &Table, handle: Handle) -> Result<Block> {
+        match self.get(handle) {
+            Some(bytes) => table.decode_block(handle, bytes),
+            None => table.read_block(handle),
+        }
+    }
+
     /// Reads `len` bytes, at most a window, from `start` on; there are none after an error.
-    pub(in crate::table) fn read(&mut self, table: &Table, start: u64, len: u64) {
+    pub(crate) fn read(&mut self, table: &Table, start: u64, len: u64) {
         self.bytes.resize(len as usize, 0);
         self.start = start;
         if table.read_at(&mut self.bytes, start).is_err() {
@@ -45,7 +51,7 @@ impl Span {
         }
     }
 
-    pub(in crate::table) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
     }
 }
@@ -59,7 +65,7 @@ enum Direction {
 
 /// The blocks that one iterator reads, and those that it has read ahead.
 #[derive(Debug)]
-pub(in crate::table) struct ReadAhead {
+pub(crate) struct ReadAhead {
     cache: CacheUse,
     /// The block that was asked for last.
     last: Option<Handle>,
@@ -67,21 +73,21 @@ pub(in crate::table) struct ReadAhead {
     /// Neighbours entered in this direction.
     streak: u32,
     window: u64,
-    span: Span,
+    bytes: BytesAhead,
 }
 
 impl ReadAhead {
-    pub(in crate::table) fn new(cache: CacheUse) -> Self {
+    pub(crate) fn new(cache: CacheUse) -> Self {
         // A compaction reads all there is, so it need not show itself first.
         let (streak, window) = match cache {
             CacheUse::Bypass => (BLOCKS_BEFORE, WINDOW),
             CacheUse::Fill => (0, FIRST_WINDOW),
         };
-        Self { cache, last: None, direction: Direction::Forward, streak, window, span: Span::default() }
+        Self { cache, last: None, direction: Direction::Forward, streak, window, bytes: BytesAhead::default() }
     }
 
     /// The data block with this index and handle, of this partition of the table with this root.
-    pub(in crate::table) fn block(
+    pub(crate) fn block(
         &mut self,
         table: &Table,
         root: &Root,
@@ -89,22 +95,14 @@ impl ReadAhead {
     ) -> Result<Block> {
         self.follow(handle);
         if self.cache == CacheUse::Fill
-            && let Some(block) = table.mapped_block(root, partition, (at, handle))?
+            && let Some(block) = table.block_in_memory(root, partition, (at, handle))?
         {
             return Ok(block);
         }
-        if self.cache == CacheUse::Fill
-            && let Some(block) = table.cached(partition, at)
-        {
-            return Ok(block);
-        }
-        if self.span.get(handle).is_none() && self.streak >= BLOCKS_BEFORE {
+        if self.bytes.get(handle).is_none() && self.streak >= BLOCKS_BEFORE {
             self.read_span(table, root, handle);
         }
-        let block = match self.span.get(handle) {
-            Some(bytes) => table.decode_block(handle, bytes)?,
-            None => table.read_block(handle)?,
-        };
+        let block = self.bytes.block(table, handle)?;
         Ok(match self.cache {
             CacheUse::Fill => table.keep(partition, (at, handle), block),
             CacheUse::Bypass => block,
@@ -128,7 +126,7 @@ impl ReadAhead {
         self.direction = direction.unwrap_or(Direction::Forward);
         self.streak = u32::from(direction.is_some());
         self.window = FIRST_WINDOW;
-        self.span = Span::default();
+        self.bytes = BytesAhead::default();
     }
 
     /// Reads the block at `handle` and as much behind it in the direction of the scan as fits the window; nothing if not even a
@@ -137,7 +135,7 @@ impl ReadAhead {
     fn read_span(&mut self, table: &Table, root: &Root, handle: Handle) {
         let window = self.window;
         self.window = WINDOW.min(window * 2);
-        self.span.clear();
+        self.bytes.clear();
         let Some(end) = handle.end().filter(|_| handle.len <= window / 2) else { return };
         let (start, end) = match self.direction {
             Direction::Forward => (handle.offset, handle.offset.saturating_add(window).min(root.data_end)),
@@ -145,7 +143,7 @@ impl ReadAhead {
         };
         let len = end.saturating_sub(start);
         if len > handle.len {
-            self.span.read(table, start, len);
+            self.bytes.read(table, start, len);
         }
     }
 }

@@ -5,24 +5,21 @@
 //! from the first read on, so that a read whose blocks are cached needs no file.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::cache::CacheUse;
+use crate::cache::clock::CacheSlot;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
+use crate::lock::lock;
 use crate::metrics::Counters;
-use crate::table::block::cursor::Cursor;
-use crate::table::block::frame::{Block, BlockLocation, TableFile, contents_of, is_raw};
-use crate::table::block::key_heads::KeyHeads;
-use crate::table::block::lookup::{Found, lookup};
-use crate::table::format::footer::Handle;
-use crate::table::format::properties::TableMeta;
-use crate::table::index::partition::Partition;
-use crate::table::read::cache::{CachedPartition, OpenGuard, Opened, Slot, TableCache};
-use crate::table::read::root::Root;
+use crate::table::block::{Block, BlockLocation, Cursor, Found, KeyHeads, OwnBlock, contents_of, is_raw, lookup};
+use crate::table::format::{Handle, TableMeta, file_name};
+use crate::table::index::Partition;
+use crate::table::read::{CachedPartition, FileSlot, OpenFile, Root, TableCache};
 use crate::table::salvage::{Lost, SalvageIter};
 use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
 
@@ -31,10 +28,11 @@ use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
 #[derive(Debug)]
 pub(crate) struct Table {
     meta: TableMeta,
-    /// Where the file is, if not under its own name in the directory of the cache.
-    elsewhere: Option<PathBuf>,
+    path: PathBuf,
     root: OnceLock<Arc<Root>>,
-    slot: Arc<Slot>,
+    slot: FileSlot,
+    /// Held by the thread that opens the file or reads the root. Guards nothing that a panic could have torn.
+    opening: Mutex<()>,
     is_obsolete: AtomicBool,
     tables: Arc<TableCache>,
 }
@@ -42,7 +40,8 @@ pub(crate) struct Table {
 impl Table {
     /// The table that a version describes by `meta`. Nothing is read.
     pub(crate) fn new(tables: &Arc<TableCache>, meta: TableMeta) -> Arc<Self> {
-        Arc::new(Self::at(tables, meta, None))
+        let path = tables.dir.join(file_name(meta.number));
+        Arc::new(Self::at(tables, meta, path))
     }
 
     /// The table `number`, of which nothing is known yet, in `path` or else under its own name: reads and checks the footer, the
@@ -51,17 +50,17 @@ impl Table {
     /// # Errors
     /// [`Error::Io`], a missing file included; [`Error::Corruption`]; [`Error::UnsupportedVersion`].
     pub(crate) fn open(tables: &Arc<TableCache>, number: u64, path: Option<PathBuf>) -> Result<Arc<Self>> {
+        let path = path.unwrap_or_else(|| tables.dir.join(file_name(number)));
         let mut table = Self::at(tables, TableMeta { number, ..TableMeta::default() }, path);
-        let path = table.path();
-        let file = tables.open_file(&path).map_err(Error::io("open", &path))?;
+        let file = tables.open_file(&table.path).map_err(Error::io("open", &table.path))?;
         let (root, meta) = table.read_root_of(&file)?;
         (table.meta, table.root) = (meta, OnceLock::from(Arc::new(root)));
         Ok(Arc::new(table))
     }
 
-    fn at(tables: &Arc<TableCache>, meta: TableMeta, elsewhere: Option<PathBuf>) -> Self {
-        let (root, slot, is_obsolete) = (OnceLock::new(), Arc::default(), AtomicBool::new(false));
-        Self { meta, elsewhere, root, slot, is_obsolete, tables: Arc::clone(tables) }
+    fn at(tables: &Arc<TableCache>, meta: TableMeta, path: PathBuf) -> Self {
+        let (root, slot, is_obsolete) = (OnceLock::new(), CacheSlot::several(1), AtomicBool::new(false));
+        Self { meta, path, root, slot, opening: Mutex::default(), is_obsolete, tables: Arc::clone(tables) }
     }
 
     /// Reads the root of the table, unless that was done, and checks that the table is what the version says.
@@ -74,7 +73,7 @@ impl Table {
 
     /// The root. Without a lock, and without the file, but for the first time.
     #[inline]
-    pub(in crate::table) fn root(&self) -> Result<&Arc<Root>> {
+    pub(crate) fn root(&self) -> Result<&Arc<Root>> {
         match self.root.get() {
             Some(root) => Ok(root),
             None => self.read_root(),
@@ -84,69 +83,61 @@ impl Table {
     #[cold]
     fn read_root(&self) -> Result<&Arc<Root>> {
         // Another thread may read it too. Only one of them does.
-        let _turn = self.slot.turn();
+        let _turn = lock(&self.opening);
         if let Some(root) = self.root.get() {
             return Ok(root);
         }
-        let file = match self.slot.peek() {
-            Some(opened) => opened.file.clone(),
+        let file = match self.slot[0].get() {
+            Some(file) => Arc::clone(&file),
             None => self.open_file()?,
         };
         let (root, found) = self.read_root_of(&file)?;
-        self.check_is(&found)?;
+        self.meta.check_is(&found, &self.path)?;
         Ok(self.root.get_or_init(|| Arc::new(root)))
     }
 
     /// Its entries around damage, as `meta` of a version describes it.
-    pub(in crate::table) fn salvage(&self, meta: TableMeta, lost: Lost) -> Result<SalvageIter> {
-        SalvageIter::open(self.tables.fs().clone(), self.path(), self.number(), Some(meta), lost)
-    }
-
-    /// Checks that the file, as it describes itself, is of the table.
-    pub(in crate::table) fn check_is(&self, found: &TableMeta) -> Result<()> {
-        if self.meta.is_of(found) {
-            return Ok(());
-        }
-        let what = format!("table: expected {:?} as the manifest says, found {found:?}", self.meta);
-        Err(Error::corruption(&self.path(), 0, what))
+    pub(crate) fn salvage(&self, meta: TableMeta, lost: Lost) -> Result<SalvageIter> {
+        SalvageIter::open(self.tables.fs.clone(), self.path.clone(), self.number(), Some(meta), lost)
     }
 
     /// Reads the root, and maps the file if that is wanted and can be done. If not, the file stays open.
     fn read_root_of(&self, file: &Arc<dyn File>) -> Result<(Root, TableMeta)> {
-        let (mut root, meta) = Root::read(&**file, &self.path(), self.number())?;
+        let (mut root, meta) = Root::read(&**file, &self.path, self.number())?;
         match self.tables.map(&**file) {
             Some(map) => root.map = Some(map),
-            None if self.slot.peek().is_some() => {}
-            None => drop(self.tables.keep(&self.slot, Arc::new(Opened { file: file.clone() }))),
+            None => drop(self.tables.keep(&self.slot, self.number(), file.clone())),
         }
         Ok((root, meta))
     }
 
-    /// The file. Without a lock while it is open.
-    fn opened(&self) -> Result<OpenGuard> {
-        match self.slot.get() {
-            Some(opened) => Ok(opened),
+    /// The open file. Without a lock, but for the first time.
+    pub(crate) fn file(&self) -> Result<OpenFile> {
+        match self.slot[0].get() {
+            Some(file) => {
+                file.mark();
+                Ok(file)
+            }
             None => self.reopen(),
         }
     }
 
     #[cold]
-    fn reopen(&self) -> Result<OpenGuard> {
+    fn reopen(&self) -> Result<OpenFile> {
         // Another thread may open it too. Only one of them does.
-        let _turn = self.slot.turn();
-        if let Some(opened) = self.slot.get() {
-            return Ok(opened);
+        let _turn = lock(&self.opening);
+        match self.slot[0].get() {
+            Some(file) => Ok(file),
+            None => Ok(self.tables.keep(&self.slot, self.number(), self.open_file()?)),
         }
-        Ok(self.tables.keep(&self.slot, Arc::new(Opened { file: self.open_file()? })))
     }
 
     fn open_file(&self) -> Result<Arc<dyn File>> {
-        let path = self.path();
-        self.tables.open_file(&path).map_err(|error| match error.kind() {
+        self.tables.open_file(&self.path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
-                Error::corruption(&path, 0, "expected a table that the manifest names, found no such file")
+                Error::corruption(&self.path, 0, "expected a table that the manifest names, found no such file")
             }
-            _ => Error::io("open", &path)(error),
+            _ => Error::io("open", &self.path)(error),
         })
     }
 
@@ -158,19 +149,9 @@ impl Table {
         &self.meta
     }
 
-    /// How many different keys it has. Reads the root, if the table is not open.
-    pub(in crate::table) fn keys(&self) -> Result<u64> {
-        Ok(self.root()?.properties.keys)
-    }
-
-    /// The open file.
-    pub(crate) fn file(&self) -> Result<Arc<dyn File>> {
-        Ok(self.opened()?.file.clone())
-    }
-
     /// No version names the table any more: its file goes with this.
     pub(crate) fn set_obsolete(&self) {
-        // Relaxed: whoever drops the table last has synchronised with all others by its reference count.
+        // Relaxed: the thread that drops the table last has synchronised with all others by its reference count.
         self.is_obsolete.store(true, Ordering::Relaxed);
     }
 
@@ -189,7 +170,7 @@ impl Table {
             self.tables.counters.filter_negatives.add(1);
             return Ok(None);
         }
-        let found = match partition.locate(key, seqno) {
+        let found = match partition.index.locate(key, seqno) {
             Some(place) => self.get_from(root, &partition, place, key, seqno)?,
             None => None,
         };
@@ -200,12 +181,7 @@ impl Table {
     }
 
     /// Partition `at` of the table, checked when it is read; `None` past the last.
-    pub(in crate::table) fn partition(
-        &self,
-        root: &Root,
-        at: usize,
-        cache: CacheUse,
-    ) -> Result<Option<CachedPartition>> {
+    pub(crate) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition>> {
         if cache == CacheUse::Fill
             && let Some(partition) = self.tables.blocks.get_partition(&root.partitions, at)
         {
@@ -221,22 +197,22 @@ impl Table {
         self.tables.counters.partition_reads.add(1);
         let block = match root.map.as_ref().filter(|_| cache == CacheUse::Fill) {
             Some(map) => self.location(handle).read_mapped(map)?,
-            None => self.location(handle).read(&*self.opened()?.file)?,
+            None => self.location(handle).read(&**self.file()?)?,
         };
         let partition = Partition::decode(block, root.data_end, root.index.fence(at)).map_err(malformed)?;
         if cache == CacheUse::Bypass {
             return Ok(Some(CachedPartition::uncached(partition)));
         }
-        let (id, size) = ((self.number(), handle.offset), (partition.memory_len(), partition.len()));
+        let (id, size) = ((self.number(), handle.offset), (partition.memory_len(), partition.index.len()));
         Ok(Some(self.tables.blocks.insert_partition(&root.partitions, at, id, partition, size)))
     }
 
     /// Bytes of the data blocks before the one that can hold `key`: for statistics, so all of them if that cannot be read.
-    pub(in crate::table) fn bytes_before(&self, key: &[u8]) -> u64 {
+    pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
         let handle = || {
             let root = self.root().ok()?;
             let partition = self.partition(root, root.index.find(key, MAX_SEQNO), CacheUse::Bypass).ok()??;
-            Some(partition.locate(key, MAX_SEQNO)?.1)
+            Some(partition.index.locate(key, MAX_SEQNO)?.1)
         };
         handle().map_or(self.meta.size, |handle| handle.offset)
     }
@@ -247,31 +223,26 @@ impl Table {
     }
 
     #[cfg(test)]
-    pub(in crate::table) fn cache(&self) -> Arc<crate::table::BlockCache> {
+    pub(crate) fn cache(&self) -> Arc<crate::table::BlockCache> {
         self.tables.blocks.clone()
     }
 
-    pub(in crate::table) fn counters(&self) -> &Counters {
+    pub(crate) fn counters(&self) -> &Counters {
         &self.tables.counters
     }
 
-    pub(in crate::table) fn path(&self) -> PathBuf {
-        self.place().path().into_owned()
-    }
-
-    fn place(&self) -> TableFile<'_> {
-        let named = TableFile::In(&self.tables.dir, self.number());
-        self.elsewhere.as_deref().map_or(named, TableFile::At)
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A cursor over `block`, the data block at `handle`.
-    pub(in crate::table) fn cursor(&self, handle: Handle, block: Block) -> Result<Cursor> {
+    pub(crate) fn cursor(&self, handle: Handle, block: Block) -> Result<Cursor> {
         Cursor::new(block).map_err(|malformed| self.malformed(handle, malformed))
     }
 
     /// The corruption that undecodable contents of the block at `handle` are.
-    pub(in crate::table) fn malformed(&self, handle: Handle, malformed: Malformed) -> Error {
-        malformed.in_file(&self.path(), handle.offset)
+    pub(crate) fn malformed(&self, handle: Handle, malformed: Malformed) -> Error {
+        malformed.in_file(&self.path, handle.offset)
     }
 
     /// The newest version of `key` in the data block of `partition` that has this index and handle. One that is not in this block is
@@ -292,14 +263,14 @@ impl Table {
         }
         if let Some(block) = self.tables.blocks.get(partition, place.0) {
             block.note_hit();
-            return self.look_up(place.1, block.parts(), key, seqno, |value| Slice::view(block.bytes(), value));
+            return self.look_up(place.1, block.parts(), key, seqno, |value| Slice::view(&block.bytes, value));
         }
         let block = self.fill(partition, place)?;
         self.look_up(place.1, block.parts(), key, seqno, |value| block.slice(value))
     }
 
     /// The newest version of `key` in the data block at `handle`, with its value as `view` shows it.
-    pub(in crate::table) fn look_up(
+    pub(crate) fn look_up(
         &self,
         handle: Handle,
         contents: (&[u8], &KeyHeads),
@@ -335,15 +306,21 @@ impl Table {
         Ok(Some((file, place)))
     }
 
-    /// The data block of `partition` that has this index and handle, if it is in a mapped file and not compressed.
-    pub(in crate::table) fn mapped_block(
+    /// The data block of `partition` that has this index and handle, if it can be had without a read: from the mapped file or the cache.
+    pub(crate) fn block_in_memory(
         &self,
         root: &Root,
-        partition: &Partition,
+        partition: &CachedPartition,
         place: (usize, Handle),
     ) -> Result<Option<Block>> {
-        let mapped = self.mapped(root, partition, place)?;
-        Ok(mapped.map(|(file, place)| Block::Mapped { file: Arc::clone(file), place }))
+        if let Some((file, place)) = self.mapped(root, partition, place)? {
+            return Ok(Some(Block::Mapped { file: Arc::clone(file), place }));
+        }
+        let cached = self.tables.blocks.get(partition, place.0);
+        Ok(cached.map(|block| {
+            block.note_hit();
+            Block::Own(OwnBlock::clone(&block))
+        }))
     }
 
     /// Reads a data block that is not in the cache, and leaves it there.
@@ -352,25 +329,13 @@ impl Table {
         Ok(self.keep(partition, place, self.read_block(place.1)?))
     }
 
-    /// Data block `at` of `partition`, if it is in the cache.
-    pub(in crate::table) fn cached(&self, partition: &CachedPartition, at: usize) -> Option<Block> {
-        let block = self.tables.blocks.get(partition, at)?;
-        block.note_hit();
-        Some(Block::Own(block.clone()))
-    }
-
     /// Whether data block `at` of `partition` is in the cache.
-    pub(in crate::table) fn is_cached(&self, partition: &CachedPartition, at: usize) -> bool {
+    pub(crate) fn is_cached(&self, partition: &CachedPartition, at: usize) -> bool {
         self.tables.blocks.has(partition, at)
     }
 
     /// Puts the data block of `partition` that has this index and handle into the cache, and gives it back.
-    pub(in crate::table) fn keep(
-        &self,
-        partition: &CachedPartition,
-        (at, handle): (usize, Handle),
-        block: Block,
-    ) -> Block {
+    pub(crate) fn keep(&self, partition: &CachedPartition, (at, handle): (usize, Handle), block: Block) -> Block {
         let Block::Own(block) = block else { return block };
         let (id, len) = ((self.number(), handle.offset), block.memory_len());
         self.tables.blocks.insert((partition, at), id, block.clone(), len);
@@ -378,24 +343,24 @@ impl Table {
     }
 
     /// Reads the data block at `handle` from the file.
-    pub(in crate::table) fn read_block(&self, handle: Handle) -> Result<Block> {
+    pub(crate) fn read_block(&self, handle: Handle) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
-        self.location(handle).read(&*self.opened()?.file)
+        self.location(handle).read(&**self.file()?)
     }
 
     /// The data block at `handle`, whose bytes were read from the file.
-    pub(in crate::table) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
+    pub(crate) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
         self.location(handle).decode(bytes)
     }
 
     /// Fills `buf` from `offset` of the file.
-    pub(in crate::table) fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        self.opened()?.file.read_exact_at(buf, offset).map_err(|error| Error::io("read", &self.place().path())(error))
+    pub(crate) fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.file()?.read_exact_at(buf, offset).map_err(Error::io("read", &self.path))
     }
 
     fn location(&self, handle: Handle) -> BlockLocation<'_> {
-        BlockLocation { file: self.place(), number: self.number(), handle }
+        BlockLocation { path: &self.path, number: self.number(), handle }
     }
 }
 
@@ -406,7 +371,7 @@ impl Drop for Table {
         if let Some(root) = self.root.get().filter(|_| is_obsolete) {
             self.tables.blocks.remove_partitions(&root.partitions);
         }
-        self.slot.close();
+        self.tables.close(&self.slot);
         if is_obsolete {
             self.tables.add_obsolete(self.number());
         }

@@ -1,21 +1,20 @@
 //! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, [`RunIter`] over all of its entries, and [`RunRanges`], its range
 //! tombstones.
 //!
-//! Of a narrowed table there may be no entry that counts ([`RunTable`]), so an iterator may have to pass over several tables at once.
+//! A narrowed table may have no entry that counts ([`RunTable`]), so an iterator may have to pass over several tables at once.
 //!
-//! A read of a run is a read of one table, whose place is found by binary search: so what a read costs grows with the
-//! number of runs and hardly with the number of tables. The same holds for range tombstones: a table is asked for its own when a scan is at
-//! a key between its first and its last.
+//! A read of a run reads one table, which is found by binary search. So the cost of a read grows with the number of runs, and hardly with
+//! the number of tables. The same holds for range tombstones: a table is asked for its own when a scan is at a key between its first and
+//! its last.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::{EntryIter, RangeSource, Stepped};
-use crate::table::read::iter::TableIter;
-use crate::table::read::run_table::RunTable;
-use crate::types::{Kind, SeqNo, Slice, Span, place_after};
+use crate::iter::{EntryIter, RangeSource, Stepped, show_entry_of};
+use crate::table::read::{RunTable, TableIter};
+use crate::types::{SeqNo, Slice, Span, place_after};
 
 /// Open tables in key order, disjoint.
 #[derive(Clone, Debug)]
@@ -201,34 +200,7 @@ impl RunIter {
 }
 
 impl EntryIter for RunIter {
-    #[inline]
-    fn valid(&self) -> bool {
-        self.table.as_ref().is_some_and(TableIter::valid)
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        self.table.as_ref().map_or(&[], TableIter::key)
-    }
-
-    #[inline]
-    fn seqno(&self) -> SeqNo {
-        self.table.as_ref().map_or(0, TableIter::seqno)
-    }
-
-    #[inline]
-    fn kind(&self) -> Kind {
-        self.table.as_ref().map_or(Kind::Tombstone, TableIter::kind)
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        self.table.as_ref().map_or(&[], TableIter::value)
-    }
-
-    fn value_slice(&self) -> Slice {
-        self.table.as_ref().map_or_else(|| Slice::from(&[][..]), TableIter::value_slice)
-    }
+    show_entry_of!(table: TableIter);
 
     #[inline]
     fn repeats(&self) -> bool {

@@ -1,17 +1,15 @@
-//! [`RunTable`]: a table as a run has it, be it narrowed.
+//! [`RunTable`]: a table of a run, which may be narrowed.
 //!
 //! A narrowed table shows its entries from its bound on: point reads never ask it for a key below, and no step of an iterator leads
-//! there. Of its range tombstones, too, only what lies from the bound on counts. It may be that no entry does.
+//! there. Its range tombstones count from the bound on too. There may be no entry there.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::{Error, Result};
-use crate::table::format::properties::TableMeta;
-use crate::table::read::iter::TableIter;
-use crate::table::read::reader::Table;
-use crate::table::read::verify::TableReport;
+use crate::table::format::TableMeta;
+use crate::table::read::{Table, TableIter, TableReport};
 use crate::types::{Kind, RangeTombstones, SeqNo, Slice, Span, place_after};
 
 /// A table as one version has it: views of before and after it was narrowed share the open table.
@@ -47,10 +45,10 @@ impl RunTable {
     pub(crate) fn is_minimal(&self) -> Result<bool> {
         let meta = self.table.meta();
         let removes = meta.tombstones > 0 || meta.range_tombstones > 0;
-        Ok(self.from.is_none() && !removes && self.table.keys()? == meta.entries)
+        Ok(self.from.is_none() && !removes && self.table.root()?.properties.keys == meta.entries)
     }
 
-    pub(in crate::table) fn has_range_tombstones(&self) -> bool {
+    pub(crate) fn has_range_tombstones(&self) -> bool {
         self.table.meta().range_tombstones > 0
     }
 
@@ -62,7 +60,7 @@ impl RunTable {
 
     /// Of the keys from its first to its last, of which `key` is one: those around `key` that the same range tombstones cover, and the
     /// newest of these that is not newer than `seqno`. The search begins at `near`.
-    pub(in crate::table) fn span(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Result<Span> {
+    pub(crate) fn span(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Result<Span> {
         let mut span = self.table.root()?.range_tombstones.span_near(near, key, seqno);
         if *span.start < *self.smallest() {
             span.start = Slice::from(self.smallest());
@@ -78,12 +76,16 @@ impl RunTable {
     /// tombstone is newer, that is a tombstone with its number.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        // Nothing is done with what the table finds here: it is not copied.
-        if self.has_range_tombstones() { self.get_beside(key, hash, seqno) } else { self.table.get(key, hash, seqno) }
+        // Returned as the table finds it, without a copy.
+        if self.has_range_tombstones() {
+            self.get_with_ranges(key, hash, seqno)
+        } else {
+            self.table.get(key, hash, seqno)
+        }
     }
 
     #[cold]
-    fn get_beside(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
+    fn get_with_ranges(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let found = self.table.get(key, hash, seqno)?;
         let covered_at = self.table.root()?.range_tombstones.covering(key, seqno);
         let is_newer = |found: &(Kind, SeqNo, Slice)| covered_at < Some(found.1);
@@ -150,7 +152,7 @@ impl RunTable {
         self.table.verify_all(self.from.as_deref(), problems)
     }
 
-    pub(in crate::table) fn iter(&self, cache: CacheUse) -> TableIter {
+    pub(crate) fn iter(&self, cache: CacheUse) -> TableIter {
         TableIter::new(Arc::clone(&self.table), self.from.clone(), cache)
     }
 }

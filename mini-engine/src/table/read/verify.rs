@@ -4,20 +4,15 @@ use crate::cache::CacheUse;
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::iter::EntryIter;
-use crate::table::block::entry::RESTART_INTERVAL;
-use crate::table::format::footer::Handle;
-use crate::table::format::properties::Properties;
-use crate::table::index::filter::Filter;
-use crate::table::index::partition::Partition;
-use crate::table::read::reader::Table;
-use crate::table::read::root::Root;
+use crate::table::format::{Handle, Properties};
+use crate::table::index::{Filter, Partition};
+use crate::table::read::{Root, Table};
 use crate::table::salvage::Lost;
 use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// What was read and found sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableReport {
-    /// Data blocks.
     pub(crate) blocks: u64,
     /// Entries, tombstones included.
     pub(crate) entries: u64,
@@ -31,12 +26,12 @@ impl Table {
     /// leads to data blocks and cannot be read, and each damaged one of them, whatever leads there. Of a narrowed table those blocks are
     /// left out in which no key from `from` on can be: nothing reads them, so damage there is no loss. Nothing is taken from memory or
     /// left there.
-    pub(in crate::table) fn verify_all(&self, from: Option<&[u8]>, problems: &mut Vec<Error>) -> TableReport {
+    pub(crate) fn verify_all(&self, from: Option<&[u8]>, problems: &mut Vec<Error>) -> TableReport {
         let (seen, blocks, found) = (Properties::default(), 0, Vec::new());
         let mut verifier = Verifier { table: self, seen, last_seqno: 0, fence: None, blocks, found };
-        match self.file().map(|file| Root::read(&*file, &self.path(), self.number())) {
+        match self.file().map(|file| Root::read(&**file, self.path(), self.number())) {
             Ok(root) => {
-                let root = root.and_then(|(root, found)| self.check_is(&found).map(|()| root));
+                let root = root.and_then(|(root, found)| self.meta().check_is(&found, self.path()).map(|()| root));
                 let verified = root.map(|root| verifier.verify_partitions(&root, from));
                 let leads_everywhere = verified.unwrap_or_else(|error| {
                     verifier.found.push(error);
@@ -57,7 +52,7 @@ impl Table {
     ///
     /// # Errors
     /// The first thing found wrong, as [`Error::Corruption`]; [`Error::Io`].
-    pub(in crate::table) fn verify(&self, from: Option<&[u8]>) -> Result<TableReport> {
+    pub(crate) fn verify(&self, from: Option<&[u8]>) -> Result<TableReport> {
         let mut problems = Vec::new();
         let report = self.verify_all(from, &mut problems);
         problems.into_iter().next().map_or(Ok(report), Err)
@@ -67,7 +62,7 @@ impl Table {
     fn gap(&self, root: &Root, partition: usize, expected: u64, found: u64) -> Error {
         let offset = root.index.handle(partition).map_or(0, |handle| handle.offset);
         let what = format!("groups of data blocks without gaps: expected one to meet {expected}, found {found}");
-        Error::corruption(&self.path(), offset, what)
+        Error::corruption(self.path(), offset, what)
     }
 }
 
@@ -102,19 +97,19 @@ impl Verifier<'_> {
                     continue;
                 }
             };
-            if let Some(start) = start.filter(|start| *start != partition.start()) {
-                self.found.push(self.table.gap(root, at, start, partition.start()));
+            if let Some(start) = start.filter(|start| *start != partition.index.start) {
+                self.found.push(self.table.gap(root, at, start, partition.index.start));
             }
-            let skipped = from.filter(|_| at == first).map_or(0, |from| partition.find(from, MAX_SEQNO));
+            let skipped = from.filter(|_| at == first).map_or(0, |from| partition.index.find(from, MAX_SEQNO));
             is_whole &= skipped == 0;
-            for block in skipped..partition.len() {
+            for block in skipped..partition.index.len() {
                 match self.verify_block(&partition, block) {
                     Ok(()) => self.blocks += 1,
                     Err(error) => self.found.push(error),
                 }
-                self.fence = partition.fence(block).map(|(key, seqno)| (key.to_vec(), seqno));
+                self.fence = partition.index.fence(block).map(|(key, seqno)| (key.to_vec(), seqno));
             }
-            start = Some(partition.end());
+            start = Some(partition.index.end());
         }
         if let Some(end) = start.filter(|end| *end != root.data_end && first < root.index.len()) {
             self.found.push(self.table.gap(root, root.index.len() - 1, root.data_end, end));
@@ -133,7 +128,7 @@ impl Verifier<'_> {
             return Ok(());
         }
         let what = format!("properties: expected {seen:?} from the entries, found {:?}", root.properties);
-        Err(Error::corruption(&self.table.path(), self.table.meta().size, what))
+        Err(Error::corruption(self.table.path(), self.table.meta().size, what))
     }
 
     /// Finds the damaged data blocks to which nothing leads that can be read, as salvage does. What stands there is said once.
@@ -158,29 +153,29 @@ impl Verifier<'_> {
 
     fn verify_block(&mut self, partition: &Partition, block: usize) -> Result<()> {
         let table = self.table;
-        let (Some(handle), Some(fence)) = (partition.handle(block), partition.fence(block)) else { return Ok(()) };
-        let malformed = |error| table.malformed(handle, error);
+        let (Some(handle), Some(fence)) = (partition.index.handle(block), partition.index.fence(block)) else {
+            return Ok(());
+        };
         let mut cursor = table.cursor(handle, table.read_block(handle)?)?;
         table.counters().verify_bytes_read.add(handle.len);
-        cursor.seek_to_first().map_err(malformed)?;
-        let (mut starts, mut is_first) = (Vec::new(), block == 0);
-        while cursor.valid() {
-            starts.push(cursor.offset());
-            let entry = (cursor.key(), cursor.seqno());
-            if let Some(what) = self.wrong_place(entry, fence) {
-                return Err(self.corrupt(handle, entry, what));
-            }
-            let is_new = self.seen.count(entry.0, entry.1, cursor.kind());
-            let denies = |filter: Filter<'_>| !filter.may_contain(codec::key_hash(entry.0));
-            // A key that goes on here from the partition before is in both filters (P1).
-            if (is_new || is_first) && partition.filter().is_some_and(denies) {
-                return Err(self.corrupt(handle, entry, "entry whose key the filter denies"));
-            }
-            (self.last_seqno, is_first) = (entry.1, false);
-            cursor.next().map_err(malformed)?;
-        }
-        let restarts: Vec<usize> = starts.into_iter().step_by(RESTART_INTERVAL).collect();
-        cursor.check_restarts(&restarts).map_err(malformed)
+        let mut is_first = block == 0;
+        cursor.check(
+            |malformed| table.malformed(handle, malformed),
+            |cursor| {
+                let entry = (cursor.key(), cursor.seqno());
+                if let Some(what) = self.wrong_place(entry, fence) {
+                    return Err(self.corrupt(handle, entry, what));
+                }
+                let is_new = self.seen.count(entry.0, entry.1, cursor.kind());
+                let denies = |filter: Filter<'_>| !filter.may_contain(codec::key_hash(entry.0));
+                // A key that goes on here from the partition before is in both filters (partition G1).
+                if (is_new || is_first) && partition.filter().is_some_and(denies) {
+                    return Err(self.corrupt(handle, entry, "entry whose key the filter denies"));
+                }
+                (self.last_seqno, is_first) = (entry.1, false);
+                Ok(())
+            },
+        )
     }
 
     /// What is wrong with the place of an entry of the block that has this fence.
@@ -200,6 +195,6 @@ impl Verifier<'_> {
 
     fn corrupt(&self, handle: Handle, (key, seqno): (&[u8], SeqNo), what: &str) -> Error {
         let what = format!("{what}: \"{}\" at seqno {seqno}", key.escape_ascii());
-        Error::corruption(&self.table.path(), handle.offset, what)
+        Error::corruption(self.table.path(), handle.offset, what)
     }
 }

@@ -15,15 +15,11 @@ use std::sync::Arc;
 
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
-use crate::fs::FileSystem;
-use crate::table::block::cursor::Cursor;
-use crate::table::block::entry::RESTART_INTERVAL;
-use crate::table::block::frame::{Block, BlockLocation, TRAILER_LEN, TableFile};
-use crate::table::format::footer::{FOOTER_LEN, Footer, Handle};
-use crate::table::format::properties::{Properties, TableMeta};
+use crate::fs::{File, FileSystem};
+use crate::table::block::{Block, BlockLocation, Cursor, TRAILER_LEN};
 use crate::table::format::range_block;
-use crate::table::index::fences::Index;
-use crate::table::index::partition::Partition;
+use crate::table::format::{FOOTER_LEN, Handle, Properties, TableMeta};
+use crate::table::index::{FileEnd, Partition};
 use crate::types::{MAX_KEY_LEN, MAX_VALUE_LEN, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Bytes in which the end of a block is looked for first.
@@ -44,12 +40,6 @@ pub(super) enum Next {
     End,
 }
 
-/// A data block that a partition leads to.
-struct Known {
-    handle: Handle,
-    fence: Slice,
-}
-
 /// The data blocks of one table that were not read yet.
 pub(super) struct Blocks {
     fs: Arc<dyn FileSystem>,
@@ -67,7 +57,8 @@ pub(super) struct Blocks {
     /// Where the data blocks end, if the footer says so.
     data_end: Option<u64>,
     partitions: VecDeque<Handle>,
-    known: VecDeque<Known>,
+    /// Data blocks that a partition leads to, and their fences.
+    known: VecDeque<(Handle, Slice)>,
     /// Bytes in which blocks have to be found, before those that are known.
     unknown: Range<u64>,
     /// Where the last block ended.
@@ -83,7 +74,6 @@ impl Blocks {
     pub(super) fn open(fs: Arc<dyn FileSystem>, path: PathBuf, number: u64) -> Result<Self> {
         let file = fs.open(&path).map_err(Error::io("open", &path))?;
         let size = file.len().map_err(Error::io("read the length of", &path))?;
-        drop(file);
         let mut blocks = Self {
             fs,
             path,
@@ -100,10 +90,12 @@ impl Blocks {
             at: 0,
             may_hash: size.saturating_mul(HASHED_PER_BYTE),
         };
-        match blocks.read_end() {
+        match blocks.read_end(&*file) {
             Err(error) if error.is_damage() => blocks.damage = Some(error),
             read => read?,
         }
+        // Each further read opens the file for itself.
+        drop(file);
         if blocks.data_end.is_none() {
             blocks.unknown = 0..size;
             blocks.read_before_footer();
@@ -122,29 +114,16 @@ impl Blocks {
     }
 
     /// Footer, properties and root, as far as they can be read. Each is of use without the others.
-    fn read_end(&mut self) -> Result<()> {
-        let offset = self.size.saturating_sub(FOOTER_LEN as u64);
-        let footer = Footer::decode(&self.read(offset, FOOTER_LEN as u64)?, &self.path, self.number, offset)?;
-        if !footer.meets(offset) {
-            return Err(Error::corruption(&self.path, offset, "block handles: expected them to meet each other"));
-        }
+    fn read_end(&mut self, file: &dyn File) -> Result<()> {
+        let path = self.path.clone();
+        let end = FileEnd::read(file, &path, self.number, FOOTER_LEN as u64)?;
+        let footer = end.footer()?;
         self.data_end = Some(footer.partitions.offset);
         self.end_is_known = true;
-        let properties = self.block(footer.properties).ok();
-        let properties = properties.and_then(|block| Properties::decode(block.contents()).ok());
-        self.range_tombstones = match footer.range_tombstones() {
-            Some(handle) => {
-                let block = self.block(handle).ok();
-                block.and_then(|block| range_block::decode(block.contents()).ok())
-            }
-            None => Some(RangeTombstones::default()),
-        };
-        let ranges = self.range_tombstones.as_ref().map_or(0, |ranges| ranges.parts().count() as u64);
-        let meta = properties.map(|properties| properties.meta(self.number, self.size));
-        self.meta = meta.map(|meta| TableMeta { range_tombstones: ranges, ..meta });
-        let root = self.block(footer.root)?;
-        let malformed = |error: Malformed| error.in_file(&self.path, footer.root.offset);
-        let index = Index::decode(root, footer.partitions.offset..footer.root.offset).map_err(malformed)?;
+        self.range_tombstones = end.range_tombstones(&footer).ok();
+        let ranges = self.range_tombstones.clone().unwrap_or_default();
+        self.meta = end.properties(&footer).ok().map(|properties| properties.meta(self.number, self.size, &ranges));
+        let index = end.index(&footer)?;
         self.partitions = (0..index.len()).filter_map(|at| index.handle(at)).collect();
         Ok(())
     }
@@ -158,8 +137,7 @@ impl Blocks {
         let Some((_, block)) = self.block_before(handle.offset) else { return };
         // A root does not pass for a list of ranges: its last fence has the sequence number 0, which would be an empty end.
         let ranges = range_block::decode(block.contents()).unwrap_or_default();
-        let meta = properties.meta(self.number, self.size);
-        self.meta = Some(TableMeta { range_tombstones: ranges.parts().count() as u64, ..meta });
+        self.meta = Some(properties.meta(self.number, self.size, &ranges));
         self.range_tombstones = Some(ranges);
     }
 
@@ -181,7 +159,7 @@ impl Blocks {
             if !self.unknown.is_empty() {
                 return self.find_next();
             }
-            if let Some(Known { handle, fence }) = self.known.pop_front() {
+            if let Some((handle, fence)) = self.known.pop_front() {
                 let bytes = handle.offset..handle.offset.saturating_add(handle.len);
                 self.at = bytes.end;
                 return match self.block(handle) {
@@ -201,17 +179,18 @@ impl Blocks {
         while let Some(handle) = self.partitions.pop_front() {
             let read = self.block(handle).and_then(|block| {
                 let malformed = |error: Malformed| error.in_file(&self.path, handle.offset);
-                let partition = Partition::decode(block, data_end, None).map_err(malformed)?;
-                Ok(partition)
+                Partition::decode(block, data_end, None).map_err(malformed)
             });
             match read {
                 Err(error) if error.is_damage() => self.damage = Some(error),
                 // It would lead back to what was read.
-                Ok(partition) if partition.start() < self.at => {}
+                Ok(partition) if partition.index.start < self.at => {}
                 read => {
                     let partition = read?;
-                    self.unknown = self.at..partition.start();
-                    self.know(&partition);
+                    self.unknown = self.at..partition.index.start;
+                    let index = &partition.index;
+                    let known = |at| Some((index.handle(at)?, Slice::from(index.fence(at)?.0)));
+                    self.known.extend((0..index.len()).filter_map(known));
                     return Ok(true);
                 }
             }
@@ -220,26 +199,17 @@ impl Blocks {
         Ok(!self.unknown.is_empty())
     }
 
-    fn know(&mut self, partition: &Partition) {
-        let known = |at| Some(Known { handle: partition.handle(at)?, fence: Slice::from(partition.fence(at)?.0) });
-        self.known.extend((0..partition.len()).filter_map(known));
-    }
-
     /// The next block of the bytes that nothing leads to.
     fn find_next(&mut self) -> Result<Next> {
         let Range { start, end } = self.unknown.clone();
         let lost = |cause: Error| Next::Lost { bytes: start..end, to: None, cause };
-        self.unknown = end..end;
-        self.at = end;
-        let (handle, block) = match self.find(start, end) {
+        (self.unknown, self.at) = (end..end, end);
+        let found = match self.find(start, end) {
             Err(error) if error.is_damage() => return Ok(lost(error)),
-            found => match found? {
-                Some(found) => found,
-                None => {
-                    let what = "no block with a valid checksum begins here";
-                    return Ok(lost(Error::corruption(&self.path, start, what)));
-                }
-            },
+            found => found?,
+        };
+        let Some((handle, block)) = found else {
+            return Ok(lost(Error::corruption(&self.path, start, "no block with a valid checksum begins here")));
         };
         let (at, bytes) = (start + handle.len, start..start + handle.len);
         if let Err(malformed) = check_entries(&block) {
@@ -298,7 +268,7 @@ impl Blocks {
     }
 
     fn location(&self, handle: Handle) -> BlockLocation<'_> {
-        BlockLocation { file: TableFile::At(&self.path), number: self.number, handle }
+        BlockLocation { path: &self.path, number: self.number, handle }
     }
 }
 
@@ -316,20 +286,17 @@ fn can_end_here(bytes: &[u8]) -> bool {
 
 /// Checks that these are the contents of a data block: entries in order, and restarts where they have to be.
 fn check_entries(block: &Block) -> Result<(), Malformed> {
-    let mut cursor = Cursor::new(block.clone())?;
-    cursor.seek_to_first()?;
-    let mut starts = Vec::new();
     let mut last: Option<(Vec<u8>, SeqNo)> = None;
-    while cursor.valid() {
-        let is_after =
-            |(key, seqno): &(Vec<u8>, SeqNo)| entry_order((key, *seqno), (cursor.key(), cursor.seqno())).is_lt();
-        if !last.as_ref().is_none_or(is_after) {
-            return Err(Malformed { offset: cursor.offset(), expected: "an entry after the one before it" });
-        }
-        starts.push(cursor.offset());
-        last = Some((cursor.key().to_vec(), cursor.seqno()));
-        cursor.next()?;
-    }
-    let restarts: Vec<usize> = starts.into_iter().step_by(RESTART_INTERVAL).collect();
-    cursor.check_restarts(&restarts)
+    Cursor::new(block.clone())?.check(
+        |malformed| malformed,
+        |cursor| {
+            let entry = (cursor.key(), cursor.seqno());
+            let is_after = |(key, seqno): &(Vec<u8>, SeqNo)| entry_order((key, *seqno), entry).is_lt();
+            if !last.as_ref().is_none_or(is_after) {
+                return Err(Malformed { offset: cursor.offset(), expected: "an entry after the one before it" });
+            }
+            last = Some((entry.0.to_vec(), entry.1));
+            Ok(())
+        },
+    )
 }

@@ -15,12 +15,11 @@ use self::blocks::{Blocks, Next};
 pub use self::lost::LostKeys;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::iter::{self, EntryIter, read_forward_only};
+use crate::iter::{self, EntryIter, read_forward_only, show_entry_of};
 use crate::lock::lock;
-use crate::table::block::cursor::Cursor;
-use crate::table::block::frame::Block;
-use crate::table::format::properties::TableMeta;
-use crate::types::{Kind, MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
+use crate::table::block::{Block, Cursor};
+use crate::table::format::TableMeta;
+use crate::types::{MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// Where iterators put what they could not read.
 #[derive(Clone, Debug, Default)]
@@ -37,22 +36,14 @@ impl Lost {
     }
 }
 
-/// Bytes that could not be read, until the key behind them is known.
-struct Gap {
-    bytes: Range<u64>,
-    from: Bound<Slice>,
-    /// The last key that they can hold, where a fence says so.
-    to: Option<Slice>,
-    cause: Error,
-}
-
 /// The entries of a table that can be read.
 pub(crate) struct SalvageIter {
     blocks: Blocks,
     /// What a manifest, or else the file, says of the table.
     meta: Option<TableMeta>,
     lost: Lost,
-    gap: Option<Gap>,
+    /// What could not be read since the last entry. Unbounded until the key behind it is known, unless a fence says how far it goes.
+    gap: Option<LostKeys>,
     cursor: Option<Cursor>,
     /// Bytes of the file that the cursor's block takes.
     at: Range<u64>,
@@ -78,16 +69,11 @@ impl SalvageIter {
         lost: Lost,
     ) -> Result<Self> {
         let blocks = Blocks::open(fs, path, number)?;
-        // Where the block of range tombstones cannot be read, the file does not say how many there are.
-        let is_of = |meta: &TableMeta, found: &TableMeta| match &blocks.range_tombstones {
-            Some(_) => meta.is_of(found),
-            None => meta.is_of(&TableMeta { range_tombstones: meta.range_tombstones, ..found.clone() }),
-        };
-        if let (Some(meta), Some(found)) = (&meta, &blocks.meta)
-            && !is_of(meta, found)
-        {
-            let what = format!("table: expected {meta:?} as the manifest says, found {found:?}");
-            return Err(Error::corruption(blocks.path(), 0, what));
+        if let (Some(meta), Some(found)) = (&meta, &blocks.meta) {
+            // Where the block of range tombstones cannot be read, the file does not say how many there are.
+            let counted = if blocks.range_tombstones.is_some() { found } else { meta };
+            let found = TableMeta { range_tombstones: counted.range_tombstones, ..found.clone() };
+            meta.check_is(&found, blocks.path())?;
         }
         let meta = meta.or_else(|| blocks.meta.clone());
         Ok(Self {
@@ -126,7 +112,7 @@ impl SalvageIter {
         loop {
             while self.step() {
                 if self.counts() {
-                    self.close_gap();
+                    self.close_gap(|iter| Some(Slice::from(iter.key())));
                     return Ok(());
                 }
             }
@@ -187,27 +173,35 @@ impl SalvageIter {
     }
 
     fn lose(&mut self, bytes: Range<u64>, to: Option<Slice>, cause: Error) {
+        let to = to.map_or(Bound::Unbounded, Bound::Included);
         match &mut self.gap {
             Some(gap) => (gap.bytes.end, gap.to) = (bytes.end, to),
             None => {
                 let last = self.last.as_ref().map(|(key, _)| Bound::Excluded(Slice::from(&key[..])));
                 let first = || self.meta.as_ref().map(|meta| Bound::Included(meta.smallest.clone()));
                 let from = last.or_else(first).unwrap_or(Bound::Unbounded);
-                self.gap = Some(Gap { bytes, from, to, cause });
+                let newest = self.meta.as_ref().map_or(MAX_SEQNO, |meta| meta.max_seqno);
+                let file = self.blocks.path().to_path_buf();
+                self.gap = Some(LostKeys { file, bytes, from, to, newest, cause });
             }
         }
     }
 
-    /// Tells of the gap before the entry that was come to.
-    fn close_gap(&mut self) {
-        let Some(gap) = self.gap.take() else { return };
-        let to = gap.to.clone().unwrap_or_else(|| Slice::from(self.key()));
-        self.tell(gap, Bound::Included(to));
+    /// Tells of the gap, if there is one, which ends at `end` if no fence says better.
+    fn close_gap(&mut self, end: impl FnOnce(&Self) -> Option<Slice>) {
+        let Some(mut gap) = self.gap.take() else { return };
+        if gap.to == Bound::Unbounded {
+            gap.to = end(self).map_or(Bound::Unbounded, Bound::Included);
+        }
+        // What lies below the bound of a narrowed table was compacted into others.
+        if !self.meta.as_ref().is_some_and(|meta| gap.ends_before(&meta.smallest)) {
+            self.lost.add(gap);
+        }
     }
 
     fn end(&mut self) {
         self.cursor = None;
-        // Nothing can be lost of a table of which as many entries were read as it has.
+        // A table whose entries were all read has lost nothing.
         let is_whole = self.meta.as_ref().is_some_and(|meta| meta.entries == self.entries);
         if is_whole {
             self.gap = None;
@@ -216,47 +210,12 @@ impl SalvageIter {
         if let Some(Next::Lost { bytes, to, cause }) = self.blocks.missing_end() {
             self.lose(bytes, to, cause);
         }
-        let Some(gap) = self.gap.take() else { return };
-        let largest = || self.meta.as_ref().map(|meta| meta.largest.clone());
-        let to = gap.to.clone().or_else(largest).map_or(Bound::Unbounded, Bound::Included);
-        self.tell(gap, to);
-    }
-
-    fn tell(&self, gap: Gap, to: Bound<Slice>) {
-        let newest = self.meta.as_ref().map_or(MAX_SEQNO, |meta| meta.max_seqno);
-        let Gap { bytes, from, cause, .. } = gap;
-        let keys = LostKeys { file: self.blocks.path().to_path_buf(), bytes, from, to, newest, cause };
-        // What lies below the bound of a narrowed table was compacted into others.
-        if !self.meta.as_ref().is_some_and(|meta| keys.ends_before(&meta.smallest)) {
-            self.lost.add(keys);
-        }
+        self.close_gap(|iter| iter.meta.as_ref().map(|meta| meta.largest.clone()));
     }
 }
 
 impl EntryIter for SalvageIter {
-    fn valid(&self) -> bool {
-        self.cursor.as_ref().is_some_and(Cursor::valid)
-    }
-
-    fn key(&self) -> &[u8] {
-        self.cursor.as_ref().map_or(&[], Cursor::key)
-    }
-
-    fn seqno(&self) -> SeqNo {
-        self.cursor.as_ref().map_or(0, Cursor::seqno)
-    }
-
-    fn kind(&self) -> Kind {
-        self.cursor.as_ref().map_or(Kind::Tombstone, Cursor::kind)
-    }
-
-    fn value(&self) -> &[u8] {
-        self.cursor.as_ref().map_or(&[], Cursor::value)
-    }
-
-    fn value_slice(&self) -> Slice {
-        self.cursor.as_ref().map_or_else(Slice::default, Cursor::value_slice)
-    }
+    show_entry_of!(cursor: Cursor);
 
     fn repeats(&self) -> bool {
         self.repeats

@@ -5,7 +5,7 @@ use std::fs as std_fs;
 use proptest::prelude::*;
 
 use super::*;
-use crate::table::block::frame::{BlockLocation, TableFile};
+use crate::table::block::frame::BlockLocation;
 use crate::table::format::footer::{FOOTER_LEN, Handle};
 
 proptest! {
@@ -30,7 +30,7 @@ proptest! {
         let checksum = codec::checksum(&bytes, codec::seed([number, 0]));
         codec::put_u64(&mut bytes, checksum);
         let handle = Handle { offset: 0, len: bytes.len() as u64 };
-        let location = BlockLocation { file: TableFile::At(Path::new("forged")), number, handle };
+        let location = BlockLocation { path: Path::new("forged"), number, handle };
         match location.decode(&bytes) {
             Ok(block) => {
                 prop_assert_eq!(block.contents().len(), len as usize);
@@ -53,9 +53,7 @@ fn a_length_that_the_stored_bytes_cannot_have_is_refused_before_memory_is_taken(
         let checksum = codec::checksum(&bytes, codec::seed([1, 0]));
         codec::put_u64(&mut bytes, checksum);
         let handle = Handle { offset: 0, len: bytes.len() as u64 };
-        let error = BlockLocation { file: TableFile::At(Path::new("forged")), number: 1, handle }
-            .decode(&bytes)
-            .expect_err("forged");
+        let error = BlockLocation { path: Path::new("forged"), number: 1, handle }.decode(&bytes).expect_err("forged");
         assert!(error.to_string().contains("decompressed length: expected at most"), "{error}");
     }
 }
@@ -176,9 +174,7 @@ fn a_compression_that_only_a_newer_version_knows_is_told_apart_from_damage() {
     let checksum = codec::checksum(&bytes, codec::seed([1, 0]));
     codec::put_u64(&mut bytes, checksum);
     let handle = Handle { offset: 0, len: bytes.len() as u64 };
-    let error = BlockLocation { file: TableFile::At(Path::new("000001.sst")), number: 1, handle }
-        .decode(&bytes)
-        .expect_err("unknown");
+    let error = BlockLocation { path: Path::new("000001.sst"), number: 1, handle }.decode(&bytes).expect_err("unknown");
     assert!(matches!(&error, Error::Unsupported { file, found: 3, supported: 2, .. } if file.ends_with("000001.sst")));
     assert_eq!(error.to_string(), "000001.sst uses block compression 3, this build knows up to 2");
 }

@@ -235,7 +235,7 @@ fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it
 fn what_is_kept_ends_at_a_frame_within_the_limit_and_before_a_frame_too_long() {
     // Catches a spare file that keeps the space of one huge batch for ever, and a write that has megabytes to clear.
     let log = Identity { number: 1, salt: 1 };
-    let kept = |starts: &[u64], synced, max| Spare::of(log, starts.to_vec(), synced, max).map(|spare| spare.end());
+    let kept = |starts: &[u64], synced, max| Spare::of(log, starts.to_vec(), synced, max).map(|spare| spare.rest.end);
     assert_eq!(kept(&[], 40, 1000), None);
     assert_eq!(kept(&[40], 40, 1000), None);
     assert_eq!(kept(&[40, 600, 1200], 1700, 10_000), Some(1700));

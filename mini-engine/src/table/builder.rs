@@ -11,15 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::fs::{File, FileSystem};
+use crate::fs::{File, FileSystem, unlink};
 use crate::options::{Compression, Options};
-use crate::table::block::cursor::{BlockBuilder, entry_len_bound};
 use crate::table::block::frame::{self, MAX_CONTENTS_LEN};
-use crate::table::format::footer::{Footer, Handle, file_name};
-use crate::table::format::properties::{Properties, TableMeta};
+use crate::table::block::{BlockBuilder, entry_len_bound};
 use crate::table::format::range_block;
-use crate::table::index::fences::IndexBuilder;
-use crate::table::index::partition::{PartitionBuilder, last_fence};
+use crate::table::format::{Footer, Handle, Properties, TableMeta, file_name};
+use crate::table::index::{IndexBuilder, PartitionBuilder, last_fence};
 use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, RangeTombstones, SeqNo, entry_order};
 
 /// Bytes that are gathered before they are written.
@@ -49,11 +47,9 @@ impl TableOptions {
     }
 }
 
-/// Builds one table file.
 #[derive(Debug)]
 pub(crate) struct Builder {
     output: Output,
-    number: u64,
     options: TableOptions,
     block: BlockBuilder,
     partition: PartitionBuilder,
@@ -68,8 +64,7 @@ impl Builder {
     /// Starts table `number` in `dir`; the file must not exist.
     pub(crate) fn new(fs: &Arc<dyn FileSystem>, dir: &Path, number: u64, options: TableOptions) -> Result<Self> {
         Ok(Self {
-            output: Output::create(fs, dir.join(file_name(number)), options.bytes_per_sync)?,
-            number,
+            output: Output::create(fs, dir, number, options.bytes_per_sync)?,
             options,
             block: BlockBuilder::default(),
             partition: PartitionBuilder::new(options.filter_bits_per_key),
@@ -104,7 +99,6 @@ impl Builder {
         Ok(())
     }
 
-    /// Whether nothing was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.properties.entries == 0
     }
@@ -129,7 +123,7 @@ impl Builder {
             self.add(first, ranges.covering(first, MAX_SEQNO).unwrap_or(0), Kind::Tombstone, &[])?;
         }
         if self.is_empty() {
-            return Err(Error::InvalidArgument(format!("table {} has no entry", self.number)));
+            return Err(Error::InvalidArgument(format!("table {} has no entry", self.output.number)));
         }
         self.finish_block(None)?;
         let (partitions, root) = self.write_partitions()?;
@@ -140,14 +134,13 @@ impl Builder {
         let properties = self.write_block(&self.properties.encode())?;
         let offset = self.output.offset();
         let footer = Footer { partitions, root, properties };
-        footer.encode(&mut self.output.buffer, self.number, offset);
+        footer.encode(&mut self.output.buffer, self.output.number, offset);
         let size = self.output.finish()?;
-        let range_tombstones = ranges.parts().count() as u64;
-        Ok(TableMeta { range_tombstones, ..self.properties.meta(self.number, size) })
+        Ok(self.properties.meta(self.output.number, size, &ranges))
     }
 
     fn check(&self, key: &[u8], seqno: SeqNo, value: &[u8]) -> Result<()> {
-        let invalid = |what: String| Err(Error::InvalidArgument(format!("table {}: {what}", self.number)));
+        let invalid = |what: String| Err(Error::InvalidArgument(format!("table {}: {what}", self.output.number)));
         if key.len() > MAX_KEY_LEN || value.len() > MAX_VALUE_LEN || seqno > MAX_SEQNO {
             let (key, value) = (key.len(), value.len());
             return invalid(format!("an entry past its limits: key {key} bytes, value {value} bytes, seqno {seqno}"));
@@ -166,9 +159,9 @@ impl Builder {
 
     /// Writes the current block; `next` is the first key after it.
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
-        let (number, compression, output) = (self.number, self.options.compression, &mut self.output);
-        let handle = self.block.finish(|contents| output.write_block(contents, compression, number))?;
-        self.partition.push((&self.properties.largest, self.last_seqno), next, handle.len);
+        let (compression, output) = (self.options.compression, &mut self.output);
+        let handle = self.block.finish(|contents| output.write_block(contents, compression))?;
+        self.partition.fences.push((&self.properties.largest, self.last_seqno), next, handle.len);
         if next.is_none() || self.partition.is_full(self.options.partition_bytes) {
             self.partitions.push(self.partition.finish(self.output.offset()));
         }
@@ -193,10 +186,11 @@ impl Builder {
     /// Writes a block that is not compressed: it is small, and often read.
     fn write_block(&mut self, contents: &[u8]) -> Result<Handle> {
         if contents.len() > MAX_CONTENTS_LEN {
-            let what = format!("a part of the index of table {} would have {} bytes", self.number, contents.len());
+            let what =
+                format!("a part of the index of table {} would have {} bytes", self.output.number, contents.len());
             return Err(Error::Full(what));
         }
-        self.output.write_block(contents, Compression::None, self.number)
+        self.output.write_block(contents, Compression::None)
     }
 }
 
@@ -206,26 +200,23 @@ struct Output {
     fs: Arc<dyn FileSystem>,
     path: PathBuf,
     file: Arc<dyn File>,
+    /// Of the table.
+    number: u64,
     written: u64,
     /// How many of them are synced.
     synced: u64,
     bytes_per_sync: u64,
     buffer: Vec<u8>,
-    state: OutputState,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OutputState {
-    Partial,
-    Finished,
+    is_finished: bool,
 }
 
 impl Output {
-    fn create(fs: &Arc<dyn FileSystem>, path: PathBuf, bytes_per_sync: u64) -> Result<Self> {
+    fn create(fs: &Arc<dyn FileSystem>, dir: &Path, number: u64, bytes_per_sync: u64) -> Result<Self> {
+        let path = dir.join(file_name(number));
         let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
         let fs = Arc::clone(fs);
-        let (buffer, state) = (Vec::new(), OutputState::Partial);
-        Ok(Self { fs, path, file, written: 0, synced: 0, bytes_per_sync, buffer, state })
+        let buffer = Vec::new();
+        Ok(Self { fs, path, file, number, written: 0, synced: 0, bytes_per_sync, buffer, is_finished: false })
     }
 
     /// Where the next byte goes.
@@ -233,12 +224,12 @@ impl Output {
         self.written + self.buffer.len() as u64
     }
 
-    fn write_block(&mut self, contents: &[u8], compression: Compression, number: u64) -> Result<Handle> {
+    fn write_block(&mut self, contents: &[u8], compression: Compression) -> Result<Handle> {
         if contents.len() >= WRITE_LEN {
-            return self.write_long_block(contents, compression, number);
+            return self.write_long_block(contents, compression);
         }
         let offset = self.offset();
-        frame::encode(&mut self.buffer, contents, compression, number, offset);
+        frame::encode(&mut self.buffer, contents, compression, self.number, offset);
         let len = self.offset() - offset;
         if self.buffer.len() >= WRITE_LEN {
             self.write_buffer()?;
@@ -248,15 +239,15 @@ impl Output {
 
     /// Writes the block from where it is: a long value is not copied once more.
     #[cold]
-    fn write_long_block(&mut self, contents: &[u8], compression: Compression, number: u64) -> Result<Handle> {
+    fn write_long_block(&mut self, contents: &[u8], compression: Compression) -> Result<Handle> {
         self.write_buffer()?;
         let (offset, stored) = (self.written, frame::Stored::of(contents, compression));
-        for part in stored.bytes().chunks(WRITE_LEN) {
+        for part in stored.bytes.chunks(WRITE_LEN) {
             self.file.write_all_at(part, self.written).map_err(Error::io("write", &self.path))?;
             self.written += part.len() as u64;
             self.sync_if_due()?;
         }
-        self.buffer.extend(stored.trailer(number, offset));
+        self.buffer.extend(stored.trailer(self.number, offset));
         Ok(Handle { offset, len: self.offset() - offset })
     }
 
@@ -284,18 +275,15 @@ impl Output {
     fn finish(&mut self) -> Result<u64> {
         self.write_buffer()?;
         self.sync()?;
-        self.state = OutputState::Finished;
+        self.is_finished = true;
         Ok(self.written)
     }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if self.state == OutputState::Partial
-            && let Err(error) = self.fs.remove(&self.path)
-        {
-            // The next open removes it as an orphan.
-            tracing::warn!(path = %self.path.display(), %error, "could not remove a partial table");
+        if !self.is_finished {
+            unlink(&*self.fs, &self.path);
         }
     }
 }

@@ -1,3 +1,0 @@
-//! Writes tables.
-
-pub(super) mod builder;
