@@ -7,7 +7,7 @@ use mini_engine::fs::MemFs;
 use redis_protocol::{resp2, resp3};
 
 use crate::Met;
-use crate::input::Input;
+use crate::models::input::Input;
 use crate::protocol::output::Output;
 use crate::protocol::reply::{Outcome, Reply};
 use crate::session::{Session, Step};

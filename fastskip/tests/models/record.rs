@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use fastskip::InsertError;
 
-use crate::Met;
+use super::Met;
 
 /// Operations, and refusals of them with whether they were for want of memory only.
 #[derive(Debug)]

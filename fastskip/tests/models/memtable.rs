@@ -2,53 +2,20 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
-use fastskip::{FrozenVersions, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, Op, Version};
+use fastskip::{FrozenVersions, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, Version};
 
-use crate::Met;
-use crate::input::Input;
-use crate::limits::{Limits, Size, mean, too_large};
-use crate::record::Record;
+use super::input::Input;
+use super::limits::{Limits, Size, mean, too_large};
+use super::record::Record;
+use super::{Met, compare_walk, operations, ranges};
 
-/// What an input can ask of a memtable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each is the method of that name, or says what becomes of a reservation or a cursor")]
-pub enum MemtableOp {
-    Put,
-    Delete,
-    Apply,
-    DropReservation,
-    LongestKey,
-    TooLarge,
-    Get,
-    Range,
-    Seek,
-    SeekForPrev,
-    WalkCursor,
-    Compare,
-    Freeze,
-    Replace,
-}
-
-impl MemtableOp {
-    /// Every operation.
-    pub const ALL: [Self; 14] = [
-        Self::Put,
-        Self::Delete,
-        Self::Apply,
-        Self::DropReservation,
-        Self::LongestKey,
-        Self::TooLarge,
-        Self::Get,
-        Self::Range,
-        Self::Seek,
-        Self::SeekForPrev,
-        Self::WalkCursor,
-        Self::Compare,
-        Self::Freeze,
-        Self::Replace,
-    ];
+operations! {
+    /// What an input can ask of a memtable.
+    MemtableOp:
+        Put Delete Apply DropReservation LongestKey TooLarge Get
+        Range Seek SeekForPrev WalkCursor Compare Freeze Replace
 }
 
 /// `None` is a tombstone.
@@ -84,7 +51,7 @@ pub fn memtable_ops(input: &[u8]) -> Met {
         record: Record::new(),
     };
     while !input.is_empty() {
-        let op = input.choose(&MemtableOp::ALL);
+        let op = input.choose(MemtableOp::ALL);
         pair.record.meet(op);
         pair.run(op, &mut input);
     }
@@ -120,8 +87,8 @@ impl Pair {
             }
             MemtableOp::Get => self.get(&input.key(), seqno(input)),
             MemtableOp::Range => self.range(&input.key(), &input.key(), seqno(input)),
-            MemtableOp::Seek => self.seek(&input.key(), seqno(input)),
-            MemtableOp::SeekForPrev => self.seek_for_prev(&input.key(), seqno(input)),
+            MemtableOp::Seek => self.seek(&input.key(), seqno(input), true),
+            MemtableOp::SeekForPrev => self.seek(&input.key(), seqno(input), false),
             MemtableOp::WalkCursor => self.walk_cursor(input),
             MemtableOp::Compare => {
                 self.compare();
@@ -273,55 +240,47 @@ impl Pair {
 
     fn range(&self, from: &[u8], to: &[u8], seqno: u64) {
         let visible = self.visible(seqno);
-        let within: Vec<_> = visible.iter().filter(|version| from <= version.key && version.key < to).collect();
-        assert!(self.memtable.range(from..to, seqno).eq(within.iter().copied().copied()));
-        assert!(self.memtable.range(from..to, seqno).rev().eq(within.iter().rev().copied().copied()));
-        let mut both = self.memtable.range(from..to, seqno);
-        let mut seen = 0;
-        while both.next().is_some() {
-            seen += 1 + usize::from(both.next_back().is_some());
+        for range in ranges(from, to) {
+            let within: Vec<_> =
+                visible.iter().filter(|version| RangeBounds::<[u8]>::contains(&range, version.key)).copied().collect();
+            compare_walk(|| self.memtable.range(range, seqno), &within);
         }
-        assert_eq!(seen, within.len());
-        let open = (Bound::Excluded(from), Bound::Included(to));
-        let expected = visible.iter().filter(|version| from < version.key && version.key <= to);
-        assert!(self.memtable.range(open, seqno).eq(expected.copied()));
-        assert!(self.memtable.iter(seqno).eq(visible.iter().copied()));
-        let prefixed = visible.iter().filter(|version| version.key.starts_with(from));
-        assert!(self.memtable.prefix(from, seqno).eq(prefixed.copied()));
-        let place = |version: &Version<'_>| (version.key.to_vec(), Reverse(version.seqno));
-        let (low, high) = ((from.to_vec(), Reverse(seqno)), (to.to_vec(), Reverse(3)));
-        let between = || versions(&self.model).filter(|version| low <= place(version) && place(version) < high);
-        assert!(self.memtable.versions((from, seqno)..(to, 3)).eq(between()));
-        assert!(self.memtable.versions((from, seqno)..(to, 3)).rev().eq(between().rev()));
+        let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
+        compare_walk(|| self.memtable.prefix(from, seqno), &prefixed);
+        for range in ranges((from, seqno), (to, 3)) {
+            let place = |bound: Bound<(_, u64)>| bound.map(|(key, seqno)| (key, Reverse(seqno)));
+            let places = (place(range.0), place(range.1));
+            let is_within = |version: &Version<'_>| places.contains(&(version.key, Reverse(version.seqno)));
+            compare_walk(
+                || self.memtable.versions(range),
+                &versions(&self.model).filter(is_within).collect::<Vec<_>>(),
+            );
+        }
     }
 
-    fn seek(&self, key: &[u8], seqno: u64) {
-        let mut cursor = self.memtable.owned_cursor();
-        let valid = cursor.seek(key, seqno);
-        assert_eq!((valid, cursor.version().is_some()), (cursor.valid(), valid));
-        for version in versions(&self.model).filter(|v| (v.key, Reverse(v.seqno)) >= (key, Reverse(seqno))) {
-            assert_eq!(cursor.next(), Some(version));
+    /// The searches of cursors, forward or backward: of all versions, and of those that a reader sees at a number.
+    fn seek(&self, key: &[u8], seqno: u64, forward: bool) {
+        let all: Vec<_> = versions(&self.model).collect();
+        compare_cursor(self.memtable.cursor(), &all, (key, seqno), forward);
+        for visible_at in [seqno, seqno / 2, 3] {
+            let shown = self.visible(visible_at);
+            compare_cursor(self.memtable.cursor().visible_at(visible_at), &shown, (key, seqno), forward);
         }
-        assert_eq!(cursor.next(), None);
-        assert_eq!(cursor.prev(), versions(&self.model).next_back(), "from behind the last version");
-        // What a reader sees at the number is behind the key, or of it.
-        let mut reader = self.memtable.cursor().visible_at(seqno);
-        reader.seek_exclusive(key, 0);
-        assert!(reader.by_ref().eq(self.visible(seqno).into_iter().filter(|version| version.key > key)));
-        reader.seek_before(key, u64::MAX);
-        let before = std::iter::from_fn(|| reader.prev_key());
-        assert!(before.eq(self.visible(seqno).into_iter().rev().filter(|version| version.key < key)));
-    }
-
-    fn seek_for_prev(&self, key: &[u8], seqno: u64) {
         let mut cursor = self.memtable.owned_cursor();
-        let valid = cursor.seek_for_prev(key, seqno);
-        assert_eq!((valid, cursor.version().is_some()), (cursor.valid(), valid));
-        for version in versions(&self.model).rev().filter(|v| (v.key, Reverse(v.seqno)) <= (key, Reverse(seqno))) {
-            assert_eq!(cursor.prev(), Some(version));
+        let is_found = if forward { cursor.seek(key, seqno) } else { cursor.seek_for_prev(key, seqno) };
+        assert_eq!((is_found, cursor.version().is_some()), (cursor.valid(), cursor.valid()));
+        let target = (key, Reverse(seqno));
+        if forward {
+            for version in all.iter().filter(|v| (v.key, Reverse(v.seqno)) >= target) {
+                assert_eq!(cursor.next(), Some(*version));
+            }
+            assert_eq!(cursor.next(), None);
+        } else {
+            for version in all.iter().rev().filter(|v| (v.key, Reverse(v.seqno)) <= target) {
+                assert_eq!(cursor.prev(), Some(*version));
+            }
+            assert_eq!(cursor.prev(), None);
         }
-        assert_eq!(cursor.prev(), None);
-        assert_eq!(cursor.next(), versions(&self.model).next(), "from before the first version");
     }
 
     /// Steps to and fro, from either end.
@@ -357,8 +316,11 @@ impl Pair {
         if !self.is_scrambled {
             self.memtable.validate();
         }
-        assert!(self.memtable.all_versions().eq(versions(&self.model)));
-        assert!(self.memtable.all_versions().rev().eq(versions(&self.model).rev()));
+        compare_walk(|| self.memtable.all_versions(), &versions(&self.model).collect::<Vec<_>>());
+        for seqno in [0, 3, u64::MAX] {
+            assert!(self.memtable.iter(seqno).eq(self.visible(seqno)));
+            self.model.keys().for_each(|(key, _)| self.get(key, seqno));
+        }
         if let Some(frozen) = &self.frozen {
             assert!(frozen.all_versions().eq(versions(&self.model)));
         }
@@ -376,6 +338,40 @@ impl Pair {
         assert_eq!((stats.avg_key_size, stats.avg_value_size), (mean(keys, stats.len), mean(values, stats.len)));
         self.limits.check(&stats);
     }
+}
+
+/// Compares where the searches of a cursor that shows `shown` lead, those forward or those backward, and every step from there.
+fn compare_cursor<'a>(
+    mut cursor: MemtableCursor<'a>,
+    shown: &[Version<'_>],
+    (key, seqno): (&[u8], u64),
+    forward: bool,
+) {
+    assert_eq!((cursor.valid(), cursor.version()), (!shown.is_empty(), shown.first().copied()));
+    let target = (key, Reverse(seqno));
+    let at = shown.partition_point(|v| (v.key, Reverse(v.seqno)) < target);
+    let behind = shown.partition_point(|v| (v.key, Reverse(v.seqno)) <= target);
+    type Search<'a> = fn(&mut MemtableCursor<'a>, &[u8], u64) -> bool;
+    let searches: [(Search<'a>, usize); 2] = match forward {
+        true => [(MemtableCursor::seek, at), (MemtableCursor::seek_exclusive, behind)],
+        false => [(MemtableCursor::seek_for_prev, behind), (MemtableCursor::seek_before, at)],
+    };
+    for (search, gap) in searches {
+        let found = if forward { shown.get(gap) } else { gap.checked_sub(1).map(|last| &shown[last]) };
+        assert_eq!((search(&mut cursor, key, seqno), cursor.valid()), (found.is_some(), found.is_some()));
+        assert_eq!(cursor.version(), found.copied());
+        // Until a step is taken, the cursor is in a gap between what is shown.
+        let mut moved = cursor.clone();
+        assert!(moved.by_ref().eq(shown[gap..].iter().copied()));
+        assert_eq!((moved.valid(), moved.prev()), (false, shown.last().copied()), "from behind the last entry");
+        assert!(std::iter::from_fn(|| cursor.prev()).eq(shown[..gap].iter().rev().copied()));
+        assert_eq!((cursor.valid(), cursor.next()), (false, shown.first().copied()), "from before the first entry");
+    }
+    assert_eq!((cursor.seek_to_last(), cursor.version()), (!shown.is_empty(), shown.last().copied()));
+    assert_eq!((cursor.seek_to_first(), cursor.version()), (!shown.is_empty(), shown.first().copied()));
+    let newest = shown.chunk_by(|a, b| a.key == b.key).map(|versions| versions[0]);
+    assert!(std::iter::from_fn(|| cursor.next_key()).eq(newest.clone()));
+    assert!(std::iter::from_fn(|| cursor.prev_key()).eq(newest.rev()));
 }
 
 fn versions(model: &Model) -> impl DoubleEndedIterator<Item = Version<'_>> {

@@ -2,7 +2,7 @@
 
 use fastskip::{Builder, InsertError, MAX_KEY_LEN, Stats, Table};
 
-use crate::input::Input;
+use super::input::Input;
 
 /// The length of a value that no table with a limit on memory has room for.
 const TOO_LARGE: usize = 2 << 20;

@@ -1,56 +1,20 @@
 //! `ConcurrentSkipList` against a map.
 
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 
-use fastskip::{BatchError, ConcurrentSkipList, Entry, InsertError, MAX_KEY_LEN, Snapshot};
+use fastskip::{BatchError, ConcurrentSkipList, Cursor, Entry, InsertError, MAX_KEY_LEN, Snapshot};
 
-use crate::Met;
-use crate::input::Input;
-use crate::limits::{Limits, mean, too_large};
-use crate::record::Record;
+use super::input::Input;
+use super::limits::{Limits, mean, too_large};
+use super::record::Record;
+use super::{Met, compare_walk, operations, ranges};
 
-/// What an input can ask of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each is the method of that name, or what such a key or value comes to")]
-pub enum SkipListOp {
-    Insert,
-    GetOrInsert,
-    InsertBatch,
-    Delete,
-    InsertTombstone,
-    LongestKey,
-    TooLarge,
-    Snapshot,
-    Range,
-    Prefix,
-    Seek,
-    SeekForPrev,
-    Compare,
-    Freeze,
-    Seal,
-    Reset,
-}
-
-impl SkipListOp {
-    /// Every operation.
-    pub const ALL: [Self; 16] = [
-        Self::Insert,
-        Self::GetOrInsert,
-        Self::InsertBatch,
-        Self::Delete,
-        Self::InsertTombstone,
-        Self::LongestKey,
-        Self::TooLarge,
-        Self::Snapshot,
-        Self::Range,
-        Self::Prefix,
-        Self::Seek,
-        Self::SeekForPrev,
-        Self::Compare,
-        Self::Freeze,
-        Self::Seal,
-        Self::Reset,
-    ];
+operations! {
+    /// What an input can ask of a list.
+    SkipListOp:
+        Insert GetOrInsert InsertBatch Delete InsertTombstone LongestKey TooLarge Snapshot
+        Range Prefix Seek SeekForPrev Compare Freeze Seal Reset
 }
 
 /// A value, and whether it is a tombstone's.
@@ -93,7 +57,7 @@ fn run(list: &ConcurrentSkipList, known: &mut Known, input: &mut Input<'_>) -> O
     let mut snapshots = Vec::new();
     let mut end = None;
     while end.is_none() && !input.is_empty() {
-        let op = input.choose(&SkipListOp::ALL);
+        let op = input.choose(SkipListOp::ALL);
         known.record.meet(op);
         match op {
             SkipListOp::Seal | SkipListOp::Reset => end = Some(op),
@@ -146,11 +110,10 @@ impl Known {
             SkipListOp::Prefix => {
                 let prefix = input.key();
                 let expected: Vec<_> = entries(&self.model).filter(|entry| entry.key.starts_with(&prefix)).collect();
-                assert!(list.prefix(&prefix).eq(expected.iter().copied()));
-                assert!(list.prefix(&prefix).rev().eq(expected.iter().rev().copied()));
+                compare_walk(|| list.prefix(&prefix), &expected);
             }
-            SkipListOp::Seek => self.seek(list, &input.key()),
-            SkipListOp::SeekForPrev => self.seek_for_prev(list, &input.key()),
+            SkipListOp::Seek => self.seek(list, &input.key(), true),
+            SkipListOp::SeekForPrev => self.seek(list, &input.key(), false),
             SkipListOp::Freeze => {
                 list.freeze();
                 self.frozen = true;
@@ -288,52 +251,51 @@ impl Known {
 /// Reading.
 impl Known {
     fn range(&self, list: &ConcurrentSkipList, from: &[u8], to: &[u8]) {
-        let within: Vec<_> = entries(&self.model).filter(|entry| from <= entry.key && entry.key < to).collect();
-        assert!(list.range(from..to).eq(within.iter().copied()));
-        assert!(list.range(from..to).rev().eq(within.iter().rev().copied()));
-        let mut both = list.range(from..to);
-        let mut seen = 0;
-        while both.next().is_some() {
-            seen += 1 + usize::from(both.next_back().is_some());
+        for range in ranges(from, to) {
+            let within: Vec<_> =
+                entries(&self.model).filter(|entry| RangeBounds::<[u8]>::contains(&range, entry.key)).collect();
+            compare_walk(|| list.range(range), &within);
         }
-        assert_eq!(seen, within.len());
-        let closed = entries(&self.model).filter(|entry| from <= entry.key && entry.key <= to);
-        assert!(list.range(from..=to).eq(closed));
     }
 
-    fn seek(&self, list: &ConcurrentSkipList, key: &[u8]) {
-        let expected: Vec<_> = entries(&self.model).filter(|entry| entry.key >= key).collect();
-        let mut cursor = list.cursor();
-        assert_eq!(cursor.seek(key), !expected.is_empty());
-        assert_eq!((cursor.valid(), cursor.entry()), (!expected.is_empty(), expected.first().copied()));
-        let before = entries(&self.model).rfind(|entry| entry.key < key);
-        if cursor.valid() {
-            assert_eq!(cursor.clone().prev_entry(), before);
+    fn seek(&self, list: &ConcurrentSkipList, key: &[u8], forward: bool) {
+        let shown: Vec<_> = entries(&self.model).collect();
+        self.look_up(list, key);
+        assert_eq!(list.cursor().entry(), shown.first().copied());
+        compare_cursor(list.cursor(), &shown, key, forward);
+        let first = shown.partition_point(|entry| entry.key < key);
+        let found = list.cursor_at(key);
+        assert_eq!(found.as_ref().and_then(Cursor::entry), shown.get(first).copied());
+        if let Some(mut cursor) = found {
+            assert_eq!(cursor.clone().prev_entry(), first.checked_sub(1).map(|before| shown[before]));
+            assert!(std::iter::from_fn(|| cursor.next_entry()).eq(shown[first..].iter().copied()));
         }
-        assert!(cursor.eq(expected.iter().copied()));
-        assert_eq!(list.cursor_at(key).is_some(), !expected.is_empty());
+        let mut cursor = list.cursor();
+        if cursor.seek_for_prev(key) {
+            let last = shown.partition_point(|entry| entry.key <= key);
+            assert_eq!(cursor.clone().next_entry(), shown.get(last).copied());
+            assert!(std::iter::from_fn(|| cursor.prev_entry()).eq(shown[..last].iter().rev().copied()));
+            assert_eq!(
+                (cursor.prev_entry(), cursor.valid(), cursor.next_entry()),
+                (None, false, shown.first().copied())
+            );
+        }
     }
 
-    fn seek_for_prev(&self, list: &ConcurrentSkipList, key: &[u8]) {
-        let mut cursor = list.cursor();
-        let expected: Vec<_> = entries(&self.model).rev().filter(|entry| entry.key <= key).collect();
-        assert_eq!(cursor.seek_for_prev(key), !expected.is_empty());
-        assert!(std::iter::from_fn(|| cursor.prev_entry()).eq(expected));
+    fn look_up(&self, list: &ConcurrentSkipList, key: &[u8]) {
+        let found = self.model.get(key).map(|(value, dead)| (value.as_slice(), *dead));
+        let live = found.filter(|(_, dead)| !dead).map(|(value, _)| value);
+        assert_eq!((list.get(key), list.get_live(key), list.contains_key(key)), (found, live, live.is_some()));
+        assert_eq!(list.get_many(&[key, key]), [live; 2]);
     }
 
     fn compare(&mut self, list: &ConcurrentSkipList) {
         if !self.is_scrambled {
             list.validate();
         }
-        assert!(list.iter().eq(entries(&self.model)));
-        assert!(list.iter().rev().eq(entries(&self.model).rev()));
+        compare_walk(|| list.iter(), &entries(&self.model).collect::<Vec<_>>());
         assert!(list.cursor().eq(entries(&self.model)));
-        for (key, (value, dead)) in &self.model {
-            let live = (!dead).then_some(value.as_slice());
-            assert_eq!(list.get(key), Some((value.as_slice(), *dead)));
-            assert_eq!((list.get_live(key), list.contains_key(key)), (live, !dead));
-            assert_eq!(list.get_many(&[key, key]), [live; 2]);
-        }
+        self.model.keys().for_each(|key| self.look_up(list, key));
         self.compare_figures(list);
     }
 
@@ -352,19 +314,38 @@ impl Known {
 }
 
 fn compare_snapshot(snapshot: &Snapshot<'_>, then: &Model) {
-    assert!(snapshot.iter().eq(entries(then)));
-    assert!(snapshot.iter().rev().eq(entries(then).rev()));
-    let Some(middle) = then.keys().nth(then.len() / 2) else { return };
-    let (value, dead) = &then[middle];
-    assert_eq!(snapshot.get(middle), Some((value.as_slice(), *dead)));
-    assert!(snapshot.range(middle..).eq(entries(then).skip(then.len() / 2)));
-    assert_eq!(
-        snapshot.cursor_at(middle).and_then(|mut cursor| cursor.prev_entry()),
-        match then.len() / 2 {
-            0 => None,
-            at => entries(then).nth(at - 1),
-        }
-    );
+    let shown: Vec<_> = entries(then).collect();
+    compare_walk(|| snapshot.iter(), &shown);
+    let Some(middle) = shown.get(shown.len() / 2) else { return };
+    assert_eq!(snapshot.get(middle.key), Some((middle.value, middle.is_tombstone)));
+    let (before, behind) = shown.split_at(shown.len() / 2);
+    compare_walk(|| snapshot.range(middle.key..), behind);
+    let mut cursor = snapshot.cursor_at(middle.key).expect("it is there");
+    [true, false].into_iter().for_each(|forward| compare_cursor(cursor.clone(), &shown, middle.key, forward));
+    assert!(std::iter::from_fn(|| cursor.prev_entry()).eq(before.iter().rev().copied()));
+}
+
+/// Compares where the searches of a cursor that shows `shown` lead, those forward or those backward, and every step from there.
+fn compare_cursor<'a>(mut cursor: Cursor<'a>, shown: &[Entry<'_>], key: &[u8], forward: bool) {
+    let (at, behind) = (shown.partition_point(|e| e.key < key), shown.partition_point(|e| e.key <= key));
+    type Search<'a> = fn(&mut Cursor<'a>, &[u8]) -> bool;
+    let searches: [(Search<'a>, usize); 2] = match forward {
+        true => [(Cursor::seek, at), (Cursor::seek_exclusive, behind)],
+        false => [(Cursor::seek_for_prev, behind), (Cursor::seek_before, at)],
+    };
+    for (search, gap) in searches {
+        let found = if forward { shown.get(gap) } else { gap.checked_sub(1).map(|last| &shown[last]) };
+        assert_eq!((search(&mut cursor, key), cursor.valid()), (found.is_some(), found.is_some()));
+        assert_eq!(cursor.entry(), found.copied());
+        // Until a step is taken, the cursor is in a gap between what is shown.
+        let mut moved = cursor.clone();
+        assert!(moved.by_ref().eq(shown[gap..].iter().copied()));
+        assert_eq!((moved.valid(), moved.prev()), (false, shown.last().copied()), "from behind the last entry");
+        assert!(std::iter::from_fn(|| cursor.prev_key()).eq(shown[..gap].iter().rev().copied()));
+        assert_eq!((cursor.valid(), cursor.next_key()), (false, shown.first().copied()), "from before the first entry");
+    }
+    assert_eq!((cursor.seek_to_last(), cursor.prev()), (!shown.is_empty(), shown.last().copied()));
+    assert_eq!((cursor.seek_to_first(), cursor.next()), (!shown.is_empty(), shown.first().copied()));
 }
 
 fn entries(model: &Model) -> impl DoubleEndedIterator<Item = Entry<'_>> {
