@@ -70,9 +70,7 @@ impl Failure {
             Self::ClosedPipe => 0,
         }
     }
-}
 
-impl Failure {
     /// What to type next, if a file of a database is damaged, or another process has the database open.
     pub(crate) fn next_command(&self) -> Option<String> {
         let error = match self {

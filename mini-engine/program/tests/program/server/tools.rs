@@ -1,31 +1,25 @@
 //! The tools of Redis, where they are installed.
 
-use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::process::{Room, Server};
+use crate::support::server::Server;
+use crate::support::{run_with, skipped};
 
 /// Runs a tool on the server; `None`, and a word about it, where it is not installed.
 fn tool(name: &str, server: &Server, args: &[&str], input: &str) -> Option<String> {
-    let port = server.address.port().to_string();
-    let mut command = Command::new(name);
-    command.args(["-h", "127.0.0.1", "-p", &port]).args(args);
-    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let Ok(mut child) = child else {
-        writeln!(std::io::stderr(), "\nSKIPPED: {name} is not installed\n").expect("stderr");
+    if Command::new(name).arg("--version").stdout(Stdio::null()).status().is_err() {
+        skipped(name, "it is not installed");
         return None;
-    };
-    child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("write");
-    let output = child.wait_with_output().expect("wait");
-    assert!(output.status.success(), "{name} {args:?}: {output:?}");
-    Some(String::from_utf8(output.stdout).expect("text"))
+    }
+    let mut command = Command::new(name);
+    command.args(["-h", "127.0.0.1", "-p", &server.address.port().to_string()]).args(args);
+    Some(run_with(command, input.as_bytes()).text())
 }
 
 #[test]
 fn redis_cli_drives_the_server() {
     // Catches what a client library forgives and the original does not.
-    let room = Room::new();
-    let server = room.server(&[]);
+    let server = Server::new(&[]);
     for version in ["-2", "-3"] {
         let input =
             "set a 1\nincr a\nmget a nope\nmulti\nset b 2\nrange a c\nexec\nprefix b\nconfig get save\ndel a b\n";
@@ -41,8 +35,7 @@ fn redis_cli_drives_the_server() {
 #[test]
 fn redis_benchmark_runs_to_its_end() {
     // Catches a command that it needs, and a reply that it waits for in vain.
-    let room = Room::new();
-    let server = room.server(&["--durability", "everysec"]);
+    let server = Server::new(&["--durability", "everysec"]);
     for pipeline in ["1", "16"] {
         let args = ["-t", "ping,set,get,incr,mset", "-c", "20", "-n", "2000", "-P", pipeline, "--csv"];
         let Some(said) = tool("redis-benchmark", &server, &args, "") else { return };

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mini_engine::{Compression, Db, Durability, Error, WriteBatch};
 
-use crate::mount::Mount;
+use crate::support::mount::Mount;
 
 const DISK: u64 = 3 << 20;
 const WRITES: u64 = 600;

@@ -1,11 +1,13 @@
-//! The commands, as a client library sends and understands them.
+//! The commands, as a client library sends and understands them; and the language of the coursework.
 
 use std::collections::HashMap;
+use std::net::Shutdown;
 use std::thread;
 
 use redis::{Commands, Connection, RedisResult, Value, cmd, pipe};
 
-use crate::process::{Room, syncs};
+use crate::support::Room;
+use crate::support::server::{Server, syncs};
 
 /// One client's view of all commands, whatever the version.
 fn use_everything(db: &mut Connection) -> RedisResult<()> {
@@ -41,12 +43,9 @@ fn use_everything(db: &mut Connection) -> RedisResult<()> {
     let prefix: Vec<(String, i64)> = cmd("PREFIX").arg("scan:00").query(db)?;
     assert_eq!((prefix.len(), &prefix[9]), (10, &("scan:009".into(), 9)));
 
-    let ((old, new), all): ((i64, i64), Vec<(String, i64)>) = {
-        let (old, new, all) =
-            pipe().atomic().get("a").incr("a", 1).cmd("PREFIX").arg("a").query::<(i64, i64, _)>(db)?;
-        ((old, new), all)
-    };
-    assert_eq!(((old, new), all), ((40, 41), vec![("a".into(), 41)]));
+    let transaction: (i64, i64, Vec<(String, i64)>) =
+        pipe().atomic().get("a").incr("a", 1).cmd("PREFIX").arg("a").query(db)?;
+    assert_eq!(transaction, (40, 41, vec![("a".into(), 41)]));
     let many: Vec<i64> = (0..1000).fold(&mut pipe(), |pipe, _| pipe.incr("many", 1)).query(db)?;
     assert!(many.into_iter().eq(1..=1000));
 
@@ -68,8 +67,7 @@ fn use_everything(db: &mut Connection) -> RedisResult<()> {
 #[test]
 fn a_client_library_uses_every_command_in_both_versions() {
     // Catches a reply that a client takes for something else, and a version that differs from the other.
-    let room = Room::new();
-    let server = room.server(&[]);
+    let server = Server::new(&[]);
     use_everything(&mut server.client()).expect("version 2");
     use_everything(&mut server.client3()).expect("version 3");
     server.end();
@@ -80,8 +78,7 @@ fn counters_of_many_clients_lose_no_increment() {
     // Catches a read and a write of one command that another client's command comes between; and transactions that mix.
     const CLIENTS: usize = 8;
     const ROUNDS: usize = 100;
-    let room = Room::new();
-    let server = room.server(&["--durability", "buffered"]);
+    let server = Server::new(&["--durability", "buffered"]);
     thread::scope(|threads| {
         for _ in 0..CLIENTS {
             threads.spawn(|| {
@@ -106,8 +103,7 @@ fn counters_of_many_clients_lose_no_increment() {
 #[test]
 fn large_values_come_back_as_they_were_sent() {
     // Catches a value that is cut or mixed up where it takes many reads and writes, and a limit that is off by one.
-    let room = Room::new();
-    let server = room.server(&["--max-request", "8M"]);
+    let server = Server::new(&["--max-request", "8M"]);
     let value: Vec<u8> = (0..7 << 20).map(|n: u32| (n ^ (n >> 8)) as u8).collect();
     let mut db = server.client();
     for _ in 0..3 {
@@ -122,8 +118,7 @@ fn large_values_come_back_as_they_were_sent() {
 #[test]
 fn one_sync_serves_the_writes_that_arrive_together() {
     // Catches a sync for each write of a pipeline, and acknowledgements without any.
-    let room = Room::new();
-    let server = room.server(&[]);
+    let server = Server::new(&[]);
     let mut db = server.client();
     db.set::<_, _, ()>("first", 1).expect("set");
     let before = syncs(&mut db);
@@ -139,14 +134,13 @@ fn one_sync_serves_the_writes_that_arrive_together() {
 #[test]
 fn the_book_lists_the_commands_that_are_there_and_those_that_are_not() {
     // Catches a command that nobody finds in the book, and one that the book says is missing though it is there, or the other way round.
-    let book = include_str!("../../../../docs/src/serve.md");
+    let book = include_str!("../../../../../docs/src/serve.md");
     let (_, missing) = book.split_once("### What is not there").expect("the section");
     let (missing, _) = missing.split_once("\n**").expect("its end");
     let rows = missing.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let called: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
     assert!(called.len() > 50, "{called:?}");
-    let room = Room::new();
-    let server = room.server(&[]);
+    let server = Server::new(&[]);
     let mut raw = server.raw();
     raw.send(called.iter().map(|call| format!("{call}\r\n")).collect::<String>() + "QUIT\r\n");
     let replies = String::from_utf8(raw.rest()).expect("text");
@@ -165,4 +159,24 @@ fn the_book_lists_the_commands_that_are_there_and_those_that_are_not() {
         there.iter().filter(|name| !book.contains(&format!("`{}", name.to_uppercase()))).collect();
     assert!(unlisted.is_empty(), "{unlisted:?}");
     server.end();
+}
+
+#[test]
+fn a_workload_is_answered_line_by_line() {
+    // Catches a job whose answer comes out of its place, and lines that are answered twice.
+    let room = Room::new();
+    let data = room.path("data");
+    std::fs::create_dir(&data).expect("a directory");
+    std::fs::write(data.join("0.dat"), [5i32, 50, 6, 60].map(i32::to_ne_bytes).concat()).expect("write");
+    let data = data.display().to_string();
+    let server = room.server(&["--protocol", "lines", "--load-from", &data]);
+    let mut raw = server.raw();
+    raw.send("p 10 7\np 63 222\ng 10\ng 15\nl \"0.dat\"\nr 0 100\nd 10\nr 0 100\ns\nbogus\ng 6\n");
+    raw.0.shutdown(Shutdown::Write).expect("shutdown");
+    let said = String::from_utf8(raw.rest()).expect("text");
+    let expected = "7\n\n5:50 6:60 10:7 63:222\n5:50 6:60 63:222\nLogical Pairs: 3\n\n5:50 6:60 63:222\n\
+                    error: expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s\n60\n";
+    assert_eq!(said, expected);
+    server.end();
+    room.refuses(2, &[("serve --protocol lines --listen 0.0.0.0:0", "--without-password")]);
 }

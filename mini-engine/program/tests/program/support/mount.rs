@@ -1,10 +1,11 @@
 //! A file system in memory of a few MiB, mounted by a test.
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
+
+use super::skipped;
 
 /// The mounted file system.
 pub(crate) struct Mount(TempDir);
@@ -16,7 +17,7 @@ impl Mount {
         match mount(dir.path(), &format!("size={bytes}")) {
             Ok(()) => Some(Mount(dir)),
             Err(why) => {
-                writeln!(io::stderr(), "\nSKIPPED {test}: {why}\n").expect("stderr");
+                skipped(test, why);
                 None
             }
         }
@@ -26,14 +27,19 @@ impl Mount {
         mount(self.0.path(), &format!("remount,size={bytes}")).expect("remount");
     }
 
+    /// Nothing can be written any more.
+    pub(crate) fn make_read_only(&self) {
+        mount(self.0.path(), "remount,ro").expect("remount");
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 }
 
-fn mount(at: &Path, options: &str) -> Result<(), String> {
+fn mount(point: &Path, options: &str) -> Result<(), String> {
     let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at).stdin(Stdio::null());
+    mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(point).stdin(Stdio::null());
     let done = mount.output().map_err(|error| format!("mount does not run: {error}"))?;
     match done.status.success() {
         true => Ok(()),

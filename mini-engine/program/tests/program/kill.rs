@@ -7,22 +7,19 @@
 //! Every line names its own number, so the state that is found says which lines made it; the input repeats keys, so that a lost
 //! or reordered line would show as an old value. Before the kill a process is offered a few batches more than it has to
 //! acknowledge, and never the last lines of the input: no import can have finished, however slow the machine is to kill it.
-#![cfg(unix)]
-
-#[path = "../../tests/scratch/mod.rs"]
-mod scratch;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use mini_engine::Db;
 use mini_engine::random::Random;
-use scratch::TempDir;
+
+use crate::support::{Room, finished, kill_seed, number, piped, program};
 
 const ROUNDS: usize = 50;
 const LINES: usize = 30_000;
@@ -38,11 +35,6 @@ const LEAST_PACE: Duration = Duration::from_micros(100);
 const SIGKILL: i32 = 9;
 
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// A number from the environment.
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
-}
 
 /// How large an input is, and what follows from that.
 #[derive(Clone, Copy)]
@@ -78,15 +70,9 @@ fn state_after(lines: &[(String, String)]) -> State {
 
 fn start_import(database: &Path, size: Size) -> Child {
     let (memtable_bytes, batch) = (size.memtable_bytes().to_string(), size.batch().to_string());
-    Command::new(env!("CARGO_BIN_EXE_mini-engine"))
-        .args(["import", "--synced", "--memtable-bytes", &memtable_bytes, "--batch", &batch])
-        .arg(database)
-        .arg("-")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("spawn")
+    let mut import = program();
+    import.args(["import", "--synced", "--memtable-bytes", &memtable_bytes, "--batch", &batch]).arg(database).arg("-");
+    piped(import)
 }
 
 /// The next acknowledgement, or `None` when the process has gone.
@@ -166,27 +152,23 @@ fn import_rest(database: &Path, size: Size, lines: &[(String, String)]) {
     let mut child = start_import(database, size);
     let mut stdin = child.stdin.take().expect("piped");
     let rest = text(lines);
-    let output = thread::scope(|threads| {
+    thread::scope(|threads| {
         threads.spawn(move || stdin.write_all(rest.as_bytes()).expect("feed"));
-        child.wait_with_output().expect("wait")
+        finished(child).ended(0);
     });
-    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
 fn every_acknowledged_line_survives_a_kill_and_the_rest_can_follow() {
     // Catches an acknowledgement before the log is written, a batch that is applied in part, a rotation that loses lines or
     // brings old ones back, and a recovered database that takes no more writes.
-    let fresh = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-    let seed = number("KILL_SEED").unwrap_or_else(fresh);
-    println!("KILL_SEED={seed}");
+    let mut random = Random(kill_seed());
     let rounds = number("KILL_ROUNDS").map_or(ROUNDS, |rounds| rounds as usize);
     let size = Size { lines: number("KILL_LINES").map_or(LINES, |lines| lines as usize) };
     assert!(
         size.lines >= BATCHES && size.lines.is_multiple_of(BATCHES),
         "KILL_LINES: expected a multiple of {BATCHES}"
     );
-    let mut random = Random(seed);
     let (mut midway, mut rotated) = (0, 0);
     for round in 0..rounds {
         let lines = input(&mut random, size);
@@ -194,8 +176,8 @@ fn every_acknowledged_line_survives_a_kill_and_the_rest_can_follow() {
         let batches = random.index(offered.len() / size.batch());
         let offered = &offered[..offered.len().min((batches + BATCHES_AHEAD) * size.batch())];
         let part = random.index(2000) as f64 / 1000.0;
-        let directory = TempDir::new().expect("a temporary directory");
-        let database = directory.path().join("db");
+        let room = Room::new();
+        let database = room.database();
 
         let acked = killed_import(&database, size, &text(offered), batches, part);
         rotated += usize::from(has_rotated(&database));

@@ -3,27 +3,29 @@
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
 
 use redis::{Client, Connection, RedisResult, cmd};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::scratch::TempDir;
-
-/// After which a silent server has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+use super::{PATIENCE, Room, program};
 
 pub(crate) struct Server {
     child: Child,
-    stderr: BufReader<ChildStderr>,
+    /// Until it has ended.
+    stderr: Option<BufReader<ChildStderr>>,
     pub(crate) address: SocketAddr,
+    /// To be removed behind it, where the test has no other use for it.
+    _room: Option<Room>,
 }
 
 /// `mini-engine serve` on a free port unless `args` name one, not yet started.
 pub(crate) fn serve(database: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mini-engine"));
+    let mut command = program();
     command.arg("serve").arg(database).args(args);
     if !args.contains(&"--listen") {
         command.args(["--listen", "127.0.0.1:0"]);
@@ -33,18 +35,26 @@ pub(crate) fn serve(database: &Path, args: &[&str]) -> Command {
 }
 
 impl Server {
+    /// A server of a database of its own.
+    pub(crate) fn new(args: &[&str]) -> Self {
+        let room = Room::new();
+        let mut server = room.server(args);
+        server._room = Some(room);
+        server
+    }
+
     pub(crate) fn start(database: &Path, args: &[&str]) -> Self {
         Self::run(serve(database, args))
     }
 
     pub(crate) fn run(mut command: Command) -> Self {
         let mut child = command.spawn().expect("spawn");
-        let stderr = BufReader::new(child.stderr.take().expect("piped"));
-        let mut server = Self { child, stderr, address: (Ipv4Addr::UNSPECIFIED, 0).into() };
-        let mut said = String::new();
-        while server.stderr.read_line(&mut said).expect("text") > 0 {
+        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let (mut said, mut server) =
+            (String::new(), Self { child, stderr: None, address: (Ipv4Addr::UNSPECIFIED, 0).into(), _room: None });
+        while stderr.read_line(&mut said).expect("text") > 0 {
             if let Some((_, address)) = said.trim_end().rsplit_once(" on ") {
-                server.address = address.parse().expect("an address");
+                (server.address, server.stderr) = (address.parse().expect("an address"), Some(stderr));
                 return server;
             }
         }
@@ -78,16 +88,21 @@ impl Server {
 
     /// Waits for the end; what was said until then.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
-        let mut said = String::new();
-        self.stderr.read_to_string(&mut said).expect("text");
+        let (mut stderr, (ended, has_ended)) = (self.stderr.take().expect("it runs"), mpsc::channel());
+        thread::spawn(move || {
+            let mut said = String::new();
+            ended.send(stderr.read_to_string(&mut said).map(|_| said))
+        });
+        let said = has_ended.recv_timeout(PATIENCE).expect("it ends").expect("text");
         (self.child.wait().expect("wait"), said)
     }
 
-    /// Ends it as an operator does.
-    pub(crate) fn end(self) {
+    /// Ends it as an operator does. What it said until then.
+    pub(crate) fn end(self) -> String {
         self.signal(Signal::TERM);
         let (status, said) = self.wait();
         assert!(status.success() && said.ends_with("ended; everything is written\n"), "{status} {said}");
+        said
     }
 }
 
@@ -121,9 +136,7 @@ pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
 
 /// How often the server has synced a log.
 pub(crate) fn syncs(db: &mut Connection) -> u64 {
-    let info: String = cmd("INFO").arg("engine").query(db).expect("info");
-    let count = info.lines().find_map(|line| line.strip_prefix("wal_syncs:")).expect("a count");
-    count.parse().expect("a number")
+    info(db, "engine", "wal_syncs").parse().expect("a number")
 }
 
 /// A connection without a client library.
@@ -163,22 +176,14 @@ impl Raw {
     }
 }
 
-/// A directory of a test's own, and the database path in it.
-pub(crate) struct Room(TempDir);
+/// The value of a field of INFO.
+pub(crate) fn info(db: &mut Connection, section: &str, field: &str) -> String {
+    let info: String = cmd("INFO").arg(section).query(db).expect("info");
+    let value = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("{field} in {info}")).to_owned()
+}
 
 impl Room {
-    pub(crate) fn new() -> Self {
-        Self(TempDir::new().expect("a temporary directory"))
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    pub(crate) fn database(&self) -> PathBuf {
-        self.path("db")
-    }
-
     pub(crate) fn server(&self, args: &[&str]) -> Server {
         Server::start(&self.database(), args)
     }

@@ -5,22 +5,18 @@
 
 use std::net::SocketAddr;
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use mini_engine::Db;
 use mini_engine::random::Random;
 use redis::{Commands, RedisResult, pipe};
 
-use crate::process::{Room, try_connect};
+use crate::support::server::try_connect;
+use crate::support::{Room, kill_seed, number};
 
 const ROUNDS: usize = 12;
 const CLIENTS: usize = 6;
 /// Acknowledgements of one client after which the kill comes, at most.
 const LONGEST: usize = 300;
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
-}
 
 /// Writes the numbers after `from` up to `last`, in a pair of keys and a log, unless the server goes before. The last number that
 /// was acknowledged; the next one may have been sent, now or in the round before.
@@ -31,16 +27,12 @@ fn write(address: SocketAddr, client: usize, from: usize, last: usize) -> usize 
         let mut db = try_connect(address, "")?;
         while acknowledged < last {
             let n = acknowledged + 1;
-            if n.is_multiple_of(3) {
-                // A pipeline: the last acknowledgement is the one that counts.
-                pipe().set(format!("left {client}"), n).set(format!("right {client}"), n).query::<()>(&mut db)?;
-            } else {
-                pipe()
-                    .atomic()
-                    .set(format!("left {client}"), n)
-                    .set(format!("right {client}"), n)
-                    .query::<()>(&mut db)?;
+            let mut together = pipe();
+            // Every third is a pipeline: the last acknowledgement is the one that counts.
+            if !n.is_multiple_of(3) {
+                together.atomic();
             }
+            together.set(format!("left {client}"), n).set(format!("right {client}"), n).query::<()>(&mut db)?;
             db.set::<_, _, ()>(format!("log {client} {n:06}"), "x".repeat(n % 900))?;
             acknowledged = n;
         }
@@ -74,10 +66,7 @@ fn check(db: &Db, client: usize, acknowledged: usize, context: &str) {
 #[test]
 fn every_acknowledged_write_survives_a_kill_under_load() {
     // Catches a reply that is sent before its write is in the log, and a transaction that is applied in part.
-    let fresh = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-    let seed = number("KILL_SEED").unwrap_or_else(fresh);
-    println!("KILL_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = Random(kill_seed());
     let rounds = number("KILL_ROUNDS").map_or(ROUNDS, |rounds| rounds as usize);
     let room = Room::new();
     let mut written = [0; CLIENTS];

@@ -2,14 +2,9 @@
 //!
 //! Nothing here waits for a time: a test waits for a reply, for the end of a connection or for the end of the process. A server that
 //! gives none of them fails a test after `PATIENCE`.
-#![cfg(unix)]
 
 mod bounds;
 mod commands;
-mod ends;
 mod kills;
-mod lines;
-mod process;
-#[path = "../../../tests/scratch/mod.rs"]
-mod scratch;
+mod shutdown;
 mod tools;

@@ -2,11 +2,11 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::process::Output;
 
 use redis::{Commands, cmd};
 
-use crate::process::{Raw, Room, Server, connect, serve, syncs, until};
+use crate::support::Room;
+use crate::support::server::{Raw, Server, connect, info, serve, syncs, until};
 
 fn ping(server: &Server) {
     let mut raw = server.raw();
@@ -17,8 +17,7 @@ fn ping(server: &Server) {
 #[test]
 fn what_is_no_request_ends_its_own_connection_after_a_reply_that_says_so() {
     // Catches a frame that ends or blocks the server, among them the nested arrays that overflow the stack of recursive decoders.
-    let room = Room::new();
-    let server = room.server(&["--max-request", "1M"]);
+    let server = Server::new(&["--max-request", "1M"]);
     let mut bystander = server.client();
     let nested = "*1\r\n".repeat(200_000);
     let frames: [&[u8]; 9] = [
@@ -50,8 +49,7 @@ fn what_is_no_request_ends_its_own_connection_after_a_reply_that_says_so() {
 #[test]
 fn a_request_may_arrive_byte_by_byte_beside_others() {
     // Catches a server that waits for the rest of one request while others are there.
-    let room = Room::new();
-    let server = room.server(&[]);
+    let server = Server::new(&[]);
     let mut slow = server.raw();
     for byte in b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nvalue\r\n" {
         slow.send([*byte]);
@@ -87,16 +85,13 @@ fn flood(raw: &mut Raw, request: &[u8], most: usize) -> usize {
 
 /// The memory of all clients, as the server counts it.
 fn buffer_bytes(db: &mut redis::Connection) -> usize {
-    let info: String = cmd("INFO").arg("clients").query(db).expect("info");
-    let bytes = info.lines().find_map(|line| line.strip_prefix("client_buffer_bytes:")).expect("a field");
-    bytes.parse().expect("a number")
+    info(db, "clients", "client_buffer_bytes").parse().expect("a number")
 }
 
 #[test]
 fn a_client_that_does_not_read_stops_only_itself_and_loses_nothing() {
     // Catches replies that gather without bound, a loop that waits for the slow reader, and replies that are lost or repeated.
-    let room = Room::new();
-    let server = room.server(&["--max-buffers", "64M"]);
+    let server = Server::new(&["--max-buffers", "64M"]);
     let value = vec![b'v'; 100_000];
     server.client().set::<_, _, ()>("large", &value).expect("set");
     let mut slow = server.raw();
@@ -118,8 +113,7 @@ fn a_client_that_does_not_read_stops_only_itself_and_loses_nothing() {
 #[test]
 fn a_flood_of_requests_is_carried_out_in_turns() {
     // Catches a pipeline that is carried out to its end before anybody else's request. Each turn ends with a sync, so syncs count turns.
-    let room = Room::new();
-    let server = room.server(&["--max-pipeline", "16"]);
+    let server = Server::new(&["--max-pipeline", "16"]);
     let mut other = server.client();
     let before = syncs(&mut other);
     let mut flooder = server.raw();
@@ -134,8 +128,7 @@ fn a_flood_of_requests_is_carried_out_in_turns() {
 #[test]
 fn clients_past_the_limit_are_told_and_places_become_free_again() {
     // Catches a limit that does not hold, and one that counts clients who have gone.
-    let room = Room::new();
-    let server = room.server(&["--max-clients", "2"]);
+    let server = Server::new(&["--max-clients", "2"]);
     for _ in 0..3 {
         let (mut one, mut two) = (admitted(&server), admitted(&server));
         assert_eq!(server.raw().rest(), b"-ERR max number of clients reached\r\n");
@@ -165,8 +158,7 @@ fn admitted(server: &Server) -> Raw {
 #[test]
 fn a_client_that_says_nothing_is_disconnected_after_the_idle_timeout() {
     // Catches a place that is taken for ever, by half a request too.
-    let room = Room::new();
-    let server = room.server(&["--idle-timeout", "1"]);
+    let server = Server::new(&["--idle-timeout", "1"]);
     let (mut silent, mut half) = (server.raw(), server.raw());
     // It may be disconnected before it sends.
     half.0.write_all(b"*2\r\n$3\r\nGET\r\n$100\r\nhalf").ok();
@@ -177,8 +169,7 @@ fn a_client_that_says_nothing_is_disconnected_after_the_idle_timeout() {
 #[test]
 fn all_clients_together_take_no_more_memory_than_they_may() {
     // Catches many requests that are each within their limit. The one with the most goes, the others stay.
-    let room = Room::new();
-    let server = room.server(&["--max-buffers", "4M", "--max-request", "8M"]);
+    let server = Server::new(&["--max-buffers", "4M", "--max-request", "8M"]);
     let mut bystander = server.client();
     let mut large = server.raw();
     let request = format!("*2\r\n$3\r\nGET\r\n${}\r\n{}", 7 << 20, "k".repeat(6 << 20));
@@ -192,8 +183,7 @@ fn all_clients_together_take_no_more_memory_than_they_may() {
 #[test]
 fn a_reply_is_counted_until_its_memory_is_free() {
     // Catches memory of a reply that is no longer counted once a part of it was sent, so that many such clients pass the bound.
-    let room = Room::new();
-    let server = room.server(&[]);
+    let server = Server::new(&[]);
     let mut other = server.client();
     let mut reader = server.raw();
     // Far more than the network takes.
@@ -215,9 +205,10 @@ fn a_reply_is_counted_until_its_memory_is_free() {
 fn a_server_that_others_reach_needs_a_password() {
     // Catches a database that is open to the network by default, and a password that is not asked for.
     let room = Room::new();
-    let refused: Output = serve(&room.database(), &["--listen", "0.0.0.0:0"]).output().expect("run");
-    let said = String::from_utf8(refused.stderr).expect("text");
-    assert!(refused.status.code() == Some(2) && said.contains("--password-file"), "{said}");
+    room.refuses(
+        2,
+        &[("serve --listen 0.0.0.0:0", "--password-file"), ("serve --password-file /dev/null", "password")],
+    );
     assert!(!room.database().exists());
 
     std::fs::write(room.path("secret"), "hush\n").expect("write");
@@ -236,6 +227,4 @@ fn a_server_that_others_reach_needs_a_password() {
         connect(format!(":hush@{}", server.address), "").del::<_, ()>("a").expect("del");
         server.end();
     }
-    let empty = serve(&room.database(), &["--password-file", "/dev/null"]).output().expect("run");
-    assert_eq!(empty.status.code(), Some(2));
 }

@@ -1,9 +1,12 @@
 //! How a server ends, and what is there when it starts again.
 
+use std::io::Read;
+
 use redis::{Commands, cmd};
 use rustix::process::Signal;
 
-use crate::process::{Room, Server, serve, until};
+use crate::support::server::{Server, info, until};
+use crate::support::{Room, flip};
 
 #[test]
 fn what_was_received_is_answered_before_the_end() {
@@ -17,7 +20,7 @@ fn what_was_received_is_answered_before_the_end() {
         raw.send("INCR n\r\n".repeat(requests));
         // The first reply shows that the requests have arrived: they are one read.
         let mut first = [0; 4];
-        std::io::Read::read_exact(&mut raw.0, &mut first).expect("a reply");
+        raw.0.read_exact(&mut first).expect("a reply");
         server.signal(signal);
         let replies = String::from_utf8([&first[..], &raw.rest()].concat()).expect("text");
         assert_eq!(replies, (1..=requests).map(|n| format!(":{n}\r\n")).collect::<String>());
@@ -48,16 +51,13 @@ fn a_database_or_a_port_that_is_taken_is_said() {
     // Catches a second server on one database, and an error that does not name what is taken.
     let room = Room::new();
     let server = room.server(&[]);
-    let second = serve(&room.database(), &[]).output().expect("run");
-    let said = String::from_utf8(second.stderr).expect("text");
     // What a person can do meanwhile.
-    let words = ["LOCK is locked", "next: ", "--wait", "mini-engine serve", "redis-cli bgsave"];
-    assert!(second.status.code() == Some(4) && words.iter().all(|word| said.contains(word)), "{said}");
+    let words = "LOCK is locked|next: |--wait|mini-engine serve|redis-cli bgsave";
+    let other = Room::new();
+    room.refuses(4, &[("serve --listen 127.0.0.1:0", words)]);
     let address = server.address.to_string();
-    let third = serve(&room.path("other"), &["--listen", &address]).output().expect("run");
-    let said = String::from_utf8(third.stderr).expect("text");
-    assert!(third.status.code() == Some(4) && said.contains(&address), "{said}");
-    assert!(!room.path("other").exists());
+    other.refuses(4, &[(&format!("serve --listen {address}"), &address)]);
+    assert!(!other.database().exists());
     server.end();
 }
 
@@ -69,8 +69,7 @@ fn a_checkpoint_is_made_beside_the_clients() {
     let mut db = server.client();
     db.set::<_, _, ()>("k", "v").expect("set");
     cmd("BGSAVE").query::<()>(&mut db).expect("bgsave");
-    let persistence = |db: &mut redis::Connection| cmd("INFO").arg("persistence").query::<String>(db).expect("info");
-    until(|| persistence(&mut db).contains("rdb_bgsave_in_progress:0"));
+    until(|| info(&mut db, "persistence", "rdb_bgsave_in_progress") == "0");
     let copy = mini_engine::Db::open(room.path("db.checkpoints/checkpoint-000001")).expect("a checkpoint");
     assert_eq!(copy.get("k").expect("get").as_deref(), Some(&b"v"[..]));
     server.end();
@@ -79,16 +78,8 @@ fn a_checkpoint_is_made_beside_the_clients() {
 #[test]
 fn damage_is_in_the_log_once_for_its_place() {
     // Catches damage that only the client hears of who meets it, and a log that a client fills.
-    let room = Room::new();
-    let db = mini_engine::Db::open(room.database()).expect("open");
-    db.insert("k", "v").expect("insert");
-    db.flush().expect("flush");
-    db.close().expect("close");
-    let files = std::fs::read_dir(room.database()).expect("a directory").map(|entry| entry.expect("an entry").path());
-    let table = { files }.find(|path| path.extension().is_some_and(|ending| ending == "sst")).expect("a table");
-    let mut bytes = std::fs::read(&table).expect("read");
-    bytes[0] ^= 1;
-    std::fs::write(&table, bytes).expect("write");
+    let room = Room::holding("k\tv\n");
+    flip(&room.file(".sst"), 0);
     let server = room.server(&[]);
     let mut raw = server.raw();
     raw.send("GET k\r\nGET k\r\nSHUTDOWN\r\n");
