@@ -4,7 +4,7 @@
 //! thread's earlier load, and executions are skipped. A reader that is spawned last is not hidden. So the programs do
 //! no work in the main thread while others run, each is tried with its threads spawned in every order, and the set of
 //! what was observed must be exactly what the model says: an outcome that is missing fails as one too many does.
-//! `tests/canaries.rs` checks the method. It still runs fewer executions than a loom without the defect, so campaigns
+//! `tests/suite/canaries.rs` checks the method. It still runs fewer executions than a loom without the defect, so campaigns
 //! use such a one: `repaired-loom`.
 
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use loom_tests::models;
 use loom_tests::mutants;
 use loom_tests::sources::{bare, sites};
 
-const PAGE: &str = include_str!("../../docs/src/memory-ordering.md");
+const PAGE: &str = include_str!("../../../docs/src/memory-ordering.md");
 
 /// The cells of the rows below the heading `section`, code marks taken off.
 fn rows(section: &str) -> Vec<Vec<String>> {
