@@ -21,7 +21,7 @@ pub(crate) type Size = (usize, usize);
 
 /// The limits of a table (0 for none), and what is known of them.
 #[derive(Debug, Clone)]
-pub(crate) struct Limits {
+pub(crate) struct TableLimits {
     shards: usize,
     chunk_bytes: usize,
     pub(crate) memory: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Limits {
     excess: usize,
 }
 
-impl Limits {
+impl TableLimits {
     pub(crate) fn choose(input: &mut Input<'_>) -> Self {
         Self {
             shards: input.choose(&[1, 2, 8]),

@@ -6,7 +6,7 @@ use std::ops::RangeBounds;
 use fastskip::{BatchError, ConcurrentSkipList, Cursor, Entry, InsertError, MAX_KEY_LEN, Snapshot};
 
 use super::input::Input;
-use super::limits::{Limits, mean, too_large};
+use super::limits::{TableLimits, mean, too_large};
 use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
@@ -23,7 +23,7 @@ type Model = BTreeMap<Vec<u8>, (Vec<u8>, bool)>;
 /// What else is known of a list.
 struct Known {
     model: Model,
-    limits: Limits,
+    limits: TableLimits,
     attempts: usize,
     /// Whether hints were corrupted, so that the index cannot be validated.
     is_scrambled: bool,
@@ -37,7 +37,7 @@ struct Known {
 /// If the list and the map differ.
 pub fn skiplist_ops(input: &[u8]) -> Met {
     let mut input = Input::new(input);
-    let limits = Limits::choose(&mut input);
+    let limits = TableLimits::choose(&mut input);
     let mut list: ConcurrentSkipList = limits.table(ConcurrentSkipList::builder());
     let mut known =
         Known { model: Model::new(), limits, attempts: 0, is_scrambled: false, frozen: false, record: Record::new() };

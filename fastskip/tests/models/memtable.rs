@@ -7,7 +7,7 @@ use std::ops::{Bound, RangeBounds};
 use fastskip::{FrozenVersions, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, Version};
 
 use super::input::Input;
-use super::limits::{Limits, Size, mean, too_large};
+use super::limits::{Size, TableLimits, mean, too_large};
 use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
@@ -24,7 +24,7 @@ type Model = BTreeMap<(Vec<u8>, Reverse<u64>), Option<Vec<u8>>>;
 struct Pair {
     memtable: Memtable,
     model: Model,
-    limits: Limits,
+    limits: TableLimits,
     attempts: usize,
     /// Whether hints were corrupted, so that the index cannot be validated.
     is_scrambled: bool,
@@ -39,7 +39,7 @@ struct Pair {
 /// If the memtable and the map differ.
 pub fn memtable_ops(input: &[u8]) -> Met {
     let mut input = Input::new(input);
-    let limits = Limits::choose(&mut input);
+    let limits = TableLimits::choose(&mut input);
     let memtable = limits.table(Memtable::builder());
     let mut pair = Pair {
         memtable,
