@@ -1,4 +1,4 @@
-//! What a run met, cheaply.
+//! A record of what a run met, cheap to keep.
 
 use std::collections::HashSet;
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! What the texts of sources and tests must keep to: dependencies run one way, and tests of threads check the structure.
+//! Rules for the texts of sources and tests: dependencies run one way, and tests of threads check the structure.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What happens at the edges of limits and settings.
+//! Limits and settings at their edges.
 
 use std::sync::Barrier;
 use std::thread;

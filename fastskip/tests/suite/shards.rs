@@ -1,4 +1,4 @@
-//! How threads and settings spread over shards, as far as memory shows it.
+//! Shards: threads and settings spread over them, as far as memory shows it.
 
 use std::sync::Barrier;
 use std::thread;

@@ -1,4 +1,4 @@
-//! What goals may ask for, and what a run says of it. Every check compares medians of one run.
+//! Measurements that goals may ask for, and what a run says of them. Every check compares medians of one run.
 
 use crate::results::{CellResults, Figure};
 use crate::round::{Fact, Percentile};

@@ -1,4 +1,4 @@
-//! How a command ended: why it failed, in words for people, and the exit code that says so to scripts.
+//! Failures of commands: the reason, in words for people, and the exit code that says so to scripts.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! What the program says of a database that was not left in order.
+//! Databases that were not left in order, and what the program says of them.
 
 use std::fs;
 

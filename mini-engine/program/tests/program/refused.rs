@@ -1,4 +1,4 @@
-//! What the program refuses, and that a refusal loses and creates nothing: paths that are no database, newer formats, locks,
+//! Refusals of the program, which lose and create nothing: paths that are no database, newer formats, locks,
 //! damage, missing permission.
 
 use std::fs;

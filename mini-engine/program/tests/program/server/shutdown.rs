@@ -1,4 +1,4 @@
-//! How a server ends, and what is there when it starts again.
+//! Ends of a server, and what is there when it starts again.
 
 use std::io::Read;
 
