@@ -42,6 +42,7 @@ fn a_server_on_a_full_disk_refuses_writes_goes_on_reading_ends_when_told_and_res
     // Until there is none again.
     let (written, _) = fill(&mut client, written + 1);
     server.signal(Signal::TERM);
+    drop(client);
     let (status, said) = server.wait();
     assert!(said.contains("writes are refused: could not ") && status.code().is_some(), "{status}: {said}");
 

@@ -43,6 +43,7 @@ fn what_is_no_request_ends_its_own_connection_after_a_reply_that_says_so() {
         assert_eq!(said.matches("\r\n").count(), 2, "{said}");
         assert_eq!(cmd("PING").query::<String>(&mut bystander).expect("others are served"), "PONG");
     }
+    drop(bystander);
     server.end();
 }
 
@@ -107,6 +108,7 @@ fn a_client_that_does_not_read_stops_only_itself_and_loses_nothing() {
         slow.0.read_exact(&mut reply).expect("a reply");
         assert!(reply.starts_with(b"$100000\r\n") && reply.ends_with(b"vv\r\n"));
     }
+    drop(slow);
     server.end();
 }
 
@@ -122,6 +124,7 @@ fn a_flood_of_requests_is_carried_out_in_turns() {
     flooder.expect((1..=requests).map(|n| format!(":{n}\r\n")).collect::<String>());
     let turns = syncs(&mut other) - before;
     assert!(turns >= 100, "{turns} turns for {requests} requests");
+    drop((other, flooder));
     server.end();
 }
 
@@ -177,6 +180,7 @@ fn all_clients_together_take_no_more_memory_than_they_may() {
     large.0.write_all(request.as_bytes()).ok();
     assert_eq!(large.rest_or_reset(), b"");
     assert_eq!(cmd("PING").query::<String>(&mut bystander).expect("others stay"), "PONG");
+    drop(bystander);
     server.end();
 }
 
@@ -198,6 +202,7 @@ fn a_reply_is_counted_until_its_memory_is_free() {
     reader.0.read_exact(&mut rest).expect("the rest");
     assert!(rest.ends_with(b"ee\r\n"));
     until(|| buffer_bytes(&mut other) < 1 << 20);
+    drop((other, reader));
     server.end();
 }
 
@@ -225,6 +230,7 @@ fn a_server_that_others_reach_needs_a_password() {
             connect(format!(":hush@{}", server.address), options).set::<_, _, ()>("a", 1).expect("set");
         }
         connect(format!(":hush@{}", server.address), "").del::<_, ()>("a").expect("del");
+        drop(raw);
         server.end();
     }
 }

@@ -97,6 +97,7 @@ fn counters_of_many_clients_lose_no_increment() {
     let count = CLIENTS * ROUNDS;
     assert_eq!(db.mget::<_, Vec<usize>>(&["count", "left", "right"]).expect("mget"), [count; 3]);
     assert_eq!(db.strlen::<_, usize>("log").expect("strlen"), count);
+    drop(db);
     server.end();
 }
 
@@ -112,6 +113,7 @@ fn large_values_come_back_as_they_were_sent() {
     }
     let (one, two): (Vec<u8>, Vec<u8>) = pipe().get("large").get("large").query(&mut db).expect("both");
     assert!(one == value && two == value);
+    drop(db);
     server.end();
 }
 
@@ -128,6 +130,7 @@ fn one_sync_serves_the_writes_that_arrive_together() {
     (0..1000).fold(&mut pipe(), |pipe, n| pipe.set("together", n).ignore()).query::<()>(&mut db).expect("a pipeline");
     let together = syncs(&mut db) - alone;
     assert!((1..=100).contains(&together), "{together} syncs for a pipeline of 1000 writes");
+    drop(db);
     server.end();
 }
 

@@ -72,6 +72,7 @@ fn a_checkpoint_is_made_beside_the_clients() {
     until(|| info(&mut db, "persistence", "rdb_bgsave_in_progress") == "0");
     let copy = mini_engine::Db::open(room.path("db.checkpoints/checkpoint-000001")).expect("a checkpoint");
     assert_eq!(copy.get("k").expect("get").as_deref(), Some(&b"v"[..]));
+    drop(db);
     server.end();
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -97,7 +97,7 @@ impl Server {
         (self.child.wait().expect("wait"), said)
     }
 
-    /// Ends it as an operator does. What it said until then.
+    /// Ends it as an operator does, after a while for clients that are still connected. What it said until then.
     pub(crate) fn end(self) -> String {
         self.signal(Signal::TERM);
         let (status, said) = self.wait();
@@ -172,6 +172,8 @@ impl Raw {
     fn until_end(&mut self) -> (Vec<u8>, std::io::Result<usize>) {
         let mut found = Vec::new();
         let end = self.0.read_to_end(&mut found);
+        // The server waits for that, for a while.
+        self.0.shutdown(Shutdown::Both).ok();
         (found, end)
     }
 }
