@@ -10,7 +10,7 @@ use mini_engine::fs::{Disk, FileSystem, MemFs};
 use mini_engine::{Builder, Compression, Db, Durability, Error, WriteBatch, dump};
 
 use crate::Met;
-use crate::input::Input;
+use crate::models::input::Input;
 use crate::seal::{FileKind, Part, places, seal};
 
 const DIR: &str = "/db";

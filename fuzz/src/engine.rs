@@ -8,50 +8,14 @@ use mini_engine::fs::MemFs;
 use mini_engine::{Db, Durability, WriteBatch};
 
 use crate::Met;
-use crate::input::Input;
+use crate::models::input::Input;
+use crate::models::operations;
 
-/// What an input can ask of the engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the method of that name, or says how the database is left")]
-pub enum EngineOp {
-    Insert,
-    Remove,
-    RemoveRange,
-    RemovePrefix,
-    Write,
-    Persist,
-    Flush,
-    Get,
-    Range,
-    Prefix,
-    Snapshot,
-    Verify,
-    Close,
-    Drop,
-    Kill,
-    PowerCut,
-}
-
-impl EngineOp {
-    /// Every operation.
-    pub const ALL: [Self; 16] = [
-        Self::Insert,
-        Self::Remove,
-        Self::RemoveRange,
-        Self::RemovePrefix,
-        Self::Write,
-        Self::Persist,
-        Self::Flush,
-        Self::Get,
-        Self::Range,
-        Self::Prefix,
-        Self::Snapshot,
-        Self::Verify,
-        Self::Close,
-        Self::Drop,
-        Self::Kill,
-        Self::PowerCut,
-    ];
+operations! {
+    /// What an input can ask of the engine.
+    EngineOp:
+        Insert Remove RemoveRange RemovePrefix Write Persist Flush Get Range
+        Prefix Snapshot Verify Close Drop Kill PowerCut
 }
 
 /// What a batch does to the newest state.
@@ -91,7 +55,7 @@ pub fn engine_ops(input: &[u8]) -> Met {
     pair.open();
     let mut met = Met::new();
     while !input.is_empty() {
-        let op = input.choose(&EngineOp::ALL);
+        let op = input.choose(EngineOp::ALL);
         met.insert(format!("{op:?}"));
         if let Some(found) = pair.run(op, &mut input) {
             met.insert(format!("{op:?}: {found}"));
@@ -103,7 +67,7 @@ pub fn engine_ops(input: &[u8]) -> Met {
 impl Pair {
     fn open(&mut self) {
         let builder = Db::builder("/db").memtable_bytes(self.memtable_bytes).block_bytes(512).l0_trigger(2);
-        // A merge takes pieces of one small table, and a table has many partitions.
+        // A compaction takes pieces of one small table, and a table has many partitions.
         let builder = builder.table_file_bytes(2048).max_compaction_bytes(1024).partition_bytes(128);
         self.db = Some(builder.file_system(Arc::new(self.mem.clone())).open().expect("a sound disk"));
     }

@@ -6,13 +6,11 @@
 
 mod damage;
 mod engine;
-mod input;
-mod limits;
-mod memtable;
-mod record;
+/// Of both tables: those that fastskip's own tests draw operations for.
+#[path = "../../fastskip/tests/models/mod.rs"]
+mod models;
 mod seal;
 mod server;
-mod skiplist;
 
 // A server without its sockets and threads, which no user of the server's crate could do with. Its files name each other from the root of
 // their crate, so they are at the root of this one.
@@ -32,16 +30,12 @@ mod settings;
 #[path = "../../mini-engine/server/src/state/mod.rs"]
 mod state;
 
-use std::collections::BTreeSet;
-
 pub use damage::{file_dump, log_replay, manifest, table_block, table_footer, table_partition, table_root};
 pub use engine::{EngineOp, engine_ops};
-pub use memtable::{MemtableOp, memtable_ops};
+pub use models::Met;
+pub use models::list::{SkipListOp, skiplist_ops};
+pub use models::memtable::{MemtableOp, memtable_ops};
 pub use server::{COMMANDS, server_requests};
-pub use skiplist::{SkipListOp, skiplist_ops};
-
-/// What inputs met: an operation by its name, or `operation: refusal`.
-pub type Met = BTreeSet<String>;
 
 /// A target's body.
 pub type Body = fn(&[u8]) -> Met;

@@ -4,7 +4,7 @@
 //! thread's earlier load, and executions are skipped. A reader that is spawned last is not hidden. So the programs do
 //! no work in the main thread while others run, each is tried with its threads spawned in every order, and the set of
 //! what was observed must be exactly what the model says: an outcome that is missing fails as one too many does.
-//! `tests/canaries.rs` checks the method. It still runs fewer executions than a loom without the defect, so campaigns
+//! `tests/suite/canaries.rs` checks the method. It still runs fewer executions than a loom without the defect, so campaigns
 //! use such a one: `repaired-loom`.
 
 use std::collections::BTreeSet;
@@ -16,22 +16,144 @@ use std::time::{Duration, Instant};
 use crate::sync::set_thread_index;
 use crate::tuning::begin_threads;
 
-/// A concurrent program. It is made anew for each execution, by the main thread before it spawns the others.
-pub trait Program: 'static {
-    /// How many threads it has: at most 4, loom's limit.
-    const THREADS: usize;
+/// What a thread observed, or what there was to observe in the end: nothing, or words.
+pub trait Observed {
+    /// The words, empty for nothing.
+    fn words(self) -> String;
+}
 
-    /// How far it is explored at most, however much a run may do.
-    const MOST: Most = Most::ALL;
+impl Observed for () {
+    fn words(self) -> String {
+        String::new()
+    }
+}
 
-    /// What the threads share.
-    fn new() -> Self;
+impl Observed for &str {
+    fn words(self) -> String {
+        self.to_owned()
+    }
+}
 
-    /// What thread `number` does; returns what it observed.
-    fn thread(&self, number: usize) -> String;
+impl Observed for String {
+    fn words(self) -> String {
+        self
+    }
+}
 
-    /// What holds when all threads have ended; returns what was observed then, empty for nothing.
-    fn at_rest(&self) -> String;
+/// Looks at what the threads share, and says what it observed.
+type Look<T> = Box<dyn Fn(&T) -> String + Send + Sync>;
+
+/// A concurrent program.
+pub struct Program<T> {
+    new: Box<dyn Fn() -> T + Send + Sync>,
+    threads: Vec<Look<T>>,
+    at_rest: Look<T>,
+    most: Most,
+    expected: BTreeSet<String>,
+}
+
+impl<T: 'static> Program<T> {
+    /// A program whose threads share what `new` makes. It is made anew for each execution, by the main thread before it spawns the others.
+    pub fn new(new: impl Fn() -> T + Send + Sync + 'static) -> Self {
+        let (new, at_rest) = (Box::new(new), Box::new(|_: &T| String::new()));
+        Self { new, threads: Vec::new(), at_rest, most: Most::ALL, expected: BTreeSet::from([String::new()]) }
+    }
+
+    /// Adds a thread. It has at most 4, loom's limit.
+    #[must_use]
+    pub fn thread<O: Observed>(mut self, body: impl Fn(&T) -> O + Send + Sync + 'static) -> Self {
+        self.threads.push(Box::new(move |shared| body(shared).words()));
+        self
+    }
+
+    /// Adds `count` threads that differ in their number.
+    #[must_use]
+    pub fn threads<O: Observed>(
+        self,
+        count: usize,
+        body: impl Fn(&T, usize) -> O + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let next = self.threads.len();
+        (next..next + count).fold(self, |program, number| {
+            let body = body.clone();
+            program.thread(move |shared| body(shared, number))
+        })
+    }
+
+    /// Says what holds when all threads have ended, and what is observed then.
+    #[must_use]
+    pub fn at_rest<O: Observed>(self, look: impl Fn(&T) -> O + Send + Sync + 'static) -> Self {
+        Self { at_rest: Box::new(move |shared| look(shared).words()), ..self }
+    }
+
+    /// Says all that may be observed, threads in their order; if it is not said, nothing.
+    #[must_use]
+    pub fn expects(self, outcomes: &[&str]) -> Self {
+        Self { expected: outcomes.iter().map(|outcome| (*outcome).to_owned()).collect(), ..self }
+    }
+
+    /// Says how far it is explored at most, however much a run may do.
+    #[must_use]
+    pub fn most(self, most: Most) -> Self {
+        Self { most, ..self }
+    }
+
+    /// Explores it.
+    ///
+    /// # Panics
+    /// If an execution breaks a rule of the storage or an assertion of the program, deadlocks, or observes what is not expected; and if
+    /// something that is was never observed.
+    #[must_use]
+    pub fn explore(self, depth: Depth) -> Report {
+        let (expected, allowed) = (self.expected.clone(), self.expected.clone());
+        let report = self.observe(depth, move |outcome| {
+            assert!(allowed.contains(outcome), "observed {outcome:?}, expected one of {allowed:#?}");
+        });
+        let missing: Vec<_> = expected.difference(&report.outcomes).collect();
+        assert!(missing.is_empty(), "never observed: {missing:#?}");
+        report
+    }
+
+    /// Explores it and shows each outcome to `judge`, which need not be expected.
+    ///
+    /// # Panics
+    /// As [`explore`](Self::explore), and where `judge` does.
+    #[must_use]
+    pub fn observe(self, depth: Depth, judge: impl Fn(&str) + Send + Sync + 'static) -> Report {
+        let (began, program) = (Instant::now(), Arc::new(self));
+        let seen = Arc::new((AtomicU64::new(0), Mutex::new(BTreeSet::new()), judge));
+        for order in orders(program.threads.len()) {
+            let (seen, program) = (Arc::clone(&seen), Arc::clone(&program));
+            model(depth, program.threads.len(), program.most).check(move || {
+                let outcome = program.execute(&order);
+                let (executions, outcomes, judge) = &*seen;
+                judge(&outcome);
+                executions.fetch_add(1, Ordering::Relaxed);
+                outcomes.lock().expect("no model panicked").insert(outcome);
+            });
+        }
+        let outcomes = seen.1.lock().expect("no model panicked").clone();
+        Report { executions: seen.0.load(Ordering::Relaxed), outcomes, elapsed: began.elapsed() }
+    }
+
+    fn execute(self: &Arc<Self>, order: &[usize]) -> String {
+        let shared = Arc::new((self.new)());
+        begin_threads();
+        let spawn = |&number: &usize| {
+            let (program, shared) = (Arc::clone(self), Arc::clone(&shared));
+            let body = move || {
+                set_thread_index(number);
+                (program.threads[number])(&shared)
+            };
+            (number, loom::thread::spawn(body))
+        };
+        let threads: Vec<_> = order.iter().map(spawn).collect();
+        let ended = |thread: loom::thread::JoinHandle<String>| thread.join().expect("a panic ends the process' model");
+        let mut seen: Vec<_> = threads.into_iter().map(|(number, thread)| (number, ended(thread))).collect();
+        seen.sort();
+        let seen = seen.into_iter().map(|(_, seen)| seen).chain([(self.at_rest)(&shared)]);
+        seen.filter(|seen| !seen.is_empty()).collect::<Vec<_>>().join(" | ")
+    }
 }
 
 /// Bounds of a program that has too many steps to be explored as far as the others.
@@ -103,43 +225,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// Explores `P`.
-///
-/// # Panics
-/// If an execution breaks a rule of the storage or an assertion of the program, deadlocks, or observes what is not in
-/// `expected`; and if something in `expected` was never observed.
-pub fn explore<P: Program>(depth: Depth, expected: BTreeSet<String>) -> Report {
-    let expected = Arc::new(expected);
-    let allowed = Arc::clone(&expected);
-    let report = observe::<P>(depth, move |outcome| {
-        assert!(allowed.contains(outcome), "observed {outcome:?}, expected one of {allowed:#?}");
-    });
-    let missing: Vec<_> = expected.difference(&report.outcomes).collect();
-    assert!(missing.is_empty(), "never observed: {missing:#?}");
-    report
-}
-
-/// Explores `P` and shows each outcome to `judge`.
-///
-/// # Panics
-/// As [`explore`], and where `judge` does.
-pub fn observe<P: Program>(depth: Depth, judge: impl Fn(&str) + Send + Sync + 'static) -> Report {
-    let began = Instant::now();
-    let seen = Arc::new((AtomicU64::new(0), Mutex::new(BTreeSet::new()), judge));
-    for order in orders(P::THREADS) {
-        let seen = Arc::clone(&seen);
-        model(depth, P::THREADS, P::MOST).check(move || {
-            let outcome = execute::<P>(&order);
-            let (executions, outcomes, judge) = &*seen;
-            judge(&outcome);
-            executions.fetch_add(1, Ordering::Relaxed);
-            outcomes.lock().expect("no model panicked").insert(outcome);
-        });
-    }
-    let outcomes = seen.1.lock().expect("no model panicked").clone();
-    Report { executions: seen.0.load(Ordering::Relaxed), outcomes, elapsed: began.elapsed() }
-}
-
 fn model(depth: Depth, threads: usize, most: Most) -> loom::model::Builder {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = match (if threads > 2 { depth.more } else { depth.two }, most.preemptions) {
@@ -151,28 +236,6 @@ fn model(depth: Depth, threads: usize, most: Most) -> loom::model::Builder {
     model.max_permutations = Some(most.executions.min(depth.executions)).filter(|executions| *executions != usize::MAX);
     model.max_branches = 10_000;
     model
-}
-
-fn execute<P: Program>(order: &[usize]) -> String {
-    let program = Arc::new(P::new());
-    begin_threads();
-    let spawn = |&number: &usize| {
-        let program = Arc::clone(&program);
-        let body = move || {
-            set_thread_index(number);
-            program.thread(number)
-        };
-        (number, loom::thread::spawn(body))
-    };
-    let threads: Vec<_> = order.iter().map(spawn).collect();
-    let mut seen: Vec<_> = threads
-        .into_iter()
-        .map(|(number, thread)| (number, thread.join().expect("loom ends the process' model where a thread panics")))
-        .collect();
-    seen.sort();
-    let at_rest = program.at_rest();
-    let seen = seen.into_iter().map(|(_, seen)| seen).chain([at_rest]).filter(|seen| !seen.is_empty());
-    seen.collect::<Vec<_>>().join(" | ")
 }
 
 /// Every order of the numbers below `count`.

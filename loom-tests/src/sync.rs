@@ -17,7 +17,7 @@ pub(crate) use crate::weaken::ord;
 
 /// In the shipped build a store. A read-modify-write comes right behind what it has read, whatever else is stored, so what it wrote
 /// from a value that this store follows lies before this store. loom 0.7.2 knows that of read-modify-writes only: beside a store, it
-/// would show either as the last (`tests/canaries.rs`).
+/// would show either as the last (`tests/suite/canaries.rs`).
 pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.swap(value, ordering);
 }

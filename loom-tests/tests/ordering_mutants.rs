@@ -9,7 +9,7 @@ use loom_tests::mutants::ALL;
 use loom_tests::sources::{Site, ordering, sites};
 use loom_tests::weaken::{Weakening, weaker};
 
-/// Runs a weakened model as far as `tests/models.rs` runs it unweakened: it fails for nothing else.
+/// Runs a weakened model as far as `tests/suite/models.rs` runs it unweakened: it fails for nothing else.
 fn model(name: &str, weakening: &Weakening) -> Output {
     let mut model = Command::new(env!("CARGO_BIN_EXE_model"));
     model.args([name, "--quick", "--weaken", &weakening.to_string()]);

@@ -1,4 +1,4 @@
-//! What `{:?}` tells of each type, for whoever meets one in a log or in a failed assertion.
+//! The text of `{:?}` of each type, for whoever meets one in a log or in a failed assertion.
 
 use fastskip::{ConcurrentSkipList, Memtable, Op};
 

@@ -124,37 +124,6 @@ fn freeze_returns_while_refused_writers_keep_trying() {
     memtable.validate();
 }
 
-/// Catches deletes that slip past a freeze, or are acknowledged and not in the frozen table.
-#[test]
-fn frozen_table_holds_exactly_the_acknowledged_deletes() {
-    for round in 0..60 {
-        let (list, barrier) = (ConcurrentSkipList::with_shards(2), Barrier::new(3));
-        (0..3000).for_each(|k| assert!(list.insert(&key(k), b"")));
-        thread::scope(|scope| {
-            let delete = |first: u64, absent_too: bool| {
-                let (list, barrier) = (&list, &barrier);
-                move || {
-                    barrier.wait();
-                    let done = (first..3000).step_by(2).take_while(|k| match absent_too {
-                        true => list.insert_tombstone(&key(*k)).is_ok(),
-                        false => list.try_delete(&key(*k)) == Ok(true),
-                    });
-                    done.count()
-                }
-            };
-            let threads = [scope.spawn(delete(0, false)), scope.spawn(delete(1, true))];
-            barrier.wait();
-            (0..round * 50).for_each(|_| std::hint::spin_loop());
-            list.freeze();
-            let dead = list.iter().filter(|entry| entry.is_tombstone).count();
-            let acknowledged: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-            assert_eq!(dead, acknowledged);
-            assert_eq!(list.iter().filter(|entry| entry.is_tombstone).count(), dead);
-        });
-        list.validate();
-    }
-}
-
 /// Catches a table that calls itself frozen too late, when writes are refused already, or final too early, when a reservation is open.
 #[test]
 fn table_is_frozen_at_once_and_drained_when_the_last_writer_leaves() {

@@ -1,9 +1,9 @@
-//! What happens at the edges of limits and settings.
+//! Limits and settings at their edges.
 
 use std::sync::Barrier;
 use std::thread;
 
-use fastskip::{ConcurrentSkipList, InsertError, Kind, Lookup, Memtable, Op};
+use fastskip::{ConcurrentSkipList, InsertError, Memtable, Op};
 
 fn key(number: usize) -> [u8; 8] {
     (number as u64).to_be_bytes()
@@ -117,39 +117,6 @@ fn seal_keeps_every_setting() {
         assert_eq!(fresh.is_under_backpressure(), i >= 5);
         assert!(fresh.insert(&key(i), b""));
     }
-}
-
-/// Catches a tombstone that a full list denies although it has it.
-#[test]
-fn tombstone_that_is_there_is_no_error_even_in_a_full_list() {
-    let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 0, 2);
-    assert_eq!(list.insert_tombstone(b"a"), Ok(()));
-    assert!(list.insert(b"b", b""));
-    assert_eq!(list.insert_tombstone(b"a"), Ok(()));
-    assert_eq!(list.insert_tombstone(b"b"), Err(InsertError::Full));
-}
-
-/// Catches lookups that mix up keys, and batches that are counted as one write.
-#[test]
-fn memtable_counts_every_write_of_a_batch() {
-    let memtable = Memtable::builder().shards(3).build();
-    let ops = [Op::Put { key: b"a", value: b"12345" }, Op::Put { key: b"bcd", value: b"7" }, Op::Delete { key: b"ef" }];
-    assert_eq!(memtable.reserve(&ops).unwrap().apply(5), 3);
-    assert_eq!(memtable.reserve(&ops).unwrap().apply(5), 0);
-    let stats = memtable.stats();
-    assert_eq!((stats.len, stats.entries, stats.tombstones, stats.total_inserts), (3, 3, 1, 6));
-    assert_eq!((stats.avg_key_size, stats.avg_value_size), (2.0, 2.0));
-    assert_eq!(stats.memory_wasted, 0, "what the second batch did not use went back");
-    let found = memtable.get_many(&["ef", "a", "x", "bcd"], 9);
-    assert_eq!(found, [Lookup::Tombstone, Lookup::Value(b"12345"), Lookup::Absent, Lookup::Value(b"7")]);
-    assert_eq!(memtable.all_versions().filter(|version| version.kind == Kind::Value).count(), 2);
-    memtable.validate();
-
-    let list = ConcurrentSkipList::new();
-    assert!(list.insert(b"a", b"1") && list.insert(b"b", b"2") && list.delete(b"b"));
-    assert_eq!(list.get_or_insert(b"a", b"3"), (&b"1"[..], false));
-    assert_eq!((list.total_inserts(), list.len()), (3, 1));
-    assert_eq!(list.get_many(&["b", "a", "c"]), [None, Some(&b"1"[..]), None]);
 }
 
 /// Catches a memtable that is silent about a freeze or a near limit, or speaks too early.

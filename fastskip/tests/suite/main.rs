@@ -7,9 +7,10 @@ mod debug;
 mod freezing;
 mod layers;
 mod limits;
-mod list_model;
 mod long_walks;
-mod memtable_model;
+mod maps;
+#[path = "../models/mod.rs"]
+mod models;
 mod patterns;
 mod published_defects;
 mod room;

@@ -7,7 +7,7 @@ use fastskip::{ConcurrentSkipList, InsertError, Lookup, Memtable, Op};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
-enum Step {
+enum Operation {
     /// Keys, stored one by one or, with `true`, as a batch.
     Store(Vec<Vec<u8>>, bool),
     /// Ascending keys behind a beginning: leaves and the blocks above them are split.
@@ -23,11 +23,11 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
     (begin, end).prop_map(|(begin, end)| [vec![b'p'; begin], end].concat())
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = Operation> {
     prop_oneof![
-        3 => (prop::collection::vec(key(), 1..40), any::<bool>()).prop_map(|(keys, batch)| Step::Store(keys, batch)),
-        2 => (key(), 1..300_u16, any::<bool>()).prop_map(|(begin, count, down)| Step::Run(begin, count, down)),
-        3 => any::<u64>().prop_map(Step::Scramble),
+        3 => (prop::collection::vec(key(), 1..40), any::<bool>()).prop_map(|(keys, batch)| Operation::Store(keys, batch)),
+        2 => (key(), 1..300_u16, any::<bool>()).prop_map(|(begin, count, down)| Operation::Run(begin, count, down)),
+        3 => any::<u64>().prop_map(Operation::Scramble),
     ]
 }
 
@@ -92,13 +92,13 @@ proptest! {
         let mut model = Model::new();
         for step in steps {
             match step {
-                Step::Store(keys, batch) => store(&memtable, &list, &mut model, &keys, batch),
-                Step::Run(begin, count, down) => {
+                Operation::Store(keys, batch) => store(&memtable, &list, &mut model, &keys, batch),
+                Operation::Run(begin, count, down) => {
                     let number = |i: u16| if down { count - i } else { i };
                     let keys: Vec<_> = (0..count).map(|i| [&begin[..], &number(i).to_be_bytes()].concat()).collect();
                     store(&memtable, &list, &mut model, &keys, false);
                 }
-                Step::Scramble(seed) => {
+                Operation::Scramble(seed) => {
                     memtable.scramble_hints(seed);
                     list.scramble_hints(seed);
                 }

@@ -7,19 +7,14 @@ use shuttle::{Config, Runner};
 
 use crate::sync::set_thread_index;
 
-/// A concurrent program of four threads. It is made anew for each schedule.
-pub trait Program: Send + Sync + 'static {
-    /// What a thread remembers for the end.
-    type Seen: Send + 'static;
-
-    /// What the threads share.
-    fn new() -> Self;
-
-    /// What thread `number` does.
-    fn thread(&self, number: usize) -> Self::Seen;
-
-    /// What holds when all threads have ended; gets what they remember, in the order of their numbers.
-    fn at_rest(&self, seen: Vec<Self::Seen>);
+/// A concurrent program of four threads.
+pub struct Program<T, S> {
+    /// Makes what the threads share, anew for each schedule.
+    pub new: fn() -> T,
+    /// Does what thread `number` does; returns what it remembers for the end.
+    pub thread: fn(&T, usize) -> S,
+    /// Says what holds when all threads have ended; gets what they remember, in the order of their numbers.
+    pub at_rest: fn(&T, Vec<S>),
 }
 
 /// Threads of a program.
@@ -34,30 +29,34 @@ pub enum Draw {
     Priorities,
 }
 
-/// Runs `P` in `count` schedules drawn from `seed`; returns how many there were.
-///
-/// # Panics
-/// If an assertion fails or the threads deadlock; prints the schedule first.
-pub fn run<P: Program>(draw: Draw, seed: u64, count: usize) -> usize {
-    let mut config = Config::new();
-    config.silence_warnings = true;
-    config.stack_size = 1 << 17;
-    match draw {
-        Draw::Even => Runner::new(RandomScheduler::new_from_seed(seed, count), config).run(execute::<P>),
-        Draw::Priorities => Runner::new(PctScheduler::new_from_seed(seed, 4, count), config).run(execute::<P>),
+impl<T: Send + Sync + 'static, S: Send + 'static> Program<T, S> {
+    /// Runs it in `count` schedules drawn from `seed`; returns how many there were.
+    ///
+    /// # Panics
+    /// If an assertion fails or the threads deadlock; prints the schedule first.
+    #[must_use]
+    pub fn run(self, draw: Draw, seed: u64, count: usize) -> usize {
+        let mut config = Config::new();
+        config.silence_warnings = true;
+        config.stack_size = 1 << 17;
+        let execute = move || self.execute();
+        match draw {
+            Draw::Even => Runner::new(RandomScheduler::new_from_seed(seed, count), config).run(execute),
+            Draw::Priorities => Runner::new(PctScheduler::new_from_seed(seed, 4, count), config).run(execute),
+        }
     }
-}
 
-fn execute<P: Program>() {
-    let program = Arc::new(P::new());
-    let spawn = |number| {
-        let program = Arc::clone(&program);
-        shuttle::thread::spawn(move || {
-            set_thread_index(number);
-            program.thread(number)
-        })
-    };
-    let threads: Vec<_> = (0..THREADS).map(spawn).collect();
-    let seen = threads.into_iter().map(|thread| thread.join().expect("a panic ends the schedule")).collect();
-    program.at_rest(seen);
+    fn execute(&self) {
+        let shared = Arc::new((self.new)());
+        let spawn = |number| {
+            let (shared, thread) = (Arc::clone(&shared), self.thread);
+            shuttle::thread::spawn(move || {
+                set_thread_index(number);
+                thread(&shared, number)
+            })
+        };
+        let threads: Vec<_> = (0..THREADS).map(spawn).collect();
+        let seen = threads.into_iter().map(|thread| thread.join().expect("a panic ends the schedule")).collect();
+        (self.at_rest)(&shared, seen);
+    }
 }

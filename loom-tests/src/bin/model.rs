@@ -30,6 +30,6 @@ fn main() -> ExitCode {
         }
     }
     let model = models::ALL.iter().find(|model| model.name == name).expect("the name of a model");
-    println!("{name}: {}", model.run(depth));
+    println!("{name}: {}", (model.run)(depth));
     ExitCode::SUCCESS
 }

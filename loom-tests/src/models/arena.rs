@@ -22,14 +22,14 @@ fn filled(config: Config, count: usize) -> Memtable {
 }
 
 /// What a write came to, in a word.
-fn said(result: Result<(), InsertError>) -> String {
-    match result {
-        Ok(()) => "stored".to_owned(),
-        Err(refusal) => {
-            assert_eq!(refusal, InsertError::Full);
-            "full".to_owned()
-        }
-    }
+fn said(result: Result<(), InsertError>) -> &'static str {
+    assert!(matches!(result, Ok(()) | Err(InsertError::Full)), "{result:?}");
+    if result.is_ok() { "stored" } else { "full" }
+}
+
+/// Stores one of two keys, which another thread stores through another shard.
+fn store(memtable: &Memtable, number: usize) -> &'static str {
+    said(memtable.put([b"k", b"l"][number], 1, b""))
 }
 
 /// The layout of an arena without a list on it.
@@ -37,7 +37,7 @@ const ONE_SHARD: Layout =
     Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, size_hint: 0, huge_pages: false, head_words: 1 };
 
 /// An arena whose every piece is written to, so that the storage sees an overlap.
-struct Pieces(Arena<()>);
+pub(super) struct Pieces(Arena<()>);
 
 impl Pieces {
     fn of(layout: Layout) -> Self {
@@ -79,344 +79,207 @@ impl Pieces {
     }
 }
 
-/// Threads need the next chunk of one shard; it had none before, or with `HAD_ONE` a full one.
-pub(super) struct Refill<const THREADS: usize, const HAD_ONE: bool>(Pieces);
-
-impl<const THREADS: usize, const HAD_ONE: bool> Refill<THREADS, HAD_ONE> {
-    const BEFORE: usize = if HAD_ONE { CHUNK / NODE } else { 0 };
-}
-
-impl<const THREADS: usize, const HAD_ONE: bool> Program for Refill<THREADS, HAD_ONE> {
-    const THREADS: usize = THREADS;
-
-    fn new() -> Self {
+/// Threads need the next chunk of one shard; it had none before, or a full one.
+pub(super) fn refill(threads: usize, had_one: bool) -> Program<Pieces> {
+    let before = if had_one { CHUNK / NODE } else { 0 };
+    Program::new(move || {
         let pieces = Pieces::of(ONE_SHARD);
-        (0..Self::BEFORE).for_each(|_| assert!(pieces.take(NODE)));
-        Self(pieces)
-    }
-
-    fn thread(&self, _: usize) -> String {
-        assert!(self.0.take(NODE));
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.balance(Self::BEFORE + THREADS)
-    }
+        (0..before).for_each(|_| assert!(pieces.take(NODE)));
+        pieces
+    })
+    .threads(threads, |pieces, _| assert!(pieces.take(NODE)))
+    .at_rest(move |pieces| pieces.balance(before + threads))
+    .expects(match (threads, had_one) {
+        // One thread fetches the chunk and the other takes from it, or goes past the shard meanwhile.
+        (_, false) => &["32 reserved, 0 wasted", "35 reserved, 0 wasted"],
+        // The rest of the old chunk is lost where the piece that went past the shard lies between.
+        (2, true) => &["64 reserved, 0 wasted", "67 reserved, 0 wasted", "67 reserved, 2 wasted"],
+        // As with two threads, and the third takes either way.
+        (_, true) => &[
+            "64 reserved, 0 wasted",
+            "67 reserved, 0 wasted",
+            "67 reserved, 2 wasted",
+            "70 reserved, 0 wasted",
+            "70 reserved, 2 wasted",
+        ],
+    })
 }
-
-/// One thread fetches the chunk and the other takes from it, or goes past the shard meanwhile.
-pub(super) const REFILL: &[&str] = &["32 reserved, 0 wasted", "35 reserved, 0 wasted"];
-/// The rest of the old chunk is lost where the piece that went past the shard lies between.
-pub(super) const REFILL_HAD_ONE: &[&str] = &["64 reserved, 0 wasted", "67 reserved, 0 wasted", "67 reserved, 2 wasted"];
-/// As with two threads, and the third takes either way.
-pub(super) const REFILL_OF_THREE: &[&str] = &[
-    "64 reserved, 0 wasted",
-    "67 reserved, 0 wasted",
-    "67 reserved, 2 wasted",
-    "70 reserved, 0 wasted",
-    "70 reserved, 2 wasted",
-];
 
 /// Words of a piece that is taken from no chunk, and of one so large that pieces are joined before the range grows.
 const SMALL: u32 = 20;
 const LARGE: u32 = 300;
 
-/// One thread gives pieces back, which are written to as spare pieces, and the other stores in them. They come to it as they are; or with
-/// `JOINED` as a part of a shard's chunk; or with `AT_THE_END` from behind the frontier.
-pub(super) struct Spare<const JOINED: bool, const AT_THE_END: bool> {
-    pieces: Pieces,
-    small: u32,
-    large: u32,
-    last: u32,
+/// How pieces that were given back come to the thread that stores in them.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Spare {
+    /// As they are.
+    Alone,
+    /// Joined, as parts of a shard's chunk.
+    InAChunk,
+    /// Joined, from behind the frontier.
+    BehindTheFrontier,
 }
 
-impl<const JOINED: bool, const AT_THE_END: bool> Program for Spare<JOINED, AT_THE_END> {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
+/// Thread 0 gives pieces back, which are written to as spare pieces; thread 1 stores in what it gets.
+pub(super) fn spare(how: Spare) -> Program<(Pieces, [u32; 3])> {
+    Program::new(|| {
         let pieces = Pieces::of(ONE_SHARD);
         // A full chunk, then three pieces that touch.
         let _ = pieces.alloc(CHUNK as u32);
-        let [small, large, last] = [SMALL, LARGE, SMALL].map(|words| pieces.alloc(words));
-        Self { pieces, small, large, last }
-    }
-
-    fn thread(&self, number: usize) -> String {
-        let Self { pieces, small, large, last } = self;
-        if number == 1 {
-            // Where pieces were joined, more than the first of them has.
-            let words = if AT_THE_END {
-                LARGE + 5
-            } else if JOINED {
-                SMALL
-            } else {
-                5
-            };
-            let off = pieces.alloc(words);
-            pieces.write(off, words as usize);
-            return if off < *last { "a spare piece" } else { "the range" }.to_owned();
-        }
+        let three = [SMALL, LARGE, SMALL].map(|words| pieces.alloc(words));
+        (pieces, three)
+    })
+    .thread(move |(pieces, [small, large, last])| {
         pieces.give_back(*small, SMALL);
         pieces.give_back(*large, LARGE);
-        if AT_THE_END {
+        if how == Spare::BehindTheFrontier {
             pieces.give_back(*last, SMALL);
         }
-        if JOINED || AT_THE_END {
+        if how != Spare::Alone {
             // None fits: they are joined.
             let joined = pieces.alloc(LARGE + 1);
             pieces.give_back(joined, LARGE + 1);
         }
-        if JOINED {
+        if how == Spare::InAChunk {
             // Becomes the first of a chunk.
             pieces.write(pieces.alloc(5), 5);
         }
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        self.pieces.look();
-        String::new()
-    }
+    })
+    .thread(move |(pieces, [.., last])| {
+        // Where pieces were joined, more than the first of them has.
+        let words = match how {
+            Spare::Alone => 5,
+            Spare::InAChunk => SMALL,
+            Spare::BehindTheFrontier => LARGE + 5,
+        };
+        let off = pieces.alloc(words);
+        pieces.write(off, words as usize);
+        if off < *last { "a spare piece" } else { "the range" }.to_owned()
+    })
+    .at_rest(|(pieces, _)| drop(pieces.look()))
+    .expects(&["a spare piece", "the range"])
 }
-
-/// What the other thread came to store in.
-pub(super) const SPARE: &[&str] = &["a spare piece", "the range"];
 
 /// Two threads of different shards write where there is room for one more node within the limit, most of it in the chunk of one
-/// of them, or with `OVER` for none but the one that may pass it.
-pub(super) struct LastPlace<const OVER: bool>(Memtable);
-
-impl<const OVER: bool> Program for LastPlace<OVER> {
-    const THREADS: usize = 2;
-    /// Taking back what all chunks have left has many steps.
-    const MOST: Most = Most { preemptions: 2, executions: 40_000 };
-
-    fn new() -> Self {
-        let config = config(2);
-        let config = Config { max_memory_bytes: if OVER { CHUNK * 8 } else { CHUNK * 8 + 8 }, ..config };
-        Self(filled(config, CHUNK / NODE))
-    }
-
-    fn thread(&self, number: usize) -> String {
-        said(self.0.put([b"k", b"l"][number], 1, b""))
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.validate();
-        assert_eq!(said(self.0.put(b"m", 1, b"")), "full");
-        let used = self.0.memory_usage() / 8;
-        assert!(used <= CHUNK + 1 + NODE, "the limit is passed by more than one node");
-        String::new()
-    }
+/// of them, or for none but the one that may pass it.
+pub(super) fn last_place(passes: bool) -> Program<Memtable> {
+    let max_memory_bytes = if passes { CHUNK * 8 } else { CHUNK * 8 + 8 };
+    Program::new(move || filled(Config { max_memory_bytes, ..config(2) }, CHUNK / NODE))
+        .threads(2, store)
+        .at_rest(|memtable| {
+            memtable.validate();
+            assert_eq!(said(memtable.put(b"m", 1, b"")), "full");
+            let used = memtable.memory_usage() / 8;
+            assert!(used <= CHUNK + 1 + NODE, "the limit is passed by more than one node");
+        })
+        // Taking back what all chunks have left has many steps.
+        .most(Most { preemptions: 2, executions: 40_000 })
+        .expects(&["full | stored", "stored | full"])
 }
-
-pub(super) const LAST_PLACE: &[&str] = &["full | stored", "stored | full"];
 
 /// Two threads of different shards write to an empty table whose limit is one chunk.
-pub(super) struct OneChunk(Memtable);
-
-impl Program for OneChunk {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        Self(unhinted(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
-    }
-
-    fn thread(&self, number: usize) -> String {
-        said(self.0.put([b"k", b"l"][number], 1, b""))
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.validate();
-        String::new()
-    }
+pub(super) fn one_chunk() -> Program<Memtable> {
+    Program::new(|| unhinted(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
+        .threads(2, store)
+        .at_rest(Memtable::validate)
+        // Who asks while the other one fetches the last chunk may be refused.
+        .expects(&["full | stored", "stored | full", "stored | stored"])
 }
 
-/// Who asks while the other one fetches the last chunk may be refused.
-pub(super) const ONE_CHUNK: &[&str] = &["full | stored", "stored | full", "stored | stored"];
-
-/// Two threads store where `ROOM` entries are left of the limit.
-pub(super) struct Entries<const ROOM: usize>(Memtable);
-
-impl<const ROOM: usize> Program for Entries<ROOM> {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        Self(filled(Config { max_entries: 1 + ROOM, ..config(2) }, 1))
-    }
-
-    fn thread(&self, number: usize) -> String {
-        said(self.0.put([b"k", b"l"][number], 1, b""))
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.validate();
-        assert_eq!(self.0.len(), 1 + ROOM);
-        String::new()
-    }
+/// Two threads store where `room` entries are left of the limit.
+pub(super) fn entries(room: usize) -> Program<Memtable> {
+    Program::new(move || filled(Config { max_entries: 1 + room, ..config(2) }, 1))
+        .threads(2, store)
+        .at_rest(move |memtable| {
+            memtable.validate();
+            assert_eq!(memtable.len(), 1 + room);
+        })
+        .expects(if room == 1 { &["full | stored", "stored | full"] } else { &["stored | stored"] })
 }
-
-pub(super) const ONE_ENTRY: &[&str] = LAST_PLACE;
-pub(super) const TWO_ENTRIES: &[&str] = &["stored | stored"];
 
 /// Thread 0 fetches a chunk; thread 1 reads the figures.
-pub(super) struct Figures(Pieces);
-
-impl Program for Figures {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        Self(Pieces::of(ONE_SHARD))
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            assert!(self.0.take(NODE));
-            return String::new();
-        }
-        self.0.look()
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.balance(1)
-    }
+pub(super) fn figures() -> Program<Pieces> {
+    Program::new(|| Pieces::of(ONE_SHARD))
+        .thread(|pieces| assert!(pieces.take(NODE)))
+        .thread(Pieces::look)
+        .at_rest(|pieces| pieces.balance(1))
+        // A chunk that is being fetched is not idle yet.
+        .expects(&[
+            "0 idle of 0 | 32 reserved, 0 wasted",
+            "0 idle of 32 | 32 reserved, 0 wasted",
+            "29 idle of 32 | 32 reserved, 0 wasted",
+        ])
 }
-
-/// A chunk that is being fetched is not idle yet.
-pub(super) const FIGURES: &[&str] = &[
-    "0 idle of 0 | 32 reserved, 0 wasted",
-    "0 idle of 32 | 32 reserved, 0 wasted",
-    "29 idle of 32 | 32 reserved, 0 wasted",
-];
 
 /// Thread 0 needs what is idle in the chunk and more, and passes the limit with it; thread 1 reads the figures.
-pub(super) struct TakenBack(Pieces);
-
-impl TakenBack {
+pub(super) fn taken_back() -> Program<Pieces> {
     const WORDS: u32 = CHUNK as u32 - 2;
-}
-
-impl Program for TakenBack {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
+    Program::new(|| {
         let pieces = Pieces::of(Layout { max_memory_bytes: CHUNK * 8, ..ONE_SHARD });
         assert!(pieces.take(NODE));
-        Self(pieces)
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            assert!(self.0.0.alloc(0, Self::WORDS, Self::WORDS).is_some());
-            return String::new();
-        }
-        self.0.look();
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        let Usage { reserved, idle, .. } = self.0.0.usage();
-        assert_eq!((reserved, idle), (NODE as u64 + u64::from(Self::WORDS), 0));
-        String::new()
-    }
+        pieces
+    })
+    .thread(|pieces| assert!(pieces.0.alloc(0, WORDS, WORDS).is_some()))
+    .thread(|pieces| drop(pieces.look()))
+    .at_rest(|pieces| {
+        let Usage { reserved, idle, .. } = pieces.0.usage();
+        assert_eq!((reserved, idle), (NODE as u64 + u64::from(WORDS), 0));
+    })
+    .expects(&[""])
 }
 
 /// Thread 0 stores an entry; thread 1 reads all figures.
-pub(super) struct Counted(Memtable);
-
-impl Program for Counted {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        Self(unhinted(config(2)))
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            return said(self.0.put(b"k", 1, b""));
-        }
-        let stats = self.0.stats();
-        assert!(stats.entries <= stats.total_inserts, "I6 broken: an entry is counted, and its attempt is not");
-        assert!(
-            stats.memory_usage >= stats.entries * NODE * 8,
-            "I6 broken: an entry is counted, and its memory is not"
-        );
-        format!("{} counted", stats.entries)
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.validate();
-        String::new()
-    }
+pub(super) fn counted() -> Program<Memtable> {
+    Program::new(|| unhinted(config(2)))
+        .thread(|memtable| store(memtable, 0))
+        .thread(|memtable| {
+            let stats = memtable.stats();
+            assert!(stats.entries <= stats.total_inserts, "I6 broken: an entry is counted, and its attempt is not");
+            let least = stats.entries * NODE * 8;
+            assert!(stats.memory_usage >= least, "I6 broken: an entry is counted, and its memory is not");
+            format!("{} counted", stats.entries)
+        })
+        .at_rest(Memtable::validate)
+        .expects(&["stored | 0 counted", "stored | 1 counted"])
 }
-
-pub(super) const COUNTED: &[&str] = &["stored | 0 counted", "stored | 1 counted"];
 
 /// Threads 0 and 1 want pieces of one shard, of which the limit allows either, and then not the other. Whom the
 /// smaller chunk of the other does not serve claims it, is refused, and puts it back. Thread 2 reads the figures.
-pub(super) struct PutBack(Pieces);
-
-impl Program for PutBack {
-    const THREADS: usize = 3;
-
-    fn new() -> Self {
-        // Chunks so large that a piece of nearly the limit is not fetched past the shard.
-        Self(Pieces::of(Layout { chunk_bytes: 4 * CHUNK * 8, max_memory_bytes: CHUNK * 8, ..ONE_SHARD }))
-    }
-
-    fn thread(&self, number: usize) -> String {
-        match number {
-            0 => if self.0.take(NODE) { "small" } else { "" }.to_owned(),
-            1 => if self.0.take(CHUNK - NODE + 1) { "large" } else { "" }.to_owned(),
-            _ => self.0.look(),
-        }
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.look()
-    }
+pub(super) fn put_back() -> Program<Pieces> {
+    // Chunks so large that a piece of nearly the limit is not fetched past the shard.
+    let layout = Layout { chunk_bytes: 4 * CHUNK * 8, max_memory_bytes: CHUNK * 8, ..ONE_SHARD };
+    Program::new(move || Pieces::of(layout))
+        .thread(|pieces| if pieces.take(NODE) { "small" } else { "" })
+        .thread(|pieces| if pieces.take(CHUNK - NODE + 1) { "large" } else { "" })
+        .thread(Pieces::look)
+        .at_rest(Pieces::look)
+        // Who is stored, what is seen meanwhile, what is left: no chunk, where one was taken past the shard while the other
+        // was refused the chunk that it had claimed.
+        .expects(&[
+            "large | 0 idle of 0 | 2 idle of 32",
+            "large | 0 idle of 32 | 2 idle of 32",
+            "large | 2 idle of 32 | 2 idle of 32",
+            "large | 0 idle of 0 | 0 idle of 30",
+            "large | 0 idle of 30 | 0 idle of 30",
+            "small | 0 idle of 0 | 29 idle of 32",
+            "small | 0 idle of 32 | 29 idle of 32",
+            "small | 29 idle of 32 | 29 idle of 32",
+            "small | 0 idle of 0 | 0 idle of 3",
+            "small | 0 idle of 3 | 0 idle of 3",
+        ])
 }
-
-/// Who is stored, what is seen meanwhile, what is left: no chunk, where one was taken past the shard while the other
-/// was refused the chunk that it had claimed.
-pub(super) const PUT_BACK: &[&str] = &[
-    "large | 0 idle of 0 | 2 idle of 32",
-    "large | 0 idle of 32 | 2 idle of 32",
-    "large | 2 idle of 32 | 2 idle of 32",
-    "large | 0 idle of 0 | 0 idle of 30",
-    "large | 0 idle of 30 | 0 idle of 30",
-    "small | 0 idle of 0 | 29 idle of 32",
-    "small | 0 idle of 32 | 29 idle of 32",
-    "small | 29 idle of 32 | 29 idle of 32",
-    "small | 0 idle of 0 | 0 idle of 3",
-    "small | 0 idle of 3 | 0 idle of 3",
-];
 
 /// Thread 0 fetches the only chunk within the limit; thread 1 asks whether the limit is near, or reached.
-pub(super) struct Pressure(ConcurrentSkipList);
-
-impl Program for Pressure {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        Self(unhinted(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            return said(self.0.try_insert(b"k", b""));
-        }
-        assert!(!self.0.is_under_backpressure(), "a chunk that is idle counts as used");
-        assert_eq!(self.0.try_delete(b"x"), Ok(false), "a chunk that is idle counts as used");
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.validate();
-        assert!(!self.0.is_under_backpressure());
-        String::new()
-    }
+pub(super) fn pressure() -> Program<ConcurrentSkipList> {
+    Program::new(|| unhinted(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
+        .thread(|list: &ConcurrentSkipList| said(list.try_insert(b"k", b"")))
+        .thread(|list| {
+            assert!(!list.is_under_backpressure(), "a chunk that is idle counts as used");
+            assert_eq!(list.try_delete(b"x"), Ok(false), "a chunk that is idle counts as used");
+        })
+        .at_rest(|list| {
+            list.validate();
+            assert!(!list.is_under_backpressure());
+        })
+        .expects(&["stored"])
 }
-
-pub(super) const PRESSURE: &[&str] = &["stored"];

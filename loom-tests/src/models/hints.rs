@@ -31,6 +31,9 @@ fn put(memtable: &Memtable, key: u8) {
     memtable.put(&[key], 1, &[key; 9]).expect("the table has room");
 }
 
+/// What [`full`] holds, and a key that splits its leaf.
+const SPLIT: &[u8] = b"dhjl";
+
 /// Panics unless the key is there, as it was stored.
 fn find(memtable: &Memtable, key: u8) {
     assert_eq!(memtable.get(&[key], 1), Lookup::Value(&[key; 9]), "I3 broken: {}", char::from(key));
@@ -65,7 +68,7 @@ fn are_hinted(memtable: &Memtable, keys: &[u8]) -> bool {
 
 /// All that must hold of a table at rest that got `keys`. Says whether all have hints: upkeep that meets a lock, or a block that
 /// was replaced, leaves some without.
-fn settle(memtable: &Memtable, keys: &[u8]) -> String {
+fn settle(memtable: &Memtable, keys: &[u8]) -> &'static str {
     memtable.validate();
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
@@ -75,280 +78,145 @@ fn settle(memtable: &Memtable, keys: &[u8]) -> String {
         "I3 broken: backward"
     );
     sorted.iter().for_each(|key| find(memtable, *key));
-    if are_hinted(memtable, keys) { "all hinted" } else { "some without" }.to_owned()
+    if are_hinted(memtable, keys) { "all hinted" } else { "some without" }
 }
 
-/// Thread 0 stores a key, with a hint for it and, with `SPLITS`, a new leaf under a new root. Thread 1 looks for it.
+/// Thread 0 stores a key, with a hint for it and, if it `splits`, a new leaf under a new root. Thread 1 looks for it.
 /// Catches a hint or a block that is seen before it is written.
-pub(super) struct Written<const SPLITS: bool>(Memtable);
-
-impl<const SPLITS: bool> Written<SPLITS> {
-    const BEFORE: &[u8] = if SPLITS { LEAF } else { b"d" };
+pub(super) fn written(splits: bool) -> Program<Memtable> {
+    Program::new(move || if splits { full() } else { with(2, b"d") })
+        .thread(|memtable| put(memtable, b'j'))
+        .thread(|memtable| {
+            let found = memtable.get(b"j", 1);
+            assert!([Lookup::Absent, Lookup::Value(&[b'j'; 9])].contains(&found), "{found:?}");
+            if found == Lookup::Absent { "absent" } else { "there" }
+        })
+        .at_rest(move |memtable| _ = settle(memtable, if splits { SPLIT } else { b"dj" }))
+        .most(Most { preemptions: 1, ..MOST })
+        .expects(&["absent", "there"])
 }
 
-impl<const SPLITS: bool> Program for Written<SPLITS> {
-    const THREADS: usize = 2;
-    const MOST: Most = Most { preemptions: 1, ..MOST };
-
-    fn new() -> Self {
-        Self(if SPLITS { full() } else { with(2, Self::BEFORE) })
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            put(&self.0, b'j');
-            return String::new();
-        }
-        let found = match self.0.get(b"j", 1) {
-            Lookup::Absent => "absent",
-            found => {
-                assert_eq!(found, Lookup::Value(&[b'j'; 9]));
-                "there"
-            }
-        };
-        found.to_owned()
-    }
-
-    fn at_rest(&self) -> String {
-        settle(&self.0, &[Self::BEFORE, b"j"].concat());
-        String::new()
-    }
+/// A full leaf that thread 0 splits, beside a thread that does something else.
+fn beside_split(other: impl Fn(&Memtable) + Send + Sync + 'static) -> Program<Memtable> {
+    Program::new(full)
+        .thread(|memtable| put(memtable, b'j'))
+        .thread(other)
+        .at_rest(|memtable| _ = settle(memtable, SPLIT))
+        .most(Most { preemptions: 1, ..MOST })
 }
-
-pub(super) const WRITTEN: &[&str] = &["absent", "there"];
 
 /// Thread 0 splits the last leaf, thread 1 goes along the leaves as readahead does. Catches a leaf that is followed before it is
 /// written.
-pub(super) struct Leaves(Memtable);
-
-impl Program for Leaves {
-    const THREADS: usize = 2;
-    const MOST: Most = Most { preemptions: 1, ..MOST };
-
-    fn new() -> Self {
-        Self(full())
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            put(&self.0, b'j');
-            return String::new();
-        }
-        let leaves = leaves(&self.0);
+pub(super) fn readahead() -> Program<Memtable> {
+    beside_split(|memtable| {
+        let leaves = leaves(memtable);
         assert!(leaves.chars().all(|named| "?dhjl".contains(named)), "I2 broken: {leaves}");
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        settle(&self.0, b"dhjl");
-        String::new()
-    }
+    })
 }
-
-pub(super) const LEAVES: &[&str] = &[""];
-
-/// Two threads add a hint each to one leaf. Who finds it locked leaves its key without. Catches a hint that is overwritten,
-/// and one that is put into a slot that another writer is moving.
-pub(super) struct TwoHints(Memtable);
-
-impl Program for TwoHints {
-    const THREADS: usize = 2;
-    const MOST: Most = Most { executions: 60_000, ..MOST };
-
-    fn new() -> Self {
-        Self(with(2, b"h"))
-    }
-
-    fn thread(&self, number: usize) -> String {
-        put(&self.0, b"dl"[number]);
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        settle(&self.0, b"dhl")
-    }
-}
-
-pub(super) const TWO_HINTS: &[&str] = &["all hinted", "some without"];
-
-/// Two threads store into one full leaf, so that each wants to split it. Catches splits that do not exclude each other: a slot
-/// that is lost, doubled or empty.
-pub(super) struct TwoSplits(Memtable);
-
-impl Program for TwoSplits {
-    const THREADS: usize = 2;
-    const MOST: Most = MOST;
-
-    fn new() -> Self {
-        Self(full())
-    }
-
-    fn thread(&self, number: usize) -> String {
-        put(&self.0, b"bj"[number]);
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        settle(&self.0, b"bdhjl");
-        String::new()
-    }
-}
-
-/// Who finds a lock taken leaves its key without a hint.
-pub(super) const TWO_SPLITS: &[&str] = &[""];
 
 /// Thread 0 splits a leaf, thread 1 looks for a key that has a hint in it. Catches a step of a split that
 /// shows a search a block that is no block, or a slot that leads past its key.
-pub(super) struct BesideSplit<const KEY: u8>(Memtable);
-
-impl<const KEY: u8> Program for BesideSplit<KEY> {
-    const THREADS: usize = 2;
-    const MOST: Most = Most { preemptions: 1, ..MOST };
-
-    fn new() -> Self {
-        Self(full())
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            put(&self.0, b'j');
-            return String::new();
-        }
-        find(&self.0, KEY);
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        settle(&self.0, b"dhjl");
-        String::new()
-    }
+pub(super) fn search_beside_split(key: u8) -> Program<Memtable> {
+    beside_split(move |memtable| find(memtable, key))
 }
 
-pub(super) const BESIDE_SPLIT: &[&str] = &[""];
+/// Two threads add a hint each to one leaf. Who finds it locked leaves its key without. Catches a hint that is overwritten,
+/// and one that is put into a slot that another writer is moving.
+pub(super) fn two_hints() -> Program<Memtable> {
+    Program::new(|| with(2, b"h"))
+        .threads(2, |memtable, number| put(memtable, b"dl"[number]))
+        .at_rest(|memtable| settle(memtable, b"dhl"))
+        .most(Most { executions: 60_000, ..MOST })
+        .expects(&["all hinted", "some without"])
+}
 
-/// Keys that share more than a partial key tells, beside one that shares nothing: so the root is tied.
-const TIED: [&[u8]; 7] = [b"z", b"common b", b"common d", b"common f", b"common h", b"common j", b"common l"];
+/// Two threads store into one full leaf, so that each wants to split it. Who finds a lock taken leaves its key without a hint. Catches
+/// splits that do not exclude each other: a slot that is lost, doubled or empty.
+pub(super) fn two_splits() -> Program<Memtable> {
+    Program::new(full)
+        .threads(2, |memtable, number| put(memtable, b"bj"[number]))
+        .at_rest(|memtable| _ = settle(memtable, b"bdhjl"))
+        .most(MOST)
+}
 
 /// Thread 0 stores a key that splits a leaf under a tied root, thread 1 looks for a key behind it. Catches a slot of the root that is
 /// seen before the block, or the node, that it names, and ties that are settled by the slot of another key for good.
-pub(super) struct BesideTies(Memtable);
-
-impl BesideTies {
+pub(super) fn beside_ties() -> Program<Memtable> {
+    // They share more than a partial key tells, beside one that shares nothing: so the root is tied.
+    const TIED: [&[u8]; 7] = [b"z", b"common b", b"common d", b"common f", b"common h", b"common j", b"common l"];
     const NEW: &[u8] = b"common i";
-
-    fn find(&self, key: &[u8]) {
-        assert_eq!(self.0.get(key, 1), Lookup::Value(key), "I3 broken: {}", key.escape_ascii());
-    }
-}
-
-impl Program for BesideTies {
-    const THREADS: usize = 2;
-    const MOST: Most = Most { preemptions: 1, ..MOST };
-
-    fn new() -> Self {
+    let find = |memtable: &Memtable, key: &[u8]| {
+        assert_eq!(memtable.get(key, 1), Lookup::Value(key), "I3 broken: {}", key.escape_ascii());
+    };
+    Program::new(|| {
         let memtable: Memtable = hinted(config(2));
         through(0, || TIED.iter().for_each(|key| memtable.put(key, 1, key).expect("the table has room")));
         let list = memtable.list();
         let (mut descent, levels) = list.index.probe_start().expect("a table has a root");
-        let is_tied = list.index.probe_down(&mut descent, target(Self::NEW), (Ties::Settle, None), &mut ());
+        let is_tied = list.index.probe_down(&mut descent, target(NEW), (Ties::Settle, None), &mut ());
         assert!(levels > 0 && is_tied, "the model needs a tied root");
-        Self(memtable)
-    }
-
-    fn thread(&self, number: usize) -> String {
-        match number {
-            0 => self.0.put(Self::NEW, 1, Self::NEW).expect("the table has room"),
-            _ => self.find(b"common j"),
-        }
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.validate();
-        TIED.iter().chain([&Self::NEW]).for_each(|key| self.find(key));
-        String::new()
-    }
+        memtable
+    })
+    .thread(|memtable| memtable.put(NEW, 1, NEW).expect("the table has room"))
+    .thread(move |memtable| find(memtable, b"common j"))
+    .at_rest(move |memtable| {
+        memtable.validate();
+        TIED.iter().chain([&NEW]).for_each(|key| find(memtable, key));
+    })
+    .most(Most { preemptions: 1, ..MOST })
 }
 
-pub(super) const BESIDE_TIES: &[&str] = &[""];
-
-/// Thread 0 adds a hint to a leaf, which with `SPLITS` it splits. Thread 1 mends the index `LOOKS` times: where it finds a lock taken
+/// Thread 0 adds a hint to a leaf, which it may split. Thread 1 mends the index `looks` times: where it finds a lock taken
 /// in one hold [`STUCK_LOOKS`] times, it replaces the block by a copy, beside the thread that changes it. Catches a copy with a slot
 /// that is lost, false or empty, and a holder that goes on in a block that was replaced and harms the tree; and with too few
 /// looks, a block that is replaced, and a look that is put over the unlocking, so that the lock stays taken.
-pub(super) struct Replaced<const SPLITS: bool, const LOOKS: u64>(Memtable);
-
-impl<const SPLITS: bool, const LOOKS: u64> Replaced<SPLITS, LOOKS> {
-    const BEFORE: &[u8] = if SPLITS { LEAF } else { b"dh" };
+pub(super) fn replaced(splits: bool, looks: u64) -> Program<Memtable> {
+    Program::new(move || if splits { full() } else { with(2, b"dh") })
+        .thread(|memtable| put(memtable, b'j'))
+        .thread(move |memtable| {
+            for _ in 0..looks {
+                memtable.list().index.mend(1, Predecessor::HEAD, 2);
+            }
+            find(memtable, b'h');
+        })
+        .at_rest(move |memtable| {
+            settle(memtable, if splits { SPLIT } else { b"dhj" });
+            // Beside a split, the ends of chunks are waste too.
+            match memtable.stats().memory_wasted {
+                _ if splits => "",
+                0 => "kept",
+                _ => "replaced",
+            }
+        })
+        .most(MOST)
+        // A hint is lost where it was put into a block that was replaced.
+        .expects(match splits {
+            true => &[""],
+            false if looks < STUCK_LOOKS => &["kept"],
+            false => &["kept", "replaced"],
+        })
 }
-
-impl<const SPLITS: bool, const LOOKS: u64> Program for Replaced<SPLITS, LOOKS> {
-    const THREADS: usize = 2;
-    const MOST: Most = MOST;
-
-    fn new() -> Self {
-        Self(if SPLITS { full() } else { with(2, Self::BEFORE) })
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            put(&self.0, b'j');
-            return String::new();
-        }
-        for _ in 0..LOOKS {
-            self.0.list().index.mend(number, Predecessor::HEAD, 2);
-        }
-        find(&self.0, b'h');
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        settle(&self.0, &[Self::BEFORE, b"j"].concat());
-        // Beside a split, the ends of chunks are waste too.
-        match self.0.stats().memory_wasted {
-            _ if SPLITS => "",
-            0 => "kept",
-            _ => "replaced",
-        }
-        .to_owned()
-    }
-}
-
-/// A hint is lost where it was put into a block that was replaced.
-pub(super) const REPLACED: &[&str] = &["kept", "replaced"];
-pub(super) const LOOKED_AT: &[&str] = &["kept"];
-pub(super) const REPLACED_BESIDE_SPLIT: &[&str] = &[""];
 
 /// Thread 0 stores into a full leaf, thread 1 freezes. Catches a writer that leaves its gate before its split has ended: the
 /// frozen table's index still changes.
-pub(super) struct Frozen(Memtable);
-
-impl Program for Frozen {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        Self(full())
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            let stored = self.0.put(b"j", 1, &[b'j'; 9]);
+pub(super) fn frozen() -> Program<Memtable> {
+    Program::new(full)
+        .thread(|memtable| {
+            let stored = memtable.put(b"j", 1, &[b'j'; 9]);
             assert!(matches!(stored, Ok(()) | Err(InsertError::Sealed)));
-            return if stored.is_ok() { "stored" } else { "refused" }.to_owned();
-        }
-        let frozen = self.0.freeze();
-        frozen.validate();
-        // Attempts that are refused still count.
-        let look = || (leaves(&self.0), Stats { total_inserts: 0, ..self.0.stats() });
-        let then = look();
-        assert_eq!(look(), then, "I7 broken: the frozen table's index changed");
-        then.0
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.validate();
-        leaves(&self.0)
-    }
+            if stored.is_ok() { "stored" } else { "refused" }
+        })
+        .thread(|memtable| {
+            memtable.freeze().validate();
+            // Attempts that are refused still count.
+            let look = || (leaves(memtable), Stats { total_inserts: 0, ..memtable.stats() });
+            let then = look();
+            assert_eq!(look(), then, "I7 broken: the frozen table's index changed");
+            then.0
+        })
+        .at_rest(|memtable| {
+            memtable.validate();
+            leaves(memtable)
+        })
+        .expects(&["refused | dhl | dhl", "stored | dhjl | dhjl"])
 }
-
-pub(super) const FROZEN: &[&str] = &["refused | dhl | dhl", "stored | dhjl | dhjl"];

@@ -1,69 +1,49 @@
 //! Programs that break a rule of the storage. Each must panic; if one does not, the models above it see nothing.
 
-use crate::check::{Depth, Program, observe};
+use crate::check::{Depth, Program};
 use crate::mem::storage::Storage;
 use crate::sync::Ordering;
 
-/// Thread 0 does `first`, then raises a flag, which thread 1 waits for without acquiring what led to it; then it does
+/// A program in which thread 0 does `first`, then raises a flag, which thread 1 waits for without acquiring what led to it; then it does
 /// `second`. So `second` comes later, and does not happen after.
-struct Misuse<S: Steps>(Storage, S);
-
-/// What is done to the storage, whose words from `FLAG` on are free.
-trait Steps: Default + 'static {
-    fn first(&self, storage: &Storage);
-    fn second(&self, storage: &Storage);
+#[derive(Debug, Clone, Copy)]
+pub struct Misuse {
+    /// What it breaks.
+    pub name: &'static str,
+    /// What it must be told.
+    pub complaint: &'static str,
+    first: fn(&Storage),
+    second: fn(&Storage),
 }
 
 const FLAG: u32 = 0;
 const FREE: u32 = 1;
 
-impl<S: Steps> Program for Misuse<S> {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        let storage = Storage::reserve(64, 64, false, None).expect("the model's storage refuses nothing");
-        // SAFETY: word `FLAG` is only ever an atomic.
-        unsafe { storage.word(FLAG) }.store(0, Ordering::Relaxed);
-        Self(storage, S::default())
-    }
-
-    fn thread(&self, number: usize) -> String {
-        // SAFETY: word `FLAG` is only ever an atomic.
-        let flag = unsafe { self.0.word(FLAG) };
-        if number == 0 {
-            self.1.first(&self.0);
-            flag.store(1, Ordering::Relaxed);
-        } else if flag.load(Ordering::Relaxed) == 1 {
-            self.1.second(&self.0);
-        }
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        String::new()
-    }
-}
-
-macro_rules! misuses {
-    ($($(#[$about:meta])* $name:ident: $first:expr, $second:expr;)*) => {$(
-        $(#[$about])*
-        ///
-        /// # Panics
-        /// As it must.
-        pub fn $name() {
-            #[derive(Default)]
-            struct Breach;
-            impl Steps for Breach {
-                fn first(&self, storage: &Storage) {
-                    ($first)(storage);
-                }
-                fn second(&self, storage: &Storage) {
-                    ($second)(storage);
-                }
+impl Misuse {
+    /// Runs it.
+    ///
+    /// # Panics
+    /// As it must.
+    pub fn run(self) {
+        let _ = Program::new(|| {
+            let storage = Storage::reserve(64, 64, false, None).expect("the model's storage refuses nothing");
+            // SAFETY: word `FLAG` is only ever an atomic.
+            unsafe { storage.word(FLAG) }.store(0, Ordering::Relaxed);
+            storage
+        })
+        .thread(move |storage| {
+            (self.first)(storage);
+            // SAFETY: word `FLAG` is only ever an atomic.
+            unsafe { storage.word(FLAG) }.store(1, Ordering::Relaxed);
+        })
+        .thread(move |storage| {
+            // SAFETY: word `FLAG` is only ever an atomic.
+            if unsafe { storage.word(FLAG) }.load(Ordering::Relaxed) == 1 {
+                (self.second)(storage);
             }
-            observe::<Misuse<Breach>>(Depth::ALL, |_| ());
-        }
-    )*};
+        })
+        .observe(Depth::ALL, |_| ());
+    }
 }
 
 fn write(storage: &Storage, at: usize, bytes: &[u8]) {
@@ -88,19 +68,26 @@ fn store(storage: &Storage) {
     unsafe { storage.word(FREE) }.store(1, Ordering::Relaxed);
 }
 
+macro_rules! misuses {
+    ($($name:literal, $complaint:literal: $first:expr, $second:expr;)*) => {
+        /// Every misuse.
+        pub static ALL: &[Misuse] = &[
+            $(Misuse { name: $name, complaint: $complaint, first: $first, second: $second },)*
+        ];
+    };
+}
+
 misuses! {
-    /// Writes a byte again.
-    write_twice: |s| write(s, 0, b"abc"), |s| write(s, 2, b"c");
-    /// Reads one byte more than was written.
-    read_too_far: |s| write(s, 0, b"abc"), |s| read(s, 0, 4);
-    /// Reads what another thread wrote and did not publish.
-    read_unpublished: |s| write(s, 0, b"abc"), |s| read(s, 0, 3);
-    /// Writes into a word that another thread writes to, and does not happen after it.
-    write_beside_unpublished: |s| write(s, 0, b"abc"), |s| write(s, 3, b"d");
-    /// Uses an atomic that another thread made and did not publish.
-    load_unpublished: store, load;
-    /// Uses bytes as an atomic.
-    bytes_as_atomic: |s| write(s, 0, b"abc"), load;
-    /// Uses an atomic as bytes.
-    atomic_as_bytes: store, |s| write(s, 7, b"a");
+    "nodes that overlap, or bytes that change after they were published", "are written twice":
+        |s| write(s, 0, b"abc"), |s| write(s, 2, b"c");
+    "a length that leads past a node's end", "are read and were never written":
+        |s| write(s, 0, b"abc"), |s| read(s, 0, 4);
+    "a link that does not publish bytes", "Causality violation: Concurrent read and write accesses":
+        |s| write(s, 0, b"abc"), |s| read(s, 0, 3);
+    "two writers in one word", "Causality violation: Concurrent write accesses":
+        |s| write(s, 0, b"abc"), |s| write(s, 3, b"d");
+    "a link that does not publish meta words, or a hint that does not publish a block",
+    "Causality violation: Concurrent load and mut accesses": store, load;
+    "an offset that is off by a word, to bytes", "holds bytes and is used as an atomic": |s| write(s, 0, b"abc"), load;
+    "an offset that is off by a word, to an atomic", "is an atomic and is used as bytes": store, |s| write(s, 7, b"a");
 }

@@ -6,7 +6,7 @@ use crate::publication::Publication;
 use crate::sync::{AtomicU64, Mutex, Ordering, yield_now};
 
 /// Places of a log or a memtable: 0 before they are filled.
-type Places<const N: usize> = [AtomicU64; N];
+pub(super) type Places<const N: usize> = [AtomicU64; N];
 
 fn places<const N: usize>() -> Places<N> {
     std::array::from_fn(|_| AtomicU64::new(0))
@@ -19,182 +19,120 @@ fn filled<const N: usize>(places: &Places<N>) -> usize {
 
 /// Writers whose tickets are given out, and a reader. Of three writers, the second may publish its own ticket after the third has
 /// published that of the first.
-pub(super) struct InOrder<const WRITERS: usize> {
-    publication: Publication<4>,
-    places: Places<WRITERS>,
+pub(super) fn in_order<const WRITERS: usize>(visible: &[&str]) -> Program<(Publication<4>, Places<WRITERS>)> {
+    Program::new(|| (Publication::new(0), places::<WRITERS>()))
+        .threads(WRITERS, |(publication, places), number| {
+            places[number].store(1, Ordering::Relaxed);
+            publication.complete(number as u64, number as u64 + 1);
+        })
+        .thread(|(publication, places)| {
+            let visible = publication.visible() as usize;
+            assert!(filled(places) >= visible, "{visible} are visible");
+            visible.to_string()
+        })
+        .at_rest(|(publication, _)| {
+            let all = WRITERS as u64;
+            assert_eq!((publication.visible(), publication.tickets_with_slots()), (all, all + 4));
+        })
+        .expects(visible)
 }
-
-impl<const WRITERS: usize> Program for InOrder<WRITERS> {
-    const THREADS: usize = WRITERS + 1;
-
-    fn new() -> Self {
-        Self { publication: Publication::new(0), places: places() }
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number < WRITERS {
-            self.places[number].store(1, Ordering::Relaxed);
-            self.publication.complete(number as u64, number as u64 + 1);
-            return String::new();
-        }
-        let visible = self.publication.visible() as usize;
-        assert!(filled(&self.places) >= visible, "{visible} are visible");
-        visible.to_string()
-    }
-
-    fn at_rest(&self) -> String {
-        let all = WRITERS as u64;
-        assert_eq!((self.publication.visible(), self.publication.tickets_with_slots()), (all, all + 4));
-        String::new()
-    }
-}
-
-pub(super) const IN_ORDER: &[&str] = &["0", "1", "2"];
-pub(super) const IN_ORDER_OF_THREE: &[&str] = &["0", "1", "2", "3"];
 
 /// Two writers that wait for their own writes to be visible.
-pub(super) struct Sleepers(Publication<2>);
-
-impl Program for Sleepers {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        Self(Publication::new(0))
-    }
-
-    fn thread(&self, number: usize) -> String {
-        let own = number as u64 + 1;
-        self.0.complete(number as u64, own);
-        // Whoever is left behind sleeps for ever, which loom reports.
-        assert!(self.0.wait(own, || false));
-        own.to_string()
-    }
-
-    fn at_rest(&self) -> String {
-        assert_eq!(self.0.visible(), 2);
-        String::new()
-    }
+pub(super) fn sleepers() -> Program<Publication<2>> {
+    Program::new(|| Publication::new(0))
+        .threads(2, |publication: &Publication<2>, number| {
+            let own = number as u64 + 1;
+            publication.complete(number as u64, own);
+            // Whoever is left behind sleeps for ever, which loom reports.
+            assert!(publication.wait(own, || false));
+            own.to_string()
+        })
+        .at_rest(|publication| assert_eq!(publication.visible(), 2))
+        .expects(&["1 | 2"])
 }
+
+/// What is given out under the write lock.
+pub(super) type Next = Mutex<u64>;
 
 /// Tickets that have the same slot, one after the other.
-pub(super) struct OneSlot {
-    publication: Publication<1>,
-    next: Mutex<u64>,
+pub(super) fn one_slot() -> Program<(Publication<1>, Next)> {
+    Program::new(|| (Publication::new(0), Mutex::new(0)))
+        .threads(2, |(publication, next): &(Publication<1>, Next), _| {
+            let ticket = {
+                let mut next = next.lock().expect("no model panicked");
+                while *next >= publication.tickets_with_slots() {
+                    yield_now();
+                }
+                *next += 1;
+                *next - 1
+            };
+            publication.complete(ticket, ticket + 1);
+            assert!(publication.wait(ticket + 1, || false));
+        })
+        .at_rest(|(publication, _)| assert_eq!((publication.visible(), publication.tickets_with_slots()), (2, 3)))
 }
 
-impl Program for OneSlot {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        Self { publication: Publication::new(0), next: Mutex::new(0) }
-    }
-
-    fn thread(&self, _: usize) -> String {
-        let ticket = {
-            let mut next = self.next.lock().expect("no model panicked");
-            while *next >= self.publication.tickets_with_slots() {
-                yield_now();
-            }
-            *next += 1;
-            *next - 1
-        };
-        self.publication.complete(ticket, ticket + 1);
-        assert!(self.publication.wait(ticket + 1, || false));
-        String::new()
-    }
-
-    fn at_rest(&self) -> String {
-        assert_eq!((self.publication.visible(), self.publication.tickets_with_slots()), (2, 3));
-        String::new()
-    }
-}
-
-/// Gives out a ticket under the write lock: the next number.
-fn begin(last: &Mutex<u64>) -> u64 {
-    let mut last = last.lock().expect("no model panicked");
-    *last += 1;
-    *last - 1
-}
-
-/// Two writers, and one that freezes what they write to.
-pub(super) struct Rotation {
+/// What two writers share.
+pub(super) struct Writers {
     publication: Publication<2>,
-    last: Mutex<u64>,
+    next: Next,
     places: Places<2>,
 }
 
-impl Program for Rotation {
-    const THREADS: usize = 3;
-
+impl Writers {
     fn new() -> Self {
-        Self { publication: Publication::new(0), last: Mutex::new(0), places: places() }
+        Self { publication: Publication::new(0), next: Mutex::new(0), places: places() }
     }
 
-    fn thread(&self, number: usize) -> String {
-        if number < 2 {
-            let ticket = begin(&self.last);
-            self.places[ticket as usize].store(1, Ordering::Relaxed);
-            self.publication.complete(ticket, ticket + 1);
-            return String::new();
-        }
-        let last = self.last.lock().expect("no model panicked");
-        assert!(self.publication.wait(*last, || false));
-        assert!(filled(&self.places) as u64 >= *last, "frozen without a write that was under way");
-        last.to_string()
-    }
-
-    fn at_rest(&self) -> String {
-        assert_eq!(self.publication.visible(), 2);
-        // A load follows, which waits as the rotation does.
-        self.publication.raise(5);
-        assert_eq!(self.publication.visible(), 5);
-        String::new()
-    }
-}
-
-pub(super) const ROTATION: &[&str] = &["0", "1", "2"];
-
-/// Two writers whose frames one of them, or each, makes durable.
-pub(super) struct GroupSync {
-    publication: Publication<2>,
-    last: Mutex<u64>,
-    log: Places<2>,
-    commit: GroupCommit,
-    /// How many frames are on the device.
-    durable: AtomicU64,
-}
-
-impl Program for GroupSync {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        let (last, commit, durable) = (Mutex::new(0), GroupCommit::new(0), AtomicU64::new(0));
-        Self { publication: Publication::new(0), last, log: places(), commit, durable }
-    }
-
-    fn thread(&self, _: usize) -> String {
-        let ticket = begin(&self.last);
-        self.log[ticket as usize].store(1, Ordering::Relaxed);
-        self.publication.complete(ticket, ticket + 1);
-        assert!(self.publication.wait(ticket + 1, || false));
-        self.commit.complete(ticket + 1);
-        // What the device finds in the log when it begins is what it makes durable.
-        let device = || {
-            self.durable.store(filled(&self.log) as u64, Ordering::Relaxed);
-            Ok::<_, ()>(())
+    /// Takes the next ticket, under the write lock, and writes to its place.
+    fn write(&self) -> u64 {
+        let ticket = {
+            let mut next = self.next.lock().expect("no model panicked");
+            *next += 1;
+            *next - 1
         };
-        let turn = self.commit.turn();
-        let called = turn.sync(device).expect("the device does not fail");
-        assert!(self.commit.synced() > ticket, "acknowledged before it is synced");
-        let durable = self.durable.load(Ordering::Relaxed);
-        assert!(self.commit.synced() <= durable, "a sync that claims a hole");
-        if called { "own" } else { "shared" }.to_owned()
-    }
-
-    fn at_rest(&self) -> String {
-        assert_eq!(self.commit.synced(), 2);
-        String::new()
+        self.places[ticket as usize].store(1, Ordering::Relaxed);
+        self.publication.complete(ticket, ticket + 1);
+        ticket
     }
 }
 
-pub(super) const GROUP_COMMIT: &[&str] = &["own | own", "own | shared", "shared | own"];
+/// Two writers, and one that freezes what they write to.
+pub(super) fn rotation() -> Program<Writers> {
+    Program::new(Writers::new)
+        .threads(2, |writers, _| _ = writers.write())
+        .thread(|writers| {
+            let last = writers.next.lock().expect("no model panicked");
+            assert!(writers.publication.wait(*last, || false));
+            assert!(filled(&writers.places) as u64 >= *last, "frozen without a write that was under way");
+            last.to_string()
+        })
+        .at_rest(|writers| {
+            assert_eq!(writers.publication.visible(), 2);
+            // A load follows, which waits as the rotation does.
+            writers.publication.raise(5);
+            assert_eq!(writers.publication.visible(), 5);
+        })
+        .expects(&["0", "1", "2"])
+}
+
+/// Two writers whose frames one of them, or each, makes durable; and how many frames are on the device.
+pub(super) fn group_sync() -> Program<(Writers, GroupCommit, AtomicU64)> {
+    Program::new(|| (Writers::new(), GroupCommit::new(0), AtomicU64::new(0)))
+        .threads(2, |(writers, commit, durable), _| {
+            let ticket = writers.write();
+            assert!(writers.publication.wait(ticket + 1, || false));
+            commit.complete(ticket + 1);
+            // What the device finds in the log when it begins is what it makes durable.
+            let device = || {
+                durable.store(filled(&writers.places) as u64, Ordering::Relaxed);
+                Ok::<_, ()>(())
+            };
+            let called = commit.turn().sync(device).expect("the device does not fail");
+            assert!(commit.synced() > ticket, "acknowledged before it is synced");
+            assert!(commit.synced() <= durable.load(Ordering::Relaxed), "a sync that claims a hole");
+            if called { "own" } else { "shared" }
+        })
+        .at_rest(|(_, commit, _)| assert_eq!(commit.synced(), 2))
+        .expects(&["own | own", "own | shared", "shared | own"])
+}

@@ -1,7 +1,7 @@
 //! I7: what was acknowledged is in the frozen table, what was refused is not, and nothing comes later.
 
 use crate::check::Program;
-use crate::models::table::{config, table, through};
+use crate::models::table::{config, holding, table, through};
 use crate::sync::{AtomicU32, Ordering};
 use crate::{ConcurrentSkipList, InsertError, Memtable, Op};
 
@@ -9,132 +9,107 @@ fn keys(list: &ConcurrentSkipList) -> String {
     list.iter().flat_map(|entry| entry.key).copied().map(char::from).collect()
 }
 
-/// Thread 0 inserts twice, the last thread freezes and looks. With `SHARED`, one more writer goes through the same
-/// gate.
-pub(super) struct Seal<const SHARED: bool>(ConcurrentSkipList);
-
-impl<const SHARED: bool> Program for Seal<SHARED> {
-    const THREADS: usize = 2 + SHARED as usize;
-
-    fn new() -> Self {
+/// Each of the writers inserts keys of its own until it is refused, all through one gate; one more thread freezes and looks.
+pub(super) fn seal(writers: &'static [&'static [u8]]) -> Program<ConcurrentSkipList> {
+    let program = Program::new(|| {
         let list: ConcurrentSkipList = table(config(1));
         through(0, || assert!(list.insert(b"a", b"")));
-        Self(list)
-    }
-
-    fn thread(&self, number: usize) -> String {
-        let Self(list) = self;
-        if number == Self::THREADS - 1 {
+        list
+    });
+    let program = program.threads(writers.len(), |list, number| {
+        let stored = writers[number].iter().take_while(|key| {
+            let stored = list.try_insert(&[**key], b"");
+            assert!(matches!(stored, Ok(()) | Err(InsertError::Sealed)), "{stored:?}");
+            stored.is_ok()
+        });
+        stored.copied().map(char::from).collect::<String>()
+    });
+    program
+        .thread(|list| {
             list.freeze();
             let frozen = keys(list);
             assert!(list.is_sealed());
-            return frozen;
-        }
-        // One shard: every number goes through the same gate.
-        let inserts: &[&[u8]] = if SHARED { &[&[b'k' + number as u8]] } else { &[b"k", b"l"] };
-        let stored = inserts.iter().take_while(|key| match list.try_insert(key, b"") {
-            Ok(()) => true,
-            Err(refusal) => {
-                assert_eq!(refusal, InsertError::Sealed);
-                false
-            }
-        });
-        stored.flat_map(|key| key.iter().copied()).map(char::from).collect()
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.validate();
-        assert_eq!(self.0.try_insert(b"z", b""), Err(InsertError::Sealed));
-        keys(&self.0)
-    }
+            frozen
+        })
+        .at_rest(|list| {
+            list.validate();
+            assert_eq!(list.try_insert(b"z", b""), Err(InsertError::Sealed));
+            keys(list)
+        })
+        // What was stored, what the freezing thread found, what is there in the end.
+        .expects(match writers.len() {
+            1 => &["a | a", "k | ak | ak", "kl | akl | akl"],
+            _ => &["a | a", "k | ak | ak", "k | l | akl | akl", "l | al | al"],
+        })
 }
 
-/// What was stored, what the freezing thread found, what is there in the end.
-pub(super) const SEAL: &[&str] = &["a | a", "k | ak | ak", "kl | akl | akl"];
-/// Both writers' keys.
-pub(super) const SEAL_SHARED: &[&str] = &["a | a", "k | ak | ak", "k | l | akl | akl", "l | al | al"];
+/// What becomes of a reservation beside a freeze.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Fate {
+    Dropped,
+    /// Applied as a group.
+    Applied,
+    /// Applied behind what the shard stored before.
+    Follows,
+}
 
-/// Thread 0 writes a batch or, with `DROPS`, drops its reservation; thread 1 freezes. With `BOTH`, so does thread 2. The
-/// batch is searched for as a group or, with `RUN`, follows what its shard stored before.
-pub(super) struct Drain<const DROPS: bool, const BOTH: bool, const RUN: bool>(Memtable);
-
-impl<const DROPS: bool, const BOTH: bool, const RUN: bool> Program for Drain<DROPS, BOTH, RUN> {
-    const THREADS: usize = 2 + BOTH as usize;
-
-    fn new() -> Self {
-        let memtable: Memtable = table(config(2));
-        // A run, or what is behind all that comes, so that a batch follows none.
-        let keys: [&[u8]; 2] = if RUN { [b"a", b"b"] } else { [b"b", b"z"] };
-        through(0, || keys.iter().for_each(|key| memtable.put(key, 1, b"").expect("the table has room")));
-        Self(memtable)
-    }
-
-    fn thread(&self, number: usize) -> String {
-        let Self(memtable) = self;
-        if number > 0 {
+/// Thread 0 reserves room for a batch; as many others freeze.
+pub(super) fn drain(fate: Fate, freezers: usize) -> Program<Memtable> {
+    // A run, or what is behind all that comes, so that a batch follows none.
+    Program::new(move || holding(2, if fate == Fate::Follows { &[b"a", b"b"] } else { &[b"b", b"z"] }))
+        .thread(move |memtable| {
+            match memtable.reserve(&[Op::Put { key: b"k", value: b"v" }, Op::Delete { key: b"l" }]) {
+                Err(refusal) => {
+                    assert_eq!(refusal, InsertError::Sealed);
+                    "refused"
+                }
+                Ok(_) if fate == Fate::Dropped => "dropped",
+                Ok(reservation) => {
+                    assert_eq!(reservation.apply(2), 2);
+                    "applied"
+                }
+            }
+        })
+        .threads(freezers, |memtable, _| {
             let frozen = memtable.freeze();
             let count = frozen.all_versions().count();
             assert_eq!(frozen.all_versions().count(), count, "I7 broken: the frozen table changed");
-            return count.to_string();
-        }
-        let batch = [Op::Put { key: b"k", value: b"v" }, Op::Delete { key: b"l" }];
-        match memtable.reserve(&batch) {
-            Err(refusal) => {
-                assert_eq!(refusal, InsertError::Sealed);
-                "refused".to_owned()
+            count.to_string()
+        })
+        .at_rest(|memtable| {
+            memtable.validate();
+            assert!(memtable.is_frozen());
+        })
+        .expects(match (fate, freezers) {
+            (Fate::Dropped, _) => &["dropped | 2", "refused | 2"],
+            (_, 1) => &["applied | 4", "refused | 2"],
+            _ => &["applied | 4 | 4", "refused | 2 | 2"],
+        })
+}
+
+/// A table, and whether its successor is published.
+pub(super) type Published = (Memtable, AtomicU32);
+
+/// Thread 0 publishes something, as an engine does its next table, and freezes. Thread 1 learns that the table is frozen by `learns`; if
+/// so, it sees what was published.
+pub(super) fn successor(learns: fn(&Memtable) -> bool) -> Program<Published> {
+    Program::new(|| (table(config(2)), AtomicU32::new(0)))
+        .thread(|(memtable, published): &Published| {
+            published.store(1, Ordering::Relaxed);
+            memtable.freeze();
+        })
+        .thread(move |(memtable, published)| {
+            if !learns(memtable) {
+                return "open";
             }
-            Ok(_) if DROPS => "dropped".to_owned(),
-            Ok(reservation) => {
-                assert_eq!(reservation.apply(2), 2);
-                "applied".to_owned()
-            }
-        }
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.validate();
-        assert!(self.0.is_frozen());
-        String::new()
-    }
+            assert!(memtable.is_frozen(), "I7 broken: refused as frozen, and said not to be");
+            assert_eq!(published.load(Ordering::Relaxed), 1, "I7 broken: frozen, and what led to it is not there");
+            "frozen"
+        })
+        .at_rest(|(memtable, _)| memtable.validate())
+        .expects(&["frozen", "open"])
 }
 
-pub(super) const DRAIN: &[&str] = &["applied | 4", "refused | 2"];
-pub(super) const DRAIN_DROPPED: &[&str] = &["dropped | 2", "refused | 2"];
-pub(super) const DRAIN_BOTH: &[&str] = &["applied | 4 | 4", "refused | 2 | 2"];
-
-/// Thread 0 publishes something, as an engine does its next table, and freezes. Thread 1 writes, or with `ASKS` asks
-/// whether the table is frozen; if so, it sees what was published.
-pub(super) struct Successor<const ASKS: bool> {
-    memtable: Memtable,
-    published: AtomicU32,
+pub(super) fn by_refusal(memtable: &Memtable) -> bool {
+    memtable.put(b"k", 1, b"").is_err()
 }
-
-impl<const ASKS: bool> Program for Successor<ASKS> {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        Self { memtable: table(config(2)), published: AtomicU32::new(0) }
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            self.published.store(1, Ordering::Relaxed);
-            self.memtable.freeze();
-            return String::new();
-        }
-        let frozen = if ASKS { self.memtable.is_frozen() } else { self.memtable.put(b"k", 1, b"").is_err() };
-        if !frozen {
-            return "open".to_owned();
-        }
-        assert!(self.memtable.is_frozen(), "I7 broken: refused as frozen, and said not to be");
-        assert_eq!(self.published.load(Ordering::Relaxed), 1, "I7 broken: frozen, and what led to it is not there");
-        "frozen".to_owned()
-    }
-
-    fn at_rest(&self) -> String {
-        self.memtable.validate();
-        String::new()
-    }
-}
-
-pub(super) const SUCCESSOR: &[&str] = &["frozen", "open"];

@@ -1,9 +1,10 @@
-//! Small tables.
+//! Small tables, and what most models do with them.
 
 use crate::builder::Config;
 use crate::builder::sealed::{FromConfig, Settings};
 use crate::sync::set_thread_index;
 use crate::tuning::{Hinting, hint};
+use crate::{Lookup, Memtable};
 
 /// Settings for so many shards. A thread writes through the shard of its own number.
 pub(super) fn config(shards: usize) -> Config {
@@ -32,8 +33,46 @@ fn make<T: FromConfig>(config: Config) -> T {
     T::from_config(Settings(config)).expect("the model's storage refuses nothing")
 }
 
+/// A table of so many shards, with keys that were stored in this order.
+pub(super) fn holding(shards: usize, keys: &[&[u8]]) -> Memtable {
+    let memtable = table(config(shards));
+    through(0, || keys.iter().for_each(|key| put(&memtable, key, b"")));
+    memtable
+}
+
+/// A table of two shards, each of which has stored one of the keys.
+pub(super) fn holding_each(keys: [&[u8]; 2]) -> Memtable {
+    let memtable = table(config(2));
+    keys.iter().enumerate().for_each(|(shard, key)| through(shard, || put(&memtable, key, b"")));
+    memtable
+}
+
 /// Runs `write` as a thread of number `shard` would.
 pub(super) fn through<R>(shard: usize, write: impl FnOnce() -> R) -> R {
     set_thread_index(shard);
     write()
 }
+
+pub(super) fn put(memtable: &Memtable, key: &[u8], value: &[u8]) {
+    memtable.put(key, 1, value).expect("the table has room");
+}
+
+/// The keys of all versions, one behind the other.
+pub(super) fn keys(memtable: &Memtable) -> String {
+    memtable.all_versions().flat_map(|version| version.key).copied().map(char::from).collect()
+}
+
+/// As [`keys`], of a table at rest, which is valid then.
+pub(super) fn settled(memtable: &Memtable) -> String {
+    memtable.validate();
+    keys(memtable)
+}
+
+/// Stores one of two keys, then looks for the other.
+pub(super) fn store_and_look(memtable: &Memtable, keys: [&[u8]; 2], number: usize) -> &'static str {
+    put(memtable, keys[number], b"v");
+    if memtable.get(keys[1 - number], 1) == Lookup::Value(b"v") { "meets" } else { "alone" }
+}
+
+/// What two threads that [store and look](store_and_look) observe: who links second has met the first.
+pub(super) const MEETINGS: &[&str] = &["alone | meets", "meets | alone", "meets | meets"];

@@ -3,62 +3,56 @@
 
 use crate::Memtable;
 use crate::check::Program;
-use crate::models::table::{config, table, through};
+use crate::models::table::{holding, put};
 
-/// Thread 0 stores two keys amid ten others; thread 1 walks over all of them, `FORWARD`, backward or, with `BOTH`, from
-/// both ends in turns.
-pub(super) struct Walk<const FORWARD: bool, const BOTH: bool>(Memtable);
+const OLD: &[u8] = b"acegikmoqs";
 
-impl<const FORWARD: bool, const BOTH: bool> Walk<FORWARD, BOTH> {
-    fn keys(&self) -> Vec<u8> {
-        let mut walk = self.0.all_versions().map(|version| version.key[0]);
-        if BOTH {
-            let (mut front, mut back) = (Vec::new(), Vec::new());
-            while let Some(key) = walk.next() {
-                front.push(key);
-                back.extend(walk.next_back());
+/// Where a walk begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum From {
+    Front,
+    Back,
+    /// From both ends in turns.
+    Both,
+}
+
+impl From {
+    fn keys(self, memtable: &Memtable) -> Vec<u8> {
+        let mut walk = memtable.all_versions().map(|version| version.key[0]);
+        let (mut front, mut back) = (Vec::new(), Vec::new());
+        match self {
+            Self::Front => front.extend(walk),
+            Self::Back => back.extend(walk.rev()),
+            Self::Both => {
+                while let Some(key) = walk.next() {
+                    front.push(key);
+                    back.extend(walk.next_back());
+                }
             }
-            front.extend(back.into_iter().rev());
-            front
-        } else if FORWARD {
-            walk.collect()
-        } else {
-            let mut keys: Vec<_> = walk.rev().collect();
-            keys.reverse();
-            keys
         }
+        front.extend(back.into_iter().rev());
+        front
     }
 }
 
-impl<const FORWARD: bool, const BOTH: bool> Program for Walk<FORWARD, BOTH> {
-    const THREADS: usize = 2;
-
-    fn new() -> Self {
-        let memtable: Memtable = table(config(1));
-        through(0, || b"acegikmoqs".iter().for_each(|key| memtable.put(&[*key], 1, b"").expect("the table has room")));
-        Self(memtable)
-    }
-
-    fn thread(&self, number: usize) -> String {
-        if number == 0 {
-            [b"j", b"n"].into_iter().for_each(|key| self.0.put(key, 1, b"").expect("the table has room"));
-            return String::new();
-        }
-        let keys = self.keys();
-        assert!(keys.is_sorted_by(|a, b| a < b), "I1 broken: {}", keys.escape_ascii());
-        let (old, new): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| b"acegikmoqs".contains(key));
-        assert_eq!(old, b"acegikmoqs", "a walk misses what was there");
-        format!("met {}", new.escape_ascii())
-    }
-
-    fn at_rest(&self) -> String {
-        self.0.validate();
-        assert_eq!(self.keys(), b"acegijkmnoqs");
-        String::new()
-    }
+/// Thread 0 stores two keys amid ten others; thread 1 walks over all of them.
+pub(super) fn walk(from: From) -> Program<Memtable> {
+    Program::new(|| holding(1, &OLD.chunks(1).collect::<Vec<_>>()))
+        .thread(|memtable| [b"j", b"n"].into_iter().for_each(|key| put(memtable, key, b"")))
+        .thread(move |memtable| {
+            let keys = from.keys(memtable);
+            assert!(keys.is_sorted_by(|a, b| a < b), "I1 broken: {}", keys.escape_ascii());
+            let (old, new): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| OLD.contains(key));
+            assert_eq!(old, OLD, "a walk misses what was there");
+            format!("met {}", new.escape_ascii())
+        })
+        .at_rest(move |memtable| {
+            memtable.validate();
+            assert_eq!(from.keys(memtable), b"acegijkmnoqs");
+        })
+        .expects(match from {
+            From::Front => &["met ", "met j", "met jn", "met n"],
+            // The second is passed before the first, so who meets the second meets both.
+            From::Back | From::Both => &["met ", "met j", "met jn"],
+        })
 }
-
-/// Any of the two that are stored meanwhile.
-pub(super) const WALK: &[&str] = &["met ", "met j", "met jn", "met n"];
-/// The second is passed before the first, so who meets the second meets both.
-pub(super) const WALK_BACK: &[&str] = &["met ", "met j", "met jn"];

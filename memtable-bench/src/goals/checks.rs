@@ -3,7 +3,7 @@
 use itertools::iproduct;
 
 use super::list::GOALS;
-use super::measure::{At, Bound, Goal, Measure};
+use super::measure::{Bound, Goal, Measure, Measurement};
 use crate::results::CellResults;
 use crate::spec::{Shape, Subject, Workload};
 use crate::text::{Sheet, name, or_dash};
@@ -61,7 +61,7 @@ pub(crate) fn checks(run: &[CellResults]) -> Vec<Check> {
             let what = format!("{} {}, {}: {says}", name(subject), name(workload), shape.brief());
             // The first cell of the shape that has what it takes.
             let cells = run.iter().filter(|cell| cell.cell.shape == shape);
-            let measured = cells.map(|cell| At { run, cell, subject, workload }).find_map(|at| of(&at));
+            let measured = cells.map(|cell| Measurement { run, cell, subject, workload }).find_map(|at| of(&at));
             let check = Check { goal: goal.name, what, bound: *bound, unit, measured };
             if !checks.contains(&check) {
                 checks.push(check);

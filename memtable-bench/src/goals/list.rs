@@ -1,7 +1,7 @@
 //! The goals themselves, and the numbers that they ask for.
 
 use super::measure::Bound::{AtLeast, AtMost};
-use super::measure::{At, Goal, Measure};
+use super::measure::{Goal, Measure, Measurement};
 use crate::round::Fact::{Memory, ReadAmplification, SpaceAmplification, Syncs, WriteAmplification, WriteCalls};
 use crate::round::Percentile;
 use crate::spec::KeySet::{Descending, Paths, Random, Sequential, Urls};
@@ -60,11 +60,11 @@ const TIERED: &[Subject] = &[Subject::MiniEngineTiered];
 const LAZY_OR_PARTIAL: &[Subject] = &[Subject::MiniEngineLazyLeveled, Subject::MiniEnginePartial];
 
 /// A ratio.
-const fn x(says: &'static str, of: fn(&At<'_>) -> Option<f64>) -> Measure {
+const fn x(says: &'static str, of: fn(&Measurement<'_>) -> Option<f64>) -> Measure {
     Measure { says, unit: "x", of }
 }
 
-const fn itself(says: &'static str, unit: &'static str, of: fn(&At<'_>) -> Option<f64>) -> Measure {
+const fn itself(says: &'static str, unit: &'static str, of: fn(&Measurement<'_>) -> Option<f64>) -> Measure {
     Measure { says, unit, of }
 }
 

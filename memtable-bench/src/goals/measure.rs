@@ -1,4 +1,4 @@
-//! What goals may ask for, and what a run says of it. Every check compares medians of one run.
+//! Measurements that goals may ask for, and what a run says of them. Every check compares medians of one run.
 
 use crate::results::{CellResults, Figure};
 use crate::round::{Fact, Percentile};
@@ -25,18 +25,18 @@ pub(super) enum Bound {
 pub(super) struct Measure {
     pub(super) says: &'static str,
     pub(super) unit: &'static str,
-    pub(super) of: fn(&At<'_>) -> Option<f64>,
+    pub(super) of: fn(&Measurement<'_>) -> Option<f64>,
 }
 
 /// Where it is measured: a subject at a workload, in a cell of a run.
-pub(super) struct At<'r> {
+pub(super) struct Measurement<'r> {
     pub(super) run: &'r [CellResults],
     pub(super) cell: &'r CellResults,
     pub(super) subject: Subject,
     pub(super) workload: Workload,
 }
 
-impl At<'_> {
+impl Measurement<'_> {
     pub(super) fn shape(&self) -> Shape {
         self.cell.cell.shape
     }

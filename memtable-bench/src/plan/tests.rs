@@ -1,4 +1,4 @@
-//! What a plan makes of arguments.
+//! Tests of plans: arguments and what becomes of them.
 
 use clap::Parser;
 

@@ -1,4 +1,4 @@
-//! Which plots there are, in their order on the page.
+//! The plots, in their order on the page.
 
 use std::collections::BTreeMap;
 

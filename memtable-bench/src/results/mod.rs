@@ -1,4 +1,4 @@
-//! What runs have measured: the file of a run, the figures of its cells, and the tables in which people read them.
+//! Results of runs: the file of a run, the figures of its cells, and the tables in which people read them.
 
 mod all;
 mod cell;

@@ -1,4 +1,4 @@
-//! What a subject holds, and the operations of a workload, made before the clock starts with what they must find: the contents go
+//! The contents of a subject, and the operations of a workload, made before the clock starts with what they must find: the contents go
 //! through the same operations. They are applied in order, so only what reads nothing that it writes may be divided among threads.
 
 use rand::RngExt;

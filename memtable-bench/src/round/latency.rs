@@ -1,4 +1,4 @@
-//! How long single operations take, of which the slowest are what a mean hides, and how many are done in each moment: a stall shows
+//! Latencies of single operations, of which the slowest are what a mean hides, and how many are done in each moment: a stall shows
 //! in both.
 
 use std::collections::BTreeMap;

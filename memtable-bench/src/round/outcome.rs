@@ -1,4 +1,4 @@
-//! What one round is asked for, and what it comes to.
+//! The question put to one round, and its outcome.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

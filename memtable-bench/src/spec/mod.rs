@@ -1,4 +1,4 @@
-//! What can be measured: which subjects do which workloads on tables or databases of which shape.
+//! Cells, which can be measured: subjects, the workloads that they do, and the shapes of tables or databases.
 
 mod cell;
 mod shape;

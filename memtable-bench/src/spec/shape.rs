@@ -1,4 +1,4 @@
-//! What every round of a cell has in common: the keys, how many, how they are used, and what holds them.
+//! The shape that every round of a cell has: the keys, how many, how they are used, and what holds them.
 
 use std::fmt;
 use std::time::Duration;

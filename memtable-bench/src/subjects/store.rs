@@ -1,4 +1,4 @@
-//! What a table or an engine does while the clock runs.
+//! Operations of a table or of an engine while the clock runs.
 
 use std::error::Error;
 use std::path::PathBuf;

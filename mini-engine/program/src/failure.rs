@@ -1,4 +1,4 @@
-//! How a command ended: why it failed, in words for people, and the exit code that says so to scripts.
+//! Failures of commands: the reason, in words for people, and the exit code that says so to scripts.
 
 use std::fmt;
 use std::io;
@@ -70,9 +70,7 @@ impl Failure {
             Self::ClosedPipe => 0,
         }
     }
-}
 
-impl Failure {
     /// What to type next, if a file of a database is damaged, or another process has the database open.
     pub(crate) fn next_command(&self) -> Option<String> {
         let error = match self {

@@ -1,4 +1,4 @@
-//! Which keys a command is about, as arguments: a prefix, or a range.
+//! Keys that a command is about, as arguments: a prefix, or a range.
 
 use std::ffi::OsString;
 use std::ops::Bound;

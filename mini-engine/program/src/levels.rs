@@ -103,14 +103,19 @@ mod tests {
         metrics
     }
 
+    fn drawn(metrics: &Metrics) -> String {
+        let mut drawn = Vec::new();
+        draw(&mut drawn, metrics).unwrap();
+        let drawn = String::from_utf8(drawn).unwrap();
+        assert!(drawn.lines().all(|line| line.chars().count() <= 80), "{drawn}");
+        drawn
+    }
+
     #[test]
     fn the_picture_shows_what_each_level_holds_and_costs_within_80_columns() {
         // Catches a bar scaled by the sum instead of the largest level, a column that wraps in a terminal, an empty level
         // drawn, and a figure under another's name.
-        let mut drawn = Vec::new();
-        draw(&mut drawn, &metrics()).unwrap();
-        let drawn = String::from_utf8(drawn).unwrap();
-        assert!(drawn.lines().all(|line| line.chars().count() <= 80), "{drawn}");
+        let drawn = drawn(&metrics());
         let line = |start: &str| drawn.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
         assert!(line("L0").starts_with("L0 █▎ "), "{drawn}");
         assert!(line("L0").ends_with("   2      2    1.00 MiB    8.00 MiB    9.00 MiB   1.00"), "{drawn}");
@@ -123,19 +128,12 @@ mod tests {
         assert!(line("read amplification").contains("  3.00  at most: sorted runs"), "{drawn}");
         assert!(drawn.contains("1.00 MiB in 2 newer runs are not compacted into the oldest run yet"), "{drawn}");
         assert!(line("leveled compaction: ").ends_with("none is due"), "{drawn}");
-    }
-
-    #[test]
-    fn the_longest_sizes_fit_into_80_columns() {
-        // Catches a column that is too narrow for what is just short of the next unit.
+        // What is just short of the next unit is the longest.
         let mut metrics = metrics();
         for level in &mut metrics.levels {
             (level.bytes, level.read, level.written) = (1023 << 20, 1023 << 20, 1023 << 20);
         }
-        let mut drawn = Vec::new();
-        draw(&mut drawn, &metrics).unwrap();
-        let drawn = String::from_utf8(drawn).unwrap();
-        assert!(drawn.lines().all(|line| line.chars().count() <= 80), "{drawn}");
+        self::drawn(&metrics);
     }
 
     #[test]

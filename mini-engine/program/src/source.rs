@@ -1,4 +1,4 @@
-//! What a command reads: a file, or stdin.
+//! The input of a command: a file, or stdin.
 
 use std::fs::File;
 use std::io::{self, Read};

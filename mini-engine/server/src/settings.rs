@@ -1,4 +1,4 @@
-//! How a server is started.
+//! Settings with which a server is started.
 
 use std::fmt;
 use std::path::PathBuf;

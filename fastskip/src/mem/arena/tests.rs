@@ -5,13 +5,15 @@ use super::*;
 /// Less than what a shard's first chunk and any refill is.
 const SMALL: u32 = MIN_CHUNK as u32 / 8;
 
+const LAYOUT: Layout =
+    Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, size_hint: 0, huge_pages: false, head_words: 1 };
+
+fn arena_of(layout: Layout) -> Arena<()> {
+    Arena::new(layout, None).unwrap()
+}
+
 fn arena(shards: usize, limit_words: u64) -> Arena<()> {
-    let max_memory_bytes = limit_words as usize * WORD;
-    Arena::new(
-        Layout { shards, chunk_bytes: 0, max_memory_bytes, size_hint: 0, huge_pages: false, head_words: 1 },
-        None,
-    )
-    .unwrap()
+    arena_of(Layout { shards, max_memory_bytes: limit_words as usize * WORD, ..LAYOUT })
 }
 
 /// Catches a chunk whose last words are left over, or given out twice.
@@ -99,11 +101,8 @@ fn could_hold_is_what_an_empty_table_holds() {
 /// Catches a range that ends before the limit, or behind what offsets can name.
 #[test]
 fn the_range_holds_what_the_limit_allows() {
-    let range = |max_memory_bytes, chunk_bytes| {
-        let layout =
-            Layout { shards: 1, chunk_bytes, max_memory_bytes, size_hint: 0, huge_pages: false, head_words: 1 };
-        Arena::<()>::range_bytes(&layout)
-    };
+    let range =
+        |max_memory_bytes, chunk_bytes| Arena::<()>::range_bytes(&Layout { chunk_bytes, max_memory_bytes, ..LAYOUT });
     let most = MAX_WORDS as usize * WORD;
     assert_eq!((range(0, 0), range(0, UNLIMITED_BYTES + 8)), (UNLIMITED_BYTES, UNLIMITED_BYTES + 8));
     assert_eq!((range(usize::MAX, 0), range(0, usize::MAX), range(most, 0)), (most, most, most));
@@ -156,10 +155,7 @@ fn what_came_back_is_used_before_the_range_grows() {
 #[test]
 fn blocks_come_in_chunks_of_whole_blocks() {
     let arena = |wish: usize, limit_words: usize| {
-        let (chunk_bytes, max_memory_bytes) = (64 * wish * WORD, limit_words * WORD);
-        let layout =
-            Layout { shards: 1, chunk_bytes, max_memory_bytes, size_hint: 0, huge_pages: false, head_words: 1 };
-        Arena::<()>::new(layout, None).unwrap()
+        arena_of(Layout { chunk_bytes: 64 * wish * WORD, max_memory_bytes: limit_words * WORD, ..LAYOUT })
     };
     let figures = |arena: &Arena<()>| {
         let Usage { reserved, idle, wasted, index } = arena.usage();
@@ -181,15 +177,7 @@ fn blocks_come_in_chunks_of_whole_blocks() {
 /// Catches a block that is refused while nodes could still have its words.
 #[test]
 fn the_last_blocks_come_from_the_chunks_of_nodes() {
-    let layout = Layout {
-        shards: 1,
-        chunk_bytes: 64 * WORD,
-        max_memory_bytes: 200 * WORD,
-        size_hint: 0,
-        huge_pages: false,
-        head_words: 1,
-    };
-    let arena = Arena::<()>::new(layout, None).unwrap();
+    let arena = arena_of(Layout { chunk_bytes: 64 * WORD, max_memory_bytes: 200 * WORD, ..LAYOUT });
     assert_eq!([1, 130].map(|words| arena.alloc(0, words, 0)), [Some(1), Some(65)]);
     assert_eq!(arena.alloc_block(0, 32), Some(8), "behind up to 7 words that are waste");
     assert_eq!((arena.usage().index, arena.usage().wasted), (32, 7));
@@ -229,12 +217,9 @@ fn shares_grow_with_the_table_up_to_a_bound() {
     assert_eq!(arena.chunk_words(), 1000);
     arena.alloc(0, 16 * MAX_CHUNK as u32 + 1000, 0).unwrap();
     assert_eq!(arena.chunk_words(), MAX_CHUNK);
-    let limited =
-        Layout { shards: 1, chunk_bytes: 800, max_memory_bytes: 0, size_hint: 0, huge_pages: false, head_words: 1 };
-    assert_eq!(Arena::<()>::new(limited, None).unwrap().chunk_words(), 100);
+    assert_eq!(arena_of(Layout { chunk_bytes: 800, ..LAYOUT }).chunk_words(), 100);
     // What the caller laid out in front is no share of the table.
-    let behind = Layout { chunk_bytes: 0, head_words: 100_000, ..limited };
-    let behind = Arena::<()>::new(behind, None).unwrap();
+    let behind = arena_of(Layout { head_words: 100_000, ..LAYOUT });
     assert_eq!(behind.chunk_words(), MIN_CHUNK);
     behind.alloc(0, 16_000, 0).unwrap();
     assert_eq!(behind.chunk_words(), 2000);

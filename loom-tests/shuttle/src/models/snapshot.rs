@@ -26,20 +26,14 @@ fn look(snapshot: &Snapshot<'_>) -> Entries {
 
 /// Thread 0 inserts and deletes, thread 1 does the same in another order and so helps; threads 2 and 3 take snapshots and
 /// look at each twice.
-pub(super) struct Snapshots(ConcurrentSkipList);
-
-impl Program for Snapshots {
-    type Seen = usize;
-
-    fn new() -> Self {
-        let list: ConcurrentSkipList = table(config(2));
-        assert!(list.insert(b"d", b"old") && list.insert(b"x", b""));
-        Self(list)
-    }
-
-    fn thread(&self, number: usize) -> usize {
-        let Self(list) = self;
-        match number {
+pub(super) fn snapshots() -> Program<ConcurrentSkipList, usize> {
+    Program {
+        new: || {
+            let list: ConcurrentSkipList = table(config(2));
+            assert!(list.insert(b"d", b"old") && list.insert(b"x", b""));
+            list
+        },
+        thread: |list, number| match number {
             0 => KEYS.iter().map(|key| usize::from(list.insert(key, b"0")) + usize::from(list.delete(key))).sum(),
             1 => {
                 let write = |key: &&[u8]| usize::from(list.delete(key)) + usize::from(list.insert(key, b"1"));
@@ -56,34 +50,27 @@ impl Program for Snapshots {
                 assert!(of_first.iter().all(later), "I5 broken: a later snapshot lacks something");
                 0
             }
-        }
-    }
-
-    fn at_rest(&self, seen: Vec<usize>) {
-        self.0.validate();
-        let stats = self.0.stats();
-        assert_eq!(stats.entries, 5);
-        // Each key but "d" is inserted by one call, and each is deleted at most once.
-        assert_eq!(seen.iter().sum::<usize>(), 3 + stats.tombstones);
+        },
+        at_rest: |list, seen| {
+            list.validate();
+            let stats = list.stats();
+            assert_eq!(stats.entries, 5);
+            // Each key but "d" is inserted by one call, and each is deleted at most once.
+            assert_eq!(seen.iter().sum::<usize>(), 3 + stats.tombstones);
+        },
     }
 }
 
 /// Thread 0 inserts and deletes; threads 1 and 2 look, take a snapshot and look there; thread 3 only takes snapshots, so
 /// that stamps differ.
-pub(super) struct SeenBefore(ConcurrentSkipList);
-
-impl Program for SeenBefore {
-    type Seen = ();
-
-    fn new() -> Self {
-        let list: ConcurrentSkipList = table(config(2));
-        assert!(list.insert(b"a", b""));
-        Self(list)
-    }
-
-    fn thread(&self, number: usize) {
-        let Self(list) = self;
-        match number {
+pub(super) fn seen_before() -> Program<ConcurrentSkipList, ()> {
+    Program {
+        new: || {
+            let list: ConcurrentSkipList = table(config(2));
+            assert!(list.insert(b"a", b""));
+            list
+        },
+        thread: |list, number| match number {
             0 => KEYS.iter().for_each(|key| assert!(list.insert(key, b"v") && list.delete(key))),
             1 | 2 => {
                 for key in KEYS {
@@ -98,11 +85,10 @@ impl Program for SeenBefore {
                 }
             }
             _ => (0..4).for_each(|_| assert!(list.snapshot().get(b"a").is_some())),
-        }
-    }
-
-    fn at_rest(&self, _: Vec<()>) {
-        self.0.validate();
-        assert_eq!((self.0.len(), self.0.stats().tombstones), (1, 4));
+        },
+        at_rest: |list, _| {
+            list.validate();
+            assert_eq!((list.len(), list.stats().tombstones), (1, 4));
+        },
     }
 }

@@ -6,62 +6,55 @@ use super::{config, table};
 use crate::Memtable;
 use crate::schedules::Program;
 
-/// Threads 0 and 1 store amid what is there, one in order, as a run, and one backward; threads 2 and 3 walk either
-/// way and from both ends.
-pub(super) struct Walks(Memtable);
-
-/// What is there from the start; the writers store what lies between.
-const OLD: [u8; 12] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120];
-
-impl Walks {
-    /// The keys that a walk yields which goes on `ahead` times as often as back; with 0, back only.
-    fn walk(&self, ahead: usize) -> BTreeSet<u8> {
-        let mut walk = self.0.all_versions().map(|version| version.key[0]);
-        let (mut front, mut back) = (Vec::new(), Vec::new());
-        loop {
-            let next: Vec<_> = walk.by_ref().take(ahead).collect();
-            front.extend(&next);
-            let last = walk.next_back();
-            back.extend(last);
-            if last.is_none() {
-                break;
-            }
+/// The keys that a walk yields which goes on `ahead` times as often as back; with 0, back only.
+fn walk(memtable: &Memtable, ahead: usize) -> BTreeSet<u8> {
+    let mut walk = memtable.all_versions().map(|version| version.key[0]);
+    let (mut front, mut back) = (Vec::new(), Vec::new());
+    loop {
+        let next: Vec<_> = walk.by_ref().take(ahead).collect();
+        front.extend(&next);
+        let last = walk.next_back();
+        back.extend(last);
+        if last.is_none() {
+            break;
         }
-        front.extend(back.into_iter().rev());
-        assert!(front.is_sorted_by(|a, b| a < b), "I1 broken: {front:?}");
-        front.into_iter().collect()
     }
+    front.extend(back.into_iter().rev());
+    assert!(front.is_sorted_by(|a, b| a < b), "I1 broken: {front:?}");
+    front.into_iter().collect()
 }
 
-impl Program for Walks {
-    type Seen = ();
-
-    fn new() -> Self {
-        let memtable: Memtable = table(config(2));
-        OLD.iter().for_each(|key| memtable.put(&[*key], 1, b"").expect("the table has room"));
-        Self(memtable)
-    }
-
-    fn thread(&self, number: usize) {
-        let put = |key: u8| self.0.put(&[key], 1, b"v").expect("the table has room");
-        match number {
-            0 => [25, 26, 27, 65, 66, 125].into_iter().for_each(put),
-            1 => [115, 95, 85, 64, 24, 5].into_iter().for_each(put),
-            _ => {
-                let mut known = BTreeSet::from(OLD);
-                for ahead in [usize::MAX, 0, 1, number] {
-                    let now = self.walk(ahead);
-                    assert!(known.is_subset(&now), "I1 broken: {known:?} was there, then {now:?}");
-                    known = now;
+/// Threads 0 and 1 store amid what is there, one in order, as a run, and one backward; threads 2 and 3 walk either
+/// way and from both ends.
+pub(super) fn walks() -> Program<Memtable, ()> {
+    // What is there from the start; the writers store what lies between.
+    const OLD: [u8; 12] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120];
+    Program {
+        new: || {
+            let memtable: Memtable = table(config(2));
+            OLD.iter().for_each(|key| memtable.put(&[*key], 1, b"").expect("the table has room"));
+            memtable
+        },
+        thread: |memtable, number| {
+            let put = |key: u8| memtable.put(&[key], 1, b"v").expect("the table has room");
+            match number {
+                0 => [25, 26, 27, 65, 66, 125].into_iter().for_each(put),
+                1 => [115, 95, 85, 64, 24, 5].into_iter().for_each(put),
+                _ => {
+                    let mut known = BTreeSet::from(OLD);
+                    for ahead in [usize::MAX, 0, 1, number] {
+                        let now = walk(memtable, ahead);
+                        assert!(known.is_subset(&now), "I1 broken: {known:?} was there, then {now:?}");
+                        known = now;
+                    }
                 }
             }
-        }
-    }
-
-    fn at_rest(&self, _: Vec<()>) {
-        self.0.validate();
-        for ahead in [usize::MAX, 0, 1, 2] {
-            assert_eq!(self.walk(ahead).len(), OLD.len() + 12);
-        }
+        },
+        at_rest: |memtable, _| {
+            memtable.validate();
+            for ahead in [usize::MAX, 0, 1, 2] {
+                assert_eq!(walk(memtable, ahead).len(), OLD.len() + 12);
+            }
+        },
     }
 }

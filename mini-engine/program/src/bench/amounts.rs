@@ -1,4 +1,4 @@
-//! How much a workload does, as arguments.
+//! Amounts of work, as arguments.
 
 use clap::Args;
 

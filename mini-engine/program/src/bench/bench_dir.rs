@@ -1,4 +1,4 @@
-//! Where a benchmark's database is: in a directory of the caller's, or in a new one that is removed at the end.
+//! The directory of a benchmark's database: the caller's, or a new one that is removed at the end.
 
 use std::path::{Path, PathBuf};
 use std::process;

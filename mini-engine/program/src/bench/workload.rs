@@ -1,4 +1,4 @@
-//! What can be timed.
+//! Workloads that can be timed.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

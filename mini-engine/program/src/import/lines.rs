@@ -77,18 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_ends_at_a_newline_or_at_the_end_of_the_input() {
-        // Catches a lost last line, an invented empty one, and a carriage return that is taken away.
+    fn lines_end_at_newlines_and_those_past_the_limit_are_skipped() {
+        // Catches a lost last line, an invented empty one, and a carriage return that is taken away; a long line that is held in memory,
+        // or whose rest is taken for a line of its own.
         let whole = |line: &[u8]| Some(line.to_vec());
         assert_eq!(cut(b"", 9), []);
         assert_eq!(cut(b"a\nb", 9), [whole(b"a"), whole(b"b")]);
         assert_eq!(cut(b"a\r\n\nb\n", 9), [whole(b"a\r"), whole(b""), whole(b"b")]);
-    }
-
-    #[test]
-    fn a_line_past_the_limit_is_skipped_and_the_next_one_is_whole() {
-        // Catches a long line that is held in memory, or whose rest is taken for a line of its own.
-        let whole = |line: &[u8]| Some(line.to_vec());
         assert_eq!(cut(b"1234\n12345\n1\n", 4), [whole(b"1234"), None, whole(b"1")]);
         assert_eq!(cut(b"1234", 4), [whole(b"1234")]);
         assert_eq!(cut(b"123456789", 4), [None]);

@@ -1,10 +1,13 @@
-//! The program as its users meet it: started as a process, judged by stdout, stderr and exit code.
+//! The program as its users meet it: started as a process, judged by stdout, stderr, exit code, and what its server answers.
 
 mod bench;
 mod commands;
 mod dump;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod import;
-mod process;
+#[cfg(unix)]
+mod kill;
 mod readers;
 mod recovered;
 mod refused;
@@ -12,3 +15,6 @@ mod salvage;
 mod scan;
 #[path = "../../../tests/scratch/mod.rs"]
 mod scratch;
+#[cfg(unix)]
+mod server;
+mod support;

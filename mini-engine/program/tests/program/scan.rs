@@ -1,9 +1,8 @@
 //! `scan`: which records, in which order, in which form; and its reader going away.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
 
-use crate::process::Room;
+use crate::support::{Room, finished, piped};
 
 fn fruit() -> Room {
     Room::holding("plum\tblue\napple\tred\nbanana\tyellow\napricot\torange\n")
@@ -20,53 +19,52 @@ fn records_come_in_the_order_of_their_keys() {
 fn a_prefix_selects_the_keys_that_begin_with_it() {
     // Catches an upper bound off by one: the prefix itself belongs to it, its successor does not.
     let room = Room::holding("ap\t1\napple\t2\naq\t3\na\t4\nap\u{10ffff}\t5\n");
-    assert_eq!(room.run("scan", &["--prefix", "ap"]).text(), "ap\t1\napple\t2\nap\u{10ffff}\t5\n");
-    assert_eq!(room.run("scan", &["--prefix", "ap", "--reverse", "--limit", "1"]).text(), "ap\u{10ffff}\t5\n");
-    assert_eq!(room.run("scan", &["--prefix", "b"]).text(), "");
-    assert_eq!(room.run("scan", &["--prefix", ""]).text(), room.records());
+    room.prints(&[
+        ("scan --prefix ap", "ap\t1\napple\t2\nap\u{10ffff}\t5\n"),
+        ("scan --prefix ap --reverse --limit 1", "ap\u{10ffff}\t5\n"),
+        ("scan --prefix b", ""),
+        ("scan --prefix ''", &room.records()),
+    ]);
 }
 
 #[test]
-fn a_range_holds_its_first_key_and_not_its_last() {
-    // Catches inclusive upper and exclusive lower bounds, in both directions.
+fn ranges_and_limits_are_met_in_both_directions() {
+    // Catches inclusive upper and exclusive lower bounds, and a limit that is applied before the direction.
     let room = fruit();
-    assert_eq!(room.run("scan", &["--from", "apricot", "--to", "plum"]).text(), "apricot\torange\nbanana\tyellow\n");
-    let reversed = room.run("scan", &["--from", "apricot", "--to", "plum", "--reverse"]).text();
-    assert_eq!(reversed, "banana\tyellow\napricot\torange\n");
-    assert_eq!(room.run("scan", &["--from", "b", "--keys-only"]).text(), "banana\nplum\n");
-    assert_eq!(room.run("scan", &["--to", "b", "--keys-only"]).text(), "apple\napricot\n");
-    assert_eq!(room.run("scan", &["--from", "p", "--to", "a"]).text(), "");
-    let both = room.run("scan", &["--from", "a", "--prefix", "a"]).refusal(2);
-    assert!(both.contains("--prefix") && both.contains("--from"), "{both}");
-}
-
-#[test]
-fn limits_count_records_from_the_end_that_was_asked_for() {
-    // Catches a limit that is applied before the direction.
-    let room = fruit();
-    assert_eq!(room.run("scan", &["--limit", "2", "--keys-only"]).text(), "apple\napricot\n");
-    assert_eq!(room.run("scan", &["--limit", "2", "--keys-only", "--reverse"]).text(), "plum\nbanana\n");
-    assert_eq!(room.run("scan", &["--limit", "0"]).text(), "");
-    assert_eq!(room.run("scan", &["--limit", "9"]).text(), room.records());
+    room.prints(&[
+        ("scan --from apricot --to plum", "apricot\torange\nbanana\tyellow\n"),
+        ("scan --from apricot --to plum --reverse", "banana\tyellow\napricot\torange\n"),
+        ("scan --from b --keys-only", "banana\nplum\n"),
+        ("scan --to b --keys-only", "apple\napricot\n"),
+        ("scan --from p --to a", ""),
+        ("scan --limit 2 --keys-only", "apple\napricot\n"),
+        ("scan --limit 2 --keys-only --reverse", "plum\nbanana\n"),
+        ("scan --limit 0", ""),
+        ("scan --limit 9", &room.records()),
+    ]);
+    room.refuses(2, &[("scan --from a --prefix a", "--prefix|--from")]);
 }
 
 #[test]
 fn json_and_hexadecimal_scans_can_be_imported_again() {
     // Catches bytes that are lost on the way: newlines, tabs, quotes, what is not UTF-8.
     let room = Room::new();
-    let hex = "00\tff0a09\n0a\t\n22\t5c22\n6b09\t76\nc3a4\tc3bc\n";
-    assert_eq!(room.import(&["-", "--hex"], hex.as_bytes()).refusal(0), "imported 5 lines, rejected 0\n");
-    assert_eq!(room.run("scan", &["--hex"]).text(), hex);
-    for form in [&["--json"][..], &["--json", "--hex"]] {
-        let printed = room.run("scan", form).text();
-        let copy = Room::new();
-        assert_eq!(copy.import(&["-", "--json"], printed.as_bytes()).refusal(0), "imported 5 lines, rejected 0\n");
-        assert_eq!(copy.run("scan", &["--hex"]).text(), hex, "{printed}");
+    let hex = "\t\n00\tff0a09\n0a\t\n22\t5c22\n6109620a63\t0a\n6b\t7609770d\nc3a4\tc3bc\nff00\t74657874\n";
+    assert_eq!(room.import("- --hex", hex.as_bytes()).refused(0), "imported 8 lines, rejected 0\n");
+    for form in ["scan --json", "scan --json --hex"] {
+        let (printed, copy) = (room.run(form).text(), Room::new());
+        assert_eq!(copy.import("- --json", printed.as_bytes()).refused(0), "imported 8 lines, rejected 0\n");
+        copy.prints(&[("scan --hex", hex)]);
     }
-    let keys = room.run("scan", &["--json", "--keys-only", "--limit", "3"]).text();
-    assert_eq!(keys, "{\"key\":\"\\u0000\"}\n{\"key\":\"\\n\"}\n{\"key\":\"\\\"\"}\n");
-    assert_eq!(room.run("scan", &["--hex", "--prefix", "c3", "--keys-only"]).text(), "c3a4\n");
-    assert_eq!(room.run("scan", &["--hex", "--from", "0a", "--to", "22", "--keys-only"]).text(), "0a\n");
+    room.prints(&[
+        ("scan --hex", hex),
+        (
+            "scan --json --keys-only --limit 4",
+            "{\"key\":\"\"}\n{\"key\":\"\\u0000\"}\n{\"key\":\"\\n\"}\n{\"key\":\"\\\"\"}\n",
+        ),
+        ("scan --hex --prefix c3 --keys-only", "c3a4\n"),
+        ("scan --hex --from 0a --to 22 --keys-only", "0a\n"),
+    ]);
 }
 
 #[test]
@@ -74,13 +72,11 @@ fn a_reader_that_goes_away_ends_the_scan_quietly() {
     // Catches a broken pipe that is reported as an error, or panics.
     let lines: String = (0..20_000).map(|n| format!("key {n:06}\t{}\n", "v".repeat(50))).collect();
     let room = Room::holding(&lines);
-    let mut command = room.command::<&str>("scan", &[]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("spawn");
+    let mut scan = piped(room.command("scan"));
     let mut first = String::new();
-    let mut reader = BufReader::new(child.stdout.take().expect("piped"));
+    let mut reader = BufReader::new(scan.stdout.take().expect("piped"));
     reader.read_line(&mut first).expect("a line");
     assert!(first.starts_with("key 000000\t"), "{first}");
     drop(reader);
-    let output = child.wait_with_output().expect("wait");
-    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]), "{output:?}");
+    assert_eq!(finished(scan).refused(0), "");
 }

@@ -1,4 +1,4 @@
-//! What is known of a command beside what it does.
+//! Facts about a command, beside what it does.
 
 use crate::protocol::reply::Reply;
 use crate::state::context::Run;

@@ -1,4 +1,4 @@
-//! What clients ask for, a function for each command, and one table of them.
+//! Commands of clients, a function for each, and one table of them.
 
 mod command;
 mod connection;

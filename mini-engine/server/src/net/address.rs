@@ -1,4 +1,4 @@
-//! Which addresses the server may listen on.
+//! Addresses on which the server may listen.
 //!
 //! An address of this machine alone is fine. Others are reached by whoever is on the network, so they need a password, or the
 //! explicit word of the operator that none is wanted.

@@ -27,6 +27,16 @@ fn settings(durability: ServerDurability) -> Settings {
     }
 }
 
+/// Bytes of a memtable that is soon full.
+const MEMTABLE: usize = 4096;
+
+/// A database in memory, on a disk that can be made to fail.
+fn database(memtable_bytes: usize) -> (FaultFs, Db) {
+    let faults = FaultFs::new(Arc::new(MemFs::default()));
+    let builder = Db::builder("/db").file_system(Arc::new(faults.clone())).memtable_bytes(memtable_bytes);
+    (faults, builder.open().expect("open"))
+}
+
 /// Sends `request`, and reads a reply of as many lines.
 fn ask(client: &mut TcpStream, request: &str, lines: usize) -> Vec<String> {
     client.write_all(request.as_bytes()).expect("send");
@@ -43,14 +53,8 @@ fn ask(client: &mut TcpStream, request: &str, lines: usize) -> Vec<String> {
 #[test]
 fn no_write_is_acknowledged_whose_sync_failed() {
     // Catches a reply that is sent before the sync or in spite of it, to a read that has seen the write too.
-    let faults = FaultFs::new(Arc::new(MemFs::default()));
-    let db = Db::builder("/db").file_system(Arc::new(faults.clone())).open().expect("open");
-    let server = Server::bind("127.0.0.1:0", settings(ServerDurability::Synced)).expect("a port");
-    let address = server.address();
-    let own = db.clone();
-    let server = thread::spawn(move || server.event_loop(own)?.run());
-
-    let mut client = TcpStream::connect(address).expect("connect");
+    let server = Running::start();
+    let (mut client, faults) = (server.client(), server.faults.clone());
     assert_eq!(ask(&mut client, "SET a 1\r\nGET a\r\n", 3), ["+OK", "$1", "1"]);
     // On this disk a write is one call. The two are made; their sync fails.
     faults.fail_mutation(faults.mutations() + 2, Fault::Device, Repeat::FromThenOn);
@@ -62,16 +66,14 @@ fn no_write_is_acknowledged_whose_sync_failed() {
     let refused = ask(&mut client, "SET c 3\r\n", 1);
     assert!(refused[0].starts_with("-MISCONF"), "{refused:?}");
     assert_eq!(ask(&mut client, "PING\r\nEXISTS nope\r\n", 2), ["+PONG", ":0"]);
-    client.write_all(b"SHUTDOWN\r\n").expect("send");
-    assert!(server.join().expect("no panic").is_ok());
+    server.end();
 }
 
 #[test]
 fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
     // Catches a second try of writes that a reopen may find in the log: the engine refuses it, and a client that counts on that would
     // write them twice.
-    let faults = FaultFs::new(Arc::new(MemFs::default()));
-    let db = Db::builder("/db").file_system(Arc::new(faults.clone())).open().expect("open");
+    let (faults, db) = database(1 << 20);
     let mut shared = Shared::new(db, settings(ServerDurability::Synced), 1);
     let mut session = Session::new(&mut shared);
     // Replies of earlier steps, more than are enough for one.
@@ -102,11 +104,8 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
     // On this disk a write is one call.
     faults.fail_mutation(faults.mutations(), Fault::Device, Repeat::FromThenOn);
     let mut check = |input: &[u8], expected: &[(usize, &[&str])]| {
-        let said = say(input);
-        let said: Vec<(usize, Vec<&str>)> =
-            said.iter().map(|(requests, words)| (*requests, words.iter().map(String::as_str).collect())).collect();
-        let expected: Vec<(usize, Vec<&str>)> = expected.iter().map(|(n, words)| (*n, words.to_vec())).collect();
-        assert_eq!(said, expected);
+        let expected = expected.iter().map(|(n, words)| (*n, words.iter().map(|word| (*word).to_owned()).collect()));
+        assert_eq!(say(input), expected.collect::<Vec<(usize, Vec<String>)>>());
     };
     check(
         b"SET b 2\r\nGET a\r\nINCR a\r\nGET a\r\nINCR text\r\n",
@@ -135,9 +134,7 @@ struct Running {
 
 impl Running {
     fn start() -> Self {
-        let faults = FaultFs::new(Arc::new(MemFs::default()));
-        let builder = Db::builder("/db").file_system(Arc::new(faults.clone())).memtable_bytes(4096);
-        let db = builder.open().expect("open");
+        let (faults, db) = database(MEMTABLE);
         let server = Server::bind("127.0.0.1:0", settings(ServerDurability::Synced)).expect("a port");
         let address = server.address();
         let run = move || server.event_loop(db)?.run();
@@ -264,8 +261,7 @@ fn the_loop_syncs_nothing_itself() {
 #[test]
 fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
     // Catches a socket that is closed while its client still sends: that resets it, and the client may never see the reply.
-    let db = Db::builder("/db").file_system(Arc::new(MemFs::default())).open().expect("open");
-    let mut shared = Shared::new(db, settings(ServerDurability::Synced), 1);
+    let mut shared = Shared::new(database(MEMTABLE).1, settings(ServerDurability::Synced), 1);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
     let (stream, _) = listener.accept().expect("a client");

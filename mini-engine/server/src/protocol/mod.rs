@@ -1,4 +1,4 @@
-//! What goes over the network: requests as bytes, replies as bytes, and numbers as keys.
+//! The protocol: requests as bytes, replies as bytes, and numbers as keys.
 
 pub(crate) mod numbers;
 pub(crate) mod output;

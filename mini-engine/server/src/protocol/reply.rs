@@ -1,4 +1,4 @@
-//! What a command answers, and its bytes in either version of the protocol.
+//! Replies of commands, and their bytes in either version of the protocol.
 //!
 //! `redis-protocol` writes each value. The headers of arrays, maps and long strings are written here: the library's frames would need the
 //! parts in memory once more.

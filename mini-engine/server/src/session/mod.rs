@@ -1,4 +1,4 @@
-//! What a server does with the bytes of its clients: requests in, replies out. No sockets and no threads, so that tests and the
+//! Sessions, which make replies of the bytes of clients. No sockets and no threads, so that tests and the
 //! fuzzer drive exactly what the server runs.
 //!
 //! `Session::step` carries out one request of one client, or several that may go together. Writes go to the engine at once,

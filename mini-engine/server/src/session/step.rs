@@ -1,4 +1,4 @@
-//! What a step came to.
+//! The outcome of a step.
 
 use mini_engine::WriteBatch;
 

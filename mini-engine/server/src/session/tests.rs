@@ -17,6 +17,11 @@ fn bytes(mut output: Output) -> Vec<u8> {
     bytes
 }
 
+fn exchanges(session: &str) -> impl Iterator<Item = (&str, &str)> {
+    let exchanges = session.split(['|', '\n']).map(|line| line.split_once("=>").expect("a request and its answer"));
+    exchanges.map(|(request, answer)| (request.trim(), answer.trim()))
+}
+
 /// A server's side, on a database in memory of the process's own directory.
 struct Server {
     shared: Shared,
@@ -84,13 +89,26 @@ impl Server {
         bytes(output)
     }
 
-    /// Sends each line, and compares the answers.
+    /// The answers to `input` as text.
+    fn said(&mut self, input: &str) -> String {
+        String::from_utf8(self.answers(input.as_bytes())).expect("text")
+    }
+
+    /// Sends each line of `request => answer | request => answer`, and compares the answers.
     #[track_caller]
-    fn talk(&mut self, lines: &[(&str, &str)]) {
-        for (line, expected) in lines {
-            let found = self.answers(format!("{line}\r\n").as_bytes());
-            let found = String::from_utf8(found).expect("text").replace("\r\n", " ");
-            assert_eq!(found.trim_end(), *expected, "{line}");
+    fn talk(&mut self, session: &str) {
+        for (line, expected) in exchanges(session) {
+            let found = self.said(&format!("{line}\r\n")).replace("\r\n", " ");
+            assert_eq!(found.trim_end(), expected, "{line}");
+        }
+    }
+
+    /// The same in the language of the coursework, where answers may have several lines or none: `¶` is the end of one.
+    #[track_caller]
+    fn talk_lines(&mut self, session: &str) {
+        self.speak_lines();
+        for (line, expected) in exchanges(session) {
+            assert_eq!(self.said(&format!("{line}\n")).replace('\n', "¶"), expected, "{line}");
         }
     }
 }
@@ -98,143 +116,70 @@ impl Server {
 #[test]
 fn values_are_set_read_and_removed() {
     // Catches each command's answer against what Redis answers; the same lines were given to it.
-    Server::new().talk(&[
-        ("get a", "$-1"),
-        ("set a 1", "+OK"),
-        ("get a", "$1 1"),
-        ("set a 2 nx", "$-1"),
-        ("set b 2 nx", "+OK"),
-        ("set c 2 xx", "$-1"),
-        ("set a 3 xx get", "$1 1"),
-        ("set new x get", "$-1"),
-        ("set a 9 nx get", "$1 3"),
-        ("set a 1 nx xx", "-ERR syntax error"),
-        ("set a 1 bogus", "-ERR syntax error"),
-        ("get a", "$1 3"),
-        ("mget a nope b", "*3 $1 3 $-1 $1 2"),
-        ("mset x 1 y 2 x 3", "+OK"),
-        ("mget x y", "*2 $1 3 $1 2"),
-        ("mset x 1 y", "-ERR wrong number of arguments for 'mset' command"),
-        ("msetnx z 1 x 2", ":0"),
-        ("msetnx z 1 zz 2", ":1"),
-        ("exists x x nope", ":2"),
-        ("del x x nope y", ":2"),
-        ("exists x y", ":0"),
-        ("unlink z zz", ":2"),
-        ("append log one", ":3"),
-        ("append log two", ":6"),
-        ("strlen log", ":6"),
-        ("strlen nope", ":0"),
-        ("getrange log 1 -2", "$4 netw"),
-        ("getrange log 4 2", "$0"),
-        ("getrange log -100 0", "$1 o"),
-        ("getrange log 0 100", "$6 onetwo"),
-        ("getset log new", "$6 onetwo"),
-        ("getdel log", "$3 new"),
-        ("getdel log", "$-1"),
-        ("setnx log 1", ":1"),
-        ("setnx log 2", ":0"),
-        ("type log", "+string"),
-        ("type nope", "+none"),
-        ("get", "-ERR wrong number of arguments for 'get' command"),
-        ("bogus a b", "-ERR unknown command 'bogus'"),
-    ]);
+    Server::new().talk(
+        "get a => $-1 | set a 1 => +OK | get a => $1 1 | set a 2 nx => $-1 | set b 2 nx => +OK
+         set c 2 xx => $-1 | set a 3 xx get => $1 1 | set new x get => $-1 | set a 9 nx get => $1 3
+         set a 1 nx xx => -ERR syntax error | set a 1 bogus => -ERR syntax error | get a => $1 3
+         mget a nope b => *3 $1 3 $-1 $1 2 | mset x 1 y 2 x 3 => +OK | mget x y => *2 $1 3 $1 2
+         mset x 1 y => -ERR wrong number of arguments for 'mset' command | msetnx z 1 x 2 => :0
+         msetnx z 1 zz 2 => :1 | exists x x nope => :2 | del x x nope y => :2 | exists x y => :0
+         unlink z zz => :2 | append log one => :3 | append log two => :6 | strlen log => :6 | strlen nope => :0
+         getrange log 1 -2 => $4 netw | getrange log 4 2 => $0 | getrange log -100 0 => $1 o
+         getrange log 0 100 => $6 onetwo | getset log new => $6 onetwo | getdel log => $3 new | getdel log => $-1
+         setnx log 1 => :1 | setnx log 2 => :0 | type log => +string | type nope => +none
+         get => -ERR wrong number of arguments for 'get' command | bogus a b => -ERR unknown command 'bogus'",
+    );
 }
 
 #[test]
 fn numbers_count_up_and_down_to_their_ends() {
     // Catches an overflow that wraps or panics, and a number that Redis would not take for one.
-    Server::new().talk(&[
-        ("incr n", ":1"),
-        ("decr n", ":0"),
-        ("decrby n 5", ":-5"),
-        ("incrby n 15", ":10"),
-        ("incrby n 9223372036854775807", "-ERR increment or decrement would overflow"),
-        ("decrby n -9223372036854775808", "-ERR decrement would overflow"),
-        ("incrby n 1.5", "-ERR value is not an integer or out of range"),
-        ("get n", "$2 10"),
-        ("set n 010", "+OK"),
-        ("incr n", "-ERR value is not an integer or out of range"),
-        ("set n 9223372036854775807", "+OK"),
-        ("incr n", "-ERR increment or decrement would overflow"),
-        ("decr n", ":9223372036854775806"),
-    ]);
+    Server::new().talk(
+        "incr n => :1 | decr n => :0 | decrby n 5 => :-5 | incrby n 15 => :10
+         incrby n 9223372036854775807 => -ERR increment or decrement would overflow
+         decrby n -9223372036854775808 => -ERR decrement would overflow
+         incrby n 1.5 => -ERR value is not an integer or out of range | get n => $2 10 | set n 010 => +OK
+         incr n => -ERR value is not an integer or out of range | set n 9223372036854775807 => +OK
+         incr n => -ERR increment or decrement would overflow | decr n => :9223372036854775806",
+    );
 }
 
 #[test]
 fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
     // Catches a read past the transaction's own writes, in each kind of read, and a refused command that others do not notice.
     let mut server = Server::new();
-    server.talk(&[
-        ("mset a 1 b 2 c 3", "+OK"),
-        ("multi", "+OK"),
-        ("multi", "-ERR MULTI calls can not be nested"),
-        ("exec", "*0"),
-        ("multi", "+OK"),
-        ("discard", "+OK"),
-        ("multi", "+OK"),
-        ("set b 20", "+QUEUED"),
-        ("del c", "+QUEUED"),
-        ("incr d", "+QUEUED"),
-        ("mget a b c d", "+QUEUED"),
-        ("exists a b c d", "+QUEUED"),
-        ("range a e", "+QUEUED"),
-        ("range a e rev limit 2", "+QUEUED"),
-        ("prefix b", "+QUEUED"),
-        ("range e a", "+QUEUED"),
-        ("range a a", "+QUEUED"),
-        ("dbsize", "+QUEUED"),
-        ("incr b", "+QUEUED"),
-        ("append a x", "+QUEUED"),
-        ("incr a", "+QUEUED"),
-        ("scan 0 match b*", "+QUEUED"),
-        (
-            "exec",
-            "*15 +OK :1 :1 *4 $1 1 $2 20 $-1 $1 1 :3 *6 $1 a $1 1 $1 b $2 20 $1 d $1 1 *4 $1 d $1 1 $1 b $2 20 *2 $1 b $2 20 *0 *0 \
-             :3 :21 :2 -ERR value is not an integer or out of range *2 $1 0 *1 $1 b",
-        ),
-        ("mget a b c d", "*4 $2 1x $2 21 $-1 $1 1"),
-        ("exec", "-ERR EXEC without MULTI"),
-        ("discard", "-ERR DISCARD without MULTI"),
-        ("multi", "+OK"),
-        ("set a lost", "+QUEUED"),
-        ("bogus", "-ERR unknown command 'bogus'"),
-        ("set a lost", "+QUEUED"),
-        ("exec", "-EXECABORT Transaction discarded because of previous errors."),
-        ("multi", "+OK"),
-        ("save", "-ERR Command not allowed inside a transaction"),
-        ("exec", "-EXECABORT Transaction discarded because of previous errors."),
-        ("get a", "$2 1x"),
-    ]);
+    server.talk(
+        "mset a 1 b 2 c 3 => +OK | multi => +OK | multi => -ERR MULTI calls can not be nested | exec => *0
+         multi => +OK | discard => +OK | multi => +OK | set b 20 => +QUEUED | del c => +QUEUED
+         incr d => +QUEUED | mget a b c d => +QUEUED | exists a b c d => +QUEUED | range a e => +QUEUED
+         range a e rev limit 2 => +QUEUED | prefix b => +QUEUED | range e a => +QUEUED | range a a => +QUEUED
+         dbsize => +QUEUED | incr b => +QUEUED | append a x => +QUEUED | incr a => +QUEUED
+         scan 0 match b* => +QUEUED
+         exec => *15 +OK :1 :1 *4 $1 1 $2 20 $-1 $1 1 :3 *6 $1 a $1 1 $1 b $2 20 $1 d $1 1 *4 $1 d $1 1 $1 b $2 20 \
+          *2 $1 b $2 20 *0 *0 :3 :21 :2 -ERR value is not an integer or out of range *2 $1 0 *1 $1 b
+         mget a b c d => *4 $2 1x $2 21 $-1 $1 1 | exec => -ERR EXEC without MULTI
+         discard => -ERR DISCARD without MULTI | multi => +OK | set a lost => +QUEUED
+         bogus => -ERR unknown command 'bogus' | set a lost => +QUEUED
+         exec => -EXECABORT Transaction discarded because of previous errors. | multi => +OK
+         save => -ERR Command not allowed inside a transaction
+         exec => -EXECABORT Transaction discarded because of previous errors. | get a => $2 1x",
+    );
     // One batch: one frame in the log, however many commands.
     let before = server.shared.db.metrics();
-    server.talk(&[
-        ("multi", "+OK"),
-        ("set p 1", "+QUEUED"),
-        ("set q 2", "+QUEUED"),
-        ("incr p", "+QUEUED"),
-        ("exec", "*3 +OK +OK :2"),
-    ]);
+    server.talk("multi => +OK | set p 1 => +QUEUED | set q 2 => +QUEUED | incr p => +QUEUED | exec => *3 +OK +OK :2");
     assert_eq!(server.shared.db.metrics().writes - before.writes, 3);
 }
 
 #[test]
 fn ranges_come_in_order_within_their_bounds() {
     // Catches an end that is included, a start that is not, and a limit that counts wrongly.
-    Server::new().talk(&[
-        ("mset a 1 ab 2 b 3 c 4", "+OK"),
-        ("range a b", "*4 $1 a $1 1 $2 ab $1 2"),
-        ("range ab ''", "*6 $2 ab $1 2 $1 b $1 3 $1 c $1 4"),
-        ("range '' '' limit 1 rev", "*2 $1 c $1 4"),
-        ("range a b limit 0", "*0"),
-        ("range c a", "*0"),
-        ("prefix a", "*4 $1 a $1 1 $2 ab $1 2"),
-        ("prefix '' limit 1", "*2 $1 a $1 1"),
-        ("prefix a rev limit", "-ERR syntax error"),
-        ("prefix a limit -1", "-ERR LIMIT is negative"),
-        ("range a b bogus", "-ERR syntax error"),
-        ("dbsize", ":4"),
-    ]);
+    Server::new().talk(
+        "mset a 1 ab 2 b 3 c 4 => +OK | range a b => *4 $1 a $1 1 $2 ab $1 2
+         range ab '' => *6 $2 ab $1 2 $1 b $1 3 $1 c $1 4 | range '' '' limit 1 rev => *2 $1 c $1 4
+         range a b limit 0 => *0 | range c a => *0 | prefix a => *4 $1 a $1 1 $2 ab $1 2
+         prefix '' limit 1 => *2 $1 a $1 1 | prefix a rev limit => -ERR syntax error
+         prefix a limit -1 => -ERR LIMIT is negative | range a b bogus => -ERR syntax error | dbsize => :4",
+    );
 }
 
 /// The cursor and the keys of a reply of SCAN.
@@ -251,7 +196,7 @@ fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
     // Catches a position that is lost or repeated where keys come and go beside it.
     let mut server = Server::new();
     for n in 0..100 {
-        server.talk(&[(&format!("set key{n:03} v"), "+OK")]);
+        server.talk(&format!("set key{n:03} v => +OK"));
     }
     let (mut cursor, mut seen, mut round) = (0, Vec::new(), 0);
     loop {
@@ -277,34 +222,24 @@ fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
         |server: &mut Server| scanned(&server.answers(format!("scan {next} match key0* count 500\r\n").as_bytes()));
     let rest = again(&mut server);
     assert_eq!((rest.0, rest.1 == again(&mut server).1), (0, true));
-    server.talk(&[
-        ("scan 12345", "-ERR the cursor is not known any more: begin again with 0"),
-        ("scan x", "-ERR invalid cursor"),
-        ("scan -1", "-ERR invalid cursor"),
-        ("scan 0 count 0", "-ERR syntax error"),
-        ("scan 0 type list count 1000", "*2 $1 0 *0"),
-        ("scan 0 match nothing*", "*2 $1 0 *0"),
-    ]);
+    server.talk(
+        "scan 12345 => -ERR the cursor is not known any more: begin again with 0 | scan x => -ERR invalid cursor
+         scan -1 => -ERR invalid cursor | scan 0 count 0 => -ERR syntax error
+         scan 0 type list count 1000 => *2 $1 0 *0 | scan 0 match nothing* => *2 $1 0 *0",
+    );
 }
 
 #[test]
 fn version_3_has_its_own_nulls_and_maps() {
     // Catches a client of version 3 that is answered in version 2, or the other way round.
-    Server::new().talk(&[
-        ("config get save", "*2 $4 save $0"),
-        ("hello 4", "-NOPROTO unsupported protocol version"),
-        (
-            "hello 3 setname me",
-            "%7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 $4 mode $10 standalone $4 role $6 master $7 modules *0",
-        ),
-        ("get nope", "_"),
-        ("mget nope", "*1 _"),
-        ("client getname", "$2 me"),
-        ("config get maxclients", "%1 $10 maxclients $2 10"),
-        ("reset", "+RESET"),
-        ("get nope", "$-1"),
-        ("client getname", "$-1"),
-    ]);
+    Server::new().talk(
+        "config get save => *2 $4 save $0 | hello 4 => -NOPROTO unsupported protocol version
+         hello 3 setname me => %7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 \
+          $4 mode $10 standalone $4 role $6 master $7 modules *0
+         get nope => _ | mget nope => *1 _ | client getname => $2 me
+         config get maxclients => %1 $10 maxclients $2 10 | reset => +RESET | get nope => $-1
+         client getname => $-1",
+    );
 }
 
 #[test]
@@ -312,18 +247,18 @@ fn nothing_but_the_password_is_taken_before_the_password() {
     // Catches a command that runs for whoever reaches the port.
     let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
     for command in ["get a", "set a 1", "ping", "info", "shutdown", "scan 0", "multi", "config get *", "command"] {
-        server.talk(&[(command, "-NOAUTH Authentication required.")]);
+        server.talk(&format!("{command} => -NOAUTH Authentication required."));
     }
-    server.talk(&[("auth wrong", "-WRONGPASS invalid username-password pair or user is disabled.")]);
-    server.talk(&[("auth secre", "-WRONGPASS invalid username-password pair or user is disabled.")]);
-    server.talk(&[("auth other secret", "-WRONGPASS invalid username-password pair or user is disabled.")]);
-    assert!(server.answers(b"hello 3\r\n").starts_with(b"-NOAUTH HELLO"));
-    server.talk(&[("auth default secret", "+OK"), ("ping", "+PONG"), ("reset", "+RESET")]);
-    server.talk(&[("ping", "-NOAUTH Authentication required."), ("auth secret", "+OK"), ("get a", "$-1")]);
+    for wrong in ["wrong", "secre", "other secret"] {
+        server.talk(&format!("auth {wrong} => -WRONGPASS invalid username-password pair or user is disabled."));
+    }
+    assert!(server.said("hello 3\r\n").starts_with("-NOAUTH HELLO"));
+    server.talk("auth default secret => +OK | ping => +PONG | reset => +RESET");
+    server.talk("ping => -NOAUTH Authentication required. | auth secret => +OK | get a => $-1");
     // A request as large as those of others is refused before the password.
     let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
-    assert!(server.answers(b"*2\r\n$4\r\nauth\r\n$20000\r\n").starts_with(b"-ERR Protocol error"));
-    Server::new().answers(b"auth x\r\n").starts_with(b"-ERR AUTH").then_some(()).expect("no password is configured");
+    assert!(server.said("*2\r\n$4\r\nauth\r\n$20000\r\n").starts_with("-ERR Protocol error"));
+    assert!(Server::new().said("auth x\r\n").starts_with("-ERR AUTH"), "no password is configured");
 }
 
 #[test]
@@ -331,14 +266,9 @@ fn everything_is_removed_only_where_that_is_allowed() {
     // Catches a server that anybody can empty.
     let mut server = Server::new();
     let refusal = "-ERR FLUSHALL removes everything: start the server with --allow-flushall";
-    server.talk(&[("set a 1", "+OK"), ("flushall", refusal), ("flushdb", refusal), ("get a", "$1 1")]);
+    server.talk(&format!("set a 1 => +OK | flushall => {refusal} | flushdb => {refusal} | get a => $1 1"));
     let mut server = Server::with(|settings| settings.may_flush_all = true);
-    server.talk(&[
-        ("mset a 1 b 2", "+OK"),
-        ("flushall async", "+OK"),
-        ("dbsize", ":0"),
-        ("flushdb bogus", "-ERR syntax error"),
-    ]);
+    server.talk("mset a 1 b 2 => +OK | flushall async => +OK | dbsize => :0 | flushdb bogus => -ERR syntax error");
 }
 
 #[test]
@@ -346,24 +276,24 @@ fn replies_and_transactions_are_bounded_and_a_refused_write_is_not_made() {
     // Catches a reply that fills the memory, and a write that was made though its client was told otherwise.
     let mut server = Server::new();
     let value = "v".repeat(60_000);
-    server.talk(&[(&format!("mset a {value}"), "+OK")]);
+    server.talk(&format!("mset a {value} => +OK"));
     server.answers(format!("set b {value}\r\n").as_bytes());
-    let too_long = |found: &[u8]| String::from_utf8_lossy(found).contains("longer than 65536 bytes");
-    assert!(server.answers(b"mget a b\r\n").starts_with(b"-ERR the values are longer than 65536 bytes"));
-    assert!(too_long(&server.answers(b"range a c\r\n")));
+    let too_long = |found: String| found.contains("longer than 65536 bytes");
+    assert!(server.said("mget a b\r\n").starts_with("-ERR the values are longer than 65536 bytes"));
+    assert!(too_long(server.said("range a c\r\n")));
     assert!(server.answers(b"append a xxxxxx\r\n").len() < 20);
     let tail = "x".repeat(6000);
     assert!(server.answers(format!("append a {tail}\r\n").as_bytes()).starts_with(b"-ERR string exceeds"));
     let queued = server.answers(b"multi\r\nset c 1\r\nget a\r\nget b\r\n");
     assert_eq!(queued, b"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
-    assert!(too_long(&server.answers(b"exec\r\n")));
+    assert!(too_long(server.said("exec\r\n")));
     // Short requests whose writes are long.
-    server.talk(&[("multi", "+OK"), ("append a x", "+QUEUED"), ("append a x", "+QUEUED")]);
-    assert!(too_long(&server.answers(b"exec\r\n")));
-    server.talk(&[("strlen a", ":60006"), ("get c", "$-1"), ("multi", "+OK")]);
+    server.talk("multi => +OK | append a x => +QUEUED | append a x => +QUEUED");
+    assert!(too_long(server.said("exec\r\n")));
+    server.talk("strlen a => :60006 | get c => $-1 | multi => +OK");
     server.answers(format!("set d {value}\r\n").as_bytes());
     assert!(server.answers(format!("set e {value}\r\n").as_bytes()).starts_with(b"-ERR a transaction has at most"));
-    server.talk(&[("exec", "-EXECABORT Transaction discarded because of previous errors."), ("exists d e", ":0")]);
+    server.talk("exec => -EXECABORT Transaction discarded because of previous errors. | exists d e => :0");
     let key = "k".repeat(65_530);
     assert!(server.answers(format!("*2\r\n$3\r\nget\r\n${}\r\n", key.len()).as_bytes()).starts_with(b"-ERR Protocol"));
 }
@@ -376,7 +306,7 @@ fn a_key_past_the_engines_limit_is_refused() {
     let found = server.answers(format!("set {} 1\r\n", &key[..100]).as_bytes());
     assert_eq!(found, b"+OK\r\n");
     let request = format!("*3\r\n$3\r\nset\r\n$65536\r\n{key}\r\n$1\r\n1\r\n");
-    let found = String::from_utf8(server.answers(request.as_bytes())).expect("text");
+    let found = server.said(&request);
     assert!(found.starts_with("-ERR invalid argument: key of 65536 bytes is too long"), "{found}");
 }
 
@@ -384,29 +314,24 @@ fn a_key_past_the_engines_limit_is_refused() {
 fn the_commands_describe_themselves() {
     // Catches a table that says something else than what is carried out.
     let mut server = Server::new();
-    server.talk(&[
-        ("command info get nope", "*2 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *2 +@read +@fast *0 *0 *0 $-1"),
-        ("command bogus", "-ERR unknown subcommand or wrong number of arguments for 'bogus' of COMMAND"),
-        ("config set save ''", "-ERR settings are given when the server is started, see `mini-engine serve --help`"),
-        ("config get appendfsync max[c]lient?", "*4 $11 appendfsync $6 always $10 maxclients $2 10"),
-        ("wait 1 0", ":0"),
-        ("waitaof 1 0 0", "*2 :1 :0"),
-        ("select 0", "+OK"),
-        ("select 1", "-ERR DB index is out of range: there is one database, 0"),
-        ("echo hi", "$2 hi"),
-        ("ping", "+PONG"),
-        ("ping hi", "$2 hi"),
-        ("ping a b", "-ERR wrong number of arguments for 'ping' command"),
-    ]);
-    let count = String::from_utf8(server.answers(b"command count\r\n")).expect("text");
+    server.talk(
+        "command info get nope => *2 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *2 +@read +@fast *0 *0 *0 $-1
+         command bogus => -ERR unknown subcommand or wrong number of arguments for 'bogus' of COMMAND
+         config set save '' => -ERR settings are given when the server is started, see `mini-engine serve --help`
+         config get appendfsync max[c]lient? => *4 $11 appendfsync $6 always $10 maxclients $2 10
+         wait 1 0 => :0 | waitaof 1 0 0 => *2 :1 :0 | select 0 => +OK
+         select 1 => -ERR DB index is out of range: there is one database, 0 | echo hi => $2 hi | ping => +PONG
+         ping hi => $2 hi | ping a b => -ERR wrong number of arguments for 'ping' command",
+    );
+    let count = server.said("command count\r\n");
     let count: usize = count.trim().trim_start_matches(':').parse().expect("a number");
-    let all = String::from_utf8(server.answers(b"command\r\n")).expect("text");
+    let all = server.said("command\r\n");
     assert!(all.starts_with(&format!("*{count}\r\n*10\r\n")), "{all}");
-    let info = String::from_utf8(server.answers(b"info\r\n")).expect("text");
+    let info = server.said("info\r\n");
     for field in ["redis_version:7.0.0", "tcp_port:0", "appendfsync:always", "connected_clients:0", "wal_syncs:"] {
         assert!(info.contains(field), "{field}: {info}");
     }
-    assert!(!String::from_utf8(server.answers(b"info clients\r\n")).expect("text").contains("tcp_port"));
+    assert!(!server.said("info clients\r\n").contains("tcp_port"));
 }
 
 /// Requests of a pipeline, whole, of which some see what others write.
@@ -512,7 +437,7 @@ fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
     drop(db);
     let mut server = Server::new();
     server.shared.db = mini_engine::Db::builder(directory.path()).read_only(true).open().expect("open");
-    let found = String::from_utf8(server.answers(b"get a\r\nset a 2\r\nget a\r\nincr a\r\n")).expect("text");
+    let found = server.said("get a\r\nset a 2\r\nget a\r\nincr a\r\n");
     let found: Vec<&str> = found.lines().map(|line| line.split(' ').next().expect("a word")).collect();
     assert_eq!(found, ["$1", "1", "-MISCONF", "$1", "1", "-MISCONF"]);
 }
@@ -524,7 +449,7 @@ fn what_must_be_synced_before_its_reply_says_so() {
         [(ServerDurability::Synced, true), (ServerDurability::Everysec, false), (ServerDurability::Buffered, false)]
     {
         let mut server = Server::with(|settings| settings.durability = durability);
-        server.talk(&[("get a", "$-1"), ("set a 1 xx", "$-1")]);
+        server.talk("get a => $-1 | set a 1 xx => $-1");
         assert!(!server.shared.must_sync());
         for write in ["set a 1", "incr n", "append s x", "mset x 1 y 2", "del a", "getset n 1"] {
             server.shared.is_unsynced = false;
@@ -532,11 +457,11 @@ fn what_must_be_synced_before_its_reply_says_so() {
             assert_eq!(server.shared.must_sync(), waits, "{durability:?} {write}");
         }
         server.shared.is_unsynced = false;
-        server.talk(&[("multi", "+OK"), ("set a 1", "+QUEUED")]);
+        server.talk("multi => +OK | set a 1 => +QUEUED");
         assert!(!server.shared.must_sync());
-        server.talk(&[("exec", "*1 +OK")]);
+        server.talk("exec => *1 +OK");
         assert_eq!(server.shared.must_sync(), waits);
-        server.talk(&[("waitaof 1 0 0", "*2 :1 :0")]);
+        server.talk("waitaof 1 0 0 => *2 :1 :0");
         assert!(server.shared.must_sync());
     }
 }
@@ -549,7 +474,7 @@ fn two_checkpoints_are_kept_and_open_as_databases() {
     let directory = server.shared.settings.checkpoints.clone();
     std::fs::create_dir_all(directory.join("checkpoint-mine")).expect("a directory of the user's");
     for n in 1..=3 {
-        server.talk(&[(&format!("set n {n}"), "+OK"), ("save", "+OK")]);
+        server.talk(&format!("set n {n} => +OK | save => +OK"));
         server.shared.is_saving = false;
         if n == 2 {
             // As a crash leaves it that comes before CURRENT.
@@ -562,18 +487,8 @@ fn two_checkpoints_are_kept_and_open_as_databases() {
     assert_eq!(names, ["checkpoint-000002", "checkpoint-000003", "checkpoint-000004", "checkpoint-mine"]);
     let copy = mini_engine::Db::open(directory.join("checkpoint-000004")).expect("a database");
     assert_eq!(copy.get("n").expect("get").as_deref(), Some(&b"3"[..]));
-    server.talk(&[("bgsave", "+Background saving started"), ("bgsave", "-ERR Background save already in progress")]);
+    server.talk("bgsave => +Background saving started | bgsave => -ERR Background save already in progress");
     assert_eq!(server.shared.background.len(), 1);
-}
-
-/// A server of the other protocol, and what it prints to each line.
-#[track_caller]
-fn lines(server: &mut Server, lines: &[(&str, &str)]) {
-    server.speak_lines();
-    for (line, expected) in lines {
-        let found = server.answers(format!("{line}\n").as_bytes());
-        assert_eq!(String::from_utf8(found).expect("text"), *expected, "{line}");
-    }
 }
 
 #[test]
@@ -582,53 +497,30 @@ fn what_a_browser_sends_ends_its_connection() {
     let mut server = Server::new();
     let body = b"POST / HTTP/1.1\r\nHost: localhost:6379\r\n\r\nSET a 1\r\n";
     assert_eq!(server.answers(body).escape_ascii().to_string(), r"-ERR this is no HTTP server\r\n");
-    let found = server.answers(b"PUT / HTTP/1.1\r\nhost: localhost:6379\r\n\r\nSET a 1\r\n");
-    let found = String::from_utf8(found).expect("text");
+    let found = server.said("PUT / HTTP/1.1\r\nhost: localhost:6379\r\n\r\nSET a 1\r\n");
     assert_eq!(found, "-ERR unknown command 'PUT'\r\n-ERR this is no HTTP server\r\n");
-    server.talk(&[("get a", "$-1")]);
+    server.talk("get a => $-1");
     server.speak_lines();
     let found = server.answers(b" post / HTTP/1.1\r\n\r\np 1 1\n");
     assert_eq!(String::from_utf8(found).expect("text"), "error: this is no HTTP server\n");
-    lines(&mut server, &[("g 1", "\n")]);
+    server.talk_lines("g 1 => ¶");
 }
 
 #[test]
 fn the_courseworks_examples_print_what_they_are_to_print() {
     // Catches a range in the order of digits, an end that is included, and a missing empty line.
     let mut server = Server::new();
-    lines(
-        &mut server,
-        &[
-            ("p 10 7", ""),
-            ("p 63 222", ""),
-            ("g 10", "7\n"),
-            ("g 15", "\n"),
-            ("p 15 5", ""),
-            ("g 15", "5\n"),
-            ("d 63", ""),
-            ("d 15", ""),
-            ("p 13 2", ""),
-            ("p 17 99", ""),
-            ("p 12 22", ""),
-            ("p -3 -4", ""),
-            ("p 100 1", ""),
-            ("r 10 12", "10:7\n"),
-            ("r 10 15", "10:7 12:22 13:2\n"),
-            ("r 14 17", "\n"),
-            ("r 20 10", "\n"),
-            ("r -10 101", "-3:-4 10:7 12:22 13:2 17:99 100:1\n"),
-            ("d 10", ""),
-            ("d 10", ""),
-            ("g 10", "\n"),
-            ("", ""),
-            ("s", "Logical Pairs: 5\n\n-3:-4 12:22 13:2 17:99 100:1\n"),
-            ("p 1", "error: expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s\n"),
-            ("p x 1", "error: expected a whole number, found x\n"),
-            ("l \"a.dat\"", "error: this server loads no files: start it with --load-from DIR\n"),
-        ],
+    server.talk_lines(
+        "p 10 7 => | p 63 222 => | g 10 => 7¶ | g 15 => ¶ | p 15 5 => | g 15 => 5¶ | d 63 => | d 15 =>
+         p 13 2 => | p 17 99 => | p 12 22 => | p -3 -4 => | p 100 1 => | r 10 12 => 10:7¶
+         r 10 15 => 10:7 12:22 13:2¶ | r 14 17 => ¶ | r 20 10 => ¶ | r -10 101 => -3:-4 10:7 12:22 13:2 17:99 100:1¶
+         d 10 => | d 10 => | g 10 => ¶ | => | s => Logical Pairs: 5¶¶-3:-4 12:22 13:2 17:99 100:1¶
+         p 1 => error: expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s¶
+         p x 1 => error: expected a whole number, found x¶
+         l \"a.dat\" => error: this server loads no files: start it with --load-from DIR¶",
     );
     server.shared.db.flush().expect("flush");
-    let statistics = String::from_utf8(server.answers(b"s\n")).expect("text");
+    let statistics = server.said("s\n");
     assert!(statistics.contains("LVL0: "), "{statistics}");
 }
 
@@ -643,20 +535,12 @@ fn files_are_loaded_from_their_directory_only() {
     std::fs::write(directory.path().join("0.dat"), &pairs).expect("write");
     std::fs::write(directory.path().join("cut.dat"), &pairs[..12]).expect("write");
     let mut server = Server::with(|settings| settings.load_from = Some(directory.path().to_owned()));
-    let outside = "error: expected the name of a file below the directory of --load-from\n";
-    lines(
-        &mut server,
-        &[
-            ("l \"0.dat\"", ""),
-            ("r -5 5", "-2:20 1:10 3:-30\n"),
-            ("l /etc/passwd", outside),
-            ("l ../x", outside),
-            ("l", outside),
-        ],
-    );
+    let outside = "error: expected the name of a file below the directory of --load-from¶";
+    let refused = format!("l /etc/passwd => {outside} | l ../x => {outside} | l => {outside}");
+    server.talk_lines(&format!("l \"0.dat\" => | r -5 5 => -2:20 1:10 3:-30¶ | {refused}"));
     assert_eq!(server.shared.loads, 0);
-    assert!(server.answers(b"l \"none\"\n").starts_with(b"error: IOERR cannot open"));
-    assert!(String::from_utf8(server.answers(b"l cut.dat\n")).expect("text").contains("ends within a pair"));
+    assert!(server.said("l \"none\"\n").starts_with("error: IOERR cannot open"));
+    assert!(server.said("l cut.dat\n").contains("ends within a pair"));
 }
 
 #[test]
@@ -677,7 +561,7 @@ fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
         server.shared.is_unsynced = false;
         assert_eq!(server.shared.must_sync(), waits);
         let outcome = job.run(&server.shared.db, &Default::default());
-        lines(&mut server, &[("g 16843009", "16843009\n")]);
+        server.talk_lines("g 16843009 => 16843009¶");
         assert_eq!(server.shared.must_sync(), waits);
         let reply = server.shared.end_job(&job, outcome);
         assert!(matches!(&reply, Reply::Error(text) if text.contains("ends within a pair")), "{reply:?}");
@@ -702,13 +586,13 @@ fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
         String::from_utf8(bytes(output)).expect("text")
     };
     let list = |server: &mut Server, line: &str| {
-        let text = String::from_utf8(server.answers(format!("{line}\r\n").as_bytes())).expect("text");
+        let text = server.said(&format!("{line}\r\n"));
         text.split_once("\r\n").expect("a string").1.trim_end().lines().map(str::to_owned).collect::<Vec<_>>()
     };
     say(&mut server, "client setname b");
     say(&mut server, "client setinfo lib-name tester");
     say(&mut server, "get a");
-    server.talk(&[("client setname a", "+OK"), ("client id", ":1"), ("client getname", "$1 a")]);
+    server.talk("client setname a => +OK | client id => :1 | client getname => $1 a");
     let all = list(&mut server, "client list");
     let rest = "flags=N db=0 cmd=client user=default lib-name= lib-ver=";
     assert_eq!(all[0], format!("id=1 addr= laddr= name=a age=0 idle=0 {rest}"));
@@ -721,14 +605,12 @@ fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
     assert_eq!(list(&mut server, "client list id 2 7"), all[1..]);
     assert_eq!(list(&mut server, "client list type normal").len(), 2);
     assert_eq!(list(&mut server, "client list type pubsub"), [""; 0]);
-    server.talk(&[
-        ("client list id x", "-ERR Invalid client ID"),
-        ("client list type x", "-ERR Unknown client type 'x'"),
-        ("client list id", "-ERR syntax error"),
-        ("client no-evict off", "+OK"),
-        ("client no-evict on", "-ERR NO-EVICT is not there: one bound holds for the buffers of all clients"),
-        ("client no-touch x", "-ERR syntax error"),
-    ]);
+    server.talk(
+        "client list id x => -ERR Invalid client ID | client list type x => -ERR Unknown client type 'x'
+         client list id => -ERR syntax error | client no-evict off => +OK
+         client no-evict on => -ERR NO-EVICT is not there: one bound holds for the buffers of all clients
+         client no-touch x => -ERR syntax error",
+    );
     say(&mut server, "reset");
     assert!(list(&mut server, "client list")[1].contains("name= ") && say(&mut server, "client id") == ":2\r\n");
     server.shared.clients.remove(2);
@@ -740,7 +622,7 @@ fn info_has_the_numbers_that_redis_cli_shows() {
     // Catches a field that `redis-cli --stat` looks for in vain, and shows as a negative size.
     let mut server = Server::new();
     let fields = |server: &mut Server| {
-        let text = String::from_utf8(server.answers(b"info\r\n")).expect("text");
+        let text = server.said("info\r\n");
         // Where it finds the name first.
         move |name: &str| {
             let (_, rest) = text.split_once(name)?;
@@ -778,10 +660,10 @@ fn info_has_the_numbers_that_redis_cli_shows() {
 fn damage_that_reads_meet_is_counted_and_said_once() {
     // Catches damage that only the client hears of who meets it, and that of a step of several, a transaction or a job that nobody counts.
     let mut server = Server::new();
-    server.talk(&[
-        ("set a 1", "+OK"),
-        ("info damage", "$92 # Damage damage_met:0 damage_places:0 last_damage_time:0 last_damage: damaged_files:0"),
-    ]);
+    server.talk(
+        "set a 1 => +OK
+         info damage => $92 # Damage damage_met:0 damage_places:0 last_damage_time:0 last_damage: damaged_files:0",
+    );
     server.shared.db.flush().expect("flush");
     let tables =
         std::fs::read_dir(server._directory.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
@@ -793,13 +675,13 @@ fn damage_that_reads_meet_is_counted_and_said_once() {
         [("get a\r\n", 1), ("get a\r\nget a\r\n", 2), ("multi\r\nget a\r\nexec\r\n", 1), ("dbsize\r\n", 1)]
     {
         let before = server.shared.damage.met;
-        let said = String::from_utf8(server.answers(requests.as_bytes())).expect("text");
+        let said = server.said(requests);
         assert!(said.contains("-IOERR corruption in ") && said.contains(".sst at offset 0: "), "{said}");
         assert_eq!(server.shared.damage.met - before, times, "{requests}");
     }
     let news = server.shared.damage.news();
     assert!(news.len() == 1 && news[0].contains(".sst at offset 0: "), "{news:?}");
-    let said = String::from_utf8(server.answers(b"info damage\r\n")).expect("text");
+    let said = server.said("info damage\r\n");
     assert!(said.contains("damage_met:5\r\ndamage_places:1\r\n"), "{said}");
     assert!(said.contains(&format!("\r\nlast_damage:{}\r\n", news[0])), "{said}");
 }
@@ -846,7 +728,7 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
         write(&mut server, b"mset key4000 v key0500 v\r\n");
     }
     // In a transaction nothing comes in between.
-    server.talk(&[("multi", "+OK"), ("prefix key", "+QUEUED")]);
+    server.talk("multi => +OK | prefix key => +QUEUED");
     let mut output = Output::default();
     let step = server.session.step(&mut server.shared, b"exec\r\n", 100, &mut output);
     assert!(matches!(step, Step::Done { .. }) && bytes(output).starts_with(b"*1\r\n*9000\r\n"));
@@ -854,7 +736,7 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
     let mut small = server.shared.settings.limits;
     small.request_bytes = 60_000;
     server.shared.settings.limits = small;
-    server.talk(&[("prefix key", "-ERR the entries are longer than 60000 bytes: use LIMIT"), ("get key0000", "$1 v")]);
+    server.talk("prefix key => -ERR the entries are longer than 60000 bytes: use LIMIT | get key0000 => $1 v");
 }
 
 #[test]
@@ -928,7 +810,7 @@ fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
         }
         (step, said)
     };
-    server.talk(&[("multi", "+OK"), ("get filler0", "+QUEUED"), ("set a 1", "+QUEUED")]);
+    server.talk("multi => +OK | get filler0 => +QUEUED | set a 1 => +QUEUED");
     let value = "v".repeat(400);
     for input in ["exec\r\n", "set a 1\r\nget filler0\r\nincr a\r\n", "incr a\r\n", "mset a 1 b 2\r\n"] {
         for _ in 0..2 {
@@ -953,5 +835,5 @@ fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
     while server.answers(b"set a 1\r\n") != b"+OK\r\n" {}
     let news = server.shared.writes.news();
     assert!(news.is_some_and(|news| news.starts_with("writes were refused, and are taken again: ")));
-    server.talk(&[("multi", "+OK"), ("incr a", "+QUEUED"), ("exec", "*1 :2"), ("exec", "-ERR EXEC without MULTI")]);
+    server.talk("multi => +OK | incr a => +QUEUED | exec => *1 :2 | exec => -ERR EXEC without MULTI");
 }

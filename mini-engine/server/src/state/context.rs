@@ -1,4 +1,4 @@
-//! What a command works with: the server, the client that asks, and what is to happen after the reply.
+//! The context of a command: the server, the client that asks, and what is to happen after the reply.
 
 use mini_engine::{Durability, Error, WriteBatch};
 

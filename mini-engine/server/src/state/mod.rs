@@ -1,4 +1,4 @@
-//! What a server keeps between requests, and what its commands work with.
+//! State that a server keeps between requests, and that its commands work with.
 
 pub(crate) mod clients;
 pub(crate) mod clock;

@@ -1,4 +1,4 @@
-//! What all clients of one server share.
+//! State that all clients of one server share.
 
 use std::time::Instant;
 

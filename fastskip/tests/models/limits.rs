@@ -1,0 +1,140 @@
+//! A table's settings, what its limits allow, and what must hold of its figures.
+
+use fastskip::{Builder, InsertError, MAX_KEY_LEN, Stats, Table};
+
+use super::input::Input;
+
+/// The length of a value that no table with a limit on memory has room for.
+const TOO_LARGE: usize = 2 << 20;
+
+/// The most that an entry takes beside key and value: the link, two words of stamps, lengths, padding.
+const OVERHEAD: usize = (1 + 2) * 8 + 10 + 7;
+
+/// Such a value. Static, because to fill a new one each time would be most of the work.
+pub(crate) fn too_large() -> &'static [u8] {
+    static ZEROS: [u8; TOO_LARGE] = [0; TOO_LARGE];
+    &ZEROS
+}
+
+/// Lengths of an entry's key and value.
+pub(crate) type Size = (usize, usize);
+
+/// The limits of a table (0 for none), and what is known of them.
+#[derive(Debug, Clone)]
+pub(crate) struct TableLimits {
+    shards: usize,
+    chunk_bytes: usize,
+    pub(crate) memory: usize,
+    entries: usize,
+    backpressure_at: f64,
+    /// Back-pressure was seen, after which it stays.
+    pressed: bool,
+    /// The most that a single write can have passed the limit by.
+    excess: usize,
+}
+
+impl TableLimits {
+    pub(crate) fn choose(input: &mut Input<'_>) -> Self {
+        Self {
+            shards: input.choose(&[1, 2, 8]),
+            chunk_bytes: input.choose(&[0, 256, 4096]),
+            memory: input.choose(&[0, 0, 256, 1000, 4096]),
+            entries: input.choose(&[0, 0, 1, 7, 40]),
+            backpressure_at: input.choose(&[0.9, 0.0, 0.5, 1.0]),
+            pressed: false,
+            excess: 0,
+        }
+    }
+
+    /// A table with these limits.
+    pub(crate) fn table<T: Table>(&self, builder: Builder<T>) -> T {
+        builder
+            .shards(self.shards)
+            .arena_bytes_per_shard(self.chunk_bytes)
+            .max_memory_bytes(self.memory)
+            .max_entries(self.entries)
+            .backpressure_at(self.backpressure_at)
+            .huge_pages(false)
+            .build()
+    }
+
+    /// The table is empty and open again, or another one with the same limits takes its place.
+    pub(crate) fn renew(&mut self) {
+        (self.pressed, self.excess) = (false, 0);
+    }
+
+    /// Whether the table takes no write at all, not even a deletion. What a dropped reservation gives back opens it again.
+    pub(crate) fn is_full(&self, stats: &Stats) -> bool {
+        let spent = self.memory > 0 && stats.memory_usage >= self.memory.next_multiple_of(8);
+        spent || (self.entries > 0 && stats.entries >= self.entries)
+    }
+
+    /// How a write of new entries is refused, as far as it can be told beforehand: how much memory they take cannot.
+    pub(crate) fn foretell(&self, stats: &Stats, sizes: &[Size]) -> Result<(), InsertError> {
+        if sizes.iter().any(|(key, _)| *key > MAX_KEY_LEN) {
+            return Err(InsertError::TooLarge);
+        }
+        if sizes.is_empty() {
+            return Ok(());
+        }
+        let too_large = self.memory > 0 && sizes.iter().any(|(_, value)| *value >= TOO_LARGE);
+        if too_large || (self.entries > 0 && sizes.len() > self.entries) {
+            return Err(InsertError::TooLarge);
+        }
+        if self.is_full(stats) || (self.entries > 0 && stats.entries + sizes.len() > self.entries) {
+            return Err(InsertError::Full);
+        }
+        Ok(())
+    }
+
+    /// Compares how a write ended with what was foretold. Where memory is limited it may have been refused instead, if
+    /// the figures bear that out.
+    pub(crate) fn judge(
+        &mut self,
+        foretold: Result<(), InsertError>,
+        found: Result<(), InsertError>,
+        stats: &Stats,
+        sizes: &[Size],
+    ) {
+        // The last entry of a batch may pass the limit, the others may not.
+        let before_last = sizes.split_last().map_or(&[][..], |(_, others)| others);
+        let bytes: usize = before_last.iter().map(|(key, value)| key + value).sum();
+        let most = bytes + before_last.len() * OVERHEAD;
+        match (found, foretold) {
+            (Err(InsertError::Full), Ok(())) if self.memory > 0 => {
+                assert!(stats.memory_reserved + most >= self.memory, "full, with memory left: {stats:?}");
+                assert!(bytes < self.memory, "full, and too large for an empty table: {sizes:?}");
+            }
+            (Err(InsertError::TooLarge), Ok(()) | Err(InsertError::Full)) if self.memory > 0 => {
+                // The range of addresses is larger than the limit, but not by any entry.
+                let all = sizes.iter().map(|(key, value)| key + value + OVERHEAD).sum::<usize>();
+                assert!(most.max(all) >= self.memory, "too large, and an empty table could hold it: {sizes:?}");
+            }
+            _ => assert_eq!(found, foretold, "{stats:?}"),
+        }
+        if found.is_ok() {
+            self.excess = self.excess.max(sizes.last().map_or(0, |(key, value)| key + value + OVERHEAD));
+        }
+    }
+
+    /// What holds of figures at any time.
+    pub(crate) fn check(&mut self, stats: &Stats) {
+        assert_eq!(stats.memory_usage + stats.memory_idle, stats.memory_reserved);
+        assert!(stats.memory_wasted <= stats.memory_usage);
+        assert!((0.0..=1.0).contains(&stats.memory_utilization()));
+        assert_eq!((stats.max_memory_bytes, stats.max_entries), (self.memory, self.entries));
+        assert!(self.entries == 0 || stats.entries <= self.entries, "more entries than the limit: {stats:?}");
+        let most = self.memory.next_multiple_of(8) + self.excess;
+        assert!(self.memory == 0 || stats.memory_usage <= most, "past the limit by more than an entry: {stats:?}");
+        assert!(
+            stats.is_under_backpressure || !(self.pressed || self.is_full(stats)),
+            "back-pressure was taken back: {stats:?}"
+        );
+        self.pressed = stats.is_under_backpressure;
+    }
+}
+
+/// The mean as tables count it.
+pub(crate) fn mean(bytes: usize, count: usize) -> f64 {
+    if count == 0 { 0.0 } else { bytes as f64 / count as f64 }
+}

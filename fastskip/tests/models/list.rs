@@ -1,0 +1,353 @@
+//! `ConcurrentSkipList` against a map.
+
+use std::collections::BTreeMap;
+use std::ops::RangeBounds;
+
+use fastskip::{BatchError, ConcurrentSkipList, Cursor, Entry, InsertError, MAX_KEY_LEN, Snapshot};
+
+use super::input::Input;
+use super::limits::{TableLimits, mean, too_large};
+use super::record::Record;
+use super::{Met, compare_walk, operations, ranges};
+
+operations! {
+    /// What an input can ask of a list.
+    SkipListOp:
+        Insert GetOrInsert InsertBatch Delete InsertTombstone LongestKey TooLarge Snapshot
+        Range Prefix Seek SeekForPrev Compare Freeze Seal Reset
+}
+
+/// A value, and whether it is a tombstone's.
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, bool)>;
+
+/// What else is known of a list.
+struct Known {
+    model: Model,
+    limits: TableLimits,
+    attempts: usize,
+    /// Whether hints were corrupted, so that the index cannot be validated.
+    is_scrambled: bool,
+    frozen: bool,
+    record: Record<SkipListOp>,
+}
+
+/// Runs the operations that `input` stands for. The first bytes choose the settings.
+///
+/// # Panics
+/// If the list and the map differ.
+pub fn skiplist_ops(input: &[u8]) -> Met {
+    let mut input = Input::new(input);
+    let limits = TableLimits::choose(&mut input);
+    let mut list: ConcurrentSkipList = limits.table(ConcurrentSkipList::builder());
+    let mut known =
+        Known { model: Model::new(), limits, attempts: 0, is_scrambled: false, frozen: false, record: Record::new() };
+    while let Some(end) = run(&list, &mut known, &mut input) {
+        if end == SkipListOp::Reset {
+            list.reset();
+        } else {
+            list = seal(list, &known);
+        }
+        known.renew();
+    }
+    known.record.names()
+}
+
+/// Runs operations to the end of the input, or up to one that needs the list itself, which it returns.
+fn run(list: &ConcurrentSkipList, known: &mut Known, input: &mut Input<'_>) -> Option<SkipListOp> {
+    let mut snapshots = Vec::new();
+    let mut end = None;
+    while end.is_none() && !input.is_empty() {
+        let op = input.choose(SkipListOp::ALL);
+        known.record.meet(op);
+        match op {
+            SkipListOp::Seal | SkipListOp::Reset => end = Some(op),
+            SkipListOp::Snapshot => snapshots.push((list.snapshot(), known.model.clone())),
+            _ => known.step(list, op, input),
+        }
+    }
+    known.compare(list);
+    snapshots.iter().for_each(|(snapshot, then)| compare_snapshot(snapshot, then));
+    end
+}
+
+/// The frozen list reads as it did and refuses; its successor is empty.
+fn seal(list: ConcurrentSkipList, known: &Known) -> ConcurrentSkipList {
+    let (frozen, fresh) = list.seal().expect("address space for one more table");
+    assert!(frozen.into_iter().eq(entries(&known.model)));
+    assert!(frozen.is_sealed() && !fresh.is_sealed());
+    assert_eq!(frozen.try_insert(b"late", b""), Err(InsertError::Sealed));
+    assert_eq!(frozen.try_delete(b"late"), Err(InsertError::Sealed));
+    assert_eq!(frozen.insert_tombstone(b"late"), Err(InsertError::Sealed));
+    if !known.is_scrambled {
+        frozen.validate();
+    }
+    fresh
+}
+
+/// Writing.
+impl Known {
+    fn renew(&mut self) {
+        self.limits.renew();
+        self.model.clear();
+        (self.attempts, self.is_scrambled, self.frozen) = (0, false, false);
+    }
+
+    fn step(&mut self, list: &ConcurrentSkipList, op: SkipListOp, input: &mut Input<'_>) {
+        match op {
+            SkipListOp::Insert => self.insert(list, &input.key(), &input.value(), input),
+            SkipListOp::GetOrInsert => self.get_or_insert(list, &input.key(), &input.value(), input),
+            SkipListOp::InsertBatch => self.insert_batch(list, input),
+            SkipListOp::Delete => self.delete(list, &input.key(), input),
+            SkipListOp::InsertTombstone => self.insert_tombstone(list, &input.key(), input),
+            SkipListOp::LongestKey => self.insert(list, &[input.byte(); MAX_KEY_LEN], b"", input),
+            SkipListOp::TooLarge => {
+                self.insert(list, &[0; MAX_KEY_LEN + 1], b"", input);
+                if self.limits.memory > 0 {
+                    self.insert(list, &input.key(), too_large(), input);
+                }
+            }
+            SkipListOp::Range => self.range(list, &input.key(), &input.key()),
+            SkipListOp::Prefix => {
+                let prefix = input.key();
+                let expected: Vec<_> = entries(&self.model).filter(|entry| entry.key.starts_with(&prefix)).collect();
+                compare_walk(|| list.prefix(&prefix), &expected);
+            }
+            SkipListOp::Seek => self.seek(list, &input.key(), true),
+            SkipListOp::SeekForPrev => self.seek(list, &input.key(), false),
+            SkipListOp::Freeze => {
+                list.freeze();
+                self.frozen = true;
+            }
+            SkipListOp::Compare => {
+                self.compare(list);
+                // Whatever hints say from here on, every answer stays right. Half of the lists keep an index that is whole.
+                if self.attempts % 2 == 1 {
+                    list.scramble_hints(self.attempts as u64);
+                    self.is_scrambled = true;
+                }
+            }
+            SkipListOp::Snapshot | SkipListOp::Seal | SkipListOp::Reset => self.compare(list),
+        }
+    }
+
+    /// How storing `key` is refused, before memory is asked for.
+    fn foretell(&self, list: &ConcurrentSkipList, key: &[u8], value: &[u8]) -> Result<(), InsertError> {
+        if self.frozen {
+            return Err(InsertError::Sealed);
+        }
+        if self.model.contains_key(key) {
+            return Err(InsertError::DuplicateKey);
+        }
+        self.limits.foretell(&list.stats(), &[(key.len(), value.len())])
+    }
+
+    /// Compares how a write of one new entry ended, and notes it.
+    fn judge(
+        &mut self,
+        list: &ConcurrentSkipList,
+        op: SkipListOp,
+        foretold: Result<(), InsertError>,
+        found: Result<(), InsertError>,
+        size: (usize, usize),
+    ) {
+        self.attempts += 1;
+        self.limits.judge(foretold, found, &list.stats(), &[size]);
+        self.record.end(op, foretold, found);
+    }
+
+    fn insert(&mut self, list: &ConcurrentSkipList, key: &[u8], value: &[u8], input: &mut Input<'_>) {
+        let foretold = self.foretell(list, key, value);
+        let found = input.somewhere(|| list.try_insert(key, value));
+        self.judge(list, SkipListOp::Insert, foretold, found, (key.len(), value.len()));
+        if found.is_ok() {
+            self.model.insert(key.to_vec(), (value.to_vec(), false));
+        }
+    }
+
+    fn get_or_insert(&mut self, list: &ConcurrentSkipList, key: &[u8], value: &[u8], input: &mut Input<'_>) {
+        if let Some((present, _)) = self.model.get(key) {
+            assert_eq!(list.try_get_or_insert(key, value), Ok((present.as_slice(), false)));
+            assert_eq!(list.get_or_insert(key, value), (present.as_slice(), false));
+            self.attempts += 2;
+            return;
+        }
+        let foretold = self.foretell(list, key, value);
+        let found = input.somewhere(|| list.try_get_or_insert(key, value));
+        self.judge(list, SkipListOp::GetOrInsert, foretold, found.map(|_| ()), (key.len(), value.len()));
+        if let Ok(stored) = found {
+            assert_eq!(stored, (value, true));
+            self.model.insert(key.to_vec(), (value.to_vec(), false));
+        }
+    }
+
+    /// Where memory is limited, the model does not know which entries of a batch fit; so they come one by one.
+    fn insert_batch(&mut self, list: &ConcurrentSkipList, input: &mut Input<'_>) {
+        let batch: Vec<_> = (0..input.byte() % 8).map(|_| (input.key(), input.value())).collect();
+        if self.limits.memory > 0 {
+            batch.iter().for_each(|(key, value)| self.insert(list, key, value, input));
+            return;
+        }
+        let mut left = self.model.clone();
+        let room = |stored: usize| self.limits.foretell(&list.stats(), &vec![(0, 0); stored + 1]).is_ok();
+        let (mut stored, mut expected) = (0, Vec::new());
+        for (index, (key, value)) in batch.iter().enumerate() {
+            if self.frozen {
+                expected.push((index, InsertError::Sealed));
+            } else if left.contains_key(key) {
+                expected.push((index, InsertError::DuplicateKey));
+            } else if !room(stored) {
+                expected.push((index, InsertError::Full));
+            } else {
+                left.insert(key.clone(), (value.clone(), false));
+                stored += 1;
+            }
+        }
+        match input.somewhere(|| list.insert_batch(&batch)) {
+            Ok(all) => assert_eq!((all, stored, expected), (batch.len(), batch.len(), Vec::new())),
+            Err(BatchError::PartialFailure { succeeded, failed, rejected, .. }) => {
+                assert_eq!((succeeded, failed), (stored, expected.len()));
+                assert_eq!(rejected, expected);
+            }
+        }
+        self.attempts += batch.len();
+        self.model = left;
+    }
+
+    fn delete(&mut self, list: &ConcurrentSkipList, key: &[u8], input: &mut Input<'_>) {
+        let full = self.limits.is_full(&list.stats());
+        let expected = match self.model.get_mut(key) {
+            _ if self.frozen => Err(InsertError::Sealed),
+            _ if full => Err(InsertError::Full),
+            Some((_, dead)) => Ok(!std::mem::replace(dead, true)),
+            None => Ok(false),
+        };
+        assert_eq!(input.somewhere(|| list.try_delete(key)), expected);
+        if let Err(refusal) = expected {
+            self.record.end(SkipListOp::Delete, Err(refusal), Err(refusal));
+            assert!(!list.delete(key));
+        }
+    }
+
+    fn insert_tombstone(&mut self, list: &ConcurrentSkipList, key: &[u8], input: &mut Input<'_>) {
+        let foretold = match self.foretell(list, key, b"") {
+            Err(InsertError::DuplicateKey) if self.model[key].1 => Ok(()),
+            Err(InsertError::DuplicateKey) if self.limits.is_full(&list.stats()) => Err(InsertError::Full),
+            Err(InsertError::DuplicateKey) => Ok(()),
+            other => other,
+        };
+        let found = input.somewhere(|| list.insert_tombstone(key));
+        if self.model.contains_key(key) {
+            assert_eq!(found, foretold);
+            self.attempts += 1;
+        } else {
+            self.judge(list, SkipListOp::InsertTombstone, foretold, found, (key.len(), 0));
+        }
+        if found.is_ok() {
+            self.model.entry(key.to_vec()).or_default().1 = true;
+        }
+    }
+}
+
+/// Reading.
+impl Known {
+    fn range(&self, list: &ConcurrentSkipList, from: &[u8], to: &[u8]) {
+        for range in ranges(from, to) {
+            let within: Vec<_> =
+                entries(&self.model).filter(|entry| RangeBounds::<[u8]>::contains(&range, entry.key)).collect();
+            compare_walk(|| list.range(range), &within);
+        }
+    }
+
+    fn seek(&self, list: &ConcurrentSkipList, key: &[u8], forward: bool) {
+        let shown: Vec<_> = entries(&self.model).collect();
+        self.look_up(list, key);
+        assert_eq!(list.cursor().entry(), shown.first().copied());
+        compare_cursor(list.cursor(), &shown, key, forward);
+        let first = shown.partition_point(|entry| entry.key < key);
+        let found = list.cursor_at(key);
+        assert_eq!(found.as_ref().and_then(Cursor::entry), shown.get(first).copied());
+        if let Some(mut cursor) = found {
+            assert_eq!(cursor.clone().prev_entry(), first.checked_sub(1).map(|before| shown[before]));
+            assert!(std::iter::from_fn(|| cursor.next_entry()).eq(shown[first..].iter().copied()));
+        }
+        let mut cursor = list.cursor();
+        if cursor.seek_for_prev(key) {
+            let last = shown.partition_point(|entry| entry.key <= key);
+            assert_eq!(cursor.clone().next_entry(), shown.get(last).copied());
+            assert!(std::iter::from_fn(|| cursor.prev_entry()).eq(shown[..last].iter().rev().copied()));
+            assert_eq!(
+                (cursor.prev_entry(), cursor.valid(), cursor.next_entry()),
+                (None, false, shown.first().copied())
+            );
+        }
+    }
+
+    fn look_up(&self, list: &ConcurrentSkipList, key: &[u8]) {
+        let found = self.model.get(key).map(|(value, dead)| (value.as_slice(), *dead));
+        let live = found.filter(|(_, dead)| !dead).map(|(value, _)| value);
+        assert_eq!((list.get(key), list.get_live(key), list.contains_key(key)), (found, live, live.is_some()));
+        assert_eq!(list.get_many(&[key, key]), [live; 2]);
+    }
+
+    fn compare(&mut self, list: &ConcurrentSkipList) {
+        if !self.is_scrambled {
+            list.validate();
+        }
+        compare_walk(|| list.iter(), &entries(&self.model).collect::<Vec<_>>());
+        assert!(list.cursor().eq(entries(&self.model)));
+        self.model.keys().for_each(|key| self.look_up(list, key));
+        self.compare_figures(list);
+    }
+
+    fn compare_figures(&mut self, list: &ConcurrentSkipList) {
+        let stats = list.stats();
+        let dead = self.model.values().filter(|(_, dead)| *dead).count();
+        let live = self.model.len() - dead;
+        assert_eq!((list.len(), list.is_empty(), stats.len), (live, live == 0, live));
+        assert_eq!((stats.entries, stats.tombstones), (self.model.len(), dead));
+        assert_eq!((list.total_inserts(), list.is_sealed()), (self.attempts, self.frozen));
+        let bytes = |len: fn(&Vec<u8>, &Vec<u8>) -> usize| self.model.iter().map(|(k, (v, _))| len(k, v)).sum();
+        assert_eq!(list.avg_key_size(), mean(bytes(|key, _| key.len()), stats.entries));
+        assert_eq!(list.avg_value_size(), mean(bytes(|_, value| value.len()), stats.entries));
+        self.limits.check(&stats);
+    }
+}
+
+fn compare_snapshot(snapshot: &Snapshot<'_>, then: &Model) {
+    let shown: Vec<_> = entries(then).collect();
+    compare_walk(|| snapshot.iter(), &shown);
+    let Some(middle) = shown.get(shown.len() / 2) else { return };
+    assert_eq!(snapshot.get(middle.key), Some((middle.value, middle.is_tombstone)));
+    let (before, behind) = shown.split_at(shown.len() / 2);
+    compare_walk(|| snapshot.range(middle.key..), behind);
+    let mut cursor = snapshot.cursor_at(middle.key).expect("it is there");
+    [true, false].into_iter().for_each(|forward| compare_cursor(cursor.clone(), &shown, middle.key, forward));
+    assert!(std::iter::from_fn(|| cursor.prev_entry()).eq(before.iter().rev().copied()));
+}
+
+/// Compares where the searches of a cursor that shows `shown` lead, those forward or those backward, and every step from there.
+fn compare_cursor<'a>(mut cursor: Cursor<'a>, shown: &[Entry<'_>], key: &[u8], forward: bool) {
+    let (at, behind) = (shown.partition_point(|e| e.key < key), shown.partition_point(|e| e.key <= key));
+    type Search<'a> = fn(&mut Cursor<'a>, &[u8]) -> bool;
+    let searches: [(Search<'a>, usize); 2] = match forward {
+        true => [(Cursor::seek, at), (Cursor::seek_exclusive, behind)],
+        false => [(Cursor::seek_for_prev, behind), (Cursor::seek_before, at)],
+    };
+    for (search, gap) in searches {
+        let found = if forward { shown.get(gap) } else { gap.checked_sub(1).map(|last| &shown[last]) };
+        assert_eq!((search(&mut cursor, key), cursor.valid()), (found.is_some(), found.is_some()));
+        assert_eq!(cursor.entry(), found.copied());
+        // Until a step is taken, the cursor is in a gap between what is shown.
+        let mut moved = cursor.clone();
+        assert!(moved.by_ref().eq(shown[gap..].iter().copied()));
+        assert_eq!((moved.valid(), moved.prev()), (false, shown.last().copied()), "from behind the last entry");
+        assert!(std::iter::from_fn(|| cursor.prev_key()).eq(shown[..gap].iter().rev().copied()));
+        assert_eq!((cursor.valid(), cursor.next_key()), (false, shown.first().copied()), "from before the first entry");
+    }
+    assert_eq!((cursor.seek_to_last(), cursor.prev()), (!shown.is_empty(), shown.last().copied()));
+    assert_eq!((cursor.seek_to_first(), cursor.next()), (!shown.is_empty(), shown.first().copied()));
+}
+
+fn entries(model: &Model) -> impl DoubleEndedIterator<Item = Entry<'_>> {
+    model.iter().map(|(key, (value, is_tombstone))| Entry { key, value, is_tombstone: *is_tombstone })
+}

@@ -1,0 +1,382 @@
+//! `Memtable` against a map of versions.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::{Bound, RangeBounds};
+
+use fastskip::{FrozenVersions, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, Version};
+
+use super::input::Input;
+use super::limits::{Size, TableLimits, mean, too_large};
+use super::record::Record;
+use super::{Met, compare_walk, operations, ranges};
+
+operations! {
+    /// What an input can ask of a memtable.
+    MemtableOp:
+        Put Delete Apply DropReservation LongestKey TooLarge Get
+        Range Seek SeekForPrev WalkCursor Compare Freeze Replace
+}
+
+/// `None` is a tombstone.
+type Model = BTreeMap<(Vec<u8>, Reverse<u64>), Option<Vec<u8>>>;
+
+struct Pair {
+    memtable: Memtable,
+    model: Model,
+    limits: TableLimits,
+    attempts: usize,
+    /// Whether hints were corrupted, so that the index cannot be validated.
+    is_scrambled: bool,
+    /// Set once the memtable is frozen: what it was then must be what it is.
+    frozen: Option<FrozenVersions>,
+    record: Record<MemtableOp>,
+}
+
+/// Runs the operations that `input` stands for. The first bytes choose the settings.
+///
+/// # Panics
+/// If the memtable and the map differ.
+pub fn memtable_ops(input: &[u8]) -> Met {
+    let mut input = Input::new(input);
+    let limits = TableLimits::choose(&mut input);
+    let memtable = limits.table(Memtable::builder());
+    let mut pair = Pair {
+        memtable,
+        model: Model::new(),
+        limits,
+        attempts: 0,
+        is_scrambled: false,
+        frozen: None,
+        record: Record::new(),
+    };
+    while !input.is_empty() {
+        let op = input.choose(MemtableOp::ALL);
+        pair.record.meet(op);
+        pair.run(op, &mut input);
+    }
+    pair.compare();
+    pair.record.names()
+}
+
+/// Few numbers, so that they collide, and the largest.
+fn seqno(input: &mut Input<'_>) -> u64 {
+    input.choose(&[0, 1, 2, 3, 4, 5, 6, 7, u64::MAX])
+}
+
+/// Writing.
+impl Pair {
+    fn run(&mut self, op: MemtableOp, input: &mut Input<'_>) {
+        match op {
+            MemtableOp::Put => {
+                let (key, seqno, value) = (input.key(), seqno(input), input.value());
+                self.put(&key, seqno, Some(value), input);
+            }
+            MemtableOp::Delete => {
+                let (key, seqno) = (input.key(), seqno(input));
+                self.put(&key, seqno, None, input);
+            }
+            MemtableOp::Apply => self.apply(input),
+            MemtableOp::DropReservation => self.drop_reservation(&input.key(), input),
+            MemtableOp::LongestKey => self.put(&[input.byte(); MAX_KEY_LEN], 1, None, input),
+            MemtableOp::TooLarge => {
+                self.put(&[0; MAX_KEY_LEN + 1], 1, None, input);
+                if self.limits.memory > 0 {
+                    self.put(&input.key(), 1, Some(too_large().to_vec()), input);
+                }
+            }
+            MemtableOp::Get => self.get(&input.key(), seqno(input)),
+            MemtableOp::Range => self.range(&input.key(), &input.key(), seqno(input)),
+            MemtableOp::Seek => self.seek(&input.key(), seqno(input), true),
+            MemtableOp::SeekForPrev => self.seek(&input.key(), seqno(input), false),
+            MemtableOp::WalkCursor => self.walk_cursor(input),
+            MemtableOp::Compare => {
+                self.compare();
+                // Whatever hints say from here on, every answer stays right. Half of the tables keep an index that is whole.
+                if self.attempts % 2 == 1 {
+                    self.memtable.scramble_hints(self.attempts as u64);
+                    self.is_scrambled = true;
+                }
+            }
+            MemtableOp::Freeze => self.frozen = Some(self.memtable.freeze()),
+            MemtableOp::Replace => self.replace(),
+        }
+    }
+
+    /// How a reservation is refused, before memory is asked for.
+    fn foretell(&self, sizes: &[Size]) -> Result<(), InsertError> {
+        if self.frozen.is_some() {
+            Err(InsertError::Sealed)
+        } else {
+            self.limits.foretell(&self.memtable.stats(), sizes)
+        }
+    }
+
+    /// Compares how a reservation ended.
+    fn judge(
+        &mut self,
+        op: MemtableOp,
+        foretold: Result<(), InsertError>,
+        found: Result<(), InsertError>,
+        sizes: &[Size],
+    ) {
+        self.attempts += sizes.len();
+        self.limits.judge(foretold, found, &self.memtable.stats(), sizes);
+        self.record.end(op, foretold, found);
+    }
+
+    fn store(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>) -> bool {
+        let len = self.model.len();
+        self.model.entry((key.to_vec(), Reverse(seqno))).or_insert(value);
+        self.model.len() > len
+    }
+
+    /// A version that is there is found before room is asked for, so even a full table says that it is there.
+    fn put(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>, input: &mut Input<'_>) {
+        let sizes = [(key.len(), value.as_ref().map_or(0, Vec::len))];
+        let is_there = self.model.contains_key(&(key.to_vec(), Reverse(seqno)));
+        let foretold =
+            if is_there && self.frozen.is_none() { Err(InsertError::DuplicateKey) } else { self.foretell(&sizes) };
+        let memtable = &self.memtable;
+        let found = input.somewhere(|| match &value {
+            // Half of them in parts.
+            Some(value) if key.len() % 2 == 1 => {
+                let ((a, b), (c, d)) = (key.split_at(key.len() / 2), value.split_at(value.len() / 2));
+                memtable.put_parts(&[a, b], seqno, &[c, d])
+            }
+            Some(value) => memtable.put(key, seqno, value),
+            None => memtable.delete(key, seqno),
+        });
+        self.judge(MemtableOp::Put, foretold, found, &sizes);
+        if found.is_ok() {
+            assert!(self.store(key, seqno, value), "stored a version that was there");
+        }
+    }
+
+    fn apply(&mut self, input: &mut Input<'_>) {
+        let writes: Vec<_> = (0..input.byte() % 8)
+            .map(|_| (input.key(), (!input.byte().is_multiple_of(3)).then(|| input.value())))
+            .collect();
+        let first = seqno(input);
+        let ops: Vec<_> = writes.iter().map(|(key, value)| operation(key, value.as_deref())).collect();
+        let sizes: Vec<_> = writes.iter().map(|(key, value)| (key.len(), value.as_ref().map_or(0, Vec::len))).collect();
+        let foretold = self.foretell(&sizes);
+        let memtable = &self.memtable;
+        // Half of the batches go under one number, and the last write of a key wins.
+        let at_one = writes.len() % 2 == 1;
+        let found = input.somewhere(|| match at_one {
+            true => memtable.apply_at(&ops, first),
+            false => memtable.reserve(&ops).map(|reservation| reservation.apply(first)),
+        });
+        self.judge(MemtableOp::Apply, foretold, found.map(|_| ()), &sizes);
+        if let Ok(count) = found
+            && at_one
+        {
+            let stored = writes.iter().rev().filter(|(key, value)| self.store(key, first, value.clone())).count();
+            assert_eq!(count, stored);
+        } else if let Ok(count) = found {
+            let numbered = (0..).zip(&writes);
+            let stored =
+                numbered.filter(|(i, (key, value))| self.store(key, first.saturating_add(*i), value.clone())).count();
+            assert_eq!(count, stored);
+        }
+    }
+
+    fn drop_reservation(&mut self, key: &[u8], input: &mut Input<'_>) {
+        let ops = [operation(key, None), operation(key, Some(b"never"))];
+        let sizes = [(key.len(), 0), (key.len(), 5)];
+        let foretold = self.foretell(&sizes);
+        let memtable = &self.memtable;
+        let found = input.somewhere(|| memtable.reserve(&ops).map(drop));
+        self.judge(MemtableOp::DropReservation, foretold, found, &sizes);
+    }
+
+    /// Another memtable with the same limits takes the place of this one, which lives as long as a cursor on it.
+    fn replace(&mut self) {
+        self.compare();
+        let mut cursor = self.memtable.owned_cursor();
+        self.memtable = self.limits.table(Memtable::builder());
+        self.frozen = None;
+        for version in versions(&self.model) {
+            assert_eq!(cursor.next(), Some(version));
+        }
+        assert_eq!(cursor.next(), None);
+        self.limits.renew();
+        self.model.clear();
+        (self.attempts, self.is_scrambled) = (0, false);
+    }
+}
+
+fn operation<'a>(key: &'a [u8], value: Option<&'a [u8]>) -> Op<'a> {
+    match value {
+        Some(value) => Op::Put { key, value },
+        None => Op::Delete { key },
+    }
+}
+
+/// Reading.
+impl Pair {
+    fn visible(&self, seqno: u64) -> Vec<Version<'_>> {
+        let mut newest: Vec<Version<'_>> = Vec::new();
+        for version in versions(&self.model).filter(|version| version.seqno <= seqno) {
+            if newest.last().is_none_or(|last| last.key != version.key) {
+                newest.push(version);
+            }
+        }
+        newest
+    }
+
+    fn get(&self, key: &[u8], seqno: u64) {
+        let version = self.visible(seqno).into_iter().find(|version| version.key == key);
+        assert_eq!(self.memtable.get_version(key, seqno), version);
+        let expected = match version {
+            None => Lookup::Absent,
+            Some(Version { kind: Kind::Tombstone, .. }) => Lookup::Tombstone,
+            Some(version) => Lookup::Value(version.value),
+        };
+        assert_eq!(self.memtable.get(key, seqno), expected);
+        assert_eq!(self.memtable.get_many(&[key, key], seqno), [expected; 2]);
+    }
+
+    fn range(&self, from: &[u8], to: &[u8], seqno: u64) {
+        let visible = self.visible(seqno);
+        for range in ranges(from, to) {
+            let within: Vec<_> =
+                visible.iter().filter(|version| RangeBounds::<[u8]>::contains(&range, version.key)).copied().collect();
+            compare_walk(|| self.memtable.range(range, seqno), &within);
+        }
+        let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
+        compare_walk(|| self.memtable.prefix(from, seqno), &prefixed);
+        for range in ranges((from, seqno), (to, 3)) {
+            let place = |bound: Bound<(_, u64)>| bound.map(|(key, seqno)| (key, Reverse(seqno)));
+            let places = (place(range.0), place(range.1));
+            let is_within = |version: &Version<'_>| places.contains(&(version.key, Reverse(version.seqno)));
+            compare_walk(
+                || self.memtable.versions(range),
+                &versions(&self.model).filter(is_within).collect::<Vec<_>>(),
+            );
+        }
+    }
+
+    /// The searches of cursors, forward or backward: of all versions, and of those that a reader sees at a number.
+    fn seek(&self, key: &[u8], seqno: u64, forward: bool) {
+        let all: Vec<_> = versions(&self.model).collect();
+        compare_cursor(self.memtable.cursor(), &all, (key, seqno), forward);
+        for visible_at in [seqno, seqno / 2, 3] {
+            let shown = self.visible(visible_at);
+            compare_cursor(self.memtable.cursor().visible_at(visible_at), &shown, (key, seqno), forward);
+        }
+        let mut cursor = self.memtable.owned_cursor();
+        let is_found = if forward { cursor.seek(key, seqno) } else { cursor.seek_for_prev(key, seqno) };
+        assert_eq!((is_found, cursor.version().is_some()), (cursor.valid(), cursor.valid()));
+        let target = (key, Reverse(seqno));
+        if forward {
+            for version in all.iter().filter(|v| (v.key, Reverse(v.seqno)) >= target) {
+                assert_eq!(cursor.next(), Some(*version));
+            }
+            assert_eq!(cursor.next(), None);
+        } else {
+            for version in all.iter().rev().filter(|v| (v.key, Reverse(v.seqno)) <= target) {
+                assert_eq!(cursor.prev(), Some(*version));
+            }
+            assert_eq!(cursor.prev(), None);
+        }
+    }
+
+    /// Steps to and fro, from either end.
+    fn walk_cursor(&self, input: &mut Input<'_>) {
+        let all: Vec<_> = versions(&self.model).collect();
+        let mut cursor = self.memtable.cursor();
+        assert_eq!(cursor.version(), all.first().copied());
+        // One more than the place of what the cursor is on; 0 is before the first version.
+        let mut place = if input.byte().is_multiple_of(2) {
+            assert_eq!(cursor.next(), all.first().copied());
+            1
+        } else {
+            assert_eq!((cursor.seek_to_last(), cursor.prev()), (!all.is_empty(), all.last().copied()));
+            all.len()
+        };
+        let mut steps = input.byte();
+        if all.is_empty() {
+            return;
+        }
+        for _ in 0..8 {
+            let (found, next) = match steps & 1 {
+                0 => (cursor.next(), (place + 1).min(all.len() + 1)),
+                _ => (cursor.prev(), place.saturating_sub(1)),
+            };
+            place = next;
+            assert_eq!(found, place.checked_sub(1).and_then(|index| all.get(index)).copied());
+            assert_eq!(cursor.version(), found);
+            steps >>= 1;
+        }
+    }
+
+    fn compare(&mut self) {
+        if !self.is_scrambled {
+            self.memtable.validate();
+        }
+        compare_walk(|| self.memtable.all_versions(), &versions(&self.model).collect::<Vec<_>>());
+        for seqno in [0, 3, u64::MAX] {
+            assert!(self.memtable.iter(seqno).eq(self.visible(seqno)));
+            self.model.keys().for_each(|(key, _)| self.get(key, seqno));
+        }
+        if let Some(frozen) = &self.frozen {
+            assert!(frozen.all_versions().eq(versions(&self.model)));
+        }
+        self.compare_figures();
+    }
+
+    fn compare_figures(&mut self) {
+        let stats = self.memtable.stats();
+        let dead = self.model.values().filter(|value| value.is_none()).count();
+        assert_eq!((self.memtable.len(), self.memtable.is_empty()), (self.model.len(), self.model.is_empty()));
+        assert_eq!((stats.len, stats.entries, stats.tombstones), (self.model.len(), self.model.len(), dead));
+        assert_eq!((stats.total_inserts, self.memtable.is_frozen()), (self.attempts, self.frozen.is_some()));
+        let keys = versions(&self.model).map(|version| version.key.len()).sum();
+        let values = versions(&self.model).map(|version| version.value.len()).sum();
+        assert_eq!((stats.avg_key_size, stats.avg_value_size), (mean(keys, stats.len), mean(values, stats.len)));
+        self.limits.check(&stats);
+    }
+}
+
+/// Compares where the searches of a cursor that shows `shown` lead, those forward or those backward, and every step from there.
+fn compare_cursor<'a>(
+    mut cursor: MemtableCursor<'a>,
+    shown: &[Version<'_>],
+    (key, seqno): (&[u8], u64),
+    forward: bool,
+) {
+    assert_eq!((cursor.valid(), cursor.version()), (!shown.is_empty(), shown.first().copied()));
+    let target = (key, Reverse(seqno));
+    let at = shown.partition_point(|v| (v.key, Reverse(v.seqno)) < target);
+    let behind = shown.partition_point(|v| (v.key, Reverse(v.seqno)) <= target);
+    type Search<'a> = fn(&mut MemtableCursor<'a>, &[u8], u64) -> bool;
+    let searches: [(Search<'a>, usize); 2] = match forward {
+        true => [(MemtableCursor::seek, at), (MemtableCursor::seek_exclusive, behind)],
+        false => [(MemtableCursor::seek_for_prev, behind), (MemtableCursor::seek_before, at)],
+    };
+    for (search, gap) in searches {
+        let found = if forward { shown.get(gap) } else { gap.checked_sub(1).map(|last| &shown[last]) };
+        assert_eq!((search(&mut cursor, key, seqno), cursor.valid()), (found.is_some(), found.is_some()));
+        assert_eq!(cursor.version(), found.copied());
+        // Until a step is taken, the cursor is in a gap between what is shown.
+        let mut moved = cursor.clone();
+        assert!(moved.by_ref().eq(shown[gap..].iter().copied()));
+        assert_eq!((moved.valid(), moved.prev()), (false, shown.last().copied()), "from behind the last entry");
+        assert!(std::iter::from_fn(|| cursor.prev()).eq(shown[..gap].iter().rev().copied()));
+        assert_eq!((cursor.valid(), cursor.next()), (false, shown.first().copied()), "from before the first entry");
+    }
+    assert_eq!((cursor.seek_to_last(), cursor.version()), (!shown.is_empty(), shown.last().copied()));
+    assert_eq!((cursor.seek_to_first(), cursor.version()), (!shown.is_empty(), shown.first().copied()));
+    let newest = shown.chunk_by(|a, b| a.key == b.key).map(|versions| versions[0]);
+    assert!(std::iter::from_fn(|| cursor.next_key()).eq(newest.clone()));
+    assert!(std::iter::from_fn(|| cursor.prev_key()).eq(newest.rev()));
+}
+
+fn versions(model: &Model) -> impl DoubleEndedIterator<Item = Version<'_>> {
+    model.iter().map(|((key, seqno), value)| {
+        let kind = if value.is_some() { Kind::Value } else { Kind::Tombstone };
+        Version::new(key, seqno.0, kind, value.as_deref().unwrap_or_default())
+    })
+}

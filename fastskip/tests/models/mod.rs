@@ -1,0 +1,58 @@
+//! Both tables against ordinary maps. Any bytes are read as a list of operations, which a table and a map both carry out; where the two
+//! differ, it panics. `tests/suite` draws the bytes. The crate `fuzz` includes these files, so that a fuzzer can look for them.
+#![allow(unreachable_pub, reason = "`fuzz` exports them")]
+#![allow(clippy::incompatible_msrv, reason = "only the crate itself promises an older compiler")]
+
+pub(crate) mod input;
+mod limits;
+pub(crate) mod list;
+pub(crate) mod memtable;
+mod record;
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::ops::Bound;
+
+/// What inputs met: an operation by its name, or `operation: refusal`.
+pub type Met = BTreeSet<String>;
+
+/// Declares what an input can ask for.
+macro_rules! operations {
+    ($(#[$about:meta])* $name:ident: $($operation:ident)*) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "each is the method of that name, or says what is done otherwise")]
+        pub enum $name {
+            $($operation,)*
+        }
+
+        impl $name {
+            /// Every operation.
+            pub const ALL: &[Self] = &[$(Self::$operation,)*];
+        }
+    };
+}
+pub(crate) use operations;
+
+/// Every range between `a` and `b`: closed, open or without an end on either side.
+fn ranges<T: Copy>(a: T, b: T) -> impl Iterator<Item = (Bound<T>, Bound<T>)> {
+    let ends = |place| [Bound::Unbounded, Bound::Included(place), Bound::Excluded(place)];
+    ends(a).into_iter().flat_map(move |lower| ends(b).map(|upper| (lower, upper)))
+}
+
+/// Compares a walk with what it has to yield: forward, backward, and from both ends in turns.
+fn compare_walk<T: PartialEq + Debug + Copy, I: DoubleEndedIterator<Item = T>>(walk: impl Fn() -> I, expected: &[T]) {
+    assert!(walk().eq(expected.iter().copied()));
+    assert!(walk().rev().eq(expected.iter().rev().copied()));
+    let (mut walk, mut rest) = (walk(), expected);
+    while let Some((first, others)) = rest.split_first() {
+        assert_eq!(walk.next(), Some(*first));
+        rest = others;
+        if let Some((last, others)) = rest.split_last() {
+            assert_eq!(walk.next_back(), Some(*last));
+            rest = others;
+        }
+    }
+    // The back first: what the front took of a key must not come again from there.
+    assert_eq!((walk.next_back(), walk.next()), (None, None));
+}

@@ -1,0 +1,28 @@
+//! Runs every model. How deep, `Depth::of_tests` says.
+
+use loom_tests::check::Depth;
+use loom_tests::models::ALL;
+use loom_tests::mutants::ALL as ALL_MUTANTS;
+
+fn run(name: &str) {
+    let model = ALL.iter().find(|model| model.name == name).expect("the model of this name");
+    let depth = Depth::of_tests();
+    let kills = ALL_MUTANTS.iter().any(|mutant| mutant.killed_by == name);
+    if kills && depth != Depth::QUICK && depth.executions != usize::MAX {
+        // The first executions of a deeper search are not those of this one, at which `ordering_mutants` kills.
+        println!("{name}: {}", (model.run)(Depth::QUICK));
+    }
+    println!("{name}: {}", (model.run)(depth));
+}
+
+macro_rules! tests {
+    ($($name:ident: $program:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                run(stringify!($name));
+            }
+        )*
+    };
+}
+loom_tests::every_model!(tests);
