@@ -1,4 +1,4 @@
-//! Which versions of a key a new table keeps.
+//! Decides which versions of a key a new table keeps.
 //!
 //! The live snapshots cut the history into stripes: two versions are in one stripe if no snapshot lies between them. Of
 //! each stripe only the newest version can still be seen, by the snapshots above it or, in the topmost stripe, by every
@@ -33,6 +33,9 @@ pub(crate) enum Tombstones<'a> {
 }
 
 impl Retention<'_> {
+    /// The newest version of each key, tombstones too: no reader needs an older one.
+    pub(crate) const NEWEST: Self = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
+
     /// The stripe of a version: the number of snapshots that are too old to see it.
     fn stripe(&self, seqno: SeqNo) -> usize {
         self.snapshots.partition_point(|&snapshot| snapshot < seqno)

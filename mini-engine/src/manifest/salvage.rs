@@ -1,4 +1,4 @@
-//! What manifests still say of a database whose `CURRENT` or manifest is damaged or gone.
+//! Reads what manifests still say of a database whose `CURRENT` or manifest is damaged or gone.
 //!
 //! Without `CURRENT` the newest manifest counts, if it can be read to its end: a manifest is complete before `CURRENT` names it, and
 //! until the one before it is removed both describe the same data. Of a damaged or torn manifest the whole edits still tell which

@@ -1,4 +1,4 @@
-//! Which tables make up the database: `Version` (immutable) and `VersionEdit` (the step from one to the next).
+//! The tables that make up the database: `Version` (immutable) and `VersionEdit` (the step from one to the next).
 //!
 //! A version is levels of *runs*. A run is a sorted sequence of entries, cut into tables; a level holds its runs newest
 //! first. Policies differ in how many runs they leave on a level, and any version can be worked on by any of them.

@@ -12,15 +12,12 @@ use std::sync::Arc;
 
 use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool};
 
-use self::range_tombstones::{MemtableRanges, RANGE_BYTES};
-pub(crate) use self::vector::VectorBuilder;
-use self::vector::{VectorIter, VectorReservation, VectorTable, kind};
+use self::range_tombstones::{MemtableRanges, RANGE_BYTES, RangeSets, memory_of};
+use self::vector::{VectorBuilder, VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
 use crate::iter::{EntryIter, Stepped, impl_entry_iter};
 use crate::options::MemtableKind;
 use crate::types::{BatchOp, Kind, RangeTombstone, SeqNo, Slice};
-
-pub(crate) use self::range_tombstones::{RangeSets, memory_of};
 
 /// What a memtable takes for its head and for the first chunk of its arena, whatever its size.
 const BASE_BYTES: usize = 1 << 20;
@@ -133,7 +130,7 @@ impl LoggedMemtable {
     }
 
     /// The table that `entries` are, frozen.
-    pub(crate) fn built(entries: VectorBuilder, log: u64) -> LoggedMemtable {
+    fn built(entries: VectorBuilder, log: u64) -> LoggedMemtable {
         LoggedMemtable { table: Table::Vector(entries.finish()), log, ranges: Arc::default() }
     }
 
@@ -248,6 +245,41 @@ fn found<T>(lookup: Lookup<'_>, take: impl FnOnce(&[u8]) -> T) -> Option<Option<
         Lookup::Tombstone => Some(None),
         // A lookup has no other result.
         _ => None,
+    }
+}
+
+/// What one thread puts together from the operations of logs, before anybody reads it.
+#[derive(Debug, Default)]
+pub(crate) struct MemtableBuilder {
+    entries: VectorBuilder,
+    ranges: Vec<RangeTombstone>,
+    /// Bytes of memory that the ranges take.
+    range_bytes: usize,
+}
+
+impl MemtableBuilder {
+    pub(crate) fn push(&mut self, operation: BatchOp<'_>, seqno: SeqNo) {
+        self.entries.push(&op(operation), seqno);
+        if let Some(range) = range_tombstone(operation, seqno) {
+            self.range_bytes += memory_of(&range);
+            self.ranges.push(range);
+        }
+    }
+
+    /// Bytes of memory that it takes; 0 if it is empty.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.entries.memory_usage() + self.range_bytes
+    }
+
+    pub(crate) fn has_ranges(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// The frozen memtable of log `log`. Sorts the entries.
+    pub(crate) fn finish(self, log: u64) -> LoggedMemtable {
+        let memtable = LoggedMemtable::built(self.entries, log);
+        memtable.add_ranges(self.ranges);
+        memtable
     }
 }
 

@@ -1,4 +1,4 @@
-//! What every policy looks at, and the plans that several of them make.
+//! The [`Context`] that every policy looks at, and the plans that several of them make.
 
 use std::collections::HashSet;
 

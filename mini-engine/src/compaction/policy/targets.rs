@@ -1,4 +1,4 @@
-//! How large levels of one run are to be.
+//! Target sizes of levels of one run.
 //!
 //! Sizes are set from below, as RocksDB's dynamic level sizes are (its wiki, "Leveled Compaction"): the deepest level is
 //! as large as the data, each level above it is smaller by the size ratio, and levels that would be too small to be of

@@ -1,7 +1,7 @@
 //! Reads everything that the database is made of and checks it.
 
 use crate::db::core::Core;
-use crate::db::read::refusal;
+use crate::db::read::quarantined_error;
 use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::table::TableReport;
@@ -47,7 +47,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     report.problems.extend(verify_manifest(core).err());
     let view = core.view.load_full();
-    report.problems.extend(view.version.quarantined().iter().map(|meta| refusal(core, meta)));
+    report.problems.extend(view.version.quarantined().iter().map(|meta| quarantined_error(core, meta)));
     for table in view.tables() {
         report.tables += 1;
         report.bytes += table.table().meta().size;

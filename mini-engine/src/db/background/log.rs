@@ -2,6 +2,7 @@
 
 use crate::db::core::{Core, Phase, State, create_log};
 use crate::error::Result;
+use crate::lock::wait;
 use crate::types::Durability;
 use crate::wal::{self, Extension};
 
@@ -51,7 +52,7 @@ fn begin(core: &Core) -> Option<Task> {
                 return Some(Task::Make(reserve(core, &state)));
             }
         }
-        state = core.wait(&core.work, state);
+        state = wait(&core.work, state);
     }
     None
 }

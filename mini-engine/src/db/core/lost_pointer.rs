@@ -1,4 +1,4 @@
-//! Whether a directory without `CURRENT` is one whose database was never completed, or one that has lost it.
+//! Tells a directory that has lost its `CURRENT` from one whose database was never completed.
 
 use std::path::Path;
 

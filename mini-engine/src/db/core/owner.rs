@@ -1,4 +1,4 @@
-//! Whether this process is the one that opened the database, or a fork of it.
+//! Tells the process that opened the database from a fork of it.
 //!
 //! A forked process has a copy of the memory and shares the files. It knows nothing of what the other one writes from then on: both
 //! would give the same places of the log to their writes, and one would write over what the other has acknowledged. So a fork writes nothing,

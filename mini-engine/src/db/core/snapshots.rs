@@ -1,5 +1,5 @@
-//! What readers hold for longer than a call: sequence numbers, which compactions must keep readable, and views, which keep the files that
-//! they are made of. And since when.
+//! The registry of what readers hold for longer than a call, and since when: sequence numbers, which compactions must keep readable, and
+//! views, which keep the files that they are made of.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -10,10 +10,10 @@ use crate::types::SeqNo;
 
 /// The live snapshots, and the beginning of everything that is held.
 #[derive(Debug, Default)]
-pub(crate) struct SnapshotRegistry(Mutex<Held>);
+pub(crate) struct SnapshotRegistry(Mutex<LiveReaders>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct LiveReaders {
     /// Live snapshots by sequence number, with how many there are of each.
     snapshots: BTreeMap<SeqNo, usize>,
     /// When each snapshot and each view was taken that is still held. Slots are used again, so that a scan allocates nothing here.
@@ -21,7 +21,7 @@ struct Held {
     free: Vec<usize>,
 }
 
-impl Held {
+impl LiveReaders {
     fn begin(&mut self) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.begun.push(None);
@@ -95,7 +95,7 @@ impl SnapshotRegistry {
         self.lock().begun.iter().flatten().min().copied()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, LiveReaders> {
         // The maps are whole between any two statements: a panic elsewhere under the lock cannot have torn them.
         lock(&self.0)
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::cursor::{Cursor, ScanBounds};
+use super::cursor::Cursor;
 use super::pinned::Pinned;
 use crate::error::{Error, Result};
-use crate::types::Slice;
+use crate::types::{OwnedBounds, Slice};
 
 /// The entries of a range in key order, from both ends: yields `Result<(key, value)>`.
 ///
@@ -96,7 +96,7 @@ impl End {
 
 impl Iter {
     /// The entries of `source` in `range`. Without a source its error is all that is yielded.
-    pub(crate) fn new(source: Result<Arc<Pinned>>, range: ScanBounds) -> Iter {
+    pub(crate) fn new(source: Result<Arc<Pinned>>, range: OwnedBounds) -> Iter {
         let front = End::new(Cursor::new(source, range));
         let walk = Walk { front, back: None, sought: None, ceiling: None, error: None, scratch: Vec::new() };
         Iter { walk: Some(walk) }

@@ -25,22 +25,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use self::logs::read_logs;
-use self::merge::{OwnedBounds, Salvaged, Seen, Source, as_slices};
+use self::merge::{SalvageSource, Salvaged};
 pub use self::report::{LeftOut, LostWrites, SalvageReport};
 use crate::compaction::overlaps_bounds;
 use crate::db::core::{DirectoryLock, check_is_no_leftover, lock_for_reading};
-use crate::db::read::ScanBounds;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::iter::EntryIter;
 use crate::lock::lock;
 use crate::manifest::{self, ASIDE, FileKind, SalvagedManifest};
 use crate::options::Options;
 use crate::table::{self, Lost, LostKeys, SalvageIter, TableMeta};
-use crate::types::{KeyBounds, RangeTombstones, SeqNo, Slice};
+use crate::types::{KeyBounds, OwnedBounds, RangeTombstones, SeqNo, Slice, owned, prefix_bounds};
 use crate::wal;
 
 /// A damaged database of which what can be read is read. Made by [`Builder::salvage`](crate::Builder::salvage).
@@ -109,7 +107,7 @@ impl Salvage {
     /// [`Error::UnsupportedVersion`] and [`Error::Unsupported`] of files of a newer version; [`Error::Full`] if the logs do not fit
     /// into `replay_memory_bytes`; [`Error::Io`] for want of file handles. Damage is no error.
     pub fn range(self, bounds: impl KeyBounds) -> Result<SalvagedEntries> {
-        self.entries(ScanBounds::of(&bounds))
+        self.entries(owned(&bounds))
     }
 
     /// As [`Salvage::range`], of the keys that start with `prefix`.
@@ -117,13 +115,11 @@ impl Salvage {
     /// # Errors
     /// As of [`Salvage::range`].
     pub fn prefix(self, prefix: impl AsRef<[u8]>) -> Result<SalvagedEntries> {
-        self.entries(ScanBounds::prefix(prefix.as_ref()))
+        self.entries(prefix_bounds(prefix.as_ref()))
     }
 
-    fn entries(self, bounds: ScanBounds) -> Result<SalvagedEntries> {
-        let (entries, report) = self.read(bounds.into_bounds())?;
-        let seen = entries.seen();
-        Ok(SalvagedEntries { entries, seen, report, is_started: false, _source: self })
+    fn entries(self, bounds: OwnedBounds) -> Result<SalvagedEntries> {
+        Ok(SalvagedEntries { entries: self.read(bounds)?, _source: self })
     }
 
     /// Writes all that can be read to a new database in `dir`, which must not exist. It is durable when this returns; after an error
@@ -138,14 +134,14 @@ impl Salvage {
             let what = format!("expected a directory outside of {}, found {}", self.dir.display(), dir.display());
             return Err(Error::InvalidArgument(what));
         }
-        let (entries, report) = self.read((Bound::Unbounded, Bound::Unbounded))?;
-        let seen = entries.seen();
+        let entries = self.read(owned(&..))?;
+        let report = entries.report();
         write::write(&self.fs, &dir, self.options, entries, self.manifest.last_seqno)?;
-        Ok(finished(report, &seen))
+        Ok(lock(&report).clone())
     }
 
-    /// The merge of all that is there, and what is known before it has been read.
-    fn read(&self, bounds: OwnedBounds) -> Result<(Salvaged, SalvageReport)> {
+    /// The merge of all that is there.
+    fn read(&self, bounds: OwnedBounds) -> Result<Salvaged> {
         let mut report = SalvageReport {
             directory: self.dir.clone(),
             manifest: self.manifest.whole.clone(),
@@ -156,14 +152,14 @@ impl Salvage {
         let lost = Lost::default();
         let (mut sources, mut ranges) = (Vec::new(), Vec::new());
         for (number, (path, meta)) in self.tables(&mut report) {
-            if meta.as_ref().is_some_and(|meta| !overlaps_bounds(meta, as_slices(&bounds))) {
+            if meta.as_ref().is_some_and(|meta| !overlaps_bounds(meta, &bounds)) {
                 continue;
             }
             match SalvageIter::open(self.fs.clone(), path.clone(), number, meta.clone(), lost.clone()) {
                 Ok(table) => {
                     report.tables += 1;
                     ranges.push(table.range_tombstones());
-                    sources.push(Source::Table(Box::new(table)));
+                    sources.push(SalvageSource::Table(Box::new(table)));
                 }
                 Err(cause) if cause.is_damage() => lost.add(all_lost(path, meta, cause)),
                 Err(error) => return Err(error),
@@ -173,10 +169,9 @@ impl Salvage {
         let oldest = self.manifest.whole.as_ref().map(|_| (self.manifest.log_number, self.manifest.last_seqno));
         let memory = self.options.replay_memory_bytes;
         let logged = read_logs(&*self.fs, &self.dir, &logs, oldest, memory, &mut report)?;
-        ranges.push(RangeTombstones::new(logged.ranges.iter().cloned()));
-        sources.push(Source::Logs(logged));
-        let ranges = RangeTombstones::union(&ranges);
-        Ok((Salvaged::new((sources, ranges), lost, bounds, self.leaves_older_out), report))
+        let ranges = RangeTombstones::union(ranges.iter().chain(logged.range_sets().iter().map(|set| &**set)));
+        sources.push(SalvageSource::Logs(logged.iter()));
+        Ok(Salvaged::new((sources, ranges), lost, bounds, report))
     }
 
     /// The tables to read, with what a manifest says of each.
@@ -263,19 +258,9 @@ fn all_lost(file: PathBuf, meta: Option<TableMeta>, cause: Error) -> LostKeys {
     }
 }
 
-/// The report with what the merge has come across.
-fn finished(report: SalvageReport, seen: &Mutex<Seen>) -> SalvageReport {
-    let seen = lock(seen);
-    let Seen { keys, older_keys, lost, .. } = &*seen;
-    SalvageReport { keys: *keys, older_keys: *older_keys, lost_keys: lost.clone(), ..report }
-}
-
 /// The entries of a damaged database that can be read, in the order of their keys. Made by [`Salvage::range`].
 pub struct SalvagedEntries {
     entries: Salvaged,
-    seen: Arc<Mutex<Seen>>,
-    report: SalvageReport,
-    is_started: bool,
     /// Keeps the lock.
     _source: Salvage,
 }
@@ -283,7 +268,7 @@ pub struct SalvagedEntries {
 impl SalvagedEntries {
     /// What was read so far, and what could not be.
     pub fn report(&self) -> SalvageReport {
-        finished(self.report.clone(), &self.seen)
+        lock(&self.entries.report()).clone()
     }
 }
 
@@ -291,14 +276,6 @@ impl Iterator for SalvagedEntries {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let moved = match std::mem::replace(&mut self.is_started, true) {
-            true => self.entries.next(),
-            false => self.entries.seek_to_first(),
-        };
-        let entry = |entries: &Salvaged| (Slice::from(entries.key()), entries.value_slice());
-        match moved {
-            Ok(()) => self.entries.valid().then(|| Ok(entry(&self.entries))),
-            Err(error) => Some(Err(error)),
-        }
+        self.entries.next()
     }
 }
