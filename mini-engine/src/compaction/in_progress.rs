@@ -84,7 +84,6 @@ impl InProgress {
         self.plans.iter().any(|begun| begun.relieves_level_0 && !begun.is_paused)
     }
 
-    /// Whether any compaction is at work.
     pub(crate) fn is_at_work(&self) -> bool {
         self.is_at_work_upto(self.begun)
     }
@@ -94,7 +93,6 @@ impl InProgress {
         self.plans.iter().any(|begun| begun.id <= last && !begun.is_paused)
     }
 
-    /// The number of the compaction that was begun last.
     pub(crate) fn last_begun(&self) -> u64 {
         self.begun
     }
@@ -110,7 +108,6 @@ impl InProgress {
         self.claimed.insert(id);
     }
 
-    /// Ends what [`InProgress::claim`] has begun.
     pub(crate) fn release(&mut self, id: u64) {
         self.changes += 1;
         self.claimed.remove(&id);
@@ -127,12 +124,10 @@ impl InProgress {
         (self.changes, self.damage.changes()) == (before.changes, before.damage.changes())
     }
 
-    /// Whether no compaction was ever begun.
     pub(crate) fn is_unused(&self) -> bool {
         self.begun == 0
     }
 
-    /// How many compactions are under way.
     pub(crate) fn len(&self) -> usize {
         self.plans.len()
     }

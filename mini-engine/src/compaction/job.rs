@@ -29,12 +29,10 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// Bytes of the tables that were read.
     pub(crate) fn read_bytes(&self) -> u64 {
         self.edit.stats.levels.iter().map(|level| level.read).sum()
     }
 
-    /// Bytes of the tables that were written.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.edit.stats.levels.iter().map(|level| level.written).sum()
     }

@@ -63,7 +63,6 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Numbers of all inputs.
     pub(crate) fn tables(&self) -> impl Iterator<Item = u64> {
         self.inputs.iter().flat_map(|input| input.tables.iter().copied())
     }

@@ -38,7 +38,6 @@ impl OutputSpec {
 /// When a copy ends before it has read everything.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits<'a> {
-    /// Tells it to end.
     pub(crate) cancel: &'a AtomicBool,
     /// Bytes of entries that are read before `cancel` counts.
     pub(crate) share_bytes: u64,
@@ -58,7 +57,6 @@ impl Limits<'_> {
 pub(crate) struct Written {
     /// By key, disjoint, durable; none if nothing had to be kept.
     pub(crate) tables: Vec<Arc<Table>>,
-    /// Entries that were read.
     pub(crate) entries: u64,
     /// Bytes of keys and values of all entries that were read.
     pub(crate) entry_bytes: u64,
@@ -72,7 +70,6 @@ impl Written {
         self.tables.iter().for_each(|table| store.remove(table.number()));
     }
 
-    /// Bytes of the tables' files.
     pub(crate) fn table_bytes(&self) -> u64 {
         self.tables.iter().map(|table| table.meta().size).sum()
     }

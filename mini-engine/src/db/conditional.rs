@@ -48,7 +48,6 @@ fn entry_within(core: &Arc<Core>, bounds: &EntryBounds, edge: Edge) -> Result<Op
     .transpose()
 }
 
-/// The entry at an end of all entries.
 pub(crate) fn entry_at(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>> {
     entry_within(core, &EntryBounds::default(), edge)
 }

@@ -103,13 +103,13 @@ fn check_policy(path: &Path, state: Option<&ManifestState>) -> Result<()> {
 
 /// A manifest in use as it was at one moment, to compare it with its file.
 #[derive(Debug, Clone)]
-pub(crate) struct Written {
+pub(crate) struct ManifestOnDisk {
     pub(super) number: u64,
     pub(super) len: u64,
     pub(super) state: ManifestState,
 }
 
-impl Written {
+impl ManifestOnDisk {
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

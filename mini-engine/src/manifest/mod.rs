@@ -24,7 +24,6 @@ mod dump;
 mod edit;
 mod frame;
 mod load;
-mod named;
 mod names;
 mod salvage;
 mod state;
@@ -43,8 +42,7 @@ use crate::fs::{self, File, FileSystem};
 
 pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use dump::dump;
-pub(crate) use load::{Written, load};
-pub(crate) use named::NamedTables;
+pub(crate) use load::{ManifestOnDisk, load};
 pub(crate) use names::{
     ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, TAIL_ASIDE, manifest_name,
 };
@@ -211,8 +209,8 @@ impl Manifest {
     }
 
     /// What the file holds; `None` after a failure, which leaves that unknown.
-    pub(crate) fn written(&self) -> Option<Written> {
-        (!self.failed).then(|| Written { number: self.number, len: self.len, state: self.state.clone() })
+    pub(crate) fn on_disk(&self) -> Option<ManifestOnDisk> {
+        (!self.failed).then(|| ManifestOnDisk { number: self.number, len: self.len, state: self.state.clone() })
     }
 
     /// The manifest's file number.

@@ -86,8 +86,7 @@ impl FileKind {
     pub(crate) fn number(self) -> Option<u64> {
         match self {
             FileKind::Manifest(n) | FileKind::Log(n) | FileKind::Table(n) | FileKind::Aside(n) => Some(n),
-            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp => None,
-            FileKind::Spare | FileKind::Incomplete | FileKind::Foreign => None,
+            _ => None,
         }
     }
 }

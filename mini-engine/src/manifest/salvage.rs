@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::load::{Loaded, read, read_manifest};
-use super::named::NamedTables;
 use super::names::{CURRENT, FileKind, manifest_name};
 use super::state::ManifestState;
 use super::{current, edit, frame};
@@ -83,8 +82,8 @@ fn unless_fatal(error: Error) -> Result<Error> {
 fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
     let there: BTreeSet<u64> = names.iter().filter_map(FileKind::table).collect();
     let lacks_a_table = state.version.tables().any(|meta| !there.contains(&meta.number));
-    let named = NamedTables::of(&state.version);
-    let is_newer_and_unnamed = |table: &u64| *table > number && named.lack(FileKind::Table(*table));
+    let named = state.version.named_numbers();
+    let is_newer_and_unnamed = |table: &u64| *table > number && !named.contains(table);
     (lacks_a_table || !names.contains(&FileKind::Log(state.log_number))) && there.iter().any(is_newer_and_unnamed)
 }
 

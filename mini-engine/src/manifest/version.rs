@@ -17,6 +17,7 @@
 //!
 //! V1 to V3 are checked by `VersionBuilder`, so that an edit from disk that breaks one is an error and not a wrong answer.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::manifest::compaction_stats::CompactionStats;
@@ -183,6 +184,11 @@ impl Version {
     /// Every table that the version names, on a level or set aside.
     pub(crate) fn named_tables(&self) -> impl Iterator<Item = &TableMeta> {
         self.tables().chain(self.set_aside())
+    }
+
+    /// Their numbers.
+    pub(crate) fn named_numbers(&self) -> HashSet<u64> {
+        self.named_tables().map(|table| table.number).collect()
     }
 
     /// The numbers of those that were dropped.

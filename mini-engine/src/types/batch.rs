@@ -130,7 +130,6 @@ impl WriteBatch {
         &self.payload
     }
 
-    /// Bytes of the keys and values.
     pub(crate) fn user_bytes(&self) -> u64 {
         self.user_bytes
     }
@@ -165,12 +164,18 @@ fn check_len(what: &str, len: usize, max: usize) -> Result<()> {
 /// One operation of a batch, borrowed from its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchOp<'a> {
-    /// Insert `value` under `key`.
-    Insert { key: &'a [u8], value: &'a [u8] },
-    /// Remove `key`.
-    Remove { key: &'a [u8] },
+    Insert {
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Remove {
+        key: &'a [u8],
+    },
     /// Remove all keys from `start` to before `end`; to the last key, if that is empty.
-    RemoveRange { start: &'a [u8], end: &'a [u8] },
+    RemoveRange {
+        start: &'a [u8],
+        end: &'a [u8],
+    },
 }
 
 /// Decodes a payload operation by operation; after an error it yields nothing more.

@@ -54,7 +54,6 @@ pub(crate) fn start_and_end(bounds: &impl KeyBounds) -> Option<(Vec<u8>, Vec<u8>
     is_before_end(&start, &end).then_some((start, end))
 }
 
-/// The place right after `key`.
 pub(crate) fn place_after(key: &[u8]) -> Vec<u8> {
     let mut place = Vec::with_capacity(key.len() + 1);
     place.extend_from_slice(key);

@@ -63,7 +63,6 @@ impl Span {
     }
 }
 
-/// Ranges with equal bounds.
 pub(crate) struct EqualRanges<'a> {
     pub(crate) start: &'a Slice,
     pub(crate) end: &'a Slice,
@@ -136,7 +135,6 @@ impl RangeTombstones {
         self.ranges.is_empty()
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }

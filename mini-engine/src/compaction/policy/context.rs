@@ -9,10 +9,8 @@ use crate::manifest::{CompactPointer, MAX_LEVELS, Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
 
-/// The deepest level.
 pub(crate) const BOTTOM: usize = MAX_LEVELS - 1;
 
-/// All that a policy may look at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) version: &'a Version,

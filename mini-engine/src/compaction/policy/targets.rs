@@ -34,7 +34,6 @@ impl Targets {
         targets
     }
 
-    /// Bytes that `level` may have.
     pub(super) fn bytes(&self, level: usize) -> u64 {
         self.bytes.get(level).copied().unwrap_or(u64::MAX)
     }

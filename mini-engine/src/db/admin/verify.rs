@@ -61,13 +61,13 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
 
 /// Whether what the files say is what the engine goes by. Edits are written meanwhile: no lock is held while files are read.
 fn verify_manifest(core: &Core) -> Result<()> {
-    let written = || lock(&core.manifest).written();
+    let on_disk = || lock(&core.manifest).on_disk();
     loop {
         // After a failed append the file may hold more than was ever in force, or a torn record.
-        let Some(before) = written() else { return Ok(()) };
+        let Some(before) = on_disk() else { return Ok(()) };
         let checked = before.check(&*core.store.fs, core.dir());
         // A manifest may have taken the place of this one.
-        let is_same = written().is_some_and(|after| after.number() == before.number());
+        let is_same = on_disk().is_some_and(|after| after.number() == before.number());
         if checked.is_ok() || is_same {
             return checked;
         }

@@ -17,7 +17,6 @@ use crate::lock::wait;
 use crate::manifest::{FileKind, Version};
 use crate::table::OpenRun;
 
-/// The write lock, held.
 type LockedState<'a> = MutexGuard<'a, State>;
 
 /// A compaction that is noted as in progress.

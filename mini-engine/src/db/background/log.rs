@@ -12,11 +12,8 @@ const MAX_MEMTABLES: u64 = 2;
 /// How much space a log is given ahead, in bytes, and how durably.
 type Reserve = (u64, Durability);
 
-/// What is to be done.
 enum Task {
-    /// The next log.
     Make(Reserve),
-    /// More space for the active log.
     Extend(Extension),
 }
 

@@ -25,13 +25,12 @@ use crate::error::{Error, Result};
 use crate::lock::{wait, wait_timeout};
 
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
-/// A flush is waited for by writers.
+/// Writers wait for flushes.
 const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// A compaction that fails reads its inputs each time. One that writers wait for, and that wants no more than space, is tried as a flush
 /// is.
 const COMPACTION_MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// The running threads.
 #[derive(Debug)]
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
 

@@ -13,7 +13,7 @@ pub(crate) fn check_is_no_leftover(dir: &Path, names: &[FileKind]) -> Result<()>
         return Ok(());
     }
     let what = "an interrupted checkpoint or repair has left it; remove it, or repeat the command, which removes it";
-    Err(Error::NotADatabase { path: dir.to_path_buf(), what: what.to_owned() })
+    Err(Error::not_a_database(dir, what))
 }
 
 /// Without `CURRENT` there is no database yet, unless there are files that only a database has: an interrupted creation

@@ -20,7 +20,6 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// This process.
     pub(super) fn this_process() -> Self {
         Self {
             #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -29,7 +28,6 @@ impl Owner {
         }
     }
 
-    /// Whether this is that process.
     #[inline]
     pub(super) fn is_this_process(&self) -> bool {
         #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::lock::lock;
 use crate::types::SeqNo;
 
-/// The live snapshots, and the beginning of everything that is held.
+/// The live snapshots, and since when each snapshot and each view has been held.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotRegistry(Mutex<LiveReaders>);
 
@@ -59,7 +59,6 @@ impl SnapshotRegistry {
         SnapshotId { seqno, slot: held.begin() }
     }
 
-    /// Ends a snapshot.
     pub(crate) fn release(&self, snapshot: &SnapshotId) {
         let mut held = self.lock();
         held.end(snapshot.slot);
@@ -71,12 +70,10 @@ impl SnapshotRegistry {
         }
     }
 
-    /// Notes that a view is held.
     pub(crate) fn register_view(&self) -> ViewId {
         ViewId(self.lock().begin())
     }
 
-    /// Notes that a view is held no more.
     pub(crate) fn release_view(&self, view: &ViewId) {
         self.lock().end(view.0);
     }

@@ -48,7 +48,6 @@ pub(crate) enum Phase {
     Open,
     /// No handle may write or read any more; workers still flush.
     Closing,
-    /// Workers end.
     Stopped,
 }
 
@@ -57,11 +56,10 @@ pub(crate) struct State {
     pub(crate) log: wal::Writer,
     /// The logs of the frozen memtables, oldest first.
     pub(crate) frozen_logs: VecDeque<Arc<wal::Segment>>,
-    /// The log that the next rotation brings.
     pub(crate) next_log: NextLog,
     /// The last sequence number given out. Writes that are under way have numbers up to it that are not visible yet.
     pub(crate) last_seqno: SeqNo,
-    /// Where entries are, of which pops ask.
+    /// The keys between which all entries lie, for pops.
     pub(crate) entry_bounds: EntryBounds,
     pub(crate) tickets: Tickets,
     pub(crate) active: ActiveMemtable,
@@ -70,7 +68,6 @@ pub(crate) struct State {
     pub(crate) is_ingesting: bool,
     pub(crate) flushing: Flushing,
     pub(crate) compacting: Compacting,
-    /// How fast writers may be.
     pub(crate) controller: WriteController,
 }
 
@@ -79,7 +76,7 @@ pub(crate) struct State {
 pub(crate) struct Tickets {
     /// That of the next write.
     pub(crate) next: u64,
-    /// Those up to this one have slots, as far as was seen.
+    /// Tickets below this one have slots, by the last look.
     pub(crate) with_slots: u64,
 }
 
@@ -97,7 +94,6 @@ pub(crate) struct ActiveMemtable {
 pub(crate) struct Flushing {
     /// From before the table is begun until its log is gone.
     pub(crate) is_running: bool,
-    /// How many failed.
     pub(crate) failures: u64,
     /// Why the last one failed, until one succeeds.
     pub(crate) error: Option<Error>,
@@ -219,7 +215,6 @@ impl Core {
         }
     }
 
-    /// How many writers wait for the write lock now.
     pub(crate) fn waiting_writers(&self) -> usize {
         self.waiting_writers.load(Ordering::Relaxed)
     }
@@ -268,7 +263,6 @@ impl Core {
         self.failure.get_or_init(|| OPENED_READ_ONLY.to_owned());
     }
 
-    /// Fails unless writes are taken.
     pub(crate) fn check_writable(&self, state: &State) -> Result<()> {
         if state.phase != Phase::Open {
             return Err(Error::Closed);

@@ -40,7 +40,7 @@ pub struct Cursor {
     /// Made by the first seek. Before `source`, so that the open tables go before the lock on the directory does.
     entries: Option<Entries>,
     range: OwnedBounds,
-    /// Whether there are tables that no move must pass.
+    /// Whether there are quarantined tables, which no move may pass.
     is_guarded: bool,
     source: Result<Arc<Pinned>>,
 }
@@ -116,7 +116,6 @@ impl Cursor {
         self.entries.as_ref().map_or_else(|| Slice::from(&[][..]), VisibleIter::value_slice)
     }
 
-    /// Makes a move.
     #[inline]
     fn go(
         &mut self,

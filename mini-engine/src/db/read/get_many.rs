@@ -16,7 +16,6 @@ use crate::types::{Kind, SeqNo, Slice};
 pub(crate) type Answer = Option<Option<Slice>>;
 
 impl ReadPoint<'_> {
-    /// The newest values of `keys`, in their order.
     pub(crate) fn get_many<K: AsRef<[u8]>>(self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
         Ok(self.get_many_up_to(None, keys)?.into_iter().map(Option::flatten).collect())
     }

@@ -45,16 +45,13 @@ struct Walk {
     sought: Option<Slice>,
     /// The last key from the back: the front yields nothing at or above.
     ceiling: Option<Slice>,
-    /// An error that is still to be yielded.
     error: Option<Error>,
-    /// Where an entry is put together.
     scratch: Vec<u8>,
 }
 
 /// What one step yields: a key and its value, or the end.
 type Stepped = Result<Option<(Slice, Slice)>>;
 
-/// One end of an iterator.
 #[derive(Debug)]
 struct End {
     cursor: Cursor,

@@ -96,7 +96,7 @@ impl Pinned {
         Arc::new(Pinned { view, seqno, quarantined, id, core: core.clone() })
     }
 
-    /// Whether there are tables that reads must not pass.
+    /// Whether there are quarantined tables, which no read may pass.
     pub(super) fn is_guarded(&self) -> bool {
         !self.quarantined().is_empty()
     }

@@ -82,7 +82,7 @@ pub(super) fn check_range(point: ReadPoint<'_>, ranges: [&OwnedBounds; 2]) -> Re
     quarantined.iter().find(hides).map_or(Ok(()), |table| Err(quarantined_error(core, table)))
 }
 
-/// What reads of keys of a quarantined table get.
+/// The error of a read of keys that a quarantined table may hold.
 pub(crate) fn quarantined_error(core: &Core, meta: &TableMeta) -> Error {
     let QuarantinedTable { file, smallest, largest, number, .. } = QuarantinedTable::new(&core.store, meta);
     let what = format!(

@@ -4,7 +4,7 @@ use crate::db::core::{Core, View};
 use crate::table::TableMeta;
 use crate::types::SeqNo;
 
-/// Of a view, what is not newer than a sequence number.
+/// A view, and the sequence number at which it is read.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadPoint<'a> {
     pub(super) core: &'a Core,

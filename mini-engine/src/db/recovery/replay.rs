@@ -24,6 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
+use super::aside::set_aside;
 use super::report::{RecoveryReport, TornTail};
 use crate::compaction::{Inputs, OutputSpec, Retention, TableStore, Written};
 use crate::db::background::spawn_scoped;
@@ -244,23 +245,16 @@ impl<'env> Replay<'_, '_, 'env> {
         store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
     }
 
-    /// Renames logs so that no later recovery takes them for logs, nor for orphans to delete. Durable before the edit
-    /// that makes all present logs obsolete: else that edit would sentence them to be deleted, as it does
-    /// with a log that was made ahead and holds nothing.
+    /// Sets logs aside, but for those that hold nothing. Durable before the edit that makes all present logs obsolete: else that edit
+    /// would sentence them to be deleted, as it does with a log that was made ahead and holds nothing.
     fn set_aside(&mut self, logs: &[u64]) -> Result<()> {
-        let fs = &self.store.fs;
+        let mut names = Vec::new();
         for &log in logs {
-            if wal::is_unused(&**fs, &self.path(log), log)? {
-                continue;
+            if !wal::is_unused(&*self.store.fs, &self.path(log), log)? {
+                names.push(wal::file_name(log));
             }
-            let (from, to) = (self.path(log), self.store.dir.join(wal::file_name(log) + ASIDE));
-            fs.rename(&from, &to).map_err(Error::io("rename", &from))?;
-            self.report.set_aside.push(to);
         }
-        if logs.is_empty() {
-            return Ok(());
-        }
-        fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))
+        set_aside(self.store, names, self.report)
     }
 
     fn take(&mut self, frame: Frame<'_>) -> Result<()> {

@@ -27,7 +27,6 @@ pub(super) enum Patience {
     GiveUp,
 }
 
-/// A batch on its way.
 struct Commit<'a> {
     patience: Patience,
     /// What must hold for it to be written: asked with the write lock held, when all earlier writes are visible.
@@ -102,7 +101,9 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         let view = core.view.load();
         let reservation = match view.active.table.reserve(commit.ops) {
             Ok(reservation) => reservation,
-            Err(InsertError::Full) if commit.memory == larger => return Err(no_room(commit.batch)),
+            Err(InsertError::Full) if commit.memory == larger => {
+                return Err(Error::Full(format!("a batch of {bytes} bytes does not fit into any memtable")));
+            }
             Err(InsertError::Full) => {
                 commit.memory = larger;
                 // A wait for room for this batch must bring another memtable.
@@ -149,10 +150,6 @@ pub(super) fn wait(core: &Core, batch: &WriteBatch) -> Result<()> {
     state.controller.waited();
     let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
     wait_for_room(core, state, memory, batch.payload().len()).map(drop)
-}
-
-fn no_room(batch: &WriteBatch) -> Error {
-    Error::Full(format!("a batch of {} bytes does not fit into any memtable", batch.payload().len()))
 }
 
 /// What a write has taken under the lock.

@@ -138,7 +138,7 @@ pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
     let view = core.view.load_full();
     // It is empty, so no reader misses it. The larger one keeps its log, which is empty too.
     let larger = core.memtables.make(view.active.log, memory)?;
-    core.view.store(Arc::new(view.with_active(larger)));
+    core.view.store(Arc::new(View { active: larger, ..View::clone(&view) }));
     Ok(())
 }
 

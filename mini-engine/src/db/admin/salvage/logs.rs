@@ -9,7 +9,6 @@ use crate::memtables::{LoggedMemtable, MemtableBuilder};
 use crate::types::SeqNo;
 use crate::wal::{self, SalvagedLog};
 
-/// A log that was read.
 struct Read {
     number: u64,
     path: PathBuf,

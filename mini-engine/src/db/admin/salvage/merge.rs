@@ -15,7 +15,6 @@ use crate::memtables::MemtableIter;
 use crate::table::{Lost, LostKeys, SalvageIter};
 use crate::types::{KeyBounds, Kind, MAX_SEQNO, OwnedBounds, RangeTombstones, Slice};
 
-/// What is merged.
 pub(super) enum SalvageSource {
     Table(Box<SalvageIter>),
     Logs(MemtableIter),
@@ -95,7 +94,6 @@ impl Salvaged {
         is_wanted
     }
 
-    /// Goes past all versions of the current key.
     fn pass_key(&mut self) -> Result<()> {
         self.key.clear();
         self.key.extend_from_slice(self.merged.key());

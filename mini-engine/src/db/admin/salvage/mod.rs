@@ -83,8 +83,7 @@ impl Salvage {
         files.sort_unstable_by_key(|kind| kind.number());
         check_is_no_leftover(&dir, &files)?;
         if !files.iter().any(|kind| matches!(kind, FileKind::Manifest(_) | FileKind::Log(_) | FileKind::Table(_))) {
-            let what = "expected tables, logs or a manifest, found none".to_owned();
-            return Err(Error::NotADatabase { path: dir, what });
+            return Err(Error::not_a_database(&dir, "expected tables, logs or a manifest, found none"));
         }
         let manifest = manifest::salvage(&*fs, &dir, &files)?;
         let is_aside = |name: &&OsString| matches!(FileKind::of(name), FileKind::Aside(_));
@@ -192,7 +191,7 @@ impl Salvage {
         for (file, kind) in &self.aside {
             if matches!(kind, FileKind::Table(number) if !tables.contains_key(number)) {
                 let why = "set aside beside a torn manifest: its writes are in other tables or in logs";
-                report.left_out.push(LeftOut { file: file.clone(), why, holds_batches: false });
+                report.leave_out(file.clone(), why, false);
             }
         }
         for kind in &self.files {
@@ -203,7 +202,7 @@ impl Salvage {
             }
             if manifest.whole.is_some() || manifest.obsolete.contains(&number) {
                 let why = "no table of the database: it was compacted into others, or never completed";
-                report.left_out.push(LeftOut { file, why, holds_batches: false });
+                report.leave_out(file, why, false);
             } else {
                 tables.insert(number, (file, None));
             }
@@ -219,7 +218,7 @@ impl Salvage {
                 FileKind::Log(number) if number >= self.manifest.log_number => logs.push(number),
                 FileKind::Log(number) => {
                     let file = self.dir.join(wal::file_name(number));
-                    report.left_out.push(LeftOut { file, why: "its writes are in tables", holds_batches: false });
+                    report.leave_out(file, "its writes are in tables", false);
                 }
                 _ => {}
             }
@@ -231,7 +230,7 @@ impl Salvage {
                 continue;
             }
             let why = "a log, or the end of one, that was set aside: its sequence numbers were given again since; `dump` shows its batches";
-            report.left_out.push(LeftOut { file: file.clone(), why, holds_batches: true });
+            report.leave_out(file.clone(), why, true);
         }
         let oldest = self.manifest.log_number;
         if self.manifest.whole.is_some() && !logs.contains(&oldest) {

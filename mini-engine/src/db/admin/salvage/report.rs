@@ -70,6 +70,10 @@ pub struct LeftOut {
 }
 
 impl SalvageReport {
+    pub(super) fn leave_out(&mut self, file: PathBuf, why: &'static str, holds_batches: bool) {
+        self.left_out.push(LeftOut { file, why, holds_batches });
+    }
+
     /// Whether all that the database held was read, as far as its files can tell.
     pub fn is_complete(&self) -> bool {
         let is_left_out = self.left_out.iter().any(|left| left.holds_batches);
