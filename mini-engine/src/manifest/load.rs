@@ -12,14 +12,12 @@ use crate::manifest::version::{Version, VersionEdit};
 use crate::manifest::{current, edit, frame};
 use crate::options::Compaction;
 
-/// A manifest that was read.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Loaded {
     pub(crate) number: u64,
     pub(crate) state: ManifestState,
     /// Whether the last record was torn and dropped.
     pub(crate) tail_dropped: bool,
-    /// Its bytes.
     pub(crate) tail_bytes: u64,
 }
 

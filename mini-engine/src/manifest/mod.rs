@@ -198,7 +198,6 @@ impl Manifest {
         }
     }
 
-    /// Whether edits can be appended.
     pub(crate) fn is_usable(&self) -> bool {
         !self.failed
     }
@@ -213,7 +212,6 @@ impl Manifest {
         (!self.failed).then(|| ManifestOnDisk { number: self.number, len: self.len, state: self.state.clone() })
     }
 
-    /// The manifest's file number.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

@@ -47,7 +47,6 @@ pub(crate) struct Run {
     id: u64,
     /// By key, disjoint, at least one.
     tables: Arc<[TableMeta]>,
-    /// Bytes of their files.
     bytes: u64,
 }
 
@@ -166,7 +165,6 @@ impl Version {
         self.levels.iter().flatten().flat_map(Run::tables)
     }
 
-    /// Bytes of the tables of `level`.
     pub(crate) fn level_bytes(&self, level: usize) -> u64 {
         self.runs(level).iter().map(Run::bytes).sum()
     }

@@ -71,7 +71,6 @@ impl Table {
     }
 }
 
-/// Operations that are certain to be taken.
 pub(crate) enum Reservation<'a> {
     SkipList(fastskip::Reservation<'a>),
     Vector(VectorReservation<'a>),
@@ -190,7 +189,6 @@ impl LoggedMemtable {
         self.ranges.get().map_or_else(RangeSets::new, |sets| RangeSets::clone(&sets))
     }
 
-    /// Bytes of memory that it takes.
     pub(crate) fn memory_usage(&self) -> usize {
         self.table.memory_usage() + self.ranges.memory_usage()
     }
@@ -309,7 +307,6 @@ pub(crate) fn range_tombstone(op: BatchOp<'_>, seqno: SeqNo) -> Option<RangeTomb
     }
 }
 
-/// The entries of a memtable.
 pub(crate) enum MemtableIter {
     SkipList(SkipListIter),
     Vector(VectorIter),

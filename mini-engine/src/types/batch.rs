@@ -135,6 +135,7 @@ impl WriteBatch {
     }
 
     /// Adds an operation of `kind` on `first`, a key, and what belongs to it, a value or the end of a range.
+    #[inline]
     fn push(&mut self, kind: u8, first: &[u8], second: Option<&[u8]>) -> Result<()> {
         let bytes = first.len() + second.map_or(0, <[u8]>::len);
         // The count cannot overflow before the payload does: an operation has at least two bytes.

@@ -35,6 +35,7 @@ pub type SeqNo = u64;
 pub(crate) const MAX_SEQNO: SeqNo = (1 << 56) - 1;
 
 /// Fails if `last` is more than may be given out.
+#[inline]
 pub(crate) fn check_seqno(last: SeqNo) -> crate::error::Result<()> {
     match last > MAX_SEQNO {
         true => Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed"))),

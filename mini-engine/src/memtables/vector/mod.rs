@@ -1,6 +1,6 @@
 //! [`VectorTable`]: a memtable that appends, for loads that write and do not read.
 //!
-//! UnsortedEntries are in the order in which they were applied; nothing is searched or linked at a write. They are sorted once, by the
+//! Entries are in the order in which they were applied; nothing is searched or linked at a write. They are sorted once, by the
 //! first scan after the freeze: that is the flush. Until then a point read looks at all entries, and a scan sorts a copy of
 //! them: right answers, at a price that only few reads may cost.
 //! (RocksDB's `VectorRepFactory`.)
@@ -24,7 +24,7 @@ use crate::types::{Kind, SeqNo, Slice};
 /// Bytes of keys and values that a [`VectorBuilder`] puts together.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// UnsortedEntries that a scan fetches from memory together.
+/// Entries that a scan fetches from memory together.
 const FETCHED_AT_ONCE: usize = 16;
 
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl VectorTable {
         self.len() == 0
     }
 
-    /// UnsortedEntries, whatever their kind.
+    /// Entries, whatever their kind.
     pub(crate) fn len(&self) -> usize {
         self.0.sorted.get().map_or_else(|| self.read().entries.len(), |sorted| sorted.len())
     }
@@ -67,7 +67,6 @@ impl VectorTable {
         self.read().memory
     }
 
-    /// Ends all writing.
     pub(crate) fn freeze(&self) {
         self.write().frozen = true;
     }
