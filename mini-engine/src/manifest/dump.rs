@@ -14,8 +14,7 @@ use crate::types::{Lines, Shown};
 /// Writes a line for each edit of manifest `number` and each of its fields, and how the file ends.
 ///
 /// # Errors
-/// [`Error::Corruption`] where an edit is damaged, after the lines of those before it; [`Error::UnsupportedVersion`];
-/// [`Error::Io`].
+/// A corruption where an edit is damaged, after the lines of those before it; a version that is not supported; what reading fails with.
 pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Lines<'_>) -> Result<()> {
     let bytes = read_manifest(fs, path, u64::MAX)?;
     let mut edits = Edits::of(path, &bytes, number)?;

@@ -5,7 +5,7 @@ use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, 
 use super::Slice;
 
 /// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..` or a pair of [`Bound`]s, whose ends are anything that lends bytes:
-/// `&str`, `String`, `Vec<u8>`, `&[u8]`, arrays, [`Slice`](crate::Slice), or references to them.
+/// `&str`, `String`, `Vec<u8>`, `&[u8]`, arrays, [`Slice`], or references to them.
 ///
 /// The standard library's `RangeBounds<K>` leaves open what `K` is in `..`, so that callers would have to name it.
 pub trait KeyBounds {
