@@ -1,4 +1,4 @@
-//! What single files of a database hold, as lines of text for people: logs, tables, manifests.
+//! Shows what single files of a database hold, as lines of text for people: logs, tables, manifests.
 //!
 //! A file is looked at by itself, wherever it is: no database is opened and nothing is changed. Its number has to be in its
 //! name, as the engine gave it, since checksums depend on it; what recovery has put aside (`.aside`) keeps it there.

@@ -143,6 +143,11 @@ impl Error {
         }
     }
 
+    /// That `dir` is no database.
+    pub(crate) fn not_a_database(dir: &Path, what: impl Into<String>) -> Self {
+        Self::NotADatabase { path: dir.to_path_buf(), what: what.into() }
+    }
+
     /// A corruption of `file` at `offset`.
     pub(crate) fn corruption(file: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Corruption { file: file.to_path_buf(), offset, what: what.into() }

@@ -1,4 +1,4 @@
-//! Locks whose holder may panic.
+//! Locks whose holder may panic, and what is to happen then.
 //!
 //! What the engine's mutexes guard is whole between any two statements, or a panic under them has made the engine read-only
 //! (`fail_on_unwind`): that another holder panicked says nothing new.
@@ -18,4 +18,18 @@ pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexG
 /// As [`wait`], for `time` at most.
 pub(crate) fn wait_timeout<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, time: Duration) -> MutexGuard<'a, T> {
     condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
+}
+
+/// Runs `step`, and `unwound` if it unwinds.
+pub(crate) fn on_unwind<T>(step: impl FnOnce() -> T, unwound: impl Fn()) -> T {
+    struct Unwinding<F: Fn()>(F);
+    impl<F: Fn()> Drop for Unwinding<F> {
+        fn drop(&mut self) {
+            self.0();
+        }
+    }
+    let unwinding = Unwinding(unwound);
+    let done = step();
+    std::mem::forget(unwinding);
+    done
 }

@@ -1,5 +1,5 @@
-//! What [`Publication`](crate::db) synchronises with: the standard library's, under a name of our own. The models of `loom-tests` compile
-//! it with other means of these names.
+//! The standard library's means of synchronisation, under a name of our own: `publication.rs` and `group_commit.rs` use them, and the
+//! models of `loom-tests` compile these files with other means of the same names.
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};

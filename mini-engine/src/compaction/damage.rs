@@ -44,12 +44,10 @@ impl Damage {
         self.tables.get(&number).is_some_and(|table| table.until.is_some())
     }
 
-    /// How often this changed.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Whether nothing is known to be damaged.
     pub(crate) fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
@@ -63,7 +61,6 @@ impl Damage {
         any
     }
 
-    /// When the next table is to be tried.
     pub(crate) fn next_retry(&self) -> Option<Instant> {
         self.tables.values().filter_map(|table| table.until).min()
     }
@@ -81,7 +78,6 @@ impl Damage {
         self.tables.values().next().map(|table| &table.error)
     }
 
-    /// Their files.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         self.tables.values().map(|table| table.file.clone()).collect()
     }

@@ -18,7 +18,6 @@ use crate::table::{MOST_BITS, false_positive_rate};
 /// What a level holds: all that its share depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LevelShape {
-    /// Entries in all its tables.
     entries: u64,
     /// Sorted runs: a read of an absent key asks each of them.
     runs: u64,
@@ -113,10 +112,6 @@ mod tests {
         levels.iter().zip(bits).map(|(level, &bits)| level.bit() * bits).sum()
     }
 
-    fn leveled(sizes: &[u64]) -> Vec<LevelShape> {
-        sizes.iter().map(|&entries| LevelShape { entries, runs: 1 }).collect()
-    }
-
     /// A version with these tables: level, run, entries.
     fn version(tables: &[(usize, u64, u64)]) -> Version {
         let table = |(number, &(level, run, entries)): (u64, &(usize, u64, u64))| {
@@ -170,31 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn rates_fall_with_the_size_of_their_levels_as_in_the_paper() {
-        // Catches a spread turned upside down, or one that ignores how much smaller the upper levels are.
-        let bits = bits_per_level(&leveled(&[1_000, 10_000, 100_000, 1_000_000]), 10.0);
-        for pair in bits.windows(2) {
-            let ratio = false_positive_rate(pair[1]) / false_positive_rate(pair[0]);
-            // A rate is a whole number of bits, each a factor of about 1.6, from the ideal ratio of 10.
-            assert!((6.0..16.0).contains(&ratio), "{bits:?}");
-        }
-        assert!(bits[3] > 9.0, "{bits:?}");
-    }
-
-    #[test]
-    fn many_runs_of_one_level_get_more_than_one_of_the_same_size() {
-        // Catches a level of four runs that is counted as one: each of the four is asked.
-        let levels = [LevelShape { entries: 1000, runs: 4 }, LevelShape { entries: 1000, runs: 1 }];
-        let bits = bits_per_level(&levels, 8.0);
-        assert!(bits[0] > bits[1] + 1.0, "{bits:?}");
-    }
-
-    #[test]
     fn scarce_memory_goes_to_the_small_levels_alone() {
         // Catches a last level that takes the little there is, in filters too poor to be worth asking.
-        let bits = bits_per_level(&leveled(&[10, 1_000_000]), 0.0001);
+        let leveled = [10, 1_000_000].map(|entries| LevelShape { entries, runs: 1 });
+        let bits = bits_per_level(&leveled, 0.0001);
         assert!(bits[0] > 5.0 && bits[1] < 0.0001, "{bits:?}");
-        assert_eq!(bits_per_level(&leveled(&[10, 1000]), 0.0), [0.0, 0.0]);
+        assert_eq!(bits_per_level(&leveled, 0.0), [0.0, 0.0]);
         assert_eq!(bits_per_level(&[], 10.0), [0.0; 0]);
     }
 

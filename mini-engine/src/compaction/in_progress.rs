@@ -14,7 +14,7 @@ use crate::manifest::RunId;
 /// The compactions that were begun and not ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InProgress {
-    jobs: Vec<Job>,
+    plans: Vec<BegunPlan>,
     busy: HashSet<u64>,
     claimed: HashSet<u64>,
     begun: u64,
@@ -24,7 +24,7 @@ pub(crate) struct InProgress {
 }
 
 #[derive(Clone, Debug)]
-struct Job {
+struct BegunPlan {
     id: u64,
     inputs: Vec<u64>,
     output: RunId,
@@ -37,35 +37,33 @@ struct Job {
 impl InProgress {
     /// Notes that `plan` is under way; the number by which it is to be ended.
     pub(crate) fn begin(&mut self, plan: &Plan) -> u64 {
-        (self.begun, self.changes) = (self.begun + 1, self.changes + 1);
         let inputs: Vec<u64> = plan.tables().collect();
         self.busy.extend(&inputs);
-        let key_range = plan.key_range.clone();
-        let relieves_level_0 = plan.relieves_level_0();
-        let output = plan.output;
-        self.jobs.push(Job { id: self.begun, inputs, output, key_range, relieves_level_0, is_paused: false });
-        self.begun
+        self.push(inputs, plan.output, plan.key_range.clone(), plan.relieves_level_0())
     }
 
     /// Keeps `key_range` of `run_id` free of the outputs of further compactions, for tables that come from outside; the number by which
     /// that is to be ended.
     pub(crate) fn reserve(&mut self, run_id: RunId, key_range: KeyRange) -> u64 {
+        self.push(Vec::new(), run_id, key_range, false)
+    }
+
+    fn push(&mut self, inputs: Vec<u64>, output: RunId, key_range: KeyRange, relieves_level_0: bool) -> u64 {
         (self.begun, self.changes) = (self.begun + 1, self.changes + 1);
-        let (inputs, output) = (Vec::new(), run_id);
-        self.jobs.push(Job { id: self.begun, inputs, output, key_range, relieves_level_0: false, is_paused: false });
+        self.plans.push(BegunPlan { id: self.begun, inputs, output, key_range, relieves_level_0, is_paused: false });
         self.begun
     }
 
     /// Whether a compaction under way may put a table into `key_range` of `run_id`.
     pub(crate) fn writes_into(&self, run_id: RunId, key_range: &KeyRange) -> bool {
-        self.jobs.iter().any(|job| job.output == run_id && job.key_range.overlaps(key_range))
+        self.plans.iter().any(|begun| begun.output == run_id && begun.key_range.overlaps(key_range))
     }
 
     /// Notes the end of compaction `id`, installed or not.
     pub(crate) fn end(&mut self, id: u64) {
-        let Some(at) = self.jobs.iter().position(|job| job.id == id) else { return };
+        let Some(at) = self.plans.iter().position(|begun| begun.id == id) else { return };
         self.changes += 1;
-        for input in self.jobs.swap_remove(at).inputs {
+        for input in self.plans.swap_remove(at).inputs {
             self.busy.remove(&input);
         }
     }
@@ -73,37 +71,35 @@ impl InProgress {
     /// Notes that compaction `id` failed and does nothing until it ends.
     pub(crate) fn pause(&mut self, id: u64) {
         self.changes += 1;
-        self.jobs.iter_mut().filter(|job| job.id == id).for_each(|job| job.is_paused = true);
+        self.plans.iter_mut().filter(|begun| begun.id == id).for_each(|begun| begun.is_paused = true);
     }
 
     /// Whether a compaction that takes tables off level 0 is under way, at work or not.
     pub(crate) fn takes_level_0(&self) -> bool {
-        self.jobs.iter().any(|job| job.relieves_level_0)
+        self.plans.iter().any(|begun| begun.relieves_level_0)
     }
 
     /// Whether a compaction that takes tables off level 0 is at work.
     pub(crate) fn relieves_level_0(&self) -> bool {
-        self.jobs.iter().any(|job| job.relieves_level_0 && !job.is_paused)
+        self.plans.iter().any(|begun| begun.relieves_level_0 && !begun.is_paused)
     }
 
-    /// Whether any compaction is at work.
     pub(crate) fn is_at_work(&self) -> bool {
         self.is_at_work_upto(self.begun)
     }
 
     /// Whether a compaction is at work that was begun as number `last` or earlier.
     pub(crate) fn is_at_work_upto(&self, last: u64) -> bool {
-        self.jobs.iter().any(|job| job.id <= last && !job.is_paused)
+        self.plans.iter().any(|begun| begun.id <= last && !begun.is_paused)
     }
 
-    /// The number of the compaction that was begun last.
     pub(crate) fn last_begun(&self) -> u64 {
         self.begun
     }
 
     /// Whether a compaction within level 0 is at work.
     pub(crate) fn writes_level_0(&self) -> bool {
-        self.jobs.iter().any(|job| job.relieves_level_0 && job.output.level == 0 && !job.is_paused)
+        self.plans.iter().any(|begun| begun.relieves_level_0 && begun.output.level == 0 && !begun.is_paused)
     }
 
     /// Keeps workers from going on with the compaction of compact pointer `id`, until that is released.
@@ -112,7 +108,6 @@ impl InProgress {
         self.claimed.insert(id);
     }
 
-    /// Ends what [`InProgress::claim`] has begun.
     pub(crate) fn release(&mut self, id: u64) {
         self.changes += 1;
         self.claimed.remove(&id);
@@ -129,14 +124,12 @@ impl InProgress {
         (self.changes, self.damage.changes()) == (before.changes, before.damage.changes())
     }
 
-    /// Whether no compaction was ever begun.
     pub(crate) fn is_unused(&self) -> bool {
         self.begun == 0
     }
 
-    /// How many compactions are under way.
     pub(crate) fn len(&self) -> usize {
-        self.jobs.len()
+        self.plans.len()
     }
 
     /// Whether table `number` goes into a compaction under way.
@@ -161,7 +154,7 @@ impl InProgress {
 
     /// Whether `plan` has to wait for a compaction under way.
     pub(crate) fn conflicts_with(&self, plan: &Plan) -> bool {
-        let meets = |job: &Job| job.output == plan.output && job.key_range.overlaps(&plan.key_range);
-        plan.tables().any(|table| self.is_busy(table)) || self.jobs.iter().any(meets)
+        let meets = |begun: &BegunPlan| begun.output == plan.output && begun.key_range.overlaps(&plan.key_range);
+        plan.tables().any(|table| self.is_busy(table)) || self.plans.iter().any(meets)
     }
 }

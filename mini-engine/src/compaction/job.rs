@@ -3,7 +3,7 @@
 //! It changes nothing but the output files. The caller records the edit, installs the version and then unlinks the
 //! inputs (rule 6); after an error the inputs are as before and the output is gone, so that it can be tried again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +12,7 @@ use crate::compaction::output_sizes::OutputSizes;
 use crate::compaction::piece::{self, Consumed};
 use crate::compaction::plan::{Action, Plan};
 use crate::compaction::retention::{Retention, Tombstones};
-use crate::compaction::store::{Limits, OutputSpec, TableStore};
+use crate::compaction::store::{Limits, OutputSpec, TableStore, Written};
 use crate::error::Result;
 use crate::manifest::{CompactionStats, VersionEdit};
 use crate::table::{OpenRun, RunTable, Table, TableMeta};
@@ -29,12 +29,10 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// Bytes of the tables that were read.
     pub(crate) fn read_bytes(&self) -> u64 {
         self.edit.stats.levels.iter().map(|level| level.read).sum()
     }
 
-    /// Bytes of the tables that were written.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.edit.stats.levels.iter().map(|level| level.written).sum()
     }
@@ -53,20 +51,9 @@ pub(crate) fn run(
     // A table that is left out would be dropped with its data.
     let given = inputs.iter().flat_map(OpenRun::tables).map(RunTable::number);
     assert!(given.eq(plan.tables()), "a plan names other tables than its inputs");
-    match plan.action {
-        Action::Move => Ok(Some(moved(plan, inputs))),
-        Action::Rewrite => rewrite(store, plan, (sizes, filter_bits), inputs, snapshots, cancel),
+    if plan.action == Action::Move {
+        return Ok(Some(moved(plan, inputs)));
     }
-}
-
-fn rewrite(
-    store: &TableStore,
-    plan: &Plan,
-    (sizes, filter_bits): (OutputSizes, f64),
-    inputs: &[OpenRun],
-    snapshots: &[SeqNo],
-    cancel: &AtomicBool,
-) -> Result<Option<Done>> {
     let retention = Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) };
     let spec = match plan.output.level {
         // One table: the sequence numbers of several would interleave (V2).
@@ -74,7 +61,6 @@ fn rewrite(
         level => OutputSpec { level, table_bytes: sizes.table_bytes, filter_bits },
     };
     let is_divisible = piece::is_divisible(plan.output);
-    let tables = || inputs.iter().flat_map(OpenRun::tables);
     let limits = Limits {
         cancel,
         share_bytes: piece::share(plan.bytes, is_divisible),
@@ -82,6 +68,18 @@ fn rewrite(
     };
     let (copied, covered) = Inputs::of_runs(inputs, retention)?;
     let Some(written) = store.write(copied, retention, spec, limits)? else { return Ok(None) };
+    finish(store, plan, inputs, written, &covered).map(Some)
+}
+
+/// The edit that puts what was written in the place of what was read of the inputs, of which the tables `covered` were left out.
+fn finish(
+    store: &TableStore,
+    plan: &Plan,
+    inputs: &[OpenRun],
+    written: Written,
+    covered: &HashSet<u64>,
+) -> Result<Done> {
+    let tables = || inputs.iter().flat_map(OpenRun::tables);
     let metas: HashMap<u64, TableMeta> = tables().map(|table| (table.number(), table.meta())).collect();
     let consumed = Consumed::of(plan, |number| metas[&number].clone(), written.next.as_ref());
     let pointer = match &written.next {
@@ -107,7 +105,7 @@ fn rewrite(
     };
     let is_done = |table: &&RunTable| consumed.obsolete.contains(&table.number());
     let obsolete = tables().filter(is_done).map(RunTable::table).cloned().collect();
-    Ok(Some(Done { edit, outputs: written.tables, obsolete }))
+    Ok(Done { edit, outputs: written.tables, obsolete })
 }
 
 /// The same tables at another place.

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use crate::table::TableMeta;
-use crate::types::{Slice, is_before_end};
+use crate::types::{KeyBounds, Slice, is_before_end};
 
 /// The keys from the first to the last, both included.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,17 +42,14 @@ impl KeyRange {
     }
 }
 
-/// From a lower to an upper bound.
-pub(crate) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
-
 /// Whether a table may hold a key within the bounds.
-pub(crate) fn overlaps_bounds(table: &TableMeta, (lower, upper): Bounds<'_>) -> bool {
-    let reaches = match lower {
+pub(crate) fn overlaps_bounds(table: &TableMeta, bounds: &impl KeyBounds) -> bool {
+    let reaches = match bounds.start() {
         Bound::Unbounded => true,
         Bound::Included(lower) => *table.largest >= *lower,
         Bound::Excluded(lower) => *table.largest > *lower,
     };
-    let begins = match upper {
+    let begins = match bounds.end() {
         Bound::Unbounded => true,
         Bound::Included(upper) => *table.smallest <= *upper,
         Bound::Excluded(upper) => *table.smallest < *upper,
@@ -140,12 +137,12 @@ mod tests {
         // Catches an exclusive bound that takes a table along which holds nothing within it, and the other way round.
         let table = table_of_keys(1, "c", "f");
         use Bound::{Excluded, Included, Unbounded};
-        assert!(overlaps_bounds(&table, (Unbounded, Included(b"c"))));
-        assert!(!overlaps_bounds(&table, (Unbounded, Excluded(b"c"))));
-        assert!(overlaps_bounds(&table, (Included(b"f"), Unbounded)));
-        assert!(!overlaps_bounds(&table, (Excluded(b"f"), Unbounded)));
-        assert!(overlaps_bounds(&table, (Included(b"d"), Excluded(b"e"))));
-        assert!(overlaps_bounds(&table, (Unbounded, Unbounded)));
+        assert!(overlaps_bounds(&table, &(Unbounded, Included(b"c"))));
+        assert!(!overlaps_bounds(&table, &(Unbounded, Excluded(b"c"))));
+        assert!(overlaps_bounds(&table, &(Included(b"f"), Unbounded)));
+        assert!(!overlaps_bounds(&table, &(Excluded(b"f"), Unbounded)));
+        assert!(overlaps_bounds(&table, &(Included(b"d"), Excluded(b"e"))));
+        assert!(overlaps_bounds(&table, &..));
     }
 
     #[test]

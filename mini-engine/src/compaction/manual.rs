@@ -6,19 +6,18 @@
 //! as they are. A step takes one table where it can, so that it needs little space.
 
 use std::collections::HashSet;
-use std::ops::Bound;
 
 use crate::compaction::key_range::overlaps_bounds;
 use crate::compaction::plan::{self, Plan};
 use crate::compaction::policy::{BOTTOM, Context};
 use crate::manifest::{MAX_LEVELS, Run, RunId};
 use crate::table::TableMeta;
-use crate::types::SeqNo;
+use crate::types::{OwnedBounds, SeqNo};
 
 /// What is to be compacted.
 #[derive(Debug, Clone)]
 pub(crate) struct ManualCompaction {
-    pub(crate) bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    pub(crate) bounds: OwnedBounds,
     /// Versions up to this number; there is no end to later ones.
     pub(crate) upto: SeqNo,
     /// Tables of this number and higher ones were made since.
@@ -43,9 +42,7 @@ pub(crate) fn pick_manual(context: &Context<'_>, range: &ManualCompaction, rest:
 
 fn pick_step(context: &Context<'_>, range: &ManualCompaction) -> Option<Plan> {
     let version = context.version;
-    let (lower, upper) = &range.bounds;
-    let bounds = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
-    let concerns = |table: &TableMeta| table.min_seqno <= range.upto && overlaps_bounds(table, bounds);
+    let concerns = |table: &TableMeta| table.min_seqno <= range.upto && overlaps_bounds(table, &range.bounds);
     let mut holding = (0..MAX_LEVELS).filter(|&level| version.level(level).any(concerns));
     let top = holding.next()?;
     let below = holding.next();

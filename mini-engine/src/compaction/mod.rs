@@ -25,7 +25,7 @@ pub(crate) use in_progress::InProgress;
 pub(crate) use ingest::pick_for_ingest;
 pub(crate) use inputs::Inputs;
 pub(crate) use job::run;
-pub(crate) use key_range::{Bounds, KeyRange, overlaps_bounds};
+pub(crate) use key_range::{KeyRange, overlaps_bounds};
 pub(crate) use manual::{ManualCompaction, pick_manual};
 pub(crate) use output_sizes::OutputSizes;
 pub(crate) use plan::{Input, Plan};

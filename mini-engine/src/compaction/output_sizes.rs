@@ -1,4 +1,4 @@
-//! How large the tables and the pieces of a compaction are.
+//! Sizes of the tables and the pieces of a compaction.
 //!
 //! A piece takes space until its inputs go, so it must be small beside the data, and it ends with a full table, so a table must be, too. In
 //! a database of a few tables of `table_file_bytes` tables are therefore smaller: a 32nd of the data, but no smaller than a memtable, which

@@ -1,4 +1,4 @@
-//! What one compaction does: which tables go in, where their entries go, and what may be left out on the way.
+//! The [`Plan`] of one compaction: which tables go in, where their entries go, and what may be left out on the way.
 //!
 //! Every plan keeps one rule (V4 of the version): whatever lies, in the order of reading, between an input and the output's run and
 //! shares keys with the input is an input too. Then the versions of a key move together, and no read finds an older version first.
@@ -63,7 +63,6 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Numbers of all inputs.
     pub(crate) fn tables(&self) -> impl Iterator<Item = u64> {
         self.inputs.iter().flat_map(|input| input.tables.iter().copied())
     }

@@ -12,7 +12,7 @@ use crate::compaction::retention::{Covering, Retention, Shadowing};
 use crate::error::{Error, Result};
 use crate::fs::{self, FileSystem};
 use crate::iter::{EntryIter, MergeIter};
-use crate::manifest::FileNumbers;
+use crate::manifest::{CompactionStats, FileNumbers, RunId, VersionEdit};
 use crate::metrics::Counters;
 use crate::options::Options;
 use crate::table::{self, BlockCache, Table, TableCache, TableMeta, TableOptions};
@@ -38,7 +38,6 @@ impl OutputSpec {
 /// When a copy ends before it has read everything.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits<'a> {
-    /// Tells it to end.
     pub(crate) cancel: &'a AtomicBool,
     /// Bytes of entries that are read before `cancel` counts.
     pub(crate) share_bytes: u64,
@@ -58,7 +57,6 @@ impl Limits<'_> {
 pub(crate) struct Written {
     /// By key, disjoint, durable; none if nothing had to be kept.
     pub(crate) tables: Vec<Arc<Table>>,
-    /// Entries that were read.
     pub(crate) entries: u64,
     /// Bytes of keys and values of all entries that were read.
     pub(crate) entry_bytes: u64,
@@ -72,9 +70,17 @@ impl Written {
         self.tables.iter().for_each(|table| store.remove(table.number()));
     }
 
-    /// Bytes of the tables' files.
     pub(crate) fn table_bytes(&self) -> u64 {
         self.tables.iter().map(|table| table.meta().size).sum()
+    }
+
+    /// The edit that adds the tables, whose entries no table held before, to run `run_id`.
+    pub(crate) fn as_edit(&self, run_id: RunId) -> VersionEdit {
+        VersionEdit {
+            added: self.tables.iter().map(|table| (run_id, table.meta().clone())).collect(),
+            stats: CompactionStats::of_new(run_id.level, self.entry_bytes, self.table_bytes()),
+            ..VersionEdit::default()
+        }
     }
 }
 
@@ -100,7 +106,13 @@ impl TableStore {
         TableStore { fs, dir, options, numbers, tables, cache, counters }
     }
 
-    /// Compactions `inputs` into new tables; `None` if it was cancelled and can be no piece. After that or an error no file is left. Inputs
+    /// Copies the newest versions of `inputs`, tombstones too, to new tables: for a database that nobody reads yet.
+    pub(crate) fn write_all<I: EntryIter>(&self, inputs: Inputs<I>, spec: OutputSpec) -> Result<Written> {
+        let written = self.write(inputs, Retention::NEWEST, spec, Limits::whole(&AtomicBool::new(false)))?;
+        Ok(written.unwrap_or_default())
+    }
+
+    /// Copies what is to be kept of `inputs` to new tables; `None` if it was cancelled and can be no piece. After that or an error no file is left. Inputs
     /// with equal entries do not occur: sequence numbers are unique.
     pub(crate) fn write<I: EntryIter>(
         &self,

@@ -8,7 +8,9 @@ use super::background::Workers;
 use super::{Db, Handle, recovery};
 use crate::error::Result;
 use crate::fs::{FileSystem, StdFs};
-use crate::options::{Compaction, Compression, MemtableKind, Options, RecoveryMode, TableReads, option_setters};
+use crate::options::{
+    Compaction, Compression, MemtableKind, Options, RecoveryMode, TableReads, define_setters, with_options,
+};
 use crate::types::Durability;
 
 /// How a database is to be opened: made by [`Db::builder`], ends with [`Builder::open`].
@@ -42,11 +44,15 @@ impl Db {
     }
 }
 
-option_setters!(Builder, options);
+with_options!(define_setters Builder);
 
 impl Builder {
     pub(super) fn new(path: &Path) -> Builder {
         Builder { path: path.to_path_buf(), options: Options::default(), fs: Arc::new(StdFs) }
+    }
+
+    fn options_mut(&mut self) -> &mut Options {
+        &mut self.options
     }
 
     /// Replaces all options.

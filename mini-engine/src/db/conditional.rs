@@ -3,13 +3,13 @@
 //! What they depend on is read twice. First without the write lock, where a read may take long: that decides what is written, and
 //! it brings the blocks into the cache. Then as the condition of the write, which finds what no other write can change before it.
 //!
-//! A pop reads from the end that an earlier pop has noted (`core/ends.rs`), and notes what it finds there: so pops do not walk over each
+//! A pop reads from the end that an earlier pop has noted (`core/entry_bounds.rs`), and notes what it finds there: so pops do not walk over each
 //! other's tombstones.
 
 use std::sync::Arc;
 
-use super::core::{At, Core, Ends};
-use super::read::{Iter, Pinned, ScanBounds, get_now};
+use super::core::{Core, Edge, EntryBounds};
+use super::read::{Iter, Pinned, read_now};
 use super::write::write_if;
 use crate::error::Result;
 use crate::types::{CompareAndSwapError, Slice, WriteBatch};
@@ -27,48 +27,47 @@ pub(crate) fn compare_and_swap(
         None => batch.remove(key)?,
     }
     loop {
-        let current = get_now(core, key)?;
+        let current = read_now(core, |point| point.get(key))?;
         if current.as_deref() != expected {
             return Ok(Err(CompareAndSwapError { current }));
         }
-        let is_unchanged = |_: &mut Ends| Ok(get_now(core, key)?.as_deref() == expected);
+        let is_unchanged = |_: &mut EntryBounds| Ok(read_now(core, |point| point.get(key))?.as_deref() == expected);
         if write_if(core, &batch, core.store.options.durability, &is_unchanged)? {
             return Ok(Ok(()));
         }
     }
 }
 
-/// The entry at an end of all entries, which lie within `ends`.
-fn entry_within(core: &Arc<Core>, ends: &Ends, end: At) -> Result<Option<(Slice, Slice)>> {
-    let mut iter = Iter::new(Pinned::now(core), ScanBounds::of(&ends.bounds()));
-    match end {
-        At::First => iter.next(),
-        At::Last => iter.next_back(),
+/// The first or the last of all entries, which lie within `bounds`.
+fn entry_within(core: &Arc<Core>, bounds: &EntryBounds, edge: Edge) -> Result<Option<(Slice, Slice)>> {
+    let mut iter = Iter::new(Pinned::now(core), bounds.as_range());
+    match edge {
+        Edge::First => iter.next(),
+        Edge::Last => iter.next_back(),
     }
     .transpose()
 }
 
-/// The entry at an end of all entries.
-pub(crate) fn entry_at(core: &Arc<Core>, end: At) -> Result<Option<(Slice, Slice)>> {
-    entry_within(core, &Ends::default(), end)
+pub(crate) fn entry_at(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>> {
+    entry_within(core, &EntryBounds::default(), edge)
 }
 
 /// Removes the entry at an end, and returns it.
-pub(crate) fn pop(core: &Arc<Core>, end: At) -> Result<Option<(Slice, Slice)>> {
+pub(crate) fn pop(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>> {
     loop {
-        let ends = core.lock().ends.clone();
-        let found = match entry_within(core, &ends, end)? {
-            // Since then something may have been stored outside of these ends, before the last entry within them was removed.
-            None if ends != Ends::default() => entry_at_locked(core, end)?,
+        let bounds = core.lock().entry_bounds.clone();
+        let found = match entry_within(core, &bounds, edge)? {
+            // Since then something may have been stored outside of these bounds, before the last entry within them was removed.
+            None if bounds != EntryBounds::default() => entry_at_locked(core, edge)?,
             found => found,
         };
         let Some(entry) = found else { return Ok(None) };
         let mut batch = WriteBatch::new();
         batch.remove(&entry.0)?;
-        let is_still_there = |ends: &mut Ends| {
-            let is_there = entry_within(core, ends, end)?.as_ref() == Some(&entry);
+        let is_still_there = |bounds: &mut EntryBounds| {
+            let is_there = entry_within(core, bounds, edge)?.as_ref() == Some(&entry);
             if is_there {
-                ends.set(end, entry.0.clone());
+                bounds.set(edge, entry.0.clone());
             }
             Ok(is_there)
         };
@@ -79,8 +78,8 @@ pub(crate) fn pop(core: &Arc<Core>, end: At) -> Result<Option<(Slice, Slice)>> {
 }
 
 /// The entry at an end of all entries, as of one moment: no write begins meanwhile.
-fn entry_at_locked(core: &Arc<Core>, end: At) -> Result<Option<(Slice, Slice)>> {
+fn entry_at_locked(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>> {
     let state = core.lock();
     core.wait_visible(state.last_seqno)?;
-    entry_within(core, &state.ends, end)
+    entry_within(core, &state.entry_bounds, edge)
 }

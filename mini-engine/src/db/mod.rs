@@ -22,12 +22,12 @@ use std::sync::{Arc, Mutex};
 
 use self::background::{Workers, flush_all, settle_level_0, wait_flushed, wait_idle};
 use self::conditional::{compare_and_swap, entry_at, pop};
-use self::core::{At, Core, Phase, remove_spare};
-use self::read::{Pinned, Registered, ScanBounds};
+use self::core::{Core, Edge, Phase, remove_spare};
+use self::read::{Pinned, Registered, read_now};
 use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::metrics::Metrics;
-use crate::types::{CompareAndSwapError, Durability, KeyBounds, SeqNo, Slice, WriteBatch};
+use crate::types::{CompareAndSwapError, Durability, KeyBounds, SeqNo, Slice, WriteBatch, owned, prefix_bounds};
 
 pub use self::admin::{
     AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport, incomplete_directory,
@@ -112,7 +112,7 @@ impl Db {
     /// [`Error::Io`] and [`Error::Corruption`] of a table that may hold the key: never an older value instead;
     /// [`Error::Closed`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        read::get_now(&self.handle.core, key.as_ref())
+        read_now(self.core(), |point| point.get(key.as_ref()))
     }
 
     /// The values of `keys`, in their order, all as of one moment.
@@ -123,8 +123,7 @@ impl Db {
     /// # Errors
     /// As of [`Db::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        let answers = read::get_many_now(self.core(), &keys.into_iter().collect::<Vec<K>>(), None)?;
-        Ok(answers.into_iter().map(Option::flatten).collect())
+        read_now(self.core(), |point| point.get_many(keys))
     }
 
     /// As [`Db::get_many`], until the values that were found have `soft_limit` bytes together: so no more bytes of values than that, and
@@ -153,12 +152,12 @@ impl Db {
         soft_limit: usize,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Option<Slice>>>> {
-        read::get_many_now(self.core(), &keys.into_iter().collect::<Vec<K>>(), Some(soft_limit))
+        read_now(self.core(), |point| point.get_many_up_to(Some(soft_limit), keys))
     }
 
     /// Whether `key` has a value, which is not copied. Errors as of [`Db::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        read::contains_now(self.core(), key.as_ref())
+        read_now(self.core(), |point| point.contains(key.as_ref()))
     }
 
     /// Sets `key` to `value`, with the durability of the options. See [`Db::write`].
@@ -304,12 +303,12 @@ impl Db {
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Closed`].
     pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
-        entry_at(self.core(), At::First)
+        entry_at(self.core(), Edge::First)
     }
 
     /// The entry with the largest key. As [`Db::first`].
     pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
-        entry_at(self.core(), At::Last)
+        entry_at(self.core(), Edge::Last)
     }
 
     /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
@@ -334,12 +333,12 @@ impl Db {
     /// # }
     /// ```
     pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
-        pop(self.core(), At::First)
+        pop(self.core(), Edge::First)
     }
 
     /// Removes the entry with the largest key, and returns it. As [`Db::pop_first`].
     pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
-        pop(self.core(), At::Last)
+        pop(self.core(), Edge::Last)
     }
 
     /// Writes `entries`, whose keys ascend and are each there once, straight into tables, as low as nothing overlaps them:
@@ -384,22 +383,22 @@ impl Db {
 
     /// All entries in key order, from both ends, as they are now. Errors are yielded.
     pub fn iter(&self) -> Iter {
-        Iter::new(Pinned::now(self.core()), ScanBounds::all())
+        Iter::new(Pinned::now(self.core()), owned(&..))
     }
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty. Errors are yielded.
     pub fn range(&self, bounds: impl KeyBounds) -> Iter {
-        Iter::new(Pinned::now(self.core()), ScanBounds::of(&bounds))
+        Iter::new(Pinned::now(self.core()), owned(&bounds))
     }
 
     /// The entries whose keys start with `prefix`. Errors are yielded.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        Iter::new(Pinned::now(self.core()), ScanBounds::prefix(prefix.as_ref()))
+        Iter::new(Pinned::now(self.core()), prefix_bounds(prefix.as_ref()))
     }
 
     /// A cursor over all entries as they are now.
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(Pinned::now(self.core()), ScanBounds::all())
+        Cursor::new(Pinned::now(self.core()), owned(&..))
     }
 
     /// Writes all that is in memory to tables, and waits for it. It is durable then. Waits for room on level 0 as writers do.
@@ -492,7 +491,7 @@ impl Db {
     /// # }
     /// ```
     pub fn compact_range(&self, bounds: impl KeyBounds) -> Result<()> {
-        admin::compact_range(self.core(), ScanBounds::of(&bounds).into_bounds())
+        admin::compact_range(self.core(), owned(&bounds))
     }
 
     /// Waits until no compaction is due and none is under way: until the tables are as the policy wants them. Writes go on, so

@@ -33,7 +33,6 @@ impl Version {
 }
 
 impl<'a> VersionBuilder<'a> {
-    /// Begins with the tables of `base`.
     pub(super) fn new(base: &'a Version) -> Self {
         let (quarantined, dropped) = (base.quarantined.clone(), base.dropped.clone());
         Self { base, changed: BTreeMap::new(), quarantined, dropped, pointers: base.pointers.clone() }

@@ -39,10 +39,10 @@ impl CompactionStats {
         self
     }
 
-    /// A flush of `user_bytes` of keys and values into tables of `table_bytes`.
-    pub(crate) fn of_flush(user_bytes: u64, table_bytes: u64) -> CompactionStats {
+    /// A flush, or a load, of `user_bytes` of keys and values into tables of `level` that have `table_bytes`.
+    pub(crate) fn of_new(level: usize, user_bytes: u64, table_bytes: u64) -> CompactionStats {
         let mut stats = CompactionStats { user_bytes, ..CompactionStats::default() };
-        stats.levels[0] = LevelStats { arrived: table_bytes, read: 0, written: table_bytes };
+        stats.levels[level] = LevelStats { arrived: table_bytes, read: 0, written: table_bytes };
         stats
     }
 }

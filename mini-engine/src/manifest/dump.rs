@@ -4,10 +4,9 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::load::read_manifest;
+use super::load::{Edits, read_manifest};
 use super::version::{CompactPointer, VersionEdit};
-use super::{edit, frame};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::FileSystem;
 use crate::table::TableMeta;
 use crate::types::{Lines, Shown};
@@ -15,41 +14,24 @@ use crate::types::{Lines, Shown};
 /// Writes a line for each edit of manifest `number` and each of its fields, and how the file ends.
 ///
 /// # Errors
-/// [`Error::Corruption`] where an edit is damaged, after the lines of those before it; [`Error::UnsupportedVersion`];
-/// [`Error::Io`].
+/// A corruption where an edit is damaged, after the lines of those before it; a version that is not supported; what reading fails with.
 pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Lines<'_>) -> Result<()> {
     let bytes = read_manifest(fs, path, u64::MAX)?;
-    frame::check_header(path, &bytes, number)?;
-    let mut at = frame::HEADER_LEN;
-    loop {
-        let told = match frame::read(number, &bytes, at) {
-            frame::Found::End => {
-                let _ = lines(format_args!("end at {at}: clean"));
-                return Ok(());
-            }
-            frame::Found::Torn => {
-                let _ = lines(format_args!("torn at {at}: {} bytes that are no edit", bytes.len() - at));
-                return Ok(());
-            }
-            frame::Found::Damaged { later } => {
-                let what =
-                    format!("edit: expected a valid frame, since a later one at offset {later} is valid; found none");
-                return Err(Error::corruption(path, at as u64, what));
-            }
-            frame::Found::Edit { payload, next } => {
-                let edit = edit::decode(payload).map_err(|malformed| malformed.in_file(path, at as u64))?;
-                let told = dump_edit(at, &edit, lines);
-                at = next;
-                told
-            }
-        };
-        if told.is_break() {
+    let mut edits = Edits::of(path, &bytes, number)?;
+    while let Some((at, edit)) = edits.next()? {
+        if dump_edit(at, &edit, lines).is_break() {
             return Ok(());
         }
     }
+    let at = edits.at;
+    let _ = match edits.torn_bytes() {
+        0 => lines(format_args!("end at {at}: clean")),
+        torn => lines(format_args!("torn at {at}: {torn} bytes that are no edit")),
+    };
+    Ok(())
 }
 
-fn dump_edit(at: usize, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<()> {
+fn dump_edit(at: u64, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<()> {
     let VersionEdit { added, removed, quarantined, dropped, log_number, next_file_number, last_seqno, policy, .. } =
         edit;
     let VersionEdit { pointers, pointers_done, .. } = edit;

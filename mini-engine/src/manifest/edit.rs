@@ -27,10 +27,9 @@ const DROPPED: u8 = 12;
 /// Encodes `edit`.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for a number or key that [`decode`] would refuse: an edit that cannot be read back would
-/// take the whole manifest with it.
+/// [`Error::InvalidArgument`] for a number or key that [`decode`] refuses: an edit that cannot be read back would take the whole manifest
+/// with it.
 pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
-    check_limits(edit)?;
     let mut out = Vec::new();
     let numbers = [
         (LOG_NUMBER, edit.log_number),
@@ -40,107 +39,49 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         (USER_BYTES, Some(edit.stats.user_bytes).filter(|&bytes| bytes > 0)),
     ];
     for (tag, number) in numbers {
-        if let Some(number) = number {
-            out.push(tag);
-            put_varint(&mut out, number);
-        }
+        number.into_iter().for_each(|number| put(&mut out, tag, [number]));
     }
     for (level, number) in &edit.removed {
-        out.push(REMOVED);
-        put_varint(&mut out, *level as u64);
-        put_varint(&mut out, *number);
+        put(&mut out, REMOVED, [*level as u64, *number]);
     }
     for (level, stats) in edit.stats.levels.iter().enumerate().filter(|(_, stats)| **stats != LevelStats::default()) {
-        out.push(LEVEL_STATS);
-        for number in [level as u64, stats.arrived, stats.read, stats.written] {
-            put_varint(&mut out, number);
-        }
+        put(&mut out, LEVEL_STATS, [level as u64, stats.arrived, stats.read, stats.written]);
     }
     for (RunId { level, run }, table) in &edit.added {
-        out.push(ADDED);
-        put_varint(&mut out, *level as u64);
-        put_varint(&mut out, *run);
+        put(&mut out, ADDED, [*level as u64, *run]);
         put_table(&mut out, table);
     }
     for table in &edit.quarantined {
-        out.push(QUARANTINED);
+        put(&mut out, QUARANTINED, []);
         put_table(&mut out, table);
     }
-    for number in &edit.dropped {
-        out.push(DROPPED);
-        put_varint(&mut out, *number);
-    }
+    edit.dropped.iter().for_each(|number| put(&mut out, DROPPED, [*number]));
     for CompactPointer { id, top, output, from, upto, bytes } in &edit.pointers {
-        out.push(POINTER);
-        for number in [*id, top.level as u64, top.run, output.level as u64, output.run, *bytes] {
-            put_varint(&mut out, number);
-        }
+        put(&mut out, POINTER, [*id, top.level as u64, top.run, output.level as u64, output.run, *bytes]);
         put_prefixed(&mut out, from);
         put_prefixed(&mut out, upto);
     }
-    for id in &edit.pointers_done {
-        out.push(POINTER_DONE);
-        put_varint(&mut out, *id);
+    edit.pointers_done.iter().for_each(|id| put(&mut out, POINTER_DONE, [*id]));
+    match decode(&out) {
+        Ok(_) => Ok(out),
+        Err(Malformed { expected, .. }) => Err(Error::InvalidArgument(format!(
+            "version edit: expected {expected}, found one that is too large or too long"
+        ))),
     }
-    Ok(out)
 }
 
-/// The tables that an edit describes.
-fn tables(edit: &VersionEdit) -> impl Iterator<Item = &TableMeta> {
-    edit.added.iter().map(|(_, table)| table).chain(&edit.quarantined)
+fn put<const N: usize>(out: &mut Vec<u8>, tag: u8, numbers: [u64; N]) {
+    out.push(tag);
+    numbers.into_iter().for_each(|number| put_varint(out, number));
 }
 
 fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
-    out.push(u8::from(table.narrowed));
-    let counts = [table.entries, table.tombstones, table.range_tombstones];
-    for number in [table.number, table.size].into_iter().chain(counts).chain([table.min_seqno, table.max_seqno]) {
-        put_varint(out, number);
-    }
+    let TableMeta { number, size, entries, tombstones, range_tombstones, min_seqno, max_seqno, .. } = *table;
+    let numbers = [number, size, entries, tombstones, range_tombstones, min_seqno, max_seqno];
+    // In place of a tag.
+    put(out, u8::from(table.narrowed), numbers);
     put_prefixed(out, &table.smallest);
     put_prefixed(out, &table.largest);
-}
-
-fn check_limits(edit: &VersionEdit) -> Result<(), Error> {
-    let removed = edit.removed.iter().map(|(_, number)| number).chain(&edit.dropped);
-    let pointers = edit.pointers.iter().map(|pointer| &pointer.id).chain(&edit.pointers_done);
-    for number in edit.log_number.iter().chain(&edit.next_file_number).chain(removed).chain(pointers) {
-        check("file number", *number, MAX_FILE_NUMBER)?;
-    }
-    check("sequence number", edit.last_seqno.unwrap_or(0), MAX_SEQNO)?;
-    check("policy", edit.policy.unwrap_or(0), MAX_FILE_NUMBER)?;
-    let stats = edit.stats.levels.iter().flat_map(|level| [level.arrived, level.read, level.written]);
-    for bytes in stats.chain([edit.stats.user_bytes]) {
-        check("sum of bytes", bytes, MAX_FILE_NUMBER)?;
-    }
-    let runs = edit.pointers.iter().flat_map(|pointer| [&pointer.top, &pointer.output]);
-    for run_id in edit.added.iter().map(|(run_id, _)| run_id).chain(runs) {
-        check("level", run_id.level as u64, MAX_LEVELS as u64 - 1)?;
-        check("run", run_id.run, MAX_FILE_NUMBER)?;
-    }
-    for table in tables(edit) {
-        check("file number", table.number, MAX_FILE_NUMBER)?;
-        for count in [table.size, table.entries, table.tombstones, table.range_tombstones] {
-            check("size or count", count, MAX_FILE_NUMBER)?;
-        }
-        check("sequence number", table.min_seqno.max(table.max_seqno), MAX_SEQNO)?;
-        check_key(table.smallest.len().max(table.largest.len()))?;
-    }
-    for pointer in &edit.pointers {
-        check("size", pointer.bytes, MAX_FILE_NUMBER)?;
-        check_key(pointer.from.len().max(pointer.upto.len()))?;
-    }
-    Ok(())
-}
-
-fn check_key(len: usize) -> Result<(), Error> {
-    check("key length", len as u64, MAX_KEY_LEN as u64)
-}
-
-fn check(what: &str, found: u64, limit: u64) -> Result<(), Error> {
-    match found <= limit {
-        true => Ok(()),
-        false => Err(Error::InvalidArgument(format!("version edit: {what} {found}: at most {limit} is allowed"))),
-    }
 }
 
 /// Decodes an edit. The bytes come from disk: any of them may be wrong.

@@ -8,18 +8,16 @@ use crate::fs::FileSystem;
 use crate::manifest::builder::VersionBuilder;
 use crate::manifest::names::{CURRENT, manifest_name};
 use crate::manifest::state::ManifestState;
-use crate::manifest::version::Version;
+use crate::manifest::version::{Version, VersionEdit};
 use crate::manifest::{current, edit, frame};
 use crate::options::Compaction;
 
-/// A manifest that was read.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Loaded {
     pub(crate) number: u64,
     pub(crate) state: ManifestState,
     /// Whether the last record was torn and dropped.
     pub(crate) tail_dropped: bool,
-    /// Its bytes.
     pub(crate) tail_bytes: u64,
 }
 
@@ -33,35 +31,61 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
 pub(super) fn read(fs: &dyn FileSystem, dir: &Path, number: u64, limit: u64) -> Result<Loaded> {
     let path = dir.join(manifest_name(number));
     let bytes = read_manifest(fs, &path, limit)?;
-    frame::check_header(&path, &bytes, number)?;
-    let mut at = frame::HEADER_LEN;
     let (mut state, empty) = (None, Version::default());
     let mut version = VersionBuilder::new(&empty);
-    let tail_dropped = loop {
-        match frame::read(number, &bytes, at) {
-            frame::Found::End => break false,
-            frame::Found::Edit { payload, next } => {
-                let edit = edit::decode(payload).map_err(|malformed| malformed.in_file(&path, at as u64))?;
-                let before: &ManifestState = state.get_or_insert_default();
-                let after = before.after(&edit).and_then(|after| version.apply(&edit).map(|()| after));
-                state = Some(after.map_err(|what| Error::corruption(&path, at as u64, what))?);
-                at = next;
-            }
-            frame::Found::Damaged { later } => {
-                let what =
-                    format!("edit: expected a valid frame, since a later one at offset {later} is valid; found none");
-                return Err(Error::corruption(&path, at as u64, what));
-            }
-            frame::Found::Torn => break true,
-        }
-    };
+    let mut edits = Edits::of(&path, &bytes, number)?;
+    while let Some((at, edit)) = edits.next()? {
+        let before: &ManifestState = state.get_or_insert_default();
+        let after = before.after(&edit).and_then(|after| version.apply(&edit).map(|()| after));
+        state = Some(after.map_err(|what| Error::corruption(&path, at, what))?);
+    }
     // The first record was synced before `CURRENT` named the file, so without it this is damage and no tear.
     check_policy(&path, state.as_ref())?;
     let missing =
         || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
-    let version = version.build().map_err(|what| Error::corruption(&path, at as u64, what))?;
+    let version = version.build().map_err(|what| Error::corruption(&path, edits.at as u64, what))?;
     let state = ManifestState { version: Arc::new(version), ..state.ok_or_else(missing)? };
-    Ok(Loaded { number, state, tail_dropped, tail_bytes: (bytes.len() - at) as u64 })
+    let tail_bytes = edits.torn_bytes();
+    Ok(Loaded { number, state, tail_dropped: tail_bytes > 0, tail_bytes })
+}
+
+/// The edits of a manifest, one after the other.
+pub(super) struct Edits<'a> {
+    path: &'a Path,
+    bytes: &'a [u8],
+    number: u64,
+    /// Where the next one begins, or would.
+    pub(super) at: usize,
+}
+
+impl<'a> Edits<'a> {
+    /// Of manifest `number`, whose header is checked.
+    pub(super) fn of(path: &'a Path, bytes: &'a [u8], number: u64) -> Result<Self> {
+        frame::check_header(path, bytes, number)?;
+        Ok(Self { path, bytes, number, at: frame::HEADER_LEN })
+    }
+
+    /// The next edit and its offset; `None` at the end, torn or not.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, VersionEdit)>> {
+        let at = self.at as u64;
+        match frame::read(self.number, self.bytes, self.at) {
+            frame::Found::End | frame::Found::Torn => Ok(None),
+            frame::Found::Edit { payload, next } => {
+                self.at = next;
+                Ok(Some((at, edit::decode(payload).map_err(|malformed| malformed.in_file(self.path, at))?)))
+            }
+            frame::Found::Damaged { later } => {
+                let what =
+                    format!("edit: expected a valid frame, since a later one at offset {later} is valid; found none");
+                Err(Error::corruption(self.path, at, what))
+            }
+        }
+    }
+
+    /// Bytes behind the last edit that are none: of a torn one.
+    pub(super) fn torn_bytes(&self) -> u64 {
+        self.bytes.len().saturating_sub(self.at) as u64
+    }
 }
 
 /// A policy that this build does not know may imply a rule about runs that it does not know either.
@@ -77,13 +101,13 @@ fn check_policy(path: &Path, state: Option<&ManifestState>) -> Result<()> {
 
 /// A manifest in use as it was at one moment, to compare it with its file.
 #[derive(Debug, Clone)]
-pub(crate) struct Written {
+pub(crate) struct ManifestOnDisk {
     pub(super) number: u64,
     pub(super) len: u64,
     pub(super) state: ManifestState,
 }
 
-impl Written {
+impl ManifestOnDisk {
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

@@ -24,7 +24,6 @@ mod dump;
 mod edit;
 mod frame;
 mod load;
-mod named;
 mod names;
 mod salvage;
 mod state;
@@ -43,8 +42,7 @@ use crate::fs::{self, File, FileSystem};
 
 pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use dump::dump;
-pub(crate) use load::{Written, load};
-pub(crate) use named::NamedTables;
+pub(crate) use load::{ManifestOnDisk, load};
 pub(crate) use names::{
     ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, TAIL_ASIDE, manifest_name,
 };
@@ -134,20 +132,8 @@ impl Manifest {
             }
         })?;
         let len = bytes.len() as u64;
-        let rollover_at = ROLLOVER_BYTES.max(len.saturating_mul(GROWTH));
-        Ok(Manifest {
-            fs,
-            dir: dir.to_path_buf(),
-            numbers,
-            file,
-            number,
-            len,
-            rollover_at,
-            max_edit_len: frame::MAX_EDIT_LEN.into(),
-            state,
-            failed: false,
-            is_closed: false,
-        })
+        let new = Manifest::of(fs, dir, numbers, file, (number, state));
+        Ok(Manifest { len, rollover_at: ROLLOVER_BYTES.max(len.saturating_mul(GROWTH)), ..new })
     }
 
     /// The manifest `number` of `dir`, which says `state`, for a database that is only read: every append is refused.
@@ -160,19 +146,19 @@ impl Manifest {
     ) -> Result<Manifest> {
         let path = dir.join(manifest_name(number));
         let file = fs.open(&path).map_err(Error::io("open", &path))?;
-        Ok(Manifest {
-            fs,
-            dir: dir.to_path_buf(),
-            numbers,
-            file,
-            number,
-            len: 0,
-            rollover_at: 0,
-            max_edit_len: 0,
-            state,
-            failed: true,
-            is_closed: false,
-        })
+        Ok(Manifest { failed: true, ..Manifest::of(fs, dir, numbers, file, (number, state)) })
+    }
+
+    fn of(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        numbers: Arc<FileNumbers>,
+        file: Arc<dyn File>,
+        (number, state): (u64, ManifestState),
+    ) -> Manifest {
+        let (dir, max_edit_len) = (dir.to_path_buf(), frame::MAX_EDIT_LEN.into());
+        let (len, rollover_at, failed, is_closed) = (0, 0, false, false);
+        Manifest { fs, dir, numbers, file, number, len, rollover_at, max_edit_len, state, failed, is_closed }
     }
 
     /// Makes `edit` durable and returns the version after it. After an error that [`is_usable`](Self::is_usable) outlives, the edit
@@ -212,7 +198,6 @@ impl Manifest {
         }
     }
 
-    /// Whether edits can be appended.
     pub(crate) fn is_usable(&self) -> bool {
         !self.failed
     }
@@ -223,11 +208,10 @@ impl Manifest {
     }
 
     /// What the file holds; `None` after a failure, which leaves that unknown.
-    pub(crate) fn written(&self) -> Option<Written> {
-        (!self.failed).then(|| Written { number: self.number, len: self.len, state: self.state.clone() })
+    pub(crate) fn on_disk(&self) -> Option<ManifestOnDisk> {
+        (!self.failed).then(|| ManifestOnDisk { number: self.number, len: self.len, state: self.state.clone() })
     }
 
-    /// The manifest's file number.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

@@ -39,7 +39,6 @@ pub(crate) enum FileKind {
     Table(u64),
     /// A suspect that an earlier recovery put aside, with its number.
     Aside(u64),
-    /// Not a name of ours.
     Foreign,
 }
 
@@ -86,13 +85,11 @@ impl FileKind {
     pub(crate) fn number(self) -> Option<u64> {
         match self {
             FileKind::Manifest(n) | FileKind::Log(n) | FileKind::Table(n) | FileKind::Aside(n) => Some(n),
-            FileKind::Lock | FileKind::Current | FileKind::CurrentTmp => None,
-            FileKind::Spare | FileKind::Incomplete | FileKind::Foreign => None,
+            _ => None,
         }
     }
 }
 
-/// The name of manifest `number`.
 pub(crate) fn manifest_name(number: u64) -> String {
     format!("{MANIFEST_PREFIX}{number:06}")
 }
@@ -124,7 +121,6 @@ impl FileNumbers {
         allocated.map_err(|_| Error::Full(format!("file numbers are used up: expected one below {MAX_FILE_NUMBER}")))
     }
 
-    /// The number that would be given out next.
     pub(crate) fn next(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

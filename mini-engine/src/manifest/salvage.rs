@@ -1,4 +1,4 @@
-//! What manifests still say of a database whose `CURRENT` or manifest is damaged or gone.
+//! Reads what manifests still say of a database whose `CURRENT` or manifest is damaged or gone.
 //!
 //! Without `CURRENT` the newest manifest counts, if it can be read to its end: a manifest is complete before `CURRENT` names it, and
 //! until the one before it is removed both describe the same data. Of a damaged or torn manifest the whole edits still tell which
@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::load::{Loaded, read, read_manifest};
-use super::named::NamedTables;
 use super::names::{CURRENT, FileKind, manifest_name};
 use super::state::ManifestState;
 use super::{current, edit, frame};
@@ -83,8 +82,8 @@ fn unless_fatal(error: Error) -> Result<Error> {
 fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
     let there: BTreeSet<u64> = names.iter().filter_map(FileKind::table).collect();
     let lacks_a_table = state.version.tables().any(|meta| !there.contains(&meta.number));
-    let named = NamedTables::of(&state.version);
-    let is_newer_and_unnamed = |table: &u64| *table > number && named.lack(FileKind::Table(*table));
+    let named = state.version.named_numbers();
+    let is_newer_and_unnamed = |table: &u64| *table > number && !named.contains(table);
     (lacks_a_table || !names.contains(&FileKind::Log(state.log_number))) && there.iter().any(is_newer_and_unnamed)
 }
 

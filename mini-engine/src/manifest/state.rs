@@ -18,7 +18,6 @@ pub(crate) struct ManifestState {
     pub(crate) last_seqno: SeqNo,
     /// The policy that the database was opened with last, by its number.
     pub(crate) policy: Option<u64>,
-    /// What has been read and written so far.
     pub(crate) stats: CompactionStats,
 }
 

@@ -328,7 +328,7 @@ fn work_and_policy_add_up_over_edits_and_rollovers() {
     let mut manifest = Manifest::create(Arc::new(StdFs), dir.path(), numbers(), first).unwrap();
     manifest.rollover_at = 200;
     for step in 1..=6 {
-        let stats = CompactionStats::of_flush(100, 70);
+        let stats = CompactionStats::of_new(0, 100, 70);
         manifest.append(VersionEdit { stats, ..adding(100 + step, step * 10, step * 10 + 9) }).unwrap();
     }
     let state = reload(dir.path()).state;

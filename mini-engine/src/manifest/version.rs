@@ -1,4 +1,4 @@
-//! Which tables make up the database: `Version` (immutable) and `VersionEdit` (the step from one to the next).
+//! The tables that make up the database: `Version` (immutable) and `VersionEdit` (the step from one to the next).
 //!
 //! A version is levels of *runs*. A run is a sorted sequence of entries, cut into tables; a level holds its runs newest
 //! first. Policies differ in how many runs they leave on a level, and any version can be worked on by any of them.
@@ -17,6 +17,7 @@
 //!
 //! V1 to V3 are checked by `VersionBuilder`, so that an edit from disk that breaks one is an error and not a wrong answer.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::manifest::compaction_stats::CompactionStats;
@@ -46,7 +47,6 @@ pub(crate) struct Run {
     id: u64,
     /// By key, disjoint, at least one.
     tables: Arc<[TableMeta]>,
-    /// Bytes of their files.
     bytes: u64,
 }
 
@@ -165,7 +165,6 @@ impl Version {
         self.levels.iter().flatten().flat_map(Run::tables)
     }
 
-    /// Bytes of the tables of `level`.
     pub(crate) fn level_bytes(&self, level: usize) -> u64 {
         self.runs(level).iter().map(Run::bytes).sum()
     }
@@ -183,6 +182,11 @@ impl Version {
     /// Every table that the version names, on a level or set aside.
     pub(crate) fn named_tables(&self) -> impl Iterator<Item = &TableMeta> {
         self.tables().chain(self.set_aside())
+    }
+
+    /// Their numbers.
+    pub(crate) fn named_numbers(&self) -> HashSet<u64> {
+        self.named_tables().map(|table| table.number).collect()
     }
 
     /// The numbers of those that were dropped.

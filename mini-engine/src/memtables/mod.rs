@@ -12,15 +12,12 @@ use std::sync::Arc;
 
 use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool};
 
-use self::range_tombstones::{MemtableRanges, RANGE_BYTES};
-pub(crate) use self::vector::VectorBuilder;
-use self::vector::{VectorIter, VectorReservation, VectorTable, kind};
+use self::range_tombstones::{MemtableRanges, RANGE_BYTES, RangeSets, memory_of};
+use self::vector::{VectorBuilder, VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
 use crate::iter::{EntryIter, Stepped, impl_entry_iter};
 use crate::options::MemtableKind;
 use crate::types::{BatchOp, Kind, RangeTombstone, SeqNo, Slice};
-
-pub(crate) use self::range_tombstones::{RangeSets, memory_of};
 
 /// What a memtable takes for its head and for the first chunk of its arena, whatever its size.
 const BASE_BYTES: usize = 1 << 20;
@@ -74,7 +71,6 @@ impl Table {
     }
 }
 
-/// Operations that are certain to be taken.
 pub(crate) enum Reservation<'a> {
     SkipList(fastskip::Reservation<'a>),
     Vector(VectorReservation<'a>),
@@ -133,7 +129,7 @@ impl LoggedMemtable {
     }
 
     /// The table that `entries` are, frozen.
-    pub(crate) fn built(entries: VectorBuilder, log: u64) -> LoggedMemtable {
+    fn built(entries: VectorBuilder, log: u64) -> LoggedMemtable {
         LoggedMemtable { table: Table::Vector(entries.finish()), log, ranges: Arc::default() }
     }
 
@@ -193,7 +189,6 @@ impl LoggedMemtable {
         self.ranges.get().map_or_else(RangeSets::new, |sets| RangeSets::clone(&sets))
     }
 
-    /// Bytes of memory that it takes.
     pub(crate) fn memory_usage(&self) -> usize {
         self.table.memory_usage() + self.ranges.memory_usage()
     }
@@ -251,6 +246,41 @@ fn found<T>(lookup: Lookup<'_>, take: impl FnOnce(&[u8]) -> T) -> Option<Option<
     }
 }
 
+/// What one thread puts together from the operations of logs, before anybody reads it.
+#[derive(Debug, Default)]
+pub(crate) struct MemtableBuilder {
+    entries: VectorBuilder,
+    ranges: Vec<RangeTombstone>,
+    /// Bytes of memory that the ranges take.
+    range_bytes: usize,
+}
+
+impl MemtableBuilder {
+    pub(crate) fn push(&mut self, operation: BatchOp<'_>, seqno: SeqNo) {
+        self.entries.push(&op(operation), seqno);
+        if let Some(range) = range_tombstone(operation, seqno) {
+            self.range_bytes += memory_of(&range);
+            self.ranges.push(range);
+        }
+    }
+
+    /// Bytes of memory that it takes; 0 if it is empty.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.entries.memory_usage() + self.range_bytes
+    }
+
+    pub(crate) fn has_ranges(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// The frozen memtable of log `log`. Sorts the entries.
+    pub(crate) fn finish(self, log: u64) -> LoggedMemtable {
+        let memtable = LoggedMemtable::built(self.entries, log);
+        memtable.add_ranges(self.ranges);
+        memtable
+    }
+}
+
 /// An upper estimate of the memory that `operations` with `payload` bytes of keys and values take in a memtable, if so many of them
 /// remove `ranges`.
 pub(crate) fn memory_for(operations: usize, ranges: u32, payload: usize) -> usize {
@@ -277,7 +307,6 @@ pub(crate) fn range_tombstone(op: BatchOp<'_>, seqno: SeqNo) -> Option<RangeTomb
     }
 }
 
-/// The entries of a memtable.
 pub(crate) enum MemtableIter {
     SkipList(SkipListIter),
     Vector(VectorIter),

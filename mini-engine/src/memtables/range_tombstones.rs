@@ -26,7 +26,6 @@ const GROWTH: usize = 8;
 /// Sets of range tombstones, the largest first.
 pub(crate) type RangeSets = Vec<Arc<RangeTombstones>>;
 
-/// The range tombstones of one memtable.
 #[derive(Debug, Default)]
 pub(super) struct MemtableRanges {
     /// Relaxed: by R2 whoever has to see it set has synchronised with the thread that set it.

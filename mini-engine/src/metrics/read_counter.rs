@@ -13,13 +13,13 @@ const SLOTS: usize = u64::BITS as usize;
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static SLOT: Slot = Slot::take();
+    static SLOT: ThreadSlot = ThreadSlot::take();
 }
 
 /// The slot of a thread; `SLOTS` if there was none left.
-struct Slot(usize);
+struct ThreadSlot(usize);
 
-impl Slot {
+impl ThreadSlot {
     fn take() -> Self {
         // ORDERING(slot): Acquire; pairs with Release in `drop`. Weaker: a load could miss counts of the thread that had the slot before.
         let lowest_free = |taken: u64| (taken != u64::MAX).then(|| taken | (taken + 1));
@@ -28,7 +28,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ThreadSlot {
     fn drop(&mut self) {
         if self.0 < SLOTS {
             // ORDERING(slot): Release; see `take`.

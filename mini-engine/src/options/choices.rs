@@ -1,4 +1,4 @@
-//! What some options choose among.
+//! The values that some options choose among.
 
 #[cfg(doc)]
 use super::Options;

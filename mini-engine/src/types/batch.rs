@@ -11,7 +11,7 @@ use std::ops::Bound;
 use crate::codec::{self, Malformed, Reader};
 use crate::error::{Error, Result};
 use crate::types::{
-    KeyBounds, Kind, MAX_END_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, after_prefix, is_before_end, is_end, start_and_end,
+    KeyBounds, Kind, MAX_END_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, is_before_end, is_end, prefix_bounds, start_and_end,
 };
 
 /// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
@@ -53,14 +53,7 @@ impl WriteBatch {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_len("key", key.len(), MAX_KEY_LEN)?;
         check_len("value", value.len(), MAX_VALUE_LEN)?;
-        self.check_room(key.len() + value.len())?;
-        self.make_room(key.len() + value.len());
-        self.payload.push(Kind::Value as u8);
-        codec::put_prefixed(&mut self.payload, key);
-        codec::put_prefixed(&mut self.payload, value);
-        self.count += 1;
-        self.user_bytes += (key.len() + value.len()) as u64;
-        Ok(())
+        self.push(Kind::Value as u8, key, Some(value))
     }
 
     /// Adds the removal of `key`, whether or not it exists.
@@ -71,13 +64,7 @@ impl WriteBatch {
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
         check_len("key", key.len(), MAX_KEY_LEN)?;
-        self.check_room(key.len())?;
-        self.make_room(key.len());
-        self.payload.push(Kind::Tombstone as u8);
-        codec::put_prefixed(&mut self.payload, key);
-        self.count += 1;
-        self.user_bytes += key.len() as u64;
-        Ok(())
+        self.push(Kind::Tombstone as u8, key, None)
     }
 
     /// Adds the removal of all keys within `bounds`, whether or not there are any. It is one operation with one sequence number,
@@ -96,22 +83,14 @@ impl WriteBatch {
             let what = format!("too many ranges: a batch can remove at most {MAX_BATCH_RANGES}");
             return Err(Error::InvalidArgument(what));
         }
-        self.check_room(start.len() + end.len())?;
-        self.make_room(start.len() + end.len());
-        self.payload.push(REMOVE_RANGE);
-        codec::put_prefixed(&mut self.payload, &start);
-        codec::put_prefixed(&mut self.payload, &end);
-        self.count += 1;
+        self.push(REMOVE_RANGE, &start, Some(&end))?;
         self.ranges += 1;
-        self.user_bytes += (start.len() + end.len()) as u64;
         Ok(())
     }
 
     /// Adds the removal of all keys that begin with `prefix`: as [`WriteBatch::remove_range`].
     pub fn remove_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
-        let prefix = prefix.as_ref();
-        let end = after_prefix(prefix);
-        self.remove_range((Bound::Included(prefix), end.as_deref().map_or(Bound::Unbounded, Bound::Excluded)))
+        self.remove_range(prefix_bounds(prefix.as_ref()))
     }
 
     /// The number of operations.
@@ -127,9 +106,7 @@ impl WriteBatch {
     /// Removes all operations and keeps the memory, so that one batch can be filled again and again.
     pub fn clear(&mut self) {
         self.payload.clear();
-        self.count = 0;
-        self.ranges = 0;
-        self.user_bytes = 0;
+        (self.count, self.ranges, self.user_bytes) = (0, 0, 0);
     }
 
     /// The operations in the order they were added.
@@ -153,21 +130,28 @@ impl WriteBatch {
         &self.payload
     }
 
-    /// Bytes of the keys and values.
     pub(crate) fn user_bytes(&self) -> u64 {
         self.user_bytes
     }
 
-    /// Takes the memory of the first operation at once: many a batch has no other.
-    fn make_room(&mut self, bytes: usize) {
+    /// Adds an operation of `kind` on `first`, a key, and what belongs to it, a value or the end of a range.
+    #[inline]
+    fn push(&mut self, kind: u8, first: &[u8], second: Option<&[u8]>) -> Result<()> {
+        let bytes = first.len() + second.map_or(0, <[u8]>::len);
+        // The count cannot overflow before the payload does: an operation has at least two bytes.
+        check_len("batch", self.payload.len() + bytes + OP_OVERHEAD, MAX_BATCH_LEN)?;
         if self.payload.capacity() == 0 {
+            // Many a batch has no other operation.
             self.payload.reserve_exact(bytes + OP_OVERHEAD);
         }
-    }
-
-    fn check_room(&self, bytes: usize) -> Result<()> {
-        // The count cannot overflow before the payload does: an operation has at least two bytes.
-        check_len("batch", self.payload.len() + bytes + OP_OVERHEAD, MAX_BATCH_LEN)
+        self.payload.push(kind);
+        codec::put_prefixed(&mut self.payload, first);
+        if let Some(second) = second {
+            codec::put_prefixed(&mut self.payload, second);
+        }
+        self.count += 1;
+        self.user_bytes += bytes as u64;
+        Ok(())
     }
 }
 
@@ -181,12 +165,18 @@ fn check_len(what: &str, len: usize, max: usize) -> Result<()> {
 /// One operation of a batch, borrowed from its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchOp<'a> {
-    /// Insert `value` under `key`.
-    Insert { key: &'a [u8], value: &'a [u8] },
-    /// Remove `key`.
-    Remove { key: &'a [u8] },
+    Insert {
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Remove {
+        key: &'a [u8],
+    },
     /// Remove all keys from `start` to before `end`; to the last key, if that is empty.
-    RemoveRange { start: &'a [u8], end: &'a [u8] },
+    RemoveRange {
+        start: &'a [u8],
+        end: &'a [u8],
+    },
 }
 
 /// Decodes a payload operation by operation; after an error it yields nothing more.

@@ -2,8 +2,10 @@
 
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
+use super::Slice;
+
 /// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..` or a pair of [`Bound`]s, whose ends are anything that lends bytes:
-/// `&str`, `String`, `Vec<u8>`, `&[u8]`, arrays, [`Slice`](crate::Slice), or references to them.
+/// `&str`, `String`, `Vec<u8>`, `&[u8]`, arrays, [`Slice`], or references to them.
 ///
 /// The standard library's `RangeBounds<K>` leaves open what `K` is in `..`, so that callers would have to name it.
 pub trait KeyBounds {
@@ -38,3 +40,42 @@ macro_rules! impl_key_bounds {
 }
 
 impl_key_bounds!(Range<K>, RangeInclusive<K>, RangeFrom<K>, RangeTo<K>, RangeToInclusive<K>, (Bound<K>, Bound<K>));
+
+/// A range of keys that owns its ends.
+pub(crate) type OwnedBounds = (Bound<Slice>, Bound<Slice>);
+
+pub(crate) fn owned(bounds: &impl KeyBounds) -> OwnedBounds {
+    (bounds.start().map(Slice::from), bounds.end().map(Slice::from))
+}
+
+/// The first key that is after all keys that begin with `prefix`: the prefix with its last byte that can grow grown by one, and
+/// nothing behind it. A prefix of 0xff bytes has no such key.
+pub(super) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while end.last() == Some(&u8::MAX) {
+        end.pop();
+    }
+    *end.last_mut()? += 1;
+    Some(end)
+}
+
+/// The keys that begin with `prefix`: from the prefix itself to the first key that does not.
+pub(crate) fn prefix_bounds(prefix: &[u8]) -> OwnedBounds {
+    let end = after_prefix(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(Slice::from(end)));
+    (Bound::Included(Slice::from(prefix)), end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_where_the_next_one_starts() {
+        // Catches a prefix of 0xff bytes, whose successor is shorter, or none at all.
+        let end = |prefix: &[u8]| prefix_bounds(prefix).1;
+        assert_eq!(end(b"ab"), Bound::Excluded(Slice::from(&b"ac"[..])));
+        assert_eq!(end(b"a\xff\xff"), Bound::Excluded(Slice::from(&b"b"[..])));
+        assert_eq!(end(b"\xff\xff"), Bound::Unbounded);
+        assert_eq!(end(b""), Bound::Unbounded);
+    }
+}

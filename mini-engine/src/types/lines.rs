@@ -6,6 +6,11 @@ use std::ops::ControlFlow;
 /// Takes lines, until it breaks off: then nothing more is wanted.
 pub type Lines<'a> = dyn FnMut(fmt::Arguments<'_>) -> ControlFlow<()> + 'a;
 
+/// So many of something, in words.
+pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
 /// Bytes of a key or value that are shown.
 const SHOWN: usize = 80;
 

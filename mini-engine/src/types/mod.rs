@@ -14,16 +14,17 @@ mod slice;
 
 use std::cmp::Ordering;
 
+use crate::error::Error;
+
 pub(crate) use batch::{BatchOp, BatchOps};
 pub use batch::{MAX_BATCH_LEN, MAX_BATCH_RANGES, WriteBatch};
 pub use compare_and_swap::CompareAndSwapError;
 pub use key_bounds::KeyBounds;
+pub(crate) use key_bounds::{OwnedBounds, owned, prefix_bounds};
 pub use lines::Lines;
-pub(crate) use lines::Shown;
+pub(crate) use lines::{Shown, counted};
 pub use mapped::MappedBytes;
-pub(crate) use range_tombstone::{
-    MAX_END_LEN, RangeTombstone, after_prefix, is_before_end, is_end, place_after, start_and_end,
-};
+pub(crate) use range_tombstone::{MAX_END_LEN, RangeTombstone, is_before_end, is_end, place_after, start_and_end};
 pub(crate) use range_tombstones::{RangeTombstones, Span};
 pub use slice::Slice;
 
@@ -32,6 +33,15 @@ pub type SeqNo = u64;
 
 /// The largest sequence number: a snapshot there sees everything.
 pub(crate) const MAX_SEQNO: SeqNo = (1 << 56) - 1;
+
+/// Fails if `last` is more than may be given out.
+#[inline]
+pub(crate) fn check_seqno(last: SeqNo) -> crate::error::Result<()> {
+    match last > MAX_SEQNO {
+        true => Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed"))),
+        false => Ok(()),
+    }
+}
 
 /// The longest key, in bytes (64 KiB - 1).
 pub const MAX_KEY_LEN: usize = 65_535;

@@ -6,6 +6,7 @@
 
 use std::ops::Bound;
 
+use super::key_bounds::after_prefix;
 use crate::types::{KeyBounds, MAX_KEY_LEN, SeqNo, Slice};
 
 /// The longest end of a range, in bytes: the place right after the longest key.
@@ -53,23 +54,11 @@ pub(crate) fn start_and_end(bounds: &impl KeyBounds) -> Option<(Vec<u8>, Vec<u8>
     is_before_end(&start, &end).then_some((start, end))
 }
 
-/// The place right after `key`.
 pub(crate) fn place_after(key: &[u8]) -> Vec<u8> {
     let mut place = Vec::with_capacity(key.len() + 1);
     place.extend_from_slice(key);
     place.push(0);
     place
-}
-
-/// The first key that is after all keys that begin with `prefix`: the prefix with its last byte that can grow grown by one, and
-/// nothing behind it. A prefix of 0xff bytes has no such key.
-pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let mut end = prefix.to_vec();
-    while end.last() == Some(&u8::MAX) {
-        end.pop();
-    }
-    *end.last_mut()? += 1;
-    Some(end)
 }
 
 /// The first key at or behind a place. Behind the longest key there is none that begins with it.

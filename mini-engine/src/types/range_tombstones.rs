@@ -63,14 +63,13 @@ impl Span {
     }
 }
 
-/// Ranges with equal bounds.
-pub(crate) struct Part<'a> {
+pub(crate) struct EqualRanges<'a> {
     pub(crate) start: &'a Slice,
     pub(crate) end: &'a Slice,
     same: &'a [Range],
 }
 
-impl Part<'_> {
+impl EqualRanges<'_> {
     /// Their numbers, the newest first.
     pub(crate) fn seqnos(&self) -> impl ExactSizeIterator<Item = SeqNo> {
         self.same.iter().map(|range| range.seqno.0)
@@ -136,7 +135,6 @@ impl RangeTombstones {
         self.ranges.is_empty()
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -147,11 +145,11 @@ impl RangeTombstones {
     }
 
     /// In the same order, those with equal bounds together.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = EqualRanges<'_>> {
         let same_bounds = self.ranges.chunk_by(|a, b| (a.from, a.to) == (b.from, b.to));
         same_bounds.filter_map(|same| {
             let first = same.first()?;
-            Some(Part { start: &self.places[first.from], end: &self.places[first.to], same })
+            Some(EqualRanges { start: &self.places[first.from], end: &self.places[first.to], same })
         })
     }
 

@@ -23,18 +23,18 @@ pub struct Slice(Repr);
 #[derive(Clone)]
 enum Repr {
     Inline { len: u8, bytes: [u8; INLINE] },
-    Shared { bytes: Arc<[u8]>, part: Part },
+    Shared { bytes: Arc<[u8]>, part: SharedPart },
     Mapped { file: Arc<MappedBytes>, start: usize, len: u32 },
 }
 
 /// Which of the shared bytes are meant. Of more than 4 GiB only all.
 #[derive(Clone, Copy)]
-struct Part {
+struct SharedPart {
     start: u32,
     end: u32,
 }
 
-impl Part {
+impl SharedPart {
     /// The end of all bytes, however many there are.
     const END: u32 = u32::MAX;
 
@@ -61,7 +61,7 @@ impl Slice {
     pub(crate) fn view(bytes: &Arc<[u8]>, range: Range<usize>) -> Option<Self> {
         let viewed = bytes.get(range.clone())?;
         let shared = || {
-            let part = Part::of(range, bytes.len());
+            let part = SharedPart::of(range, bytes.len());
             part.map_or_else(|| Self::from(viewed), |part| Self(Repr::Shared { bytes: Arc::clone(bytes), part }))
         };
         Some(Self::inline(viewed).unwrap_or_else(shared))
@@ -139,7 +139,7 @@ impl Borrow<[u8]> for Slice {
 
 impl From<&[u8]> for Slice {
     fn from(bytes: &[u8]) -> Self {
-        let part = Part { start: 0, end: Part::END };
+        let part = SharedPart { start: 0, end: SharedPart::END };
         let shared = || Self(Repr::Shared { part, bytes: Arc::from(bytes) });
         Self::inline(bytes).unwrap_or_else(shared)
     }

@@ -3,24 +3,28 @@
 //! S2 `complete` is an end before which every frame is whole, in the file or in its mapping. The callers that move it know that all
 //!    earlier writes are published; it may lag behind what is whole.
 //! S3 `synced` is where `complete` was when the last sync began that succeeded. So a sync record never covers a hole.
-//! S4 one sync at a time: the kernel reports a failure once, so a second sync beside the failing one would lie.
+//! S4 one sync at a time: the kernel reports a failure once, so a second sync beside the failing one would lie. Those who wait for its
+//!    end look all at once whether it has covered their frames: one after the other they would find that the first has begun the next
+//!    sync, for itself alone.
 //!
 //! Neither position ever goes back. Shown by the models of `loom-tests`, which compile this file.
 
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
+use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The positions of a log, in bytes from its start.
 #[derive(Debug)]
 pub(crate) struct GroupCommit {
     complete: AtomicU64,
     synced: AtomicU64,
-    syncing: Mutex<()>,
+    is_syncing: Mutex<bool>,
+    ended: Condvar,
 }
 
 impl GroupCommit {
     /// Of a log that is synced up to `start`.
     pub(crate) fn new(start: u64) -> Self {
-        Self { complete: AtomicU64::new(start), synced: AtomicU64::new(start), syncing: Mutex::new(()) }
+        let (complete, synced) = (AtomicU64::new(start), AtomicU64::new(start));
+        Self { complete, synced, is_syncing: Mutex::new(false), ended: Condvar::new() }
     }
 
     /// Says that every frame before `end` is whole (S2): a sync that begins from now on covers them.
@@ -39,20 +43,54 @@ impl GroupCommit {
 
     /// Waits for the turn to sync (S4).
     pub(crate) fn turn(&self) -> Turn<'_> {
-        // It guards nothing that could be half done.
-        Turn { commit: self, _syncing: self.syncing.lock().unwrap_or_else(PoisonError::into_inner) }
+        let mut is_syncing = self.lock();
+        while *is_syncing {
+            is_syncing = self.wait(is_syncing);
+        }
+        self.take(is_syncing)
+    }
+
+    /// As [`turn`](Self::turn), unless the log is synced up to `end` before that.
+    pub(crate) fn turn_unless_synced(&self, end: u64) -> Option<Turn<'_>> {
+        if self.synced() >= end {
+            return None;
+        }
+        let mut is_syncing = self.lock();
+        // What was waited for may have come before each look.
+        while self.synced() < end && *is_syncing {
+            is_syncing = self.wait(is_syncing);
+        }
+        (self.synced() < end).then(|| self.take(is_syncing))
     }
 
     /// The turn to sync, if nobody has it.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
-        self.syncing.try_lock().ok().map(|syncing| Turn { commit: self, _syncing: syncing })
+        let is_syncing = self.lock();
+        (!*is_syncing).then(|| self.take(is_syncing))
+    }
+
+    fn take(&self, mut is_syncing: MutexGuard<'_, bool>) -> Turn<'_> {
+        *is_syncing = true;
+        Turn(self)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.is_syncing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, is_syncing: MutexGuard<'a, bool>) -> MutexGuard<'a, bool> {
+        self.ended.wait(is_syncing).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The right to sync the log.
-pub(crate) struct Turn<'a> {
-    commit: &'a GroupCommit,
-    _syncing: MutexGuard<'a, ()>,
+/// The right to sync the log, until it is dropped: after a panic too, or everybody would wait for ever.
+pub(crate) struct Turn<'a>(&'a GroupCommit);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() = false;
+        self.0.ended.notify_all();
+    }
 }
 
 impl Turn<'_> {
@@ -62,12 +100,12 @@ impl Turn<'_> {
     /// Those of `device`; nothing counts as synced then that did not before.
     pub(crate) fn sync<E>(&self, device: impl FnOnce() -> Result<(), E>) -> Result<bool, E> {
         // Before the sync: what becomes complete meanwhile it may miss.
-        let target = self.commit.complete.load(Ordering::Acquire);
-        if self.commit.synced() >= target {
+        let target = self.0.complete.load(Ordering::Acquire);
+        if self.0.synced() >= target {
             return Ok(false);
         }
         device()?;
-        self.commit.synced.store(target, Ordering::Release);
+        self.0.synced.store(target, Ordering::Release);
         Ok(true)
     }
 }

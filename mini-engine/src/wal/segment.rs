@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::format::{FIRST_FRAME, FrameHeader, Identity, Position};
-use super::group_commit::GroupCommit;
+use super::group_commit::{GroupCommit, Turn};
 use super::payload::Payload;
 use super::recycle::Spare;
 use crate::error::{Error, Result};
 use crate::fs::{File, Mapping};
-use crate::lock::lock;
+use crate::lock::{lock, on_unwind};
 use crate::metrics::Counters;
 use crate::types::SeqNo;
 
@@ -128,14 +128,29 @@ impl Segment {
         self.synced() > FIRST_FRAME
     }
 
+    /// Waits for the turn to sync the log.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        self.commit.turn()
+    }
+
+    /// As [`turn`](Self::turn), unless the log is synced up to `end`, the end of a frame, before that: then the earlier ones are too.
+    pub(crate) fn turn_unless_synced(&self, end: u64) -> Option<Turn<'_>> {
+        self.commit.turn_unless_synced(end)
+    }
+
+    /// As [`sync_in`](Self::sync_in), with a turn of its own.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.sync_in(self.turn())
+    }
+
     /// Makes every [complete](Self::complete) frame durable, and all of the earlier logs of the chain. Blocks for the
     /// device, not for appends; a call that finds everything synced costs two locks. One that finds the log released has
     /// nothing to do, and leaves the file alone: it may be another log's by now.
     ///
     /// # Errors
-    /// The failure of the sync, and [`Error::ReadOnly`] with its cause for every later call and append.
-    pub(crate) fn sync(&self) -> Result<()> {
-        let turn = self.commit.turn();
+    /// The failure of the sync, and [`Error::ReadOnly`] with its cause for every later call and append. So after a panic: it is not known
+    /// what the device has done, and the next sync would not tell (rule 7).
+    pub(crate) fn sync_in(&self, turn: Turn<'_>) -> Result<()> {
         self.check_usable()?;
         if self.released.load(Ordering::Acquire) {
             return Ok(());
@@ -148,7 +163,9 @@ impl Segment {
             drop(self.take_previous());
         }
         let device = || self.file.sync().map_err(|error| self.fail(Error::io("sync", &self.path)(error)));
-        if turn.sync(device)? {
+        let unwound =
+            || drop(self.fail(Error::ReadOnly { cause: "a thread panicked while it synced a log".to_owned() }));
+        if on_unwind(|| turn.sync(device), unwound)? {
             self.counters.wal_syncs.add(1);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What every policy looks at, and the plans that several of them make.
+//! The [`Context`] that every policy looks at, and the plans that several of them make.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,8 @@ use crate::manifest::{CompactPointer, MAX_LEVELS, Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
 
-/// The deepest level.
 pub(crate) const BOTTOM: usize = MAX_LEVELS - 1;
 
-/// All that a policy may look at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) version: &'a Version,

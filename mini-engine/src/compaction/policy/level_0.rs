@@ -1,4 +1,4 @@
-//! What is particular to level 0: which of its tables can go down, and when they are rather compacted among themselves.
+//! Compactions of level 0: chooses the tables that can go down, or that are rather compacted among themselves.
 //!
 //! Writers wait for level 0, and a compaction into a large level takes long. So the tables of level 0 become fewer by a compaction among
 //! themselves (RocksDB's intra-level-0 compaction) in two cases:
@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 
 use super::Context;
-use super::neighbours::{Growth, Limits, cheapest_window};
+use super::neighbours::{Growth, WindowLimits, cheapest_window};
 use crate::compaction::key_range::{KeyRange, KeySet};
 use crate::compaction::plan::{self, Action, Chosen, Plan};
 use crate::manifest::{Run, RunId};
@@ -106,7 +106,7 @@ fn within(context: &Context<'_>) -> Option<Plan> {
     let candidates = context.candidates(0);
     let runs = TABLES.min(options.level_0_tables() + 1);
     let bytes = (options.memtable_bytes as u64).saturating_mul(MEMTABLES);
-    let window = |growth: Growth| cheapest_window(&candidates, Limits { runs, bytes, growth });
+    let window = |growth: Growth| cheapest_window(&candidates, WindowLimits { runs, bytes, growth });
     let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| is_pressing(context)))?;
     let chosen = plan::whole_runs(version, 0, chosen);
     let key_range = plan::span_of(&chosen)?;

@@ -18,9 +18,7 @@ const FULL: u64 = 1000;
 /// How much of what a level has too much goes down at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Portion {
-    /// All of it.
     Excess,
-    /// One table.
     Table,
 }
 

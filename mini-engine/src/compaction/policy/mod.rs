@@ -1,4 +1,4 @@
-//! Which compaction a version needs most: a pure function of the version, the options and the compactions under way, so that each
+//! Picks the compaction that a version needs most: a pure function of the version, the options and the compactions under way, so that each
 //! policy is a page and can be tried without a file.
 
 mod context;

@@ -1,4 +1,4 @@
-//! Which neighbours in age become one run: the choice of every compaction that stays on its level.
+//! Chooses the neighbours in age that become one run, for every compaction that stays on its level.
 //!
 //! N1 Write amplification stays logarithmic: no run is more than half of what it is compacted into, so each time that an entry is
 //!    written again, its run has at least doubled. Only a caller under pressure asks for less.
@@ -19,7 +19,7 @@ pub(super) struct Candidate {
 
 /// What a choice has to keep to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct WindowLimits {
     /// Runs that become one, at least.
     pub(super) runs: usize,
     /// Bytes that they have together, at most.
@@ -38,7 +38,7 @@ pub(super) enum Growth {
 
 /// Of all windows of free neighbours within `limits` the one that writes the fewest bytes for each run that it saves, as
 /// RocksDB's compactions within level 0 do. O(runs * [`MOST_RUNS`]).
-pub(super) fn cheapest_window(runs: &[Candidate], limits: Limits) -> Option<Range<usize>> {
+pub(super) fn cheapest_window(runs: &[Candidate], limits: WindowLimits) -> Option<Range<usize>> {
     let windows = (0..runs.len()).flat_map(|start| windows_from(runs, start, limits));
     windows
         .min_by(|(a, a_bytes), (b, b_bytes)| {
@@ -50,7 +50,7 @@ pub(super) fn cheapest_window(runs: &[Candidate], limits: Limits) -> Option<Rang
 }
 
 /// The windows that begin at `start`, and their bytes.
-fn windows_from(runs: &[Candidate], start: usize, limits: Limits) -> impl Iterator<Item = (Range<usize>, u64)> {
+fn windows_from(runs: &[Candidate], start: usize, limits: WindowLimits) -> impl Iterator<Item = (Range<usize>, u64)> {
     let least = limits.runs.max(2);
     let taken = runs.iter().skip(start).take(MOST_RUNS).take_while(|run| run.is_free);
     let sums = taken.scan((0u64, 0u64), |(sum, largest), run| {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     fn choose(sizes: &[u64], growth: Growth) -> Option<Range<usize>> {
-        cheapest_window(&free(sizes), Limits { runs: 4, bytes: 1000, growth })
+        cheapest_window(&free(sizes), WindowLimits { runs: 4, bytes: 1000, growth })
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(choose(&[300; 4], Growth::Any), None);
         let mut runs = free(&[1; 9]);
         runs[4].is_free = false;
-        assert_eq!(cheapest_window(&runs, Limits { runs: 4, bytes: 1000, growth: Growth::Any }), Some(0..4));
+        assert_eq!(cheapest_window(&runs, WindowLimits { runs: 4, bytes: 1000, growth: Growth::Any }), Some(0..4));
     }
 
     proptest! {
@@ -98,7 +98,7 @@ mod tests {
             let mut candidates = free(&sizes);
             candidates.iter_mut().enumerate().for_each(|(at, run)| run.is_free = busy >> at & 1 == 0);
             for growth in [Growth::Double, Growth::Any] {
-                let Some(window) = cheapest_window(&candidates, Limits { runs, bytes: 600, growth }) else { continue };
+                let Some(window) = cheapest_window(&candidates, WindowLimits { runs, bytes: 600, growth }) else { continue };
                 let chosen = &candidates[window.clone()];
                 let sum: u64 = chosen.iter().map(|run| run.bytes).sum();
                 prop_assert!(window.len() >= runs && sum <= 600 && chosen.iter().all(|run| run.is_free));
@@ -112,7 +112,7 @@ mod tests {
             let (mut sizes, mut written) = (Vec::new(), 0);
             for _ in 0..count {
                 sizes.insert(0, 1u64);
-                while let Some(window) = cheapest_window(&free(&sizes), Limits { runs: 4, bytes: u64::MAX, growth: Growth::Double }) {
+                while let Some(window) = cheapest_window(&free(&sizes), WindowLimits { runs: 4, bytes: u64::MAX, growth: Growth::Double }) {
                     let sum = sizes[window.clone()].iter().sum();
                     written += sum;
                     sizes.splice(window, [sum]);

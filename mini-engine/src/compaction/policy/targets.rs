@@ -1,4 +1,4 @@
-//! How large levels of one run are to be.
+//! Target sizes of levels of one run.
 //!
 //! Sizes are set from below, as RocksDB's dynamic level sizes are (its wiki, "Leveled Compaction"): the deepest level is
 //! as large as the data, each level above it is smaller by the size ratio, and levels that would be too small to be of
@@ -34,7 +34,6 @@ impl Targets {
         targets
     }
 
-    /// Bytes that `level` may have.
     pub(super) fn bytes(&self, level: usize) -> u64 {
         self.bytes.get(level).copied().unwrap_or(u64::MAX)
     }

@@ -5,7 +5,7 @@
 //! compaction bounds that by the bytes above the oldest run; so does this: once they are as many as the oldest run has,
 //! everything below level 0 becomes one run. Level 0 stays out of that, since writers would wait for it as long.
 
-use super::neighbours::{Growth, Limits, cheapest_window};
+use super::neighbours::{Growth, WindowLimits, cheapest_window};
 use super::{BOTTOM, Context, Policy, level_0};
 use crate::compaction::plan::{self, Plan};
 use crate::manifest::{Run, RunId};
@@ -49,7 +49,7 @@ pub(super) fn join_around_damage(context: &Context<'_>, level: usize) -> Option<
         return None;
     }
     let candidates = context.candidates(level);
-    let window = |growth| cheapest_window(&candidates, Limits { runs: ratio.min(4), bytes: u64::MAX, growth });
+    let window = |growth| cheapest_window(&candidates, WindowLimits { runs: ratio.min(4), bytes: u64::MAX, growth });
     let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| runs.len() > 2 * ratio))?;
     let oldest = RunId { level, run: runs.get(chosen.end - 1)?.id() };
     context.plan(plan::whole_runs(context.version, level, chosen), oldest)

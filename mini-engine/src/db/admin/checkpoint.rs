@@ -14,7 +14,7 @@ use crate::db::core::Core;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
 use crate::lock::lock;
-use crate::manifest::{FileNumbers, ManifestState};
+use crate::manifest::FileNumbers;
 use crate::table::{self, RunTable, Table};
 
 /// Makes `dir` a copy of the database as it is now.
@@ -23,20 +23,17 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     // Asked first: a flush for nothing would be a waste.
     check_free(&**fs, dir)?;
     flush_all(core)?;
-    let (state, tables) = durable_state(core);
+    let (state, tables): (_, Vec<_>) = {
+        // Both change together, under the manifest's lock.
+        let manifest = lock(&core.manifest);
+        (manifest.state().clone(), core.view.load().tables().map(RunTable::table).cloned().collect())
+    };
     make_database(fs, dir, |dir| {
         link_tables(core, dir, &tables)?;
         // Above the numbers of all tables, so that no later file of the copy takes the name of one.
         let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number));
         Ok((state, numbers))
     })
-}
-
-/// What the manifest says and the open tables of the same version.
-fn durable_state(core: &Core) -> (ManifestState, Vec<Arc<Table>>) {
-    // Both change together, under the manifest's lock.
-    let manifest = lock(&core.manifest);
-    (manifest.state().clone(), core.view.load().tables().map(RunTable::table).cloned().collect())
 }
 
 /// Gives the tables names in `dir`, durably.

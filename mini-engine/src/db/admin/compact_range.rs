@@ -1,15 +1,16 @@
 //! Compactions on demand: all that lies within a range of keys, on the caller's thread.
 
 use std::collections::HashSet;
-use std::ops::Bound;
 
 use crate::compaction::{ManualCompaction, pick_manual};
-use crate::db::background::{Job, end, fail_if_unsafe, flush_all, run_job};
+use crate::db::background::{CompactionJob, end_compaction, fail_if_unsafe, flush_all, run_job};
 use crate::db::core::{Core, State, fail_on_unwind, pick_unlocked};
 use crate::error::Result;
+use crate::lock::wait;
+use crate::types::OwnedBounds;
 
 /// Compacts all that lies within `bounds` now down to one run, on the lowest level that holds any of it.
-pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<()> {
+pub(crate) fn compact_range(core: &Core, bounds: OwnedBounds) -> Result<()> {
     flush_all(core)?;
     let (upto, made_from) = (core.visible(), first_number_since(core)?);
     let mut range = ManualCompaction { bounds, upto, made_from, minimal: HashSet::new() };
@@ -17,13 +18,13 @@ pub(crate) fn compact_range(core: &Core, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>
     while let Some(mut job) = begin_within(core, &range, &rest)? {
         if let Some(number) = job.rewrites_nothing() {
             range.minimal.insert(number);
-            end(core, &mut core.lock(), &job);
+            end_compaction(core, &mut core.lock(), &job);
             continue;
         }
         let result = fail_on_unwind(core, || run_job(core, &mut job));
         let mut state = core.lock();
         rest.take(&mut state, job.pointer);
-        end(core, &mut state, &job);
+        end_compaction(core, &mut state, &job);
         result.inspect_err(|error| fail_if_unsafe(core, &state, error))?;
     }
     Ok(())
@@ -39,7 +40,7 @@ fn first_number_since(core: &Core) -> Result<u64> {
         if !state.compacting.in_progress.is_at_work_upto(last) {
             return Ok(core.store.numbers.next());
         }
-        state = core.wait(&core.room, state);
+        state = wait(&core.room, state);
     }
 }
 
@@ -72,7 +73,7 @@ impl Drop for Rest<'_> {
 }
 
 /// Begins the next compaction of `range` once no compaction in progress conflicts with it; `None` if the range is done.
-fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Result<Option<Job>> {
+fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Result<Option<CompactionJob>> {
     let mut state = core.lock();
     // Workers begin nothing meanwhile, or there might always be another compaction in the way.
     state.compacting.ranges_waiting += 1;
@@ -82,9 +83,9 @@ fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Resul
         (state, plan) = pick_unlocked(core, state, is_wanted, |context, ()| pick_manual(context, range, rest.pointer));
         let Some(plan) = plan else { break core.check_writable(&state).map(|()| None) };
         if !state.compacting.in_progress.conflicts_with(&plan) {
-            break Ok(Some(Job::begin(&mut state, plan, &core.view.load())));
+            break Ok(Some(CompactionJob::begin(&mut state, plan, &core.view.load())));
         }
-        state = core.wait(&core.room, state);
+        state = wait(&core.room, state);
     };
     state.compacting.ranges_waiting -= 1;
     core.work.notify_all();

@@ -14,11 +14,12 @@ use std::sync::MutexGuard;
 
 use crate::compaction::{self, KeyRange, OutputSpec, Written};
 use crate::db::background::{fail_if_unsafe, flush_all};
-use crate::db::core::{Core, Ends, State, fail_on_unwind};
+use crate::db::core::{Core, EntryBounds, State, fail_on_unwind};
 use crate::db::write::check_space;
-use crate::error::{Error, Result};
-use crate::manifest::{CompactionStats, RunId, VersionEdit};
-use crate::types::{MAX_SEQNO, SeqNo};
+use crate::error::Result;
+use crate::lock::wait;
+use crate::manifest::{RunId, VersionEdit};
+use crate::types::{SeqNo, check_seqno};
 
 /// Loads `entries`; the sequence number after which all of them are visible.
 pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
@@ -48,19 +49,11 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 
 /// Step 3. The place is kept free of compactions meanwhile.
 fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo) -> Result<()> {
-    let place = match last > MAX_SEQNO {
-        true => Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed"))),
-        false => find_place(core, &key_range),
-    };
+    let place = check_seqno(last).and_then(|()| find_place(core, &key_range));
     let (mut state, run_id) = place.inspect_err(|_| written.remove_from(&core.store))?;
     let reserved = state.compacting.in_progress.reserve(run_id, key_range);
     drop(state);
-    let edit = VersionEdit {
-        added: written.tables.iter().map(|table| (run_id, table.meta().clone())).collect(),
-        stats: stats(run_id, written),
-        last_seqno: Some(last),
-        ..VersionEdit::default()
-    };
+    let edit = VersionEdit { last_seqno: Some(last), ..written.as_edit(run_id) };
     tracing::debug!(level = run_id.level, tables = written.tables.len(), "ingested tables");
     let installed = core.install(edit, std::mem::take(&mut written.tables), |_| {});
     core.lock().compacting.in_progress.end(reserved);
@@ -86,17 +79,8 @@ fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a
         if !std::mem::replace(&mut has_waited, true) {
             core.store.counters.stalls.count.add(1);
         }
-        state = core.wait(&core.room, state);
+        state = wait(&core.room, state);
     }
-}
-
-fn stats(run_id: RunId, written: &Written) -> CompactionStats {
-    let bytes = written.table_bytes();
-    let mut stats = CompactionStats { user_bytes: written.entry_bytes, ..CompactionStats::default() };
-    if let Some(level) = stats.levels.get_mut(run_id.level) {
-        (level.arrived, level.written) = (bytes, bytes);
-    }
-    stats
 }
 
 /// Keeps writers waiting, and other loads, until dropped.
@@ -107,11 +91,11 @@ impl WriterPause<'_> {
         let mut state = core.lock();
         while state.is_ingesting {
             core.check_writable(&state)?;
-            state = core.wait(&core.room, state);
+            state = wait(&core.room, state);
         }
         core.check_writable(&state)?;
         state.is_ingesting = true;
-        state.ends = Ends::default();
+        state.entry_bounds = EntryBounds::default();
         Ok(WriterPause(core))
     }
 }

@@ -37,7 +37,6 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
     let memtables = || std::iter::once(&view.active).chain(view.frozen.iter().map(|frozen| &frozen.memtable));
     let (entries, tombstones) =
         view.version.tables().fold((0, 0), |(all, removed), table| (all + table.entries, removed + table.tombstones));
-    let counted = core.store.counters.snapshot((0..deepest).map(level).collect());
     Metrics {
         memtable_bytes: memtables().map(|memtable| memtable.table.memory_usage() as u64).sum(),
         estimated_keys: (memtables().map(LoggedMemtable::entries).sum::<u64>() + entries)
@@ -55,6 +54,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         compactions_running,
         compaction_due,
         damaged_files,
-        ..counted
+        levels: (0..deepest).map(level).collect(),
+        ..core.store.counters.snapshot()
     }
 }

@@ -1,6 +1,5 @@
-//! What an owner asks of a whole database: bulk loads, checkpoints, compactions on demand, verification, metrics.
+//! Operations on a whole database: bulk loads, checkpoints, compactions on demand, verification, metrics.
 
-mod aside;
 mod checkpoint;
 mod compact_range;
 mod ingest;
@@ -10,14 +9,13 @@ mod quarantine;
 mod salvage;
 mod verify;
 
-pub use self::aside::AsideFile;
-pub(crate) use self::aside::set_aside;
 pub(crate) use self::checkpoint::checkpoint;
 pub(crate) use self::compact_range::compact_range;
 pub(crate) use self::ingest::ingest;
 pub(crate) use self::metrics::metrics;
 pub use self::new_directory::incomplete_directory;
-pub(crate) use self::quarantine::{drop_quarantined, quarantined};
+pub use self::quarantine::AsideFile;
+pub(crate) use self::quarantine::{drop_quarantined, quarantined, set_aside};
 pub use self::salvage::{LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries};
 pub use self::verify::VerifyReport;
 pub(crate) use self::verify::verify;

@@ -70,7 +70,10 @@ pub(super) fn make_database(
         // It is whole; the next open removes the file as well.
         Ok(()) => crate::fs::unlink(&**fs, &dir.join(INCOMPLETE)),
         Err(_) => {
-            remove_all(&**fs, at);
+            let removed = remove_files(&**fs, at).and_then(|()| fs.remove(&at.join(LOCK)));
+            if let Err(error) = removed {
+                tracing::warn!(dir = %at.display(), %error, "could not undo a new database that failed");
+            }
             drop(lock);
             remove_dir(&**fs, at);
         }
@@ -114,14 +117,6 @@ fn make_current(fs: &Arc<dyn FileSystem>, dir: &Path, state: ManifestState, numb
     wal::Writer::create(&**fs, dir, log_number, None, Arc::new(Counters::default()))?;
     Manifest::create(fs.clone(), dir, numbers, ManifestState { log_number, ..state })?;
     Ok(())
-}
-
-/// As [`remove_files`], and the lock file.
-fn remove_all(fs: &dyn FileSystem, dir: &Path) {
-    let removed = remove_files(fs, dir).and_then(|()| fs.remove(&dir.join(LOCK)));
-    if let Err(error) = removed {
-        tracing::warn!(dir = %dir.display(), %error, "could not undo a new database that failed");
-    }
 }
 
 /// Removes all but the lock file, once nothing there opens as a database any more, and last what says that it is incomplete. After an

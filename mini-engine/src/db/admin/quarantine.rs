@@ -1,9 +1,11 @@
-//! The quarantined tables: which there are, and giving one up for good.
+//! The files that recovery has set aside, and the quarantined tables among them: lists them, and gives a table up for good.
+
+use std::path::PathBuf;
 
 use crate::db::core::{Core, fail_on_unwind};
 use crate::db::read::QuarantinedTable;
 use crate::error::{Error, Result};
-use crate::manifest::{Version, VersionEdit};
+use crate::manifest::{FileKind, Version, VersionEdit};
 
 /// The quarantined tables, in the order in which they were found.
 pub(crate) fn quarantined(core: &Core) -> Vec<QuarantinedTable> {
@@ -23,4 +25,31 @@ pub(crate) fn drop_quarantined(core: &Core, number: u64) -> Result<QuarantinedTa
     let edit = VersionEdit { dropped: vec![number], ..VersionEdit::default() };
     fail_on_unwind(core, || core.install_if(is_quarantined, edit, Vec::new(), |_| {}))?;
     Ok(table)
+}
+
+/// A file that recovery could not use and has kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AsideFile {
+    /// Where it is.
+    pub file: PathBuf,
+    /// Its length in bytes; with holes, it takes less.
+    pub bytes: u64,
+    /// Whether it is a table that is still quarantined: what is sound in it can be salvaged.
+    pub is_quarantined: bool,
+}
+
+/// The files set aside, by their names.
+pub(crate) fn set_aside(core: &Core) -> Result<Vec<AsideFile>> {
+    core.check_open()?;
+    let (fs, dir) = (&core.store.fs, core.dir());
+    let mut names = fs.read_dir(dir).map_err(Error::io("list", dir))?;
+    names.sort_unstable();
+    let (mut found, quarantined) = (Vec::new(), quarantined(core));
+    for name in names.iter().filter(|name| matches!(FileKind::of(name), FileKind::Aside(_))) {
+        let file = dir.join(name);
+        let bytes = fs.open(&file).and_then(|file| file.len()).map_err(Error::io("read the length of", &file))?;
+        found.push(AsideFile { is_quarantined: quarantined.iter().any(|table| table.file == file), file, bytes });
+    }
+    Ok(found)
 }

@@ -1,7 +1,7 @@
 //! Reads everything that the database is made of and checks it.
 
 use crate::db::core::Core;
-use crate::db::read::refusal;
+use crate::db::read::quarantined_error;
 use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::table::TableReport;
@@ -47,7 +47,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     report.problems.extend(verify_manifest(core).err());
     let view = core.view.load_full();
-    report.problems.extend(view.version.quarantined().iter().map(|meta| refusal(core, meta)));
+    report.problems.extend(view.version.quarantined().iter().map(|meta| quarantined_error(core, meta)));
     for table in view.tables() {
         report.tables += 1;
         report.bytes += table.table().meta().size;
@@ -61,13 +61,13 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
 
 /// Whether what the files say is what the engine goes by. Edits are written meanwhile: no lock is held while files are read.
 fn verify_manifest(core: &Core) -> Result<()> {
-    let written = || lock(&core.manifest).written();
+    let on_disk = || lock(&core.manifest).on_disk();
     loop {
         // After a failed append the file may hold more than was ever in force, or a torn record.
-        let Some(before) = written() else { return Ok(()) };
+        let Some(before) = on_disk() else { return Ok(()) };
         let checked = before.check(&*core.store.fs, core.dir());
         // A manifest may have taken the place of this one.
-        let is_same = written().is_some_and(|after| after.number() == before.number());
+        let is_same = on_disk().is_some_and(|after| after.number() == before.number());
         if checked.is_ok() || is_same {
             return checked;
         }

@@ -13,14 +13,14 @@ use std::time::Instant;
 use crate::compaction::{OutputSizes, Plan, Work, filter_bits_of_merge, pick, run};
 use crate::db::core::{Core, Phase, State, View, fail_on_unwind, pick_unlocked};
 use crate::error::{Error, Result};
+use crate::lock::wait;
 use crate::manifest::{FileKind, Version};
 use crate::table::OpenRun;
 
-/// The write lock, held.
-type Held<'a> = MutexGuard<'a, State>;
+type LockedState<'a> = MutexGuard<'a, State>;
 
 /// A compaction that is noted as in progress.
-pub(crate) struct Job {
+pub(crate) struct CompactionJob {
     id: u64,
     pub(crate) plan: Plan,
     /// Held until they are compacted. A view would hold the files of all other tables too, of which another compaction may replace some.
@@ -30,11 +30,11 @@ pub(crate) struct Job {
     pub(crate) pointer: Option<u64>,
 }
 
-impl Job {
-    /// Notes `plan`, whose inputs `view` has, as running. The holder of the lock ends it by [`end`].
-    pub(crate) fn begin(state: &mut State, plan: Plan, view: &View) -> Job {
+impl CompactionJob {
+    /// Notes `plan`, whose inputs `view` has, as running. The holder of the lock ends it by [`end_compaction`].
+    pub(crate) fn begin(state: &mut State, plan: Plan, view: &View) -> CompactionJob {
         let id = state.compacting.in_progress.begin(&plan);
-        Job { id, inputs: view.inputs_of(&plan), version: view.version.clone(), plan, pointer: None }
+        CompactionJob { id, inputs: view.inputs_of(&plan), version: view.version.clone(), plan, pointer: None }
     }
 
     /// The table that this would write anew, where it is, without leaving anything out; `None` if it does any good.
@@ -49,20 +49,20 @@ impl Job {
 }
 
 /// Begins the compaction of `work` that is needed most, if one is. The holder of the lock, which is given away meanwhile, ends it by
-/// [`end`].
-pub(super) fn begin<'a>(core: &'a Core, state: Held<'a>, work: Work) -> (Held<'a>, Option<Job>) {
-    let (mut state, due) = due(core, state, |state| {
+/// [`end_compaction`].
+pub(super) fn begin<'a>(
+    core: &'a Core,
+    state: LockedState<'a>,
+    work: Work,
+) -> (LockedState<'a>, Option<CompactionJob>) {
+    let work = |state: &State| {
         // The thread that is kept for level 0 takes that first, so that the others are free for the rest.
         let work = if work == Work::Any && !state.compacting.in_progress.takes_level_0() { Work::Deeper } else { work };
         (state.compacting.ranges_waiting == 0).then_some(work)
-    });
-    let job = due.map(|plan| Job::begin(&mut state, plan, &core.view.load()));
+    };
+    let (mut state, due) = pick_unlocked(core, state, work, pick);
+    let job = due.map(|plan| CompactionJob::begin(&mut state, plan, &core.view.load()));
     (state, job)
-}
-
-/// The compaction that is needed most beside those under way, of the `work` that is asked for if there is any.
-fn due<'a>(core: &'a Core, state: Held<'a>, work: impl Fn(&State) -> Option<Work>) -> (Held<'a>, Option<Plan>) {
-    pick_unlocked(core, state, work, pick)
 }
 
 /// How many compactions are under way, and whether another is due.
@@ -72,20 +72,20 @@ pub(crate) fn progress(core: &Core) -> (u64, bool) {
 }
 
 /// Whether any compaction is due beside those under way. Gives the lock away meanwhile.
-fn is_due<'a>(core: &'a Core, state: Held<'a>) -> (Held<'a>, bool) {
-    let (state, due) = due(core, state, |_| Some(Work::Any));
+fn is_due<'a>(core: &'a Core, state: LockedState<'a>) -> (LockedState<'a>, bool) {
+    let (state, due) = pick_unlocked(core, state, |_| Some(Work::Any), pick);
     (state, due.is_some())
 }
 
 /// Notes the end of a compaction, installed or not. Wakes everything that waits for compactions to end or to make way.
-pub(crate) fn end(core: &Core, state: &mut State, job: &Job) {
+pub(crate) fn end_compaction(core: &Core, state: &mut State, job: &CompactionJob) {
     state.compacting.in_progress.end(job.id);
     core.wake_all();
 }
 
 /// Runs a compaction to its end, unless the engine shuts down meanwhile. Afterwards the files of its inputs are gone, but for those that
 /// readers still have.
-pub(crate) fn run_job(core: &Core, job: &mut Job) -> Result<()> {
+pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
     let inputs = std::mem::take(&mut job.inputs);
     job.pointer = compact(core, job, inputs)?;
     core.store.tables.remove_obsolete();
@@ -93,7 +93,11 @@ pub(crate) fn run_job(core: &Core, job: &mut Job) -> Result<()> {
 }
 
 /// The number of the compact pointer that it leaves.
-fn compact(core: &Core, Job { plan, version, .. }: &Job, inputs: Vec<OpenRun>) -> Result<Option<u64>> {
+fn compact(
+    core: &Core,
+    CompactionJob { plan, version, .. }: &CompactionJob,
+    inputs: Vec<OpenRun>,
+) -> Result<Option<u64>> {
     let begun = Instant::now();
     // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
     let snapshots = core.snapshots.live();
@@ -135,25 +139,25 @@ pub(crate) fn settle_level_0(core: &Core) {
         let result = fail_on_unwind(core, || run_job(core, &mut job));
         let mut state = core.lock();
         let outcome = note_outcome(core, &mut state, &job, result);
-        end(core, &mut state, &job);
+        end_compaction(core, &mut state, &job);
         if outcome != Outcome::Installed {
             return;
         }
     }
 }
 
-fn begin_within_level_0(core: &Core) -> Option<Job> {
+fn begin_within_level_0(core: &Core) -> Option<CompactionJob> {
     let mut state = core.lock();
     loop {
         core.check_usable().ok().filter(|()| state.phase != Phase::Stopped)?;
         if !state.compacting.in_progress.writes_level_0() {
             break;
         }
-        state = core.wait(&core.room, state);
+        state = wait(&core.room, state);
     }
-    let (mut state, due) = due(core, state, |_| Some(Work::Level0));
+    let (mut state, due) = pick_unlocked(core, state, |_| Some(Work::Level0), pick);
     let small = |plan: &Plan| plan.output.level == 0 && plan.bytes <= core.store.options.memtable_bytes as u64;
-    due.filter(small).map(|plan| Job::begin(&mut state, plan, &core.view.load()))
+    due.filter(small).map(|plan| CompactionJob::begin(&mut state, plan, &core.view.load()))
 }
 
 /// What becomes of a compaction that was run.
@@ -166,7 +170,7 @@ pub(super) enum Outcome {
 }
 
 /// Notes what came of a compaction, for those that wait for it and for the compactions that follow. The caller ends it.
-pub(super) fn note_outcome(core: &Core, state: &mut State, job: &Job, result: Result<()>) -> Outcome {
+pub(super) fn note_outcome(core: &Core, state: &mut State, job: &CompactionJob, result: Result<()>) -> Outcome {
     let relieves = job.plan.relieves_level_0();
     let Err(error) = result else {
         state.compacting.error = None;
@@ -189,7 +193,7 @@ pub(super) fn note_outcome(core: &Core, state: &mut State, job: &Job, result: Re
 }
 
 /// Whether the compaction failed over one of its inputs, which further ones then go around.
-fn note_damage(state: &mut State, job: &Job, error: &Error) -> bool {
+fn note_damage(state: &mut State, job: &CompactionJob, error: &Error) -> bool {
     let Some(file) = error.unreadable_file() else { return false };
     let kind = file.file_name().map(FileKind::of);
     // An output that cannot be read back says nothing of the inputs.
@@ -225,6 +229,6 @@ pub(crate) fn wait_idle(core: &Core) -> Result<()> {
         if state.compacting.in_progress.len() == 0 && !is_due {
             return state.compacting.in_progress.damage.cause().map_or(Ok(()), |cause| Err(cause.clone()));
         }
-        state = core.wait(&core.room, state);
+        state = wait(&core.room, state);
     }
 }

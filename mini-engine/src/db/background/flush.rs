@@ -13,7 +13,8 @@ use crate::compaction::{Inputs, Limits, OutputSpec, Retention, Tombstones, filte
 use crate::db::core::{Core, Phase, retire_log};
 use crate::db::write::freeze_active;
 use crate::error::{Error, Result};
-use crate::manifest::{CompactionStats, RunId, VersionEdit};
+use crate::lock::wait;
+use crate::manifest::{RunId, VersionEdit};
 
 /// Flushes the oldest frozen memtable, if there is one and the engine does not shut down meanwhile.
 pub(super) fn flush_oldest(core: &Core) -> Result<()> {
@@ -31,13 +32,8 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     drop(view);
     let Some(written) = core.store.write(inputs, retention, spec, Limits::whole(&core.cancel))? else { return Ok(()) };
     let bytes = written.table_bytes();
-    let edit = VersionEdit {
-        added: written.tables.iter().map(|output| (RunId::LEVEL_0, output.meta().clone())).collect(),
-        stats: CompactionStats::of_flush(written.entry_bytes, bytes),
-        log_number: Some(next_log),
-        last_seqno: Some(oldest.last_seqno),
-        ..VersionEdit::default()
-    };
+    let (log_number, last_seqno) = (Some(next_log), Some(oldest.last_seqno));
+    let edit = VersionEdit { log_number, last_seqno, ..written.as_edit(RunId::LEVEL_0) };
     let number = oldest.memtable.log;
     let log = core.lock().frozen_logs.iter().find(|log| log.number() == number).cloned();
     core.install(edit, written.tables, |counters| {
@@ -77,6 +73,6 @@ pub(crate) fn wait_flushed(core: &Core, log: u64) -> Result<()> {
         if state.phase == Phase::Stopped {
             return Err(Error::Closed);
         }
-        state = core.wait(&core.room, state);
+        state = wait(&core.room, state);
     }
 }

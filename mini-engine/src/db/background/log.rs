@@ -2,6 +2,7 @@
 
 use crate::db::core::{Core, Phase, State, create_log};
 use crate::error::Result;
+use crate::lock::wait;
 use crate::types::Durability;
 use crate::wal::{self, Extension};
 
@@ -11,11 +12,8 @@ const MAX_MEMTABLES: u64 = 2;
 /// How much space a log is given ahead, in bytes, and how durably.
 type Reserve = (u64, Durability);
 
-/// What is to be done.
 enum Task {
-    /// The next log.
     Make(Reserve),
-    /// More space for the active log.
     Extend(Extension),
 }
 
@@ -51,7 +49,7 @@ fn begin(core: &Core) -> Option<Task> {
                 return Some(Task::Make(reserve(core, &state)));
             }
         }
-        state = core.wait(&core.work, state);
+        state = wait(&core.work, state);
     }
     None
 }

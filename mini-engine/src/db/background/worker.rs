@@ -22,16 +22,15 @@ use super::{compaction, flush, log};
 use crate::compaction::Work;
 use crate::db::core::{Core, Phase, State, fail_on_unwind};
 use crate::error::{Error, Result};
-use crate::lock::wait_timeout;
+use crate::lock::{wait, wait_timeout};
 
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
-/// A flush is waited for by writers.
+/// Writers wait for flushes.
 const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// A compaction that fails reads its inputs each time. One that writers wait for, and that wants no more than space, is tried as a flush
 /// is.
 const COMPACTION_MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// The running threads.
 #[derive(Debug)]
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
 
@@ -41,10 +40,12 @@ impl Workers {
         let mut workers = Workers(Vec::new());
         let flush = ("mini-engine-flush", flush_loop as fn(&Core));
         let remove = ("mini-engine-remove", (|core| core.store.tables.keep_removing()) as fn(&Core));
-        let level_0 = ("mini-engine-compact", level_0_loop as fn(&Core));
-        // One of the compaction threads is kept for level 0, and there is another one beside it.
+        // One of the compaction threads is kept for level 0, or that would wait for as long as the longest compactions of deeper levels
+        // take. There is another one beside it.
+        let level_0 = ("mini-engine-compact", (|core| compaction_loop(core, Work::Level0)) as fn(&Core));
         let others = core.store.options.compaction_threads.saturating_sub(1).max(1);
-        let others = (0..others).map(|_| ("mini-engine-compact", any_level_loop as fn(&Core)));
+        let any = ("mini-engine-compact", (|core| compaction_loop(core, Work::Any)) as fn(&Core));
+        let others = std::iter::repeat_n(any, others);
         let logs = ("mini-engine-log", log::log_loop as fn(&Core));
         for (name, run) in [flush, logs, remove, level_0].into_iter().chain(others) {
             let shared = core.clone();
@@ -109,15 +110,6 @@ fn make_way(core: &Core, error: &Error) {
     }
 }
 
-fn any_level_loop(core: &Core) {
-    compaction_loop(core, Work::Any);
-}
-
-/// Without a thread of its own level 0 would wait for as long as the longest compactions of deeper levels take.
-fn level_0_loop(core: &Core) {
-    compaction_loop(core, Work::Level0);
-}
-
 fn compaction_loop(core: &Core, work: Work) {
     let mut backoff = Backoff::up_to(COMPACTION_MAX_BACKOFF);
     while let Some(mut job) = wait_for_merge(core, work) {
@@ -134,7 +126,7 @@ fn compaction_loop(core: &Core, work: Work) {
         } else {
             backoff.reset();
         }
-        compaction::end(core, &mut state, &job);
+        compaction::end_compaction(core, &mut state, &job);
     }
 }
 
@@ -142,7 +134,7 @@ fn compaction_loop(core: &Core, work: Work) {
 ///
 /// A database that was open too shortly for a compaction to begin still does a share of one that is due (`compaction/piece.rs`): else
 /// each of many such processes would leave a table more.
-fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::Job> {
+fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::CompactionJob> {
     let mut state = core.lock();
     loop {
         let is_stopped = state.phase == Phase::Stopped;
@@ -167,8 +159,8 @@ fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::Job> {
         }
         let until = state.compacting.in_progress.damage.next_retry();
         state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
-            Some(time) => core.wait_timeout(&core.work, state, time),
-            None => core.wait(&core.work, state),
+            Some(time) => wait_timeout(&core.work, state, time),
+            None => wait(&core.work, state),
         };
     }
 }
@@ -181,7 +173,7 @@ fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
         if core.check_usable().is_ok() && is_needed() {
             return true;
         }
-        state = core.wait(&core.work, state);
+        state = wait(&core.work, state);
     }
     false
 }

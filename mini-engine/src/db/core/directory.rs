@@ -34,11 +34,10 @@ impl fmt::Debug for DirectoryLock {
 /// Takes the directory's lock, a reader one that it shares with others. A directory that is not ours is left exactly as it was:
 /// no lock file appears in it.
 pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options) -> Result<DirectoryLock> {
-    let not_a_database = |what: &str| Error::NotADatabase { path: dir.to_path_buf(), what: what.to_owned() };
     let creates = options.create_if_missing && !options.read_only;
     if !fs.exists(dir).map_err(Error::io("look for", dir))? {
         if !creates {
-            return Err(not_a_database("expected a directory, found nothing"));
+            return Err(Error::not_a_database(dir, "expected a directory, found nothing"));
         }
         create(fs, dir)?;
     }
@@ -53,10 +52,13 @@ pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options)
         }
         let is_foreign = |name: &&OsString| FileKind::of(name) == FileKind::Foreign && **name != LOST_AND_FOUND;
         if let Some(name) = names.iter().find(is_foreign) {
-            return Err(not_a_database(&format!("expected {CURRENT} or an empty directory, found {name:?}")));
+            return Err(Error::not_a_database(
+                dir,
+                format!("expected {CURRENT} or an empty directory, found {name:?}"),
+            ));
         }
         if !creates {
-            return Err(not_a_database(&format!("expected {CURRENT}, found no such file")));
+            return Err(Error::not_a_database(dir, format!("expected {CURRENT}, found no such file")));
         }
         sync_name(fs, dir)?;
     }
@@ -78,10 +80,9 @@ pub(crate) fn lock_for_reading(fs: &dyn FileSystem, dir: &Path) -> Result<Direct
 }
 
 fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<OsString>> {
-    let not_a_database = |what: &str| Error::NotADatabase { path: dir.to_path_buf(), what: what.to_owned() };
     fs.read_dir(dir).map_err(|error| match error.kind() {
-        ErrorKind::NotADirectory => not_a_database("expected a directory, found a file"),
-        ErrorKind::NotFound => not_a_database("expected a directory, found nothing"),
+        ErrorKind::NotADirectory => Error::not_a_database(dir, "expected a directory, found a file"),
+        ErrorKind::NotFound => Error::not_a_database(dir, "expected a directory, found nothing"),
         _ => Error::io("list", dir)(error),
     })
 }

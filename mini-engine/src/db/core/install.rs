@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::state::{Core, State};
+use super::view::View;
 use crate::error::Result;
 use crate::lock::lock;
 use crate::manifest::{Version, VersionEdit};
@@ -55,11 +56,12 @@ impl Core {
         // The views alone have them from here on: a compaction that replaces them at once finds nobody else who keeps their files.
         drop(outputs);
         let mut state = self.lock();
-        let mut next = self.view.load().with_version(version, runs, manifest.state().stats);
+        let mut next = View { version, runs, stats: manifest.state().stats, ..View::clone(&self.view.load()) };
         // To close a log and to unmap it takes long: that is left until the lock is given back.
         let mut flushed = Vec::new();
         if let Some(log) = flushed_before {
-            next = next.without_memtables_before(log);
+            // Tables hold what the memtables of older logs held.
+            next.frozen.retain(|frozen| frozen.memtable.log >= log);
             state.flushing.error = None;
             flushed = release_logs(&mut state, log);
         }

@@ -1,4 +1,4 @@
-//! Whether a directory without `CURRENT` is one whose database was never completed, or one that has lost it.
+//! Tells a directory that has lost its `CURRENT` from one whose database was never completed.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(crate) fn check_is_no_leftover(dir: &Path, names: &[FileKind]) -> Result<()>
         return Ok(());
     }
     let what = "an interrupted checkpoint or repair has left it; remove it, or repeat the command, which removes it";
-    Err(Error::NotADatabase { path: dir.to_path_buf(), what: what.to_owned() })
+    Err(Error::not_a_database(dir, what))
 }
 
 /// Without `CURRENT` there is no database yet, unless there are files that only a database has: an interrupted creation

@@ -1,9 +1,9 @@
-//! What handles, snapshots, iterators and workers share: the [`Core`] and its parts.
+//! The [`Core`], which handles, snapshots, iterators and workers share, and its parts.
 //!
 //! Nothing here waits for a worker, and nothing here knows how keys are read or written.
 
 mod directory;
-mod ends;
+mod entry_bounds;
 mod install;
 mod lost_pointer;
 mod next_log;
@@ -17,7 +17,7 @@ mod view;
 mod write_controller;
 
 pub(crate) use self::directory::{DirectoryLock, create_locked, lock_directory, lock_for_reading, sync_name};
-pub(crate) use self::ends::{At, Ends};
+pub(crate) use self::entry_bounds::{Edge, EntryBounds};
 pub(crate) use self::lost_pointer::{check_is_no_leftover, check_nothing_is_lost};
 pub(crate) use self::pick::pick_unlocked;
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};

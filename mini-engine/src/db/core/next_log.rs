@@ -24,7 +24,6 @@ pub(crate) struct NextLog {
     is_wanted: bool,
     /// It was asked for ahead, for the rotation of the active memtable.
     was_wanted_ahead: bool,
-    /// How often it was tried so far.
     tries: u64,
     /// The last try that failed, by its number, and why.
     failed: Option<(u64, Error)>,
@@ -53,7 +52,6 @@ impl NextLog {
         !std::mem::replace(&mut self.was_wanted_ahead, true) && self.want()
     }
 
-    /// How often it was tried so far.
     pub(crate) fn tries(&self) -> u64 {
         self.tries
     }
@@ -67,7 +65,6 @@ impl NextLog {
         self.ready.is_some()
     }
 
-    /// The number of the log that is ready.
     pub(crate) fn number(&self) -> Option<u64> {
         self.ready.as_ref().map(|log| log.segment().number())
     }
@@ -78,7 +75,6 @@ impl NextLog {
         self.is_wanted
     }
 
-    /// Notes what has become of the try.
     pub(crate) fn end(&mut self, made: Result<wal::Writer>) {
         self.is_wanted = false;
         match made {

@@ -1,4 +1,4 @@
-//! Whether this process is the one that opened the database, or a fork of it.
+//! Tells the process that opened the database from a fork of it.
 //!
 //! A forked process has a copy of the memory and shares the files. It knows nothing of what the other one writes from then on: both
 //! would give the same places of the log to their writes, and one would write over what the other has acknowledged. So a fork writes nothing,
@@ -20,7 +20,6 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// This process.
     pub(super) fn this_process() -> Self {
         Self {
             #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -29,7 +28,6 @@ impl Owner {
         }
     }
 
-    /// Whether this is that process.
     #[inline]
     pub(super) fn is_this_process(&self) -> bool {
         #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -34,7 +34,7 @@ const SLOTS: usize = 256;
 struct Padded<T>(T);
 
 #[derive(Debug, Default)]
-struct Slot {
+struct TicketSlot {
     /// The ticket that is complete, plus one.
     mark: AtomicU64,
     last_seqno: AtomicU64,
@@ -54,7 +54,7 @@ struct Front {
 /// The order in which writes become visible.
 #[derive(Debug)]
 pub(crate) struct Publication<const N: usize = SLOTS> {
-    slots: Box<[Padded<Slot>]>,
+    slots: Box<[Padded<TicketSlot>]>,
     front: Padded<Front>,
     sleep: Mutex<()>,
     wake: Condvar,
@@ -173,7 +173,7 @@ impl<const N: usize> Publication<N> {
         self.wake.notify_all();
     }
 
-    fn slot(&self, ticket: u64) -> &Slot {
+    fn slot(&self, ticket: u64) -> &TicketSlot {
         // In range: it is a remainder.
         &self.slots[(ticket % N as u64) as usize].0
     }

@@ -1,5 +1,5 @@
-//! What readers hold for longer than a call: sequence numbers, which compactions must keep readable, and views, which keep the files that
-//! they are made of. And since when.
+//! The registry of what readers hold for longer than a call, and since when: sequence numbers, which compactions must keep readable, and
+//! views, which keep the files that they are made of.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use crate::lock::lock;
 use crate::types::SeqNo;
 
-/// The live snapshots, and the beginning of everything that is held.
+/// The live snapshots, and since when each snapshot and each view has been held.
 #[derive(Debug, Default)]
-pub(crate) struct SnapshotRegistry(Mutex<Held>);
+pub(crate) struct SnapshotRegistry(Mutex<LiveReaders>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct LiveReaders {
     /// Live snapshots by sequence number, with how many there are of each.
     snapshots: BTreeMap<SeqNo, usize>,
     /// When each snapshot and each view was taken that is still held. Slots are used again, so that a scan allocates nothing here.
@@ -21,7 +21,7 @@ struct Held {
     free: Vec<usize>,
 }
 
-impl Held {
+impl LiveReaders {
     fn begin(&mut self) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.begun.push(None);
@@ -59,7 +59,6 @@ impl SnapshotRegistry {
         SnapshotId { seqno, slot: held.begin() }
     }
 
-    /// Ends a snapshot.
     pub(crate) fn release(&self, snapshot: &SnapshotId) {
         let mut held = self.lock();
         held.end(snapshot.slot);
@@ -71,12 +70,10 @@ impl SnapshotRegistry {
         }
     }
 
-    /// Notes that a view is held.
     pub(crate) fn register_view(&self) -> ViewId {
         ViewId(self.lock().begin())
     }
 
-    /// Notes that a view is held no more.
     pub(crate) fn release_view(&self, view: &ViewId) {
         self.lock().end(view.0);
     }
@@ -95,7 +92,7 @@ impl SnapshotRegistry {
         self.lock().begun.iter().flatten().min().copied()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, LiveReaders> {
         // The maps are whole between any two statements: a panic elsewhere under the lock cannot have torn them.
         lock(&self.0)
     }

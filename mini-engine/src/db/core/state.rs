@@ -14,12 +14,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::thread::yield_now;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
 use super::directory::DirectoryLock;
-use super::ends::Ends;
+use super::entry_bounds::EntryBounds;
 use super::next_log::{NextLog, SpareFile};
 use super::owner::Owner;
 use super::publication::Publication;
@@ -28,7 +27,7 @@ use super::view::View;
 use super::write_controller::WriteController;
 use crate::compaction::{InProgress, TableStore};
 use crate::error::{Error, Result};
-use crate::lock::{lock, wait, wait_timeout};
+use crate::lock::{lock, on_unwind};
 use crate::manifest::Manifest;
 use crate::memtables::MemtableFactory;
 use crate::types::SeqNo;
@@ -49,7 +48,6 @@ pub(crate) enum Phase {
     Open,
     /// No handle may write or read any more; workers still flush.
     Closing,
-    /// Workers end.
     Stopped,
 }
 
@@ -58,12 +56,11 @@ pub(crate) struct State {
     pub(crate) log: wal::Writer,
     /// The logs of the frozen memtables, oldest first.
     pub(crate) frozen_logs: VecDeque<Arc<wal::Segment>>,
-    /// The log that the next rotation brings.
     pub(crate) next_log: NextLog,
     /// The last sequence number given out. Writes that are under way have numbers up to it that are not visible yet.
     pub(crate) last_seqno: SeqNo,
-    /// Where entries are, of which pops ask.
-    pub(crate) ends: Ends,
+    /// The keys between which all entries lie, for pops.
+    pub(crate) entry_bounds: EntryBounds,
     pub(crate) tickets: Tickets,
     pub(crate) active: ActiveMemtable,
     pub(crate) phase: Phase,
@@ -71,7 +68,6 @@ pub(crate) struct State {
     pub(crate) is_ingesting: bool,
     pub(crate) flushing: Flushing,
     pub(crate) compacting: Compacting,
-    /// How fast writers may be.
     pub(crate) controller: WriteController,
 }
 
@@ -80,7 +76,7 @@ pub(crate) struct State {
 pub(crate) struct Tickets {
     /// That of the next write.
     pub(crate) next: u64,
-    /// Those up to this one have slots, as far as was seen.
+    /// Tickets below this one have slots, by the last look.
     pub(crate) with_slots: u64,
 }
 
@@ -98,7 +94,6 @@ pub(crate) struct ActiveMemtable {
 pub(crate) struct Flushing {
     /// From before the table is begun until its log is gone.
     pub(crate) is_running: bool,
-    /// How many failed.
     pub(crate) failures: u64,
     /// Why the last one failed, until one succeeds.
     pub(crate) error: Option<Error>,
@@ -132,10 +127,6 @@ pub(crate) struct Core {
     waiting_writers: AtomicUsize,
     pub(crate) room: Condvar,
     pub(crate) work: Condvar,
-    /// Whether a thread syncs a log for writers. Those who wait for it usually find that the sync covered their own writes (group
-    /// commit), all at once: one after the other they would find that the first has begun the next sync, for itself alone.
-    is_syncing: Mutex<bool>,
-    synced: Condvar,
     failure: OnceLock<String>,
     owner: Owner,
     closed: AtomicBool,
@@ -169,7 +160,7 @@ impl Core {
             frozen_logs: VecDeque::new(),
             next_log: NextLog::default(),
             last_seqno: opened.last_seqno,
-            ends: Ends::default(),
+            entry_bounds: EntryBounds::default(),
             tickets: Tickets::default(),
             active: ActiveMemtable::default(),
             phase: Phase::Open,
@@ -191,8 +182,6 @@ impl Core {
             waiting_writers: AtomicUsize::new(0),
             room: Condvar::new(),
             work: Condvar::new(),
-            is_syncing: Mutex::new(false),
-            synced: Condvar::new(),
             failure: OnceLock::new(),
             owner: Owner::this_process(),
             closed: AtomicBool::new(false),
@@ -226,24 +215,8 @@ impl Core {
         }
     }
 
-    /// How many writers wait for the write lock now.
     pub(crate) fn waiting_writers(&self) -> usize {
         self.waiting_writers.load(Ordering::Relaxed)
-    }
-
-    /// Waits for `condvar`, giving the write lock away meanwhile.
-    pub(crate) fn wait<'a>(&self, condvar: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        wait(condvar, state)
-    }
-
-    /// As [`Core::wait`], for `time` at most.
-    pub(crate) fn wait_timeout<'a>(
-        &self,
-        condvar: &Condvar,
-        state: MutexGuard<'a, State>,
-        time: Duration,
-    ) -> MutexGuard<'a, State> {
-        wait_timeout(condvar, state, time)
     }
 
     /// The newest sequence number that readers may see. Pin a view first (rule 16): in the other order a compaction could
@@ -290,7 +263,6 @@ impl Core {
         self.failure.get_or_init(|| OPENED_READ_ONLY.to_owned());
     }
 
-    /// Fails unless writes are taken.
     pub(crate) fn check_writable(&self, state: &State) -> Result<()> {
         if state.phase != Phase::Open {
             return Err(Error::Closed);
@@ -364,58 +336,30 @@ impl Core {
 
     /// Makes the log durable up to `end` and all earlier logs whole (rule 5, which [`wal::Segment::sync`] keeps).
     pub(crate) fn sync_log(&self, log: &wal::Segment, end: u64) -> Result<()> {
-        if log.synced() >= end {
-            return Ok(());
-        }
-        let mut is_syncing = lock(&self.is_syncing);
-        // What they waited for may have come before each look.
-        while log.synced() < end && *is_syncing {
-            is_syncing = wait(&self.synced, is_syncing);
-        }
-        if log.synced() >= end {
-            return Ok(());
-        }
-        *is_syncing = true;
-        drop(is_syncing);
-        let _turn = SyncTurn(self);
+        let Some(turn) = log.turn_unless_synced(end) else { return Ok(()) };
         // Those whom the last sync has woken are about to write again: this one shall cover them too.
         for _ in 0..YIELDS_BEFORE_SYNC {
             yield_now();
         }
-        self.sync_whole(log)
+        self.sync_in(turn, log)
     }
 
     /// Makes the log and all earlier ones durable. A log without frames is as good as synced, and yet the logs before it may
     /// not be: so this does not take the short cut of [`sync_log`](Self::sync_log), which asks for a frame's end. A failure
     /// ends writing, and so does a sync that unwinds: it is not known what it has done, and the next one would not tell (rule 7).
     pub(crate) fn sync_whole(&self, log: &wal::Segment) -> Result<()> {
+        self.sync_in(log.turn(), log)
+    }
+
+    fn sync_in(&self, turn: wal::Turn<'_>, log: &wal::Segment) -> Result<()> {
         // After a failed sync of any log nothing is acknowledged as synced, even where a sync would succeed: it would
         // tell of pages that the kernel has given up (rule 7).
         self.check_usable()?;
-        fail_on_unwind(self, || log.sync()).inspect_err(|error| self.fail(error))
-    }
-}
-
-/// The turn to sync, which ends when this is dropped: after a panic too, or everybody would wait for ever.
-struct SyncTurn<'a>(&'a Core);
-
-impl Drop for SyncTurn<'_> {
-    fn drop(&mut self) {
-        *lock(&self.0.is_syncing) = false;
-        self.0.synced.notify_all();
+        fail_on_unwind(self, || log.sync_in(turn)).inspect_err(|error| self.fail(error))
     }
 }
 
 /// Runs `step`, and makes the engine read-only if it unwinds: what the panic left undone is unknown.
 pub(crate) fn fail_on_unwind<T>(core: &Core, step: impl FnOnce() -> T) -> T {
-    struct Unwinding<'a>(&'a Core);
-    impl Drop for Unwinding<'_> {
-        fn drop(&mut self) {
-            self.0.fail(&Error::ReadOnly { cause: "a thread panicked while it wrote".to_owned() });
-        }
-    }
-    let unwinding = Unwinding(core);
-    let done = step();
-    std::mem::forget(unwinding);
-    done
+    on_unwind(step, || core.fail(&Error::ReadOnly { cause: "a thread panicked while it wrote".to_owned() }))
 }

@@ -27,7 +27,6 @@ pub(crate) struct FlushableMemtable {
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) active: LoggedMemtable,
-    /// The log of the active memtable.
     pub(crate) log: Arc<wal::Segment>,
     /// Newest first. Each holds older writes than the one before it, and newer ones than every table.
     pub(crate) frozen: Vec<FlushableMemtable>,
@@ -45,16 +44,6 @@ impl View {
         let memtable = std::mem::replace(&mut next.active, fresh);
         next.frozen.insert(0, FlushableMemtable { memtable, last_seqno });
         next
-    }
-
-    /// The view with an empty active memtable exchanged for another of the same log.
-    pub(crate) fn with_active(&self, active: LoggedMemtable) -> View {
-        View { active, ..self.clone() }
-    }
-
-    /// The view with another version, whose runs [`View::runs_of`] has made.
-    pub(crate) fn with_version(&self, version: Arc<Version>, runs: Arc<[OpenRun]>, stats: CompactionStats) -> View {
-        View { version, runs, stats, ..self.clone() }
     }
 
     /// The runs of `version`, whose tables are those of this view and `outputs`. Runs that are the same in both are shared. O(runs²
@@ -83,12 +72,6 @@ impl View {
     /// All tables, newest run first.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &RunTable> {
         self.runs.iter().flat_map(OpenRun::tables)
-    }
-
-    /// The view without the frozen memtables of logs before `log`: tables hold what they held.
-    pub(crate) fn without_memtables_before(mut self, log: u64) -> View {
-        self.frozen.retain(|frozen| frozen.memtable.log >= log);
-        self
     }
 
     /// The oldest frozen memtable, the next to be flushed, and the log that replay starts from after its flush.

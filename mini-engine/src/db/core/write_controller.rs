@@ -21,7 +21,7 @@ const MAX_DEBT: Duration = Duration::from_secs(1);
 pub(crate) struct WriteController {
     /// Bytes a second that compactions take off level 0, averaged.
     rate: u64,
-    /// Until when the writes so far take, at the rate that they had.
+    /// When the writes so far are paid off, at the rate that they had.
     until: Option<Instant>,
     /// A writer that does not wait had somebody else wait for it: see [`admits`](Self::admits).
     has_waited: bool,

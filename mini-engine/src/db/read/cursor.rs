@@ -1,4 +1,4 @@
-//! Ordered reads that lend keys and values: [`Cursor`], over the keys within [`ScanBounds`].
+//! Ordered reads that lend keys and values: [`Cursor`].
 //!
 //! A cursor reads one pinned view at one sequence number, whatever is written, flushed or compacted meanwhile, and whatever becomes of the
 //! snapshot that it was made from. It may outlive every handle; the directory stays locked until it is gone.
@@ -11,34 +11,7 @@ use super::quarantine::check_range;
 use crate::db::core::Source;
 use crate::error::{Error, Result};
 use crate::iter::{MergeIter, VisibleIter};
-use crate::types::{KeyBounds, Slice, after_prefix};
-
-/// The keys that a scan may show.
-#[derive(Debug, Clone)]
-pub(crate) struct ScanBounds {
-    lower: Bound<Slice>,
-    upper: Bound<Slice>,
-}
-
-impl ScanBounds {
-    pub(crate) fn all() -> ScanBounds {
-        ScanBounds { lower: Bound::Unbounded, upper: Bound::Unbounded }
-    }
-
-    pub(crate) fn of(bounds: &impl KeyBounds) -> ScanBounds {
-        ScanBounds { lower: bounds.start().map(Slice::from), upper: bounds.end().map(Slice::from) }
-    }
-
-    pub(crate) fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-        (self.lower.map(|key| key.to_vec()), self.upper.map(|key| key.to_vec()))
-    }
-
-    /// From the prefix itself to the first key that does not start with it.
-    pub(crate) fn prefix(prefix: &[u8]) -> ScanBounds {
-        let upper = after_prefix(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(Slice::from(end)));
-        ScanBounds { lower: Bound::Included(Slice::from(prefix)), upper }
-    }
-}
+use crate::types::{KeyBounds, OwnedBounds, Slice};
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
 ///
@@ -66,15 +39,15 @@ impl ScanBounds {
 pub struct Cursor {
     /// Made by the first seek. Before `source`, so that the open tables go before the lock on the directory does.
     entries: Option<Entries>,
-    range: ScanBounds,
-    /// Whether there are tables that no move must pass.
+    range: OwnedBounds,
+    /// Whether there are quarantined tables, which no move may pass.
     is_guarded: bool,
     source: Result<Arc<Pinned>>,
 }
 
 impl Cursor {
     /// A cursor over the part of `source` in `range`. If there is no source every seek returns its error.
-    pub(crate) fn new(source: Result<Arc<Pinned>>, range: ScanBounds) -> Cursor {
+    pub(crate) fn new(source: Result<Arc<Pinned>>, range: OwnedBounds) -> Cursor {
         let is_guarded = source.as_ref().is_ok_and(|pinned| pinned.is_guarded());
         Cursor { entries: None, range, is_guarded, source }
     }
@@ -143,7 +116,6 @@ impl Cursor {
         self.entries.as_ref().map_or_else(|| Slice::from(&[][..]), VisibleIter::value_slice)
     }
 
-    /// Makes a move.
     #[inline]
     fn go(
         &mut self,
@@ -166,10 +138,10 @@ impl Cursor {
             (Start::Here, _) if !self.valid() => return step(self.entries()?),
             (Start::Here, _) => Bound::Excluded(Slice::from(self.key())),
             (Start::Key(key), _) => Bound::Included(Slice::from(*key)),
-            (Start::Bound, Direction::Forward) => self.range.lower.clone(),
-            (Start::Bound, Direction::Backward) => self.range.upper.clone(),
+            (Start::Bound, Direction::Forward) => self.range.0.clone(),
+            (Start::Bound, Direction::Backward) => self.range.1.clone(),
         };
-        let moved = step(self.entries()?).and_then(|()| self.check_passed(direction, &start));
+        let moved = step(self.entries()?).and_then(|()| self.check_passed(direction, start));
         if moved.is_err() {
             self.entries = None;
         }
@@ -177,20 +149,19 @@ impl Cursor {
     }
 
     /// Fails if a quarantined table may hold a key of the range from `start` to where the cursor stands.
-    fn check_passed(&self, direction: Direction, start: &Bound<Slice>) -> Result<()> {
+    fn check_passed(&self, direction: Direction, start: Bound<Slice>) -> Result<()> {
         let pinned = self.source.as_ref().map_err(Error::clone)?;
-        let ScanBounds { lower, upper } = &self.range;
+        let (lower, upper) = &self.range;
         let end = match (self.valid(), direction) {
             (true, _) => Bound::Included(Slice::from(self.key())),
             (false, Direction::Forward) => upper.clone(),
             (false, Direction::Backward) => lower.clone(),
         };
-        let (from, to) = match direction {
-            Direction::Forward => (start, &end),
-            Direction::Backward => (&end, start),
+        let passed = match direction {
+            Direction::Forward => (start, end),
+            Direction::Backward => (end, start),
         };
-        let ranges = [(slice(from), slice(to)), (slice(lower), slice(upper))];
-        check_range(pinned.point(), ranges)
+        check_range(pinned.point(), [&passed, &self.range])
     }
 
     #[inline]
@@ -206,11 +177,10 @@ impl Cursor {
 }
 
 #[cold]
-fn open(pinned: &Pinned, range: &ScanBounds) -> Entries {
-    let ScanBounds { lower, upper } = range;
-    let (sources, hidden) = pinned.view.sources(slice(lower), slice(upper), pinned.seqno);
-    let entries = VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower.clone(), upper.clone());
-    entries.hiding(hidden)
+fn open(pinned: &Pinned, range: &OwnedBounds) -> Entries {
+    let (sources, hidden) = pinned.view.sources(range.start(), range.end(), pinned.seqno);
+    let (lower, upper) = range.clone();
+    VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower, upper).hiding(hidden)
 }
 
 type Entries = VisibleIter<Source>;
@@ -231,27 +201,8 @@ enum Start<'a> {
     Here,
 }
 
-fn slice(bound: &Bound<Slice>) -> Bound<&[u8]> {
-    bound.as_ref().map(|key| &**key)
-}
-
 impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cursor").field("source", &self.source).field("range", &self.range).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_prefix_ends_where_the_next_one_starts() {
-        // Catches a prefix of 0xff bytes, whose successor is shorter, or none at all.
-        let upper = |prefix: &[u8]| ScanBounds::prefix(prefix).upper;
-        assert_eq!(upper(b"ab"), Bound::Excluded(Slice::from(&b"ac"[..])));
-        assert_eq!(upper(b"a\xff\xff"), Bound::Excluded(Slice::from(&b"b"[..])));
-        assert_eq!(upper(b"\xff\xff"), Bound::Unbounded);
-        assert_eq!(upper(b""), Bound::Unbounded);
     }
 }

@@ -1,20 +1,29 @@
 //! Point reads: pin a view, then ask its sources from new to old. No lock is taken.
 
 use super::quarantine::check_key;
-use super::read_point::ReadPoint;
+use super::read_point::{ReadPoint, view_first};
 use crate::codec::key_hash;
 use crate::db::core::Core;
 use crate::error::Result;
-use crate::types::{Kind, SeqNo, Slice};
+use crate::types::{Kind, Slice};
 
-/// The newest value of `key` that `point` sees.
-pub(super) fn get(point: ReadPoint<'_>, key: &[u8]) -> Result<Option<Slice>> {
-    newest(point, key, |value| Slice::from(value), |value| value)
+/// Reads the current view at the number that is visible now.
+pub(crate) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
+    core.check_open()?;
+    let (view, seqno) = view_first(|| core.view.load(), || core.visible());
+    read(ReadPoint { core, view: &view, seqno, quarantined: view.version.quarantined() })
 }
 
-/// Whether there is one: as [`get`], and no value is copied.
-pub(super) fn contains(point: ReadPoint<'_>, key: &[u8]) -> Result<bool> {
-    Ok(newest(point, key, |_| (), |_| ())?.is_some())
+impl ReadPoint<'_> {
+    /// The newest value of `key`.
+    pub(crate) fn get(self, key: &[u8]) -> Result<Option<Slice>> {
+        newest(self, key, |value| Slice::from(value), |value| value)
+    }
+
+    /// Whether there is one: as [`get`](Self::get), and no value is copied.
+    pub(crate) fn contains(self, key: &[u8]) -> Result<bool> {
+        Ok(newest(self, key, |_| (), |_| ())?.is_some())
+    }
 }
 
 /// What `copy` makes of the newest value if a memtable has it, and `share` if a table does.
@@ -47,45 +56,4 @@ fn newest<T>(
     }
     check_key(point, key, None)?;
     Ok(None)
-}
-
-/// The newest value of `key` as of now.
-pub(crate) fn get_now(core: &Core, key: &[u8]) -> Result<Option<Slice>> {
-    read_now(core, |point| get(point, key))
-}
-
-/// Whether `key` has a value now.
-pub(crate) fn contains_now(core: &Core, key: &[u8]) -> Result<bool> {
-    read_now(core, |point| contains(point, key))
-}
-
-/// Reads the current view at the number that is visible now.
-pub(super) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
-    core.check_open()?;
-    let (view, seqno) = view_first(|| core.view.load(), || core.visible());
-    read(ReadPoint { core, view: &view, seqno, quarantined: view.version.quarantined() })
-}
-
-/// Rule 16, where no number is registered: the view is pinned first, the visible number loaded after. In the other order a compaction in
-/// between could install a view that has only newer versions than the number, and the key would seem to be gone.
-pub(super) fn view_first<V>(view: impl FnOnce() -> V, visible: impl FnOnce() -> SeqNo) -> (V, SeqNo) {
-    let view = view();
-    (view, visible())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    #[test]
-    fn rule_16_the_number_is_never_older_than_what_the_view_can_show() {
-        // Catches the two loads exchanged. The world here: a write and a compaction after each load, so that the view of
-        // time t has versions from t on.
-        let time = Cell::new(0);
-        let tick = || time.replace(time.get() + 1);
-        let (oldest_in_view, seqno) = view_first(tick, tick);
-        assert!(seqno >= oldest_in_view, "{seqno} in a view from {oldest_in_view} on");
-    }
 }

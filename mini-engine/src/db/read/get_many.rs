@@ -6,10 +6,8 @@
 
 use std::ops::ControlFlow;
 
-use super::get::{get, read_now};
 use super::read_point::ReadPoint;
 use crate::codec::key_hash;
-use crate::db::core::Core;
 use crate::error::Result;
 use crate::table::OpenRun;
 use crate::types::{Kind, SeqNo, Slice};
@@ -17,29 +15,31 @@ use crate::types::{Kind, SeqNo, Slice};
 /// `Some(value)` of a key that the search came to, as of `get`; `None` if the search ended before.
 pub(crate) type Answer = Option<Option<Slice>>;
 
-/// The newest values of `keys` that `point` sees, in the order of the keys, until those that were found have `soft_limit` bytes together.
-/// Sources are asked as for a single key, and fail as for a single key.
-pub(super) fn get_many<K: AsRef<[u8]>>(
-    point: ReadPoint<'_>,
-    keys: &[K],
-    soft_limit: Option<usize>,
-) -> Result<Vec<Answer>> {
-    let mut answers = Answers { values: vec![None; keys.len()], found_bytes: 0, soft_limit };
-    let asked = match point.quarantined.is_empty() {
-        true => ask_sources(point, keys, &mut answers)?,
-        // Which versions count is a question of each key then.
-        false => ask_singly(point, keys, &mut answers)?,
-    };
-    if asked.is_continue() {
-        // What no source knows is not there.
-        answers.values.iter_mut().for_each(|answer| *answer = Some(answer.take().flatten()));
+impl ReadPoint<'_> {
+    pub(crate) fn get_many<K: AsRef<[u8]>>(self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
+        Ok(self.get_many_up_to(None, keys)?.into_iter().map(Option::flatten).collect())
     }
-    Ok(answers.values)
-}
 
-/// The newest values of `keys`, all as of now, as far as the limit allows.
-pub(crate) fn get_many_now<K: AsRef<[u8]>>(core: &Core, keys: &[K], soft_limit: Option<usize>) -> Result<Vec<Answer>> {
-    read_now(core, |point| get_many(point, keys, soft_limit))
+    /// As [`get_many`](Self::get_many), until those that were found have `soft_limit` bytes together. Sources are asked as for a single
+    /// key, and fail as for a single key.
+    pub(crate) fn get_many_up_to<K: AsRef<[u8]>>(
+        self,
+        soft_limit: Option<usize>,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Answer>> {
+        let keys: Vec<K> = keys.into_iter().collect();
+        let mut answers = Answers { values: vec![None; keys.len()], found_bytes: 0, soft_limit };
+        let asked = match self.quarantined.is_empty() {
+            true => ask_sources(self, &keys, &mut answers)?,
+            // Which versions count is a question of each key then.
+            false => ask_singly(self, &keys, &mut answers)?,
+        };
+        if asked.is_continue() {
+            // What no source knows is not there.
+            answers.values.iter_mut().for_each(|answer| *answer = Some(answer.take().flatten()));
+        }
+        Ok(answers.values)
+    }
 }
 
 /// `Break` once the values that were found have as many bytes as are wanted.
@@ -47,7 +47,7 @@ type Asked = Result<ControlFlow<()>>;
 
 fn ask_singly<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
     for (at, key) in keys.iter().enumerate() {
-        if answers.take(at, get(point, key.as_ref())?).is_break() {
+        if answers.take(at, point.get(key.as_ref())?).is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }

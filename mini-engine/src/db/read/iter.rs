@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::cursor::{Cursor, ScanBounds};
+use super::cursor::Cursor;
 use super::pinned::Pinned;
 use crate::error::{Error, Result};
-use crate::types::Slice;
+use crate::types::{OwnedBounds, Slice};
 
 /// The entries of a range in key order, from both ends: yields `Result<(key, value)>`.
 ///
@@ -45,16 +45,13 @@ struct Walk {
     sought: Option<Slice>,
     /// The last key from the back: the front yields nothing at or above.
     ceiling: Option<Slice>,
-    /// An error that is still to be yielded.
     error: Option<Error>,
-    /// Where an entry is put together.
     scratch: Vec<u8>,
 }
 
 /// What one step yields: a key and its value, or the end.
 type Stepped = Result<Option<(Slice, Slice)>>;
 
-/// One end of an iterator.
 #[derive(Debug)]
 struct End {
     cursor: Cursor,
@@ -96,7 +93,7 @@ impl End {
 
 impl Iter {
     /// The entries of `source` in `range`. Without a source its error is all that is yielded.
-    pub(crate) fn new(source: Result<Arc<Pinned>>, range: ScanBounds) -> Iter {
+    pub(crate) fn new(source: Result<Arc<Pinned>>, range: OwnedBounds) -> Iter {
         let front = End::new(Cursor::new(source, range));
         let walk = Walk { front, back: None, sought: None, ceiling: None, error: None, scratch: Vec::new() };
         Iter { walk: Some(walk) }

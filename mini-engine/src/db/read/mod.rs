@@ -10,11 +10,9 @@ mod read_point;
 mod snapshot;
 
 pub use self::cursor::Cursor;
-pub(crate) use self::cursor::ScanBounds;
-pub(crate) use self::get::{contains_now, get_now};
-pub(crate) use self::get_many::get_many_now;
+pub(crate) use self::get::read_now;
 pub use self::iter::Iter;
 pub(crate) use self::pinned::{Pinned, Registered};
 pub use self::quarantine::QuarantinedTable;
-pub(crate) use self::quarantine::refusal;
+pub(crate) use self::quarantine::quarantined_error;
 pub use self::snapshot::Snapshot;

@@ -1,4 +1,4 @@
-//! What readers own beyond a call: a snapshot a sequence number, an iterator or a cursor a view. Never both.
+//! The possessions of readers beyond a call: a snapshot owns a sequence number, an iterator or a cursor owns a view. None owns both.
 //!
 //! P1 A registered number keeps versions: from its registration on, no flush and no compaction drops what it sees (rule 16). So any later
 //!    view holds all of it, and a snapshot reads whichever view is current. It holds no file and no memtable of the past.
@@ -20,13 +20,11 @@
 
 use std::sync::Arc;
 
-use super::get::{contains, get, view_first};
-use super::get_many::{Answer, get_many};
-use super::read_point::ReadPoint;
+use super::read_point::{ReadPoint, view_first};
 use crate::db::core::{Core, SnapshotId, View, ViewId};
 use crate::error::Result;
 use crate::table::TableMeta;
-use crate::types::{SeqNo, Slice};
+use crate::types::SeqNo;
 
 /// A registered sequence number: all that a snapshot owns. Keeps the directory's lock.
 pub(crate) struct Registered {
@@ -61,23 +59,8 @@ impl Registered {
         Pinned::new(&self.core, self.core.view.load_full(), self.seqno(), Some(self.quarantined.clone()))
     }
 
-    /// The newest value of `key` that this sees.
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
-        self.read(|point| get(point, key))
-    }
-
-    /// Whether `key` has a value that this sees.
-    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
-        self.read(|point| contains(point, key))
-    }
-
-    /// The newest values of `keys` that this sees, until those that were found have `soft_limit` bytes together.
-    pub(crate) fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], soft_limit: Option<usize>) -> Result<Vec<Answer>> {
-        self.read(|point| get_many(point, keys, soft_limit))
-    }
-
-    /// Reads the current view.
-    fn read<T>(&self, read: impl FnOnce(ReadPoint<'_>) -> T) -> T {
+    /// Reads the current view at this number.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(ReadPoint<'_>) -> T) -> T {
         let Registered { quarantined, core, .. } = self;
         read(ReadPoint { core, view: &core.view.load(), seqno: self.seqno(), quarantined })
     }
@@ -113,7 +96,7 @@ impl Pinned {
         Arc::new(Pinned { view, seqno, quarantined, id, core: core.clone() })
     }
 
-    /// Whether there are tables that reads must not pass.
+    /// Whether there are quarantined tables, which no read may pass.
     pub(super) fn is_guarded(&self) -> bool {
         !self.quarantined().is_empty()
     }

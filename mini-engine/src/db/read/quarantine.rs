@@ -9,12 +9,12 @@
 use std::path::PathBuf;
 
 use super::read_point::ReadPoint;
-use crate::compaction::{Bounds, TableStore, overlaps_bounds};
+use crate::compaction::{TableStore, overlaps_bounds};
 use crate::db::core::Core;
 use crate::error::{Error, Result};
 use crate::manifest::ASIDE;
 use crate::table::{self, TableMeta};
-use crate::types::{SeqNo, Shown, Slice};
+use crate::types::{OwnedBounds, SeqNo, Shown, Slice};
 
 /// A table that recovery gave up for now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,19 +71,19 @@ pub(super) fn check_key(point: ReadPoint<'_>, key: &[u8], found: Option<SeqNo>) 
         let within = *table.smallest <= *key && *key <= *table.largest;
         within && table.min_seqno <= seqno && found.is_none_or(|found| found <= table.max_seqno)
     };
-    quarantined.iter().find(hides).map_or(Ok(()), |table| Err(refusal(core, table)))
+    quarantined.iter().find(hides).map_or(Ok(()), |table| Err(quarantined_error(core, table)))
 }
 
 /// Fails if a quarantined table may hold a key in both ranges that `point` sees.
-pub(super) fn check_range(point: ReadPoint<'_>, ranges: [Bounds<'_>; 2]) -> Result<()> {
+pub(super) fn check_range(point: ReadPoint<'_>, ranges: [&OwnedBounds; 2]) -> Result<()> {
     let ReadPoint { core, seqno, quarantined, .. } = point;
     let hides =
         |table: &&TableMeta| table.min_seqno <= seqno && ranges.into_iter().all(|range| overlaps_bounds(table, range));
-    quarantined.iter().find(hides).map_or(Ok(()), |table| Err(refusal(core, table)))
+    quarantined.iter().find(hides).map_or(Ok(()), |table| Err(quarantined_error(core, table)))
 }
 
-/// What reads of keys of a quarantined table get.
-pub(crate) fn refusal(core: &Core, meta: &TableMeta) -> Error {
+/// The error of a read of keys that a quarantined table may hold.
+pub(crate) fn quarantined_error(core: &Core, meta: &TableMeta) -> Error {
     let QuarantinedTable { file, smallest, largest, number, .. } = QuarantinedTable::new(&core.store, meta);
     let what = format!(
         "keys {} to {}: expected what table {number} held, which is quarantined; found no newer version",

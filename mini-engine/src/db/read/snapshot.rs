@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::cursor::{Cursor, ScanBounds};
+use super::cursor::Cursor;
 use super::iter::Iter;
 use super::pinned::{Pinned, Registered};
 use crate::error::{Error, Result};
-use crate::types::{KeyBounds, SeqNo, Slice};
+use crate::types::{KeyBounds, SeqNo, Slice, owned, prefix_bounds};
 
 /// The database as it was when the snapshot was taken. Owned and cheap to clone; may be sent to other threads.
 ///
@@ -37,14 +37,13 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; never an older value instead.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.source()?.get(key.as_ref())
+        self.source()?.read(|point| point.get(key.as_ref()))
     }
 
     /// The values of `keys`, in their order: cheaper than one after the other, see [`Db::get_many`](crate::Db::get_many).
     /// Errors as of [`Snapshot::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        let answers = self.source()?.get_many(&keys.into_iter().collect::<Vec<K>>(), None)?;
-        Ok(answers.into_iter().map(Option::flatten).collect())
+        self.source()?.read(|point| point.get_many(keys))
     }
 
     /// As [`Snapshot::get_many`], until the values that were found have `soft_limit` bytes together, see
@@ -54,12 +53,12 @@ impl Snapshot {
         soft_limit: usize,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Option<Slice>>>> {
-        self.source()?.get_many(&keys.into_iter().collect::<Vec<K>>(), Some(soft_limit))
+        self.source()?.read(|point| point.get_many_up_to(Some(soft_limit), keys))
     }
 
     /// Whether `key` has a value, which is not copied. Errors as of [`Snapshot::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.source()?.contains(key.as_ref())
+        self.source()?.read(|point| point.contains(key.as_ref()))
     }
 
     /// The entry with the smallest key. Errors as of [`Snapshot::get`].
@@ -74,22 +73,22 @@ impl Snapshot {
 
     /// All entries in key order.
     pub fn iter(&self) -> Iter {
-        Iter::new(self.pin(), ScanBounds::all())
+        Iter::new(self.pin(), owned(&..))
     }
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty.
     pub fn range(&self, bounds: impl KeyBounds) -> Iter {
-        Iter::new(self.pin(), ScanBounds::of(&bounds))
+        Iter::new(self.pin(), owned(&bounds))
     }
 
     /// The entries whose keys start with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        Iter::new(self.pin(), ScanBounds::prefix(prefix.as_ref()))
+        Iter::new(self.pin(), prefix_bounds(prefix.as_ref()))
     }
 
     /// A cursor over all entries.
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(self.pin(), ScanBounds::all())
+        Cursor::new(self.pin(), owned(&..))
     }
 
     /// The current view, for a scan.

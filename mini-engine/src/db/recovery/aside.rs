@@ -1,4 +1,4 @@
-//! Bounds how many files are kept aside that hold nothing: a process that is killed often would else fill the disk with them.
+//! Sets files aside, and bounds how many are kept that hold nothing: a process that is killed often would else fill the disk with them.
 //!
 //! Torn tails without a whole batch go, and tables without a whole footer, which were never finished, the oldest first: nothing in them
 //! can be read back. All others stay until somebody removes them. It happens at the end of an open, and what a crash leaves of it is
@@ -16,6 +16,19 @@ use crate::wal;
 
 /// Torn tails that are kept, and tables, whatever is in them.
 const KEPT: usize = 16;
+
+/// Renames the files of these names, so that no later open takes them for files of the database or for orphans, and makes that durable.
+pub(super) fn set_aside(store: &TableStore, names: Vec<String>, report: &mut RecoveryReport) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    for name in names {
+        let (path, aside) = (store.dir.join(&name), store.dir.join(name + ASIDE));
+        store.fs.rename(&path, &aside).map_err(Error::io("rename", &path))?;
+        report.set_aside.push(aside);
+    }
+    store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
+}
 
 /// Removes the oldest torn tails that hold no whole batch, down to [`KEPT`] in all, and so the oldest tables that were never finished.
 /// Not the tail that was kept now.

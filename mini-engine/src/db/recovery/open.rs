@@ -36,7 +36,7 @@ use crate::db::core::{Core, DirectoryLock, Opened, View, check_nothing_is_lost, 
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{
-    self, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, NamedTables, RunId, VersionEdit, manifest_name,
+    self, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, RunId, VersionEdit, manifest_name,
 };
 use crate::memtables::LoggedMemtable;
 use crate::options::{Compaction, Options, RecoveryMode};
@@ -66,8 +66,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         }
         None if read_only => {
             // It went since the directory was locked. To go on would be to create a database.
-            let what = format!("expected {CURRENT}, found no such file");
-            return Err(Error::NotADatabase { path: dir.to_path_buf(), what });
+            return Err(Error::not_a_database(dir, format!("expected {CURRENT}, found no such file")));
         }
         None => {
             check_nothing_is_lost(&*fs, dir, &names)?;
@@ -162,8 +161,9 @@ fn logs_to_replay(
         let missing = Error::corruption(&path, 0, "expected the log that the manifest names, found no such file");
         // Where the manifest may have lost its end, that is what the log is missing for: it was replaced by a table that
         // the manifest does not know any more. Nothing could be said of the keys in such a table.
-        let named = NamedTables::of(&state.version);
-        let manifest_is_whole = !report.manifest_tail_dropped && !names.iter().any(|kind| named.lack(*kind));
+        let named = state.version.named_numbers();
+        let all_are_named = names.iter().filter_map(FileKind::table).all(|number| named.contains(&number));
+        let manifest_is_whole = !report.manifest_tail_dropped && all_are_named;
         if store.options.recovery_mode != RecoveryMode::Quarantine || !manifest_is_whole {
             return Err(missing);
         }
@@ -232,10 +232,10 @@ fn make_current(
 /// Step 7. What the version and the manifest in force do not name is left from an interrupted step, or obsolete.
 fn remove_orphans(opened: &Opened, report: &mut RecoveryReport) -> Result<()> {
     let store = &opened.store;
-    let named = NamedTables::of(&opened.view.version);
+    let named = opened.view.version.named_numbers();
     for kind in list(&*store.fs, &store.dir)? {
         let name = match kind {
-            FileKind::Table(number) if named.lack(kind) => crate::table::file_name(number),
+            FileKind::Table(number) if !named.contains(&number) => crate::table::file_name(number),
             FileKind::Log(number) if number < opened.view.active.log => wal::file_name(number),
             FileKind::Manifest(number) if number != opened.manifest.number() => manifest_name(number),
             FileKind::CurrentTmp => manifest::CURRENT_TMP.to_owned(),

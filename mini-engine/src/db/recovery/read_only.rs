@@ -1,4 +1,4 @@
-//! What an open makes of a database that is only to be read: a view on what is there, and nothing on disk.
+//! Opens a database that is only to be read: makes a view on what is there, and nothing on disk.
 //!
 //! Manifest and tables are read as by any open, and the logs are replayed by the same rules. What they hold stays in frozen
 //! memtables, which no worker flushes, since there is none. A torn tail, orphans and suspects stay where they are, for an open

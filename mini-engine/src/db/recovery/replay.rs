@@ -22,27 +22,27 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
+use super::aside::set_aside;
 use super::report::{RecoveryReport, TornTail};
-use crate::compaction::{Inputs, Limits, OutputSpec, Retention, TableStore, Tombstones, Written};
-use crate::db::background::beside;
+use crate::compaction::{Inputs, OutputSpec, Retention, TableStore, Written};
+use crate::db::background::spawn_scoped;
 use crate::db::core::FlushableMemtable;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
-use crate::manifest::{ASIDE, CompactionStats, ManifestState, TAIL_ASIDE, Version};
-use crate::memtables::{LoggedMemtable, VectorBuilder, memory_for, memory_of, op, range_tombstone};
+use crate::manifest::{ASIDE, CompactionStats, ManifestState, RunId, TAIL_ASIDE, Version};
+use crate::memtables::{MemtableBuilder, memory_for};
 use crate::options::{Options, RecoveryMode};
 use crate::table::Table;
-use crate::types::{BatchOp, BatchOps, MAX_BATCH_RANGES, RangeTombstone, SeqNo, Slice};
+use crate::types::{BatchOp, BatchOps, MAX_BATCH_RANGES, SeqNo, Slice};
 use crate::wal::{self, Frame, Position, Tail};
 
 /// Memtables that are kept instead of flushed are not smaller than this, whatever the options: each read asks them all.
 const KEPT_MEMTABLE_BYTES: usize = 64 << 20;
 
-/// Half a memtable is written beside the reading of the next half, unless it is smaller than this: a thread has to be worth it.
-const BESIDE_BYTES: usize = 8 << 20;
+/// Half a memtable is written while the next half is read, unless it is smaller than this: a thread has to be worth it.
+const BACKGROUND_BYTES: usize = 8 << 20;
 
 /// What replay has made so far.
 struct Replay<'a, 'scope, 'env> {
@@ -50,25 +50,17 @@ struct Replay<'a, 'scope, 'env> {
     /// The tables that there are already.
     version: &'a Version,
     report: &'a mut RecoveryReport,
-    /// Of the thread that writes a table beside.
+    /// Of the thread that writes a table while the next logs are read.
     scope: &'scope Scope<'scope, 'env>,
-    writing: Option<ScopedJoinHandle<'scope, Result<Option<Written>>>>,
+    writing: Option<ScopedJoinHandle<'scope, Result<Written>>>,
     /// The log being read.
     log: PathBuf,
     number: u64,
-    last_seqno: SeqNo,
+    done: Replayed,
     /// What is in no table yet.
-    entries: VectorBuilder,
-    /// Range tombstones beside them.
-    ranges: Vec<RangeTombstone>,
-    /// Bytes of memory that these take.
-    range_bytes: usize,
-    tables: Vec<Arc<Table>>,
-    /// In place of tables where nothing may be written, oldest first.
-    memtables: Vec<FlushableMemtable>,
-    /// Bytes of memory that they take.
+    unflushed: MemtableBuilder,
+    /// Bytes of memory that the memtables take.
     kept_bytes: usize,
-    stats: CompactionStats,
     /// The first frame of a log whose number does not follow: the history stopped before this log.
     gap: Option<(u64, SeqNo)>,
     frames_in_log: u64,
@@ -77,6 +69,7 @@ struct Replay<'a, 'scope, 'env> {
 }
 
 /// What the logs held: durable tables that no manifest names yet, or memtables.
+#[derive(Default)]
 pub(super) struct Replayed {
     pub(crate) tables: Vec<Arc<Table>>,
     /// Of an open that only reads: frozen memtables in their place, oldest first.
@@ -111,14 +104,9 @@ pub(super) fn replay(
             writing: None,
             log: PathBuf::new(),
             number: 0,
-            last_seqno: state.last_seqno,
-            entries: VectorBuilder::default(),
-            ranges: Vec::new(),
-            range_bytes: 0,
-            tables: Vec::new(),
-            memtables: Vec::new(),
+            done: Replayed { last_seqno: state.last_seqno, ..Replayed::default() },
+            unflushed: MemtableBuilder::default(),
             kept_bytes: 0,
-            stats: CompactionStats::default(),
             gap: None,
             frames_in_log: 0,
             oldest: state.log_number,
@@ -132,8 +120,7 @@ pub(super) fn replay(
         let result = read.and_then(|()| replay.finish());
         // After an error it may still be going on.
         let result = result.and(replay.end_writing());
-        let Replay { tables, memtables, stats, last_seqno, .. } = replay;
-        (Replayed { tables, memtables, stats, last_seqno }, result)
+        (replay.done, result)
     });
     let (replayed, result) = replayed;
     if let Err(error) = result {
@@ -159,7 +146,7 @@ impl<'env> Replay<'_, '_, 'env> {
                 (Some((offset, found)), _) => {
                     let Some((stopped, end)) = clean.pop() else {
                         // The manifest says with which number this log begins, so its beginning is lost.
-                        let expected = self.last_seqno + 1;
+                        let expected = self.done.last_seqno + 1;
                         let what = format!(
                             "first frame of the oldest log: expected sequence number {expected}, found {found}"
                         );
@@ -220,7 +207,7 @@ impl<'env> Replay<'_, '_, 'env> {
     /// that must find again what was taken from them. So each gets a second name, under which it stays.
     fn give_up(&mut self, logs: &[u64], error: &Error) -> Result<()> {
         self.report.damage.push(error.to_string());
-        self.report.logs_end_at = Some(self.last_seqno);
+        self.report.logs_end_at = Some(self.done.last_seqno);
         if self.store.options.read_only {
             return Ok(());
         }
@@ -258,30 +245,23 @@ impl<'env> Replay<'_, '_, 'env> {
         store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
     }
 
-    /// Renames logs so that no later recovery takes them for logs, nor for orphans to delete. Durable before the edit
-    /// that makes all present logs obsolete: else that edit would sentence them to be deleted, as it does
-    /// with a log that was made ahead and holds nothing.
+    /// Sets logs aside, but for those that hold nothing. Durable before the edit that makes all present logs obsolete: else that edit
+    /// would sentence them to be deleted, as it does with a log that was made ahead and holds nothing.
     fn set_aside(&mut self, logs: &[u64]) -> Result<()> {
-        let fs = &self.store.fs;
+        let mut names = Vec::new();
         for &log in logs {
-            if wal::is_unused(&**fs, &self.path(log), log)? {
-                continue;
+            if !wal::is_unused(&*self.store.fs, &self.path(log), log)? {
+                names.push(wal::file_name(log));
             }
-            let (from, to) = (self.path(log), self.store.dir.join(wal::file_name(log) + ASIDE));
-            fs.rename(&from, &to).map_err(Error::io("rename", &from))?;
-            self.report.set_aside.push(to);
         }
-        if logs.is_empty() {
-            return Ok(());
-        }
-        fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))
+        set_aside(self.store, names, self.report)
     }
 
     fn take(&mut self, frame: Frame<'_>) -> Result<()> {
         if self.gap.is_some() {
             return Ok(());
         }
-        let expected = self.last_seqno + 1;
+        let expected = self.done.last_seqno + 1;
         if frame.first_seqno > expected && self.frames_in_log == 0 {
             self.gap = Some((frame.offset, frame.first_seqno));
             return Ok(());
@@ -292,14 +272,10 @@ impl<'env> Replay<'_, '_, 'env> {
         }
         let ranges = self.check_batch(&frame)?;
         self.make_room(memory_for(frame.count as usize, ranges, frame.payload.len()))?;
-        for (decoded, seqno) in BatchOps::new(frame.payload).flatten().zip(expected..) {
-            self.entries.push(&op(decoded), seqno);
-            if let Some(range) = range_tombstone(decoded, seqno) {
-                self.range_bytes += memory_of(&range);
-                self.ranges.push(range);
-            }
+        for (op, seqno) in BatchOps::new(frame.payload).flatten().zip(expected..) {
+            self.unflushed.push(op, seqno);
         }
-        self.last_seqno += u64::from(frame.count);
+        self.done.last_seqno += u64::from(frame.count);
         self.frames_in_log += 1;
         self.report.batches_replayed += 1;
         self.report.operations_replayed += u64::from(frame.count);
@@ -331,17 +307,12 @@ impl<'env> Replay<'_, '_, 'env> {
         // Memtables that are read and never flushed should be few.
         let bytes = match memtable_bytes / 2 {
             _ if read_only => memtable_bytes.max(KEPT_MEMTABLE_BYTES),
-            half if half >= BESIDE_BYTES => half,
+            half if half >= BACKGROUND_BYTES => half,
             _ => memtable_bytes,
         };
         self.check_memory(memory)?;
-        let used = self.memory_usage();
+        let used = self.unflushed.memory_usage();
         if used > 0 && (memory > memtable_bytes / 2 || used >= bytes) { self.spill() } else { Ok(()) }
-    }
-
-    /// Bytes of memory that what is in no table takes.
-    fn memory_usage(&self) -> usize {
-        self.entries.memory_usage() + self.range_bytes
     }
 
     /// Fails if `memory` bytes more are more than may be taken by what stays in memory.
@@ -349,7 +320,7 @@ impl<'env> Replay<'_, '_, 'env> {
         if !self.store.options.read_only {
             return Ok(());
         }
-        let held = self.kept_bytes + self.memory_usage();
+        let held = self.kept_bytes + self.unflushed.memory_usage();
         let limit = self.store.options.replay_memory_bytes;
         if held.saturating_add(memory) as u64 <= limit {
             return Ok(());
@@ -368,12 +339,12 @@ impl<'env> Replay<'_, '_, 'env> {
             return Ok(());
         }
         let (store, part) = (self.store, self.take_part()?);
-        if part.entries.memory_usage() < BESIDE_BYTES {
+        if part.entries.memory_usage() < BACKGROUND_BYTES {
             return self.note(write_table(store, part));
         }
         // One after the other, so that no more than a memtable is in memory.
         self.end_writing()?;
-        let writing = beside(self.scope, "mini-engine-replay", move || write_table(store, part));
+        let writing = spawn_scoped(self.scope, "mini-engine-replay", move || write_table(store, part));
         self.writing = Some(writing.map_err(Error::io("start a thread for", &store.dir))?);
         Ok(())
     }
@@ -391,42 +362,37 @@ impl<'env> Replay<'_, '_, 'env> {
     }
 
     /// What was replayed so far, to be written to a table.
-    fn take_part(&mut self) -> Result<Part> {
-        if !self.ranges.is_empty() {
-            // What is older has to be known, and so the table that is written beside.
+    fn take_part(&mut self) -> Result<Unwritten> {
+        let mut older_last = Slice::default();
+        if self.unflushed.has_ranges() {
+            // What is older has to be known, and so the table that is being written.
             self.end_writing()?;
+            let older = self.version.named_tables().chain(self.done.tables.iter().map(|table| table.meta()));
+            older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
         }
-        let older = self.version.named_tables();
-        let older = older.chain(self.tables.iter().map(|table| table.meta())).filter(|_| !self.ranges.is_empty());
-        let older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
-        let (entries, ranges) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.ranges));
-        self.range_bytes = 0;
-        Ok(Part { number: self.number, entries, ranges, older_last })
+        Ok(Unwritten { number: self.number, entries: std::mem::take(&mut self.unflushed), older_last })
     }
 
     /// Keeps what was replayed so far in a memtable.
     fn keep(&mut self) {
-        if self.entries.memory_usage() > 0 {
-            let memtable = LoggedMemtable::built(std::mem::take(&mut self.entries), self.number);
-            memtable.add_ranges(std::mem::take(&mut self.ranges));
-            self.range_bytes = 0;
+        if self.unflushed.memory_usage() > 0 {
+            let memtable = std::mem::take(&mut self.unflushed).finish(self.number);
             self.kept_bytes += memtable.memory_usage();
-            self.memtables.push(FlushableMemtable { memtable, last_seqno: self.last_seqno });
+            self.done.memtables.push(FlushableMemtable { memtable, last_seqno: self.done.last_seqno });
         }
     }
 
-    /// Waits for the table that is written beside.
+    /// Waits for the table that the other thread writes.
     fn end_writing(&mut self) -> Result<()> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
         let written = writing.join().unwrap_or_else(|cause| resume_unwind(cause));
         self.note(written)
     }
 
-    fn note(&mut self, written: Result<Option<Written>>) -> Result<()> {
-        if let Some(written) = written? {
-            self.stats = self.stats.plus(&CompactionStats::of_flush(written.entry_bytes, written.table_bytes()));
-            self.tables.extend(written.tables);
-        }
+    fn note(&mut self, written: Result<Written>) -> Result<()> {
+        let written = written?;
+        self.done.stats = self.done.stats.plus(&written.as_edit(RunId::LEVEL_0).stats);
+        self.done.tables.extend(written.tables);
         Ok(())
     }
 
@@ -436,29 +402,24 @@ impl<'env> Replay<'_, '_, 'env> {
 }
 
 /// What becomes a table.
-struct Part {
+struct Unwritten {
     /// Of the log.
     number: u64,
-    entries: VectorBuilder,
-    ranges: Vec<RangeTombstone>,
+    entries: MemtableBuilder,
     /// The last key of all that is older, if there are ranges.
     older_last: Slice,
 }
 
 /// Sorts a part and writes it to a table, unless it has no entry. Written anew and synced, whatever the log's state: if a
 /// sync had failed, the log is right in the page cache and wrong on the device (rule 7).
-fn write_table(store: &TableStore, part: Part) -> Result<Option<Written>> {
-    let Part { number, entries, ranges, older_last } = part;
+fn write_table(store: &TableStore, part: Unwritten) -> Result<Written> {
+    let Unwritten { number, entries, older_last } = part;
     if entries.memory_usage() == 0 {
-        return Ok(None);
+        return Ok(Written::default());
     }
-    let memtable = LoggedMemtable::built(entries, number);
-    memtable.add_ranges(ranges);
-    // No snapshot is older than this open.
-    let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
-    let never = AtomicBool::new(false);
-    let inputs = Inputs::of_memtable(&memtable, retention, &older_last)?;
+    let memtable = entries.finish(number);
+    let inputs = Inputs::of_memtable(&memtable, Retention::NEWEST, &older_last)?;
     // As many bits as all levels have on the whole: it is a flush or two, soon compacted.
     let spec = OutputSpec::flush(f64::from(store.options.filter_bits_per_key));
-    store.write(inputs, retention, spec, Limits::whole(&never))
+    store.write_all(inputs, spec)
 }

@@ -1,10 +1,10 @@
-//! What opening a database found and did, and the words for it.
+//! The report of an open: what it found and did, in words.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::db::read::QuarantinedTable;
-use crate::types::SeqNo;
+use crate::types::{SeqNo, counted};
 
 /// What recovery replayed, dropped and set aside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -155,10 +155,6 @@ impl fmt::Display for RecoveryReport {
         }
         self.findings().iter().try_for_each(|finding| write!(f, "\n{finding}"))
     }
-}
-
-fn counted(n: u64, one: &str, many: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }
 
 #[cfg(test)]

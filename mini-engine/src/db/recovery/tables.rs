@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::compaction::TableStore;
 use crate::db::read::QuarantinedTable;
 use crate::error::{Error, Result};
-use crate::manifest::{ASIDE, CURRENT, FileKind, ManifestState, NamedTables, VersionEdit};
+use crate::manifest::{CURRENT, FileKind, ManifestState, VersionEdit};
 use crate::options::RecoveryMode;
 use crate::table::{self, RunTable, Table};
 
+use super::aside::set_aside;
 use super::report::RecoveryReport;
 
 /// What opening the tables of a version led to.
@@ -67,27 +68,13 @@ fn check(table: &Arc<Table>, there: &HashSet<u64>, whole: bool) -> Result<()> {
 pub(super) fn set_suspects_aside(store: &TableStore, suspects: &[u64], report: &mut RecoveryReport) -> Result<()> {
     let mut there = Vec::new();
     for &number in suspects {
-        let path = store.dir.join(table::file_name(number));
+        let name = table::file_name(number);
+        let path = store.dir.join(&name);
         if store.fs.exists(&path).map_err(Error::io("look for", &path))? {
-            there.push(number);
+            there.push(name);
         }
     }
     set_aside(store, there, report)
-}
-
-/// Renames the files of `tables`, and makes that durable.
-fn set_aside(store: &TableStore, tables: impl IntoIterator<Item = u64>, report: &mut RecoveryReport) -> Result<()> {
-    let before = report.set_aside.len();
-    for number in tables {
-        let name = table::file_name(number);
-        let (path, aside) = (store.dir.join(&name), store.dir.join(name + ASIDE));
-        store.fs.rename(&path, &aside).map_err(Error::io("rename", &path))?;
-        report.set_aside.push(aside);
-    }
-    if report.set_aside.len() == before {
-        return Ok(());
-    }
-    store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
 }
 
 /// Forgets the dropped tables whose files are gone: no tombstone has to be kept for them any more.
@@ -119,7 +106,7 @@ pub(super) fn set_unnamed_aside(
     let (is_whole, last_seqno) = (report.damage.is_empty(), report.last_seqno);
     let is_known = |table: Arc<Table>| is_whole && table.meta().max_seqno <= last_seqno;
     let is_suspect = |&number: &u64| !Table::open(&store.tables, number, None).is_ok_and(is_known);
-    let named = NamedTables::of(&state.version);
-    let unnamed = names.iter().filter(|kind| named.lack(**kind)).filter_map(FileKind::table);
-    set_aside(store, unnamed.filter(is_suspect), report)
+    let named = state.version.named_numbers();
+    let unnamed = names.iter().filter_map(FileKind::table).filter(|number| !named.contains(number));
+    set_aside(store, unnamed.filter(is_suspect).map(table::file_name).collect(), report)
 }

@@ -7,17 +7,17 @@ use fastskip::{InsertError, Op};
 use super::room::{
     enlarge_memtable, is_fast_enough, is_large, missing, rotate, slow_down, wait_for_room, want_log_ahead,
 };
-use crate::db::core::{Core, Ends, State, View};
+use crate::db::core::{Core, EntryBounds, State, View};
 use crate::error::{Error, Result};
 use crate::memtables::{memory_for, op, range_tombstone};
-use crate::types::{Durability, MAX_SEQNO, SeqNo, WriteBatch};
+use crate::types::{Durability, SeqNo, WriteBatch, check_seqno};
 use crate::wal::{self, Append, Claim, Payload};
 
 /// How much more memory a batch is given that did not fit where the estimate said it would.
 const SECOND_TRY_FACTOR: usize = 4;
 
-/// Whether a write is still wanted. It may note where the ends are.
-pub(crate) type Condition<'a> = &'a dyn Fn(&mut Ends) -> Result<bool>;
+/// Whether a write is still wanted. It may note within which keys all entries lie.
+pub(crate) type Condition<'a> = &'a dyn Fn(&mut EntryBounds) -> Result<bool>;
 
 /// What a write does when it would have to wait for another thread's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,6 @@ pub(super) enum Patience {
     GiveUp,
 }
 
-/// A batch on its way.
 struct Commit<'a> {
     patience: Patience,
     /// What must hold for it to be written: asked with the write lock held, when all earlier writes are visible.
@@ -95,14 +94,16 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         // Asked after every wait for room: other writers had the lock meanwhile.
         if let Some(condition) = commit.condition {
             core.wait_visible(state.last_seqno)?;
-            if !condition(&mut state.ends)? {
+            if !condition(&mut state.entry_bounds)? {
                 return Ok(None);
             }
         }
         let view = core.view.load();
         let reservation = match view.active.table.reserve(commit.ops) {
             Ok(reservation) => reservation,
-            Err(InsertError::Full) if commit.memory == larger => return Err(no_room(commit.batch)),
+            Err(InsertError::Full) if commit.memory == larger => {
+                return Err(Error::Full(format!("a batch of {bytes} bytes does not fit into any memtable")));
+            }
             Err(InsertError::Full) => {
                 commit.memory = larger;
                 // A wait for room for this batch must bring another memtable.
@@ -151,10 +152,6 @@ pub(super) fn wait(core: &Core, batch: &WriteBatch) -> Result<()> {
     wait_for_room(core, state, memory, batch.payload().len()).map(drop)
 }
 
-fn no_room(batch: &WriteBatch) -> Error {
-    Error::Full(format!("a batch of {} bytes does not fit into any memtable", batch.payload().len()))
-}
-
 /// What a write has taken under the lock.
 struct Begun {
     claim: Claim,
@@ -167,9 +164,7 @@ struct Begun {
 fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Result<Begun> {
     let count = commit.batch.count();
     let (first_seqno, last_seqno) = (state.last_seqno + 1, state.last_seqno.saturating_add(u64::from(count)));
-    if last_seqno > MAX_SEQNO {
-        return Err(Error::Full(format!("sequence numbers are used up: at most {MAX_SEQNO} are allowed")));
-    }
+    check_seqno(last_seqno)?;
     let ticket = state.tickets.next;
     if ticket >= state.tickets.with_slots {
         state.tickets.with_slots = core.publication.tickets_with_slots();
@@ -184,7 +179,7 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
             true => (),
             false => core.fail_locked(state, error),
         })?;
-    state.ends.include(commit.ops);
+    state.entry_bounds.include(commit.ops);
     state.last_seqno = last_seqno;
     state.tickets.next += 1;
     // A batch larger than half a memtable has log and memtable for itself: they are full from now on.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::db::core::{Core, Phase, State, View};
 use crate::error::{Error, Result};
+use crate::lock::{wait, wait_timeout};
 use crate::metrics::Waits;
 
 /// Freezes the active memtable, unless it is empty, so that it gets flushed. The log before which everything then is in
@@ -42,7 +43,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
         if !std::mem::replace(&mut has_waited, true) {
             core.store.counters.stalls.count.add(1);
         }
-        state = core.wait(&core.room, state);
+        state = wait(&core.room, state);
     }
 }
 
@@ -114,11 +115,11 @@ pub(super) fn wait_for_room<'a>(
     // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
     while let Some(missing) = missing(core, &mut state, memory, payload)? {
         state = match missing {
-            Missing::Load => core.wait(&core.room, state),
+            Missing::Load => wait(&core.room, state),
             Missing::LogSpace => {
                 let _wait = Wait::begin(&core.store.counters.log_waits);
                 while state.log.waits_for_space(payload) && core.check_writable(&state).is_ok() {
-                    state = core.wait(&core.room, state);
+                    state = wait(&core.room, state);
                 }
                 state
             }
@@ -137,7 +138,7 @@ pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
     let view = core.view.load_full();
     // It is empty, so no reader misses it. The larger one keeps its log, which is empty too.
     let larger = core.memtables.make(view.active.log, memory)?;
-    core.view.store(Arc::new(view.with_active(larger)));
+    core.view.store(Arc::new(View { active: larger, ..View::clone(&view) }));
     Ok(())
 }
 
@@ -182,7 +183,7 @@ fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGu
         }
         stalled?;
         check_space(core, &state)?;
-        state = core.wait(&core.room, state);
+        state = wait(&core.room, state);
     }
 }
 
@@ -258,7 +259,7 @@ fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<
         if state.next_log.want() {
             core.work.notify_all();
         }
-        state = core.wait(&core.room, state);
+        state = wait(&core.room, state);
     }
     Ok(state)
 }
@@ -275,7 +276,7 @@ pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, by
     tracing::trace!(tables = tables(), "a write is slowed down");
     while core.check_writable(&state).is_ok() && tables() >= options.slowdown_tables() {
         let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else { break };
-        state = core.wait_timeout(&core.room, state, left);
+        state = wait_timeout(&core.room, state, left);
     }
     state
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 
 use fastskip::{InsertError, Op};
 
-use self::sorted::{ENTRY_BYTES, Entries, Place, Sorted};
+use self::sorted::{ENTRY_BYTES, Sorted, UnsortedEntries, VectorEntry};
 use crate::error::Result;
 use crate::iter::EntryIter;
 use crate::types::{Kind, SeqNo, Slice};
@@ -29,7 +29,7 @@ const FETCHED_AT_ONCE: usize = 16;
 
 #[derive(Debug, Default)]
 struct Appended {
-    entries: Entries,
+    entries: UnsortedEntries,
     /// Bytes that the entries take, and those that have a reservation.
     memory: usize,
     frozen: bool,
@@ -67,7 +67,6 @@ impl VectorTable {
         self.read().memory
     }
 
-    /// Ends all writing.
     pub(crate) fn freeze(&self) {
         self.write().frozen = true;
     }
@@ -89,8 +88,8 @@ impl VectorTable {
         appended.memory += memory;
         drop(appended);
         let mut bytes = Vec::with_capacity(payload);
-        let places = ops.iter().map(|op| append(&mut bytes, op)).collect();
-        Ok(VectorReservation { table: self, bytes: Arc::from(bytes), places, memory })
+        let entries = ops.iter().map(|op| append(&mut bytes, op)).collect();
+        Ok(VectorReservation { table: self, bytes: Arc::from(bytes), entries, memory })
     }
 
     /// Takes number and value, of a tombstone none, of the newest version of `key` that is not newer than `seqno`. O(entries) before
@@ -105,7 +104,7 @@ impl VectorTable {
 
     /// All entries there are now, sorted. O(n log n) each time before the freeze, once after it.
     pub(crate) fn iter(&self) -> VectorIter {
-        VectorIter { entries: self.sorted(), at: None }
+        VectorIter { entries: self.sorted(), at: usize::MAX }
     }
 
     fn sorted(&self) -> Arc<Sorted> {
@@ -144,16 +143,15 @@ fn op_len(op: &Op<'_>) -> usize {
 }
 
 /// Appends the key and the value of `op` to `bytes`, and says where they are. Both are within their limits.
-fn append(bytes: &mut Vec<u8>, op: &Op<'_>) -> Place {
+fn append(bytes: &mut Vec<u8>, op: &Op<'_>) -> VectorEntry {
     let key = bytes.len() as u32;
     bytes.extend_from_slice(op.key());
     op.value().iter().for_each(|part| bytes.extend_from_slice(part));
-    let key_len = op.key().len() as u16;
-    Place { key, key_len, value_len: bytes.len() as u32 - key - u32::from(key_len), kind: kind(op.kind()) }
+    VectorEntry::new(key, op.key().len() as u16, bytes.len() as u32, kind(op.kind()))
 }
 
 /// A chunk of `op` alone, which has `len` bytes: they are copied once.
-fn alone(op: &Op<'_>, len: usize) -> (Arc<[u8]>, Place) {
+fn alone(op: &Op<'_>, len: usize) -> (Arc<[u8]>, VectorEntry) {
     let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, len).collect();
     let mut rest = Arc::get_mut(&mut bytes).unwrap_or_default();
     for part in std::iter::once(&op.key()).chain(op.value()) {
@@ -161,14 +159,13 @@ fn alone(op: &Op<'_>, len: usize) -> (Arc<[u8]>, Place) {
         to.copy_from_slice(part);
         rest = behind;
     }
-    let key_len = op.key().len() as u16;
-    (bytes, Place { key: 0, key_len, value_len: len as u32 - u32::from(key_len), kind: kind(op.kind()) })
+    (bytes, VectorEntry::new(0, op.key().len() as u16, len as u32, kind(op.kind())))
 }
 
 /// Fills a table by one thread, before anybody reads it: nothing is locked, and entries share large pieces of memory.
 #[derive(Debug, Default)]
 pub(crate) struct VectorBuilder {
-    entries: Entries,
+    entries: UnsortedEntries,
     chunk: Vec<u8>,
     memory: usize,
 }
@@ -187,13 +184,13 @@ impl VectorBuilder {
             self.end_chunk();
         }
         if len > CHUNK_BYTES {
-            let (bytes, place) = alone(op, len);
-            self.entries.extend([place], seqno);
+            let (bytes, entry) = alone(op, len);
+            self.entries.extend([entry], seqno);
             self.entries.end_chunk(bytes);
             return;
         }
-        let place = append(&mut self.chunk, op);
-        self.entries.extend([place], seqno);
+        let entry = append(&mut self.chunk, op);
+        self.entries.extend([entry], seqno);
     }
 
     fn end_chunk(&mut self) {
@@ -207,7 +204,7 @@ impl VectorBuilder {
     /// The table, frozen and sorted.
     pub(crate) fn finish(mut self) -> VectorTable {
         self.end_chunk();
-        let appended = Appended { entries: Entries::default(), memory: self.memory, frozen: true };
+        let appended = Appended { entries: UnsortedEntries::default(), memory: self.memory, frozen: true };
         let sorted = OnceLock::from(Arc::new(Sorted::new(self.entries)));
         VectorTable(Arc::new(Shared { limit: 0, appended: RwLock::new(appended), sorted }))
     }
@@ -218,7 +215,7 @@ impl VectorBuilder {
 pub(crate) struct VectorReservation<'a> {
     table: &'a VectorTable,
     bytes: Arc<[u8]>,
-    places: Vec<Place>,
+    entries: Vec<VectorEntry>,
     /// What is given back if they are not applied: several writers reserve at once.
     memory: usize,
 }
@@ -235,9 +232,9 @@ impl VectorReservation<'_> {
     /// Appends them, the first with sequence number `first`.
     pub(crate) fn apply(mut self, first: SeqNo) {
         self.memory = 0;
-        let (bytes, places) = (self.bytes.clone(), std::mem::take(&mut self.places));
+        let (bytes, reserved) = (self.bytes.clone(), std::mem::take(&mut self.entries));
         let entries = &mut self.table.write().entries;
-        entries.extend(places, first);
+        entries.extend(reserved, first);
         entries.end_chunk(bytes);
     }
 }
@@ -245,75 +242,74 @@ impl VectorReservation<'_> {
 /// A cursor over sorted entries, which it keeps alive.
 pub(crate) struct VectorIter {
     entries: Arc<Sorted>,
-    at: Option<usize>,
+    /// Behind all entries if it is at none.
+    at: usize,
 }
-
-impl VectorIter {
-    fn place(&mut self, at: Option<usize>) -> Result<()> {
-        self.at = at.filter(|&at| at < self.entries.len());
-        Ok(())
-    }
-}
-
-/// Behind all entries.
-const NOWHERE: usize = usize::MAX;
 
 impl EntryIter for VectorIter {
     fn valid(&self) -> bool {
-        self.at.is_some()
+        self.at < self.entries.len()
     }
 
     fn key(&self) -> &[u8] {
-        self.entries.key(self.at.unwrap_or(NOWHERE))
+        self.entries.key(self.at)
     }
 
     fn seqno(&self) -> SeqNo {
-        self.entries.seqno(self.at.unwrap_or(NOWHERE))
+        self.entries.seqno(self.at)
     }
 
     fn kind(&self) -> Kind {
-        self.entries.kind(self.at.unwrap_or(NOWHERE))
+        self.entries.kind(self.at)
     }
 
     fn value(&self) -> &[u8] {
-        self.entries.value(self.at.unwrap_or(NOWHERE))
+        self.entries.value(self.at)
     }
 
     fn value_slice(&self) -> Slice {
-        self.entries.value_slice(self.at.unwrap_or(NOWHERE))
+        self.entries.value_slice(self.at)
     }
 
     #[inline]
     fn repeats(&self) -> bool {
-        self.at.is_some_and(|at| self.entries.repeats(at))
+        self.valid() && self.entries.repeats(self.at)
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        self.place(Some(0))
+        self.at = 0;
+        Ok(())
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        self.place(self.entries.len().checked_sub(1))
+        self.at = self.entries.len().wrapping_sub(1);
+        Ok(())
     }
 
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        self.place(Some(self.entries.count(key, seqno, |order| order == Ordering::Less)))
+        self.at = self.entries.count(key, seqno, |order| order == Ordering::Less);
+        Ok(())
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        let behind = self.entries.count(key, seqno, |order| order != Ordering::Greater);
-        self.place(behind.checked_sub(1))
+        self.at = self.entries.count(key, seqno, |order| order != Ordering::Greater).wrapping_sub(1);
+        Ok(())
     }
 
     fn next(&mut self) -> Result<()> {
-        let next = self.at.map(|at| at + 1);
-        if let Some(next) = next.filter(|next| next.is_multiple_of(FETCHED_AT_ONCE)) {
-            self.entries.fetch(next..next + FETCHED_AT_ONCE);
+        if self.valid() {
+            self.at += 1;
+            if self.at.is_multiple_of(FETCHED_AT_ONCE) {
+                self.entries.fetch(self.at..self.at + FETCHED_AT_ONCE);
+            }
         }
-        self.place(next)
+        Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
-        self.place(self.at.and_then(|at| at.checked_sub(1)))
+        if self.valid() {
+            self.at = self.at.wrapping_sub(1);
+        }
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! [`Entries`], in the order in which they came, and [`Sorted`], in the order of their keys.
+//! [`UnsortedEntries`], in the order in which they came, and [`Sorted`], in the order of their keys.
 //!
 //! An entry is the place of its key and its value among bytes that many entries share. A comparison of two keys would fetch both from
 //! memory, so sorted entries have a *head* beside them: the eight bytes of the key that follow what all keys have in common, with zeros
@@ -14,14 +14,15 @@ use crate::codec;
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 /// Bytes of memory that an entry takes beside its key and value.
-pub(super) const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<u64>();
+pub(super) const ENTRY_BYTES: usize = size_of::<VectorEntry>() + size_of::<u64>();
 
 /// Bytes that come from memory together.
 const CACHE_LINE: usize = 64;
 
 /// An entry: where its bytes are. The value follows the key.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+pub(super) struct VectorEntry {
+    /// With `chunk`, known once the entry is added to others.
     seqno: SeqNo,
     chunk: u32,
     key: u32,
@@ -30,39 +31,23 @@ struct Entry {
     kind: Kind,
 }
 
-/// Where an entry is within a chunk, of which nothing else is known yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) key: u32,
-    pub(super) key_len: u16,
-    pub(super) value_len: u32,
-    pub(super) kind: Kind,
-}
-
 /// Entries in the order in which they came.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Entries {
-    entries: Vec<Entry>,
+pub(super) struct UnsortedEntries {
+    entries: Vec<VectorEntry>,
     chunks: Vec<Arc<[u8]>>,
 }
 
-impl Entries {
+impl UnsortedEntries {
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Adds the entries at `places` of the chunk that [`end_chunk`](Self::end_chunk) will add, the first with number `first`.
-    pub(super) fn extend(&mut self, places: impl IntoIterator<Item = Place>, first: SeqNo) {
+    /// Adds entries of the chunk that [`end_chunk`](Self::end_chunk) will add, the first with number `first`.
+    pub(super) fn extend(&mut self, entries: impl IntoIterator<Item = VectorEntry>, first: SeqNo) {
         let chunk = self.chunks.len() as u32;
-        let entries = places.into_iter().zip(first..);
-        self.entries.extend(entries.map(|(Place { key, key_len, value_len, kind }, seqno)| Entry {
-            seqno,
-            chunk,
-            key,
-            value_len,
-            key_len,
-            kind,
-        }));
+        let entries = entries.into_iter().zip(first..);
+        self.entries.extend(entries.map(|(entry, seqno)| VectorEntry { seqno, chunk, ..entry }));
     }
 
     /// Adds the bytes of the entries that were added since the last call.
@@ -72,13 +57,18 @@ impl Entries {
 
     /// The newest version of `key` that is not newer than `seqno`, by a look at all entries.
     pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(SeqNo, Kind, &[u8])> {
-        let is_version = |entry: &&Entry| entry.seqno <= seqno && entry.key_in(&self.chunks) == key;
+        let is_version = |entry: &&VectorEntry| entry.seqno <= seqno && entry.key_in(&self.chunks) == key;
         let newest = self.entries.iter().filter(is_version).max_by_key(|entry| entry.seqno)?;
         Some((newest.seqno, newest.kind, newest.value_in(&self.chunks)))
     }
 }
 
-impl Entry {
+impl VectorEntry {
+    /// The entry whose bytes begin at `key` of a chunk and end at `end`.
+    pub(super) fn new(key: u32, key_len: u16, end: u32, kind: Kind) -> Self {
+        Self { seqno: 0, chunk: 0, key, value_len: end - key - u32::from(key_len), key_len, kind }
+    }
+
     fn bytes_in<'a>(&self, chunks: &'a [Arc<[u8]>], range: Range<usize>) -> &'a [u8] {
         chunks.get(self.chunk as usize).and_then(|chunk| chunk.get(range)).unwrap_or_default()
     }
@@ -104,16 +94,16 @@ pub(super) struct Sorted {
     /// How many bytes all keys have in common.
     shared: usize,
     heads: Box<[u64]>,
-    entries: Box<[Entry]>,
+    entries: Box<[VectorEntry]>,
     chunks: Vec<Arc<[u8]>>,
 }
 
 impl Sorted {
     /// Sorts. O(n log n), and O(n) if they are in order.
-    pub(super) fn new(unsorted: Entries) -> Sorted {
-        let Entries { entries, chunks } = unsorted;
+    pub(super) fn new(unsorted: UnsortedEntries) -> Sorted {
+        let UnsortedEntries { entries, chunks } = unsorted;
         let shared = shared_prefix(&entries, &chunks);
-        let place = |(entry, at): (&Entry, u32)| (head(entry.key_in(&chunks), shared), at);
+        let place = |(entry, at): (&VectorEntry, u32)| (head(entry.key_in(&chunks), shared), at);
         let mut order: Vec<(u64, u32)> = entries.iter().zip(0..).map(place).collect();
         let entry = |at: u32| &entries[at as usize];
         order.sort_unstable_by(|&(a_head, a), &(b_head, b)| {
@@ -146,7 +136,7 @@ impl Sorted {
     }
 
     pub(super) fn value_slice(&self, at: usize) -> Slice {
-        let shared = |entry: &Entry| {
+        let shared = |entry: &VectorEntry| {
             let chunk = self.chunks.get(entry.chunk as usize)?;
             Slice::view(chunk, entry.value_range())
         };
@@ -163,7 +153,7 @@ impl Sorted {
     /// together. A scan that met each entry by itself would wait for each.
     pub(super) fn fetch(&self, range: Range<usize>) {
         let end = range.end.min(self.len());
-        let read = |entry: &Entry| {
+        let read = |entry: &VectorEntry| {
             let chunk = self.chunks.get(entry.chunk as usize)?;
             let last = entry.value_range().end.saturating_sub(1).min(entry.key as usize + CACHE_LINE);
             Some(chunk.get(entry.key as usize)? ^ chunk.get(last)?)
@@ -181,7 +171,7 @@ impl Sorted {
     /// How many entries compare to `(key, seqno)` as `passes` says, which must be those up to some place.
     pub(super) fn count(&self, key: &[u8], seqno: SeqNo, passes: impl Fn(Ordering) -> bool) -> usize {
         let equal = self.equal_heads(key);
-        let order = |entry: &Entry| entry_order((entry.key_in(&self.chunks), entry.seqno), (key, seqno));
+        let order = |entry: &VectorEntry| entry_order((entry.key_in(&self.chunks), entry.seqno), (key, seqno));
         let candidates = self.entries.get(equal.clone()).unwrap_or_default();
         equal.start + candidates.partition_point(|entry| passes(order(entry)))
     }
@@ -202,7 +192,7 @@ impl Sorted {
 }
 
 /// How many bytes all keys have in common.
-fn shared_prefix(entries: &[Entry], chunks: &[Arc<[u8]>]) -> usize {
+fn shared_prefix(entries: &[VectorEntry], chunks: &[Arc<[u8]>]) -> usize {
     let Some(first) = entries.first().map(|entry| entry.key_in(chunks)) else { return 0 };
     let mut shared = first;
     for entry in entries {

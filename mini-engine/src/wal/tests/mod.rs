@@ -171,7 +171,7 @@ fn bytes_of_frames_and_of_zeros_are_counted_apart() {
         }
         let len = std_fs::metadata(path(&dir, 1)).expect("the log").len();
         assert!(len >= writer.end() && (len < 50_300 || reserved > 0), "{} of {len}", writer.end());
-        let metrics = counters.snapshot(Vec::new());
+        let metrics = counters.snapshot();
         assert_eq!(metrics.wal_bytes, writer.end(), "{reserved} ahead");
         assert!(metrics.wal_zero_bytes >= reserved.saturating_sub(FIRST_FRAME));
         assert!(reserved > 0 || metrics.wal_zero_bytes < 16, "{} zeros", metrics.wal_zero_bytes);

@@ -43,7 +43,12 @@ impl World {
     fn compact_range(&mut self, from: u8, keys: u8) {
         let to = from.saturating_add(keys).min(KEYS - 1);
         let bounds = (Bound::Included(key(from)), Bound::Included(key(to)));
-        let range = ManualCompaction { bounds, upto: self.seqno(), made_from: self.made + 1, minimal: HashSet::new() };
+        let range = ManualCompaction {
+            bounds: crate::types::owned(&bounds),
+            upto: self.seqno(),
+            made_from: self.made + 1,
+            minimal: HashSet::new(),
+        };
         while let Some(plan) = pick_manual(&self.context(), &range, None) {
             self.complete(plan, range.made_from);
         }

@@ -215,7 +215,8 @@ impl World {
         let to = from.saturating_add(keys).min(KEYS - 1);
         let bounds = (Bound::Included(key(from)), Bound::Included(key(to)));
         let (upto, made_from) = (self.seqno(), self.made + 1);
-        let new = || ManualCompaction { bounds, upto, made_from, minimal: HashSet::new() };
+        let new =
+            || ManualCompaction { bounds: crate::types::owned(&bounds), upto, made_from, minimal: HashSet::new() };
         let range = self.range.get_or_insert_with(new).clone();
         let Some(plan) = pick_manual(&self.context(), &range, self.rest) else { return self.end_range() };
         if self.in_progress.conflicts_with(&plan) {

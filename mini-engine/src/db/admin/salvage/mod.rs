@@ -25,22 +25,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use self::logs::read_logs;
-use self::merge::{OwnedBounds, Salvaged, Seen, Source, as_slices};
+use self::merge::{SalvageSource, Salvaged};
 pub use self::report::{LeftOut, LostWrites, SalvageReport};
 use crate::compaction::overlaps_bounds;
 use crate::db::core::{DirectoryLock, check_is_no_leftover, lock_for_reading};
-use crate::db::read::ScanBounds;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::iter::EntryIter;
 use crate::lock::lock;
 use crate::manifest::{self, ASIDE, FileKind, SalvagedManifest};
 use crate::options::Options;
 use crate::table::{self, Lost, LostKeys, SalvageIter, TableMeta};
-use crate::types::{KeyBounds, RangeTombstones, SeqNo, Slice};
+use crate::types::{KeyBounds, OwnedBounds, RangeTombstones, SeqNo, Slice, owned, prefix_bounds};
 use crate::wal;
 
 /// A damaged database of which what can be read is read. Made by [`Builder::salvage`](crate::Builder::salvage).
@@ -85,8 +83,7 @@ impl Salvage {
         files.sort_unstable_by_key(|kind| kind.number());
         check_is_no_leftover(&dir, &files)?;
         if !files.iter().any(|kind| matches!(kind, FileKind::Manifest(_) | FileKind::Log(_) | FileKind::Table(_))) {
-            let what = "expected tables, logs or a manifest, found none".to_owned();
-            return Err(Error::NotADatabase { path: dir, what });
+            return Err(Error::not_a_database(&dir, "expected tables, logs or a manifest, found none"));
         }
         let manifest = manifest::salvage(&*fs, &dir, &files)?;
         let is_aside = |name: &&OsString| matches!(FileKind::of(name), FileKind::Aside(_));
@@ -109,7 +106,7 @@ impl Salvage {
     /// [`Error::UnsupportedVersion`] and [`Error::Unsupported`] of files of a newer version; [`Error::Full`] if the logs do not fit
     /// into `replay_memory_bytes`; [`Error::Io`] for want of file handles. Damage is no error.
     pub fn range(self, bounds: impl KeyBounds) -> Result<SalvagedEntries> {
-        self.entries(ScanBounds::of(&bounds))
+        self.entries(owned(&bounds))
     }
 
     /// As [`Salvage::range`], of the keys that start with `prefix`.
@@ -117,13 +114,11 @@ impl Salvage {
     /// # Errors
     /// As of [`Salvage::range`].
     pub fn prefix(self, prefix: impl AsRef<[u8]>) -> Result<SalvagedEntries> {
-        self.entries(ScanBounds::prefix(prefix.as_ref()))
+        self.entries(prefix_bounds(prefix.as_ref()))
     }
 
-    fn entries(self, bounds: ScanBounds) -> Result<SalvagedEntries> {
-        let (entries, report) = self.read(bounds.into_bounds())?;
-        let seen = entries.seen();
-        Ok(SalvagedEntries { entries, seen, report, is_started: false, _source: self })
+    fn entries(self, bounds: OwnedBounds) -> Result<SalvagedEntries> {
+        Ok(SalvagedEntries { entries: self.read(bounds)?, _source: self })
     }
 
     /// Writes all that can be read to a new database in `dir`, which must not exist. It is durable when this returns; after an error
@@ -138,14 +133,14 @@ impl Salvage {
             let what = format!("expected a directory outside of {}, found {}", self.dir.display(), dir.display());
             return Err(Error::InvalidArgument(what));
         }
-        let (entries, report) = self.read((Bound::Unbounded, Bound::Unbounded))?;
-        let seen = entries.seen();
+        let entries = self.read(owned(&..))?;
+        let report = entries.report();
         write::write(&self.fs, &dir, self.options, entries, self.manifest.last_seqno)?;
-        Ok(finished(report, &seen))
+        Ok(lock(&report).clone())
     }
 
-    /// The merge of all that is there, and what is known before it has been read.
-    fn read(&self, bounds: OwnedBounds) -> Result<(Salvaged, SalvageReport)> {
+    /// The merge of all that is there.
+    fn read(&self, bounds: OwnedBounds) -> Result<Salvaged> {
         let mut report = SalvageReport {
             directory: self.dir.clone(),
             manifest: self.manifest.whole.clone(),
@@ -156,14 +151,14 @@ impl Salvage {
         let lost = Lost::default();
         let (mut sources, mut ranges) = (Vec::new(), Vec::new());
         for (number, (path, meta)) in self.tables(&mut report) {
-            if meta.as_ref().is_some_and(|meta| !overlaps_bounds(meta, as_slices(&bounds))) {
+            if meta.as_ref().is_some_and(|meta| !overlaps_bounds(meta, &bounds)) {
                 continue;
             }
             match SalvageIter::open(self.fs.clone(), path.clone(), number, meta.clone(), lost.clone()) {
                 Ok(table) => {
                     report.tables += 1;
                     ranges.push(table.range_tombstones());
-                    sources.push(Source::Table(Box::new(table)));
+                    sources.push(SalvageSource::Table(Box::new(table)));
                 }
                 Err(cause) if cause.is_damage() => lost.add(all_lost(path, meta, cause)),
                 Err(error) => return Err(error),
@@ -173,10 +168,9 @@ impl Salvage {
         let oldest = self.manifest.whole.as_ref().map(|_| (self.manifest.log_number, self.manifest.last_seqno));
         let memory = self.options.replay_memory_bytes;
         let logged = read_logs(&*self.fs, &self.dir, &logs, oldest, memory, &mut report)?;
-        ranges.push(RangeTombstones::new(logged.ranges.iter().cloned()));
-        sources.push(Source::Logs(logged));
-        let ranges = RangeTombstones::union(&ranges);
-        Ok((Salvaged::new((sources, ranges), lost, bounds, self.leaves_older_out), report))
+        let ranges = RangeTombstones::union(ranges.iter().chain(logged.range_sets().iter().map(|set| &**set)));
+        sources.push(SalvageSource::Logs(logged.iter()));
+        Ok(Salvaged::new((sources, ranges), lost, bounds, report))
     }
 
     /// The tables to read, with what a manifest says of each.
@@ -197,7 +191,7 @@ impl Salvage {
         for (file, kind) in &self.aside {
             if matches!(kind, FileKind::Table(number) if !tables.contains_key(number)) {
                 let why = "set aside beside a torn manifest: its writes are in other tables or in logs";
-                report.left_out.push(LeftOut { file: file.clone(), why, holds_batches: false });
+                report.leave_out(file.clone(), why, false);
             }
         }
         for kind in &self.files {
@@ -208,7 +202,7 @@ impl Salvage {
             }
             if manifest.whole.is_some() || manifest.obsolete.contains(&number) {
                 let why = "no table of the database: it was compacted into others, or never completed";
-                report.left_out.push(LeftOut { file, why, holds_batches: false });
+                report.leave_out(file, why, false);
             } else {
                 tables.insert(number, (file, None));
             }
@@ -224,7 +218,7 @@ impl Salvage {
                 FileKind::Log(number) if number >= self.manifest.log_number => logs.push(number),
                 FileKind::Log(number) => {
                     let file = self.dir.join(wal::file_name(number));
-                    report.left_out.push(LeftOut { file, why: "its writes are in tables", holds_batches: false });
+                    report.leave_out(file, "its writes are in tables", false);
                 }
                 _ => {}
             }
@@ -236,7 +230,7 @@ impl Salvage {
                 continue;
             }
             let why = "a log, or the end of one, that was set aside: its sequence numbers were given again since; `dump` shows its batches";
-            report.left_out.push(LeftOut { file: file.clone(), why, holds_batches: true });
+            report.leave_out(file.clone(), why, true);
         }
         let oldest = self.manifest.log_number;
         if self.manifest.whole.is_some() && !logs.contains(&oldest) {
@@ -263,19 +257,9 @@ fn all_lost(file: PathBuf, meta: Option<TableMeta>, cause: Error) -> LostKeys {
     }
 }
 
-/// The report with what the merge has come across.
-fn finished(report: SalvageReport, seen: &Mutex<Seen>) -> SalvageReport {
-    let seen = lock(seen);
-    let Seen { keys, older_keys, lost, .. } = &*seen;
-    SalvageReport { keys: *keys, older_keys: *older_keys, lost_keys: lost.clone(), ..report }
-}
-
 /// The entries of a damaged database that can be read, in the order of their keys. Made by [`Salvage::range`].
 pub struct SalvagedEntries {
     entries: Salvaged,
-    seen: Arc<Mutex<Seen>>,
-    report: SalvageReport,
-    is_started: bool,
     /// Keeps the lock.
     _source: Salvage,
 }
@@ -283,7 +267,7 @@ pub struct SalvagedEntries {
 impl SalvagedEntries {
     /// What was read so far, and what could not be.
     pub fn report(&self) -> SalvageReport {
-        finished(self.report.clone(), &self.seen)
+        lock(&self.entries.report()).clone()
     }
 }
 
@@ -291,14 +275,6 @@ impl Iterator for SalvagedEntries {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let moved = match std::mem::replace(&mut self.is_started, true) {
-            true => self.entries.next(),
-            false => self.entries.seek_to_first(),
-        };
-        let entry = |entries: &Salvaged| (Slice::from(entries.key()), entries.value_slice());
-        match moved {
-            Ok(()) => self.entries.valid().then(|| Ok(entry(&self.entries))),
-            Err(error) => Some(Err(error)),
-        }
+        self.entries.next()
     }
 }

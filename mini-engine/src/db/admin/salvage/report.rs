@@ -1,4 +1,4 @@
-//! What could be read of a damaged database, and what could not, in words.
+//! The report of a salvage: what could be read of a damaged database, and what could not.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::table::LostKeys;
-use crate::types::SeqNo;
+use crate::types::{SeqNo, counted};
 
 /// What was read of a damaged database, what was not, and what cannot be known.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +70,10 @@ pub struct LeftOut {
 }
 
 impl SalvageReport {
+    pub(super) fn leave_out(&mut self, file: PathBuf, why: &'static str, holds_batches: bool) {
+        self.left_out.push(LeftOut { file, why, holds_batches });
+    }
+
     /// Whether all that the database held was read, as far as its files can tell.
     pub fn is_complete(&self) -> bool {
         let is_left_out = self.left_out.iter().any(|left| left.holds_batches);
@@ -149,8 +153,4 @@ impl fmt::Display for LostWrites {
         }
         if *may_be_torn { write!(f, "; a crash may have left them so") } else { Ok(()) }
     }
-}
-
-fn counted(n: u64, one: &str, many: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }

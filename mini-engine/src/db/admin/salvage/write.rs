@@ -2,24 +2,21 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use super::merge::Salvaged;
-use crate::compaction::{BOTTOM, Inputs, Limits, OutputSpec, Retention, TableStore, Tombstones};
+use crate::compaction::{BOTTOM, OutputSpec, TableStore};
 use crate::db::admin::new_directory::make_database;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::lock::lock;
-use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version, VersionEdit};
+use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version};
 use crate::options::Options;
-use crate::types::SeqNo;
+use crate::types::{SeqNo, Slice, check_seqno};
 
-/// Makes `dir` a database of `entries`. Sequence numbers go on above `last_seqno` and above those of the entries.
+/// Makes `dir` a database of `entries`. Sequence numbers go on above `last_seqno`.
 pub(super) fn write(
     fs: &Arc<dyn FileSystem>,
     dir: &Path,
     options: Options,
-    entries: Salvaged,
+    entries: impl Iterator<Item = Result<(Slice, Slice)>>,
     last_seqno: SeqNo,
 ) -> Result<()> {
     let spec = OutputSpec {
@@ -30,20 +27,14 @@ pub(super) fn write(
     let numbers = Arc::new(FileNumbers::starting_at(1));
     make_database(fs, dir, |dir| {
         let store = TableStore::new(fs.clone(), dir, options, numbers.clone());
-        let seen = entries.seen();
-        let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
-        let never = AtomicBool::new(false);
-        let written = store
-            .write(Inputs::without_ranges(vec![entries]), retention, spec, Limits::whole(&never))?
-            .unwrap_or_default();
-        let run = RunId { level: BOTTOM, run: 1 };
-        let edit = VersionEdit {
-            added: written.tables.iter().map(|table| (run, table.meta().clone())).collect(),
-            ..VersionEdit::default()
-        };
-        let version = Version::default().apply(&edit);
+        let mut failure = Ok(());
+        let entries = entries.map_while(|entry| entry.map_err(|error| failure = Err(error)).ok());
+        let written = store.write_new(entries, last_seqno + 1, spec)?;
+        failure?;
+        let last_seqno = last_seqno + written.tables.len() as u64;
+        check_seqno(last_seqno)?;
+        let version = Version::default().apply(&written.as_edit(RunId { level: BOTTOM, run: 1 }));
         let version = version.map_err(|what| Error::corruption(&dir.join(CURRENT), 0, what))?;
-        let last_seqno = last_seqno.max(lock(&seen).newest);
         Ok((ManifestState { version: Arc::new(version), last_seqno, ..ManifestState::default() }, numbers))
     })
 }

@@ -1,12 +1,12 @@
-//! [`Ends`]: keys outside of which there is no entry.
+//! [`EntryBounds`]: keys outside of which there is no entry.
 //!
 //! Each entry that is popped leaves a tombstone at its end of the order, and each pop would walk over those of all pops before it. So a
 //! pop notes which key it has found at the end, and the next one begins there.
 //!
 //! N1 No key before `first` and none behind `last` has a value, once all writes that have a number are visible. A pop sees that under
-//!    the write lock before it notes a key, and a write moves the ends in the step that gives it its number. A bulk load keeps conditional
-//!    writes waiting, and forgets the ends.
-//! N2 The ends are of now. Reads of older numbers do not ask them. They are in memory only: an open knows of none.
+//!    the write lock before it notes a key, and a write widens the bounds in the step that gives it its number. A bulk load keeps conditional
+//!    writes waiting, and forgets the bounds.
+//! N2 The bounds are of now. Reads of older numbers do not ask them. They are in memory only: an open knows of none.
 
 use std::ops::Bound;
 
@@ -16,30 +16,30 @@ use crate::types::Slice;
 
 /// An end of the order.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum At {
+pub(crate) enum Edge {
     First,
     Last,
 }
 
 /// Between which keys all entries lie, as far as is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ends {
+pub(crate) struct EntryBounds {
     first: Option<Slice>,
     last: Option<Slice>,
 }
 
-impl Ends {
+impl EntryBounds {
     /// Notes that nothing lies past `key` at this end.
-    pub(crate) fn set(&mut self, end: At, key: Slice) {
-        match end {
-            At::First => self.first = Some(key),
-            At::Last => self.last = Some(key),
+    pub(crate) fn set(&mut self, edge: Edge, key: Slice) {
+        match edge {
+            Edge::First => self.first = Some(key),
+            Edge::Last => self.last = Some(key),
         }
     }
 
     /// Makes room for what `ops` store.
     pub(crate) fn include(&mut self, ops: &[Op<'_>]) {
-        if *self == Ends::default() {
+        if *self == EntryBounds::default() {
             return;
         }
         for key in ops.iter().filter(|op| op.kind() == Kind::Value).map(Op::key) {
@@ -53,7 +53,7 @@ impl Ends {
     }
 
     /// The range in which all entries lie.
-    pub(crate) fn bounds(&self) -> (Bound<Slice>, Bound<Slice>) {
+    pub(crate) fn as_range(&self) -> (Bound<Slice>, Bound<Slice>) {
         let bound = |key: &Option<Slice>| key.clone().map_or(Bound::Unbounded, Bound::Included);
         (bound(&self.first), bound(&self.last))
     }
@@ -66,17 +66,17 @@ mod tests {
     #[test]
     fn ends_move_out_for_what_is_stored_and_never_in() {
         // Catches an entry that is stored outside, after which pops would not find it; and a tombstone that moves an end.
-        let mut ends = Ends::default();
+        let mut bounds = EntryBounds::default();
         let put = |key: &'static str| Op::Put { key: key.as_bytes(), value: b"" };
         let included = |key: &str| Bound::Included(Slice::from(key.as_bytes()));
-        ends.include(&[put("a")]);
-        assert_eq!(ends.bounds(), (Bound::Unbounded, Bound::Unbounded));
-        ends.set(At::First, Slice::from(&b"m"[..]));
-        ends.include(&[put("x"), Op::Delete { key: b"a" }]);
-        assert_eq!(ends.bounds(), (included("m"), Bound::Unbounded));
-        ends.include(&[put("n"), put("k"), put("l")]);
-        ends.set(At::Last, Slice::from(&b"p"[..]));
-        ends.include(&[put("o"), put("r"), put("q")]);
-        assert_eq!(ends.bounds(), (included("k"), included("r")));
+        bounds.include(&[put("a")]);
+        assert_eq!(bounds.as_range(), (Bound::Unbounded, Bound::Unbounded));
+        bounds.set(Edge::First, Slice::from(&b"m"[..]));
+        bounds.include(&[put("x"), Op::Delete { key: b"a" }]);
+        assert_eq!(bounds.as_range(), (included("m"), Bound::Unbounded));
+        bounds.include(&[put("n"), put("k"), put("l")]);
+        bounds.set(Edge::Last, Slice::from(&b"p"[..]));
+        bounds.include(&[put("o"), put("r"), put("q")]);
+        assert_eq!(bounds.as_range(), (included("k"), included("r")));
     }
 }

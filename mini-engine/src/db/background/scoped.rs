@@ -1,10 +1,10 @@
-//! A thread for one piece of work beside that of the caller, who waits for its end.
+//! A thread for one piece of work, for whose end the caller waits.
 
 use std::io::Result;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 /// Starts `work` on a thread called `name`, which ends before `scope` does.
-pub(crate) fn beside<'scope, T: Send + 'scope>(
+pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
