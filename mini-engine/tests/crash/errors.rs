@@ -1,16 +1,7 @@
 //! One error at every operation of whole runs: writes, flushes, merges, closes and recoveries. The caller is stubborn and
 //! goes on as long as writes are taken. Each run is recorded, and crashes strike at its end and at places before it.
 
-use std::sync::Arc;
-
-use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, Step};
-use mini_engine::{Durability, Error};
-
-use crate::explore::{Effort, Explorer};
-use crate::lie::Lie;
-use crate::oracle::judge;
-use crate::run::Run;
-use crate::script::{Act, Random, Script, Shape};
+use crate::prelude::*;
 
 const EFFORT: Effort = Effort { draws: 1, nested_one_in: 1, depth: 0 };
 const SHAPES: [Shape; 3] = [Shape::Flushes, Shape::Logs, Shape::Reopens];

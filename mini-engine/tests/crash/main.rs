@@ -16,6 +16,28 @@ mod points;
 mod run;
 mod script;
 
+/// What the modules import.
+mod prelude {
+    pub(crate) use std::collections::{BTreeMap, BTreeSet};
+    pub(crate) use std::path::{Path, PathBuf};
+    pub(crate) use std::sync::Arc;
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+
+    pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, Losses, MemFs, Operation, Repeat, Step};
+    pub(crate) use mini_engine::random::Random;
+    pub(crate) use mini_engine::{
+        Builder, Compaction, Db, Durability, Error, RecoveryMode, TableReads, WriteBatch, incomplete_directory,
+    };
+
+    pub(crate) use crate::explore::{Counts, Effort, Explorer, explore};
+    pub(crate) use crate::lie::Lie;
+    pub(crate) use crate::number;
+    pub(crate) use crate::oracle::{Batch, COUNT, Change, Map, Progress, contents, judge};
+    pub(crate) use crate::points::seed;
+    pub(crate) use crate::run::{DIR, Note, Run};
+    pub(crate) use crate::script::{Act, POLICIES, SHAPES, Script, Shape, batch};
+}
+
 /// A number from the environment.
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))

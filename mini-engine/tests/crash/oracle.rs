@@ -7,10 +7,7 @@
 //! * `count` below what was promised to survive is a loss;
 //! * `count` above what was ever begun is a phantom.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use mini_engine::Db;
+use crate::prelude::*;
 
 /// The key that each batch sets to its number.
 pub(crate) const COUNT: &[u8] = b"count";
@@ -26,7 +23,12 @@ pub(crate) enum Change {
 
 pub(crate) type Batch = Arc<Vec<Change>>;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+/// What a database holds.
+pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+pub(crate) fn contents(db: &Db) -> Map {
+    db.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+}
 
 /// How far the writing had come, in batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

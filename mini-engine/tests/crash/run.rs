@@ -1,15 +1,7 @@
 //! Runs a script and notes, in the disk's record, how far the writing has come: each note stands behind all operations
 //! that took effect before it was true. So a cut at any place of the record knows what had been promised by then.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use mini_engine::fs::{FaultFs, FileSystem, MemFs};
-use mini_engine::{Compaction, Db, Durability, Error, TableReads, WriteBatch};
-
-use crate::lie::Lie;
-use crate::oracle::{Batch, Change, Progress};
-use crate::script::{Act, POLICIES, Script};
+use crate::prelude::*;
 
 /// Where every database is.
 pub(crate) const DIR: &str = "/db";

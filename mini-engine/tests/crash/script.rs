@@ -1,11 +1,6 @@
 //! What a workload does, drawn from a seed.
 
-use std::sync::Arc;
-
-use mini_engine::Compaction;
-pub(crate) use mini_engine::random::Random;
-
-use crate::oracle::{Batch, COUNT, Change};
+use crate::prelude::*;
 
 /// How many keys there are, beside the count.
 pub(crate) const KEYS: u64 = 8;

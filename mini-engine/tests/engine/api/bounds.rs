@@ -1,10 +1,6 @@
 //! What callers may write for a range, a prefix and a batch; and what an iterator holds.
 
-use std::ops::Bound;
-
-use mini_engine::{Db, Durability, Iter, WriteBatch};
-
-use crate::scratch::TempDir;
+use crate::support::*;
 
 /// The keys `a` to `e`.
 fn open(dir: &TempDir) -> Db {
@@ -55,8 +51,7 @@ fn a_prefix_is_anything_that_lends_bytes() {
 #[test]
 fn a_batch_is_filled_and_written_again_and_again() {
     // Catches a batch that keeps operations over `clear`, or is used up by a write.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (_dir, db) = fresh();
     let mut batch = WriteBatch::new();
     for n in 0..3u8 {
         batch.insert([n], "").unwrap();

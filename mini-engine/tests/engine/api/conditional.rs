@@ -1,15 +1,11 @@
 //! Writes that depend on what is there, and the ends of the order.
 
-use std::collections::BTreeMap;
-
-use mini_engine::{CompareAndSwapError, Db, Error, Slice};
-
-use crate::scratch::TempDir;
+use crate::support::*;
 
 const THREADS: u64 = 4;
 const STEPS: u64 = 100;
 
-/// Flushes and merges all the time, so that what a condition reads is in tables too.
+/// Flushes and compacts all the time, so that what a condition reads is in tables too.
 fn open(dir: &TempDir) -> Db {
     Db::builder(dir.path()).memtable_bytes(4 << 10).l0_trigger(2).block_bytes(512).open().unwrap()
 }
@@ -40,7 +36,7 @@ fn no_step_of_a_counter_is_lost_among_threads() {
     // Catches a value that is compared before the write lock is held, or before an earlier write is visible.
     let dir = TempDir::new().unwrap();
     let db = open(&dir);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..THREADS {
             let db = &db;
             scope.spawn(move || {
@@ -80,7 +76,7 @@ fn every_entry_is_popped_once_and_from_its_end() {
         assert!(popped.is_sorted_by(|a, b| (a < b) == from_front && a != b));
         popped
     };
-    let mut all: Vec<Vec<u8>> = std::thread::scope(|scope| {
+    let mut all: Vec<Vec<u8>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || pop_all(thread % 2 == 0))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
@@ -92,8 +88,7 @@ fn every_entry_is_popped_once_and_from_its_end() {
 #[test]
 fn pops_do_not_walk_over_the_tombstones_of_each_other() {
     // Catches a queue whose cost grows with the square of what went through it. Counted in blocks.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).block_bytes(512).open().unwrap();
+    let (_dir, db) = opened(|b| b.block_bytes(512));
     for n in 0..1000u32 {
         db.insert(n.to_be_bytes(), [1; 40]).unwrap();
     }
@@ -116,41 +111,12 @@ fn pops_do_not_walk_over_the_tombstones_of_each_other() {
 }
 
 #[test]
-fn pops_find_what_is_stored_before_and_behind_what_was_popped() {
-    // Catches an end that does not move out for a write, a batch, or a load.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
-    let mut model = BTreeMap::new();
-    let mut random = 1u32;
-    for _ in 0..3000 {
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let key = [(random >> 24) as u8 % 100];
-        match (random >> 16) % 8 {
-            0 | 1 => {
-                db.insert(key, key).unwrap();
-                model.insert(key.to_vec(), key.to_vec());
-            }
-            2 => {
-                db.remove(key).unwrap();
-                model.remove(&key[..]);
-            }
-            3 if key[0] < 10 => {
-                db.ingest([(key, b"loaded")]).unwrap();
-                model.insert(key.to_vec(), b"loaded".to_vec());
-            }
-            3 | 4 => assert_eq!(owned(db.pop_last().unwrap()), model.pop_last()),
-            _ => assert_eq!(owned(db.pop_first().unwrap()), model.pop_first()),
-        }
-    }
-}
-
-#[test]
 fn what_is_stored_while_others_pop_is_popped_once() {
     // Catches an end that is noted for an entry behind one that is being stored, and a queue that seems to be empty and is not.
     let dir = TempDir::new().unwrap();
     let db = open(&dir);
     let (db, count) = (&db, THREADS * STEPS);
-    let mut all: Vec<u64> = std::thread::scope(|scope| {
+    let mut all: Vec<u64> = thread::scope(|scope| {
         for thread in 0..THREADS {
             // Each counts down, so that each key is before those that were popped.
             scope.spawn(move || {

@@ -1,16 +1,6 @@
 //! Bulk loads of sorted entries.
 
-use std::io::ErrorKind;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, StdFs, Step};
-use mini_engine::{Compaction, Compression, Db, Durability, Error, MAX_KEY_LEN};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{HookFs, Op, count, files};
-use crate::support::{DB, Map, entries, in_memory, key, put};
+use crate::support::*;
 
 fn builder(path: &Path) -> mini_engine::Builder {
     Db::builder(path).table_file_bytes(16 << 10).memtable_bytes(64 << 10).l0_trigger(2).compression(Compression::None)
@@ -45,44 +35,6 @@ fn a_load_goes_straight_to_the_lowest_level_visible_at_once_and_durable() {
     assert_eq!((entries(&db).len(), db.snapshot().seqno()), (3001, seqno + 1));
     assert_eq!(db.get(key(7)).unwrap().as_deref(), Some(&b"after"[..]));
     assert!(db.verify().unwrap().problems.is_empty() && db.recovery().findings().is_empty());
-}
-
-#[test]
-fn loads_among_other_writes_agree_with_an_ordinary_map_under_every_policy() {
-    // Catches a load put below older versions, a number given out twice, and a run that policies cannot go on from.
-    for &policy in Compaction::ALL {
-        let dir = TempDir::new().unwrap();
-        let open = || builder(dir.path()).compaction(policy).size_ratio(2).level1_bytes(64 << 10).open().unwrap();
-        let (mut db, mut model) = (open(), Map::new());
-        for round in 0..24u64 {
-            let base = round.wrapping_mul(2_654_435_761) % 2000;
-            let load: Map = (0..200)
-                .map(|n| (key(base + n * (1 + round % 5)).into_bytes(), format!("load {round}").into_bytes()))
-                .collect();
-            db.ingest(&load).unwrap();
-            model.extend(load);
-            for n in 0..150 {
-                let key = key((base + n * 13) % 2200).into_bytes();
-                if n % 4 == 0 {
-                    db.remove(&key).unwrap();
-                    model.remove(&key);
-                } else {
-                    db.insert(&key, round.to_be_bytes()).unwrap();
-                    model.insert(key, round.to_be_bytes().to_vec());
-                }
-            }
-            assert_eq!(entries(&db), model, "{policy:?}, round {round}");
-            if round % 6 == 5 {
-                drop(db);
-                db = open();
-                assert_eq!(entries(&db), model, "{policy:?}, reopened in round {round}");
-            }
-        }
-        assert!(db.verify().unwrap().problems.is_empty());
-        for (key, value) in &model {
-            assert_eq!(db.get(key).unwrap().as_deref(), Some(&value[..]));
-        }
-    }
 }
 
 #[test]
@@ -121,14 +73,14 @@ fn an_error_at_any_operation_of_a_load_leaves_all_of_it_or_nothing() {
         db
     };
     let total = {
-        let (dir, faults) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
+        let (dir, faults) = (TempDir::new().unwrap(), faulty());
         let db = filled(dir.path(), &faults);
         let before = faults.mutations();
         db.ingest(load()).unwrap();
         faults.mutations() - before
     };
     for (index, fault) in (0..total).flat_map(|index| [Fault::StorageFull, Fault::Device].map(|fault| (index, fault))) {
-        let (dir, faults) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
+        let (dir, faults) = (TempDir::new().unwrap(), faulty());
         let db = filled(dir.path(), &faults);
         faults.fail_mutation(faults.mutations() + index, fault, Repeat::Once);
         let loaded = db.ingest(load());
@@ -187,7 +139,7 @@ fn loads_and_writers_beside_each_other_lose_nothing() {
     // Catches a write that slips between the flush and the load, and a writer that nobody wakes.
     let dir = TempDir::new().unwrap();
     let db = builder(dir.path()).open().unwrap();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for writer in 0..3u32 {
             let db = db.clone();
             scope.spawn(move || {
@@ -216,8 +168,7 @@ fn loads_and_writers_beside_each_other_lose_nothing() {
 fn rule_7_a_failed_sync_of_a_load_makes_the_engine_read_only() {
     // Catches a load that is refused for a failed sync, after which the engine goes on as if the disk could be trusted.
     for (op, part) in [(Op::SyncDir, ""), (Op::Sync, ".sst")] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+        let (_dir, fs, db) = hooked(|b| b);
         fs.fail(op, part, ErrorKind::Other);
         let error = db.ingest([("a", "b")]).unwrap_err();
         assert!(matches!(error, Error::Io { op: "sync", .. }), "{error}");
@@ -235,7 +186,7 @@ fn rule_16_a_key_is_there_while_it_is_loaded_anew() {
     db.insert("k", "0").unwrap();
     let done = AtomicBool::new(false);
     let missed = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for w in 0..8 {
             let (db, done) = (&db, &done);
             scope.spawn(move || {

@@ -1,19 +1,6 @@
 //! Salvage: what a new database holds that was made of a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::ops::{ControlFlow, Range};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Repeat};
-use mini_engine::random::Random;
-use mini_engine::{
-    Compression, Db, Durability, Error, RecoveryMode, SalvageReport, WriteBatch, dump, incomplete_directory,
-};
-
-use crate::support::disks::states_during;
-use crate::support::{DB, Texts, in_memory, texts};
+use crate::support::*;
 
 const NEW: &str = "/new";
 

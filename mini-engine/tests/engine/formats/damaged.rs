@@ -1,45 +1,42 @@
 //! Of databases that were cut off or damaged the page's reader says what the engine says.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use mini_engine::fs::{Disk, FileSystem, MemFs};
-use mini_engine::{Builder, Compression, Db, Durability, Slice, WriteBatch};
-
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;
-use crate::support::disks::states_during;
-use crate::support::hook::flush_to_the_end;
-
-const DIR: &str = "/db";
+use crate::support::*;
 
 fn builder(mem: &MemFs) -> Builder {
-    let builder = Db::builder(DIR)
-        .block_bytes(512)
-        .partition_bytes(128)
-        .l0_trigger(2)
-        .compression(Compression::Lz4)
-        .log_compression(true);
-    builder.memtable_bytes(16 << 10).immutable_memtables(4).file_system(Arc::new(mem.clone()))
+    let builder = in_memory(mem).block_bytes(512).partition_bytes(128).l0_trigger(2).compression(Compression::Lz4);
+    builder.log_compression(true).memtable_bytes(16 << 10).immutable_memtables(4)
 }
 
 fn files(disk: &Disk) -> Files {
-    let names = MemFs::on(disk.clone()).read_dir(Path::new(DIR)).unwrap_or_default();
+    let names = MemFs::on(disk.clone()).read_dir(Path::new(DB)).unwrap_or_default();
     let file = |name: std::ffi::OsString| {
-        let bytes = disk.read(&Path::new(DIR).join(&name)).unwrap().to_vec();
+        let bytes = disk.read(&Path::new(DB).join(&name)).unwrap().to_vec();
         (name.into_string().unwrap(), bytes)
     };
     names.into_iter().map(file).collect()
 }
 
-/// All that the engine finds, if it finds no damage.
-fn by_engine(disk: &Disk) -> Result<Map, String> {
-    let db = builder(&MemFs::on(disk.clone())).create_if_missing(false).open().map_err(|error| error.to_string())?;
+/// All that the engine finds, or the first damage that it tells of.
+fn by_engine(disk: &Disk) -> Result<Map, Error> {
+    let db = builder(&MemFs::on(disk.clone())).create_if_missing(false).open()?;
     let entry = |(key, value): (Slice, Slice)| (key.to_vec(), value.to_vec());
-    let found = db.iter().map(|read| read.map(entry)).collect::<Result<Map, _>>().map_err(|error| error.to_string())?;
-    match db.verify().unwrap().problems.first() {
-        None => Ok(found),
-        Some(problem) => Err(problem.to_string()),
+    let scanned = db.iter().map(|read| read.map(entry)).collect::<Result<Map, _>>();
+    match (scanned, db.verify().unwrap().problems.into_iter().next()) {
+        (Ok(found), None) => {
+            assert!(found.iter().all(|(key, value)| db.get(key).unwrap().as_deref() == Some(value)));
+            Ok(found)
+        }
+        (Err(error), None) => panic!("a scan meets damage that a verification does not find: {error}"),
+        (_, Some(problem)) => Err(problem),
+    }
+}
+
+fn is_typed(error: &Error) -> bool {
+    match error {
+        Error::Corruption { file, .. } | Error::UnsupportedVersion { file, .. } => file.starts_with(DB),
+        _ => false,
     }
 }
 
@@ -64,20 +61,39 @@ impl Agreed {
                 self.torn += usize::from(database.logs.iter().any(|(_, log)| log.is_torn));
                 self.recycled += usize::from(database.logs.iter().any(|(_, log)| log.has_previous));
             }
-            (Err(_), Err(_)) => self.damaged += 1,
+            (Err(_), Err(error)) => {
+                assert!(is_typed(&error), "{}: {error}", context());
+                self.damaged += 1;
+            }
             (Ok(_), Err(error)) => panic!("{}: sound by the page, the engine says {error}", context()),
             (Err(what), Ok(_)) => panic!("{}: {what} by the page, the engine finds nothing", context()),
         }
     }
 
-    /// Each bit of a byte in turn, and each fifth length.
+    /// Compares after damage, also to each single read of a key: with a table damaged it is an error, or right. Each bit of a byte in turn, each fifth length, and zeros in the place of each 512 bytes.
     fn compare_damaged(&mut self, disk: &Disk) {
+        let sound = by_engine(disk).unwrap();
         for (name, bytes) in files(disk).iter().filter(|(name, _)| *name != "LOCK") {
-            let path = PathBuf::from(DIR).join(name);
+            let path = PathBuf::from(DB).join(name);
             for at in 0..bytes.len() {
                 let mut flipped = bytes.clone();
                 flipped[at] ^= 1 << (at % 8);
-                self.compare(&damaged(disk, &path, &flipped), || format!("{name}, flipped at {at}"));
+                let flipped = damaged(disk, &path, &flipped);
+                self.compare(&flipped, || format!("{name}, flipped at {at}"));
+                if name.ends_with(".sst")
+                    && let Ok(db) = builder(&MemFs::on(flipped)).open()
+                {
+                    let is_right = |(key, value): (&Vec<u8>, &Vec<u8>)| match db.get(key) {
+                        Ok(found) => found.as_deref() == Some(value),
+                        Err(error) => is_typed(&error),
+                    };
+                    assert!(sound.iter().all(is_right), "{name}, flipped at {at}");
+                }
+                if at.is_multiple_of(512) {
+                    let mut zeroed = bytes.clone();
+                    zeroed[at..bytes.len().min(at + 512)].fill(0);
+                    self.compare(&damaged(disk, &path, &zeroed), || format!("{name}, zeros at {at}"));
+                }
                 if at.is_multiple_of(5) {
                     self.compare(&damaged(disk, &path, &bytes[..at]), || format!("{name}, cut at {at}"));
                 }
@@ -104,7 +120,7 @@ fn after_a_kill_or_a_power_cut_at_any_operation_the_page_and_the_engine_find_the
         let cut = (0..2).map(|draw| disk.after_power_cut(at as u64 * 2 + draw).0);
         for (way, disk) in std::iter::once(disk.clone()).chain(cut).enumerate() {
             // Before there is a pointer there is no database.
-            if disk.read(&Path::new(DIR).join("CURRENT")).is_ok() {
+            if disk.read(&Path::new(DB).join("CURRENT")).is_ok() {
                 agreed.compare(&disk, || format!("operation {at}, {operation}, way {way}"));
             }
         }

@@ -1,23 +1,15 @@
 //! Of databases as the engine leaves them the page's reader finds what was written.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
-use std::sync::Arc;
-
-use mini_engine::fs::{FaultFs, StdFs};
-use mini_engine::{Builder, Compaction, Compression, Db, Durability, Error, RecoveryMode, Snapshot};
-
 use crate::formats::database::{self, Answer, Database, Map};
 use crate::formats::table::Table;
-use crate::formats::workload::{all, batch, files, write};
-use crate::scratch::TempDir;
+use crate::formats::workload::{batch, files, write};
+use crate::support::{entries as all, *};
 
 /// The policies and their numbers on disk.
 const POLICIES: [(Compaction, u64); 4] =
     [(Compaction::Leveled, 1), (Compaction::Tiered, 2), (Compaction::LazyLeveled, 3), (Compaction::Partial, 4)];
 
-fn read(dir: &Path) -> Database {
+pub(crate) fn read(dir: &Path) -> Database {
     database::read(&files(dir)).unwrap_or_else(|what| panic!("{}: {what}", dir.display()))
 }
 
@@ -158,8 +150,7 @@ fn tables_manifests_and_logs_read_by_the_page_alone_hold_every_state_that_was_wr
 fn a_filter_read_by_the_page_alone_has_each_key_and_few_others() {
     // Catches bits that are somewhere else than the page says: the reader of tables checks that no key is denied.
     for (bits, most) in [(0, 3999), (2, 2000), (10, 80)] {
-        let dir = TempDir::new().unwrap();
-        let db = Db::builder(dir.path()).filter_bits_per_key(bits).partition_bytes(4096).open().unwrap();
+        let (dir, db) = opened(|b| b.filter_bits_per_key(bits).partition_bytes(4096));
         // In between are absent keys.
         for n in 0..4000u64 {
             db.insert((2 * n).to_be_bytes(), "").unwrap();
@@ -213,9 +204,7 @@ fn a_quarantined_table_hides_what_the_page_says_it_hides() {
     db.close().unwrap();
     let suspect = read(dir.path()).manifest.tables[2].number;
     let path = dir.path().join(format!("{suspect:06}.sst"));
-    let mut bytes = fs::read(&path).unwrap();
-    bytes[10] ^= 4;
-    fs::write(&path, bytes).unwrap();
+    flip(&path, 10);
 
     let db = open(RecoveryMode::Quarantine);
     let database = read(dir.path());
@@ -234,21 +223,4 @@ fn a_quarantined_table_hides_what_the_page_says_it_hides() {
     let dropped = read(dir.path());
     assert!(dropped.manifest.quarantined.is_empty() && dropped.manifest.tags.contains(&12));
     assert!(dropped.state(u64::MAX) == all(&db));
-}
-
-#[test]
-fn the_fixture_is_read_by_the_page_of_now() {
-    // Catches a page that forgets what an older build wrote.
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let mut read_so_far = 0;
-    for fixture in fs::read_dir(fixtures).unwrap().map(|entry| entry.unwrap().path()) {
-        let copy = TempDir::new().unwrap();
-        for (name, bytes) in files(&fixture) {
-            fs::write(copy.path().join(name), bytes).unwrap();
-        }
-        let database = read(&fixture);
-        assert!(database.state(u64::MAX) == all(&Db::open(copy.path()).unwrap()), "{}", fixture.display());
-        read_so_far += 1;
-    }
-    assert!(read_so_far > 0, "no fixture");
 }

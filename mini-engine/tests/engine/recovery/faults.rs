@@ -1,15 +1,6 @@
 //! One failure at each operation of a small workload, and an end at each: what was acknowledged is there afterwards.
 
-use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::path::Path;
-use std::sync::Arc;
-
-use mini_engine::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
-use mini_engine::{Db, Durability, Error, WriteBatch};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Failure, HookFs, Op, files, wait_for_removals};
+use crate::support::*;
 
 /// Pairs of keys that are only ever written together.
 const PAIRS: u64 = 5;
@@ -69,7 +60,7 @@ fn is_refusal(error: &Error) -> bool {
 }
 
 fn builder(fs: Arc<dyn FileSystem>, dir: &Path) -> mini_engine::Builder {
-    Db::builder(dir.join("db")).file_system(fs).memtable_bytes(64 << 10).l0_trigger(1)
+    Db::builder(dir).file_system(fs).memtable_bytes(64 << 10).l0_trigger(1)
 }
 
 /// Opens, writes, flushes so that a merge follows, closes; goes on after errors as a stubborn caller would.
@@ -108,13 +99,11 @@ fn check(dir: &Path, possible: &Possible, context: &str) {
     let report = db.verify().unwrap();
     assert!(report.problems.is_empty(), "{context}: {:?}", report.problems);
     // Nothing half done is left behind.
-    let path = dir.join("db");
-    wait_for_removals(&db, &path);
-    let aside = files(&path, ".aside");
-    let count = |end: &str| files(&path, "").iter().filter(|name| name.ends_with(end)).count();
-    assert_eq!(count(".log"), 1, "{context}");
-    assert_eq!(files(&path, "MANIFEST").len(), 1, "{context}");
-    assert_eq!(files(&path, "CURRENT"), ["CURRENT"], "{context}");
+    wait_for_removals(&db, dir);
+    let aside = files(dir, ".aside");
+    let count = |end: &str| files(dir, "").iter().filter(|name| name.ends_with(end)).count();
+    assert_eq!((count(".log"), files(dir, "MANIFEST").len()), (1, 1), "{context}");
+    assert_eq!(files(dir, "CURRENT"), ["CURRENT"], "{context}");
     let torn = db.recovery().torn.is_some() || db.recovery().manifest_tail_dropped;
     assert!(aside.is_empty() || torn, "{context}: {aside:?}");
     assert_eq!(count(".sst"), report.tables, "{context}");
@@ -138,7 +127,7 @@ fn is_harmless(failure: &Failure, fault: Fault) -> bool {
 }
 
 fn operations(run: impl FnOnce(Arc<dyn FileSystem>)) -> u64 {
-    let faults = FaultFs::new(Arc::new(StdFs));
+    let faults = faulty();
     run(Arc::new(faults.clone()));
     faults.mutations()
 }
@@ -154,7 +143,7 @@ fn a_single_error_at_any_operation_surfaces_and_loses_nothing_acknowledged() {
     for index in 0..count {
         for fault in FAULTS {
             let dir = TempDir::new().unwrap();
-            let faults = FaultFs::new(Arc::new(StdFs));
+            let faults = faulty();
             faults.fail_mutation(index, fault, Repeat::Once);
             let hook = HookFs::over(Arc::new(faults));
             let outcome = workload(hook.arc(), dir.path());
@@ -169,23 +158,6 @@ fn a_single_error_at_any_operation_surfaces_and_loses_nothing_acknowledged() {
         }
     }
     assert!(surfaced > 40 && harmless > 3, "{surfaced} surfaced, {harmless} harmless");
-}
-
-#[test]
-fn an_end_after_any_operation_loses_nothing_acknowledged() {
-    // Catches a step that must come before another and does not: log created, edit written, pointer renamed, log
-    // removed. As after a killed process: everything up to the operation is there, nothing after it.
-    let dir = TempDir::new().unwrap();
-    let count = operations(|fs| assert!(workload(fs, dir.path()).errors.is_empty()));
-    for index in 0..count {
-        for fault in [Fault::Device, Fault::ShortWrite] {
-            let dir = TempDir::new().unwrap();
-            let faults = FaultFs::new(Arc::new(StdFs));
-            faults.fail_mutation(index, fault, Repeat::FromThenOn);
-            let outcome = workload(Arc::new(faults), dir.path());
-            check(dir.path(), &outcome.possible, &format!("end at operation {index}, {fault:?}"));
-        }
-    }
 }
 
 /// A database whose writes are in two logs and in tables that a merge is due for.
@@ -203,15 +175,8 @@ fn unclean(dir: &Path) -> Possible {
     outcome.write(&db, 14, Durability::Buffered);
     outcome.write(&db, 16, Durability::Buffered);
     drop(db);
-    assert_eq!(files(&dir.join("db"), ".log").len(), 2);
+    assert_eq!(files(dir, ".log").len(), 2);
     outcome.possible
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir(to.join("db")).unwrap();
-    for name in files(&from.join("db"), "") {
-        std::fs::copy(from.join("db").join(&name), to.join("db").join(&name)).unwrap();
-    }
 }
 
 #[test]
@@ -219,20 +184,15 @@ fn an_error_or_an_end_at_any_operation_of_recovery_loses_nothing() {
     // Catches a recovery that removes a log before what it replayed from it is durable.
     let original = TempDir::new().unwrap();
     let possible = unclean(original.path());
-    let fresh = || {
-        let dir = TempDir::new().unwrap();
-        copy(original.path(), dir.path());
-        dir
-    };
-    let dir = fresh();
+    let dir = copy(original.path());
     let count = operations(|fs| drop(builder(fs, dir.path()).l0_trigger(100).open().unwrap()));
     assert!(count >= 15, "only {count} operations");
     for index in 0..count {
         for (fault, repeat) in
             FAULTS.map(|fault| (fault, Repeat::Once)).into_iter().chain([(Fault::Device, Repeat::FromThenOn)])
         {
-            let dir = fresh();
-            let faults = FaultFs::new(Arc::new(StdFs));
+            let dir = copy(original.path());
+            let faults = faulty();
             faults.fail_mutation(index, fault, repeat);
             let hook = HookFs::over(Arc::new(faults));
             let opened = builder(hook.arc(), dir.path()).l0_trigger(100).open();
@@ -245,15 +205,13 @@ fn an_error_or_an_end_at_any_operation_of_recovery_loses_nothing() {
     }
 }
 
-type Entries = Vec<(Vec<u8>, Vec<u8>)>;
-
 #[test]
 fn a_read_error_at_any_point_is_an_error_and_never_a_wrong_answer() {
     // Catches rule 9: a block that cannot be read taken for one without the key, so that an older value shows.
     let dir = TempDir::new().unwrap();
     let possible = unclean(dir.path());
     drop(builder(Arc::new(StdFs), dir.path()).l0_trigger(100).open().unwrap());
-    let read = |fs: Arc<dyn FileSystem>| -> Result<Entries, Error> {
+    let read = |fs: Arc<dyn FileSystem>| -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
         let db = builder(fs, dir.path()).l0_trigger(100).cache_bytes(0).open()?;
         let mut all = Vec::new();
         for pair in 0..PAIRS {
@@ -263,18 +221,17 @@ fn a_read_error_at_any_point_is_an_error_and_never_a_wrong_answer() {
             }
         }
         for entry in db.iter().rev() {
-            let (key, value) = entry?;
-            all.push((key.to_vec(), value.to_vec()));
+            all.push(entry.map(|(key, value)| (key.to_vec(), value.to_vec()))?);
         }
         Ok(all)
     };
-    let faults = FaultFs::new(Arc::new(StdFs));
+    let faults = faulty();
     let expected = read(Arc::new(faults.clone())).unwrap();
     let count = faults.reads();
     assert!(count > 30, "only {count} reads");
     let mut failed = 0;
     for index in 0..count {
-        let faults = FaultFs::new(Arc::new(StdFs));
+        let faults = faulty();
         faults.fail_read(index, Fault::Device, Repeat::Once);
         match read(Arc::new(faults)) {
             Ok(found) => assert_eq!(found, expected, "read {index}"),

@@ -1,13 +1,6 @@
 //! The file of a log that tables have replaced becomes that of a later log.
 
-use std::io::ErrorKind;
-use std::path::Path;
-
-use mini_engine::{Db, Durability, Error, MemtableKind, WriteBatch};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, HookFs, Op, count, files, flush_to_the_end, position, wait_for_flush};
-use crate::support::{Map, copy, entries};
+use crate::support::*;
 
 fn open(dir: &Path, fs: &HookFs) -> Db {
     Db::builder(dir).file_system(fs.arc()).memtable_bytes(64 << 10).l0_trigger(100).open().unwrap()
@@ -63,10 +56,8 @@ fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
     fs.take();
     flush_to_the_end(&db);
     let events = fs.take();
-    let written = position(&events, 0, Op::Write, "SPARE");
-    let synced = position(&events, written, Op::Sync, "SPARE");
-    let renamed = position(&events, synced, Op::Rename, "SPARE");
-    let named = position(&events, renamed, Op::SyncDir, "");
+    let steps = [(Op::Write, "SPARE"), (Op::Sync, "SPARE"), (Op::Rename, "SPARE"), (Op::SyncDir, "")];
+    let [_, _, renamed, named] = in_order(&events, &steps)[..] else { unreachable!() };
     assert_eq!(position(&events, 0, Op::Rename, "SPARE"), renamed);
     assert!(named < position(&events, 0, Op::Write, "MANIFEST"), "{events:?}");
     // The old log gets the other name once the edit is durable (rule 6).
@@ -173,7 +164,7 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
     db.persist(Durability::Synced).unwrap();
     let old = files(dir.path(), ".log").remove(0);
     let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Go);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let writer = scope.spawn(|| write(&db, &mut Map::new(), 1, 100, Durability::Synced));
         arrivals.recv().unwrap();
         flush_to_the_end(&db);
