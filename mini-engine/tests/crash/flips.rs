@@ -1,8 +1,6 @@
 //! Damage to the files of a small database, opened without what is damaged. What a strict open says of each byte is compared with the
 //! independent reader in `tests/engine/formats/damaged.rs`.
 
-use std::ops::Range;
-
 use crate::prelude::*;
 
 const WRITES: usize = 24;

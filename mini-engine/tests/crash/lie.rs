@@ -1,5 +1,7 @@
 //! Disks that lie: syncs that do nothing and say that they have.
 
+use mini_engine::fs::Synced;
+
 use crate::prelude::*;
 
 /// Which syncs do nothing and say that they have.

@@ -9,6 +9,9 @@ mod errors;
 mod explore;
 mod flips;
 mod history;
+#[path = "../engine/support/hook.rs"]
+#[expect(dead_code, reason = "the tests of the engine use more of it")]
+mod hook;
 mod killed;
 mod lie;
 mod oracle;

@@ -156,22 +156,26 @@ impl Run {
     }
 
     pub(crate) fn write(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
-        let mut writes = WriteBatch::new();
+        let (mut writes, mut load) = (WriteBatch::new(), None);
         for change in batch.iter() {
             match change {
                 Change::Set(key, value) => writes.insert(key, value)?,
                 Change::Remove(key) => writes.remove(key)?,
                 Change::RemoveRange(from, Some(to)) => writes.remove_range(from..to)?,
                 Change::RemoveRange(from, None) => writes.remove_range(from..)?,
+                Change::Load(entries) => load = Some(entries),
             }
         }
         self.batches.push(batch.clone());
         let number = self.batches.len();
         self.note(Note::Begun(number));
         let durability = if synced { Durability::Synced } else { Durability::Buffered };
-        self.db().write(writes, durability)?;
+        match load {
+            Some(load) => self.db().ingest(load)?,
+            None => self.db().write(writes, durability)?,
+        };
         self.note(Note::Acknowledged(number));
-        if synced {
+        if synced || load.is_some() {
             self.note(Note::Synced(number));
         }
         Ok(())

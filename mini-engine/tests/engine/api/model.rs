@@ -56,11 +56,15 @@ struct Chosen {
     filter_bits: u32,
 }
 
+const MEMTABLES: [MemtableKind; 2] = [MemtableKind::SkipList, MemtableKind::Vector];
+
 fn chosen() -> impl Strategy<Value = Chosen> {
-    let memtables = [MemtableKind::SkipList, MemtableKind::Vector];
-    let options = (prop::sample::select(&POLICIES[..]), 2..5u64, prop::sample::select(memtables), any::<bool>());
-    options.prop_map(|(policy, ratio, memtable, is_filtered)| {
-        Chosen { policy, ratio, memtable, filter_bits: if is_filtered { 10 } else { 0 } }
+    let options = (prop::sample::select(&POLICIES[..]), 2..5u64, prop::sample::select(&MEMTABLES[..]), any::<bool>());
+    options.prop_map(|(policy, ratio, memtable, is_filtered)| Chosen {
+        policy,
+        ratio,
+        memtable,
+        filter_bits: if is_filtered { 10 } else { 0 },
     })
 }
 
@@ -229,8 +233,9 @@ impl Run {
         assert_eq!(pairs(db.iter()), owned(&all));
         let backward: Vec<_> = all.iter().rev().copied().collect();
         assert_eq!(pairs(db.iter().rev()), owned(&backward));
-        let keys: Vec<Key> =
-            [&[][..], b"a", b"b", b"ab", b"\xff", b"\xff\xff\xff", b"b\0a", b"never", b"b"].map(<[u8]>::to_vec).to_vec();
+        let keys: Vec<Key> = [&[][..], b"a", b"b", b"ab", b"\xff", b"\xff\xff\xff", b"b\0a", b"never", b"b"]
+            .map(<[u8]>::to_vec)
+            .to_vec();
         let expected: Vec<Option<Key>> = keys.iter().map(|key| self.model.get(key).cloned()).collect();
         let answers = db.get_many(&keys).unwrap().into_iter().map(|value| value.map(|v| v.to_vec()));
         assert!(answers.eq(expected.iter().cloned()));
@@ -260,7 +265,8 @@ fn remove_range(model: &mut Map, bounds: (Bound<Key>, Bound<Key>)) {
 
 fn open(dir: &TempDir, chosen: &Chosen) -> Db {
     let builder = Db::builder(dir.path()).memtable_bytes(4096).memtable_kind(chosen.memtable).l0_trigger(2);
-    let builder = builder.block_bytes(512).partition_bytes(128).cache_bytes(8192).filter_bits_per_key(chosen.filter_bits);
+    let builder =
+        builder.block_bytes(512).partition_bytes(128).cache_bytes(8192).filter_bits_per_key(chosen.filter_bits);
     let builder = builder.compaction(chosen.policy).size_ratio(chosen.ratio).level1_bytes(4096).table_file_bytes(2048);
     // So that compactions take a piece wherever they can.
     let builder = builder.max_compaction_bytes(1024);

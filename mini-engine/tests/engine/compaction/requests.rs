@@ -159,7 +159,8 @@ fn as_many_compactions_run_at_once_as_there_are_threads() {
 #[test]
 fn writers_are_slowed_down_before_they_have_to_stop() {
     // Catches a slowdown that comes with the stop, that is never lifted, or that is not counted.
-    let (_dir, fs, db) = hooked(|b| b.l0_trigger(1).l0_slowdown(3).l0_stop(1000).memtable_bytes(4096).immutable_memtables(64));
+    let (_dir, fs, db) =
+        hooked(|b| b.l0_trigger(1).l0_slowdown(3).l0_stop(1000).memtable_bytes(4096).immutable_memtables(64));
     let (_arrivals, go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());
     let flush = |n: u64| {
         db.insert(n.to_be_bytes(), [7; 100]).unwrap();

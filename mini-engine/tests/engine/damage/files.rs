@@ -92,27 +92,6 @@ fn rule_10_orphans_are_removed_after_recovery_and_their_numbers_not_used_again()
 }
 
 #[test]
-fn rule_10_tables_of_which_recovery_has_all_are_removed_beside_a_torn_manifest() {
-    // Catches files that pile up, a table or several for each process that is killed while it writes to the manifest: what a flush
-    // wrote is in the log, and what a merge wrote in its inputs.
-    let dir = TempDir::new().unwrap();
-    let hook = HookFs::new();
-    let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
-    // The log stays, so that the edit may be lost.
-    hook.fail(Op::Remove, ".log", ErrorKind::Other);
-    db.insert("a", "1").unwrap();
-    db.flush().unwrap();
-    drop(db);
-    let table = the_file(dir.path(), ".sst");
-    cut(&the_file(dir.path(), "MANIFEST"), 1);
-    let db = Db::open(dir.path()).unwrap();
-    assert!(db.recovery().manifest_tail_dropped && db.recovery().set_aside.is_empty(), "{}", db.recovery());
-    assert!(!table.exists() && db.recovery().orphans_removed > 0);
-    assert_eq!((files(dir.path(), ".sst").len(), files(dir.path(), ".aside").len()), (1, 0));
-    assert_eq!(keys(&db), ["a"]);
-}
-
-#[test]
 fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
     // Catches damage to the last edit, which looks like a tear, that makes the table it named an orphan to delete.
     let (dir, db) = fresh();

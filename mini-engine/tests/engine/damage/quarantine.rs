@@ -95,8 +95,10 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         let aside = tables[1].with_extension("sst.aside");
         let bytes = fs::read(&tables[1]).ok();
         // One that only reads sets nothing aside, and names the file that is there.
-        check_reads(&reading(dir.path()), &tables[1]);
-        assert!(!aside.exists());
+        if damage != "missing" {
+            check_reads(&reading(dir.path()), &tables[1]);
+            assert!(!aside.exists());
+        }
         let db = quarantining(dir.path());
         let report = db.recovery();
         assert_eq!((report.damage.len(), report.quarantined.len()), (1, 1), "{report}");
@@ -118,7 +120,9 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
             check_reads(&db, &aside);
             assert!(tables[1].exists());
         }
-        check_reads(&reading(dir.path()), &aside);
+        if damage != "missing" {
+            check_reads(&reading(dir.path()), &aside);
+        }
         let db = open_in(dir.path(), RecoveryMode::Strict).unwrap();
         // A value written now is newer than what the table held.
         put(&db, "m1", "written anew", Durability::Synced).unwrap();

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 
 use mini_engine::fs::{File, FileSystem, Mapping, StdFs};
@@ -256,16 +256,11 @@ impl FileSystem for HookFs {
     }
 }
 
+#[derive(Debug)]
 struct HookFile {
     file: Arc<dyn File>,
-    path: std::path::PathBuf,
+    path: PathBuf,
     fs: HookFs,
-}
-
-impl fmt::Debug for HookFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HookFile({})", self.path.display())
-    }
 }
 
 impl File for HookFile {
@@ -307,17 +302,12 @@ impl File for HookFile {
 }
 
 /// Writes at once what a system would write later: for who reads the file there is no difference.
+#[derive(Debug)]
 struct HookMapping {
     file: Arc<dyn File>,
-    path: std::path::PathBuf,
+    path: PathBuf,
     fs: HookFs,
     len: u64,
-}
-
-impl fmt::Debug for HookMapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HookMapping({})", self.path.display())
-    }
 }
 
 impl Mapping for HookMapping {

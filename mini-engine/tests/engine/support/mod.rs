@@ -1,6 +1,7 @@
 //! What tests of all kinds need: names, databases, keys and writes, what a database holds, its files and damage to them, waits, and a
 //! double of the file system. A test imports all of it.
 
+#[allow(dead_code, reason = "the crash tests use the rest")]
 mod hook;
 
 pub(crate) use std::collections::{BTreeMap, BTreeSet};
@@ -11,17 +12,18 @@ pub(crate) use std::path::{Path, PathBuf};
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Mutex, mpsc};
 pub(crate) use std::thread;
-use std::time::{Duration, Instant};
+pub(crate) use std::time::{Duration, Instant};
 
-pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Operation, Repeat, StdFs, Step as DiskStep};
+pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Operation, Repeat, StdFs, Step};
 pub(crate) use mini_engine::random::Random;
 pub(crate) use mini_engine::{
-    Builder, Compaction, Compression, Db, Durability, Error, Iter, LevelMetrics, MAX_KEY_LEN, MemtableKind, Metrics,
-    Options, RecoveryMode, SalvageReport, Slice, Snapshot, TableReads, WriteBatch, dump,
+    Builder, Compaction, CompareAndSwapError, Compression, Db, Durability, Error, Iter, LevelMetrics, MAX_KEY_LEN,
+    MAX_VALUE_LEN, MemtableKind, Metrics, Options, RecoveryMode, SalvageReport, Slice, Snapshot, TableReads,
+    WriteBatch, dump, incomplete_directory,
 };
 
 pub(crate) use crate::scratch::TempDir;
-pub(crate) use hook::{Answer, Event, Failure, HookFs, Op};
+pub(crate) use hook::{Answer, Event, Held, HookFs, Op};
 
 /// After which a wait has failed to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -282,7 +284,7 @@ pub(crate) fn states_during(mem: &MemFs, work: impl FnOnce()) -> impl Iterator<I
     mem.record();
     work();
     mem.take_record().into_iter().filter_map(move |step| {
-        let DiskStep::Operation(operation) = step else { return None };
+        let Step::Operation(operation) = step else { return None };
         disk.apply(&operation).unwrap();
         Some((operation, disk.clone()))
     })

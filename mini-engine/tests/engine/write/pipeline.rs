@@ -13,13 +13,21 @@ fn open_mapped(dir: &Path, fs: &HookFs) -> (Db, usize) {
     (db, entries)
 }
 
+/// Such a database, in which a thread named `first` will be held when it fills its place in the log.
+fn held() -> (TempDir, HookFs, Db, usize, Held) {
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, entries) = open_mapped(dir.path(), &fs);
+    let held = fs.hold_where(Answer::Go, is_first);
+    (dir, fs, db, entries, held)
+}
+
 /// Runs `work` on a thread named `name`.
 fn spawn<'s, T: Send + 's>(
-    scope: &'s Scope<'s, '_>,
+    scope: &'s thread::Scope<'s, '_>,
     name: &str,
     work: impl FnOnce() -> T + Send + 's,
-) -> ScopedJoinHandle<'s, T> {
-    Builder::new().name(name.to_owned()).spawn_scoped(scope, work).unwrap()
+) -> thread::ScopedJoinHandle<'s, T> {
+    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).unwrap()
 }
 
 fn on_thread(name: &str) -> bool {
@@ -49,9 +57,7 @@ fn wait_for_frame(fs: &HookFs) {
 #[test]
 fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_whole() {
     // Catches a history with a gap: of a reader, of a writer, of a process that was killed.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-    let (db, entries) = open_mapped(dir.path(), &fs);
-    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    let (dir, fs, db, entries, (arrivals, go)) = held();
     let is_acknowledged = AtomicBool::new(false);
     thread::scope(|scope| {
         let first = spawn(scope, "first", || db.insert("a", "1"));
@@ -83,9 +89,7 @@ fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_
 #[test]
 fn a_memtable_is_flushed_with_the_writes_that_were_under_way_when_it_was_frozen() {
     // Catches a rotation that does not wait for them, and one that waits while they wait for the write lock.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-    let (db, entries) = open_mapped(dir.path(), &fs);
-    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    let (dir, fs, db, entries, (arrivals, go)) = held();
     thread::scope(|scope| {
         let first = spawn(scope, "first", || db.insert("a", "1"));
         arrivals.recv().unwrap();
@@ -131,9 +135,7 @@ fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
 #[test]
 fn a_writer_that_panics_between_the_lock_and_the_publication_ends_the_waits_of_all_others() {
     // Catches a writer, a flush or a close that waits for ever for a write that will never be whole.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-    let (db, entries) = open_mapped(dir.path(), &fs);
-    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    let (dir, fs, db, entries, (arrivals, go)) = held();
     thread::scope(|scope| {
         let first = spawn(scope, "first", || panics(&db));
         arrivals.recv().unwrap();
@@ -156,9 +158,7 @@ fn a_writer_that_panics_between_the_lock_and_the_publication_ends_the_waits_of_a
 #[test]
 fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
     // Catches a failure that is told only to those who do not have the lock: both then wait for each other.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-    let (db, entries) = open_mapped(dir.path(), &fs);
-    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    let (dir, fs, db, entries, (arrivals, go)) = held();
     thread::scope(|scope| {
         let first = spawn(scope, "first", || panics(&db));
         arrivals.recv().unwrap();
@@ -185,9 +185,7 @@ fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
 #[test]
 fn a_condition_waits_for_the_writes_that_have_begun() {
     // Catches a compare-and-swap that replaces a value which was not visible yet when it compared.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-    let (db, _) = open_mapped(dir.path(), &fs);
-    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    let (_dir, _fs, db, _, (arrivals, go)) = held();
     thread::scope(|scope| {
         let first = spawn(scope, "first", || db.insert("a", "1"));
         arrivals.recv().unwrap();
