@@ -187,7 +187,7 @@ fn repair(fs: &Arc<dyn FileSystem>) -> (SalvageReport, Texts) {
 #[test]
 fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_database() {
     // Catches a block that takes its table with it, a damaged index or header that takes what it leads to, and removed keys that return.
-    let original = Original::make(14_000, 14_000);
+    let original = Original::make(11_000, 11_000);
     let tables = original.files.keys().filter(|path| path.extension().is_some_and(|kind| kind == "sst")).count();
     assert!(tables >= 300, "{tables} tables");
     let (whole, found) = repair(&on(&original.disk));
