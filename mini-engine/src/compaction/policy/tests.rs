@@ -93,19 +93,6 @@ fn small_tables_do_not_pile_up() {
 }
 
 #[test]
-fn what_another_policy_left_becomes_what_the_new_one_wants() {
-    // Catches a policy that works on its own versions only.
-    for from in POLICIES {
-        for to in POLICIES {
-            let mut world = overwritten(from, 3, 4);
-            world.run(Step::Reopen(to, 4));
-            world.settle();
-            world.check();
-        }
-    }
-}
-
-#[test]
 fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
     // Catches a compaction that begins anew below its last key whenever a new table has come: it would never get to the upper keys, and
     // level 0 would grow for ever.

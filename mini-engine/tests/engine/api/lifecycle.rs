@@ -163,16 +163,6 @@ fn a_stalled_writer_gets_closed_and_close_reports_the_flush_that_cannot_be_done(
 }
 
 #[test]
-fn an_open_that_fails_gives_the_lock_back() {
-    // Catches a lock that a failed recovery keeps for the life of the process.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    fs.fail(Op::Create, "MANIFEST", ErrorKind::Other);
-    assert!(matches!(Db::builder(dir.path()).file_system(fs.arc()).open(), Err(Error::Io { .. })));
-    fs.clear();
-    Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
-}
-
-#[test]
 fn a_flush_under_way_when_the_last_handle_goes_loses_nothing() {
     // Catches a drop that leaves half a table in the version, or takes its log away.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(4096));

@@ -158,18 +158,6 @@ fn a_copy_without_a_lock_file_is_read_without_making_one() {
 }
 
 #[test]
-fn a_read_only_open_creates_no_database() {
-    // Catches `create_if_missing`, whose default is true, taken at its word.
-    let dir = TempDir::new().unwrap();
-    let missing = dir.path().join("missing");
-    for path in [dir.path(), &missing] {
-        let error = reader(path).open().unwrap_err();
-        assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
-    }
-    assert!(files(dir.path(), "").is_empty());
-}
-
-#[test]
 fn a_torn_log_is_reported_and_left_as_it_is() {
     // Catches a reader that cuts a log, or that takes for lost what a writer would find, or the other way round.
     let (dir, db) = opened(|b| b.memtable_bytes(4096).immutable_memtables(8));

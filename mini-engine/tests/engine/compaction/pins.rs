@@ -171,7 +171,7 @@ fn check(snapshot: &Snapshot) {
 }
 
 #[test]
-fn a_snapshot_shows_every_write_up_to_its_number_and_none_after_whatever_is_merged() {
+fn a_snapshot_shows_every_write_up_to_its_number_and_none_after_whatever_is_compacted() {
     // Catches a version that a flush or a merge drops although a snapshot sees it: one whose number it did not know, or that was
     // registered while it ran; and a number that counts a write which is not shown.
     let dir = TempDir::new().unwrap();

@@ -290,7 +290,7 @@ fn a_new_database_is_whole_or_does_not_open_whenever_its_making_ends() {
 }
 
 #[test]
-fn tables_that_were_merged_do_not_come_back_and_the_others_do_without_a_manifest() {
+fn tables_that_were_compacted_do_not_come_back_and_the_others_do_without_a_manifest() {
     // Catches a removed key that returns from an obsolete table, and a tombstone that counts for nothing without its level.
     let fs = Arc::new(MemFs::default());
     let expected = small(&fs);

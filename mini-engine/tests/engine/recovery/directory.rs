@@ -23,8 +23,11 @@ fn create_if_missing_false_creates_nothing() {
     let dir = TempDir::new().unwrap();
     let missing = dir.path().join("missing");
     for path in [dir.path(), &missing] {
-        let error = Db::builder(path).create_if_missing(false).open().unwrap_err();
-        assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
+        // Nor does one that only reads, whatever the option says.
+        for builder in [Db::builder(path).create_if_missing(false), Db::builder(path).read_only(true)] {
+            let error = builder.open().unwrap_err();
+            assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
+        }
     }
     assert!(files(dir.path(), "").is_empty());
     Db::open(&missing).unwrap().insert("a", "1").unwrap();

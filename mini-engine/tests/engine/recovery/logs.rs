@@ -224,21 +224,6 @@ fn name_of(path: PathBuf) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-#[test]
-fn a_log_that_was_being_created_is_empty_and_not_torn() {
-    // Catches a crash between creating a log and writing its header reported as a loss.
-    for bytes in [0, 1, 39] {
-        let (dir, db) = fresh();
-        db.insert("a", "1").unwrap();
-        drop(db);
-        let header = fs::read(the_file(dir.path(), ".log")).unwrap()[..bytes].to_vec();
-        fs::write(dir.path().join("000700.log"), header).unwrap();
-        let db = Db::open(dir.path()).unwrap();
-        assert_eq!(keys(&db), ["a"]);
-        assert_eq!((&db.recovery().torn, db.recovery().set_aside.len()), (&None, 0), "{bytes} bytes");
-    }
-}
-
 /// A database whose log takes more than half a memtable of 16 MiB: twelve batches, the last one synced twice.
 fn long_log(dir: &Path) {
     let db = Db::builder(dir).open().unwrap();

@@ -140,7 +140,7 @@ fn writers_flushes_and_loads_wait_for_compactions_that_fall_behind() {
 }
 
 #[test]
-fn a_flush_that_waits_for_a_merge_without_space_says_so() {
+fn a_flush_that_waits_for_a_compaction_without_space_says_so() {
     // Catches a `flush` that waits as long as the disk is full, and a `close` that does.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = small(Db::builder(dir.path())).file_system(fs.arc()).open().unwrap();

@@ -275,26 +275,6 @@ fn close_syncs_the_logs_when_its_flush_failed() {
 }
 
 #[test]
-fn rule_7_recovery_writes_what_it_replayed_anew_and_syncs_that() {
-    // Catches an open that goes on with a log whose sync failed: the page cache has it, the device does not.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
-    fs.fail(Op::Sync, ".log", ErrorKind::Other);
-    assert!(put(&db, "a", "value", Durability::Synced).is_err());
-    drop(db);
-    fs.clear();
-    let old = files(dir.path(), ".log");
-    fs.take();
-    let db = open(&dir, &fs);
-    let events = fs.take();
-    let steps = in_order(&events, &[(Op::Sync, ".sst"), (Op::Sync, "MANIFEST"), (Op::RenameTo, "CURRENT")]);
-    assert!(steps[2] < position(&events, 0, Op::Remove, &old[0]));
-    assert_eq!(count(&events, Op::Write, &old[0]), 0);
-    assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"value"[..]));
-    assert_eq!(db.recovery().batches_replayed, 1);
-}
-
-#[test]
 fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
     // Catches a table changed under the readers that have it open.
     let (_dir, fs, db) = hooked(|b| b.memtable_bytes(4096).l0_trigger(2));

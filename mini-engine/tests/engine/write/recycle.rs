@@ -66,39 +66,6 @@ fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
 }
 
 #[test]
-fn rule_2_a_kill_leaves_a_recycled_log_that_ends_cleanly_at_every_write() {
-    // Catches frames of the previous generation replayed, or called a torn tail.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let db = open(dir.path(), &fs);
-    for n in 0..30 {
-        write(&db, &mut model, n, 50 + 17 * n as usize, Durability::Synced).unwrap();
-    }
-    flush_to_the_end(&db);
-    flush_one(&db, &mut model);
-    let log = dir.path().join(files(dir.path(), ".log").remove(0));
-    let len = || std::fs::metadata(&log).unwrap().len();
-    let (space, mut within) = (len(), 0);
-    for n in 100..130 {
-        let durability = if n % 7 == 0 { Durability::Synced } else { Durability::Buffered };
-        write(&db, &mut model, n, 20 + 31 * (n as usize % 5), durability).unwrap();
-        let left = copy(dir.path());
-        let killed = Db::open(left.path()).unwrap();
-        assert_eq!((entries(&killed), killed.recovery().findings()), (model.clone(), Vec::new()), "{n}");
-        assert_eq!(killed.recovery().batches_replayed, n - 99);
-        assert!(files(left.path(), "SPARE").is_empty());
-        within += u64::from(len() == space);
-    }
-    assert!(within > 10, "{within} of 30 writes were within the space of the previous log");
-}
-
-/// Makes the kept file the active log's.
-fn flush_one(db: &Db, model: &mut Map) {
-    write(db, model, 99, 10, Durability::Buffered).unwrap();
-    flush_to_the_end(db);
-    assert_eq!(db.metrics().wal_recycled, 1);
-}
-
-#[test]
 fn a_log_that_was_never_synced_is_removed() {
     // Catches dead bytes written to the device for the sake of their space.
     let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
@@ -173,34 +140,6 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
     });
     let events = fs.take();
     assert_eq!((count(&events, Op::Remove, &old), count(&events, Op::RenameTo, "SPARE")), (1, 0));
-}
-
-#[test]
-fn a_checkpoint_and_a_load_between_rotations_have_logs_of_their_own() {
-    // Catches a copy that shares a log's file with its source, and a load whose rotation loses one.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let path = dir.path().join("db");
-    let db = open(&path, &fs);
-    let mut expected = Vec::new();
-    for round in 0..4u64 {
-        for n in 0..10 {
-            write(&db, &mut model, 10 * round + n, 100, Durability::Synced).unwrap();
-        }
-        let loaded = (0..5u64).map(|n| (format!("load{round}{n}"), "value"));
-        db.ingest(loaded.clone()).unwrap();
-        model.extend(loaded.map(|(key, value)| (key.into_bytes(), value.as_bytes().to_vec())));
-        wait_for_flush(&db);
-        let copied = dir.path().join(format!("copy{round}"));
-        write(&db, &mut model, 500 + round, 3000, Durability::Synced).unwrap();
-        db.checkpoint(&copied).unwrap();
-        assert!(files(&copied, "SPARE").is_empty());
-        expected.push((copied, model.clone()));
-    }
-    assert!(db.metrics().wal_recycled > 2);
-    for (copied, model) in expected {
-        assert_eq!(entries(&Db::open(copied).unwrap()), model);
-    }
-    assert_eq!(entries(&db), model);
 }
 
 #[test]

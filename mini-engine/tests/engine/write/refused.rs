@@ -102,41 +102,30 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
 }
 
 #[test]
-fn a_thread_that_panics_ends_the_waits_for_it() {
-    // Catches a writer that waits for a flush, a log or a merge that nobody makes any more.
-    let dead: [(&str, Hits); 3] = [
-        ("the flush", |event| event.is(Op::Create, ".sst") && !on_compaction_thread()),
-        ("the log", |event| event.is(Op::Create, ".log")),
-        ("the merge", |event| event.is(Op::Create, ".sst") && on_compaction_thread()),
+fn a_thread_that_panics_or_gets_no_more_space_for_a_log_ends_the_waits_for_it() {
+    // Catches a writer that waits for a flush, a log, its space or a compaction that nobody makes any more.
+    let space: Hits = |event| event.is(Op::Write, ".log") && on_log_thread();
+    let dead: [(&str, Hits, bool); 5] = [
+        ("the flush", |event| event.is(Op::Create, ".sst") && !on_compaction_thread(), true),
+        ("the log", |event| event.is(Op::Create, ".log"), true),
+        ("the compaction", |event| event.is(Op::Create, ".sst") && on_compaction_thread(), true),
+        ("space of a log, for good", space, true),
+        ("space of a log", space, false),
     ];
-    for (what, is_hit) in dead {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = small(&dir, &fs).open().unwrap();
-        fs.set(move |event| if is_hit(event) { panic!("planted") } else { Answer::Go });
-        let (written, error) = fill_up(what, &db, 0);
-        assert!(matches!(error, Error::ReadOnly { .. }), "{what}: {error}");
-        check(what, &db, written);
-    }
-}
-
-#[test]
-fn a_log_that_gets_no_more_space_ends_the_wait_for_it() {
-    // Catches a writer that waits for space which a thread of the engine could not write, or does not live to write.
-    for is_final in [false, true] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-        let db = small(&dir, &fs).memtable_bytes(1 << 20).open().unwrap();
-        fs.set(move |event| match event.is(Op::Write, ".log") && on_log_thread() {
-            true if is_final => panic!("planted"),
+    for (what, is_hit, panics) in dead {
+        let is_space = what.starts_with("space");
+        let (dir, fs) = (TempDir::new().unwrap(), if is_space { HookFs::mapped() } else { HookFs::new() });
+        let db = small(&dir, &fs).memtable_bytes(if is_space { 1 << 20 } else { 4096 }).open().unwrap();
+        fs.set(move |event| match is_hit(event) {
+            true if panics => panic!("planted"),
             true => NO_SPACE,
             false => Answer::Go,
         });
-        let (written, error) = fill_up("space of the log", &db, 0);
-        match is_final {
-            true => assert!(matches!(error, Error::ReadOnly { .. }), "{error}"),
-            false => assert!(is_the_cause(&error, NO_SPACE), "{error}"),
-        }
-        assert!(written > 100, "{written}");
-        check("space of the log", &db, written);
+        let (written, error) = fill_up(what, &db, 0);
+        let is_refused = matches!(error, Error::ReadOnly { .. });
+        assert!(if panics { is_refused } else { is_the_cause(&error, NO_SPACE) }, "{what}: {error}");
+        assert!(written > 100 || !is_space, "{written}");
+        check(what, &db, written);
     }
 }
 
