@@ -2,17 +2,12 @@
 
 use crate::support::*;
 
-fn open(dir: &TempDir) -> Db {
-    Db::builder(dir.path()).memtable_bytes(16 << 10).l0_trigger(2).block_bytes(512).open().unwrap()
-}
-
 #[test]
 fn rule_12_a_snapshot_at_seqno_s_sees_exactly_the_first_s_writes() {
     // Catches numbers that become visible out of order or before their entries, and a view older than its number.
     const WRITERS: u64 = 3;
     const EACH: u64 = 3000;
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
+    let (_dir, db) = opened(|b| b.memtable_bytes(16 << 10).l0_trigger(2).block_bytes(512));
     let running = AtomicU64::new(WRITERS);
     thread::scope(|scope| {
         for writer in 0..WRITERS {

@@ -2,15 +2,14 @@
 
 use crate::support::*;
 
-fn small(dir: &TempDir) -> mini_engine::Builder {
-    Db::builder(dir.path()).memtable_bytes(64 << 10).block_bytes(512).partition_bytes(1024).l0_trigger(1000)
+fn small(builder: Builder) -> Builder {
+    builder.memtable_bytes(1 << 20).block_bytes(512).partition_bytes(1024).l0_trigger(1000)
 }
 
 #[test]
 fn a_block_that_holds_several_of_the_keys_is_looked_for_once() {
     // Catches a batch that is only a loop over single reads.
-    let dir = TempDir::new().unwrap();
-    let db = small(&dir).memtable_bytes(1 << 20).open().unwrap();
+    let (_dir, db) = opened(small);
     fill(&db, 0..1000, [0; 20]);
     db.flush().unwrap();
     let looked = |db: &Db| db.metrics().cache_hits + db.metrics().cache_misses;
@@ -25,8 +24,7 @@ fn a_block_that_holds_several_of_the_keys_is_looked_for_once() {
 #[test]
 fn memory_of_the_cache_and_of_open_tables_is_accounted_for() {
     // Catches metadata that grows unseen beside the cache, and a cache that reports entries for bytes.
-    let dir = TempDir::new().unwrap();
-    let db = small(&dir).memtable_bytes(1 << 20).cache_bytes(64 << 10).compression(Compression::None).open().unwrap();
+    let (_dir, db) = opened(|b| small(b).cache_bytes(64 << 10).compression(Compression::None));
     assert_eq!((db.metrics().cache_bytes, db.metrics().table_memory_bytes), (0, 0));
     fill(&db, 0..5000, [0; 100]);
     db.flush().unwrap();
@@ -42,7 +40,7 @@ fn memory_of_the_cache_and_of_open_tables_is_accounted_for() {
 fn a_get_of_a_database_that_was_just_opened_reads_two_blocks_at_most() {
     // Catches an open that reads filters and indexes, and a read that needs more than a partition and a data block.
     let dir = TempDir::new().unwrap();
-    let options = || small(&dir).memtable_bytes(4 << 20);
+    let options = || small(Db::builder(dir.path())).memtable_bytes(4 << 20);
     let db = options().open().unwrap();
     fill(&db, 0..20_000, [0; 100]);
     db.close().unwrap();
@@ -61,8 +59,12 @@ fn a_get_of_a_database_that_was_just_opened_reads_two_blocks_at_most() {
 fn reads_of_mapped_tables_go_on_while_compactions_delete_them() {
     // Catches a mapping that is gone while an iterator or a value uses it, handles that mapped tables keep, and blocks in the cache.
     let dir = TempDir::new().unwrap();
-    let options = small(&dir).compression(Compression::None).table_reads(TableReads::Mmap);
-    let db = options.open().unwrap();
+    let db = small(Db::builder(dir.path()))
+        .memtable_bytes(64 << 10)
+        .compression(Compression::None)
+        .table_reads(TableReads::Mmap)
+        .open()
+        .unwrap();
     let value = |n: u64| n.to_le_bytes().repeat(20);
     for n in 0..3000 {
         db.insert(key(n), value(n)).unwrap();

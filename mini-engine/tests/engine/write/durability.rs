@@ -9,8 +9,7 @@ fn open(dir: &TempDir, fs: &HookFs) -> Db {
 #[test]
 fn rule_4_a_new_file_is_synced_with_its_name_before_anything_durable_refers_to_it() {
     // Catches a pointer or an edit that survives a power cut which the file it names does not.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let creation = fs.take();
     // The log is what the manifest names, the manifest what CURRENT names.
     let log = [(Op::Sync, ".log"), (Op::SyncDir, ""), (Op::Write, "MANIFEST")];
@@ -32,8 +31,7 @@ fn rule_4_a_new_file_is_synced_with_its_name_before_anything_durable_refers_to_i
 #[test]
 fn rule_5_log_n_is_synced_before_log_n_plus_1_acknowledges_a_synced_write() {
     // Catches a synced write that survives a power cut which earlier writes, in the log before, do not.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     // No flush finishes, so that the first log stays needed.
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     db.insert("a", "1").unwrap();
@@ -55,8 +53,7 @@ fn rule_5_a_log_is_needed_until_the_edit_that_replaces_it_is_durable() {
     // Catches a log given up when its table is there: a power cut before the edit is durable brings the log back, with
     // a synced write of the next log behind writes that were never synced.
     for step in [Op::Write, Op::Sync] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = open(&dir, &fs);
+        let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
         db.insert("a", "1").unwrap();
         let old = files(dir.path(), ".log").pop().unwrap();
         let (arrivals, go) = fs.hold(step, "MANIFEST", Answer::Go);
@@ -78,8 +75,7 @@ fn rule_5_a_log_is_needed_until_the_edit_that_replaces_it_is_durable() {
 #[test]
 fn rule_5_persist_syncs_earlier_logs_even_if_the_last_one_is_empty() {
     // Catches a persist that asks only the active log, which has nothing to sync.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     db.insert("a", "1").unwrap();
     let old = files(dir.path(), ".log").pop().unwrap();
@@ -92,8 +88,7 @@ fn rule_5_persist_syncs_earlier_logs_even_if_the_last_one_is_empty() {
 #[test]
 fn rule_6_table_directory_manifest_view_and_only_then_the_log_is_unlinked() {
     // Catches a log that goes before the table that replaces it is durable, or before readers have the table.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     db.insert("a", "1").unwrap();
     let log = files(dir.path(), ".log").pop().unwrap();
     // What a reader has at the moment of the unlinking.
@@ -154,8 +149,7 @@ fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth(
         (ErrorKind::StorageFull, Some(Op::Truncate)),
         (ErrorKind::StorageFull, Some(Op::Sync)),
     ] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = open(&dir, &fs);
+        let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
         put(&db, "before", "value", Durability::Buffered).unwrap();
         fs.set(move |event| match event.op {
             Op::Write => Answer::Fail(kind),
@@ -181,8 +175,7 @@ fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth(
 #[test]
 fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
     // Catches a second sync that succeeds because the kernel has given up the pages, and acknowledges what is lost.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let syncs = Arc::new(AtomicUsize::new(0));
     let counted = syncs.clone();
     fs.set(move |event| {
@@ -212,8 +205,7 @@ fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
 fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged_as_synced() {
     // Catches a writer that waited behind the failed sync and then syncs its own log, which would succeed: the log
     // before it was flushed meanwhile, so that nothing else stops it.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let old = files(dir.path(), ".log").pop().unwrap();
     let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Fail(ErrorKind::Other));
     thread::scope(|scope| {
@@ -238,8 +230,7 @@ fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged
 fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
     // Catches writers that wait for ever for one that is gone, and a number that is acknowledged behind a gap.
     for op in [Op::Write, Op::Sync] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = open(&dir, &fs);
+        let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
         put(&db, "before", "value", Durability::Synced).unwrap();
         fs.set(move |event| if event.is(op, ".log") { panic!("planted") } else { Answer::Go });
         thread::scope(|scope| {
@@ -263,8 +254,7 @@ fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
 #[test]
 fn close_syncs_the_logs_when_its_flush_failed() {
     // Catches a close that leaves buffered writes to a power cut, though the logs could have kept them.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     db.insert("a", "1").unwrap();
     let log = files(dir.path(), ".log").pop().unwrap();
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);

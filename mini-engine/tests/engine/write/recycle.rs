@@ -6,6 +6,13 @@ fn open(dir: &Path, fs: &HookFs) -> Db {
     Db::builder(dir).file_system(fs.arc()).memtable_bytes(64 << 10).l0_trigger(100).open().unwrap()
 }
 
+/// A new database, and what it holds.
+fn begin() -> (TempDir, HookFs, Db, Map) {
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = open(dir.path(), &fs);
+    (dir, fs, db, Map::new())
+}
+
 /// One batch of two keys.
 fn write(db: &Db, model: &mut Map, n: u64, len: usize, durability: Durability) -> Result<(), Error> {
     let mut batch = WriteBatch::new();
@@ -45,8 +52,7 @@ fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
 #[test]
 fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
     // Catches a log's name over the header of another log, which a power cut would leave for damage.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let db = open(dir.path(), &fs);
+    let (_dir, fs, db, mut model) = begin();
     for n in 0..2 {
         write(&db, &mut model, n, 100, Durability::Synced).unwrap();
         if n == 0 {
@@ -68,8 +74,7 @@ fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
 #[test]
 fn a_log_that_was_never_synced_is_removed() {
     // Catches dead bytes written to the device for the sake of their space.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let db = open(dir.path(), &fs);
+    let (_dir, fs, db, mut model) = begin();
     for n in 0..3 {
         write(&db, &mut model, n, 100, Durability::Buffered).unwrap();
         flush_to_the_end(&db);
@@ -82,8 +87,7 @@ fn a_log_that_was_never_synced_is_removed() {
 #[test]
 fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_needed() {
     // Catches an engine that is read-only for want of what it can do without.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let db = open(dir.path(), &fs);
+    let (dir, fs, db, mut model) = begin();
     for (n, op) in [(0, Op::Rename), (3, Op::Truncate)] {
         fs.fail(op, ".log", ErrorKind::Other);
         write(&db, &mut model, n, 100, Durability::Synced).unwrap();
@@ -104,8 +108,7 @@ fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_neede
 fn rule_7_a_failed_step_of_a_rotation_on_a_kept_file_makes_the_engine_read_only() {
     // Catches a log that is written to though its header or its name may not be durable.
     for op in [Op::Write, Op::Sync, Op::Rename] {
-        let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-        let db = open(dir.path(), &fs);
+        let (dir, fs, db, mut model) = begin();
         write(&db, &mut model, 0, 100, Durability::Synced).unwrap();
         flush_to_the_end(&db);
         write(&db, &mut model, 1, 100, Durability::Synced).unwrap();
@@ -145,8 +148,7 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
 #[test]
 fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
     // Catches a kept file that takes the space of the largest batch there ever was.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let db = open(dir.path(), &fs);
+    let (dir, fs, db, mut model) = begin();
     let mut kept = 0;
     for n in 0..60 {
         // The file takes large frames behind the others, too many of them or one that is too long.
