@@ -242,6 +242,17 @@ fn a_current_that_names_a_missing_manifest_is_corruption() {
 }
 
 #[test]
+fn a_manifest_without_its_first_edit_is_corruption() {
+    // Catches a manifest cut to its header taken for a torn tail, that is for an empty database.
+    let (dir, manifest) = sound();
+    let whole = std_fs::read(manifest.path()).unwrap();
+    for len in 0..whole.len() {
+        std_fs::write(manifest.path(), &whole[..len]).unwrap();
+        assert!(matches!(load(&StdFs, dir.path()), Err(Error::Corruption { .. })), "{len} bytes");
+    }
+}
+
+#[test]
 fn edits_that_go_back_in_time_are_refused() {
     // Catches a flush recorded out of order, after which replay would repeat or miss writes.
     let (dir, mut manifest) = sound();
