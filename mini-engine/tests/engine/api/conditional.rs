@@ -108,6 +108,32 @@ fn pops_do_not_walk_over_the_tombstones_of_each_other() {
 }
 
 #[test]
+fn pops_find_what_is_stored_before_and_behind_what_was_popped() {
+    // Catches an end that does not move out for a write, a batch, or a load.
+    let (_dir, db) = opened(small);
+    let (mut model, mut random) = (Map::new(), Random(1));
+    for _ in 0..3000 {
+        let key = [random.below(100) as u8];
+        match random.below(8) {
+            0 | 1 => {
+                db.insert(key, key).unwrap();
+                model.insert(key.to_vec(), key.to_vec());
+            }
+            2 => {
+                db.remove(key).unwrap();
+                model.remove(&key[..]);
+            }
+            3 if key[0] < 10 => {
+                db.ingest([(key, b"loaded")]).unwrap();
+                model.insert(key.to_vec(), b"loaded".to_vec());
+            }
+            3 | 4 => assert_eq!(owned(db.pop_last().unwrap()), model.pop_last()),
+            _ => assert_eq!(owned(db.pop_first().unwrap()), model.pop_first()),
+        }
+    }
+}
+
+#[test]
 fn what_is_stored_while_others_pop_is_popped_once() {
     // Catches an end that is noted for an entry behind one that is being stored, and a queue that seems to be empty and is not.
     let (_dir, db) = opened(small);

@@ -82,9 +82,9 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (bound(), bound()).prop_map(|(lower, upper)| Step::RemoveRange(lower, upper)),
         // Up to several memtables in one batch.
         4 => (batch, any::<bool>()).prop_map(|(ops, synced)| Step::Batch(ops, synced)),
-        1 => (vec(key(), 1..9), len.clone()).prop_map(|(keys, len)| Step::Load(keys, len)),
-        1 => Just(Step::PopFirst),
-        1 => Just(Step::PopLast),
+        2 => (vec(key(), 1..9), len.clone()).prop_map(|(keys, len)| Step::Load(keys, len)),
+        2 => Just(Step::PopFirst),
+        2 => Just(Step::PopLast),
         1 => Just(Step::Flush),
         1 => Just(Step::Persist),
         2 => Just(Step::TakeSnapshot),
