@@ -41,7 +41,7 @@ fn check(db: &Db, changed: u32) {
 }
 
 #[test]
-fn a_process_with_64_handles_reads_writes_and_merges_500_tables() {
+fn a_process_with_64_handles_reads_writes_and_compacts_500_tables() {
     // Catches a handle for each table, and one for each run of an iterator.
     let limit = Rlimit { current: Some(HANDLES), ..getrlimit(Resource::Nofile) };
     setrlimit(Resource::Nofile, limit).unwrap();

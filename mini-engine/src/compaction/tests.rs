@@ -20,26 +20,25 @@ fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {
     TableStore::new(fs, dir, options, Arc::new(FileNumbers::starting_at(1)))
 }
 
-/// A table of values: each key with its sequence number.
-fn table(store: &TableStore, entries: &[(&str, SeqNo)]) -> Arc<Table> {
+/// A memtable of values: each key with its sequence number.
+fn memtable<K: AsRef<str>>(entries: &[(K, SeqNo)]) -> LoggedMemtable {
     let memtable = LoggedMemtable::new(MemtableKind::SkipList, 1, 1 << 16).unwrap();
     for (key, seqno) in entries {
-        let put = [Op::Put { key: key.as_bytes(), value: &[b'v'; 100] }];
+        let put = [Op::Put { key: key.as_ref().as_bytes(), value: &[b'v'; 100] }];
         memtable.table.reserve(&put).unwrap().apply(*seqno);
     }
-    write(store, vec![memtable.iter()]).unwrap()
+    memtable
+}
+
+fn table<K: AsRef<str>>(store: &TableStore, entries: &[(K, SeqNo)]) -> Arc<Table> {
+    write(store, vec![memtable(entries).iter()]).unwrap()
 }
 
 fn write<I: EntryIter>(store: &TableStore, inputs: Vec<I>) -> Result<Arc<Table>> {
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
-    let mut written = store
-        .write(
-            Inputs::without_ranges(inputs),
-            retention,
-            OutputSpec::flush(10.0),
-            Limits::whole(&AtomicBool::new(false)),
-        )?
-        .expect("not cancelled");
+    let (inputs, cancel) = (Inputs::without_ranges(inputs), AtomicBool::new(false));
+    let written = store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&cancel))?;
+    let mut written = written.expect("not cancelled");
     assert_eq!(written.tables.len(), 1);
     Ok(written.tables.remove(0))
 }
@@ -53,6 +52,19 @@ fn version(tables: &[Arc<Table>]) -> Version {
 fn rewrite_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
     let (version, in_progress) = (version(tables), InProgress::default());
     pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }, Work::Any).expect("a plan")
+}
+
+/// The next compaction of `version`, and its inputs, which are among `open`.
+fn next(store: &TableStore, version: &Version, open: &[Arc<Table>]) -> Option<(Plan, Vec<OpenRun>)> {
+    let in_progress = InProgress::default();
+    let plan = pick(&Context { version, options: &store.options, in_progress: &in_progress }, Work::Any)?;
+    let listed: Vec<RunTable> = version.tables().map(|meta| RunTable::new(opened(open, meta), meta)).collect();
+    let inputs = inputs(&plan, &listed);
+    Some((plan, inputs))
+}
+
+fn opened<'a>(open: &'a [Arc<Table>], meta: &TableMeta) -> &'a Arc<Table> {
+    open.iter().find(|table| table.number() == meta.number).unwrap()
 }
 
 fn outputs(store: &TableStore) -> (OutputSizes, f64) {
@@ -75,7 +87,7 @@ fn files(dir: &TempDir) -> usize {
 }
 
 #[test]
-fn a_merge_names_its_inputs_and_its_outputs_and_touches_nothing_else() {
+fn a_compaction_names_its_inputs_and_its_outputs_and_touches_nothing_else() {
     // Catches an edit that misses an input: its shadowed versions would come back.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
@@ -125,11 +137,7 @@ fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
     let store = store(Arc::new(StdFs), dir.path());
     let entries: Vec<(String, SeqNo)> =
         (0..60u64).flat_map(|n| (0..7).map(move |version| (format!("key{n:02}"), n * 10 + version))).collect();
-    let memtable = LoggedMemtable::new(MemtableKind::SkipList, 1, 1 << 16).unwrap();
-    for (key, seqno) in &entries {
-        let put = [Op::Put { key: key.as_bytes(), value: &[b'v'; 100] }];
-        memtable.table.reserve(&put).unwrap().apply(*seqno);
-    }
+    let memtable = memtable(&entries);
     let every: Vec<SeqNo> = (0..600).collect();
     let retention = Retention { snapshots: &every, tombstones: Tombstones::KeepAll };
     let inputs = Inputs::without_ranges(vec![memtable.iter()]);
@@ -166,7 +174,7 @@ fn rule_8_a_failed_write_leaves_no_output_at_any_step() {
 }
 
 #[test]
-fn rule_9_a_merge_that_cannot_read_an_input_leaves_everything_as_it_was() {
+fn rule_9_a_compaction_that_cannot_read_an_input_leaves_everything_as_it_was() {
     // Catches a compaction that takes an unreadable block for the end of its input.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
@@ -195,12 +203,11 @@ fn a_cancelled_flush_leaves_no_output() {
 /// A table of 64 keys with these versions.
 fn table_of_64(store: &TableStore, first: SeqNo) -> Arc<Table> {
     let entries: Vec<(String, SeqNo)> = (0..64).map(|n| (format!("key{n:02}"), first + n)).collect();
-    let entries: Vec<(&str, SeqNo)> = entries.iter().map(|(key, seqno)| (&key[..], *seqno)).collect();
     table(store, &entries)
 }
 
 #[test]
-fn a_merge_that_is_told_to_stop_hands_over_its_share() {
+fn a_compaction_that_is_told_to_stop_hands_over_its_share() {
     // Catches a shutdown that throws the work of a compaction away, so that processes that live shortly never finish one, and one that
     // waits for all of it.
     let dir = TempDir::new().unwrap();
@@ -208,16 +215,9 @@ fn a_merge_that_is_told_to_stop_hands_over_its_share() {
     let tables = [table_of_64(&store, 100), table_of_64(&store, 1)];
     let mut version = version(&tables);
     let mut open: Vec<Arc<Table>> = tables.to_vec();
-    let in_progress = InProgress::default();
     let mut pieces = 0;
-    while let Some(plan) =
-        pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }, Work::Any)
-    {
-        let opened = |meta: &TableMeta| open.iter().find(|table| table.number() == meta.number).unwrap();
-        let listed: Vec<RunTable> = version.tables().map(|meta| RunTable::new(opened(meta), meta)).collect();
-        let done = run(&store, &plan, outputs(&store), &inputs(&plan, &listed), &[], &AtomicBool::new(true))
-            .unwrap()
-            .expect("a share");
+    while let Some((plan, inputs)) = next(&store, &version, &open) {
+        let done = run(&store, &plan, outputs(&store), &inputs, &[], &AtomicBool::new(true)).unwrap().expect("a share");
         assert!(done.edit.pointers.len() <= 1);
         assert_eq!(done.edit.pointers_done.is_empty(), pieces == 0);
         version = version.apply(&done.edit).unwrap();
@@ -232,7 +232,7 @@ fn a_merge_that_is_told_to_stop_hands_over_its_share() {
 }
 
 #[test]
-fn a_merge_ends_its_piece_with_a_full_table() {
+fn a_compaction_ends_its_piece_with_a_full_table() {
     // Catches a compaction that takes as much space as it has inputs, pieces that leave crumbs, and statistics that count what was not
     // read or count it twice.
     let dir = TempDir::new().unwrap();
@@ -256,12 +256,12 @@ fn a_merge_ends_its_piece_with_a_full_table() {
 }
 
 #[test]
-fn a_merge_of_nothing_but_dead_tombstones_has_no_output() {
+fn a_compaction_of_nothing_but_dead_tombstones_has_no_output() {
     // Catches an empty table in the version, or a compaction that fails for ever because there is none.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let tombstones = |key: &str, seqno| {
-        let memtable = LoggedMemtable::new(MemtableKind::SkipList, 1, 1 << 16).unwrap();
+        let memtable = memtable::<&str>(&[]);
         memtable.table.reserve(&[Op::Delete { key: key.as_bytes() }]).unwrap().apply(seqno);
         write(&store, vec![memtable.iter()]).unwrap()
     };
@@ -299,11 +299,7 @@ fn table_with_range(
     entries: &[(&str, SeqNo)],
     (start, end, seqno): (&str, &str, SeqNo),
 ) -> Arc<Table> {
-    let memtable = LoggedMemtable::new(MemtableKind::SkipList, 1, 1 << 16).unwrap();
-    for (key, seqno) in entries {
-        let put = [Op::Put { key: key.as_bytes(), value: &[b'v'; 100] }];
-        memtable.table.reserve(&put).unwrap().apply(*seqno);
-    }
+    let memtable = memtable(entries);
     memtable.table.reserve(&[Op::Delete { key: start.as_bytes() }]).unwrap().apply(seqno);
     memtable.add_ranges([RangeTombstone { start: start.as_bytes().into(), end: end.as_bytes().into(), seqno }]);
     let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
@@ -327,23 +323,16 @@ fn a_range_tombstone_is_cut_at_the_ends_of_outputs_and_pieces() {
     let tables = [new, old];
     let mut version = version(&tables);
     let mut open: Vec<Arc<Table>> = tables.to_vec();
-    let (in_progress, snapshots) = (InProgress::default(), [70]);
-    while let Some(plan) =
-        pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }, Work::Any)
-    {
-        let opened = |meta: &TableMeta| open.iter().find(|table| table.number() == meta.number).unwrap();
-        let listed: Vec<RunTable> = version.tables().map(|meta| RunTable::new(opened(meta), meta)).collect();
-        let inputs = inputs(&plan, &listed);
-        let done = run(&store, &plan, outputs(&store), &inputs, &snapshots, &AtomicBool::new(false)).unwrap().unwrap();
+    while let Some((plan, inputs)) = next(&store, &version, &open) {
+        let done = run(&store, &plan, outputs(&store), &inputs, &[70], &AtomicBool::new(false)).unwrap().unwrap();
         // V3 is checked here.
         version = version.apply(&done.edit).unwrap();
         open.extend(done.outputs);
-        let opened = |meta: &TableMeta| open.iter().find(|table| table.number() == meta.number).unwrap();
         for n in 0..64 {
             let key = format!("key{n:02}");
             let tables =
                 version.tables().filter(|meta| *meta.smallest <= *key.as_bytes() && *key.as_bytes() <= *meta.largest);
-            let tables: Vec<RunTable> = tables.map(|meta| RunTable::new(opened(meta), meta)).collect();
+            let tables: Vec<RunTable> = tables.map(|meta| RunTable::new(opened(&open, meta), meta)).collect();
             let get = |seqno: SeqNo| {
                 let hash = crate::codec::key_hash(key.as_bytes());
                 let mut found = tables.iter().filter_map(|table| table.get(key.as_bytes(), hash, seqno).unwrap());

@@ -4,9 +4,10 @@ use std::sync::Mutex;
 
 use super::*;
 
-/// A file in memory that reads and writes at most 3 bytes a call and is interrupted every other call.
+/// A file in memory that reads and writes at most so many bytes a call and is interrupted every other call.
 #[derive(Debug, Default)]
 struct Whimsical {
+    most: usize,
     bytes: Mutex<Vec<u8>>,
     calls: Mutex<u32>,
 }
@@ -24,7 +25,7 @@ impl File for Whimsical {
         self.interrupted()?;
         let bytes = self.bytes.lock().expect("not poisoned");
         let rest = bytes.get(offset as usize..).unwrap_or_default();
-        let n = rest.len().min(buf.len()).min(3);
+        let n = rest.len().min(buf.len()).min(self.most);
         buf[..n].copy_from_slice(&rest[..n]);
         Ok(n)
     }
@@ -32,7 +33,7 @@ impl File for Whimsical {
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
         self.interrupted()?;
         let mut bytes = self.bytes.lock().expect("not poisoned");
-        let n = buf.len().min(3);
+        let n = buf.len().min(self.most);
         let end = offset as usize + n;
         let len = bytes.len().max(end);
         bytes.resize(len, 0);
@@ -57,7 +58,7 @@ impl File for Whimsical {
 #[test]
 fn short_and_interrupted_calls_are_continued() {
     // Catches a write taken for done after its first call, and EINTR taken for a failure.
-    let file = Whimsical::default();
+    let file = Whimsical { most: 3, ..Whimsical::default() };
     let data: Vec<u8> = (0..100).collect();
     file.write_all_at(&data, 5).expect("written");
     assert_eq!(file.len().expect("known"), 105);
@@ -72,28 +73,10 @@ fn short_and_interrupted_calls_are_continued() {
 #[test]
 fn a_file_that_accepts_nothing_is_an_error_not_a_loop() {
     // Catches an endless loop when a write returns 0.
-    #[derive(Debug)]
-    struct Stubborn;
-    impl File for Stubborn {
-        fn read_at(&self, _: &mut [u8], _: u64) -> Result<usize> {
-            Ok(0)
-        }
-        fn write_at(&self, _: &[u8], _: u64) -> Result<usize> {
-            Ok(0)
-        }
-        fn sync(&self) -> Result<()> {
-            Ok(())
-        }
-        fn truncate(&self, _: u64) -> Result<()> {
-            Ok(())
-        }
-        fn len(&self) -> Result<u64> {
-            Ok(0)
-        }
-    }
-    assert_eq!(Stubborn.write_all_at(b"x", 0).expect_err("refused").kind(), ErrorKind::WriteZero);
-    assert_eq!(Stubborn.read_exact_at(&mut [0], 0).expect_err("empty").kind(), ErrorKind::UnexpectedEof);
-    assert!(Stubborn.is_empty().expect("known"));
+    let stubborn = Whimsical::default();
+    assert!(stubborn.is_empty().expect("known"));
+    assert_eq!(stubborn.write_all_at(b"x", 0).expect_err("refused").kind(), ErrorKind::WriteZero);
+    assert_eq!(stubborn.read_exact_at(&mut [0], 0).expect_err("empty").kind(), ErrorKind::UnexpectedEof);
 }
 
 #[test]

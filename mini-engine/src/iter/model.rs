@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proptest::prelude::*;
 
 use super::{EntryIter, MergeIter, Stepped, VisibleIter};
-use crate::error::Result;
-use crate::types::{Kind, SeqNo, Slice, entry_order};
+use crate::error::{Error, Result};
+use crate::types::{Kind, SeqNo, entry_order};
 
 /// An entry with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,54 +93,6 @@ impl EntryIter for SortedVec {
     }
 }
 
-/// Inputs of different types, for tests only: shipped code merges iterators of one type.
-pub(crate) type BoxedIter = Box<dyn EntryIter>;
-
-impl EntryIter for BoxedIter {
-    fn valid(&self) -> bool {
-        (**self).valid()
-    }
-    fn key(&self) -> &[u8] {
-        (**self).key()
-    }
-    fn seqno(&self) -> SeqNo {
-        (**self).seqno()
-    }
-    fn kind(&self) -> Kind {
-        (**self).kind()
-    }
-    fn value(&self) -> &[u8] {
-        (**self).value()
-    }
-    fn value_slice(&self) -> Slice {
-        (**self).value_slice()
-    }
-    fn seek_to_first(&mut self) -> Result<()> {
-        (**self).seek_to_first()
-    }
-    fn seek_to_last(&mut self) -> Result<()> {
-        (**self).seek_to_last()
-    }
-    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        (**self).seek(key, seqno)
-    }
-    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        (**self).seek_for_prev(key, seqno)
-    }
-    fn next(&mut self) -> Result<()> {
-        (**self).next()
-    }
-    fn prev(&mut self) -> Result<()> {
-        (**self).prev()
-    }
-    fn repeats(&self) -> bool {
-        (**self).repeats()
-    }
-    fn step(&mut self) -> Option<Stepped> {
-        (**self).step()
-    }
-}
-
 /// One call on an iterator.
 #[derive(Clone, Debug)]
 pub(crate) enum Move {
@@ -176,17 +128,15 @@ pub(crate) fn entries(max: usize) -> impl Strategy<Value = Vec<Entry>> {
     let entry = (keys(), 0u64..50, values);
     prop::collection::vec(entry, 0..max).prop_map(|list| {
         let unique: std::collections::BTreeMap<_, _> = list.into_iter().map(|(k, s, v)| ((k, s), v)).collect();
-        unique
-            .into_iter()
-            .map(|((key, seqno), value)| match value {
-                Some(value) => Entry { key, seqno, kind: Kind::Value, value },
-                None => Entry { key, seqno, kind: Kind::Tombstone, value: Vec::new() },
-            })
-            .collect()
+        let entry = |((key, seqno), value): (_, Option<_>)| {
+            let kind = if value.is_some() { Kind::Value } else { Kind::Tombstone };
+            Entry { key, seqno, kind, value: value.unwrap_or_default() }
+        };
+        unique.into_iter().map(entry).collect()
     })
 }
 
-fn apply(iter: &mut dyn EntryIter, step: &Move) -> Result<()> {
+pub(crate) fn apply(iter: &mut dyn EntryIter, step: &Move) -> Result<()> {
     match step {
         Move::First => iter.seek_to_first(),
         Move::Last => iter.seek_to_last(),
@@ -222,11 +172,7 @@ pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, mo
             model.next().expect("a vector");
             assert_eq!(current(subject), current(model), "after a step after move {i} of {moves:?}");
             let known = subject.valid().then(|| (subject.seqno(), subject.kind(), subject.repeats()));
-            assert_eq!(
-                subject.repeats() && subject.valid(),
-                model.repeats(),
-                "after a step after move {i} of {moves:?}"
-            );
+            assert_eq!(subject.repeats() && subject.valid(), model.repeats(), "a step after move {i} of {moves:?}");
             if let Some(Stepped { seqno, kind, repeats }) = stepped {
                 assert_eq!(Some((seqno, kind, repeats)), known, "after move {i} of {moves:?}");
             }
@@ -234,24 +180,25 @@ pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, mo
     }
 }
 
-/// An iterator whose moves are counted, seeks and steps alike.
-pub(crate) struct Counted<I> {
+/// An iterator whose moves are counted, seeks and steps alike; those after the first `most` fail.
+pub(crate) struct Watched<I> {
     inner: I,
     moves: Arc<AtomicUsize>,
+    most: usize,
 }
 
-impl<I> Counted<I> {
-    pub(crate) fn new(inner: I, moves: &Arc<AtomicUsize>) -> Self {
-        Self { inner, moves: moves.clone() }
+impl<I> Watched<I> {
+    pub(crate) fn new(inner: I, moves: &Arc<AtomicUsize>, most: usize) -> Self {
+        Self { inner, moves: moves.clone(), most }
     }
 
-    fn moved(&mut self) -> &mut I {
-        self.moves.fetch_add(1, Ordering::Relaxed);
-        &mut self.inner
+    fn moved(&mut self) -> Result<&mut I> {
+        let is_sound = self.moves.fetch_add(1, Ordering::Relaxed) < self.most;
+        is_sound.then_some(&mut self.inner).ok_or(Error::Closed)
     }
 }
 
-impl<I: EntryIter> EntryIter for Counted<I> {
+impl<I: EntryIter> EntryIter for Watched<I> {
     fn valid(&self) -> bool {
         self.inner.valid()
     }
@@ -268,28 +215,28 @@ impl<I: EntryIter> EntryIter for Counted<I> {
         self.inner.value()
     }
     fn seek_to_first(&mut self) -> Result<()> {
-        self.moved().seek_to_first()
+        self.moved()?.seek_to_first()
     }
     fn seek_to_last(&mut self) -> Result<()> {
-        self.moved().seek_to_last()
+        self.moved()?.seek_to_last()
     }
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        self.moved().seek(key, seqno)
+        self.moved()?.seek(key, seqno)
     }
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        self.moved().seek_for_prev(key, seqno)
+        self.moved()?.seek_for_prev(key, seqno)
     }
     fn next(&mut self) -> Result<()> {
-        self.moved().next()
+        self.moved()?.next()
     }
     fn prev(&mut self) -> Result<()> {
-        self.moved().prev()
+        self.moved()?.prev()
     }
     fn repeats(&self) -> bool {
         self.inner.repeats()
     }
     fn step(&mut self) -> Option<Stepped> {
-        self.moved().step()
+        self.moved().ok()?.step()
     }
 }
 
@@ -318,7 +265,8 @@ pub(crate) fn assert_few_moves<I: EntryIter>(sources: impl Fn() -> Vec<I>) {
             .collect();
         for is_forward in [true, false] {
             let moves = Arc::default();
-            let counted: Vec<_> = sources().into_iter().map(|source| Counted::new(source, &moves)).collect();
+            let counted: Vec<_> =
+                sources().into_iter().map(|source| Watched::new(source, &moves, usize::MAX)).collect();
             let most = 100 * counted.len();
             let mut iter = VisibleIter::new(MergeIter::new(counted), snapshot, Bound::Unbounded, Bound::Unbounded);
             let mut shown = Vec::new();
@@ -331,10 +279,8 @@ pub(crate) fn assert_few_moves<I: EntryIter>(sources: impl Fn() -> Vec<I>) {
             if !is_forward {
                 shown.reverse();
             }
-            assert!(
-                shown.iter().map(|(key, seqno)| (&key[..], *seqno)).eq(expected.iter().copied()),
-                "{shown:?} at {snapshot}"
-            );
+            let shown: Vec<(&[u8], SeqNo)> = shown.iter().map(|(key, seqno)| (&key[..], *seqno)).collect();
+            assert_eq!(shown, expected, "at {snapshot}");
             let moves = moves.load(Ordering::Relaxed);
             assert!(moves <= most, "{moves} moves, forward {is_forward}, at {snapshot}");
         }

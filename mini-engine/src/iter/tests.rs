@@ -9,19 +9,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proptest::prelude::*;
 
 use super::model::{
-    BoxedIter, Counted, Entry, Move, SortedVec, assert_few_moves, assert_same, current, entries, keys, many_versions,
-    moves,
+    Entry, Move, SortedVec, Watched, assert_few_moves, assert_same, current, entries, keys, many_versions, moves,
 };
 use super::*;
 use crate::error::Error;
 use crate::types::{RangeTombstone, RangeTombstones, Span};
 
-fn split(all: &[Entry], parts: &[usize], n: usize) -> Vec<BoxedIter> {
+fn split(all: &[Entry], parts: &[usize], n: usize) -> Vec<SortedVec> {
     let part = |p: usize| {
         let own = all.iter().zip(parts.iter().cycle()).filter(|&(_, &q)| q % n == p);
         SortedVec::new(own.map(|(entry, _)| entry.clone()).collect())
     };
-    (0..n).map(|p| Box::new(part(p)) as BoxedIter).collect()
+    (0..n).map(part).collect()
 }
 
 /// What a snapshot sees: the newest version of each key not newer than it, tombstones left out, and what they cover.
@@ -52,17 +51,7 @@ fn bounds() -> impl Strategy<Value = Bound<Vec<u8>>> {
 }
 
 fn within(key: &[u8], lower: &Bound<Vec<u8>>, upper: &Bound<Vec<u8>>) -> bool {
-    let above = match lower {
-        Bound::Unbounded => true,
-        Bound::Included(l) => key >= &l[..],
-        Bound::Excluded(l) => key > &l[..],
-    };
-    let below = match upper {
-        Bound::Unbounded => true,
-        Bound::Included(u) => key <= &u[..],
-        Bound::Excluded(u) => key < &u[..],
-    };
-    above && below
+    std::ops::RangeBounds::contains(&(lower.as_ref(), upper.as_ref()), &key.to_vec())
 }
 
 proptest! {
@@ -85,8 +74,7 @@ proptest! {
             own.iter_mut().for_each(|entry| entry.value = vec![tag]);
             own
         };
-        let inputs = [0, 1, 2].map(|tag| Box::new(SortedVec::new(tagged(tag))) as BoxedIter);
-        let mut merge = MergeIter::new(inputs.into());
+        let mut merge = MergeIter::new([0, 1, 2].map(|tag| SortedVec::new(tagged(tag))).into());
         // A stable sort keeps the order of the inputs among equals.
         let mut model = SortedVec::new([0, 1, 2].into_iter().flat_map(tagged).collect());
         let is_step = |step: &Move| !matches!(step, Move::Seek(..) | Move::SeekForPrev(..));
@@ -110,7 +98,7 @@ proptest! {
         cuts.sort_unstable();
         let source = |seqno: SeqNo| cuts.iter().filter(|cut| seqno < **cut).count();
         let part = |n: usize| SortedVec::new(all.iter().filter(|entry| source(entry.seqno) == n).cloned().collect());
-        let merge = MergeIter::new((0..3).map(|n| Box::new(part(n)) as BoxedIter).collect());
+        let merge = MergeIter::new((0..3).map(part).collect());
         let mut hidden = Hidden::new(snapshot);
         for n in 0..3 {
             let own = Arc::new(ranges.retain(|range| source(range.seqno) == n));
@@ -184,7 +172,7 @@ fn read_ten(is_forward: bool, ranges: impl IntoIterator<Item = (u32, u32)>) -> (
     let (moves, lookups) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
     let entry = |key: u32| Entry { key: key.to_be_bytes().into(), seqno: 1, kind: Kind::Value, value: Vec::new() };
     let older = SortedVec::new((0..20_000).map(|n| entry(10 * n)).collect());
-    let sources = [SortedVec::new(Vec::new()), older].map(|source| Counted::new(source, &moves));
+    let sources = [SortedVec::new(Vec::new()), older].map(|source| Watched::new(source, &moves, usize::MAX));
     let range = |(start, end): (u32, u32)| {
         let [start, end] = [start, end].map(|key| Slice::from(&key.to_be_bytes()[..]));
         RangeTombstone { start, end, seqno: 2 }
@@ -238,64 +226,6 @@ fn what_newer_sources_hide_is_left_out_by_a_seek() {
     }
 }
 
-/// Fails the `n`-th call.
-struct Failing {
-    inner: SortedVec,
-    calls_left: u32,
-}
-
-impl Failing {
-    fn call(&mut self) -> Result<()> {
-        self.calls_left = self.calls_left.checked_sub(1).ok_or(Error::Closed)?;
-        Ok(())
-    }
-}
-
-impl EntryIter for Failing {
-    fn valid(&self) -> bool {
-        self.inner.valid()
-    }
-    fn key(&self) -> &[u8] {
-        self.inner.key()
-    }
-    fn seqno(&self) -> SeqNo {
-        self.inner.seqno()
-    }
-    fn kind(&self) -> Kind {
-        self.inner.kind()
-    }
-    fn value(&self) -> &[u8] {
-        self.inner.value()
-    }
-    fn seek_to_first(&mut self) -> Result<()> {
-        self.call()?;
-        self.inner.seek_to_first()
-    }
-    fn seek_to_last(&mut self) -> Result<()> {
-        self.call()?;
-        self.inner.seek_to_last()
-    }
-    fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        self.call()?;
-        self.inner.seek(key, seqno)
-    }
-    fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
-        self.call()?;
-        self.inner.seek_for_prev(key, seqno)
-    }
-    fn next(&mut self) -> Result<()> {
-        self.call()?;
-        self.inner.next()
-    }
-    fn prev(&mut self) -> Result<()> {
-        self.call()?;
-        self.inner.prev()
-    }
-    fn repeats(&self) -> bool {
-        self.inner.repeats()
-    }
-}
-
 #[test]
 fn an_error_of_an_input_surfaces_and_leaves_the_iterator_invalid() {
     // Catches an unreadable input that is taken for one that has ended: its keys would silently be missing.
@@ -303,11 +233,12 @@ fn an_error_of_an_input_surfaces_and_leaves_the_iterator_invalid() {
     for forward in [true, false] {
         for calls_left in 0..6 {
             let sound = SortedVec::new((0..10).step_by(2).map(entry).collect());
-            let failing = Failing { inner: SortedVec::new((1..10).step_by(2).map(entry).collect()), calls_left };
-            let merge = MergeIter::<BoxedIter>::new(vec![Box::new(sound), Box::new(failing)]);
+            let failing = SortedVec::new((1..10).step_by(2).map(entry).collect());
+            let watch = |(iter, most)| Watched::new(iter, &Arc::default(), most);
+            let merge = MergeIter::new([(sound, usize::MAX), (failing, calls_left)].map(watch).into());
             let mut iter = VisibleIter::new(merge, 9, Bound::Unbounded, Bound::Unbounded);
             let mut result = if forward { iter.seek_to_first() } else { iter.seek_to_last() };
-            let mut shown = 0u32;
+            let mut shown = 0;
             while result.is_ok() && iter.valid() {
                 shown += 1;
                 result = if forward { iter.next() } else { iter.prev() };

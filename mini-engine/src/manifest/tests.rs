@@ -24,6 +24,19 @@ fn create(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Manifest> {
     Manifest::create(fs, dir, numbers(), ManifestState::default())
 }
 
+/// A manifest on a disk that fails on demand.
+fn faulty() -> (TempDir, FaultFs, Manifest) {
+    let (dir, faults) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
+    let manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+    (dir, faults, manifest)
+}
+
+fn sound() -> (TempDir, Manifest) {
+    let dir = TempDir::new().unwrap();
+    let manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    (dir, manifest)
+}
+
 fn reload(dir: &Path) -> Loaded {
     load(&StdFs, dir).unwrap().expect("a manifest")
 }
@@ -38,8 +51,7 @@ fn a_directory_without_current_has_no_manifest() {
 #[test]
 fn edits_add_up_after_a_reload() {
     // Catches an edit applied in memory in another way than from disk.
-    let dir = TempDir::new().unwrap();
-    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    let (dir, mut manifest) = sound();
     manifest.append(adding(10, 1, 5)).unwrap();
     manifest.append(VersionEdit { log_number: Some(4), ..adding(11, 6, 9) }).unwrap();
     let merge = VersionEdit {
@@ -55,33 +67,9 @@ fn edits_add_up_after_a_reload() {
 }
 
 #[test]
-fn a_torn_last_edit_is_dropped_but_a_torn_middle_is_corruption() {
-    // Catches a load that stops at any bad edit: what follows was synced, and its logs are gone.
-    let dir = TempDir::new().unwrap();
-    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
-    manifest.append(adding(10, 1, 5)).unwrap();
-    let before = reload(dir.path());
-    let start = manifest.len as usize;
-    manifest.append(adding(11, 6, 9)).unwrap();
-    let path = manifest.path();
-    let whole = std_fs::read(&path).unwrap();
-    for len in start + 1..whole.len() {
-        std_fs::write(&path, &whole[..len]).unwrap();
-        let torn = reload(dir.path());
-        assert!(torn.tail_dropped && torn.state == before.state, "{len} bytes");
-    }
-    let mut damaged = whole.clone();
-    damaged[start - 10] ^= 1;
-    std_fs::write(&path, &damaged).unwrap();
-    let error = load(&StdFs, dir.path()).unwrap_err();
-    assert!(matches!(&error, Error::Corruption { file, .. } if *file == path), "{error}");
-}
-
-#[test]
 fn rule_1_every_flipped_bit_of_a_manifest_is_noticed_or_harmless() {
     // Catches a field outside every checksum, and a decoder that panics.
-    let dir = TempDir::new().unwrap();
-    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    let (dir, mut manifest) = sound();
     manifest.append(adding(10, 1, 5)).unwrap();
     let before_last = reload(dir.path()).state;
     manifest.append(adding(11, 6, 9)).unwrap();
@@ -114,9 +102,7 @@ fn rule_7_nothing_is_appended_after_a_failed_append() {
         for step in 0..2 {
             // Without space for the write, what it has left is cut off, unless that fails too.
             let repeat = if fault == Fault::Device { Repeat::Once } else { Repeat::FromThenOn };
-            let dir = TempDir::new().unwrap();
-            let faults = FaultFs::new(Arc::new(StdFs));
-            let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+            let (_dir, faults, mut manifest) = faulty();
             faults.fail_mutation(faults.mutations() + step, fault, repeat);
             manifest.append(adding(10, 1, 5)).unwrap_err();
             faults.heal();
@@ -133,26 +119,24 @@ fn an_edit_without_space_has_not_happened_and_the_next_one_begins_a_new_manifest
     // Catches a part of an edit in front of a later one, an edit that comes back at the next load, and a manifest that is given
     // up although space may come.
     for fault in [Fault::StorageFull, Fault::ShortWrite] {
-        let dir = TempDir::new().unwrap();
-        let faults = FaultFs::new(Arc::new(StdFs));
-        let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+        let (dir, faults, mut manifest) = faulty();
         manifest.append(adding(10, 1, 5)).unwrap();
         let before = manifest.state().clone();
         faults.fail_mutation(faults.mutations(), fault, Repeat::Once);
         manifest.append(adding(11, 6, 9)).unwrap_err();
         assert!(manifest.is_usable() && *manifest.state() == before);
-        let loaded = load(&StdFs, dir.path()).unwrap().unwrap();
+        let loaded = reload(dir.path());
         assert_eq!((loaded.number, loaded.tail_dropped, &loaded.state), (manifest.number(), false, &before));
         // No new manifest either: each step of creating one fails in its turn.
         for step in 0..6 {
             faults.fail_mutation(faults.mutations() + step, fault, Repeat::Once);
             manifest.append(adding(12, 6, 9)).unwrap_err();
             assert!(manifest.is_usable(), "step {step}");
-            assert_eq!(load(&StdFs, dir.path()).unwrap().unwrap().state, before, "step {step}");
+            assert_eq!(reload(dir.path()).state, before, "step {step}");
         }
         faults.heal();
         manifest.append(adding(13, 6, 9)).unwrap();
-        let loaded = load(&StdFs, dir.path()).unwrap().unwrap();
+        let loaded = reload(dir.path());
         assert_eq!((loaded.number, &loaded.state), (manifest.number(), manifest.state()));
         assert_ne!(loaded.state, before);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
@@ -162,16 +146,14 @@ fn an_edit_without_space_has_not_happened_and_the_next_one_begins_a_new_manifest
 #[test]
 fn a_manifest_that_cannot_be_rolled_over_goes_on() {
     // Catches edits that fail for want of space or handles for a new file, while the old one would take them.
-    let dir = TempDir::new().unwrap();
-    let faults = FaultFs::new(Arc::new(StdFs));
-    let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+    let (dir, faults, mut manifest) = faulty();
     manifest.rollover_at = 0;
     let number = manifest.number();
     for (n, fault) in [Fault::StorageFull, Fault::ShortWrite].into_iter().enumerate() {
         let n = n as u64;
         faults.fail_mutation(faults.mutations() + n, fault, Repeat::Once);
         manifest.append(adding(10 + n, 1 + 5 * n, 5 + 5 * n)).unwrap();
-        let loaded = load(&StdFs, dir.path()).unwrap().unwrap();
+        let loaded = reload(dir.path());
         assert_eq!((loaded.number, &loaded.state), (number, manifest.state()));
     }
     manifest.append(adding(12, 11, 15)).unwrap();
@@ -182,41 +164,36 @@ fn a_manifest_that_cannot_be_rolled_over_goes_on() {
 #[test]
 fn an_edit_after_which_the_state_would_be_too_long_for_an_open_is_refused() {
     // Catches a database that takes one table too many, and then cannot be opened: each open writes all tables in one edit.
-    let dir = TempDir::new().unwrap();
-    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    let (dir, mut manifest) = sound();
     manifest.max_edit_len = 8 << 10;
-    let mut refused = None;
-    for n in 0..1000 {
-        match manifest.append(adding(10 + n, 1 + 5 * n, 5 + 5 * n)) {
-            Ok(_) => {}
-            Err(error) => {
-                refused = Some(error);
-                break;
-            }
-        }
-    }
+    let refused = (0..1000).find_map(|n| manifest.append(adding(10 + n, 1 + 5 * n, 5 + 5 * n)).err());
     assert!(matches!(refused, Some(Error::Full(_))), "{refused:?}");
     let len = edit::encode(&manifest.state().as_edit()).unwrap().len();
     assert!((6 << 10..8 << 10).contains(&len), "{len}");
     // It is as before: what makes the state shorter is taken.
     assert!(manifest.is_usable());
     manifest.append(VersionEdit { removed: vec![(0, 10)], ..VersionEdit::default() }).unwrap();
-    assert_eq!(load(&StdFs, dir.path()).unwrap().unwrap().state, *manifest.state());
+    assert_eq!(reload(dir.path()).state, *manifest.state());
 }
 
 #[test]
 fn a_manifest_rolls_over_and_keeps_its_state() {
-    // Catches a manifest that grows for ever, a rollover that loses tables, and an old file left behind.
+    // Catches a manifest that grows for ever, a rollover that loses tables, an old file left behind, figures of amplification that begin
+    // anew with each manifest, and a policy that is forgotten.
     let dir = TempDir::new().unwrap();
-    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    let first = ManifestState { policy: Some(2), ..ManifestState::default() };
+    let mut manifest = Manifest::create(Arc::new(StdFs), dir.path(), numbers(), first).unwrap();
     manifest.rollover_at = 400;
     for step in 1..=10 {
-        manifest.append(adding(100 + step, step * 10, step * 10 + 9)).unwrap();
+        let stats = CompactionStats::of_new(0, 100, 70);
+        manifest.append(VersionEdit { stats, ..adding(100 + step, step * 10, step * 10 + 9) }).unwrap();
     }
     assert!(manifest.number() > 1);
     let loaded = reload(dir.path());
     assert_eq!(&loaded.state, manifest.state());
     assert_eq!(loaded.state.version.tables().count(), 10);
+    let (policy, stats) = (loaded.state.policy, &loaded.state.stats);
+    assert_eq!((policy, stats.user_bytes, stats.levels[0].written), (Some(2), 1000, 700));
     assert!(loaded.state.next_file_number > manifest.number());
     let mut names: Vec<_> = std_fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -226,13 +203,10 @@ fn a_manifest_rolls_over_and_keeps_its_state() {
 #[test]
 fn a_rollover_that_fails_leaves_a_complete_manifest_at_every_step() {
     // Catches a pointer switched before what it points to is synced, and an append after a failed rollover.
-    let dir = TempDir::new().unwrap();
-    let count = rollover_operations(&dir);
+    let count = rollover_operations();
     assert!(count >= 6, "only {count} operations");
     for step in 0..count {
-        let dir = TempDir::new().unwrap();
-        let faults = FaultFs::new(Arc::new(StdFs));
-        let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+        let (dir, faults, mut manifest) = faulty();
         manifest.append(adding(100, 1, 5)).unwrap();
         manifest.rollover_at = 0;
         faults.fail_mutation(faults.mutations() + step, Fault::Device, Repeat::FromThenOn);
@@ -250,9 +224,8 @@ fn a_rollover_that_fails_leaves_a_complete_manifest_at_every_step() {
 }
 
 /// The mutating operations of one rollover.
-fn rollover_operations(dir: &TempDir) -> u64 {
-    let faults = FaultFs::new(Arc::new(StdFs));
-    let mut manifest = create(Arc::new(faults.clone()), dir.path()).unwrap();
+fn rollover_operations() -> u64 {
+    let (_dir, faults, mut manifest) = faulty();
     manifest.append(adding(100, 1, 5)).unwrap();
     manifest.rollover_at = 0;
     let before = faults.mutations();
@@ -263,8 +236,7 @@ fn rollover_operations(dir: &TempDir) -> u64 {
 #[test]
 fn a_current_that_names_a_missing_manifest_is_corruption() {
     // Catches rule 10 for the manifest: a missing file taken for an empty database.
-    let dir = TempDir::new().unwrap();
-    let manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    let (dir, manifest) = sound();
     std_fs::remove_file(manifest.path()).unwrap();
     assert!(matches!(load(&StdFs, dir.path()), Err(Error::Corruption { .. })));
 }
@@ -272,8 +244,7 @@ fn a_current_that_names_a_missing_manifest_is_corruption() {
 #[test]
 fn a_manifest_without_its_first_edit_is_corruption() {
     // Catches a manifest cut to its header taken for a torn tail, that is for an empty database.
-    let dir = TempDir::new().unwrap();
-    let manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    let (dir, manifest) = sound();
     let whole = std_fs::read(manifest.path()).unwrap();
     for len in 0..whole.len() {
         std_fs::write(manifest.path(), &whole[..len]).unwrap();
@@ -284,8 +255,7 @@ fn a_manifest_without_its_first_edit_is_corruption() {
 #[test]
 fn edits_that_go_back_in_time_are_refused() {
     // Catches a flush recorded out of order, after which replay would repeat or miss writes.
-    let dir = TempDir::new().unwrap();
-    let mut manifest = create(Arc::new(StdFs), dir.path()).unwrap();
+    let (dir, mut manifest) = sound();
     manifest.append(VersionEdit { log_number: Some(9), ..adding(10, 1, 5) }).unwrap();
     assert!(manifest.append(VersionEdit { log_number: Some(8), ..VersionEdit::default() }).is_err());
     assert!(manifest.append(VersionEdit { last_seqno: Some(4), ..VersionEdit::default() }).is_err());
@@ -318,20 +288,4 @@ fn a_policy_of_a_newer_version_is_a_typed_error() {
     Manifest::create(Arc::new(StdFs), dir.path(), numbers(), newer).unwrap();
     let error = load(&StdFs, dir.path()).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { what: "compaction policy", found: 5, supported: 4, .. }), "{error}");
-}
-
-#[test]
-fn work_and_policy_add_up_over_edits_and_rollovers() {
-    // Catches figures of amplification that begin anew with each manifest, and a policy that is forgotten.
-    let dir = TempDir::new().unwrap();
-    let first = ManifestState { policy: Some(2), ..ManifestState::default() };
-    let mut manifest = Manifest::create(Arc::new(StdFs), dir.path(), numbers(), first).unwrap();
-    manifest.rollover_at = 200;
-    for step in 1..=6 {
-        let stats = CompactionStats::of_new(0, 100, 70);
-        manifest.append(VersionEdit { stats, ..adding(100 + step, step * 10, step * 10 + 9) }).unwrap();
-    }
-    let state = reload(dir.path()).state;
-    assert_eq!(&state, manifest.state());
-    assert_eq!((state.policy, state.stats.user_bytes, state.stats.levels[0].written), (Some(2), 600, 420));
 }

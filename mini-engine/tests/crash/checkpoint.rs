@@ -3,17 +3,7 @@
 //! The database that is copied must come through as from any crash. Its copy must be whole, a database that is the state
 //! after some number of batches, or no database at all; whole once the call had returned.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Repeat, Step};
-use mini_engine::{Db, Error, incomplete_directory};
-
-use crate::lie::Lie;
-use crate::oracle::{Batch, Progress, judge};
-use crate::points::seed;
-use crate::run::{Note, Run};
-use crate::script::{Act, Random, Script, Shape, batch};
+use crate::prelude::*;
 
 const COPY: &str = "/copies/copy";
 const POINTER: &str = "/copies/copy/CURRENT";
@@ -169,7 +159,8 @@ fn a_checkpoint_on_a_disk_that_lies_is_found_out() {
 
 #[test]
 fn a_checkpoint_that_fails_leaves_a_whole_copy_or_none_to_a_power_cut() {
-    // Catches tables of a copy that go before its pointer has gone for good.
+    // Catches tables of a copy that go before its pointer has gone for good, half a copy that stands in the way of the next try, and a
+    // source turned read-only.
     let made = || {
         let mem = MemFs::default();
         let faults = FaultFs::new(Arc::new(mem.clone()));
@@ -189,21 +180,33 @@ fn a_checkpoint_that_fails_leaves_a_whole_copy_or_none_to_a_power_cut() {
         faults.mutations() - before
     };
     let (mut whole, mut none) = (0, 0);
-    for (index, repeat) in (0..count).flat_map(|index| [Repeat::Once, Repeat::FromThenOn].map(|repeat| (index, repeat)))
-    {
+    let faults =
+        [(Fault::Device, Repeat::Once), (Fault::Device, Repeat::FromThenOn), (Fault::StorageFull, Repeat::Once)];
+    for (index, (fault, repeat)) in (0..count).flat_map(|index| faults.map(|fault| (index, fault))) {
         let (mem, faults, db) = made();
-        faults.fail_mutation(faults.mutations() + index, Fault::Device, repeat);
-        let failed = db.checkpoint(COPY).is_err();
+        faults.fail_mutation(faults.mutations() + index, fault, repeat);
+        let made = db.checkpoint(COPY);
+        let context = format!("operation {index}, {fault:?}, {repeat:?}, {made:?}");
         for draw in 0..8 {
             let left = MemFs::on(mem.disk().after_power_cut(index * 8 + draw).0);
             if left.exists(Path::new(POINTER)).unwrap() {
-                let copy = open_copy(&left).unwrap_or_else(|error| panic!("operation {index}, {repeat:?}: {error}"));
+                let copy = open_copy(&left).unwrap_or_else(|error| panic!("{context}: {error}"));
                 assert_eq!(copy.iter().map(Result::unwrap).count(), 2);
                 whole += 1;
             } else {
-                assert!(failed, "operation {index}, {repeat:?}: no copy of a checkpoint that returned");
+                assert!(made.is_err(), "{context}: no copy of a checkpoint that returned");
                 none += 1;
             }
+        }
+        faults.heal();
+        assert!(matches!(made, Ok(()) | Err(Error::Io { .. })), "{context}");
+        if repeat == Repeat::Once {
+            if made.is_err() {
+                assert_eq!(mem.read_dir(Path::new("/copies")).unwrap_or_default(), [""; 0], "{context}");
+                db.checkpoint(COPY).unwrap();
+            }
+            db.insert("c", "2").unwrap();
+            assert_eq!((open_copy(&mem).unwrap().iter().count(), db.iter().count()), (2, 3), "{context}");
         }
     }
     assert!(whole > 0 && none > 0, "{whole} whole, {none} none");

@@ -9,17 +9,7 @@
 //! nothing. What recovery makes of it is judged, written to, and itself cut, at every operation of the recovery and of the
 //! writes after it.
 
-use std::fmt;
-use std::path::Path;
-use std::sync::Arc;
-
-use mini_engine::fs::{Disk, FaultFs, FileSystem, Losses, MemFs, Operation, Step};
-use mini_engine::{Db, Error};
-
-use crate::lie::Lie;
-use crate::oracle::{Batch, Progress, judge};
-use crate::run::{DIR, Note, Run};
-use crate::script::{POLICIES, Random, Script, Shape, batch};
+use crate::prelude::*;
 
 /// How a run ends too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,92 +18,40 @@ enum Crash {
     Kill,
 }
 
-/// What an exploration met.
+/// How often an exploration met what it is to meet, by name:
+/// * `points`: crashes of which the recovery was judged; of these `kills`; and `nested`, during a recovery or after it, before it was
+///   closed;
+/// * `cut flushes`, `cut compactions`, and these by the number of their policy: the worker's next operation did not take place;
+/// * `below level 0`, `several runs` (on a level below), `narrowed` (a compaction had taken a piece and was to go on) and
+///   `range tombstones`: recoveries of a database with such tables;
+/// * `holes`, `torn blocks`, `lost entries`, and `reordered entries` (one is kept that came after a lost one): losses by a power cut;
+/// * `torn tails`, `torn manifests`, `set aside`, `orphans`: what recoveries found;
+/// * `recycled`: recoveries that found a log in a file that was another log before; `recycled torn`: logs torn as well;
+/// * `torn fills`, `torn kills`: recoveries from a kill that found the logs torn, of a run that met no error: in the middle of a write,
+///   and while there was none, so that there was nothing to be torn;
+/// * `shortened`: recoveries after which fewer batches were there than had been acknowledged, none of them as synced.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counts {
-    /// Crashes of which the recovery was judged.
-    pub(crate) points: u64,
-    pub(crate) kills: u64,
-    /// Crashes during a recovery, or after it, before it was closed.
-    pub(crate) nested: u64,
-    /// Crashes in the middle of a flush, and of a merge: the worker's next operation did not take place.
-    pub(crate) cut_flushes: u64,
-    pub(crate) cut_compactions: u64,
-    /// The compactions cut by policy, in the order of [`POLICIES`].
-    pub(crate) cut_by_policy: [u64; POLICIES.len()],
-    /// Recoveries of a database with tables below level 0, and with several runs on a level below.
-    pub(crate) below_level_0: u64,
-    pub(crate) several_runs: u64,
-    /// Recoveries of a database in which a merge had taken a piece and was to go on.
-    pub(crate) narrowed: u64,
-    /// Recoveries of a database whose tables have range tombstones.
-    pub(crate) range_tombstones: u64,
-    /// Power cuts that left a hole in a file, tore a block, lost an entry, or kept one that came after a lost one.
-    pub(crate) holes: u64,
-    pub(crate) torn_blocks: u64,
-    pub(crate) lost_entries: u64,
-    pub(crate) reordered_entries: u64,
-    /// Recoveries that found the log torn, the manifest torn, put something aside, or removed leftovers.
-    pub(crate) torn_tails: u64,
-    pub(crate) torn_manifests: u64,
-    pub(crate) set_aside: u64,
-    pub(crate) orphans: u64,
-    /// Recoveries that found a log in a file that was another log before; and those of them that found the logs torn.
-    pub(crate) recycled: u64,
-    pub(crate) recycled_torn: u64,
-    /// Recoveries from a kill that found the logs torn, of a run that met no error: in the middle of a write, and while there was none,
-    /// so that there was nothing to be torn.
-    pub(crate) torn_fills: u64,
-    pub(crate) torn_kills: u64,
-    /// Recoveries after which fewer batches were there than had been acknowledged, none of them as synced.
-    pub(crate) shortened: u64,
-}
+pub(crate) struct Counts(BTreeMap<String, u64>);
 
 impl Counts {
+    pub(crate) fn of(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
     /// Adds to each number that of `other`.
     pub(crate) fn add(&mut self, other: &Counts) {
-        let Counts { points, kills, nested, cut_flushes, cut_compactions, holes, torn_blocks, lost_entries, .. } =
-            other;
-        self.points += points;
-        self.kills += kills;
-        self.nested += nested;
-        self.cut_flushes += cut_flushes;
-        self.cut_compactions += cut_compactions;
-        self.holes += holes;
-        self.torn_blocks += torn_blocks;
-        self.lost_entries += lost_entries;
-        let Counts { cut_by_policy, below_level_0, several_runs, narrowed, range_tombstones, .. } = other;
-        self.cut_by_policy.iter_mut().zip(cut_by_policy).for_each(|(sum, more)| *sum += more);
-        self.below_level_0 += below_level_0;
-        self.several_runs += several_runs;
-        self.narrowed += narrowed;
-        self.range_tombstones += range_tombstones;
-        let Counts { reordered_entries, torn_tails, torn_manifests, set_aside, orphans, shortened, .. } = other;
-        self.reordered_entries += reordered_entries;
-        self.torn_tails += torn_tails;
-        self.torn_manifests += torn_manifests;
-        self.set_aside += set_aside;
-        self.orphans += orphans;
-        self.shortened += shortened;
-        let Counts { recycled, recycled_torn, torn_fills, torn_kills, .. } = other;
-        self.recycled += recycled;
-        self.recycled_torn += recycled_torn;
-        self.torn_fills += torn_fills;
-        self.torn_kills += torn_kills;
+        other.0.iter().for_each(|(name, more)| *self.0.entry(name.clone()).or_default() += more);
     }
 
-    fn note(&mut self, losses: Losses) {
-        self.holes += u64::from(losses.holes > 0);
-        self.torn_blocks += u64::from(losses.torn_blocks > 0);
-        self.lost_entries += u64::from(losses.lost_entries > 0);
-        self.reordered_entries += u64::from(losses.reordered_entries > 0);
+    fn note(&mut self, name: impl Into<String>, is_met: bool) {
+        *self.0.entry(name.into()).or_default() += u64::from(is_met);
     }
-}
 
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = format!("{self:?}");
-        f.write_str(text.trim_start_matches("Counts { ").trim_end_matches(" }"))
+    fn note_losses(&mut self, losses: Losses) {
+        self.note("holes", losses.holes > 0);
+        self.note("torn blocks", losses.torn_blocks > 0);
+        self.note("lost entries", losses.lost_entries > 0);
+        self.note("reordered entries", losses.reordered_entries > 0);
     }
 }
 
@@ -218,7 +156,7 @@ impl Explorer {
         for _ in 0..draws {
             let seed = random.next();
             let (left, losses) = struck.disk.after_power_cut(seed);
-            self.counts.note(losses);
+            self.counts.note_losses(losses);
             self.crash(struck, next, (&left, Crash::Power), random.at(1))
                 .map_err(|what| format!("power cut {seed}: {what}"))?;
         }
@@ -235,13 +173,13 @@ impl Explorer {
         (left, crash): (&Disk, Crash),
         random: Random,
     ) -> Result<(), String> {
-        self.counts.points += 1;
-        self.counts.kills += u64::from(crash == Crash::Kill);
-        self.counts.nested += u64::from(struck.depth > 0);
-        let on = |thread: &str| u64::from(next.is_some_and(|next| next.thread().contains(thread)));
-        self.counts.cut_flushes += on("flush");
-        self.counts.cut_compactions += on("compact");
-        self.counts.cut_by_policy[self.script.policy] += on("compact");
+        self.counts.note("points", true);
+        self.counts.note("kills", crash == Crash::Kill);
+        self.counts.note("nested", struck.depth > 0);
+        let on = |thread: &str| next.is_some_and(|next| next.thread().contains(thread));
+        self.counts.note("cut flushes", on("flush"));
+        self.counts.note("cut compactions", on("compact"));
+        self.counts.note(format!("cut compactions {}", self.script.policy), on("compact"));
         self.recover(struck, (left, crash), random)
     }
 
@@ -267,11 +205,11 @@ impl Explorer {
         check_kept(&run, left)?;
         self.note_report(&run, found < acknowledged);
         let torn = run.db().recovery().torn.is_some();
-        self.counts.recycled += u64::from(recycled);
-        self.counts.recycled_torn += u64::from(recycled && torn);
+        self.counts.note("recycled", recycled);
+        self.counts.note("recycled torn", recycled && torn);
         let torn_kill = torn && crash == Crash::Kill && struck.depth == 0;
-        self.counts.torn_fills += u64::from(torn_kill && begun > acknowledged);
-        self.counts.torn_kills += u64::from(torn_kill && begun == acknowledged);
+        self.counts.note("torn fills", torn_kill && begun > acknowledged);
+        self.counts.note("torn kills", torn_kill && begun == acknowledged);
         run.adopt(&struck.batches[..found]);
         let goes_on = |error| format!("it takes no more writes: {error}");
         for synced in [false, true, false] {
@@ -296,17 +234,21 @@ impl Explorer {
 
     fn note_report(&mut self, run: &Run, shortened: bool) {
         let report = run.db().recovery();
-        self.counts.torn_tails += u64::from(report.torn.is_some());
-        self.counts.torn_manifests += u64::from(report.manifest_tail_dropped);
-        self.counts.set_aside += u64::from(!report.set_aside.is_empty());
-        self.counts.orphans += u64::from(report.orphans_removed > 0);
-        self.counts.shortened += u64::from(shortened);
         let levels = run.db().metrics().levels;
         let below = || levels.iter().skip(1);
-        self.counts.below_level_0 += u64::from(below().any(|level| level.tables > 0));
-        self.counts.several_runs += u64::from(below().any(|level| level.runs > 1));
-        self.counts.narrowed += u64::from(levels.iter().any(|level| level.narrowed > 0));
-        self.counts.range_tombstones += u64::from(levels.iter().any(|level| level.range_tombstones > 0));
+        for (name, is_met) in [
+            ("torn tails", report.torn.is_some()),
+            ("torn manifests", report.manifest_tail_dropped),
+            ("set aside", !report.set_aside.is_empty()),
+            ("orphans", report.orphans_removed > 0),
+            ("shortened", shortened),
+            ("below level 0", below().any(|level| level.tables > 0)),
+            ("several runs", below().any(|level| level.runs > 1)),
+            ("narrowed", levels.iter().any(|level| level.narrowed > 0)),
+            ("range tombstones", levels.iter().any(|level| level.range_tombstones > 0)),
+        ] {
+            self.counts.note(name, is_met);
+        }
     }
 }
 

@@ -6,16 +6,7 @@
 //! read ended. What a crash leaves must be exactly the state after some number of writes, in the order of their sequence
 //! numbers: all that were promised, and none that had not begun.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use mini_engine::fs::{Disk, MemFs, Step};
-use mini_engine::{Db, Durability, WriteBatch};
-
-use crate::lie::Lie;
-use crate::run::DIR;
-use crate::script::Random;
+use crate::prelude::*;
 
 const WRITERS: u64 = 3;
 const READERS: u64 = 2;
@@ -169,11 +160,10 @@ fn crash(disk: &Disk, record: &[Step], at: usize) -> (Disk, BTreeSet<u64>, BTree
     (disk, ended, begun)
 }
 
-fn contents(db: &Db) -> BTreeMap<u64, u64> {
-    let entry = |entry: mini_engine::Result<(_, mini_engine::Slice)>| entry.unwrap().1;
-    let ids = db.iter().map(entry).map(|value| u64::from_le_bytes(value[..8].try_into().unwrap()));
-    let keys = db.iter().map(|entry| entry.unwrap().0[3] - b'0');
-    keys.map(u64::from).zip(ids).collect()
+/// The write that each key is of.
+fn ids(db: &Db) -> BTreeMap<u64, u64> {
+    let id = |value: Vec<u8>| u64::from_le_bytes(value[..8].try_into().unwrap());
+    contents(db).into_iter().map(|(key, value)| (u64::from(key[3] - b'0'), id(value))).collect()
 }
 
 /// Checks what a crash left, on which the next round goes on. An error if a promised write is lost.
@@ -196,7 +186,7 @@ fn check_left(
     for write in left {
         expected.extend(write.keys.map(|key| (key, write.id)));
     }
-    assert_eq!(contents(db), expected, "not the state after number {last}");
+    assert_eq!(ids(db), expected, "not the state after number {last}");
     Ok(expected)
 }
 

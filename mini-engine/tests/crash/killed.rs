@@ -1,15 +1,7 @@
 //! A process that is killed again and again: in the middle of a record of the manifest, while it recovers, anywhere. What it leaves on
 //! the disk stays little, and nothing acknowledged is lost.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
-
-use mini_engine::Db;
-use mini_engine::fs::{Disk, FileSystem, MemFs, Operation, Step};
-
-use crate::run::DIR;
-use crate::script::{POLICIES, Random};
+use crate::prelude::*;
 
 const ROUNDS: usize = 150;
 const WRITES: u64 = 60;
@@ -17,12 +9,6 @@ const KEYS: u64 = 40;
 const MEMTABLE_BYTES: usize = 4096;
 /// Files that may be aside, of at most twice a memtable each.
 const MOST_ASIDE: usize = 16;
-
-type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
-
-fn contents(db: &Db) -> Contents {
-    db.iter().map(|entry| entry.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
-}
 
 /// Where a kill strikes: after this many steps, in the middle of the last one if that is a record of a manifest.
 struct Kill {
@@ -76,7 +62,7 @@ fn files_stay_few_however_often_the_process_is_killed() {
     // Catches tables that each kill in the middle of a record of the manifest leaves for ever, and ones that are removed though nothing
     // else has their entries.
     let mut random = Random(crate::points::seed());
-    let (mut disk, mut before, mut torn, mut removed) = (Disk::default(), Contents::new(), 0, 0);
+    let (mut disk, mut before, mut torn, mut removed) = (Disk::default(), Map::new(), 0, 0);
     for round in 0..ROUNDS {
         let mem = MemFs::on(disk.clone());
         mem.record();
@@ -106,7 +92,7 @@ fn files_stay_few_however_often_the_process_is_killed() {
         disk = left;
         // One that had begun may be there.
         let db = Db::builder(DIR).read_only(true).file_system(Arc::new(MemFs::on(disk.clone()))).open();
-        before = db.map_or_else(|_| Contents::new(), |db| contents(&db));
+        before = db.map_or_else(|_| Map::new(), |db| contents(&db));
         let may_be = &states[acknowledged..states.len().min(acknowledged + 2)];
         assert!(may_be.contains(&before), "round {round}: {} keys, {acknowledged} acknowledged", before.len());
     }

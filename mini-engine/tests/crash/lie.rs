@@ -1,9 +1,8 @@
 //! Disks that lie: syncs that do nothing and say that they have.
 
-use std::path::Path;
-use std::sync::Arc;
+use mini_engine::fs::Synced;
 
-use mini_engine::fs::{FaultFs, FileSystem, Synced};
+use crate::prelude::*;
 
 /// Which syncs do nothing and say that they have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

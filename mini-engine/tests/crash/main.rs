@@ -1,20 +1,45 @@
 //! Power cuts and kills at every operation of the file system, over a model of a disk; errors at every operation; flipped
 //! bits. Start with `oracle`: it says what is right.
 //!
-//! `CRASH_SEED=n` repeats a run, `CRASH_POINTS=n` makes the exploration longer than it is at every commit, and flips all
-//! bits of each byte; `CRASH_ROUNDS=n` is the same for rounds with threads.
+//! `CRASH_SEED=n` repeats a run, `CRASH_POINTS=n` makes the exploration longer than it is at every commit; `CRASH_ROUNDS=n` is the
+//! same for rounds with threads.
 
 mod checkpoint;
 mod errors;
 mod explore;
 mod flips;
 mod history;
+#[path = "../engine/support/hook.rs"]
+#[expect(dead_code, reason = "the tests of the engine use more of it")]
+mod hook;
 mod killed;
 mod lie;
 mod oracle;
 mod points;
 mod run;
 mod script;
+
+/// What the modules import.
+mod prelude {
+    pub(crate) use std::collections::{BTreeMap, BTreeSet};
+    pub(crate) use std::path::{Path, PathBuf};
+    pub(crate) use std::sync::Arc;
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+
+    pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, Losses, MemFs, Operation, Repeat, Step};
+    pub(crate) use mini_engine::random::Random;
+    pub(crate) use mini_engine::{
+        Builder, Compaction, Db, Durability, Error, RecoveryMode, TableReads, WriteBatch, incomplete_directory,
+    };
+
+    pub(crate) use crate::explore::{Counts, Effort, Explorer, explore};
+    pub(crate) use crate::lie::Lie;
+    pub(crate) use crate::number;
+    pub(crate) use crate::oracle::{Batch, COUNT, Change, Map, Progress, contents, judge};
+    pub(crate) use crate::points::seed;
+    pub(crate) use crate::run::{DIR, Note, Run};
+    pub(crate) use crate::script::{Act, POLICIES, SHAPES, Script, Shape, batch};
+}
 
 /// A number from the environment.
 fn number(name: &str) -> Option<u64> {

@@ -7,10 +7,7 @@
 //! * `count` below what was promised to survive is a loss;
 //! * `count` above what was ever begun is a phantom.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use mini_engine::Db;
+use crate::prelude::*;
 
 /// The key that each batch sets to its number.
 pub(crate) const COUNT: &[u8] = b"count";
@@ -22,11 +19,18 @@ pub(crate) enum Change {
     Remove(Vec<u8>),
     /// All keys from the first on and before the second, or all without a second.
     RemoveRange(Vec<u8>, Option<Vec<u8>>),
+    /// Sorted entries from outside, which have one sequence number. A batch by itself.
+    Load(Map),
 }
 
 pub(crate) type Batch = Arc<Vec<Change>>;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+/// What a database holds.
+pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+pub(crate) fn contents(db: &Db) -> Map {
+    db.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+}
 
 /// How far the writing had come, in batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +50,7 @@ fn state_after(batches: &[Batch]) -> Map {
         match change {
             Change::Set(key, value) => drop(map.insert(key.clone(), value.clone())),
             Change::Remove(key) => drop(map.remove(key)),
+            Change::Load(load) => map.extend(load.clone()),
             Change::RemoveRange(from, to) => {
                 map.retain(|key, _| key < from || to.as_ref().is_some_and(|to| key >= to));
             }
@@ -85,7 +90,8 @@ pub(crate) fn judge(db: &Db, batches: &[Batch], least: usize, most: usize) -> Re
 
 /// Point reads and a scan backward agree, and a verification finds nothing.
 fn check_other_reads(db: &Db, expected: &Map) -> Result<(), String> {
-    let backward: Vec<Vec<u8>> = db.iter().rev().filter_map(|entry| Some(entry.ok()?.0.to_vec())).collect();
+    let backward = db.iter().rev().map(|entry| Ok(entry?.0.to_vec())).collect::<Result<Vec<_>, Error>>();
+    let backward = backward.map_err(|error| format!("a scan backward fails: {error}"))?;
     if !backward.iter().eq(expected.keys().rev()) {
         return Err("a scan backward differs from one forward".to_owned());
     }

@@ -1,15 +1,7 @@
 //! Runs a script and notes, in the disk's record, how far the writing has come: each note stands behind all operations
 //! that took effect before it was true. So a cut at any place of the record knows what had been promised by then.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use mini_engine::fs::{FaultFs, FileSystem, MemFs};
-use mini_engine::{Compaction, Db, Durability, Error, TableReads, WriteBatch};
-
-use crate::lie::Lie;
-use crate::oracle::{Batch, Change, Progress};
-use crate::script::{Act, POLICIES, Script};
+use crate::prelude::*;
 
 /// Where every database is.
 pub(crate) const DIR: &str = "/db";
@@ -164,22 +156,26 @@ impl Run {
     }
 
     pub(crate) fn write(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
-        let mut writes = WriteBatch::new();
+        let (mut writes, mut load) = (WriteBatch::new(), None);
         for change in batch.iter() {
             match change {
                 Change::Set(key, value) => writes.insert(key, value)?,
                 Change::Remove(key) => writes.remove(key)?,
                 Change::RemoveRange(from, Some(to)) => writes.remove_range(from..to)?,
                 Change::RemoveRange(from, None) => writes.remove_range(from..)?,
+                Change::Load(entries) => load = Some(entries),
             }
         }
         self.batches.push(batch.clone());
         let number = self.batches.len();
         self.note(Note::Begun(number));
         let durability = if synced { Durability::Synced } else { Durability::Buffered };
-        self.db().write(writes, durability)?;
+        match load {
+            Some(load) => self.db().ingest(load)?,
+            None => self.db().write(writes, durability)?,
+        };
         self.note(Note::Acknowledged(number));
-        if synced {
+        if synced || load.is_some() {
             self.note(Note::Synced(number));
         }
         Ok(())

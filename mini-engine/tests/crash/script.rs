@@ -1,11 +1,6 @@
 //! What a workload does, drawn from a seed.
 
-use std::sync::Arc;
-
-use mini_engine::Compaction;
-pub(crate) use mini_engine::random::Random;
-
-use crate::oracle::{Batch, COUNT, Change};
+use crate::prelude::*;
 
 /// How many keys there are, beside the count.
 pub(crate) const KEYS: u64 = 8;
@@ -75,6 +70,10 @@ impl Script {
                 (Shape::Reopens, 2..5) | (Shape::Mingled, 2) => Act::Reopen { close: random.one_in(2) },
                 (Shape::Logs, 0..3) if at > 3 => Act::Flush,
                 (Shape::Flushes | Shape::Mingled, 8) => Act::CompactRange,
+                (Shape::Flushes | Shape::Reopens | Shape::Mingled, 7) => {
+                    number += 1;
+                    Act::Write { batch: load(number, seed, &mut random), synced: true }
+                }
                 (_, 9) => Act::Persist,
                 _ => {
                     number += 1;
@@ -105,6 +104,14 @@ impl Script {
     pub(crate) fn settles(&self) -> bool {
         self.shape != Shape::Mingled
     }
+}
+
+/// Batch `number`, a load of some of the keys into tables of their own.
+fn load(number: u64, origin: u64, random: &mut Random) -> Batch {
+    let value = |n: u64| format!("load {number} of {origin:x}: {}", ".".repeat(40 * n as usize)).into_bytes();
+    let keys = (0..KEYS).filter(|_| random.one_in(2)).map(|n| (key(n), value(n)));
+    let load = keys.chain([(COUNT.to_vec(), number.to_le_bytes().to_vec())]).collect();
+    Arc::new(vec![Change::Load(load)])
 }
 
 /// Batch `number`, whose values say where they are from: `origin` differs for each branch of a history, so that what was

@@ -7,36 +7,18 @@ use std::fs;
 use std::path::Path;
 
 /// The shipped files of a crate by their module path: `db::core::state`.
-pub(crate) struct Sources(BTreeMap<String, String>);
+pub(crate) struct Sources(pub(crate) BTreeMap<String, String>);
 
 /// The imports between files.
 pub(crate) type Graph = BTreeMap<String, BTreeSet<String>>;
 
 impl Sources {
-    /// The sources below `src`, without what only tests compile.
+    /// The sources below `src`, without what only tests compile, and without `lib.rs`: what that names is only handed on.
     pub(crate) fn read(src: &Path) -> Sources {
         let mut files = BTreeMap::new();
         collect(src, "", &mut files);
+        files.remove("lib");
         Sources(files)
-    }
-
-    /// These sources without the modules of `roots`.
-    pub(crate) fn without(mut self, roots: &[&str]) -> Sources {
-        self.0.retain(|module, _| !roots.contains(&module.split("::").next().unwrap()));
-        self
-    }
-
-    /// Sources made up by a test.
-    pub(crate) fn of(files: &[(&str, &str)]) -> Sources {
-        Sources(files.iter().map(|(module, text)| ((*module).to_owned(), (*text).to_owned())).collect())
-    }
-
-    pub(crate) fn code(&self, module: &str) -> &str {
-        &self.0[module]
-    }
-
-    pub(crate) fn modules(&self) -> impl Iterator<Item = &String> {
-        self.0.keys()
     }
 
     pub(crate) fn graph(&self) -> Graph {
@@ -45,12 +27,7 @@ impl Sources {
 
     /// The files that `module` depends on.
     fn imports(&self, module: &str) -> BTreeSet<String> {
-        let mut paths = Vec::new();
-        let rest = split_uses(&self.0[module], |reexports, tree| {
-            if !reexports {
-                flatten(&tree, "", &mut paths);
-            }
-        });
+        let (mut paths, _, rest) = split_uses(&self.0[module]);
         paths.extend(inline_paths(&rest));
         paths.iter().filter_map(|path| self.resolve(module, path)).filter(|used| used != module).collect()
     }
@@ -86,51 +63,26 @@ impl Sources {
 
     /// The path from which `module` re-exports `name`.
     fn reexport(&self, module: &str, name: &str) -> Option<String> {
-        let mut paths = Vec::new();
-        split_uses(self.0.get(module)?, |reexports, tree| {
-            if reexports {
-                flatten(&tree, "", &mut paths);
-            }
-        });
-        paths.into_iter().find(|path| path.rsplit("::").next() == Some(name))
+        let (_, reexports, _) = split_uses(self.0.get(module)?);
+        reexports.into_iter().find(|path| path.rsplit("::").next() == Some(name))
     }
 }
 
-/// A circle of imports: each file imports the next, the last one the first.
-pub(crate) fn find_circle(graph: &Graph) -> Option<Vec<String>> {
-    let mut done = BTreeSet::new();
-    graph.keys().find_map(|start| visit(graph, start, &mut Vec::new(), &mut done))
-}
-
-fn visit(graph: &Graph, at: &str, way: &mut Vec<String>, done: &mut BTreeSet<String>) -> Option<Vec<String>> {
-    if let Some(from) = way.iter().position(|seen| seen == at) {
-        return Some(way[from..].to_vec());
-    }
-    if done.contains(at) {
-        return None;
-    }
-    way.push(at.to_owned());
-    let found = graph.get(at).into_iter().flatten().find_map(|next| visit(graph, next, way, done));
-    way.pop();
-    done.insert(at.to_owned());
-    found
-}
-
-/// Whether imports lead from `from` to `to`.
-pub(crate) fn leads_to(graph: &Graph, from: &str, to: &str) -> bool {
-    let mut seen = BTreeSet::from([from]);
-    let mut open = vec![from];
-    while let Some(at) = open.pop() {
-        for next in graph.get(at).into_iter().flatten() {
-            if next == to {
-                return true;
-            }
-            if seen.insert(next) {
-                open.push(next);
-            }
+/// All files that imports lead to from `from`.
+pub(crate) fn reached<'a>(graph: &'a Graph, from: &str) -> BTreeSet<&'a str> {
+    let imports = |file: &str| graph.get(file).into_iter().flatten().map(String::as_str);
+    let (mut reached, mut open) = (BTreeSet::new(), imports(from).collect::<Vec<_>>());
+    while let Some(next) = open.pop() {
+        if reached.insert(next) {
+            open.extend(imports(next));
         }
     }
-    false
+    reached
+}
+
+/// The files of circles of imports: those from which imports lead back.
+pub(crate) fn in_circles(graph: &Graph) -> Vec<&str> {
+    graph.keys().map(String::as_str).filter(|file| reached(graph, file).contains(file)).collect()
 }
 
 fn collect(dir: &Path, module: &str, files: &mut BTreeMap<String, String>) {
@@ -154,30 +106,28 @@ pub(crate) fn shipped_code(text: &str) -> String {
     shipped.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// Hands each `use` statement to `found`, with whether it re-exports. Returns the other code.
-fn split_uses(code: &str, mut found: impl FnMut(bool, String)) -> String {
-    let mut rest = String::new();
+/// The paths that code imports, those that it re-exports, and the other code.
+fn split_uses(code: &str) -> (Vec<String>, Vec<String>, String) {
+    let (mut imports, mut reexports, mut rest) = (Vec::new(), Vec::new(), String::new());
     let mut lines = code.lines();
     while let Some(line) = lines.next() {
-        let start = line.trim_start();
-        let (visibility, tree) = match start.strip_prefix("use ") {
-            Some(tree) => ("", tree),
-            None => match start.split_once(" use ") {
-                Some((visibility, tree)) if visibility.starts_with("pub") => (visibility, tree),
-                _ => {
-                    rest.push_str(line);
-                    rest.push('\n');
-                    continue;
-                }
-            },
+        let (before, tree) = line.trim_start().split_once("use ").unwrap_or(("none", ""));
+        let paths = match before.trim_end() {
+            "" => &mut imports,
+            visibility if visibility.starts_with("pub") && !visibility.contains(' ') => &mut reexports,
+            _ => {
+                rest.push_str(line);
+                rest.push('\n');
+                continue;
+            }
         };
         let mut tree = tree.to_owned();
         while !tree.contains(';') {
             tree.push_str(lines.next().expect("a use statement ends"));
         }
-        found(!visibility.is_empty(), tree.split(';').next().unwrap().split_whitespace().collect());
+        flatten(&tree.split(';').next().unwrap().split_whitespace().collect::<String>(), "", paths);
     }
-    rest
+    (imports, reexports, rest)
 }
 
 /// The paths of a `use` tree without blanks: `a::{self,b::C,D}`.
@@ -222,35 +172,38 @@ fn parent(module: &str) -> String {
     module.rsplit_once("::").map_or(String::new(), |(parent, _)| parent.to_owned())
 }
 
-/// Catches a check that passes whatever is there: circles planted in each way in which files can import each other.
 #[test]
-fn planted_circles_are_found() {
-    let circle = |files: &[(&str, &str)]| find_circle(&Sources::of(files).graph()).map(|circle| circle.len());
-    let crates = [("a", "use crate::b::B;"), ("b", "fn f() { crate::a::f() }")];
-    assert_eq!(circle(&crates), Some(2));
-    let supers = [("m", ""), ("m::a", "use super::{b, c::C};"), ("m::b", ""), ("m::c", "use super::a::{self};")];
-    assert_eq!(circle(&supers), Some(2));
-    let three = [("a", "use crate::{b, x::Y};"), ("b", "use crate::c;"), ("c", "fn f() -> crate::a::A {}"), ("x", "")];
-    assert_eq!(circle(&three), Some(3));
-    let through_a_signpost = [
-        ("m", "mod a;\nmod b;\npub(crate) use a::A;\npub use self::b::{\n    B,\n    C,\n};"),
-        ("m::a", "use super::B;"),
-        ("m::b", "use crate::m::A;"),
+fn planted_circles_are_found_and_nothing_else() {
+    // Catches a check that passes whatever is there: circles are planted in each way in which files can import each other. And one that
+    // takes signposts, comments, tests or other crates for circles.
+    let tests = shipped_code("// use super::A;\nfn f() {}\n#[cfg(test)]\nmod tests { use super::super::A; }");
+    type Files<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(usize, Files<'_>); 6] = [
+        (2, &[("a", "use crate::b::B;"), ("b", "fn f() { crate::a::f() }")]),
+        (2, &[("m", ""), ("m::a", "use super::{b, c::C};"), ("m::b", ""), ("m::c", "use super::a::{self};")]),
+        (3, &[("a", "use crate::{b, x::Y};"), ("b", "use crate::c;"), ("c", "fn f() -> crate::a::A {}"), ("x", "")]),
+        (
+            2,
+            &[
+                ("m", "mod a;\nmod b;\npub(crate) use a::A;\npub use self::b::{\n    B,\n    C,\n};"),
+                ("m::a", "use super::B;"),
+                ("m::b", "use crate::m::A;"),
+            ],
+        ),
+        (2, &[("m", "mod a;\nfn f() { a::g() }"), ("m::a", "fn g() -> super::F {}")]),
+        (
+            0,
+            &[
+                ("m", "mod a;\nmod b;\npub use a::A;\npub(crate) use b::B;"),
+                ("m::a", "use super::B;\nuse std::a::b;\nuse other::m;"),
+                ("m::b", &tests),
+            ],
+        ),
     ];
-    assert_eq!(circle(&through_a_signpost), Some(2));
-    let parent_and_child = [("m", "mod a;\nfn f() { a::g() }"), ("m::a", "fn g() -> super::F {}")];
-    assert_eq!(circle(&parent_and_child), Some(2));
-}
-
-/// Catches a check that takes signposts, comments, tests or other crates for circles.
-#[test]
-fn what_is_no_circle_passes() {
-    let files = [
-        ("m", "mod a;\nmod b;\npub use a::A;\npub(crate) use b::B;"),
-        ("m::a", "use super::B;\nuse std::a::b;\nuse other::m;"),
-        ("m::b", &*shipped_code("// use super::A;\nfn f() {}\n#[cfg(test)]\nmod tests { use super::super::A; }")),
-    ];
-    let graph = Sources::of(&files).graph();
-    assert_eq!(find_circle(&graph), None);
-    assert!(leads_to(&graph, "m::a", "m::b") && !leads_to(&graph, "m::b", "m::a"));
+    for (expected, files) in cases {
+        let sources = Sources(files.iter().map(|(module, text)| ((*module).to_owned(), (*text).to_owned())).collect());
+        let graph = sources.graph();
+        assert_eq!(in_circles(&graph).len(), expected, "{files:?}: {graph:?}");
+        assert!(expected > 0 || reached(&graph, "m::a") == BTreeSet::from(["m::b"]), "{graph:?}");
+    }
 }

@@ -37,13 +37,9 @@ fn broken(page: &Path, target: &str, book: &Path) -> Option<&'static str> {
 
 /// Without `..`, and without asking the file system.
 fn resolved(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut path, part| {
-        if part == Component::ParentDir {
-            path.pop();
-        } else {
-            path.push(part);
-        }
-        path
+    path.components().fold(PathBuf::new(), |path, part| match part {
+        Component::ParentDir => path.parent().unwrap().to_path_buf(),
+        part => path.join(part),
     })
 }
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use self::world::{ENTRY_BYTES, KEYS, POLICIES, Step, World, step};
 use super::*;
 use crate::manifest::RunId;
+use crate::random::Random;
 
 mod dense;
 mod pressure;
@@ -38,15 +39,9 @@ proptest! {
 /// A world with `rounds` times as many flushes of 5 random keys as make up its data, settled after each.
 fn overwritten(policy: Compaction, ratio: u64, rounds: u64) -> World {
     let mut world = World::new(policy, ratio);
-    let mut draw = 7u64;
+    let mut random = Random(7);
     for _ in 0..rounds * u64::from(KEYS) / 5 {
-        let keys: Vec<(u8, bool)> = (0..5)
-            .map(|_| {
-                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                ((draw >> 33) as u8 % KEYS, true)
-            })
-            .collect();
-        world.flush(keys);
+        world.flush((0..5).map(|_| (random.below(KEYS.into()) as u8, true)));
         world.settle();
     }
     world.check();
@@ -98,37 +93,6 @@ fn small_tables_do_not_pile_up() {
 }
 
 #[test]
-fn what_another_policy_left_becomes_what_the_new_one_wants() {
-    // Catches a policy that works on its own versions only.
-    for from in POLICIES {
-        for to in POLICIES {
-            let mut world = overwritten(from, 3, 4);
-            world.run(Step::Reopen(to, 4));
-            world.settle();
-            world.check();
-        }
-    }
-}
-
-#[test]
-fn the_size_ratio_and_the_size_of_level_1_decide_how_many_levels_there_are() {
-    // Catches options that are checked and then ignored.
-    let levels = |ratio: u64, level1_bytes: u64| {
-        let mut world = World::new(Compaction::Leveled, ratio);
-        world.options.level1_bytes = level1_bytes;
-        world.options.memtable_bytes = 100;
-        for round in 0..40u8 {
-            world.run(Step::Flush((0..5).map(|n| (n * 24 + round % 24, true)).collect()));
-            world.settle();
-        }
-        (1..=BOTTOM).filter(|&level| world.version.level_bytes(level) > 0).count()
-    };
-    assert_eq!(levels(2, 1 << 20), 1);
-    let (wide, narrow) = (levels(8, 300), levels(2, 300));
-    assert!(1 < wide && wide < narrow, "{wide} levels by 8, {narrow} by 2");
-}
-
-#[test]
 fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
     // Catches a compaction that begins anew below its last key whenever a new table has come: it would never get to the upper keys, and
     // level 0 would grow for ever.
@@ -138,10 +102,9 @@ fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
         world.run(Step::Reopen(Compaction::Leveled, 4));
         world.settle();
         world.run(Step::Reopen(policy, 4));
-        let (mut draw, mut most) = (7u64, 0);
+        let (mut random, mut most) = (Random(7), 0);
         for _ in 0..600 {
-            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            world.run(Step::Flush(vec![((draw >> 33) as u8 % KEYS, true)]));
+            world.run(Step::Flush(vec![(random.below(KEYS.into()) as u8, true)]));
             // As in a process that writes one key: a sixteenth of all there is.
             if world.begin() {
                 world.end_after(0, usize::from(KEYS) / 16, true);
@@ -152,31 +115,4 @@ fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
         assert!(most <= 2 * 16 + 8, "{policy:?}: {most} tables on level 0");
         world.settle();
     }
-}
-
-#[test]
-fn two_merges_run_at_once_where_they_do_not_meet() {
-    // Catches a registry under which only ever one compaction runs, so that a long one holds up level 0.
-    let mut world = overwritten(Compaction::Tiered, 3, 4);
-    while world.version.runs(1).len() < 3 {
-        world.flush([(1, true), (119, true), (60, true)]);
-        if !context_is_due(&world) {
-            continue;
-        }
-        world.begin();
-        world.end_all();
-    }
-    while world.version.runs(0).len() <= world.options.level_0_tables() {
-        world.flush([(1, true), (119, true)]);
-    }
-    assert!(world.begin() && world.begin(), "{:?}", world.version);
-    // The one that began last ends first.
-    world.end(1);
-    world.check();
-    world.end(0);
-    world.check();
-}
-
-fn context_is_due(world: &World) -> bool {
-    world.context().level_0_is_due()
 }

@@ -5,8 +5,18 @@ use std::fs as std_fs;
 use proptest::prelude::*;
 
 use super::*;
-use crate::table::block::frame::BlockLocation;
+use crate::table::block::frame::{Block, BlockLocation};
 use crate::table::format::footer::{FOOTER_LEN, Handle};
+
+/// What is read of a block with these stored bytes, under this tag, that is said to be of `len` bytes: its checksum is right.
+fn decode(stored: &[u8], tag: u8, len: u32) -> Result<Block> {
+    let mut bytes = [stored, &[tag]].concat();
+    codec::put_u32(&mut bytes, len);
+    let checksum = codec::checksum(&bytes, codec::seed([1, 0]));
+    codec::put_u64(&mut bytes, checksum);
+    let handle = Handle { offset: 0, len: bytes.len() as u64 };
+    BlockLocation { path: Path::new("000001.sst"), number: 1, handle }.decode(&bytes)
+}
 
 proptest! {
     #[test]
@@ -23,15 +33,7 @@ proptest! {
         body in prop::collection::vec(any::<u8>(), 0..100), tag in 0u8..4, len in prop_oneof![any::<u32>(), 0u32..4000],
     ) {
         // Catches memory taken for a length that the stored bytes cannot decompress to: the checksum is right here.
-        let number = 1;
-        let mut bytes = body.clone();
-        bytes.push(tag);
-        codec::put_u32(&mut bytes, len);
-        let checksum = codec::checksum(&bytes, codec::seed([number, 0]));
-        codec::put_u64(&mut bytes, checksum);
-        let handle = Handle { offset: 0, len: bytes.len() as u64 };
-        let location = BlockLocation { path: Path::new("forged"), number, handle };
-        match location.decode(&bytes) {
+        match decode(&body, tag, len) {
             Ok(block) => {
                 prop_assert_eq!(block.contents().len(), len as usize);
                 prop_assert!(u64::from(len) <= (body.len() as u64 + 1) << 15);
@@ -47,13 +49,7 @@ proptest! {
 fn a_length_that_the_stored_bytes_cannot_have_is_refused_before_memory_is_taken() {
     // Catches an allocation of 4 GiB for a block of 20 bytes.
     for tag in [1, 2] {
-        let mut bytes = vec![0; 20];
-        bytes.push(tag);
-        codec::put_u32(&mut bytes, u32::MAX);
-        let checksum = codec::checksum(&bytes, codec::seed([1, 0]));
-        codec::put_u64(&mut bytes, checksum);
-        let handle = Handle { offset: 0, len: bytes.len() as u64 };
-        let error = BlockLocation { path: Path::new("forged"), number: 1, handle }.decode(&bytes).expect_err("forged");
+        let error = decode(&[0; 20], tag, u32::MAX).expect_err("forged");
         assert!(error.to_string().contains("decompressed length: expected at most"), "{error}");
     }
 }
@@ -82,12 +78,8 @@ fn a_flipped_bit_anywhere_is_a_typed_error_with_file_and_offset() {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
             std_fs::write(&path, &bytes).expect("flipped");
-            assert_corruption(
-                read_all(dir.path(), &all),
-                &path,
-                whole.len() as u64,
-                &format!("{compression:?}, byte {at}"),
-            );
+            let what = format!("{compression:?}, byte {at}");
+            assert_corruption(read_all(dir.path(), &all), &path, whole.len() as u64, &what);
         }
     }
 }
@@ -99,9 +91,7 @@ fn damage_of_one_block_does_not_stop_reads_of_others() {
     let path = dir.path().join(file_name(1));
     let all = sample(200);
     build(dir.path(), 1, &small_blocks(), &all).expect("built");
-    let mut bytes = std_fs::read(&path).expect("the table");
-    bytes[10] ^= 1;
-    std_fs::write(&path, bytes).expect("damaged");
+    flip(dir.path(), 10);
     let table = open(dir.path(), 1).expect("the damage is in a data block");
     let Err(Error::Corruption { file, offset: 0, what }) = get(&table, &all[0].key, MAX_SEQNO) else {
         panic!("the damage of the first block was not seen")
@@ -168,13 +158,7 @@ fn a_newer_format_version_is_told_apart_from_damage() {
 #[test]
 fn a_compression_that_only_a_newer_version_knows_is_told_apart_from_damage() {
     // Catches a sound table of a newer version that is called corrupt.
-    let mut bytes = b"stored".to_vec();
-    bytes.push(3);
-    codec::put_u32(&mut bytes, 6);
-    let checksum = codec::checksum(&bytes, codec::seed([1, 0]));
-    codec::put_u64(&mut bytes, checksum);
-    let handle = Handle { offset: 0, len: bytes.len() as u64 };
-    let error = BlockLocation { path: Path::new("000001.sst"), number: 1, handle }.decode(&bytes).expect_err("unknown");
+    let error = decode(b"stored", 3, 6).expect_err("unknown");
     assert!(matches!(&error, Error::Unsupported { file, found: 3, supported: 2, .. } if file.ends_with("000001.sst")));
     assert_eq!(error.to_string(), "000001.sst uses block compression 3, this build knows up to 2");
 }
@@ -182,12 +166,9 @@ fn a_compression_that_only_a_newer_version_knows_is_told_apart_from_damage() {
 #[test]
 fn a_failed_read_is_an_io_error_that_the_next_read_does_not_inherit() {
     // Catches a read error that is reported as corruption, or remembered.
-    let dir = dir();
     let all = sample(3);
-    build(dir.path(), 1, &small_blocks(), &all).expect("built");
-    let fs = FaultFs::new(real());
-    let table = open_in(Arc::new(fs.clone()), dir.path(), 1, 0, &Arc::default()).expect("sound");
+    let Counted { fs, table, .. } = &Counted::new(&small_blocks(), &all, 0);
     fs.fail_read(fs.reads(), Fault::Device, Repeat::Once);
-    assert!(matches!(get(&table, &all[0].key, MAX_SEQNO), Err(Error::Io { op: "read", .. })));
-    assert!(get(&table, &all[0].key, MAX_SEQNO).expect("sound").is_some());
+    assert!(matches!(get(table, &all[0].key, MAX_SEQNO), Err(Error::Io { op: "read", .. })));
+    assert!(get(table, &all[0].key, MAX_SEQNO).expect("sound").is_some());
 }

@@ -22,7 +22,7 @@ use crate::codec;
 use crate::error::{Error, Result};
 use crate::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use crate::iter::EntryIter;
-use crate::iter::model::{Entry, SortedVec, assert_same, entries, moves};
+use crate::iter::model::{Entry, SortedVec, assert_same, current, entries, moves};
 use crate::metrics::Counters;
 use crate::options::{Compression, Options, TableReads};
 use crate::scratch::TempDir;
@@ -49,29 +49,58 @@ fn build(dir: &Path, number: u64, options: &Options, entries: &[Entry]) -> Resul
 }
 
 fn open(dir: &Path, number: u64) -> Result<Arc<Table>> {
-    open_in(real(), dir, number, 1 << 20, &Arc::default())
+    let blocks = Arc::new(BlockCache::new(1 << 20, Arc::default()));
+    let tables = TableCache::new(real(), dir.to_path_buf(), blocks, Arc::default(), (10, TableReads::Pread));
+    Table::open(&tables, number, None)
 }
 
-/// Opens a table that is read in this way.
-fn open_as(reads: TableReads, fs: Arc<dyn FileSystem>, dir: &Path, counters: &Arc<Counters>) -> Result<Arc<Table>> {
-    let blocks = Arc::new(BlockCache::new(1 << 20, counters.clone()));
-    Table::open(&TableCache::new(fs, dir.to_path_buf(), blocks, counters.clone(), (10, reads)), 1, None)
-}
-
-/// Opens table `number` with a block cache of `cache_bytes`.
-fn open_in(
+/// Opens table 1, to be read in this way, with a block cache of so many bytes.
+fn open_as(
+    (reads, cache_bytes): (TableReads, u64),
     fs: Arc<dyn FileSystem>,
     dir: &Path,
-    number: u64,
-    cache_bytes: u64,
     counters: &Arc<Counters>,
 ) -> Result<Arc<Table>> {
     let blocks = Arc::new(BlockCache::new(cache_bytes, counters.clone()));
-    Table::open(
-        &TableCache::new(fs, dir.to_path_buf(), blocks, counters.clone(), (10, TableReads::Pread)),
-        number,
-        None,
-    )
+    Table::open(&TableCache::new(fs, dir.to_path_buf(), blocks, counters.clone(), (10, reads)), 1, None)
+}
+
+/// A table whose reads of the file are counted.
+struct Counted {
+    dir: TempDir,
+    fs: FaultFs,
+    table: Arc<Table>,
+    counters: Arc<Counters>,
+}
+
+impl Counted {
+    fn new(options: &Options, entries: &[Entry], cache_bytes: u64) -> Self {
+        let dir = dir();
+        build(dir.path(), 1, options, entries).expect("built");
+        let (fs, counters) = (FaultFs::new(real()), Arc::new(Counters::default()));
+        let reads = (TableReads::Pread, cache_bytes);
+        let table = open_as(reads, Arc::new(fs.clone()), dir.path(), &counters).expect("sound");
+        Self { dir, fs, table, counters }
+    }
+
+    /// Reads of the file that `work` makes.
+    fn reads(&self, work: impl FnOnce()) -> u64 {
+        let before = self.fs.reads();
+        work();
+        self.fs.reads() - before
+    }
+}
+
+fn raw() -> Options {
+    Options::default().compression(Compression::None)
+}
+
+/// Flips a bit of table 1.
+fn flip(dir: &Path, at: usize) {
+    let path = dir.join(file_name(1));
+    let mut bytes = std_fs::read(&path).expect("the table");
+    bytes[at] ^= 1;
+    std_fs::write(&path, bytes).expect("damaged");
 }
 
 fn get(table: &Table, key: &[u8], seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
@@ -102,7 +131,7 @@ fn read_all(dir: &Path, keys: &[Entry]) -> Result<Vec<Entry>> {
 }
 
 fn read_all_as(reads: TableReads, dir: &Path, keys: &[Entry]) -> Result<Vec<Entry>> {
-    let table = open_as(reads, real(), dir, &Arc::default())?;
+    let table = open_as((reads, 1 << 20), real(), dir, &Arc::default())?;
     for key in keys {
         if let Some((kind, seqno, found)) = get(&table, &key.key, key.seqno)? {
             assert_eq!((kind, seqno, &*found), (key.kind, key.seqno, &key.value[..]), "a wrong value was returned");
@@ -114,12 +143,7 @@ fn read_all_as(reads: TableReads, dir: &Path, keys: &[Entry]) -> Result<Vec<Entr
     let mut all = Vec::new();
     iter.seek_to_first()?;
     while iter.valid() {
-        all.push(Entry {
-            key: iter.key().to_vec(),
-            seqno: iter.seqno(),
-            kind: iter.kind(),
-            value: iter.value().to_vec(),
-        });
+        all.extend(current(&iter));
         iter.next()?;
     }
     table.verify(None)?;
@@ -173,7 +197,7 @@ proptest! {
         }
         assert_same(&mut table.iter(), &mut model.clone(), &moves);
         build(dir.path(), 1, &options, model.entries())?;
-        let mapped = open_as(TableReads::Mmap, real(), dir.path(), &Arc::default())?;
+        let mapped = open_as((TableReads::Mmap, 1 << 20), real(), dir.path(), &Arc::default())?;
         assert_same(&mut mapped.iter(), &mut model.clone(), &moves);
         for entry in model.entries() {
             let expected = Some((entry.kind, entry.seqno, Slice::from(&entry.value[..])));
@@ -219,62 +243,6 @@ fn values_larger_than_a_block_and_extreme_keys_are_kept() {
         assert_eq!(read_all(dir.path(), &all).expect("sound"), all);
         std_fs::remove_file(dir.path().join(file_name(1))).expect("removed");
     }
-}
-
-#[test]
-fn compression_is_used_only_where_it_saves() {
-    // Catches blocks stored compressed although they grew, and text that is stored raw.
-    let dir = dir();
-    let mut state = 1u64;
-    let noise: Vec<u8> = std::iter::repeat_with(|| {
-        state = codec::seed([state]);
-        state as u8
-    })
-    .take(100_000)
-    .collect();
-    // Something to save, but less than 12 %.
-    let zeros = [value("zeros", 1, [&noise[..], &[0; 9_000]].concat())];
-    let noise = [value("noise", 1, noise)];
-    let text = [value("text", 1, b"the same words again and again ".repeat(4000))];
-    let mut number = 0;
-    let mut size = |entries: &[Entry], compression| {
-        number += 1;
-        build(dir.path(), number, &Options::default().compression(compression), entries).expect("built").size
-    };
-    let [raw_noise, raw_zeros, raw_text] = [&noise, &zeros, &text].map(|entries| size(entries, Compression::None));
-    for compression in [Compression::Lz4, Compression::Zstd { level: 3 }] {
-        assert_eq!(size(&noise, compression), raw_noise);
-        assert_eq!(size(&zeros, compression), raw_zeros);
-        assert!(size(&text, compression) < raw_text / 10);
-    }
-}
-
-#[test]
-fn a_point_read_reads_one_block_and_an_absent_key_mostly_none() {
-    // Catches a filter that is not asked, an index that is off by one, and a cache that is not filled.
-    let dir = dir();
-    let all = sample(1000);
-    build(dir.path(), 1, &small_blocks(), &all).expect("built");
-    let counters = Arc::new(Counters::default());
-    let table = open_in(real(), dir.path(), 1, 8 << 20, &counters).expect("sound");
-    for round in 0..2 {
-        for entry in &all {
-            get(&table, &entry.key, entry.seqno).expect("sound").expect("stored");
-        }
-        // Every block once, in the first round.
-        assert_eq!(
-            counters.block_reads.get(),
-            table.verify(None).expect("sound").blocks * (round + 1),
-            "round {round}"
-        );
-    }
-    let reads = counters.cache_hits.get() + counters.cache_misses.get();
-    for i in 0..999 {
-        assert_eq!(get(&table, format!("key/{:05}", i * 3 + 1).as_bytes(), MAX_SEQNO).expect("sound"), None);
-    }
-    let useless = counters.cache_hits.get() + counters.cache_misses.get() - reads;
-    assert_eq!(counters.filter_negatives.get() + useless, 999);
-    assert!(useless < 50, "{useless} of 999 absent keys were looked for in a block");
 }
 
 #[test]

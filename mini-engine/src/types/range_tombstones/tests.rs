@@ -47,25 +47,6 @@ fn parts_of_one_tombstone_become_one_again() {
     assert_eq!(RangeTombstones::new(parts).reduced(one_stripe), RangeTombstones::new([tombstone((b"a", b""), 7)]));
 }
 
-#[test]
-fn ranges_within_each_other_take_little_more_than_ranges_beside_each_other() {
-    // Catches a list of all that cover a key for each key at which another range begins or ends: 25 million numbers here.
-    const COUNT: u64 = 5000;
-    let nested = (0..COUNT).map(|n| tombstone((&n.to_be_bytes(), &(3 * COUNT - n).to_be_bytes()), n));
-    let nested = RangeTombstones::new(nested);
-    let notes = nested.seqnos.len();
-    assert!(notes < 20 * COUNT as usize, "{notes} notes");
-    let each_alone = nested.reduced(|seqno| seqno..=seqno);
-    assert_eq!(each_alone.len(), COUNT as usize);
-    let in_pairs = nested.reduced(|seqno| seqno / 2 * 2..=seqno / 2 * 2 + 1);
-    assert!(in_pairs.len() <= 2 * COUNT as usize, "{}", in_pairs.len());
-    let in_one = nested.reduced(one_stripe);
-    assert_eq!(in_one.len(), 2 * COUNT as usize - 1);
-    let beside = (0..COUNT).map(|n| tombstone((&(2 * n).to_be_bytes(), &(2 * n + 1).to_be_bytes()), n));
-    let beside = RangeTombstones::new(beside);
-    assert_eq!(beside.seqnos.len(), COUNT as usize);
-}
-
 fn place() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0u8..3, 0..4)
 }

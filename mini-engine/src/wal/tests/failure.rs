@@ -9,33 +9,29 @@ use crate::types::Durability;
 fn after_a_failed_append_or_sync_the_log_refuses_everything() {
     // Catches a retried sync, which succeeds although the kernel has dropped the pages, and an append behind a torn
     // frame.
-    for fault in [Fault::Device, Fault::StorageFull, Fault::ShortWrite] {
-        for fail_sync in [false, true] {
-            if !fail_sync && fault != Fault::Device {
-                // That closes the log: see below.
-                continue;
-            }
-            let dir = dir();
-            let fs = FaultFs::new(Arc::new(StdFs));
-            let mut writer = Writer::create(&fs, dir.path(), 1, None, Arc::default()).expect("a new log");
-            writer.append(1, 1, b"kept").expect("appended");
-            if fail_sync {
-                writer.append(2, 1, b"not synced").expect("appended");
-            }
-            let written = writer.end();
-            fs.fail_mutation(fs.mutations(), fault, Repeat::Once);
-            let failed = if fail_sync { writer.segment().sync() } else { writer.append(2, 1, &[7; 100]).map(drop) };
-            assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
-            let mutations = fs.mutations();
-            assert!(matches!(writer.append(3, 1, b"later"), Err(Error::ReadOnly { .. })));
-            let Err(Error::ReadOnly { cause }) = writer.segment().sync() else { panic!("synced again") };
-            assert!(cause.contains("000001.log"), "{cause}");
-            assert_eq!(fs.mutations(), mutations, "the file was touched after its failure");
-            assert_eq!(writer.end(), written);
-            assert!(writer.segment().synced() < written);
-            let (found, _) = read(&dir, 1).expect("a tear at most");
-            assert_eq!(found.len(), if fail_sync { 2 } else { 1 });
+    // An append without space closes the log: see below.
+    let syncs = [Fault::Device, Fault::StorageFull, Fault::ShortWrite].map(|fault| (fault, true));
+    for (fault, fail_sync) in syncs.into_iter().chain([(Fault::Device, false)]) {
+        let dir = dir();
+        let fs = FaultFs::new(Arc::new(StdFs));
+        let mut writer = create_in(&fs, &dir, 1, None);
+        append(&mut writer, 1, b"kept");
+        if fail_sync {
+            append(&mut writer, 2, b"not synced");
         }
+        let written = writer.end();
+        fs.fail_mutation(fs.mutations(), fault, Repeat::Once);
+        let failed = if fail_sync { writer.segment().sync() } else { writer.append(2, 1, &[7; 100]).map(drop) };
+        assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+        let mutations = fs.mutations();
+        assert!(matches!(writer.append(3, 1, b"later"), Err(Error::ReadOnly { .. })));
+        let Err(Error::ReadOnly { cause }) = writer.segment().sync() else { panic!("synced again") };
+        assert!(cause.contains("000001.log"), "{cause}");
+        assert_eq!(fs.mutations(), mutations, "the file was touched after its failure");
+        assert_eq!(writer.end(), written);
+        assert!(writer.segment().synced() < written);
+        let (found, _) = read(&dir, 1).expect("a tear at most");
+        assert_eq!(found.len(), if fail_sync { 2 } else { 1 });
     }
 }
 
@@ -45,39 +41,24 @@ fn an_append_without_space_is_cut_off_and_closes_the_log() {
     for fault in [Fault::StorageFull, Fault::ShortWrite] {
         let dir = dir();
         let fs = FaultFs::new(Arc::new(StdFs));
-        let mut writer = Writer::create(&fs, dir.path(), 1, None, Arc::default()).expect("a new log");
-        let end = writer.append(1, 1, b"kept").expect("appended");
+        let mut writer = create_in(&fs, &dir, 1, None);
+        let end = append(&mut writer, 1, b"kept");
         fs.fail_mutation(fs.mutations(), fault, Repeat::Once);
         let refused = writer.append(2, 1, &[7; 100]);
         assert!(matches!(refused, Err(Error::Io { op: "append to", .. })), "{refused:?}");
         assert!(writer.is_closed());
-        let mut next = Writer::create(&fs, dir.path(), 2, None, Arc::default()).expect("a new log");
+        let mut next = create_in(&fs, &dir, 2, None);
         next.follow(Arc::clone(writer.segment()));
-        next.append(2, 1, b"next").expect("appended");
-        next.segment().sync().expect("synced");
-        next.append(3, 1, b"records the sync").expect("appended");
+        append(&mut next, 2, b"next");
+        sync(&next);
+        append(&mut next, 3, b"records the sync");
         let (found, tail) = read(&dir, 1).expect("sound");
         assert_eq!((found.len(), tail), (1, Tail::Clean { end }));
         let (found, _) = read(&dir, 2).expect("sound");
         assert_eq!(found.len(), 2);
-        let record = newest_sync_record(&StdFs, &path(&dir, 2), 2).expect("sound").expect("a record");
+        let record = sync_record(&dir, 2);
         assert_eq!(tail.contradicted_by(&path(&dir, 1), 1, record).map(|error| error.to_string()), None);
     }
-}
-
-#[test]
-fn an_append_without_space_that_cannot_be_cut_off_ends_the_log() {
-    // Catches a log that is called closed though a part of a frame may come back.
-    let dir = dir();
-    let fs = FaultFs::new(Arc::new(StdFs));
-    let mut writer = Writer::create(&fs, dir.path(), 1, None, Arc::default()).expect("a new log");
-    writer.append(1, 1, b"kept").expect("appended");
-    fs.fail_mutation(fs.mutations(), Fault::ShortWrite, Repeat::FromThenOn);
-    assert!(matches!(writer.append(2, 1, &[7; 100]), Err(Error::Io { .. })));
-    assert!(!writer.is_closed());
-    fs.heal();
-    assert!(matches!(writer.append(2, 1, b"later"), Err(Error::ReadOnly { .. })));
-    assert!(matches!(writer.segment().sync(), Err(Error::ReadOnly { .. })));
 }
 
 #[test]
@@ -106,11 +87,10 @@ fn a_later_log_cannot_be_synced_past_an_earlier_failure() {
     // Catches a synced acknowledgement in log 2 although log 1 may be lost.
     let dir = dir();
     let fs = FaultFs::new(Arc::new(StdFs));
-    let mut first = Writer::create(&fs, dir.path(), 1, None, Arc::default()).expect("a new log");
-    first.append(1, 1, b"a").expect("appended");
-    let previous = Arc::clone(first.segment());
-    let mut second = Writer::create(&fs, dir.path(), 2, Some(previous), Arc::default()).expect("a new log");
-    second.append(2, 1, b"b").expect("appended");
+    let mut first = create_in(&fs, &dir, 1, None);
+    append(&mut first, 1, b"a");
+    let mut second = create_in(&fs, &dir, 2, Some(&first));
+    append(&mut second, 2, b"b");
     fs.fail_mutation(fs.mutations(), Fault::Device, Repeat::Once);
     assert!(matches!(second.segment().sync(), Err(Error::Io { .. })));
     assert!(matches!(second.segment().sync(), Err(Error::ReadOnly { .. })));
@@ -169,7 +149,7 @@ fn each_failing_step_of_truncating_a_tear_is_an_error() {
     // Catches a tear that is believed gone although cutting it was never synced.
     let dir = dir();
     let mut writer = create(&dir, 1, None);
-    let end = writer.append(1, 1, b"kept").expect("appended");
+    let end = append(&mut writer, 1, b"kept");
     for index in 0..2 {
         let fs = FaultFs::new(Arc::new(StdFs));
         fs.fail_mutation(index, Fault::Device, Repeat::Once);

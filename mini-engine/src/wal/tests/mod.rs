@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::fs::{FileSystem, MemFs, StdFs};
 use crate::metrics::Counters;
 use crate::scratch::TempDir;
-use crate::types::{BatchOp, BatchOps, Durability, SeqNo, WriteBatch};
+use crate::types::{Durability, SeqNo};
 
 type Batch = (SeqNo, u32, Vec<u8>);
 
@@ -25,8 +25,41 @@ fn dir() -> TempDir {
 }
 
 fn create(dir: &TempDir, number: u64, previous: Option<&Writer>) -> Writer {
+    create_in(&StdFs, dir, number, previous)
+}
+
+fn create_in(fs: &dyn FileSystem, dir: &TempDir, number: u64, previous: Option<&Writer>) -> Writer {
     let previous = previous.map(|writer| Arc::clone(writer.segment()));
-    Writer::create(&StdFs, dir.path(), number, previous, Arc::default()).expect("a new log")
+    Writer::create(fs, dir.path(), number, previous, Arc::default()).expect("a new log")
+}
+
+/// A log whose work is counted.
+fn counted(dir: &TempDir) -> (Writer, Arc<Counters>) {
+    let counters = Arc::new(Counters::default());
+    (Writer::create(&StdFs, dir.path(), 1, None, Arc::clone(&counters)).expect("a new log"), counters)
+}
+
+/// Appends a batch; where its frame ends.
+fn append(writer: &mut Writer, seqno: SeqNo, payload: &[u8]) -> u64 {
+    writer.append(seqno, 1, payload).expect("appended")
+}
+
+fn sync(writer: &Writer) {
+    writer.segment().sync().expect("synced");
+}
+
+/// The bytes of log `number`.
+fn bytes_of(dir: &TempDir, number: u64) -> Vec<u8> {
+    std_fs::read(path(dir, number)).expect("the log")
+}
+
+/// Gives log `number` these bytes.
+fn put(dir: &TempDir, number: u64, bytes: impl AsRef<[u8]>) {
+    std_fs::write(path(dir, number), bytes).expect("written");
+}
+
+fn sync_record(dir: &TempDir, number: u64) -> Position {
+    newest_sync_record(&StdFs, &path(dir, number), number).expect("sound").expect("frames")
 }
 
 fn path(dir: &TempDir, number: u64) -> PathBuf {
@@ -61,22 +94,6 @@ fn append_all(writer: &mut Writer, batches: &[Batch]) -> Vec<u64> {
 }
 
 #[test]
-fn what_was_appended_is_replayed() {
-    // Catches a wrong length, padding or offset in writer or reader.
-    let dir = dir();
-    let mut writer = create(&dir, 7, None);
-    let batches = batches();
-    let ends = append_all(&mut writer, &batches);
-    assert_eq!(writer.end(), *ends.last().expect("batches"));
-    let (found, tail) = read(&dir, 7).expect("a sound log");
-    assert_eq!((found, tail), (batches, Tail::Clean { end: writer.end() }));
-    assert_eq!(
-        (parse_file_name(&file_name(7)), parse_file_name("7.log"), parse_file_name("+00007.log")),
-        (Some(7), None, None)
-    );
-}
-
-#[test]
 fn syncing_a_log_syncs_the_unsynced_ones_before_it() {
     // Catches a synced write in log 3 that a power cut loses because log 1 is missing before it.
     let dir = dir();
@@ -88,7 +105,7 @@ fn syncing_a_log_syncs_the_unsynced_ones_before_it() {
     logs[0].append(1, 1, b"a").expect("appended");
     logs[1].append(2, 1, b"b").expect("appended");
     logs[2].append(3, 1, b"c").expect("appended");
-    let record = |number| newest_sync_record(&StdFs, &path(&dir, number), number).expect("sound").expect("frames");
+    let record = |number| sync_record(&dir, number);
     assert_eq!(record(3).log, 1, "nothing after log 1 is synced as long as log 1 is not");
     logs[2].segment().sync().expect("synced");
     for log in &logs {
@@ -103,31 +120,36 @@ fn a_released_log_is_not_waited_for() {
     // Catches a chain of logs that are in tables already, synced again or kept open for ever.
     let dir = dir();
     let mut first = create(&dir, 1, None);
-    first.append(1, 1, b"a").expect("appended");
+    append(&mut first, 1, b"a");
     let mut second = create(&dir, 2, Some(&first));
     let weak = Arc::downgrade(first.segment());
     drop(first.segment().release());
     drop(first);
-    second.append(2, 1, b"b").expect("appended");
+    append(&mut second, 2, b"b");
     // The append has the write lock: to close a file and to unmap it would take long.
     assert!(weak.upgrade().is_some(), "an append has closed the first log's file");
     drop(second.segment().take_settled());
     assert!(weak.upgrade().is_none(), "the first log's file is still open");
-    let record = newest_sync_record(&StdFs, &path(&dir, 2), 2).expect("sound").expect("frames");
-    assert_eq!(record, Position { log: 2, offset: FIRST_FRAME });
+    assert_eq!(sync_record(&dir, 2), Position { log: 2, offset: FIRST_FRAME });
+}
+
+#[test]
+fn only_canonical_names_are_those_of_logs() {
+    // Catches somebody's file that is taken for a log.
+    let names = [&file_name(7), "7.log", "+00007.log"].map(parse_file_name);
+    assert_eq!(names, [Some(7), None, None]);
 }
 
 #[test]
 fn syncing_a_log_leaves_a_released_one_before_it_alone() {
     // Catches a sync of a file that is about to be unlinked, which every synced write after a flush would wait for.
     let dir = dir();
-    let counters = Arc::new(Counters::default());
-    let mut first = Writer::create(&StdFs, dir.path(), 1, None, Arc::clone(&counters)).expect("a new log");
-    first.append(1, 1, b"a").expect("appended");
+    let (mut first, counters) = counted(&dir);
+    append(&mut first, 1, b"a");
     let mut second = create(&dir, 2, Some(&first));
-    second.append(2, 1, b"b").expect("appended");
+    append(&mut second, 2, b"b");
     drop(first.segment().release());
-    second.segment().sync().expect("synced");
+    sync(&second);
     assert_eq!(counters.wal_syncs.get(), 0);
 }
 
@@ -136,25 +158,23 @@ fn an_empty_log_does_not_hide_an_unsynced_one_before_it() {
     // Catches a frame of log 3 that claims log 1 synced because log 2 has nothing to sync.
     let dir = dir();
     let mut first = create(&dir, 1, None);
-    first.append(1, 1, b"a").expect("appended");
+    append(&mut first, 1, b"a");
     let second = create(&dir, 2, Some(&first));
     let mut third = create(&dir, 3, Some(&second));
     first.finish();
     second.finish();
-    third.append(2, 1, b"b").expect("appended");
-    let record = newest_sync_record(&StdFs, &path(&dir, 3), 3).expect("sound").expect("frames");
-    assert_eq!(record, Position { log: 1, offset: FIRST_FRAME });
+    append(&mut third, 2, b"b");
+    assert_eq!(sync_record(&dir, 3), Position { log: 1, offset: FIRST_FRAME });
 }
 
 #[test]
 fn syncs_are_counted_and_not_repeated_for_nothing() {
     // Catches a device sync for each waiting writer although the first covered them all.
     let dir = dir();
-    let counters = Arc::new(Counters::default());
-    let mut writer = Writer::create(&StdFs, dir.path(), 1, None, Arc::clone(&counters)).expect("a new log");
-    writer.append(1, 1, b"a").expect("appended");
+    let (mut writer, counters) = counted(&dir);
+    append(&mut writer, 1, b"a");
     for _ in 0..3 {
-        writer.segment().sync().expect("synced");
+        sync(&writer);
     }
     assert_eq!(counters.wal_syncs.get(), 1);
 }
@@ -163,8 +183,8 @@ fn syncs_are_counted_and_not_repeated_for_nothing() {
 fn bytes_of_frames_and_of_zeros_are_counted_apart() {
     // Catches a write amplification of the log that depends on how much space it was given ahead.
     for reserved in [0, 10_000] {
-        let (dir, counters) = (dir(), Arc::new(Counters::default()));
-        let mut writer = Writer::create(&StdFs, dir.path(), 1, None, Arc::clone(&counters)).expect("a new log");
+        let dir = dir();
+        let (mut writer, counters) = counted(&dir);
         writer.reserve(reserved, Durability::Buffered).expect("reserved");
         for (seqno, len) in [(1, 5), (2, 50_000), (3, 8)] {
             writer.append(seqno, 1, &vec![7; len]).expect("appended");
@@ -187,16 +207,16 @@ fn a_sync_makes_each_complete_frame_durable_and_claims_no_other() {
     let mut writer = Writer::create(&fs, dir, 1, None, Arc::default()).expect("a new log");
     let batch = [7; 3000];
     for seqno in 1..=20 {
-        writer.append(seqno, 1, &batch).expect("appended");
+        append(&mut writer, seqno, &batch);
     }
     let end = writer.end();
-    writer.segment().sync().expect("synced");
-    let append = Append { first_seqno: 21, count: 1, payload: Payload::Raw(&batch) };
-    let claim = writer.claim(&append).expect("a place");
+    sync(&writer);
+    let last = Append { first_seqno: 21, count: 1, payload: Payload::Raw(&batch) };
+    let claim = writer.claim(&last).expect("a place");
     writer.segment().sync().expect("nothing to sync");
     assert_eq!((fs.syncs(), writer.segment().synced()), (2, end));
-    writer.segment().fill(&claim, append.payload);
-    writer.append(22, 1, &batch).expect("appended");
+    writer.segment().fill(&claim, last.payload);
+    append(&mut writer, 22, &batch);
     let mut lost = 0;
     for seed in 0..50 {
         let left = MemFs::on(fs.disk().after_power_cut(seed).0);
@@ -213,22 +233,6 @@ fn a_sync_makes_each_complete_frame_durable_and_claims_no_other() {
 }
 
 #[test]
-fn a_frame_longer_than_the_read_buffer_is_replayed() {
-    // Catches a window that cannot grow beyond its chunk.
-    let dir = dir();
-    let mut writer = create(&dir, 1, None);
-    let mut batch = WriteBatch::new();
-    batch.insert(b"key", vec![42; 3 << 20]).expect("within limits");
-    writer.append(1, 1, b"small").expect("appended");
-    writer.append(2, batch.count(), batch.payload()).expect("appended");
-    writer.append(3, 1, b"small").expect("appended");
-    let (found, _) = read(&dir, 1).expect("sound");
-    let ops: Vec<_> = BatchOps::new(&found[1].2).collect();
-    assert_eq!(ops, [Ok(BatchOp::Insert { key: b"key", value: &vec![42; 3 << 20] })]);
-    assert_eq!(found.len(), 3);
-}
-
-#[test]
 fn frames_come_back_as_their_batches_compressed_or_not() {
     // Catches a frame whose offset, which its checksums know, is that of another, and a batch handed out compressed.
     let dir = dir();
@@ -237,7 +241,7 @@ fn frames_come_back_as_their_batches_compressed_or_not() {
     let compressed = compress(&long).expect("worth it");
     writer.append(1, 2, b"short").expect("appended");
     writer.append_payload(3, 1, Payload::Compressed(&compressed)).expect("appended");
-    let end = writer.append(4, 1, &long).expect("appended");
+    let end = append(&mut writer, 4, &long);
     assert!(end < 5000 + 1000);
     let (found, tail) = read(&dir, 1).expect("sound");
     let expected = [(1, 2, b"short".to_vec()), (3, 1, long.clone()), (4, 1, long)];

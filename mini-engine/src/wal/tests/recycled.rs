@@ -30,7 +30,7 @@ fn third_generation(dir: &TempDir, batches: &[Batch]) -> Writer {
     let mut log = create(dir, 1, None);
     for number in 2..=3 {
         append_all(&mut log, batches);
-        log.segment().sync().expect("synced");
+        sync(&log);
         log = recycle(dir, log, number);
     }
     log
@@ -38,17 +38,13 @@ fn third_generation(dir: &TempDir, batches: &[Batch]) -> Writer {
 
 /// The bytes of log 3 after each number of `batches`, and the ends of the frames.
 fn stages(dir: &TempDir, log: &mut Writer, batches: &[Batch]) -> (Vec<Vec<u8>>, Vec<u64>) {
-    let bytes = || std_fs::read(path(dir, 3)).expect("the log");
+    let bytes = || bytes_of(dir, 3);
     let (mut stages, mut ends) = (vec![bytes()], vec![START]);
     for (seqno, count, payload) in batches {
         ends.push(log.append(*seqno, *count, payload).expect("appended"));
         stages.push(bytes());
     }
     (stages, ends)
-}
-
-fn put(dir: &TempDir, bytes: &[u8]) {
-    std_fs::write(path(dir, 3), bytes).expect("written");
 }
 
 #[test]
@@ -63,7 +59,7 @@ fn a_previous_generations_frames_are_never_taken_though_they_stand_at_the_same_p
         log.append(*seqno, *count, payload).expect("appended");
         assert_eq!(std_fs::metadata(path(&dir, 3)).expect("the log").len(), full, "its space was there before");
     }
-    let last = newest_sync_record(&StdFs, &path(&dir, 3), 3).expect("sound").expect("frames");
+    let last = sync_record(&dir, 3);
     assert_eq!(last, Position { log: 3, offset: START }, "a sync of the previous generation is none of this one");
 }
 
@@ -78,7 +74,7 @@ fn an_end_within_a_previous_frame_is_clean_wherever_it_is() {
     let kept = stages[0].len();
     let (mut over, mut beyond) = (0, 0);
     for (done, bytes) in stages.iter().enumerate() {
-        put(&dir, bytes);
+        put(&dir, 3, bytes);
         let (found, tail) = read(&dir, 3).expect("sound");
         assert_eq!((&found[..], tail), (&short[..done], Tail::Clean { end: ends[done] }));
         let rest = &bytes[ends[done] as usize..];
@@ -89,68 +85,24 @@ fn an_end_within_a_previous_frame_is_clean_wherever_it_is() {
 }
 
 #[test]
-fn a_flipped_bit_over_a_previous_generation_is_never_a_clean_end() {
-    // Catches a damaged frame taken for the rest of a previous one, and synced frames lost without a word.
-    let dir = dir();
-    let batches: Vec<Batch> = (0..24).map(|n| (1 + n, 1, vec![7; 40 + 11 * n as usize])).collect();
-    let mut log = third_generation(&dir, &batches);
-    for (seqno, count, payload) in &batches[..6] {
-        log.append(*seqno, *count, payload).expect("appended");
-        if *seqno == 3 {
-            log.segment().sync().expect("synced");
-        }
-    }
-    let (synced, end) = (log.segment().synced(), log.end());
-    let whole = std_fs::read(path(&dir, 3)).expect("the log");
-    let (mut corrupt, mut torn) = (0, 0);
-    for at in START as usize..end as usize {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 1 << (at % 8);
-        put(&dir, &bytes);
-        match read(&dir, 3) {
-            Err(Error::Corruption { offset, .. }) => {
-                assert!((at as u64) < synced && offset <= at as u64, "byte {at}, offset {offset}");
-                corrupt += 1;
-            }
-            Ok((found, Tail::Torn { offset, dropped_bytes })) => {
-                assert!(at as u64 >= synced && offset <= at as u64, "byte {at}: {offset}");
-                assert_eq!(found, batches[..found.len()], "byte {at}");
-                // What is kept ends at a frame of the previous generation, or before the zeros that lead to one.
-                assert!(offset + dropped_bytes >= end && offset + dropped_bytes < whole.len() as u64, "byte {at}");
-                torn += 1;
-            }
-            other => panic!("byte {at}: {other:?}"),
-        }
-    }
-    assert!(corrupt > 100 && torn > 100, "{corrupt} corrupt, {torn} torn");
-    // In what is left of the previous generation it harms nothing.
-    for at in (end as usize..whole.len()).step_by(7) {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 1 << (at % 8);
-        put(&dir, &bytes);
-        assert_eq!(read(&dir, 3).unwrap_or_else(|error| panic!("byte {at}: {error}")).0, batches[..6], "byte {at}");
-    }
-}
-
-#[test]
 fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
     // Catches frames of the previous generation in a hole taken for the end, though a synced frame of this generation is behind it.
     let batches: Vec<Batch> = (0..60).map(|n| (1 + n, 1, vec![n as u8; 200])).collect();
-    for sync in [false, true] {
+    for is_synced in [false, true] {
         let dir = dir();
         let mut log = third_generation(&dir, &batches);
-        let before = std_fs::read(path(&dir, 3)).expect("the log");
+        let before = bytes_of(&dir, 3);
         let mut ends = append_all(&mut log, &batches[..20]);
-        if sync {
-            log.segment().sync().expect("synced");
+        if is_synced {
+            sync(&log);
         }
         ends.extend(append_all(&mut log, &batches[20..30]));
-        let mut bytes = std_fs::read(path(&dir, 3)).expect("the log");
+        let mut bytes = bytes_of(&dir, 3);
         // As if what was written there had never reached the device.
         let hole = ends[4] as usize..ends[9] as usize;
         bytes[hole.clone()].copy_from_slice(&before[hole]);
-        put(&dir, &bytes);
-        match (sync, read(&dir, 3)) {
+        put(&dir, 3, &bytes);
+        match (is_synced, read(&dir, 3)) {
             (true, Err(Error::Corruption { offset, .. })) => assert_eq!(offset, ends[4]),
             (false, Ok((found, Tail::Torn { offset, dropped_bytes }))) => {
                 assert_eq!((found.len(), offset), (5, ends[4]));
@@ -169,23 +121,8 @@ fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
                 assert_eq!(whole, 20, "those behind the hole");
                 assert_eq!(std_fs::metadata(&aside).expect("the tail").len(), kept_end);
             }
-            (_, other) => panic!("synced: {sync}: {other:?}"),
+            (_, other) => panic!("synced: {is_synced}: {other:?}"),
         }
-    }
-}
-
-#[test]
-fn a_damaged_header_of_a_recycled_log_is_corruption() {
-    // Catches a byte of the previous log's name that no checksum covers.
-    let dir = dir();
-    let mut log = third_generation(&dir, &batches());
-    log.append(1, 1, b"batch").expect("appended");
-    let whole = std_fs::read(path(&dir, 3)).expect("the log");
-    for at in 0..START as usize {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 1 << (at % 8);
-        put(&dir, &bytes);
-        assert!(matches!(read(&dir, 3), Err(Error::Corruption { offset, .. }) if offset < START), "byte {at}");
     }
 }
 
@@ -194,11 +131,11 @@ fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it
     // Catches a file that is written anew while its log is still needed, and a sync of the dead bytes of one.
     let dir = dir();
     let fs = FaultFs::new(Arc::new(StdFs));
-    let mut log = Writer::create(&fs, dir.path(), 1, None, Arc::default()).expect("a new log");
+    let mut log = create_in(&fs, &dir, 1, None);
     let mut end = 0;
     for n in 0..20 {
         if n == 10 {
-            log.segment().sync().expect("synced");
+            sync(&log);
             end = log.segment().synced();
         }
         log.append(1 + n, 1, &[1; 300]).expect("appended");
@@ -217,18 +154,19 @@ fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it
     drop(log);
 
     let mut unsynced = create(&dir, 3, None);
-    unsynced.append(1, 1, b"batch").expect("appended");
-    let unsynced = unsynced.finish();
-    drop(unsynced.release());
-    assert!(unsynced.retire(u64::MAX).is_none(), "never synced");
-    let mut failed = Writer::create(&fs, dir.path(), 4, None, Arc::default()).expect("a new log");
-    failed.append(1, 1, b"batch").expect("appended");
-    failed.segment().sync().expect("synced");
+    append(&mut unsynced, 1, b"batch");
+    let retired = |log: Writer| {
+        let segment = log.finish();
+        drop(segment.release());
+        segment.retire(u64::MAX)
+    };
+    assert!(retired(unsynced).is_none(), "never synced");
+    let mut failed = create_in(&fs, &dir, 4, None);
+    append(&mut failed, 1, b"batch");
+    sync(&failed);
     fs.fail_mutation(fs.mutations(), Fault::Device, Repeat::Once);
     failed.append(2, 1, b"batch").expect_err("refused");
-    let failed = failed.finish();
-    drop(failed.release());
-    assert!(failed.retire(u64::MAX).is_none(), "what is on the device is unknown");
+    assert!(retired(failed).is_none(), "what is on the device is unknown");
 }
 
 #[test]
@@ -254,7 +192,7 @@ fn each_failing_step_of_taking_over_a_file_is_an_error_and_leaves_no_log_that_ca
             let dir = dir();
             let mut old = create(&dir, 1, None);
             append_all(&mut old, &batches());
-            old.segment().sync().expect("synced");
+            sync(&old);
             let spare = retire(&dir, old);
             let fs = FaultFs::new(Arc::new(StdFs));
             fs.fail_mutation(index, Fault::ShortWrite, repeat);
@@ -278,13 +216,13 @@ fn a_file_that_cannot_be_opened_any_more_is_not_needed() {
     // Catches an engine that is read-only since somebody removed a file that holds nothing.
     let dir = dir();
     let mut old = create(&dir, 1, None);
-    old.append(1, 1, b"batch").expect("appended");
-    old.segment().sync().expect("synced");
+    append(&mut old, 1, b"batch");
+    sync(&old);
     let spare = retire(&dir, old);
     std_fs::remove_file(dir.path().join(SPARE)).expect("removed");
     let counters = Arc::new(Counters::default());
     let mut log = Writer::create_on(spare, &StdFs, dir.path(), 2, None, Arc::clone(&counters)).expect("a new log");
-    log.append(2, 1, b"next").expect("appended");
+    append(&mut log, 2, b"next");
     assert_eq!(read(&dir, 2).expect("sound").0, [(2, 1, b"next".to_vec())]);
     assert_eq!(counters.wal_recycled.get(), 0);
 }

@@ -1,18 +1,12 @@
 //! What callers may write for a range, a prefix and a batch; and what an iterator holds.
 
-use std::ops::Bound;
-
-use mini_engine::{Db, Durability, Iter, WriteBatch};
-
-use crate::scratch::TempDir;
+use crate::support::*;
 
 /// The keys `a` to `e`.
-fn open(dir: &TempDir) -> Db {
-    let db = Db::open(dir.path()).unwrap();
-    for key in ["a", "b", "c", "d", "e"] {
-        db.insert(key, "").unwrap();
-    }
-    db
+fn five() -> (TempDir, Db) {
+    let (dir, db) = fresh();
+    ["a", "b", "c", "d", "e"].iter().for_each(|key| db.insert(key, "").unwrap());
+    (dir, db)
 }
 
 fn keys(iter: Iter) -> String {
@@ -22,8 +16,7 @@ fn keys(iter: Iter) -> String {
 #[test]
 fn a_range_is_written_as_in_the_standard_library() {
     // Catches a kind of range, or of key, that does not compile without its type or is read with the wrong end.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
+    let (_dir, db) = five();
     let (from, to) = (String::from("b"), String::from("d"));
     assert_eq!(keys(db.range(&from..&to)), "bc");
     assert_eq!(keys(db.range(&from..=&to)), "bcd");
@@ -45,8 +38,7 @@ fn a_range_is_written_as_in_the_standard_library() {
 #[test]
 fn a_prefix_is_anything_that_lends_bytes() {
     // Catches a type of key that callers would have to convert.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
+    let (_dir, db) = five();
     let owned = String::from("c");
     let found = [db.prefix("c"), db.prefix(&owned), db.prefix(b"c"), db.prefix([b'c']), db.prefix(vec![b'c'])];
     assert!(found.into_iter().chain([db.prefix(owned)]).all(|iter| keys(iter) == "c"));
@@ -55,8 +47,7 @@ fn a_prefix_is_anything_that_lends_bytes() {
 #[test]
 fn a_batch_is_filled_and_written_again_and_again() {
     // Catches a batch that keeps operations over `clear`, or is used up by a write.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (_dir, db) = fresh();
     let mut batch = WriteBatch::new();
     for n in 0..3u8 {
         batch.insert([n], "").unwrap();
@@ -69,8 +60,7 @@ fn a_batch_is_filled_and_written_again_and_again() {
 #[test]
 fn an_iterator_at_its_end_holds_nothing() {
     // Catches files and memtables that stay as long as a variable is in scope, from either end, and after an error.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
+    let (_dir, db) = five();
     let is_held = || db.metrics().oldest_view_age.is_some();
     let (mut forwards, mut backwards) = (db.iter(), db.range("b".."d").rev());
     assert_eq!((forwards.by_ref().count(), is_held()), (5, true));

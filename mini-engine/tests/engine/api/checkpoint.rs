@@ -1,17 +1,6 @@
 //! Copies of a database, made while it is in use.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
-use mini_engine::{Db, Error};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, HookFs, Op, count, files, position, wait_for_flush};
-use crate::support::{Map, entries};
+use crate::support::*;
 
 /// Opens what must be there.
 fn open(path: &Path) -> Result<Db, Error> {
@@ -162,53 +151,6 @@ fn a_name_that_is_taken_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_checkpoint_that_fails_anywhere_leaves_nothing_and_harms_nobody() {
-    // Catches half a copy that opens, a directory that stands in the way of the next try, and a source turned read-only.
-    let made = |faults: &FaultFs, dir: &Path| {
-        let db = Db::builder(dir.join("db")).file_system(Arc::new(faults.clone())).l0_trigger(8).open().unwrap();
-        for key in ["a", "b"] {
-            db.insert(key, "1").unwrap();
-            db.flush().unwrap();
-        }
-        db
-    };
-    // The log of a flush is unlinked by the worker, so that its place among the operations is not certain.
-    let quiet = |db: &Db| {
-        wait_for_flush(db);
-        db.metrics().levels[0].tables
-    };
-    let count = {
-        let (dir, faults) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
-        let db = made(&faults, dir.path());
-        assert_eq!(quiet(&db), 2);
-        let before = faults.mutations();
-        db.checkpoint(dir.path().join("copy")).unwrap();
-        faults.mutations() - before
-    };
-    assert!(count > 12, "only {count} operations");
-    for (index, fault) in (0..count).flat_map(|index| [Fault::StorageFull, Fault::Device].map(|fault| (index, fault))) {
-        let (dir, faults) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
-        let db = made(&faults, dir.path());
-        quiet(&db);
-        let copy = dir.path().join("copy");
-        faults.fail_mutation(faults.mutations() + index, fault, Repeat::Once);
-        match db.checkpoint(&copy) {
-            // A link that failed became a copy.
-            Ok(()) => {}
-            Err(error) => {
-                assert!(matches!(error, Error::Io { .. }), "operation {index}: {error}");
-                assert_eq!(files(dir.path(), "copy"), [""; 0], "operation {index} left something behind");
-                faults.heal();
-                db.checkpoint(&copy).unwrap();
-            }
-        }
-        db.insert("c", "2").unwrap();
-        assert_eq!(entries(&open(&copy).unwrap()).len(), 2, "operation {index}, {fault:?}");
-        assert_eq!(entries(&db).len(), 3);
-    }
-}
-
-#[test]
 fn checkpoints_of_a_database_in_full_use_are_each_a_moment_of_it() {
     // Catches a table unlinked by a merge before it was linked, and a version taken apart from its last number.
     const WRITES: u32 = 4000;
@@ -216,7 +158,7 @@ fn checkpoints_of_a_database_in_full_use_are_each_a_moment_of_it() {
     let open_small = |path: &Path| Db::builder(path).memtable_bytes(8 << 10).l0_trigger(1).open().unwrap();
     let db = open_small(&dir.path().join("db"));
     let (done, mut copies) = (AtomicBool::new(false), 0);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(|| {
             for n in 0..WRITES {
                 db.insert(format!("key{:02}", n % 50), n.to_be_bytes()).unwrap();

@@ -1,17 +1,13 @@
 //! Writes that depend on what is there, and the ends of the order.
 
-use std::collections::BTreeMap;
-
-use mini_engine::{CompareAndSwapError, Db, Error, Slice};
-
-use crate::scratch::TempDir;
+use crate::support::*;
 
 const THREADS: u64 = 4;
 const STEPS: u64 = 100;
 
-/// Flushes and merges all the time, so that what a condition reads is in tables too.
-fn open(dir: &TempDir) -> Db {
-    Db::builder(dir.path()).memtable_bytes(4 << 10).l0_trigger(2).block_bytes(512).open().unwrap()
+/// Flushes and compacts all the time, so that what a condition reads is in tables too.
+fn small(builder: Builder) -> Builder {
+    builder.memtable_bytes(4 << 10).l0_trigger(2).block_bytes(512)
 }
 
 fn owned(entry: Option<(Slice, Slice)>) -> Option<(Vec<u8>, Vec<u8>)> {
@@ -21,8 +17,7 @@ fn owned(entry: Option<(Slice, Slice)>) -> Option<(Vec<u8>, Vec<u8>)> {
 #[test]
 fn a_value_is_swapped_only_for_the_one_that_is_there() {
     // Catches an expectation that is not compared, and `None` taken for an empty value.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
+    let (_dir, db) = opened(small);
     let refused = |current: Option<&[u8]>| Err(CompareAndSwapError { current: current.map(Slice::from) });
     assert_eq!(db.compare_and_swap("k", Some(b""), Some(b"1")).unwrap(), refused(None));
     assert_eq!(db.compare_and_swap("k", None, Some(b"1")).unwrap(), Ok(()));
@@ -38,9 +33,8 @@ fn a_value_is_swapped_only_for_the_one_that_is_there() {
 #[test]
 fn no_step_of_a_counter_is_lost_among_threads() {
     // Catches a value that is compared before the write lock is held, or before an earlier write is visible.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
-    std::thread::scope(|scope| {
+    let (_dir, db) = opened(small);
+    thread::scope(|scope| {
         for thread in 0..THREADS {
             let db = &db;
             scope.spawn(move || {
@@ -67,8 +61,7 @@ fn increment(db: &Db) -> bool {
 #[test]
 fn every_entry_is_popped_once_and_from_its_end() {
     // Catches two threads that pop one entry, and one that is popped out of order: each thread's own keys must come in order.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
+    let (_dir, db) = opened(small);
     for n in 0..THREADS * STEPS {
         db.insert(n.to_be_bytes(), [1; 40]).unwrap();
     }
@@ -80,7 +73,7 @@ fn every_entry_is_popped_once_and_from_its_end() {
         assert!(popped.is_sorted_by(|a, b| (a < b) == from_front && a != b));
         popped
     };
-    let mut all: Vec<Vec<u8>> = std::thread::scope(|scope| {
+    let mut all: Vec<Vec<u8>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || pop_all(thread % 2 == 0))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
@@ -92,8 +85,7 @@ fn every_entry_is_popped_once_and_from_its_end() {
 #[test]
 fn pops_do_not_walk_over_the_tombstones_of_each_other() {
     // Catches a queue whose cost grows with the square of what went through it. Counted in blocks.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).block_bytes(512).open().unwrap();
+    let (_dir, db) = opened(|b| b.block_bytes(512));
     for n in 0..1000u32 {
         db.insert(n.to_be_bytes(), [1; 40]).unwrap();
     }
@@ -118,14 +110,11 @@ fn pops_do_not_walk_over_the_tombstones_of_each_other() {
 #[test]
 fn pops_find_what_is_stored_before_and_behind_what_was_popped() {
     // Catches an end that does not move out for a write, a batch, or a load.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
-    let mut model = BTreeMap::new();
-    let mut random = 1u32;
+    let (_dir, db) = opened(small);
+    let (mut model, mut random) = (Map::new(), Random(1));
     for _ in 0..3000 {
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let key = [(random >> 24) as u8 % 100];
-        match (random >> 16) % 8 {
+        let key = [random.below(100) as u8];
+        match random.below(8) {
             0 | 1 => {
                 db.insert(key, key).unwrap();
                 model.insert(key.to_vec(), key.to_vec());
@@ -147,10 +136,9 @@ fn pops_find_what_is_stored_before_and_behind_what_was_popped() {
 #[test]
 fn what_is_stored_while_others_pop_is_popped_once() {
     // Catches an end that is noted for an entry behind one that is being stored, and a queue that seems to be empty and is not.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
+    let (_dir, db) = opened(small);
     let (db, count) = (&db, THREADS * STEPS);
-    let mut all: Vec<u64> = std::thread::scope(|scope| {
+    let mut all: Vec<u64> = thread::scope(|scope| {
         for thread in 0..THREADS {
             // Each counts down, so that each key is before those that were popped.
             scope.spawn(move || {
@@ -179,8 +167,7 @@ fn what_is_stored_while_others_pop_is_popped_once() {
 #[test]
 fn the_first_and_the_last_entry_are_those_of_the_moment() {
     // Catches ends that are read past a tombstone's version, and a snapshot that sees those of now.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
+    let (_dir, db) = opened(small);
     assert_eq!((db.first().unwrap(), db.last().unwrap(), db.pop_first().unwrap()), (None, None, None));
     for key in ["b", "a", "c"] {
         db.insert(key, key).unwrap();
@@ -197,8 +184,7 @@ fn the_first_and_the_last_entry_are_those_of_the_moment() {
 #[test]
 fn a_condition_is_refused_as_a_write_is_and_leaves_the_database_usable() {
     // Catches an error of the condition's read that ends writing, or one that is taken for a refusal.
-    let dir = TempDir::new().unwrap();
-    let db = open(&dir);
+    let (dir, db) = opened(small);
     db.insert("a", "1").unwrap();
     let other = db.clone();
     db.close().unwrap();

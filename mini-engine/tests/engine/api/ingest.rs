@@ -1,16 +1,6 @@
 //! Bulk loads of sorted entries.
 
-use std::io::ErrorKind;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, StdFs, Step};
-use mini_engine::{Compaction, Compression, Db, Durability, Error, MAX_KEY_LEN};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{HookFs, Op, count, files};
-use crate::support::{DB, Map, entries, in_memory, key, put};
+use crate::support::*;
 
 fn builder(path: &Path) -> mini_engine::Builder {
     Db::builder(path).table_file_bytes(16 << 10).memtable_bytes(64 << 10).l0_trigger(2).compression(Compression::None)
@@ -48,44 +38,6 @@ fn a_load_goes_straight_to_the_lowest_level_visible_at_once_and_durable() {
 }
 
 #[test]
-fn loads_among_other_writes_agree_with_an_ordinary_map_under_every_policy() {
-    // Catches a load put below older versions, a number given out twice, and a run that policies cannot go on from.
-    for &policy in Compaction::ALL {
-        let dir = TempDir::new().unwrap();
-        let open = || builder(dir.path()).compaction(policy).size_ratio(2).level1_bytes(64 << 10).open().unwrap();
-        let (mut db, mut model) = (open(), Map::new());
-        for round in 0..24u64 {
-            let base = round.wrapping_mul(2_654_435_761) % 2000;
-            let load: Map = (0..200)
-                .map(|n| (key(base + n * (1 + round % 5)).into_bytes(), format!("load {round}").into_bytes()))
-                .collect();
-            db.ingest(&load).unwrap();
-            model.extend(load);
-            for n in 0..150 {
-                let key = key((base + n * 13) % 2200).into_bytes();
-                if n % 4 == 0 {
-                    db.remove(&key).unwrap();
-                    model.remove(&key);
-                } else {
-                    db.insert(&key, round.to_be_bytes()).unwrap();
-                    model.insert(key, round.to_be_bytes().to_vec());
-                }
-            }
-            assert_eq!(entries(&db), model, "{policy:?}, round {round}");
-            if round % 6 == 5 {
-                drop(db);
-                db = open();
-                assert_eq!(entries(&db), model, "{policy:?}, reopened in round {round}");
-            }
-        }
-        assert!(db.verify().unwrap().problems.is_empty());
-        for (key, value) in &model {
-            assert_eq!(db.get(key).unwrap().as_deref(), Some(&value[..]));
-        }
-    }
-}
-
-#[test]
 fn a_load_that_is_not_sorted_is_refused_and_leaves_nothing() {
     // Catches a table whose keys are out of order, which reads would miss, and tables of a load that was given up.
     let dir = TempDir::new().unwrap();
@@ -112,82 +64,11 @@ fn a_load_that_is_not_sorted_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn an_error_at_any_operation_of_a_load_leaves_all_of_it_or_nothing() {
-    // Catches a load of which a part stays, and one that fails after it was acknowledged.
-    let load = || (0..600).map(|n| (key(n), [n as u8; 60]));
-    let filled = |dir: &Path, faults: &FaultFs| {
-        let db = builder(dir).file_system(Arc::new(faults.clone())).open().unwrap();
-        db.insert(key(3), "old").unwrap();
-        db
-    };
-    let total = {
-        let (dir, faults) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
-        let db = filled(dir.path(), &faults);
-        let before = faults.mutations();
-        db.ingest(load()).unwrap();
-        faults.mutations() - before
-    };
-    for (index, fault) in (0..total).flat_map(|index| [Fault::StorageFull, Fault::Device].map(|fault| (index, fault))) {
-        let (dir, faults) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
-        let db = filled(dir.path(), &faults);
-        faults.fail_mutation(faults.mutations() + index, fault, Repeat::Once);
-        let loaded = db.ingest(load());
-        let shown = entries(&db).len();
-        assert!(shown == if loaded.is_ok() { 600 } else { 1 }, "operation {index}, {fault:?}: {shown}, {loaded:?}");
-        drop(db);
-        faults.heal();
-        let db = filled(dir.path(), &faults);
-        let left = entries(&db).len();
-        assert!(left == 600 || left == 1 && loaded.is_err(), "operation {index}, {fault:?}: {left}");
-        assert!(db.verify().unwrap().problems.is_empty());
-    }
-}
-
-#[test]
-fn a_power_cut_at_any_operation_of_a_load_leaves_all_of_it_or_nothing() {
-    // Catches an edit before the tables that it names, and a number that replay takes for a gap.
-    let mem = MemFs::default();
-    let open = |mem: &MemFs| builder(Path::new(DB)).file_system(Arc::new(mem.clone())).open();
-    let db = open(&mem).unwrap();
-    put(&db, "before", "value", Durability::Synced).unwrap();
-    let mut disk = mem.disk();
-    mem.record();
-    db.ingest((0..600).map(|n| (key(n), [n as u8; 60]))).unwrap();
-    mem.note(1);
-    put(&db, "key00001", "value", Durability::Synced).unwrap();
-    mem.note(2);
-    drop(db);
-    let (mut done, mut met) = (0, [0, 0]);
-    for (at, step) in mem.take_record().iter().enumerate() {
-        for seed in 0..4 {
-            let left = MemFs::on(disk.after_power_cut(seed + at as u64).0);
-            let db = open(&left).unwrap_or_else(|error| panic!("before {at} ({step:?}): {error}"));
-            let found = entries(&db);
-            let loaded = found.len() == 601;
-            assert!(
-                loaded || found.len() == 1 && done == 0,
-                "before {at}: {} entries, {done} acknowledged",
-                found.len()
-            );
-            assert!(done < 2 || found[&b"key00001"[..]] == b"value");
-            assert!(db.verify().unwrap().problems.is_empty() && found.contains_key(&b"before"[..]));
-            met[usize::from(loaded)] += 1;
-            put(&db, "after", "value", Durability::Synced).unwrap();
-        }
-        match step {
-            Step::Operation(operation) => disk.apply(operation).unwrap(),
-            Step::Note(word) => done = *word,
-        }
-    }
-    assert!(met.iter().all(|&met| met > 8), "{met:?}");
-}
-
-#[test]
 fn loads_and_writers_beside_each_other_lose_nothing() {
     // Catches a write that slips between the flush and the load, and a writer that nobody wakes.
     let dir = TempDir::new().unwrap();
     let db = builder(dir.path()).open().unwrap();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for writer in 0..3u32 {
             let db = db.clone();
             scope.spawn(move || {
@@ -216,8 +97,7 @@ fn loads_and_writers_beside_each_other_lose_nothing() {
 fn rule_7_a_failed_sync_of_a_load_makes_the_engine_read_only() {
     // Catches a load that is refused for a failed sync, after which the engine goes on as if the disk could be trusted.
     for (op, part) in [(Op::SyncDir, ""), (Op::Sync, ".sst")] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+        let (_dir, fs, db) = hooked(|b| b);
         fs.fail(op, part, ErrorKind::Other);
         let error = db.ingest([("a", "b")]).unwrap_err();
         assert!(matches!(error, Error::Io { op: "sync", .. }), "{error}");
@@ -235,7 +115,7 @@ fn rule_16_a_key_is_there_while_it_is_loaded_anew() {
     db.insert("k", "0").unwrap();
     let done = AtomicBool::new(false);
     let missed = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for w in 0..8 {
             let (db, done) = (&db, &done);
             scope.spawn(move || {

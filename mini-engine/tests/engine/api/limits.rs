@@ -1,16 +1,11 @@
 //! Keys, values and batches at and past their limits.
 
-use mini_engine::{Db, Durability, Error, MAX_KEY_LEN, MAX_VALUE_LEN, Options, WriteBatch};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, HookFs, Op, count};
-use crate::support::{batch, key};
+use crate::support::*;
 
 #[test]
 fn rule_15_keys_and_values_past_their_limits_are_invalid_arguments() {
     // Catches a length that is cut off when it is encoded: the log would replay another key.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (dir, db) = fresh();
     let long = vec![b'k'; MAX_KEY_LEN + 1];
     assert!(matches!(db.insert(&long, ""), Err(Error::InvalidArgument(_))));
     assert!(matches!(db.remove(&long), Err(Error::InvalidArgument(_))));
@@ -19,8 +14,7 @@ fn rule_15_keys_and_values_past_their_limits_are_invalid_arguments() {
     // Nothing of it was written, and the database is as usable as before.
     assert_eq!((db.snapshot().seqno(), db.iter().count()), (0, 0));
     db.insert(&long[1..], "at the limit").unwrap();
-    drop(db);
-    let db = Db::open(dir.path()).unwrap();
+    let db = reopened(db, &dir);
     assert_eq!(db.get(&long[1..]).unwrap().as_deref(), Some(&b"at the limit"[..]));
     db.flush().unwrap();
     assert!(db.contains_key(&long[1..]).unwrap() && !db.contains_key(&long[2..]).unwrap());
@@ -29,8 +23,7 @@ fn rule_15_keys_and_values_past_their_limits_are_invalid_arguments() {
 #[test]
 fn empty_keys_and_values_are_ordinary() {
     // Catches an empty key taken for "no key", and an empty value for a tombstone.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (_dir, db) = fresh();
     db.insert("", "").unwrap();
     db.insert("a", "").unwrap();
     for _ in 0..2 {
@@ -47,8 +40,7 @@ fn empty_keys_and_values_are_ordinary() {
 #[test]
 fn an_empty_batch_writes_nothing() {
     // Catches a frame without operations, and a sequence number given out for nothing.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+    let (_dir, fs, db) = hooked(|b| b);
     db.insert("a", "1").unwrap();
     fs.take();
     assert_eq!(db.write(WriteBatch::new(), Durability::Buffered).unwrap(), 1);
@@ -86,29 +78,6 @@ fn a_batch_larger_than_half_a_memtable_has_a_log_and_a_memtable_of_its_own() {
         assert_eq!(db.iter().map(Result::unwrap).count() as u64, entries + 2);
         assert_eq!(db.snapshot().seqno(), entries + 2);
     }
-}
-
-#[test]
-fn a_value_larger_than_a_memtable_survives_log_flush_and_merge() {
-    // Catches a block length that does not fit, and a memtable sized for ordinary values.
-    let dir = TempDir::new().unwrap();
-    let open = || Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(1).block_bytes(512).open().unwrap();
-    let db = open();
-    let value: Vec<u8> = (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    db.insert("large", &value).unwrap();
-    db.insert("small", "1").unwrap();
-    drop(db);
-    let db = open();
-    assert_eq!(db.get("large").unwrap().as_deref(), Some(&value[..]));
-    db.insert("small", "2").unwrap();
-    db.flush().unwrap();
-    db.close().unwrap();
-    let db = open();
-    assert_eq!(db.get("large").unwrap().as_deref(), Some(&value[..]));
-    assert_eq!(
-        db.iter().map(Result::unwrap).map(|(key, value)| (key.len(), value.len())).collect::<Vec<_>>(),
-        [(5, value.len()), (5, 1)]
-    );
 }
 
 #[test]

@@ -12,4 +12,3 @@ mod options;
 mod ranges;
 mod read_only;
 mod reads;
-mod vector;

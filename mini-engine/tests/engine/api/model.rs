@@ -1,13 +1,9 @@
 //! Random operations against an ordinary map, everything readable compared after every step.
 
-use std::ops::Bound;
-
-use mini_engine::{Compaction, Compression, Db, Durability, Iter, Snapshot, TableReads, WriteBatch};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::scratch::TempDir;
-use crate::support::{Map, POLICIES, pairs, wait_while};
+use crate::support::*;
 
 type Key = Vec<u8>;
 
@@ -17,12 +13,16 @@ enum Step {
     Remove(Key),
     RemoveRange(Bound<Key>, Bound<Key>),
     Batch(Vec<BatchStep>, bool),
+    /// Sorted entries from outside, of this many keys.
+    Load(Vec<Key>, usize),
+    PopFirst,
+    PopLast,
     Flush,
     Persist,
     TakeSnapshot,
     DropSnapshot,
-    /// By `close`, or by a plain drop; and with a policy and a size ratio.
-    Reopen(bool, (Compaction, u64)),
+    /// By `close`, or by a plain drop; and with other options.
+    Reopen(bool, Chosen),
     CompactRange(Bound<Key>, Bound<Key>),
     WaitForCompactions,
     /// A range walked from both ends, in the order that the bits give, and a seek in between.
@@ -47,8 +47,25 @@ fn bound() -> impl Strategy<Value = Bound<Key>> {
     prop_oneof![Just(Bound::Unbounded), key().prop_map(Bound::Included), key().prop_map(Bound::Excluded)]
 }
 
-fn policy() -> impl Strategy<Value = (Compaction, u64)> {
-    (prop::sample::select(&POLICIES[..]), 2..5u64)
+/// Options that reads must not depend on.
+#[derive(Clone, Debug)]
+struct Chosen {
+    policy: Compaction,
+    ratio: u64,
+    memtable: MemtableKind,
+    filter_bits: u32,
+}
+
+const MEMTABLES: [MemtableKind; 2] = [MemtableKind::SkipList, MemtableKind::Vector];
+
+fn chosen() -> impl Strategy<Value = Chosen> {
+    let options = (prop::sample::select(&POLICIES[..]), 2..5u64, prop::sample::select(&MEMTABLES[..]), any::<bool>());
+    options.prop_map(|(policy, ratio, memtable, is_filtered)| Chosen {
+        policy,
+        ratio,
+        memtable,
+        filter_bits: if is_filtered { 10 } else { 0 },
+    })
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -60,16 +77,19 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     let batch = vec(in_batch, 0..20);
     prop_oneof![
-        12 => (key(), len).prop_map(|(key, len)| Step::Insert(key, len)),
+        12 => (key(), len.clone()).prop_map(|(key, len)| Step::Insert(key, len)),
         5 => key().prop_map(Step::Remove),
         3 => (bound(), bound()).prop_map(|(lower, upper)| Step::RemoveRange(lower, upper)),
         // Up to several memtables in one batch.
         4 => (batch, any::<bool>()).prop_map(|(ops, synced)| Step::Batch(ops, synced)),
+        2 => (vec(key(), 1..9), len.clone()).prop_map(|(keys, len)| Step::Load(keys, len)),
+        2 => Just(Step::PopFirst),
+        2 => Just(Step::PopLast),
         1 => Just(Step::Flush),
         1 => Just(Step::Persist),
         2 => Just(Step::TakeSnapshot),
         1 => Just(Step::DropSnapshot),
-        2 => (any::<bool>(), policy()).prop_map(|(close, policy)| Step::Reopen(close, policy)),
+        2 => (any::<bool>(), chosen()).prop_map(|(close, chosen)| Step::Reopen(close, chosen)),
         1 => (bound(), bound()).prop_map(|(lower, upper)| Step::CompactRange(lower, upper)),
         1 => Just(Step::WaitForCompactions),
         4 => (bound(), bound(), vec(any::<bool>(), 0..30), prop::option::of(key()))
@@ -88,9 +108,9 @@ struct Run {
 }
 
 impl Run {
-    fn new(policy: (Compaction, u64)) -> Run {
+    fn new(chosen: &Chosen) -> Run {
         let dir = TempDir::new().unwrap();
-        let db = Some(open(&dir, policy));
+        let db = Some(open(&dir, chosen));
         Run { dir, db, model: Map::new(), snapshots: Vec::new(), written: 0 }
     }
 
@@ -122,11 +142,18 @@ impl Run {
                 remove_range(&mut self.model, (lower, upper));
             }
             Step::Batch(ops, synced) => self.batch(ops, synced),
+            Step::Load(keys, len) => {
+                let load: Map = keys.into_iter().map(|key| (key, self.value(len))).collect();
+                self.db().ingest(&load).unwrap();
+                self.model.extend(load);
+            }
+            Step::PopFirst => assert_eq!(self.db().pop_first().unwrap().map(owned_entry), self.model.pop_first()),
+            Step::PopLast => assert_eq!(self.db().pop_last().unwrap().map(owned_entry), self.model.pop_last()),
             Step::Flush => self.db().flush().unwrap(),
             Step::Persist => self.db().persist(Durability::Synced).unwrap(),
             Step::TakeSnapshot => self.snapshots.push((self.db().snapshot(), self.model.clone())),
             Step::DropSnapshot => drop((!self.snapshots.is_empty()).then(|| self.snapshots.remove(0))),
-            Step::Reopen(close, policy) => self.reopen(close, policy),
+            Step::Reopen(close, chosen) => self.reopen(close, &chosen),
             Step::CompactRange(lower, upper) => self.db().compact_range((lower, upper)).unwrap(),
             Step::WaitForCompactions => self.db().wait_for_compactions().unwrap(),
             Step::Walk(lower, upper, ends, seek) => {
@@ -167,7 +194,7 @@ impl Run {
         assert_eq!(self.db().write(batch, durability).unwrap(), before + count);
     }
 
-    fn reopen(&mut self, close: bool, policy: (Compaction, u64)) {
+    fn reopen(&mut self, close: bool, chosen: &Chosen) {
         // A snapshot keeps the directory locked.
         self.snapshots.clear();
         let seqno = self.db().snapshot().seqno();
@@ -177,7 +204,7 @@ impl Run {
         } else {
             drop(db);
         }
-        self.db = Some(open(&self.dir, policy));
+        self.db = Some(open(&self.dir, chosen));
         assert_eq!(self.db().snapshot().seqno(), seqno);
         assert_eq!(self.db().recovery().torn, None);
         assert!(!close || self.db().recovery().batches_replayed == 0);
@@ -206,23 +233,27 @@ impl Run {
         assert_eq!(pairs(db.iter()), owned(&all));
         let backward: Vec<_> = all.iter().rev().copied().collect();
         assert_eq!(pairs(db.iter().rev()), owned(&backward));
-        let keys: Vec<Key> =
-            [&[][..], b"a", b"b", b"ab", b"\xff", b"\xff\xff\xff", b"b\0a", b"never"].map(<[u8]>::to_vec).to_vec();
-        let expected: Vec<Option<&Vec<u8>>> = keys.iter().map(|key| self.model.get(key)).collect();
-        let many = db.get_many(&keys).unwrap();
-        assert_eq!(
-            many.iter().map(|value| value.as_ref().map(|v| v.to_vec())).collect::<Vec<_>>(),
-            expected.iter().map(|v| v.cloned()).collect::<Vec<_>>()
-        );
-        for (key, value) in keys.iter().zip(expected) {
-            assert_eq!(db.get(key).unwrap().map(|v| v.to_vec()).as_ref(), value);
+        let keys: Vec<Key> = [&[][..], b"a", b"b", b"ab", b"\xff", b"\xff\xff\xff", b"b\0a", b"never", b"b"]
+            .map(<[u8]>::to_vec)
+            .to_vec();
+        let expected: Vec<Option<Key>> = keys.iter().map(|key| self.model.get(key).cloned()).collect();
+        let answers = db.get_many(&keys).unwrap().into_iter().map(|value| value.map(|v| v.to_vec()));
+        assert!(answers.eq(expected.iter().cloned()));
+        for limit in [0, 1, 300, 1500] {
+            check_limited(&db.get_many_up_to(limit, &keys).unwrap(), &expected, limit);
+        }
+        for (key, value) in keys.iter().zip(&expected) {
+            assert_eq!(db.get(key).unwrap().map(|v| v.to_vec()).as_ref(), value.as_ref());
             assert_eq!(db.contains_key(key).unwrap(), value.is_some());
         }
         for (snapshot, model) in &self.snapshots {
             let all: Vec<_> = model.iter().collect();
             assert_eq!(pairs(snapshot.iter()), owned(&all));
-            for key in &keys {
+            let many = snapshot.get_many(&keys).unwrap();
+            for (key, many) in keys.iter().zip(many) {
+                assert_eq!(many.map(|v| v.to_vec()).as_ref(), model.get(key));
                 assert_eq!(snapshot.get(key).unwrap().map(|v| v.to_vec()).as_ref(), model.get(key));
+                assert_eq!(snapshot.contains_key(key).unwrap(), model.contains_key(key));
             }
         }
     }
@@ -232,22 +263,33 @@ fn remove_range(model: &mut Map, bounds: (Bound<Key>, Bound<Key>)) {
     model.retain(|key, _| !std::ops::RangeBounds::contains(&bounds, key));
 }
 
-fn open(dir: &TempDir, (policy, ratio): (Compaction, u64)) -> Db {
-    let builder = Db::builder(dir.path())
-        .memtable_bytes(4096)
-        .l0_trigger(2)
-        .block_bytes(512)
-        .partition_bytes(128)
-        .cache_bytes(8192);
-    let builder = builder.compaction(policy).size_ratio(ratio).level1_bytes(4096).table_file_bytes(2048);
-    // So that merges take a piece wherever they can.
+fn open(dir: &TempDir, chosen: &Chosen) -> Db {
+    let builder = Db::builder(dir.path()).memtable_bytes(4096).memtable_kind(chosen.memtable).l0_trigger(2);
+    let builder =
+        builder.block_bytes(512).partition_bytes(128).cache_bytes(8192).filter_bits_per_key(chosen.filter_bits);
+    let builder = builder.compaction(chosen.policy).size_ratio(chosen.ratio).level1_bytes(4096).table_file_bytes(2048);
+    // So that compactions take a piece wherever they can.
     let builder = builder.max_compaction_bytes(1024);
     // Blocks are in the cache, or where they lie in a mapped file.
-    let builder = match policy {
+    let builder = match chosen.policy {
         Compaction::Leveled | Compaction::LazyLeveled => builder.compression(Compression::Lz4),
         _ => builder.compression(Compression::None).table_reads(TableReads::Mmap),
     };
     builder.open().unwrap()
+}
+
+fn owned_entry((key, value): (Slice, Slice)) -> (Key, Vec<u8>) {
+    (key.to_vec(), value.to_vec())
+}
+
+/// Checks answers that end once they have `limit` bytes: which keys have one depends on where they are.
+fn check_limited(answers: &[Option<Option<Slice>>], expected: &[Option<Vec<u8>>], limit: usize) {
+    let answered = || answers.iter().zip(expected).filter_map(|(answer, expected)| Some((answer.as_ref()?, expected)));
+    assert!(answered().all(|(answer, expected)| answer.as_deref() == expected.as_deref()));
+    let lens = || answered().filter_map(|(_, value)| Some(value.as_ref()?.len()));
+    let (bytes, longest) = (lens().sum::<usize>(), lens().max().unwrap_or(0));
+    assert!(bytes < limit.max(1) + longest, "{bytes} bytes, at most {limit} and {longest}");
+    assert!(bytes >= limit || !answers.contains(&None), "{bytes} bytes of {limit}");
 }
 
 fn owned(entries: &[(&Key, &Vec<u8>)]) -> Vec<(Key, Vec<u8>)> {
@@ -283,11 +325,12 @@ proptest! {
 
     #[test]
     fn every_read_agrees_with_an_ordinary_map_after_every_step(
-        policy in policy(), steps in vec(step(), 1..120),
+        chosen in chosen(), steps in vec(step(), 1..120),
     ) {
-        // Catches whatever a memtable, a flush, a merge, a recovery or an iterator gets wrong about order, versions,
-        // tombstones, bounds and directions, under each policy and after a change from any to any.
-        let mut run = Run::new(policy);
+        // Catches whatever a memtable of either kind, a flush, a load, a compaction, a recovery or an iterator gets wrong about order,
+        // versions, tombstones, removed ranges, bounds and directions, under each policy and after a change from any to any; many
+        // reads at once that differ from single ones, or that pass their limit; and an end of the order that pops remember wrongly.
+        let mut run = Run::new(&chosen);
         for step in steps {
             run.run(step);
             run.compare();
@@ -297,9 +340,10 @@ proptest! {
 }
 
 #[test]
-fn the_model_workload_rotates_flushes_and_merges() {
+fn the_model_workload_rotates_flushes_and_compacts() {
     // Catches a model test that never leaves the first memtable, and so shows nothing about tables.
-    let mut run = Run::new((Compaction::Leveled, 10));
+    let (policy, memtable) = (Compaction::Leveled, MemtableKind::SkipList);
+    let mut run = Run::new(&Chosen { policy, ratio: 10, memtable, filter_bits: 10 });
     for n in 0..200u32 {
         run.run(Step::Insert(n.to_be_bytes()[3..].to_vec(), 500));
     }
@@ -307,7 +351,7 @@ fn the_model_workload_rotates_flushes_and_merges() {
     run.compare();
     let metrics = run.db().metrics();
     assert!(metrics.flushes > 5, "{metrics:?}");
-    // The merges that are still due end before the close of the next open does.
+    // The compactions that are still due end before the close of the next open does.
     wait_while(|| run.db().metrics().compactions == 0);
     run.compare();
 }

@@ -4,16 +4,7 @@
 //! `log_compression` in `group`; `recovery_mode` in `quarantine`; `create_if_missing` in `directory`; that a memtable of either
 //! kind is right in `vector`; what each policy promises of the shape of levels in the unit tests of `compaction::policy`.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
-
-use mini_engine::fs::MemFs;
-use mini_engine::{Builder, Compaction, Compression, Db, Durability, Error, MemtableKind, Options, RecoveryMode};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, HookFs, Op, count, files, wait_for_removals};
-use crate::support::{blocks, in_memory, key, paths, put, wait_while};
+use crate::support::*;
 
 /// The bytes that each data block of a table stores, how they are compressed, and the length that they stand for: see
 /// `docs/src/formats.md`.
@@ -97,9 +88,7 @@ fn a_memtable_is_frozen_at_memtable_bytes() {
     // Catches a size that is ignored, or taken for a number of entries; and a kind that is ignored: each has its own price for
     // an entry.
     let entries_of_first = |kind: MemtableKind, bytes: usize, value: &[u8]| {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let builder = Db::builder(dir.path()).memtable_bytes(bytes).memtable_kind(kind).immutable_memtables(64);
-        let db = builder.file_system(fs.arc()).open().unwrap();
+        let (dir, fs, db) = hooked(|b| b.memtable_bytes(bytes).memtable_kind(kind).immutable_memtables(64));
         // No log is removed meanwhile.
         let (_arrivals, _go) = fs.hold(Op::Create, ".sst", Answer::Go);
         // The second log is there before it is needed. It is in use once it has a frame.
@@ -130,11 +119,9 @@ fn a_memtable_is_frozen_at_memtable_bytes() {
 fn writers_wait_once_as_many_memtables_as_allowed_wait_for_their_flush() {
     // Catches a queue that holds one more or one less than the option says.
     for allowed in [1, 3] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let builder = Db::builder(dir.path()).memtable_bytes(4096).immutable_memtables(allowed);
-        let db = builder.file_system(fs.arc()).open().unwrap();
+        let (dir, fs, db) = hooked(|b| b.memtable_bytes(4096).immutable_memtables(allowed));
         let (_arrivals, go) = fs.hold(Op::Create, ".sst", Answer::Go);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let writer = scope.spawn(|| (0..200).for_each(|n| db.insert(key(n), [7; 400]).unwrap()));
             wait_while(|| db.metrics().stalls == 0 && !writer.is_finished());
             // One log more is made ahead.
@@ -147,11 +134,10 @@ fn writers_wait_once_as_many_memtables_as_allowed_wait_for_their_flush() {
 }
 
 #[test]
-fn level_0_is_merged_once_it_holds_more_than_l0_trigger_tables() {
+fn level_0_is_compacted_once_it_holds_more_than_l0_trigger_tables() {
     // Catches a trigger that is off by one, or fixed.
     for trigger in [1, 5] {
-        let dir = TempDir::new().unwrap();
-        let db = Db::builder(dir.path()).l0_trigger(trigger).open().unwrap();
+        let (_dir, db) = opened(|b| b.l0_trigger(trigger));
         let flush = || {
             db.insert("key", "").unwrap();
             db.flush().unwrap();
@@ -172,7 +158,7 @@ fn a_tier_holds_one_run_less_than_the_size_ratio() {
         let builder = in_memory(&MemFs::default()).compaction(policy).size_ratio(ratio).l0_trigger(1);
         let db = builder.compression(Compression::None).open().unwrap();
         // The oldest run is large, so that the tiers are not merged with it.
-        (0..2000).for_each(|n| db.insert(key(n), [7; 100]).unwrap());
+        fill(&db, 0..2000, [7; 100]);
         db.compact_range(..).unwrap();
         let runs = |_| {
             db.insert(key(1), "1").unwrap();
@@ -212,15 +198,13 @@ fn levels_come_between_by_size_ratio_and_level1_bytes() {
 }
 
 #[test]
-fn merges_cut_tables_at_table_file_bytes() {
+fn compactions_cut_tables_at_table_file_bytes() {
     // Catches a size that is ignored, or that counts something else than bytes.
     for bytes in [2048, 16384] {
-        let dir = TempDir::new().unwrap();
-        let builder = Db::builder(dir.path()).table_file_bytes(bytes).compression(Compression::None).block_bytes(512);
-        let db = builder.open().unwrap();
+        let (dir, db) = opened(|b| b.table_file_bytes(bytes).compression(Compression::None).block_bytes(512));
         // Twice: a table that overlaps no other would be moved as it is.
         for _ in 0..2 {
-            (0..2000).for_each(|n| db.insert(key(n), [7; 50]).unwrap());
+            fill(&db, 0..2000, [7; 50]);
             db.flush().unwrap();
         }
         db.compact_range(..).unwrap();
@@ -235,9 +219,8 @@ fn merges_cut_tables_at_table_file_bytes() {
 fn blocks_end_at_block_bytes() {
     // Catches a size that is ignored, and an entry that is larger refused or stuffed with others.
     for bytes in [512, 4096, 65536] {
-        let dir = TempDir::new().unwrap();
-        let db = Db::builder(dir.path()).block_bytes(bytes).compression(Compression::None).open().unwrap();
-        (0..3000).for_each(|n| db.insert(key(n), [7; 50]).unwrap());
+        let (dir, db) = opened(|b| b.block_bytes(bytes).compression(Compression::None));
+        fill(&db, 0..3000, [7; 50]);
         db.insert("large", vec![7; 70_000]).unwrap();
         db.flush().unwrap();
         let lengths: Vec<usize> = blocks(&paths(dir.path(), ".sst")[0]).iter().map(|(_, len)| *len).collect();
@@ -252,9 +235,8 @@ fn blocks_end_at_block_bytes() {
 fn partitions_end_at_partition_bytes() {
     // Catches a size that is ignored, and partitions of one data block each.
     let partitions = |bytes: usize| {
-        let dir = TempDir::new().unwrap();
-        let db = Db::builder(dir.path()).block_bytes(512).partition_bytes(bytes).open().unwrap();
-        (0..60_000).for_each(|n| db.insert(key(n), [7; 50]).unwrap());
+        let (_dir, db) = opened(|b| b.block_bytes(512).partition_bytes(bytes));
+        fill(&db, 0..60_000, [7; 50]);
         db.flush().unwrap();
         assert_eq!(db.iter().count(), 60_000);
         db.metrics().partition_reads
@@ -269,8 +251,7 @@ fn partitions_end_at_partition_bytes() {
 fn more_filter_bits_let_fewer_absent_keys_pass_and_none_let_all() {
     // Catches bits that are ignored, and a table without a filter that is counted as having one.
     let passed = |bits: u32| {
-        let dir = TempDir::new().unwrap();
-        let db = Db::builder(dir.path()).filter_bits_per_key(bits).open().unwrap();
+        let (_dir, db) = opened(|b| b.filter_bits_per_key(bits));
         (0..8000).for_each(|n| db.insert(key(2 * n), "").unwrap());
         db.flush().unwrap();
         assert!((0..7999).all(|n| db.get(key(2 * n + 1)).unwrap().is_none()));
@@ -278,6 +259,15 @@ fn more_filter_bits_let_fewer_absent_keys_pass_and_none_let_all() {
         let told = metrics.filter_negatives + metrics.filter_false_positives;
         // Each key that passes costs a look at a block.
         assert_eq!((told, metrics.get_blocks + metrics.filter_negatives), (if bits == 0 { 0 } else { 7999 }, 7999));
+        // Many at once are counted as so many.
+        let absent: Vec<String> = (0..7999).map(|n| key(2 * n + 1)).collect();
+        assert!(db.get_many(&absent).unwrap().iter().all(Option::is_none));
+        let both = db.metrics();
+        assert_eq!(both.filter_negatives, 2 * metrics.filter_negatives);
+        assert_eq!(both.filter_false_positives, 2 * metrics.filter_false_positives);
+        // Keys that are there are neither.
+        assert!((0..8000).all(|n| db.get(key(2 * n)).unwrap().is_some()));
+        assert_eq!(db.metrics().filter_false_positives, both.filter_false_positives);
         metrics.get_blocks
     };
     let [none, two, ten, twenty] = [0, 2, 10, 20].map(passed);
@@ -308,8 +298,7 @@ fn each_level_has_its_own_compression() {
     (0..2).for_each(|_| flush(&db));
     assert_eq!((db.metrics().levels.len(), compressions(dir.path())), (8, BTreeSet::from([2])));
     for (compression, id) in [(Compression::None, 0), (Compression::Lz4, 1), (Compression::Zstd { level: 22 }, 2)] {
-        let dir = TempDir::new().unwrap();
-        let db = Db::builder(dir.path()).compression(compression).open().unwrap();
+        let (dir, db) = opened(|b| b.compression(compression));
         flush_to(&db, &dir);
         assert_eq!(compressions(dir.path()), BTreeSet::from([id]));
     }
@@ -318,35 +307,36 @@ fn each_level_has_its_own_compression() {
 #[test]
 fn a_block_is_compressed_exactly_where_that_saves_12_percent() {
     // Catches blocks that are decompressed at each read for the sake of a few bytes, and ones that are stored raw for nothing.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).compression(Compression::Lz4).block_bytes(512).open().unwrap();
-    let mut state = 1u64;
-    let mut noise = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    for n in 0..400u64 {
-        // From all noise to a quarter of zeros.
-        let zeros = n as usize / 4;
-        let value: Vec<u8> = (0..400).map(|at| if at < zeros { 0 } else { noise() }).collect();
-        db.insert(key(n), value).unwrap();
-    }
-    db.flush().unwrap();
-    let saves = |stored: usize, len: usize| stored * 100 <= len * 88;
-    let (mut raw, mut compressed) = (0, 0);
-    for (stored, compression, len) in stored(&paths(dir.path(), ".sst")[0]) {
-        match compression {
-            0 => {
-                raw += 1;
-                assert!(!saves(lz4_flex::block::compress(&stored).len(), len), "{len} bytes are stored raw");
-            }
-            _ => {
-                compressed += 1;
-                assert!(saves(stored.len(), len), "{len} bytes are stored in {}", stored.len());
+    type Compress = fn(&[u8]) -> Vec<u8>;
+    let codecs: [(Compression, Compress); 2] = [
+        (Compression::Lz4, lz4_flex::block::compress),
+        (Compression::Zstd { level: 3 }, |bytes| zstd::bulk::compress(bytes, 3).unwrap()),
+    ];
+    for (compression, compress) in codecs {
+        let (dir, db) = opened(|b| b.compression(compression).block_bytes(512));
+        let mut random = Random(1);
+        for n in 0..400u64 {
+            // From all noise to a quarter of zeros.
+            let value: Vec<u8> = (0..400).map(|at| if at < n / 4 { 0 } else { random.next() as u8 }).collect();
+            db.insert(key(n), value).unwrap();
+        }
+        db.flush().unwrap();
+        let saves = |stored: usize, len: usize| stored * 100 <= len * 88;
+        let (mut raw, mut compressed) = (0, 0);
+        for (stored, id, len) in stored(&newest_table(dir.path())) {
+            match id {
+                0 => {
+                    raw += 1;
+                    assert!(!saves(compress(&stored).len(), len), "{compression:?}: {len} bytes are stored raw");
+                }
+                _ => {
+                    compressed += 1;
+                    assert!(saves(stored.len(), len), "{compression:?}: {len} bytes are stored in {}", stored.len());
+                }
             }
         }
+        assert!(raw > 50 && compressed > 50, "{compression:?}: {raw} raw, {compressed} compressed");
     }
-    assert!(raw > 50 && compressed > 50, "{raw} raw, {compressed} compressed");
 }
 
 #[test]
@@ -354,9 +344,8 @@ fn blocks_are_read_again_only_without_room_in_the_cache() {
     // Catches a cache that is not used, and one of 0 bytes that keeps blocks. That it stays within its bytes is shown in
     // `reads`.
     for (bytes, again) in [(0, true), (16 << 20, false)] {
-        let dir = TempDir::new().unwrap();
-        let db = Db::builder(dir.path()).cache_bytes(bytes).open().unwrap();
-        (0..1000).for_each(|n| db.insert(key(n), [7; 100]).unwrap());
+        let (_dir, db) = opened(|b| b.cache_bytes(bytes));
+        fill(&db, 0..1000, [7; 100]);
         db.flush().unwrap();
         let read_all = || {
             let before = db.metrics().block_reads;
@@ -373,8 +362,7 @@ fn blocks_are_read_again_only_without_room_in_the_cache() {
 fn single_writes_have_the_durability_of_the_options() {
     // Catches a default that covers inserts and forgets removes, and one that reaches batches, which name their own.
     for (durability, syncs) in [(Durability::Buffered, 0), (Durability::Synced, 2)] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = Db::builder(dir.path()).durability(durability).file_system(fs.arc()).open().unwrap();
+        let (_dir, fs, db) = hooked(|b| b.durability(durability));
         fs.take();
         db.insert("a", "1").unwrap();
         db.remove("a").unwrap();

@@ -1,13 +1,6 @@
 //! Ranges removed at once: what it costs, what it hides from whom, and what becomes of it on the way down.
 
-use std::sync::Arc;
-
-use mini_engine::fs::{FaultFs, StdFs};
-use mini_engine::{Builder, Compression, Db, Durability, Error, MemtableKind, RecoveryMode, WriteBatch};
-
-use crate::scratch::TempDir;
-use crate::support::hook::files;
-use crate::support::{POLICIES, key, keys, sum};
+use crate::support::*;
 
 /// Options under which a few hundred keys make several levels, and merges take pieces.
 fn small(dir: &TempDir) -> Builder {
@@ -46,10 +39,9 @@ fn ranges(db: &Db) -> u64 {
 }
 
 #[test]
-fn a_million_keys_are_removed_by_one_frame_and_merged_away_without_being_read() {
+fn a_million_keys_are_removed_by_one_frame_and_compacted_away_without_being_read() {
     // Catches a removal that costs a step for each key, in the log, in the memtable, in tables or in the merge.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).table_file_bytes(1 << 17).open().unwrap();
+    let (dir, db) = opened(|b| b.table_file_bytes(1 << 17));
     db.ingest((0..1_000_000u32).map(|n| (n.to_be_bytes(), "value"))).unwrap();
     let before = db.metrics();
     assert!(sum(&before, |level| level.tables) > 10);
@@ -75,70 +67,9 @@ fn a_million_keys_are_removed_by_one_frame_and_merged_away_without_being_read() 
 }
 
 #[test]
-fn snapshots_and_iterators_of_before_see_what_was_removed_since() {
-    // Catches a merge that drops what is covered although a snapshot lies between, and a range tombstone dropped before what it hides.
-    for policy in POLICIES {
-        let dir = TempDir::new().unwrap();
-        let db = small(&dir).compaction(policy).open().unwrap();
-        (0..300).for_each(|n| db.insert(key(n), "v".repeat(30)).unwrap());
-        let (snapshot, mut iter) = (db.snapshot(), db.iter());
-        assert!(iter.next().is_some());
-        db.remove_range(key(50)..key(250)).unwrap();
-        db.insert(key(100), "again").unwrap();
-        for _ in 0..2 {
-            let left: Vec<u64> = (0..50).chain([100]).chain(250..300).collect();
-            assert_eq!(keys(&db), named(left), "{policy:?}");
-            assert_eq!(snapshot.iter().count(), 300, "{policy:?}");
-            assert_eq!(db.get(key(99)).unwrap(), None);
-            assert_eq!(snapshot.get(key(99)).unwrap().as_deref(), Some("v".repeat(30).as_bytes()));
-            assert_eq!(snapshot.get(key(100)).unwrap().as_deref(), Some("v".repeat(30).as_bytes()));
-            db.compact_range(..).unwrap();
-            assert!(ranges(&db) > 0);
-        }
-        assert_eq!(iter.count(), 299, "{policy:?}");
-        drop(snapshot);
-        db.compact_range(..).unwrap();
-        assert_eq!((ranges(&db), db.verify().unwrap().entries), (0, 101), "{policy:?}");
-        assert!(db.verify().unwrap().problems.is_empty());
-    }
-}
-
-#[test]
-fn a_range_reaches_what_was_written_before_it_in_its_batch_and_not_what_was_written_after() {
-    // Catches one sequence number for all of a batch, and operations behind a range that get the numbers of others.
-    let dir = TempDir::new().unwrap();
-    for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
-        for reopen in [false, true] {
-            let mut db = Db::builder(dir.path()).memtable_kind(kind).open().unwrap();
-            db.insert("a", "old").unwrap();
-            db.insert("d", "old").unwrap();
-            let first = db.snapshot().seqno() + 1;
-            let mut batch = WriteBatch::new();
-            batch.insert("b", "in the batch").unwrap();
-            batch.remove_range("a".."d").unwrap();
-            batch.insert("c", "behind").unwrap();
-            batch.remove_prefix("d").unwrap();
-            batch.insert("da", "behind").unwrap();
-            assert_eq!(db.write(batch, Durability::Buffered).unwrap(), first + 4);
-            if reopen {
-                drop(db);
-                db = Db::builder(dir.path()).memtable_kind(kind).open().unwrap();
-            }
-            assert_eq!(keys(&db), ["c", "da"], "{kind:?}");
-            let found = db.get_many(["a", "b", "c", "d", "da"]).unwrap();
-            assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, false, true]);
-            db.remove_range(..).unwrap();
-            assert_eq!(keys(&db), [""; 0]);
-            drop(db);
-        }
-    }
-}
-
-#[test]
 fn a_range_without_an_end_does_not_take_the_keys_to_come() {
     // Catches a table that spans all keys up to the last possible one: every load in key order would go on top of it.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
+    let (_dir, db) = opened(|b| b.l0_trigger(100));
     db.ingest((0..100).map(|n| (key(n), ""))).unwrap();
     db.remove_range(key(50)..).unwrap();
     db.insert(key(70), "again").unwrap();
@@ -158,8 +89,7 @@ fn a_range_without_an_end_does_not_take_the_keys_to_come() {
 #[test]
 fn a_range_that_covers_nothing_costs_no_table_its_place() {
     // Catches an empty database in which a range without keys leads to a table without an entry, or to none that can be read.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (dir, db) = fresh();
     db.remove_range(..).unwrap();
     db.remove_range("x"..).unwrap();
     db.remove_range("z".."a").unwrap();
@@ -172,36 +102,10 @@ fn a_range_that_covers_nothing_costs_no_table_its_place() {
 }
 
 #[test]
-fn checkpoints_and_read_only_opens_have_the_ranges_too() {
-    // Catches a copy whose manifest does not tell of them, and a replay that keeps entries only.
-    let dir = TempDir::new().unwrap();
-    let (path, copy) = (dir.path().join("db"), dir.path().join("copy"));
-    let db = Db::builder(&path).l0_trigger(100).open().unwrap();
-    (0..100).for_each(|n| db.insert(key(n), "").unwrap());
-    db.flush().unwrap();
-    db.remove_range(key(10)..key(20)).unwrap();
-    db.flush().unwrap();
-    db.remove_range(key(30)..=key(40)).unwrap();
-    let left: Vec<u64> = (0..10).chain(20..30).chain(41..100).collect();
-    db.checkpoint(&copy).unwrap();
-    drop(db);
-    for path in [&path, &copy] {
-        for _ in 0..2 {
-            let db = Db::builder(path).read_only(true).open().unwrap();
-            assert_eq!(keys(&db), named(left.clone()), "{}", path.display());
-            assert_eq!(db.get(key(35)).unwrap(), None);
-            drop(db);
-            Db::open(path).unwrap().close().unwrap();
-        }
-    }
-}
-
-#[test]
 fn a_memtable_takes_many_ranges() {
     // Catches a flush for every few hundred ranges, and ranges lost or grown among many: overlapping ones, and several in a batch.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
-    (0..1000).for_each(|n| db.insert(key(n), "").unwrap());
+    let (_dir, db) = opened(|b| b.l0_trigger(100));
+    fill(&db, 0..1000, "");
     for n in (0..1000).step_by(2) {
         db.remove_range(key(n)..key(n + 1)).unwrap();
     }
@@ -232,7 +136,7 @@ fn a_scan_opens_the_tables_that_it_reaches_and_no_other() {
     assert!(tables > 50 && ranges(&db) >= 200, "{tables} tables, {} ranges", ranges(&db));
     drop(snapshot);
     db.close().unwrap();
-    let fs = Arc::new(FaultFs::new(Arc::new(StdFs)));
+    let fs = Arc::new(faulty());
     // What opens and closes the database merges nothing meanwhile.
     let db =
         small(&dir).l0_trigger(100).memtable_bytes(1 << 20).file_system(fs.clone()).read_only(true).open().unwrap();
@@ -255,16 +159,11 @@ fn a_quarantined_table_hides_the_keys_of_its_ranges() {
     let dir = TempDir::new().unwrap();
     let builder = || Db::builder(dir.path()).l0_trigger(100);
     let db = builder().open().unwrap();
-    (0..100).for_each(|n| db.insert(key(n), "").unwrap());
+    fill(&db, 0..100, "");
     db.flush().unwrap();
-    let before = files(dir.path(), ".sst");
     db.remove_range(key(20)..=key(59)).unwrap();
     db.close().unwrap();
-    let suspect = files(dir.path(), ".sst").into_iter().find(|name| !before.contains(name)).unwrap();
-    let path = dir.path().join(&suspect);
-    let mut bytes = std::fs::read(&path).unwrap();
-    bytes[3] ^= 0x10;
-    std::fs::write(&path, bytes).unwrap();
+    flip(&newest_table(dir.path()), 3);
     let db = builder().recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     assert_eq!(db.quarantined().len(), 1);
     assert!(db.get(key(19)).unwrap().is_some() && db.get(key(60)).unwrap().is_some());
@@ -277,45 +176,4 @@ fn a_quarantined_table_hides_the_keys_of_its_ranges() {
     assert!(matches!(db.get(key(55)), Err(Error::Corruption { .. })));
     db.drop_quarantined(db.quarantined()[0].number).unwrap();
     assert!(db.get(key(55)).unwrap().is_some());
-}
-
-#[test]
-fn what_is_salvaged_is_without_what_ranges_removed() {
-    // Catches a repair that brings removed keys back, from tables or from logs, and one that does not say that they may be back.
-    let dir = TempDir::new().unwrap();
-    let path = dir.path().join("db");
-    let db = Db::builder(&path).l0_trigger(100).open().unwrap();
-    (0..100).for_each(|n| db.insert(key(n), "").unwrap());
-    db.flush().unwrap();
-    let before = files(&path, ".sst");
-    db.remove_range(key(10)..key(20)).unwrap();
-    db.insert(key(15), "again").unwrap();
-    db.flush().unwrap();
-    db.remove_range(key(90)..).unwrap();
-    db.persist(Durability::Synced).unwrap();
-    drop(db);
-    std::fs::remove_file(path.join("CURRENT")).unwrap();
-    let salvaged = |name: &str| {
-        let new = dir.path().join(name);
-        let report = Db::builder(&path).salvage().unwrap().write_to(&new).unwrap();
-        (report, keys(&Db::open(&new).unwrap()))
-    };
-    let (report, found) = salvaged("whole");
-    assert!(report.is_complete(), "{report}");
-    assert_eq!(found, named((0..10).chain([15]).chain(20..90)));
-    // The block is behind the root, which is not long.
-    let table = files(&path, ".sst").into_iter().find(|name| !before.contains(name)).unwrap();
-    let sound = std::fs::read(path.join(&table)).unwrap();
-    let at = sound.windows(8).rposition(|bytes| bytes == b"key00010" || bytes == b"key00020").unwrap();
-    let mut lost_any = false;
-    for at in at.saturating_sub(80)..at {
-        let mut bytes = sound.clone();
-        bytes[at] ^= 0x40;
-        std::fs::write(path.join(&table), bytes).unwrap();
-        let (report, found) = salvaged(&format!("damaged at {at}"));
-        let is_back = found.contains(&key(11));
-        assert!(!is_back || !report.lost_keys.is_empty(), "{at}: {report}");
-        lost_any |= is_back;
-    }
-    assert!(lost_any, "no damage to the range tombstones");
 }

@@ -1,15 +1,6 @@
 //! Databases that are only read: nothing on disk changes, readers go beside each other, and writers are told why they may not.
 
-use std::fs;
-use std::path::Path;
-use std::sync::Arc;
-
-use mini_engine::fs::{FaultFs, FileSystem, MemFs, StdFs};
-use mini_engine::{Builder, Db, Durability, Error, RecoveryMode, WriteBatch};
-
-use crate::scratch::TempDir;
-use crate::support::hook::files;
-use crate::support::{DB, Map, cut, entries, in_memory, put, three_logs};
+use crate::support::*;
 
 /// Every file below `dir`: its name, bytes and time of its last change.
 fn state(dir: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
@@ -155,7 +146,7 @@ fn readers_go_beside_each_other_and_not_beside_a_writer() {
 #[test]
 fn a_copy_without_a_lock_file_is_read_without_making_one() {
     // Catches a lock file that appears in a backup, and a backup that cannot be read for want of one.
-    let (dir, sealed) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
+    let (dir, sealed) = (TempDir::new().unwrap(), faulty());
     let model = fill(Db::builder(dir.path()));
     fs::remove_file(dir.path().join("LOCK")).unwrap();
     let before = state(dir.path());
@@ -167,22 +158,9 @@ fn a_copy_without_a_lock_file_is_read_without_making_one() {
 }
 
 #[test]
-fn a_read_only_open_creates_no_database() {
-    // Catches `create_if_missing`, whose default is true, taken at its word.
-    let dir = TempDir::new().unwrap();
-    let missing = dir.path().join("missing");
-    for path in [dir.path(), &missing] {
-        let error = reader(path).open().unwrap_err();
-        assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
-    }
-    assert!(files(dir.path(), "").is_empty());
-}
-
-#[test]
 fn a_torn_log_is_reported_and_left_as_it_is() {
     // Catches a reader that cuts a log, or that takes for lost what a writer would find, or the other way round.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).memtable_bytes(4096).immutable_memtables(8).open().unwrap();
+    let (dir, db) = opened(|b| b.memtable_bytes(4096).immutable_memtables(8));
     db.insert("a", "1").unwrap();
     db.insert("torn", "2").unwrap();
     drop(db);
@@ -211,80 +189,9 @@ fn a_torn_log_is_reported_and_left_as_it_is() {
 }
 
 #[test]
-fn logs_behind_a_tear_and_tables_that_a_torn_manifest_does_not_name_keep_their_names() {
-    // Catches a reader that renames what has no place in the history, or that reads it.
-    let dir = TempDir::new().unwrap();
-    let logs = three_logs(dir.path(), "");
-    cut(&logs[0], 8);
-    let manifest = dir.path().join(&files(dir.path(), "MANIFEST")[0]);
-    let torn = [fs::read(&manifest).unwrap(), vec![7; 5]].concat();
-    fs::write(&manifest, torn).unwrap();
-    fs::write(dir.path().join("000777.sst"), "what the lost record named").unwrap();
-    let before = state(dir.path());
-    let db = reader(dir.path()).open().unwrap();
-    let seen = entries(&db);
-    assert_eq!(seen.keys().collect::<Vec<_>>(), [b"a"]);
-    assert!(db.recovery().torn.is_some() && db.recovery().manifest_tail_dropped, "{}", db.recovery());
-    assert!(db.recovery().set_aside.is_empty());
-    drop(db);
-    assert_eq!(state(dir.path()), before);
-    let db = Db::open(dir.path()).unwrap();
-    assert_eq!((entries(&db), db.recovery().set_aside.len()), (seen, 4));
-}
-
-#[test]
-fn quarantine_mode_reads_around_damage_and_renames_nothing() {
-    // Catches a reader that sets files aside, a refusal that names a file which is not there, and an older version of a key
-    // that a damaged table may hold a newer one of.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
-    for (key, value) in [("a", "old"), ("m", "old"), ("z", "old")] {
-        db.insert(key, value).unwrap();
-    }
-    db.flush().unwrap();
-    db.insert("m", "new").unwrap();
-    db.flush().unwrap();
-    for key in ["log", "last"] {
-        put(&db, key, "synced", Durability::Synced).unwrap();
-    }
-    db.insert("x", "a record of the sync").unwrap();
-    drop(db);
-    let table = dir.path().join(files(dir.path(), ".sst").last().unwrap());
-    let log = dir.path().join(files(dir.path(), ".log").last().unwrap());
-    let bytes = fs::read(&log).unwrap();
-    let second = bytes.windows(4).position(|window| window == b"last").unwrap();
-    for (path, at) in [(&table, 3), (&log, second)] {
-        let mut bytes = fs::read(path).unwrap();
-        bytes[at] ^= 8;
-        fs::write(path, bytes).unwrap();
-    }
-    let before = state(dir.path());
-    assert!(matches!(reader(dir.path()).open(), Err(Error::Corruption { file, .. }) if file == log));
-    let db = reader(dir.path()).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
-    for (key, value) in [("a", "old"), ("z", "old"), ("log", "synced")] {
-        assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_bytes()), "{key}");
-    }
-    assert!(matches!(db.get("m"), Err(Error::Corruption { file, .. }) if file == table));
-    assert_eq!(db.get("last").unwrap(), None);
-    let quarantined = db.quarantined();
-    assert!(quarantined.len() == 1 && quarantined[0].file == table && db.recovery().logs_end_at.is_some());
-    assert_eq!(db.recovery().quarantined, quarantined);
-    check_writes_are_refused(&db);
-    drop(db);
-    assert_eq!(state(dir.path()), before);
-    // A writer sets them aside, and a reader finds them where they are then.
-    drop(Db::builder(dir.path()).recovery_mode(RecoveryMode::Quarantine).open().unwrap());
-    let aside = dir.path().join(&files(dir.path(), ".sst.aside")[0]);
-    let db = reader(dir.path()).open().unwrap();
-    assert!(matches!(db.get("m"), Err(Error::Corruption { file, .. }) if file == aside));
-    assert_eq!(db.quarantined()[0].file, aside);
-}
-
-#[test]
 fn logs_that_need_more_memory_than_allowed_are_refused_and_kept() {
     // Catches a reader that takes all memory, and one that shows the first part of the logs as if it were all.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (dir, db) = fresh();
     for n in 0..400u32 {
         db.insert(n.to_be_bytes(), [7; 1000]).unwrap();
     }
@@ -302,7 +209,7 @@ fn logs_that_need_more_memory_than_allowed_are_refused_and_kept() {
 #[test]
 fn a_handle_that_failed_says_something_else_than_one_that_was_opened_to_read() {
     // Catches a cause that does not tell a broken disk from a choice of the caller's.
-    let (dir, fs) = (TempDir::new().unwrap(), FaultFs::new(Arc::new(StdFs)));
+    let (dir, fs) = (TempDir::new().unwrap(), faulty());
     let db = Db::builder(dir.path()).file_system(Arc::new(fs.clone())).open().unwrap();
     fs.mount_read_only();
     assert!(matches!(db.insert("a", "1"), Err(Error::Io { .. })));

@@ -1,5 +1,5 @@
-//! Merges: as a caller sees them, piece by piece, and what snapshots keep from them.
+//! Compactions: as a caller sees them, piece by piece, and what snapshots keep from them.
 
-mod merges;
 mod pieces;
 mod pins;
+mod requests;

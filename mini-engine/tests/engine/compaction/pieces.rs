@@ -1,15 +1,6 @@
 //! Merges in pieces: what many processes that live shortly leave, and how much space merges take while they run.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use mini_engine::fs::{Disk, FaultFs, FileSystem, MemFs};
-use mini_engine::random::Random;
-use mini_engine::{Builder, Compaction, Compression, Db, Error, RecoveryMode};
-
-use crate::support::disks::{is_edit, states_during};
-use crate::support::{DB, Map, POLICIES, entries, in_memory, key, pairs, sum};
+use crate::support::*;
 
 const KEYS: u64 = 4000;
 
@@ -33,7 +24,7 @@ fn filled(mem: &MemFs, policy: Compaction) -> Map {
 }
 
 #[test]
-fn processes_that_live_shortly_finish_merges_together() {
+fn processes_that_live_shortly_finish_compactions_together() {
     // Catches a merge whose work is lost whenever a process ends: each would leave one more table, and read more of them.
     for policy in POLICIES {
         let mem = MemFs::default();
@@ -67,7 +58,7 @@ fn processes_that_live_shortly_finish_merges_together() {
 }
 
 #[test]
-fn a_merge_on_demand_that_ends_anywhere_leaves_nothing_half_merged_for_good() {
+fn a_compaction_on_demand_that_ends_anywhere_leaves_nothing_half_done_for_good() {
     // Catches a step that forgets where an earlier one has stopped: a narrowed table would keep the space of what does not count.
     let mem = MemFs::default();
     let builder = |mem: &MemFs| {
@@ -75,7 +66,7 @@ fn a_merge_on_demand_that_ends_anywhere_leaves_nothing_half_merged_for_good() {
         builder.memtable_bytes(16 << 10).level1_bytes(1024).l0_trigger(1).compression(Compression::None)
     };
     // Three levels with the same keys: a step from each, of which the first ends beyond the range.
-    let fill = |db: &Db, round: u8| (0..100).for_each(|n| db.insert(key(n), [round; 20]).unwrap());
+    let overwrite = |db: &Db, round: u8| fill(db, 0..100, [round; 20]);
     let db = builder(&mem).open().unwrap();
     db.ingest((0..2000).map(|n| (key(n), [0; 100]))).unwrap();
     let filled = |db: &Db| db.metrics().levels.iter().map(|level| level.tables > 0).collect::<Vec<_>>();
@@ -84,13 +75,13 @@ fn a_merge_on_demand_that_ends_anywhere_leaves_nothing_half_merged_for_good() {
         if filled(&db)[6] {
             break;
         }
-        fill(&db, 1);
+        overwrite(&db, 1);
         db.flush().unwrap();
         db.wait_for_compactions().unwrap();
     }
     assert!(filled(&db)[6..] == [true; 2], "{:?}", filled(&db));
     if !filled(&db)[0] {
-        fill(&db, 2);
+        overwrite(&db, 2);
         db.flush().unwrap();
     }
     let mut narrowed = 0;
@@ -158,7 +149,7 @@ fn peak(policy: Compaction, level1_bytes: u64, table_file_bytes: u64) -> f64 {
 }
 
 #[test]
-fn merges_take_little_space_beside_the_data() {
+fn compactions_take_little_space_beside_the_data() {
     // Catches a merge that needs as much space as all its inputs until it ends.
     // Tables of a 256th of the data, and such that one would hold all of it.
     for (level1_bytes, table_file_bytes) in [(64 << 20, 16 << 10), (256 << 10, 16 << 10), (64 << 20, 4 << 20)] {

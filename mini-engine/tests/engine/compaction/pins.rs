@@ -1,13 +1,6 @@
 //! What snapshots and iterators keep: a snapshot the versions that it sees, an iterator the files of its view, neither both.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
-
-use mini_engine::{Builder, Db, Iter, Snapshot};
-
-use crate::scratch::TempDir;
-use crate::support::hook::flush_to_the_end;
+use crate::support::*;
 
 const KEYS: u32 = 200;
 const VALUE_LEN: usize = 4000;
@@ -119,8 +112,7 @@ fn an_idle_iterator_keeps_its_files_and_no_versions() {
 #[test]
 fn metrics_tell_the_age_of_the_oldest_snapshot_or_iterator() {
     // Catches an age of something that is gone, or none for an iterator that keeps files.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (_dir, db) = fresh();
     let age = || db.metrics().oldest_view_age;
     assert_eq!(age(), None);
     let kept: [&dyn Fn() -> Box<dyn std::any::Any>; 3] =
@@ -179,14 +171,14 @@ fn check(snapshot: &Snapshot) {
 }
 
 #[test]
-fn a_snapshot_shows_every_write_up_to_its_number_and_none_after_whatever_is_merged() {
+fn a_snapshot_shows_every_write_up_to_its_number_and_none_after_whatever_is_compacted() {
     // Catches a version that a flush or a merge drops although a snapshot sees it: one whose number it did not know, or that was
     // registered while it ran; and a number that counts a write which is not shown.
     let dir = TempDir::new().unwrap();
     let db = Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(2).block_bytes(512).table_file_bytes(2048);
     let db = db.level1_bytes(4096).size_ratio(2).open().unwrap();
     let busy = AtomicU64::new(1);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let (db, busy) = (&db, &busy);
         scope.spawn(move || {
             for n in 0..30_000 {

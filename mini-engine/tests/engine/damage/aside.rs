@@ -1,13 +1,6 @@
 //! Files that were set aside: which are kept, which are listed, and how they go.
 
-use std::fs;
-use std::path::Path;
-
-use mini_engine::{Db, RecoveryMode};
-
-use crate::scratch::TempDir;
-use crate::support::hook::files;
-use crate::support::{cut, keys, newest_table, the_file};
+use crate::support::*;
 
 /// Writes `keys` to the only log, and changes a byte: of the first of them, or behind the last.
 fn tear(dir: &Path, new: &[&str], at_first: bool) {
@@ -50,8 +43,7 @@ fn torn_ends_without_a_whole_batch_are_bounded_and_the_others_stay() {
 fn unfinished_tables_beside_torn_manifests_are_bounded_and_the_others_stay() {
     // Catches a disk that fills with what a process leaves that is killed again and again while it recovers, and a whole table that goes
     // with that.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     db.ingest([("b", "2")]).unwrap();
     drop(db);
@@ -76,8 +68,7 @@ fn unfinished_tables_beside_torn_manifests_are_bounded_and_the_others_stay() {
 #[test]
 fn a_quarantined_table_is_listed_until_it_is_dropped() {
     // Catches a file that is called unneeded while a quarantine still stands for it.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     db.close().unwrap();
     let table = the_file(dir.path(), ".sst");

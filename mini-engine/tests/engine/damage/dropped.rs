@@ -1,13 +1,6 @@
 //! Quarantined tables that were dropped: what salvage reads of them, and that nothing returns by it.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use mini_engine::{Compression, Db, Durability, RecoveryMode, SalvageReport};
-
-use crate::scratch::TempDir;
-use crate::support::hook::files;
-use crate::support::{Texts, blocks, flip, newest_table, put, texts, the_file};
+use crate::support::*;
 
 fn open(dir: &Path, mode: RecoveryMode) -> Db {
     let builder = Db::builder(dir).recovery_mode(mode).block_bytes(512).l0_trigger(100);

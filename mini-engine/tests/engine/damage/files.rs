@@ -1,76 +1,11 @@
 //! Tables and manifests that are damaged, missing or left over.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::sync::Arc;
-
-use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
-use mini_engine::{Db, Durability, Error, TableReads};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{HookFs, Op, files, position};
-use crate::support::{blocks, copy, cut, keys, newest_table, paths, the_file};
-
-#[test]
-fn rule_9_a_flipped_bit_in_a_table_is_a_typed_error_and_spares_other_reads() {
-    // Catches a wrong value, an older value, a panic, and one bad block that ends all reading.
-    let original = TempDir::new().unwrap();
-    let db = Db::builder(original.path()).block_bytes(512).open().unwrap();
-    for n in 0..60 {
-        db.insert(format!("key{n:03}"), format!("old{n}")).unwrap();
-    }
-    db.flush().unwrap();
-    for n in 0..60 {
-        db.insert(format!("key{n:03}"), format!("new{n}")).unwrap();
-    }
-    db.close().unwrap();
-    let newest = files(original.path(), ".sst").pop().unwrap();
-    let len = fs::metadata(original.path().join(&newest)).unwrap().len() as usize;
-    let data_len = blocks(&original.path().join(&newest)).iter().map(|(offset, len)| offset + len).max().unwrap();
-    for at in (0..len).step_by(5) {
-        let dir = copy(original.path());
-        let path = dir.path().join(&newest);
-        let mut bytes = fs::read(&path).unwrap();
-        bytes[at] ^= 1 << (at % 8);
-        fs::write(&path, bytes).unwrap();
-        let is_typed = |error: &Error| match error {
-            Error::Corruption { file, offset, .. } => *file == path && *offset <= len as u64,
-            Error::UnsupportedVersion { file, .. } => *file == path,
-            _ => false,
-        };
-        let reads = if at % 2 == 0 { TableReads::Pread } else { TableReads::Mmap };
-        let db = match Db::builder(dir.path()).table_reads(reads).open() {
-            Ok(db) => db,
-            Err(error) => {
-                assert!(is_typed(&error), "byte {at}: {error}");
-                continue;
-            }
-        };
-        let mut errors = 0;
-        for n in 0..60 {
-            match db.get(format!("key{n:03}")) {
-                Ok(found) => assert_eq!(found.as_deref(), Some(format!("new{n}").as_bytes()), "byte {at}"),
-                Err(error) => {
-                    assert!(is_typed(&error), "byte {at}: {error}");
-                    errors += 1;
-                }
-            }
-        }
-        // What leads to the blocks is read with the first of them, and without it none can be found.
-        assert!(errors >= 1 && (errors < 60 || at >= data_len), "byte {at}: {errors} of 60 reads failed");
-        let scanned = db.iter().find_map(Result::err).expect("the scan meets the block");
-        assert!(is_typed(&scanned), "byte {at}: {scanned}");
-        let report = db.verify().unwrap();
-        assert!(report.problems.len() == 1 && is_typed(&report.problems[0]), "byte {at}: {:?}", report.problems);
-    }
-    assert!(data_len > 20 * 5 && data_len < len, "{data_len} of {len} bytes are data blocks");
-}
+use crate::support::*;
 
 #[test]
 fn verify_tells_of_each_damaged_block_wherever_it_is() {
     // Catches a verification that ends at the first damage of a table: a person would take the rest for sound.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).block_bytes(512).partition_bytes(128).l0_trigger(100).open().unwrap();
+    let (dir, db) = opened(|b| b.block_bytes(512).partition_bytes(128).l0_trigger(100));
     for round in 0..2 {
         (0..400).for_each(|n| db.insert(format!("key{n:03}"), format!("{round}{n:060}")).unwrap());
         db.remove("key000").unwrap();
@@ -157,31 +92,9 @@ fn rule_10_orphans_are_removed_after_recovery_and_their_numbers_not_used_again()
 }
 
 #[test]
-fn rule_10_tables_of_which_recovery_has_all_are_removed_beside_a_torn_manifest() {
-    // Catches files that pile up, a table or several for each process that is killed while it writes to the manifest: what a flush
-    // wrote is in the log, and what a merge wrote in its inputs.
-    let dir = TempDir::new().unwrap();
-    let hook = HookFs::new();
-    let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
-    // The log stays, so that the edit may be lost.
-    hook.fail(Op::Remove, ".log", ErrorKind::Other);
-    db.insert("a", "1").unwrap();
-    db.flush().unwrap();
-    drop(db);
-    let table = the_file(dir.path(), ".sst");
-    cut(&the_file(dir.path(), "MANIFEST"), 1);
-    let db = Db::open(dir.path()).unwrap();
-    assert!(db.recovery().manifest_tail_dropped && db.recovery().set_aside.is_empty(), "{}", db.recovery());
-    assert!(!table.exists() && db.recovery().orphans_removed > 0);
-    assert_eq!((files(dir.path(), ".sst").len(), files(dir.path(), ".aside").len()), (1, 0));
-    assert_eq!(keys(&db), ["a"]);
-}
-
-#[test]
 fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
     // Catches damage to the last edit, which looks like a tear, that makes the table it named an orphan to delete.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     // In no log, so that only the lost edit knew of it.
     db.ingest([("b", "2")]).unwrap();
@@ -204,7 +117,7 @@ fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
     let content = fs::read(&aside).unwrap();
     for index in 0..events.len() as u64 {
         let dir = copy(torn.path());
-        let faults = FaultFs::new(Arc::new(StdFs));
+        let faults = faulty();
         faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
         drop(Db::builder(dir.path()).file_system(Arc::new(faults)).open());
         assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"], "operation {index}");
@@ -219,8 +132,7 @@ fn a_stray_file_with_a_number_out_of_reach_is_refused_before_anything_is_written
     for stray in
         ["9223372036854775807.sst", "9223372036854775806.log", "MANIFEST-9223372036854775000", "99999999999.log.aside"]
     {
-        let dir = TempDir::new().unwrap();
-        let db = Db::open(dir.path()).unwrap();
+        let (dir, db) = fresh();
         db.insert("a", "1").unwrap();
         drop(db);
         fs::write(dir.path().join(stray), "stray").unwrap();
@@ -252,33 +164,11 @@ fn an_open_that_fails_before_it_counts_leaves_no_file_behind() {
     for index in 0..=renamed {
         for fault in [Fault::StorageFull, Fault::ShortWrite] {
             let dir = copy(original.path());
-            let faults = FaultFs::new(Arc::new(StdFs));
+            let faults = faulty();
             faults.fail_mutation(index, fault, Repeat::Once);
             Db::builder(dir.path()).file_system(Arc::new(faults)).open().unwrap_err();
             assert_eq!(files(dir.path(), ""), before, "operation {index}, {fault:?}");
             assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"]);
-        }
-    }
-}
-
-#[test]
-fn rule_10_a_log_that_the_manifest_names_has_a_header() {
-    // Catches a log that was cut off, or wiped out, taken for one that never began.
-    for zeros in [false, true] {
-        let dir = TempDir::new().unwrap();
-        let db = Db::open(dir.path()).unwrap();
-        for n in 0..10 {
-            db.insert(format!("{n}"), "value").unwrap();
-        }
-        db.persist(Durability::Synced).unwrap();
-        drop(db);
-        let log = dir.path().join(files(dir.path(), ".log").pop().unwrap());
-        let len = std::fs::metadata(&log).unwrap().len();
-        std::fs::write(&log, vec![0; if zeros { len as usize } else { 0 }]).unwrap();
-        match Db::open(dir.path()) {
-            Err(Error::Corruption { .. }) => {}
-            Err(error) => panic!("{error}"),
-            Ok(db) => panic!("{} of 10 synced writes, findings {:?}", db.iter().count(), db.recovery().findings()),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Files that are damaged, missing or cannot be read.
 
 mod aside;
+mod compactions;
 mod dropped;
 mod files;
-mod merges;
 mod quarantine;
 mod salvage;
 mod unreadable;

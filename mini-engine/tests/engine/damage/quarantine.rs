@@ -1,15 +1,6 @@
 //! Databases opened without the files that are damaged or missing.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
-use mini_engine::{Db, Durability, Error, RecoveryMode, TableReads};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, HookFs, Op, files};
-use crate::support::{copy, flip, paths, put};
+use crate::support::*;
 
 fn open_in(dir: &Path, mode: RecoveryMode) -> Result<Db, Error> {
     // Both ways to read tables.
@@ -19,6 +10,10 @@ fn open_in(dir: &Path, mode: RecoveryMode) -> Result<Db, Error> {
 
 fn quarantining(dir: &Path) -> Db {
     open_in(dir, RecoveryMode::Quarantine).unwrap()
+}
+
+fn reading(dir: &Path) -> Db {
+    Db::builder(dir).recovery_mode(RecoveryMode::Quarantine).read_only(true).open().unwrap()
 }
 
 /// Three tables: old values of a to z; then m1 to m3 new, with m2 removed; then m3 and x newer still. Their paths.
@@ -99,6 +94,11 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         }
         let aside = tables[1].with_extension("sst.aside");
         let bytes = fs::read(&tables[1]).ok();
+        // One that only reads sets nothing aside, and names the file that is there.
+        if damage != "missing" {
+            check_reads(&reading(dir.path()), &tables[1]);
+            assert!(!aside.exists());
+        }
         let db = quarantining(dir.path());
         let report = db.recovery();
         assert_eq!((report.damage.len(), report.quarantined.len()), (1, 1), "{report}");
@@ -119,6 +119,9 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
             assert_eq!((db.recovery().damage.len(), db.recovery().quarantined.len()), (0, 1));
             check_reads(&db, &aside);
             assert!(tables[1].exists());
+        }
+        if damage != "missing" {
+            check_reads(&reading(dir.path()), &aside);
         }
         let db = open_in(dir.path(), RecoveryMode::Strict).unwrap();
         // A value written now is newer than what the table held.
@@ -216,7 +219,7 @@ fn an_open_that_quarantines_may_end_at_any_operation_and_loses_nothing_more() {
     flip(&log, len - 100);
     flip(&tables[1], 3);
     let [damaged_log, damaged_table] = [&log, &tables[1]].map(|path| fs::read(path).unwrap());
-    let faults = FaultFs::new(Arc::new(StdFs));
+    let faults = faulty();
     let open = |dir: &Path, faults: &FaultFs| {
         let builder = Db::builder(dir).file_system(Arc::new(faults.clone())).l0_trigger(100).block_bytes(512);
         builder.recovery_mode(RecoveryMode::Quarantine).open()
@@ -226,7 +229,7 @@ fn an_open_that_quarantines_may_end_at_any_operation_and_loses_nothing_more() {
     assert!(count > 15, "only {count} operations");
     for index in 0..count {
         let dir = copy(original.path());
-        let faults = FaultFs::new(Arc::new(StdFs));
+        let faults = faulty();
         faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
         drop(open(dir.path(), &faults));
         let db = quarantining(dir.path());
@@ -255,7 +258,7 @@ fn a_checkpoint_of_a_database_with_a_quarantined_table_refuses_what_that_refuses
 }
 
 #[test]
-fn a_key_removed_since_a_table_was_quarantined_reads_as_removed_after_a_merge_to_the_bottom() {
+fn a_key_removed_since_a_table_was_quarantined_reads_as_removed_after_a_compaction_to_the_bottom() {
     // Catches a tombstone that is dropped because no other table has its key.
     let dir = TempDir::new().unwrap();
     let tables = three_tables(dir.path());
@@ -290,7 +293,7 @@ fn two_callers_that_drop_one_quarantined_table_do_not_end_the_engine() {
     let db = builder.recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     let number = db.quarantined()[0].number;
     let (arrivals, go) = fs.hold(Op::Sync, "MANIFEST", Answer::Go);
-    let (first, second) = std::thread::scope(|scope| {
+    let (first, second) = thread::scope(|scope| {
         let first = scope.spawn(|| db.drop_quarantined(number));
         arrivals.recv().unwrap();
         let second = scope.spawn(|| db.drop_quarantined(number));

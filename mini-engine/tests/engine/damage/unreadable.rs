@@ -1,12 +1,6 @@
 //! Logs that the device does not read to their end.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use mini_engine::fs::{FaultFs, FileSystem, MemFs};
-use mini_engine::{Db, Durability, Error};
-
-use crate::support::{DB, in_memory};
+use crate::support::*;
 
 const SECTOR: u64 = 512;
 

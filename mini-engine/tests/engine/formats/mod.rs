@@ -12,3 +12,4 @@ mod workload;
 mod written;
 
 pub(crate) use bytes::checksum;
+pub(crate) use written::read;

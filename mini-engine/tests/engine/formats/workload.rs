@@ -79,8 +79,3 @@ pub(crate) fn files(dir: &Path) -> Files {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
 }
-
-/// All that the engine finds.
-pub(crate) fn all(db: &Db) -> Map {
-    db.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
-}

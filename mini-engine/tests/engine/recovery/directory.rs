@@ -1,15 +1,8 @@
 //! Directories that are no database, not yet one, not one any more, or a newer one.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::sync::Arc;
-
-use mini_engine::fs::{Fault, FaultFs, Repeat, StdFs};
-use mini_engine::{Db, Error};
-
 use crate::formats::checksum;
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, Event, HookFs, Op, files, position};
+
+use crate::support::*;
 
 #[test]
 fn a_directory_that_is_not_a_database_is_refused_and_left_alone() {
@@ -30,8 +23,11 @@ fn create_if_missing_false_creates_nothing() {
     let dir = TempDir::new().unwrap();
     let missing = dir.path().join("missing");
     for path in [dir.path(), &missing] {
-        let error = Db::builder(path).create_if_missing(false).open().unwrap_err();
-        assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
+        // Nor does one that only reads, whatever the option says.
+        for builder in [Db::builder(path).create_if_missing(false), Db::builder(path).read_only(true)] {
+            let error = builder.open().unwrap_err();
+            assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
+        }
     }
     assert!(files(dir.path(), "").is_empty());
     Db::open(&missing).unwrap().insert("a", "1").unwrap();
@@ -39,19 +35,9 @@ fn create_if_missing_false_creates_nothing() {
 }
 
 #[test]
-fn directories_above_are_created_too() {
-    // Catches a create that knows one level only.
-    let dir = TempDir::new().unwrap();
-    let path = dir.path().join("a/b/c");
-    Db::open(&path).unwrap().insert("a", "1").unwrap();
-    assert!(Db::open(&path).unwrap().contains_key("a").unwrap());
-}
-
-#[test]
 fn a_newer_format_version_is_unsupported_and_nothing_is_changed() {
     // Catches a newer database reported as damaged, or opened and rewritten in the old format.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     drop(db);
     let listing = files(dir.path(), "");
@@ -88,8 +74,7 @@ fn a_newer_format_version_is_unsupported_and_nothing_is_changed() {
 #[test]
 fn a_lost_current_is_corruption_and_not_a_new_database() {
     // Catches a missing pointer taken for an empty directory: everything in it would be removed as orphans.
-    let dir = TempDir::new().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     drop(db);
     let current = dir.path().join("CURRENT");
@@ -161,7 +146,7 @@ fn rule_4_directories_above_are_created_one_by_one_each_synced_before_the_next()
     // Catches a chain of directories of which a later open believes the upper ones durable, since they are there.
     let names = ["a", "b", "c"];
     let count = {
-        let faults = FaultFs::new(Arc::new(StdFs));
+        let faults = faulty();
         let dir = TempDir::new().unwrap();
         Db::builder(dir.path().join("a/b/c")).file_system(Arc::new(faults.clone())).open().unwrap();
         faults.mutations()
@@ -169,7 +154,7 @@ fn rule_4_directories_above_are_created_one_by_one_each_synced_before_the_next()
     for index in 0..=count {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("a/b/c");
-        let faults = FaultFs::new(Arc::new(StdFs));
+        let faults = faulty();
         faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
         let fs = HookFs::over(Arc::new(faults.clone()));
         drop(Db::builder(&path).file_system(fs.arc()).open());

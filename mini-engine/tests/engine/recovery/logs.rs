@@ -1,107 +1,130 @@
 //! What recovery makes of logs that are cut or missing.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use crate::support::*;
 
-use mini_engine::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
-use mini_engine::{Db, Durability, Error, WriteBatch};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, Event, HookFs, Op, files, position};
-use crate::support::{batch, copy, cut, keys, the_file, three_logs};
-
-#[test]
-fn writes_in_several_logs_come_back_in_order() {
-    // Catches logs replayed by directory order, and a log number that skips one.
-    let dir = TempDir::new().unwrap();
-    three_logs(dir.path(), "");
-    let db = Db::open(dir.path()).unwrap();
-    assert_eq!(keys(&db), ["a", "b", "c", "d"]);
-    let report = db.recovery();
-    assert_eq!(
-        (report.logs_replayed, report.batches_replayed, report.operations_replayed, report.last_seqno),
-        (3, 4, 4, 4)
-    );
-    assert_eq!((&report.torn, report.set_aside.len()), (&None, 0));
-}
-
-#[test]
-fn rule_2_a_log_cut_at_any_byte_keeps_its_whole_frames_and_no_part_of_another() {
-    // Catches half a batch replayed, and a whole one before the tear dropped with it.
-    let original = TempDir::new().unwrap();
-    let db = Db::open(original.path()).unwrap();
-    let log = the_file(original.path(), ".log");
-    let mut ends = vec![fs::metadata(&log).unwrap().len()];
-    for n in 0..3 {
-        let halves = ["a", "b"].map(|half| (format!("{half}{n}"), "value"));
-        db.write(batch(halves), Durability::Buffered).unwrap();
-        ends.push(fs::metadata(&log).unwrap().len());
+/// A database in three logs: "a" and "b" in the first, "c" in the second, "d" in the third, no table. Each key's write
+/// is followed by a sync if it is in `synced`. The logs' paths, oldest first. They end with their last frames: the space that
+/// they were given ahead is cut off.
+fn three_logs(dir: &Path, synced: &str) -> Vec<PathBuf> {
+    let hook = HookFs::new();
+    let db = Db::builder(dir).file_system(hook.arc()).immutable_memtables(4).open().unwrap();
+    hook.fail(Op::Create, ".sst", ErrorKind::StorageFull);
+    for key in ["a", "b", "c", "d"] {
+        put(&db, key, "value", if synced.contains(key) { Durability::Synced } else { Durability::Buffered }).unwrap();
+        if key == "b" || key == "c" {
+            db.flush().unwrap_err();
+        }
     }
     drop(db);
-    let mut torn = 0;
-    for len in ends[0]..=ends[3] {
-        let dir = copy(original.path());
-        let log = the_file(dir.path(), ".log");
-        cut(&log, ends[3] - len);
-        let whole = ends.iter().filter(|end| **end <= len).count() - 1;
-        // A rest of zeros is room that was not used: a frame cut behind a checksum's first byte may look so.
-        let rest = fs::read(&log).unwrap().split_off(ends[whole] as usize);
-        let is_torn = rest.iter().any(|byte| *byte != 0);
-        let db = Db::open(dir.path()).unwrap();
-        let found = keys(&db);
-        assert_eq!(found.len(), whole * 2, "{len} bytes: {found:?}");
-        assert_eq!(db.recovery().torn.is_some(), is_torn, "{len} bytes");
-        torn += usize::from(is_torn);
-        assert_eq!(db.snapshot().seqno(), whole as u64 * 2);
-        // The next write takes the number of the one that was lost.
-        db.insert("next", "").unwrap();
-        drop(db);
-        let db = Db::open(dir.path()).unwrap();
-        assert_eq!(keys(&db).len(), whole * 2 + 1, "{len} bytes");
-        assert_eq!(db.recovery().torn, None);
+    let logs: Vec<PathBuf> = paths(dir, ".log");
+    assert_eq!(logs.len(), 3);
+    logs.iter().for_each(|log| cut_space(log));
+    logs
+}
+
+/// Cuts off the zeros behind the last frame.
+fn cut_space(log: &Path) {
+    let mut bytes = fs::read(log).unwrap();
+    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    bytes.truncate(used.next_multiple_of(8));
+    fs::write(log, bytes).unwrap();
+}
+
+/// What is done to a log.
+#[derive(Clone, Copy, Debug)]
+enum Harm {
+    /// So many bytes are cut off its end: fewer than a frame has.
+    Cut(u64),
+    /// So many whole frames are cut off its end.
+    CutFrames(u64),
+    Removed,
+    Emptied,
+    Zeroed,
+    /// As if nothing had been written to it yet; with a byte behind its header.
+    MadeAhead(u8),
+}
+
+fn harm(log: &Path, harm: Harm, frame: u64) {
+    let bytes = fs::read(log).unwrap();
+    match harm {
+        Harm::Cut(bytes) => cut(log, bytes),
+        Harm::CutFrames(frames) => cut(log, frames * frame),
+        Harm::Removed => fs::remove_file(log).unwrap(),
+        Harm::Emptied => fs::write(log, "").unwrap(),
+        Harm::Zeroed => fs::write(log, vec![0; bytes.len()]).unwrap(),
+        Harm::MadeAhead(byte) => fs::write(log, [&bytes[..56], &[0; 4], &[byte], &[0; 200]].concat()).unwrap(),
     }
-    assert!(torn > 100, "{torn} logs were torn");
+}
+
+/// What an open makes of harmed logs.
+enum Made {
+    /// These keys; these logs are set aside, or their tails.
+    Keys(&'static str, &'static [&'static str]),
+    /// It is refused for damage to this log, and nothing is changed.
+    Refused(usize),
 }
 
 #[test]
-fn rule_2_past_an_accepted_stop_later_logs_are_set_aside() {
-    // Catches "c" and "d" replayed without the "b" that came before them.
-    let dir = TempDir::new().unwrap();
-    let logs = three_logs(dir.path(), "");
-    cut(&logs[0], 8);
-    let db = Db::open(dir.path()).unwrap();
-    assert_eq!(keys(&db), ["a"]);
-    let report = db.recovery();
-    let torn = report.torn.as_ref().expect("a torn tail");
-    assert_eq!(torn.log, logs[0]);
-    let mut aside = vec![logs[0].with_extension("log.tail.aside")];
-    aside.extend(logs[1..].iter().map(|log| log.with_extension("log.aside")));
-    assert_eq!(report.set_aside, aside);
-    db.insert("e", "5").unwrap();
-    drop(db);
-    // They stay, and stay out of it.
-    let db = Db::open(dir.path()).unwrap();
-    assert_eq!(keys(&db), ["a", "e"]);
-    assert!(aside.iter().all(|path| path.exists()));
-}
-
-#[test]
-fn a_log_that_was_made_ahead_is_not_set_aside() {
-    // Catches an empty file kept for people after each power cut, and one with damaged frames that is not kept.
-    for damaged in [false, true] {
+fn rules_2_and_11_harmed_logs_keep_a_first_part_of_the_history_or_are_refused() {
+    use Harm::{Cut, CutFrames, Emptied, MadeAhead, Removed, Zeroed};
+    use Made::{Keys, Refused};
+    type Case = (&'static str, &'static str, &'static [(usize, Harm)], Made);
+    // The defect that each case catches, the keys whose writes were synced, what is done to which log, and what becomes of it.
+    let cases: [Case; 19] = [
+        ("logs replayed by directory order, or one skipped", "", &[], Keys("abcd", &[])),
+        ("c and d without the b before them", "", &[(0, Cut(8))], Keys("a", &["0 tail", "1", "2"])),
+        ("an empty file kept after each power cut", "", &[(1, Cut(8)), (2, MadeAhead(0))], Keys("ab", &["1 tail"])),
+        ("damaged frames not kept", "", &[(1, Cut(8)), (2, MadeAhead(1))], Keys("ab", &["1 tail", "2"])),
+        ("synced writes dropped as a tail", "b", &[(0, Cut(8))], Refused(0)),
+        ("a sync of a later log overlooked", "c", &[(0, Cut(8))], Refused(0)),
+        ("a sync of the torn log overlooked", "c", &[(1, Cut(8))], Refused(1)),
+        // A sync is known from the frames behind it. Nothing was written after "d", so its sync left no record.
+        ("a sync without a record", "d", &[(0, Cut(8))], Keys("a", &["0 tail", "1", "2"])),
+        ("a clean end between two frames", "", &[(0, CutFrames(1))], Keys("a", &["1", "2"])),
+        ("a clean end before a sync", "b", &[(0, CutFrames(1))], Refused(0)),
+        ("only the last log is left", "", &[(0, CutFrames(2)), (1, CutFrames(1))], Keys("", &["2"])),
+        ("the loss blamed on the empty log", "a", &[(0, CutFrames(2)), (1, CutFrames(1))], Refused(0)),
+        ("d right after b as if c had never been", "", &[(1, Removed)], Keys("ab", &["2"])),
+        ("a gap before a sync", "c", &[(1, Removed)], Refused(0)),
+        ("frames that do not follow what tables hold", "", &[(0, Removed)], Refused(0)),
+        ("the manifest's log taken for one that never began", "", &[(0, Emptied)], Refused(0)),
+        ("the same of one that was wiped out", "", &[(0, Zeroed)], Refused(0)),
+        ("a torn last log", "", &[(2, Cut(8))], Keys("abc", &["2 tail"])),
+        ("a lost last log", "", &[(2, Removed)], Keys("abc", &[])),
+    ];
+    for (defect, synced, harms, made) in cases {
         let dir = TempDir::new().unwrap();
-        let logs = three_logs(dir.path(), "");
-        cut(&logs[1], 8);
-        let mut last = fs::read(&logs[2]).unwrap();
-        last[56..].fill(0);
-        last[60] = u8::from(damaged);
-        fs::write(&logs[2], last).unwrap();
-        let db = Db::open(dir.path()).unwrap();
-        assert_eq!(keys(&db), ["a", "b"]);
-        assert_eq!(db.recovery().set_aside.len(), 1 + usize::from(damaged));
-        assert_eq!(files(dir.path(), ".log").iter().filter(|name| name.ends_with(".log")).count(), 1);
+        let logs = three_logs(dir.path(), synced);
+        // Two frames of one length in the first log, one in the second.
+        let len = |log: usize| fs::metadata(&logs[log]).unwrap().len();
+        let frame = len(0) - len(1);
+        harms.iter().for_each(|(log, what)| harm(&logs[*log], *what, frame));
+        let before = files(dir.path(), "");
+        match (Db::open(dir.path()), made) {
+            (Ok(db), Keys(expected, aside)) => {
+                assert_eq!(keys(&db).concat(), expected, "{defect}");
+                let kept = |log: &str, kind: &str| logs[log.parse::<usize>().unwrap()].with_extension(kind);
+                let kept = |name: &&str| match name.split_once(" tail") {
+                    Some((log, _)) => kept(log, "log.tail.aside"),
+                    None => kept(name, "log.aside"),
+                };
+                let aside: Vec<PathBuf> = aside.iter().map(kept).collect();
+                assert_eq!(db.recovery().set_aside, aside, "{defect}");
+                let is_torn = !aside.is_empty() || harms.iter().any(|(_, harm)| matches!(harm, Cut(_)));
+                assert_eq!(db.recovery().torn.is_some(), is_torn, "{defect}: {}", db.recovery());
+                assert_eq!(db.recovery().last_seqno, expected.len() as u64, "{defect}");
+                // They stay, and stay out of it.
+                db.insert("e", "5").unwrap();
+                let db = reopened(db, &dir);
+                assert_eq!(keys(&db).concat(), format!("{expected}e"), "{defect}");
+                assert!(aside.iter().all(|path| path.exists()), "{defect}");
+            }
+            (Err(Error::Corruption { file, .. }), Refused(log)) => {
+                assert_eq!(file, logs[log], "{defect}");
+                assert_eq!(files(dir.path(), ""), before, "{defect}");
+            }
+            (opened, _) => panic!("{defect}: {:?}", opened.map(|db| (keys(&db), db.recovery().findings()))),
+        }
     }
 }
 
@@ -123,8 +146,7 @@ fn rule_2_past_an_accepted_stop_the_rest_of_the_log_is_set_aside_too() {
     assert_eq!(db.recovery().set_aside[0], aside);
     assert_eq!(fs::read(&aside).unwrap(), bytes);
     db.insert("e", "5").unwrap();
-    drop(db);
-    let db = Db::open(dir.path()).unwrap();
+    let db = reopened(db, &dir);
     assert_eq!((keys(&db), db.recovery().findings().len()), (vec!["e".to_owned()], 0));
     assert!(aside.exists());
 }
@@ -148,92 +170,25 @@ fn rule_2_a_tail_that_cannot_be_set_aside_is_not_cut_off() {
 }
 
 #[test]
-fn rule_2_a_tear_before_a_recorded_sync_is_corruption_in_every_log() {
-    // Catches synced writes that are dropped as a torn tail without a word.
-    for (synced, torn) in [("b", 0), ("c", 0), ("c", 1)] {
-        let dir = TempDir::new().unwrap();
-        let logs = three_logs(dir.path(), synced);
-        cut(&logs[torn], 8);
-        let error = Db::open(dir.path()).unwrap_err();
-        assert!(matches!(&error, Error::Corruption { file, .. } if *file == logs[torn]), "{synced} {torn}: {error}");
-        // Nothing was changed.
-        let left = [".log", ".aside", ".sst"].map(|part| files(dir.path(), part).len());
-        assert_eq!(left, [3, 0, 0], "{synced} {torn}");
-    }
-    // A sync is known from the frames behind it. Nothing was written after "d", so its sync left no record.
-    let dir = TempDir::new().unwrap();
-    let logs = three_logs(dir.path(), "d");
-    cut(&logs[0], 8);
-    assert_eq!(Db::open(dir.path()).unwrap().recovery().set_aside.len(), 3);
-}
-
-#[test]
-fn rule_2_whole_frames_missing_at_the_end_of_an_older_log_are_noticed() {
-    // Catches a log cut exactly between two frames: it ends cleanly, and only the next log's numbers show the loss.
-    for synced in ["", "b"] {
-        let dir = TempDir::new().unwrap();
-        let logs = three_logs(dir.path(), synced);
-        // Two frames of one length in the first log, one in the second.
-        let len = |log: usize| fs::metadata(&logs[log]).unwrap().len();
-        cut(&logs[0], len(0) - len(1));
-        match (synced, Db::open(dir.path())) {
-            ("", Ok(db)) => {
-                assert_eq!(keys(&db), ["a"]);
-                assert_eq!(db.recovery().torn.as_ref().map(|torn| torn.dropped_bytes), Some(0));
-                assert_eq!(db.recovery().set_aside.len(), 2);
-            }
-            ("b", Err(error)) => {
-                assert!(matches!(&error, Error::Corruption { file, .. } if *file == logs[0]), "{error}")
-            }
-            (_, result) => panic!("{synced:?}: {:?}", result.map(|db| keys(&db))),
-        }
-    }
-}
-
-#[test]
-fn rule_2_a_recorded_sync_speaks_for_every_log_before_the_stop() {
-    // Catches the loss of synced frames blamed on the empty log behind them, of which no sync is recorded.
-    for synced in ["", "a"] {
-        let dir = TempDir::new().unwrap();
-        let logs = three_logs(dir.path(), synced);
-        // Two frames of one length after the header in the first log, one in the second. Only "d" is left.
-        let len = |log: usize| fs::metadata(&logs[log]).unwrap().len();
-        let frame = len(0) - len(1);
-        cut(&logs[0], 2 * frame);
-        cut(&logs[1], frame);
-        match (synced, Db::open(dir.path())) {
-            ("", Ok(db)) => assert_eq!((keys(&db).len(), db.recovery().set_aside.len()), (0, 1)),
-            ("a", Err(error)) => {
-                assert!(matches!(&error, Error::Corruption { file, .. } if *file == logs[0]), "{error}")
-            }
-            (_, result) => panic!("{synced:?}: {:?}", result.map(|db| keys(&db))),
-        }
-    }
-}
-
-#[test]
 fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
     // Catches a tear left in front of newer logs: their synced writes would make it look like corruption.
-    let dir = TempDir::new().unwrap();
+    let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
     let logs = three_logs(dir.path(), "");
     cut(&logs[1], 8);
-    let hook = HookFs::new();
     let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
     let events = hook.take();
     let torn = logs[1].file_name().unwrap().to_str().unwrap();
     // The tail is kept before it can be gone.
-    let kept = position(&events, 0, Op::Sync, ".log.tail.aside");
-    let kept = position(&events, kept, Op::SyncDir, "");
-    let truncated = position(&events, kept, Op::Truncate, torn);
+    let kept = [(Op::Sync, ".log.tail.aside"), (Op::SyncDir, ""), (Op::Truncate, torn), (Op::Sync, torn)];
+    let steps = in_order(&events, &[&kept[..], &[(Op::RenameTo, ".log.aside"), (Op::SyncDir, "")]].concat());
     // Of the file that keeps the tail an older end is cut off before.
-    assert_eq!(Some(truncated), events.iter().position(|event| event.op == Op::Truncate && event.name == torn));
-    let synced = position(&events, truncated, Op::Sync, torn);
-    let aside = position(&events, synced, Op::RenameTo, ".log.aside");
-    let named = position(&events, aside, Op::SyncDir, "");
+    assert_eq!(Some(steps[2]), events.iter().position(|event| event.op == Op::Truncate && event.name == torn));
     // Tables sync the directory as well, and those after it.
-    assert!(named < position(&events, 0, Op::Create, ".sst"));
-    assert!(named < position(&events, kept, Op::Create, ".log"));
-    assert!(named < position(&events, 0, Op::Write, "MANIFEST"));
+    let next = [position(&events, 0, Op::Create, ".sst"), position(&events, steps[1], Op::Create, ".log")];
+    assert!(
+        next.into_iter().chain([position(&events, 0, Op::Write, "MANIFEST")]).all(|at| steps[5] < at),
+        "{events:?}"
+    );
     assert_eq!(keys(&db), ["a", "b"]);
 }
 
@@ -245,14 +200,14 @@ fn rule_3_an_end_at_any_operation_of_that_finds_the_same_history_again() {
     let logs = three_logs(original.path(), "");
     cut(&logs[0], 8);
     let open = |dir: &TempDir, fs: Arc<dyn FileSystem>| Db::builder(dir.path()).file_system(fs).open();
-    let faults = FaultFs::new(Arc::new(StdFs));
+    let faults = faulty();
     let dir = copy(original.path());
     drop(open(&dir, Arc::new(faults.clone())).unwrap());
     let count = faults.mutations();
     assert!(count > 15, "only {count} operations");
     for index in 0..count {
         let dir = copy(original.path());
-        let faults = FaultFs::new(Arc::new(StdFs));
+        let faults = faulty();
         faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
         drop(open(&dir, Arc::new(faults)));
         let db = open(&dir, Arc::new(StdFs)).unwrap_or_else(|error| panic!("operation {index}: {error}"));
@@ -267,51 +222,6 @@ fn rule_3_an_end_at_any_operation_of_that_finds_the_same_history_again() {
 
 fn name_of(path: PathBuf) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
-}
-
-#[test]
-fn rule_11_a_missing_log_in_the_middle_is_a_gap_in_the_numbers() {
-    // Catches "d" replayed right after "b" as if "c" had never been.
-    for synced in ["", "c"] {
-        let dir = TempDir::new().unwrap();
-        let logs = three_logs(dir.path(), synced);
-        fs::remove_file(&logs[1]).unwrap();
-        match (synced, Db::open(dir.path())) {
-            ("", Ok(db)) => {
-                assert_eq!(keys(&db), ["a", "b"]);
-                assert_eq!(db.recovery().set_aside, [logs[2].with_extension("log.aside")]);
-            }
-            ("c", Err(error)) => assert!(matches!(error, Error::Corruption { .. }), "{error}"),
-            (_, result) => panic!("{synced:?}: {:?}", result.map(|db| keys(&db))),
-        }
-    }
-}
-
-#[test]
-fn rule_11_a_log_that_lost_its_beginning_is_corruption() {
-    // Catches the oldest log replaced by one whose frames do not follow what tables hold.
-    let dir = TempDir::new().unwrap();
-    let logs = three_logs(dir.path(), "");
-    let manifest_log = logs[0].clone();
-    fs::remove_file(&manifest_log).unwrap();
-    let error = Db::open(dir.path()).unwrap_err();
-    assert!(matches!(&error, Error::Corruption { file, .. } if *file == manifest_log), "{error}");
-}
-
-#[test]
-fn a_log_that_was_being_created_is_empty_and_not_torn() {
-    // Catches a crash between creating a log and writing its header reported as a loss.
-    for bytes in [0, 1, 39] {
-        let dir = TempDir::new().unwrap();
-        let db = Db::open(dir.path()).unwrap();
-        db.insert("a", "1").unwrap();
-        drop(db);
-        let header = fs::read(the_file(dir.path(), ".log")).unwrap()[..bytes].to_vec();
-        fs::write(dir.path().join("000700.log"), header).unwrap();
-        let db = Db::open(dir.path()).unwrap();
-        assert_eq!(keys(&db), ["a"]);
-        assert_eq!((&db.recovery().torn, db.recovery().set_aside.len()), (&None, 0), "{bytes} bytes");
-    }
 }
 
 /// A database whose log takes more than half a memtable of 16 MiB: twelve batches, the last one synced twice.

@@ -1,5 +1,4 @@
 //! What an open finds and makes of it, after a crash, a fault, or a first time.
 
 mod directory;
-mod faults;
 mod logs;

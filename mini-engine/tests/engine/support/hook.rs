@@ -3,11 +3,9 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
 
-use mini_engine::Db;
 use mini_engine::fs::{File, FileSystem, Mapping, StdFs};
 
 /// What is about to happen to a file.
@@ -258,16 +256,11 @@ impl FileSystem for HookFs {
     }
 }
 
+#[derive(Debug)]
 struct HookFile {
     file: Arc<dyn File>,
-    path: std::path::PathBuf,
+    path: PathBuf,
     fs: HookFs,
-}
-
-impl fmt::Debug for HookFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HookFile({})", self.path.display())
-    }
 }
 
 impl File for HookFile {
@@ -309,17 +302,12 @@ impl File for HookFile {
 }
 
 /// Writes at once what a system would write later: for who reads the file there is no difference.
+#[derive(Debug)]
 struct HookMapping {
     file: Arc<dyn File>,
-    path: std::path::PathBuf,
+    path: PathBuf,
     fs: HookFs,
     len: u64,
-}
-
-impl fmt::Debug for HookMapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HookMapping({})", self.path.display())
-    }
 }
 
 impl Mapping for HookMapping {
@@ -331,51 +319,4 @@ impl Mapping for HookMapping {
         assert!(end <= self.len && end <= self.file.len().unwrap(), "{} bytes at {offset}: no space", bytes.len());
         self.fs.record(event, self.file.write_all_at(&padded, offset)).unwrap();
     }
-}
-
-/// Whether this is a thread of the engine that compacts tables.
-pub(crate) fn on_compaction_thread() -> bool {
-    std::thread::current().name() == Some("mini-engine-compact")
-}
-
-/// Flushes, and waits for what a flush does afterwards: the log is removed, or kept for the next one.
-pub(crate) fn flush_to_the_end(db: &Db) {
-    db.flush().unwrap();
-    wait_for_flush(db);
-}
-
-/// Waits until no flush is under way. The caller knows that none is due.
-pub(crate) fn wait_for_flush(db: &Db) {
-    while db.metrics().flushes_running > 0 {
-        std::thread::yield_now();
-    }
-}
-
-/// Waits until only tables of the version have files in `dir`: those that merges have replaced are removed later, by a thread.
-/// What was set aside stays. Gives up after a minute: then the caller finds too many.
-pub(crate) fn wait_for_removals(db: &Db, dir: &Path) {
-    let give_up = Instant::now() + Duration::from_secs(60);
-    let tables = || files(dir, ".sst").iter().filter(|name| name.ends_with(".sst")).count() as u64;
-    while tables() > db.metrics().levels.iter().map(|level| level.tables).sum() && Instant::now() < give_up {
-        std::thread::yield_now();
-    }
-}
-
-/// The index of the first of `events` from `from` on that is `op` on a file whose name contains `part`.
-pub(crate) fn position(events: &[Event], from: usize, op: Op, part: &str) -> usize {
-    let found = events[from..].iter().position(|event| event.is(op, part));
-    found.unwrap_or_else(|| panic!("no {op:?} of {part:?} after {from} in {events:#?}")) + from
-}
-
-/// The number of `events` that are `op` on a file whose name contains `part`.
-pub(crate) fn count(events: &[Event], op: Op, part: &str) -> usize {
-    events.iter().filter(|event| event.is(op, part)).count()
-}
-
-/// The names of the files in `dir` that contain `part`, sorted.
-pub(crate) fn files(dir: &Path, part: &str) -> Vec<String> {
-    let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-    let mut names: Vec<String> = names.filter(|name| name.contains(part)).collect();
-    names.sort();
-    names
 }

@@ -1,22 +1,29 @@
-//! What tests of all kinds need: keys and writes, what a database holds, its files and damage to them, waits, and doubles of the
-//! file system.
+//! What tests of all kinds need: names, databases, keys and writes, what a database holds, its files and damage to them, waits, and a
+//! double of the file system. A test imports all of it.
 
-pub(crate) mod disks;
-pub(crate) mod hook;
+#[allow(dead_code, reason = "the crash tests use the rest")]
+mod hook;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::ErrorKind;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+pub(crate) use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use std::fs;
+pub(crate) use std::io::ErrorKind;
+pub(crate) use std::ops::{Bound, ControlFlow, Range};
+pub(crate) use std::path::{Path, PathBuf};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use std::sync::{Arc, Mutex, mpsc};
+pub(crate) use std::thread;
+pub(crate) use std::time::{Duration, Instant};
 
-use mini_engine::fs::{FileSystem, MemFs, StdFs};
-use mini_engine::{Builder, Compaction, Db, Durability, Error, LevelMetrics, Metrics, Result, Slice, WriteBatch, dump};
+pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Operation, Repeat, StdFs, Step};
+pub(crate) use mini_engine::random::Random;
+pub(crate) use mini_engine::{
+    Builder, Compaction, CompareAndSwapError, Compression, Db, Durability, Error, Iter, LevelMetrics, MAX_KEY_LEN,
+    MAX_VALUE_LEN, MemtableKind, Metrics, Options, RecoveryMode, SalvageReport, Slice, Snapshot, TableReads,
+    WriteBatch, dump, incomplete_directory,
+};
 
-use crate::scratch::TempDir;
-use hook::{HookFs, Op, files};
+pub(crate) use crate::scratch::TempDir;
+pub(crate) use hook::{Answer, Event, Held, HookFs, Op};
 
 /// After which a wait has failed to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -31,6 +38,36 @@ pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The same where keys and values are text.
 pub(crate) type Texts = BTreeMap<String, String>;
+
+/// A database in a directory of its own, with the options that `set` chooses.
+pub(crate) fn opened(set: impl FnOnce(Builder) -> Builder) -> (TempDir, Db) {
+    let dir = TempDir::new().unwrap();
+    let db = set(Db::builder(dir.path())).open().unwrap();
+    (dir, db)
+}
+
+/// The same with default options.
+pub(crate) fn fresh() -> (TempDir, Db) {
+    opened(|builder| builder)
+}
+
+/// The same with a double below it.
+pub(crate) fn hooked(set: impl FnOnce(Builder) -> Builder) -> (TempDir, HookFs, Db) {
+    let fs = HookFs::new();
+    let (dir, db) = opened(|builder| set(builder.file_system(fs.arc())));
+    (dir, fs, db)
+}
+
+/// Drops the database in `dir` and opens it again, with default options.
+pub(crate) fn reopened(db: Db, dir: &TempDir) -> Db {
+    drop(db);
+    Db::open(dir.path()).unwrap()
+}
+
+/// Files that fail on demand.
+pub(crate) fn faulty() -> FaultFs {
+    FaultFs::new(Arc::new(StdFs))
+}
 
 /// A database on a disk in memory.
 pub(crate) fn in_memory(mem: &MemFs) -> Builder {
@@ -47,6 +84,11 @@ pub(crate) fn scattered(n: u64) -> [u8; 8] {
     n.reverse_bits().to_be_bytes()
 }
 
+/// Writes the keys of these numbers, one by one.
+pub(crate) fn fill(db: &Db, numbers: impl IntoIterator<Item = u64>, value: impl AsRef<[u8]>) {
+    numbers.into_iter().for_each(|n| db.insert(key(n), &value).unwrap());
+}
+
 pub(crate) fn batch<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: impl IntoIterator<Item = (K, V)>) -> WriteBatch {
     let mut batch = WriteBatch::new();
     entries.into_iter().for_each(|(key, value)| batch.insert(key, value).unwrap());
@@ -54,12 +96,12 @@ pub(crate) fn batch<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: impl IntoIterator<I
 }
 
 /// Writes one entry.
-pub(crate) fn put(db: &Db, key: &str, value: &str, durability: Durability) -> Result<u64> {
+pub(crate) fn put(db: &Db, key: &str, value: &str, durability: Durability) -> Result<u64, Error> {
     db.write(batch([(key, value)]), durability)
 }
 
 /// What an iterator yields.
-pub(crate) fn pairs(iter: impl Iterator<Item = Result<(Slice, Slice)>>) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(crate) fn pairs(iter: impl Iterator<Item = Result<(Slice, Slice), Error>>) -> Vec<(Vec<u8>, Vec<u8>)> {
     iter.map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
@@ -81,9 +123,26 @@ pub(crate) fn keys(db: &Db) -> Vec<String> {
     pairs(db.iter()).into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
 }
 
+/// Checks that a verification finds nothing.
+#[track_caller]
+pub(crate) fn assert_sound(db: &Db) {
+    let problems = db.verify().unwrap().problems;
+    assert!(problems.is_empty(), "{problems:?}");
+}
+
 /// Whether this is what a full disk answers.
 pub(crate) fn is_full(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull)
+}
+
+/// Whether this is what comes of `answer`.
+pub(crate) fn is_the_cause(error: &Error, answer: Answer) -> bool {
+    let Error::Io { source, .. } = error else { return false };
+    match answer {
+        Answer::Fail(kind) => source.kind() == kind,
+        Answer::FailOs(number) => source.raw_os_error() == Some(number),
+        Answer::Go | Answer::Short(_) => false,
+    }
 }
 
 /// The sum over all levels.
@@ -120,34 +179,6 @@ pub(crate) fn the_file(dir: &Path, part: &str) -> PathBuf {
 
 pub(crate) fn newest_table(dir: &Path) -> PathBuf {
     paths(dir, ".sst").pop().unwrap()
-}
-
-/// A database in three logs: "a" and "b" in the first, "c" in the second, "d" in the third, no table. Each key's write
-/// is followed by a sync if it is in `synced`. The logs' paths, oldest first. They end with their last frames: the space that
-/// they were given ahead is cut off.
-pub(crate) fn three_logs(dir: &Path, synced: &str) -> Vec<PathBuf> {
-    let hook = HookFs::new();
-    let db = Db::builder(dir).file_system(hook.arc()).immutable_memtables(4).open().unwrap();
-    hook.fail(Op::Create, ".sst", ErrorKind::StorageFull);
-    for key in ["a", "b", "c", "d"] {
-        put(&db, key, "value", if synced.contains(key) { Durability::Synced } else { Durability::Buffered }).unwrap();
-        if key == "b" || key == "c" {
-            db.flush().unwrap_err();
-        }
-    }
-    drop(db);
-    let logs: Vec<PathBuf> = paths(dir, ".log");
-    assert_eq!(logs.len(), 3);
-    logs.iter().for_each(|log| cut_space(log));
-    logs
-}
-
-/// Cuts off the zeros behind the last frame.
-fn cut_space(log: &Path) {
-    let mut bytes = fs::read(log).unwrap();
-    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    bytes.truncate(used.next_multiple_of(8));
-    fs::write(log, bytes).unwrap();
 }
 
 /// What a process that is killed now would leave.
@@ -187,4 +218,79 @@ pub(crate) fn blocks(table: &Path) -> Vec<(usize, usize)> {
     });
     told.unwrap();
     blocks
+}
+
+/// Whether this is a thread of the engine that compacts tables.
+pub(crate) fn on_compaction_thread() -> bool {
+    std::thread::current().name() == Some("mini-engine-compact")
+}
+
+/// Flushes, and waits for what a flush does afterwards: the log is removed, or kept for the next one.
+pub(crate) fn flush_to_the_end(db: &Db) {
+    db.flush().unwrap();
+    wait_for_flush(db);
+}
+
+/// Waits until no flush is under way. The caller knows that none is due.
+pub(crate) fn wait_for_flush(db: &Db) {
+    while db.metrics().flushes_running > 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until only tables of the version have files in `dir`: those that merges have replaced are removed later, by a thread.
+/// What was set aside stays. Gives up after a minute: then the caller finds too many.
+pub(crate) fn wait_for_removals(db: &Db, dir: &Path) {
+    let give_up = Instant::now() + Duration::from_secs(60);
+    let tables = || files(dir, ".sst").iter().filter(|name| name.ends_with(".sst")).count() as u64;
+    while tables() > db.metrics().levels.iter().map(|level| level.tables).sum() && Instant::now() < give_up {
+        std::thread::yield_now();
+    }
+}
+
+/// The index of the first of `events` from `from` on that is `op` on a file whose name contains `part`.
+pub(crate) fn position(events: &[Event], from: usize, op: Op, part: &str) -> usize {
+    let found = events[from..].iter().position(|event| event.is(op, part));
+    found.unwrap_or_else(|| panic!("no {op:?} of {part:?} after {from} in {events:#?}")) + from
+}
+
+/// The number of `events` that are `op` on a file whose name contains `part`.
+pub(crate) fn count(events: &[Event], op: Op, part: &str) -> usize {
+    events.iter().filter(|event| event.is(op, part)).count()
+}
+
+/// The names of the files in `dir` that contain `part`, sorted.
+pub(crate) fn files(dir: &Path, part: &str) -> Vec<String> {
+    let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| name.contains(part)).collect();
+    names.sort();
+    names
+}
+
+/// The indices of `steps` in `events`, each the first behind the one before it.
+#[track_caller]
+pub(crate) fn in_order(events: &[Event], steps: &[(Op, &str)]) -> Vec<usize> {
+    let next = |from: &mut usize, (op, part): &(Op, &str)| {
+        let at = position(events, *from, *op, part);
+        *from = at + 1;
+        Some(at)
+    };
+    steps.iter().scan(0, next).collect()
+}
+
+/// The states of the disk of `mem` during `work`, each with the operation that led to it: what a process leaves that is killed there.
+pub(crate) fn states_during(mem: &MemFs, work: impl FnOnce()) -> impl Iterator<Item = (Operation, Disk)> {
+    let mut disk = mem.disk();
+    mem.record();
+    work();
+    mem.take_record().into_iter().filter_map(move |step| {
+        let Step::Operation(operation) = step else { return None };
+        disk.apply(&operation).unwrap();
+        Some((operation, disk.clone()))
+    })
+}
+
+/// Whether this makes an edit of the manifest durable.
+pub(crate) fn is_edit(operation: &Operation) -> bool {
+    operation.to_string().starts_with("sync MANIFEST")
 }

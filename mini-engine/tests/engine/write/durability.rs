@@ -1,14 +1,6 @@
 //! The rules of durability that are about the order of operations, checked on a record of them.
 
-use std::io::ErrorKind;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
-
-use mini_engine::{Db, Durability, Error};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, Event, HookFs, Op, count, files, position};
-use crate::support::{put, wait_while};
+use crate::support::*;
 
 fn open(dir: &TempDir, fs: &HookFs) -> Db {
     Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(64 << 10).open().unwrap()
@@ -17,42 +9,29 @@ fn open(dir: &TempDir, fs: &HookFs) -> Db {
 #[test]
 fn rule_4_a_new_file_is_synced_with_its_name_before_anything_durable_refers_to_it() {
     // Catches a pointer or an edit that survives a power cut which the file it names does not.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let creation = fs.take();
     // The log is what the manifest names, the manifest what CURRENT names.
-    let log = position(&creation, 0, Op::Sync, ".log");
-    let log_named = position(&creation, log, Op::SyncDir, "");
-    let manifest = position(&creation, log_named, Op::Write, "MANIFEST");
-    let manifest = position(&creation, manifest, Op::Sync, "MANIFEST");
-    let manifest_named = position(&creation, manifest, Op::SyncDir, "");
-    let pointer = position(&creation, manifest_named, Op::Sync, "CURRENT.tmp");
-    let renamed = position(&creation, pointer, Op::Rename, "CURRENT.tmp");
-    position(&creation, renamed, Op::SyncDir, "");
-    assert!(
-        position(&creation, 0, Op::Rename, "") == renamed && position(&creation, 0, Op::Write, "MANIFEST") > log_named
-    );
+    let log = [(Op::Sync, ".log"), (Op::SyncDir, ""), (Op::Write, "MANIFEST")];
+    let manifest = [(Op::Sync, "MANIFEST"), (Op::SyncDir, ""), (Op::Sync, "CURRENT.tmp"), (Op::Rename, "CURRENT.tmp")];
+    let steps = in_order(&creation, &[&log[..], &manifest, &[(Op::SyncDir, "")]].concat());
+    assert_eq!(position(&creation, 0, Op::Write, "MANIFEST"), steps[2]);
+    assert_eq!(position(&creation, 0, Op::Rename, ""), steps[6]);
 
     db.insert("a", "1").unwrap();
     db.flush().unwrap();
     let flush = fs.take();
-    // The new log before its first frame, and before the edit that makes replay start from it.
-    let log = position(&flush, 0, Op::Create, ".log");
-    let log = position(&flush, log, Op::Sync, ".log");
-    let log_named = position(&flush, log, Op::SyncDir, "");
     let edit = position(&flush, 0, Op::Write, "MANIFEST");
-    assert!(log_named < edit);
-    // The table before the edit that names it.
-    let table = position(&flush, 0, Op::Sync, ".sst");
-    assert!(position(&flush, table, Op::SyncDir, "") < edit);
-    assert_eq!(count(&flush[table..], Op::Write, ".sst"), 0);
+    // The new log before its first frame, and before the edit that makes replay start from it; the table before the edit that names it.
+    assert!(in_order(&flush, &[(Op::Create, ".log"), (Op::Sync, ".log"), (Op::SyncDir, "")])[2] < edit);
+    let table = in_order(&flush, &[(Op::Sync, ".sst"), (Op::SyncDir, "")]);
+    assert!(table[1] < edit && count(&flush[table[0]..], Op::Write, ".sst") == 0);
 }
 
 #[test]
 fn rule_5_log_n_is_synced_before_log_n_plus_1_acknowledges_a_synced_write() {
     // Catches a synced write that survives a power cut which earlier writes, in the log before, do not.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     // No flush finishes, so that the first log stays needed.
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     db.insert("a", "1").unwrap();
@@ -74,12 +53,11 @@ fn rule_5_a_log_is_needed_until_the_edit_that_replaces_it_is_durable() {
     // Catches a log given up when its table is there: a power cut before the edit is durable brings the log back, with
     // a synced write of the next log behind writes that were never synced.
     for step in [Op::Write, Op::Sync] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = open(&dir, &fs);
+        let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
         db.insert("a", "1").unwrap();
         let old = files(dir.path(), ".log").pop().unwrap();
         let (arrivals, go) = fs.hold(step, "MANIFEST", Answer::Go);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let flush = scope.spawn(|| db.flush());
             arrivals.recv().unwrap();
             let new = files(dir.path(), ".log").pop().unwrap();
@@ -97,8 +75,7 @@ fn rule_5_a_log_is_needed_until_the_edit_that_replaces_it_is_durable() {
 #[test]
 fn rule_5_persist_syncs_earlier_logs_even_if_the_last_one_is_empty() {
     // Catches a persist that asks only the active log, which has nothing to sync.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     db.insert("a", "1").unwrap();
     let old = files(dir.path(), ".log").pop().unwrap();
@@ -111,8 +88,7 @@ fn rule_5_persist_syncs_earlier_logs_even_if_the_last_one_is_empty() {
 #[test]
 fn rule_6_table_directory_manifest_view_and_only_then_the_log_is_unlinked() {
     // Catches a log that goes before the table that replaces it is durable, or before readers have the table.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     db.insert("a", "1").unwrap();
     let log = files(dir.path(), ".log").pop().unwrap();
     // What a reader has at the moment of the unlinking.
@@ -133,19 +109,16 @@ fn rule_6_table_directory_manifest_view_and_only_then_the_log_is_unlinked() {
     // The unlinking comes after what `flush` waits for.
     db.close().unwrap();
     let events = fs.take();
-    let table = position(&events, 0, Op::Sync, ".sst");
-    let named = position(&events, table, Op::SyncDir, "");
-    let edit = position(&events, named, Op::Write, "MANIFEST");
-    let durable = position(&events, edit, Op::Sync, "MANIFEST");
-    assert!(durable < position(&events, 0, Op::Remove, &log), "{events:?}");
-    assert_eq!(position(&events, 0, Op::Write, "MANIFEST"), edit);
+    let edit = [(Op::Write, "MANIFEST"), (Op::Sync, "MANIFEST"), (Op::Remove, &*log)];
+    let steps = in_order(&events, &[&[(Op::Sync, ".sst"), (Op::SyncDir, "")], &edit[..]].concat());
+    assert_eq!(position(&events, 0, Op::Write, "MANIFEST"), steps[2]);
+    assert_eq!(position(&events, 0, Op::Remove, &log), steps[4]);
 }
 
 #[test]
-fn rule_6_inputs_of_a_merge_are_unlinked_after_its_edit_is_durable() {
+fn rule_6_inputs_of_a_compaction_are_unlinked_after_its_edit_is_durable() {
     // Catches inputs that go while a crash would still bring back the version that names them.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = Db::builder(dir.path()).file_system(fs.arc()).l0_trigger(1).open().unwrap();
+    let (_dir, fs, db) = hooked(|b| b.l0_trigger(1));
     let (sender, removed) = mpsc::channel();
     fs.set(move |event| {
         if event.is(Op::Remove, ".sst") {
@@ -162,13 +135,9 @@ fn rule_6_inputs_of_a_merge_are_unlinked_after_its_edit_is_durable() {
     let events = fs.take();
     let output = events.iter().rfind(|event| event.is(Op::Create, ".sst")).unwrap().name.clone();
     assert!(!inputs.contains(&output));
-    let synced = position(&events, 0, Op::Sync, &output);
-    let named = position(&events, synced, Op::SyncDir, "");
-    let edit = position(&events, named, Op::Write, "MANIFEST");
-    let durable = position(&events, edit, Op::Sync, "MANIFEST");
-    for input in inputs {
-        assert!(durable < position(&events, 0, Op::Remove, &input));
-    }
+    let steps = [(Op::Sync, &*output), (Op::SyncDir, ""), (Op::Write, "MANIFEST"), (Op::Sync, "MANIFEST")];
+    let durable = in_order(&events, &steps)[3];
+    assert!(inputs.iter().all(|input| durable < position(&events, 0, Op::Remove, input)));
 }
 
 #[test]
@@ -180,8 +149,7 @@ fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth(
         (ErrorKind::StorageFull, Some(Op::Truncate)),
         (ErrorKind::StorageFull, Some(Op::Sync)),
     ] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = open(&dir, &fs);
+        let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
         put(&db, "before", "value", Durability::Buffered).unwrap();
         fs.set(move |event| match event.op {
             Op::Write => Answer::Fail(kind),
@@ -207,8 +175,7 @@ fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth(
 #[test]
 fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
     // Catches a second sync that succeeds because the kernel has given up the pages, and acknowledges what is lost.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let syncs = Arc::new(AtomicUsize::new(0));
     let counted = syncs.clone();
     fs.set(move |event| {
@@ -218,7 +185,7 @@ fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
         // Only the first fails: a retry would be seen to succeed.
         if counted.fetch_add(1, Ordering::SeqCst) == 0 { Answer::Fail(ErrorKind::Other) } else { Answer::Go }
     });
-    let results: Vec<Result<u64, Error>> = std::thread::scope(|scope| {
+    let results: Vec<Result<u64, Error>> = thread::scope(|scope| {
         let writers: Vec<_> = (0..8).map(|n| (n, db.clone())).collect();
         let writers: Vec<_> = writers
             .into_iter()
@@ -238,11 +205,10 @@ fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
 fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged_as_synced() {
     // Catches a writer that waited behind the failed sync and then syncs its own log, which would succeed: the log
     // before it was flushed meanwhile, so that nothing else stops it.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let old = files(dir.path(), ".log").pop().unwrap();
     let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Fail(ErrorKind::Other));
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let first = scope.spawn(|| put(&db, "a", "value", Durability::Synced));
         arrivals.recv().unwrap();
         db.flush().unwrap();
@@ -264,11 +230,10 @@ fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged
 fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
     // Catches writers that wait for ever for one that is gone, and a number that is acknowledged behind a gap.
     for op in [Op::Write, Op::Sync] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = open(&dir, &fs);
+        let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
         put(&db, "before", "value", Durability::Synced).unwrap();
         fs.set(move |event| if event.is(op, ".log") { panic!("planted") } else { Answer::Go });
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let writers = ["a", "b", "c"].map(|key| (key, db.clone()));
             let writers = writers.map(|(key, db)| scope.spawn(move || put(&db, key, "value", Durability::Synced)));
             let ends = writers.map(|writer| writer.join());
@@ -289,8 +254,7 @@ fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
 #[test]
 fn close_syncs_the_logs_when_its_flush_failed() {
     // Catches a close that leaves buffered writes to a power cut, though the logs could have kept them.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     db.insert("a", "1").unwrap();
     let log = files(dir.path(), ".log").pop().unwrap();
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
@@ -301,32 +265,9 @@ fn close_syncs_the_logs_when_its_flush_failed() {
 }
 
 #[test]
-fn rule_7_recovery_writes_what_it_replayed_anew_and_syncs_that() {
-    // Catches an open that goes on with a log whose sync failed: the page cache has it, the device does not.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = open(&dir, &fs);
-    fs.fail(Op::Sync, ".log", ErrorKind::Other);
-    assert!(put(&db, "a", "value", Durability::Synced).is_err());
-    drop(db);
-    fs.clear();
-    let old = files(dir.path(), ".log");
-    fs.take();
-    let db = open(&dir, &fs);
-    let events = fs.take();
-    let table = position(&events, 0, Op::Sync, ".sst");
-    let manifest = position(&events, table, Op::Sync, "MANIFEST");
-    let current = position(&events, manifest, Op::RenameTo, "CURRENT");
-    assert!(current < position(&events, 0, Op::Remove, &old[0]));
-    assert_eq!(count(&events, Op::Write, &old[0]), 0);
-    assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"value"[..]));
-    assert_eq!(db.recovery().batches_replayed, 1);
-}
-
-#[test]
 fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
     // Catches a table changed under the readers that have it open.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096).l0_trigger(2).open().unwrap();
+    let (_dir, fs, db) = hooked(|b| b.memtable_bytes(4096).l0_trigger(2));
     for n in 0..2000 {
         db.insert(format!("key{:04}", n % 300), format!("value{n}")).unwrap();
     }
@@ -345,30 +286,6 @@ fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
 }
 
 #[test]
-fn rule_14_a_snapshot_reads_tables_that_a_merge_has_replaced() {
-    // Catches an unlinked table that readers cannot read any more, and a merge that drops what a snapshot sees.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).l0_trigger(1).open().unwrap();
-    for n in 0..100 {
-        db.insert(format!("key{n:03}"), "old").unwrap();
-    }
-    db.flush().unwrap();
-    let snapshot = db.snapshot();
-    let before = files(dir.path(), ".sst");
-    for n in 0..100 {
-        db.insert(format!("key{n:03}"), "new").unwrap();
-    }
-    db.flush().unwrap();
-    db.wait_for_compactions().unwrap();
-    assert_eq!(db.metrics().levels.iter().map(|level| level.tables).sum::<u64>(), 1);
-    assert_eq!(snapshot.iter().filter(|entry| *entry.as_ref().unwrap().1 == *b"old").count(), 100);
-    assert_eq!(snapshot.get("key050").unwrap().as_deref(), Some(&b"old"[..]));
-    assert_eq!(db.get("key050").unwrap().as_deref(), Some(&b"new"[..]));
-    drop(snapshot);
-    wait_while(|| files(dir.path(), ".sst").iter().any(|file| before.contains(file)));
-}
-
-#[test]
 fn rule_15_short_and_interrupted_writes_are_completed() {
     // Catches a write whose count is ignored: every file of the database would have holes.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
@@ -379,16 +296,12 @@ fn rule_15_short_and_interrupted_writes_are_completed() {
         _ => Answer::Go,
     });
     let db = open(&dir, &fs);
-    for n in 0..200 {
-        db.insert(format!("key{n:03}"), vec![n as u8; n]).unwrap();
-    }
+    (0..200).for_each(|n| db.insert(key(n), vec![n as u8; n as usize]).unwrap());
     db.flush().unwrap();
     db.insert("last", "in the log").unwrap();
     drop(db);
     let db = open(&dir, &fs);
-    for n in 0..200 {
-        assert_eq!(db.get(format!("key{n:03}")).unwrap().as_deref(), Some(&vec![n as u8; n][..]));
-    }
+    assert!((0..200).all(|n| db.get(key(n)).unwrap().unwrap() == vec![n as u8; n as usize][..]));
     assert!(db.contains_key("last").unwrap());
-    assert_eq!(db.verify().unwrap().problems.len(), 0);
+    assert_sound(&db);
 }

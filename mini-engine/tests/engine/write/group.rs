@@ -1,14 +1,6 @@
 //! Writers that wait for each other: for the write lock, and for a sync, which they share.
 
-use std::io::ErrorKind;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use mini_engine::{Db, Durability, Error, WriteBatch};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, HookFs, Op, count, files};
-use crate::support::{batch, wait_while};
+use crate::support::*;
 
 const WRITERS: usize = 6;
 
@@ -21,7 +13,7 @@ fn halves(n: usize) -> WriteBatch {
 fn contend(db: &Db, fs: &HookFs, durability: Durability, answer: Answer) -> Vec<Result<u64, Error>> {
     let (arrivals, go) = fs.hold(Op::Write, ".log", Answer::Go);
     fs.take();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let mut writers = vec![scope.spawn(|| db.write(halves(0), durability))];
         arrivals.recv().unwrap();
         writers.extend((1..WRITERS).map(|n| scope.spawn(move || db.write(halves(n), durability))));
@@ -63,8 +55,7 @@ fn writers_that_wait_for_each_other_each_get_their_own_outcome() {
 #[test]
 fn rule_7_a_failed_append_reaches_each_writer_that_waits_and_shows_nothing() {
     // Catches a writer that waits for ever, one that is told of success, and a refused write that is visible.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
+    let (_dir, fs, db) = hooked(|b| b);
     let outcomes = contend(&db, &fs, Durability::Buffered, Answer::Fail(ErrorKind::Other));
     assert!(outcomes[0].is_ok());
     let is_failed = |outcome: &&Result<u64, Error>| matches!(outcome, Err(Error::Io { op: "append to", .. }));
@@ -73,33 +64,6 @@ fn rule_7_a_failed_append_reaches_each_writer_that_waits_and_shows_nothing() {
     assert_eq!(counts, (1, WRITERS - 2), "{outcomes:?}");
     assert!(matches!(db.insert("later", ""), Err(Error::ReadOnly { .. })));
     assert_eq!((db.iter().count(), db.snapshot().seqno(), db.waiting_writers()), (2, 2, 0));
-}
-
-#[test]
-fn a_batch_too_large_for_company_is_written_by_itself() {
-    // Catches a large batch that shares its log, and small ones that are lost behind it.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(8192).immutable_memtables(8).open().unwrap();
-    let done = Arc::new(AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        for writer in 0..4usize {
-            let (db, done) = (db.clone(), done.clone());
-            scope.spawn(move || {
-                for n in 0..40usize {
-                    let mut batch = WriteBatch::new();
-                    let len = if n % 8 == writer { 9000 } else { 50 };
-                    batch.insert(format!("{writer} {n}"), vec![n as u8; len]).unwrap();
-                    db.write(batch, Durability::Buffered).unwrap();
-                    done.fetch_add(1, Ordering::SeqCst);
-                }
-            });
-        }
-    });
-    assert_eq!((done.load(Ordering::SeqCst), db.snapshot().seqno()), (160, 160));
-    db.close().unwrap();
-    let db = Db::open(dir.path()).unwrap();
-    assert_eq!(db.iter().map(Result::unwrap).count(), 160);
-    assert!(db.verify().unwrap().problems.is_empty());
 }
 
 #[test]
@@ -131,13 +95,12 @@ fn log_compression_makes_logs_shorter_and_changes_nothing_else() {
 #[test]
 fn one_sync_serves_the_writers_that_wait_for_it() {
     // Catches a sync for each writer, and an acknowledgement before the sync that covers it.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let db = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(64 << 10).open().unwrap();
+    let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let returned = AtomicUsize::new(0);
     // The first sync waits until all others have appended.
     let (_arrivals, go) = fs.hold(Op::Sync, ".log", Answer::Go);
     fs.take();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for n in 0..WRITERS {
             let db = db.clone();
             let returned = &returned;

@@ -1,16 +1,6 @@
 //! The write pipeline: several writers are between the write lock and the publication of their writes.
 
-use std::io::ErrorKind;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{Builder, Scope, ScopedJoinHandle};
-
-use mini_engine::{Db, Durability, Error};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, Event, HookFs, Op, count};
-use crate::support::{copy, put};
+use crate::support::*;
 
 /// A database whose log is mapped by now, and how many entries it has.
 fn open_mapped(dir: &Path, fs: &HookFs) -> (Db, usize) {
@@ -23,13 +13,21 @@ fn open_mapped(dir: &Path, fs: &HookFs) -> (Db, usize) {
     (db, entries)
 }
 
+/// Such a database, in which a thread named `first` will be held when it fills its place in the log.
+fn held() -> (TempDir, HookFs, Db, usize, Held) {
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (db, entries) = open_mapped(dir.path(), &fs);
+    let held = fs.hold_where(Answer::Go, is_first);
+    (dir, fs, db, entries, held)
+}
+
 /// Runs `work` on a thread named `name`.
 fn spawn<'s, T: Send + 's>(
-    scope: &'s Scope<'s, '_>,
+    scope: &'s thread::Scope<'s, '_>,
     name: &str,
     work: impl FnOnce() -> T + Send + 's,
-) -> ScopedJoinHandle<'s, T> {
-    Builder::new().name(name.to_owned()).spawn_scoped(scope, work).unwrap()
+) -> thread::ScopedJoinHandle<'s, T> {
+    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).unwrap()
 }
 
 fn on_thread(name: &str) -> bool {
@@ -52,18 +50,16 @@ fn wait_for_frame(fs: &HookFs) {
     let mut fills = 0;
     while fills < 2 {
         fills += count(&fs.take(), Op::Fill, ".log");
-        std::thread::yield_now();
+        thread::yield_now();
     }
 }
 
 #[test]
 fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_whole() {
     // Catches a history with a gap: of a reader, of a writer, of a process that was killed.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-    let (db, entries) = open_mapped(dir.path(), &fs);
-    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
+    let (dir, fs, db, entries, (arrivals, go)) = held();
     let is_acknowledged = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let first = spawn(scope, "first", || db.insert("a", "1"));
         arrivals.recv().unwrap();
         let second = spawn(scope, "second", || {
@@ -86,18 +82,15 @@ fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_
         second.join().unwrap().unwrap();
     });
     assert_eq!((db.get("b").unwrap().as_deref(), db.iter().count()), (Some(&b"2"[..]), entries + 2));
-    drop(db);
-    let db = Db::open(dir.path()).unwrap();
+    let db = reopened(db, &dir);
     assert_eq!((db.iter().count(), db.recovery().torn.is_some()), (entries + 2, false));
 }
 
 #[test]
 fn a_memtable_is_flushed_with_the_writes_that_were_under_way_when_it_was_frozen() {
     // Catches a rotation that does not wait for them, and one that waits while they wait for the write lock.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-    let (db, entries) = open_mapped(dir.path(), &fs);
-    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
-    std::thread::scope(|scope| {
+    let (dir, fs, db, entries, (arrivals, go)) = held();
+    thread::scope(|scope| {
         let first = spawn(scope, "first", || db.insert("a", "1"));
         arrivals.recv().unwrap();
         let second = spawn(scope, "second", || db.insert("b", "2"));
@@ -110,8 +103,7 @@ fn a_memtable_is_flushed_with_the_writes_that_were_under_way_when_it_was_frozen(
         }
     });
     db.flush().unwrap();
-    drop(db);
-    let db = Db::open(dir.path()).unwrap();
+    let db = reopened(db, &dir);
     assert_eq!((db.recovery().operations_replayed, db.iter().count()), (0, entries + 3));
 }
 
@@ -123,7 +115,7 @@ fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
     let synced = |key: &str| put(&db, key, "synced", Durability::Synced);
     synced("before").unwrap();
     let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let first = spawn(scope, "first", || synced("a"));
         arrivals.recv().unwrap();
         let second = spawn(scope, "second", || synced("b"));
@@ -143,10 +135,8 @@ fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
 #[test]
 fn a_writer_that_panics_between_the_lock_and_the_publication_ends_the_waits_of_all_others() {
     // Catches a writer, a flush or a close that waits for ever for a write that will never be whole.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-    let (db, entries) = open_mapped(dir.path(), &fs);
-    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
-    std::thread::scope(|scope| {
+    let (dir, fs, db, entries, (arrivals, go)) = held();
+    thread::scope(|scope| {
         let first = spawn(scope, "first", || panics(&db));
         arrivals.recv().unwrap();
         let second = spawn(scope, "second", || db.insert("b", "2"));
@@ -168,10 +158,8 @@ fn a_writer_that_panics_between_the_lock_and_the_publication_ends_the_waits_of_a
 #[test]
 fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
     // Catches a failure that is told only to those who do not have the lock: both then wait for each other.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-    let (db, entries) = open_mapped(dir.path(), &fs);
-    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
-    std::thread::scope(|scope| {
+    let (dir, fs, db, entries, (arrivals, go)) = held();
+    thread::scope(|scope| {
         let first = spawn(scope, "first", || panics(&db));
         arrivals.recv().unwrap();
         let flush = spawn(scope, "flush", || db.flush());
@@ -179,7 +167,7 @@ fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
         let mut others = Vec::new();
         while db.waiting_writers() == 0 {
             others.push(spawn(scope, "other", || db.insert("b", "2")));
-            std::thread::yield_now();
+            thread::yield_now();
         }
         // Meanwhile the flush falls asleep.
         assert_eq!(Db::open(copy(dir.path()).path()).unwrap().iter().count(), entries);
@@ -197,10 +185,8 @@ fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
 #[test]
 fn a_condition_waits_for_the_writes_that_have_begun() {
     // Catches a compare-and-swap that replaces a value which was not visible yet when it compared.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-    let (db, _) = open_mapped(dir.path(), &fs);
-    let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
-    std::thread::scope(|scope| {
+    let (_dir, _fs, db, _, (arrivals, go)) = held();
+    thread::scope(|scope| {
         let first = spawn(scope, "first", || db.insert("a", "1"));
         arrivals.recv().unwrap();
         let swap = spawn(scope, "swap", || db.compare_and_swap("a", None, Some(b"2")));
@@ -208,7 +194,7 @@ fn a_condition_waits_for_the_writes_that_have_begun() {
         let mut others = Vec::new();
         while db.waiting_writers() == 0 && others.len() < 50 {
             others.push(spawn(scope, "other", || db.insert("b", "2")));
-            std::thread::yield_now();
+            thread::yield_now();
         }
         drop(go);
         assert_eq!(swap.join().unwrap().unwrap().unwrap_err().current.as_deref(), Some(&b"1"[..]));
@@ -216,29 +202,6 @@ fn a_condition_waits_for_the_writes_that_have_begun() {
         others.into_iter().for_each(|other| other.join().unwrap().unwrap());
     });
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
-}
-
-#[test]
-fn mapped_and_unmapped_logs_hold_the_same() {
-    // Catches frames that are misplaced where a log goes over from calls to its mapping, or grows past its space.
-    let mut found = Vec::new();
-    for fs in [HookFs::new(), HookFs::mapped()] {
-        let dir = TempDir::new().unwrap();
-        let open = || Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4 << 20).open().unwrap();
-        let db = open();
-        for n in 0..600u32 {
-            let len = [3, 100, 7000, 1, 30_000][n as usize % 5] + n as usize % 9;
-            db.insert(n.to_be_bytes(), vec![n as u8; len]).unwrap();
-        }
-        let fills = count(&fs.take(), Op::Fill, ".log");
-        drop(db);
-        let db = open();
-        assert!(db.recovery().torn.is_none());
-        found.push((fills, db.iter().map(Result::unwrap).collect::<Vec<_>>()));
-    }
-    assert!(found[0].0 == 0 && found[1].0 > 1000, "{} and {} fills", found[0].0, found[1].0);
-    assert_eq!(found[0].1, found[1].1);
-    assert_eq!(found[0].1.len(), 600);
 }
 
 #[test]
@@ -250,7 +213,7 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
         let is_extension = |event: &Event| event.is(Op::Write, ".log") && on_thread("mini-engine-log");
         let (arrivals, go) = fs.hold_where(Answer::Go, is_extension);
         let is_held = AtomicBool::new(false);
-        let written = std::thread::scope(|scope| {
+        let written = thread::scope(|scope| {
             let write = || {
                 // Until the log thread was not too late to give the log space; then more than there is space for.
                 let mut left = 300;
@@ -270,8 +233,7 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
             flush.join().unwrap().unwrap();
             writer.join().unwrap().unwrap()
         });
-        drop(db);
-        let db = Db::open(dir.path()).unwrap();
+        let db = reopened(db, &dir);
         assert!(db.recovery().torn.is_none());
         assert_eq!(db.iter().map(Result::unwrap).count(), entries + written);
     }

@@ -1,16 +1,16 @@
 //! The file of a log that tables have replaced becomes that of a later log.
 
-use std::io::ErrorKind;
-use std::path::Path;
-
-use mini_engine::{Db, Durability, Error, MemtableKind, WriteBatch};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, HookFs, Op, count, files, flush_to_the_end, position, wait_for_flush};
-use crate::support::{Map, copy, entries};
+use crate::support::*;
 
 fn open(dir: &Path, fs: &HookFs) -> Db {
     Db::builder(dir).file_system(fs.arc()).memtable_bytes(64 << 10).l0_trigger(100).open().unwrap()
+}
+
+/// A new database, and what it holds.
+fn begin() -> (TempDir, HookFs, Db, Map) {
+    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let db = open(dir.path(), &fs);
+    (dir, fs, db, Map::new())
 }
 
 /// One batch of two keys.
@@ -52,8 +52,7 @@ fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
 #[test]
 fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
     // Catches a log's name over the header of another log, which a power cut would leave for damage.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let db = open(dir.path(), &fs);
+    let (_dir, fs, db, mut model) = begin();
     for n in 0..2 {
         write(&db, &mut model, n, 100, Durability::Synced).unwrap();
         if n == 0 {
@@ -63,10 +62,8 @@ fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
     fs.take();
     flush_to_the_end(&db);
     let events = fs.take();
-    let written = position(&events, 0, Op::Write, "SPARE");
-    let synced = position(&events, written, Op::Sync, "SPARE");
-    let renamed = position(&events, synced, Op::Rename, "SPARE");
-    let named = position(&events, renamed, Op::SyncDir, "");
+    let steps = [(Op::Write, "SPARE"), (Op::Sync, "SPARE"), (Op::Rename, "SPARE"), (Op::SyncDir, "")];
+    let [_, _, renamed, named] = in_order(&events, &steps)[..] else { unreachable!() };
     assert_eq!(position(&events, 0, Op::Rename, "SPARE"), renamed);
     assert!(named < position(&events, 0, Op::Write, "MANIFEST"), "{events:?}");
     // The old log gets the other name once the edit is durable (rule 6).
@@ -75,43 +72,9 @@ fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
 }
 
 #[test]
-fn rule_2_a_kill_leaves_a_recycled_log_that_ends_cleanly_at_every_write() {
-    // Catches frames of the previous generation replayed, or called a torn tail.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let db = open(dir.path(), &fs);
-    for n in 0..30 {
-        write(&db, &mut model, n, 50 + 17 * n as usize, Durability::Synced).unwrap();
-    }
-    flush_to_the_end(&db);
-    flush_one(&db, &mut model);
-    let log = dir.path().join(files(dir.path(), ".log").remove(0));
-    let len = || std::fs::metadata(&log).unwrap().len();
-    let (space, mut within) = (len(), 0);
-    for n in 100..130 {
-        let durability = if n % 7 == 0 { Durability::Synced } else { Durability::Buffered };
-        write(&db, &mut model, n, 20 + 31 * (n as usize % 5), durability).unwrap();
-        let left = copy(dir.path());
-        let killed = Db::open(left.path()).unwrap();
-        assert_eq!((entries(&killed), killed.recovery().findings()), (model.clone(), Vec::new()), "{n}");
-        assert_eq!(killed.recovery().batches_replayed, n - 99);
-        assert!(files(left.path(), "SPARE").is_empty());
-        within += u64::from(len() == space);
-    }
-    assert!(within > 10, "{within} of 30 writes were within the space of the previous log");
-}
-
-/// Makes the kept file the active log's.
-fn flush_one(db: &Db, model: &mut Map) {
-    write(db, model, 99, 10, Durability::Buffered).unwrap();
-    flush_to_the_end(db);
-    assert_eq!(db.metrics().wal_recycled, 1);
-}
-
-#[test]
 fn a_log_that_was_never_synced_is_removed() {
     // Catches dead bytes written to the device for the sake of their space.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let db = open(dir.path(), &fs);
+    let (_dir, fs, db, mut model) = begin();
     for n in 0..3 {
         write(&db, &mut model, n, 100, Durability::Buffered).unwrap();
         flush_to_the_end(&db);
@@ -124,8 +87,7 @@ fn a_log_that_was_never_synced_is_removed() {
 #[test]
 fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_needed() {
     // Catches an engine that is read-only for want of what it can do without.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let db = open(dir.path(), &fs);
+    let (dir, fs, db, mut model) = begin();
     for (n, op) in [(0, Op::Rename), (3, Op::Truncate)] {
         fs.fail(op, ".log", ErrorKind::Other);
         write(&db, &mut model, n, 100, Durability::Synced).unwrap();
@@ -146,8 +108,7 @@ fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_neede
 fn rule_7_a_failed_step_of_a_rotation_on_a_kept_file_makes_the_engine_read_only() {
     // Catches a log that is written to though its header or its name may not be durable.
     for op in [Op::Write, Op::Sync, Op::Rename] {
-        let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-        let db = open(dir.path(), &fs);
+        let (dir, fs, db, mut model) = begin();
         write(&db, &mut model, 0, 100, Durability::Synced).unwrap();
         flush_to_the_end(&db);
         write(&db, &mut model, 1, 100, Durability::Synced).unwrap();
@@ -173,7 +134,7 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
     db.persist(Durability::Synced).unwrap();
     let old = files(dir.path(), ".log").remove(0);
     let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Go);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let writer = scope.spawn(|| write(&db, &mut Map::new(), 1, 100, Durability::Synced));
         arrivals.recv().unwrap();
         flush_to_the_end(&db);
@@ -185,38 +146,9 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
 }
 
 #[test]
-fn a_checkpoint_and_a_load_between_rotations_have_logs_of_their_own() {
-    // Catches a copy that shares a log's file with its source, and a load whose rotation loses one.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let path = dir.path().join("db");
-    let db = open(&path, &fs);
-    let mut expected = Vec::new();
-    for round in 0..4u64 {
-        for n in 0..10 {
-            write(&db, &mut model, 10 * round + n, 100, Durability::Synced).unwrap();
-        }
-        let loaded = (0..5u64).map(|n| (format!("load{round}{n}"), "value"));
-        db.ingest(loaded.clone()).unwrap();
-        model.extend(loaded.map(|(key, value)| (key.into_bytes(), value.as_bytes().to_vec())));
-        wait_for_flush(&db);
-        let copied = dir.path().join(format!("copy{round}"));
-        write(&db, &mut model, 500 + round, 3000, Durability::Synced).unwrap();
-        db.checkpoint(&copied).unwrap();
-        assert!(files(&copied, "SPARE").is_empty());
-        expected.push((copied, model.clone()));
-    }
-    assert!(db.metrics().wal_recycled > 2);
-    for (copied, model) in expected {
-        assert_eq!(entries(&Db::open(copied).unwrap()), model);
-    }
-    assert_eq!(entries(&db), model);
-}
-
-#[test]
 fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
     // Catches a kept file that takes the space of the largest batch there ever was.
-    let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
-    let db = open(dir.path(), &fs);
+    let (dir, fs, db, mut model) = begin();
     let mut kept = 0;
     for n in 0..60 {
         // The file takes large frames behind the others, too many of them or one that is too long.

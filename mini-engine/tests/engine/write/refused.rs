@@ -1,15 +1,7 @@
 //! Rule 8: every wait of a writer ends when what it waits for is taken away: space, file handles, a thread. Reads go on, and writes
 //! are taken again when it is back.
 
-use std::io::ErrorKind;
-use std::sync::mpsc;
-use std::thread;
-
-use mini_engine::{Builder, Compression, Db, Durability, Error, Metrics, WriteBatch};
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, Event, HookFs, Op, on_compaction_thread};
-use crate::support::{PATIENCE, batch, scattered, wait_while};
+use crate::support::*;
 
 fn small(dir: &TempDir, fs: &HookFs) -> Builder {
     let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096).compression(Compression::None);
@@ -24,7 +16,7 @@ fn in_time<T: Send + 'static>(what: &str, action: impl FnOnce() -> T + Send + 's
 }
 
 /// Writes keys from `from` on until a write fails; how many there are then, and why.
-fn fill(what: &str, db: &Db, from: u64) -> (u64, Error) {
+fn fill_up(what: &str, db: &Db, from: u64) -> (u64, Error) {
     let db = db.clone();
     in_time(what, move || {
         let mut n = from;
@@ -59,32 +51,15 @@ const NO_SPACE: Answer = Answer::Fail(ErrorKind::StorageFull);
 const NO_HANDLE: Answer = Answer::FailOs(24);
 
 const CASES: [Case; 8] = [
-    Case {
-        what: "a flush without space",
-        is_hit: |e| e.is(Op::Write, ".sst") && !on_compaction_thread(),
-        answer: NO_SPACE,
-    },
+    Case { what: "a flush", is_hit: |e| e.is(Op::Write, ".sst") && !on_compaction_thread(), answer: NO_SPACE },
     Case { what: "its sync", is_hit: |e| e.is(Op::Sync, ".sst") && !on_compaction_thread(), answer: NO_SPACE },
     Case { what: "no handle", is_hit: |e| e.is(Op::Create, ".sst") && !on_compaction_thread(), answer: NO_HANDLE },
     Case { what: "the manifest", is_hit: |e| e.is(Op::Write, "MANIFEST"), answer: NO_SPACE },
     Case { what: "the next log", is_hit: |e| e.is(Op::Create, ".log"), answer: NO_SPACE },
     Case { what: "no handle for it", is_hit: |e| e.is(Op::Create, ".log"), answer: NO_HANDLE },
-    Case {
-        what: "a merge without space",
-        is_hit: |e| e.is(Op::Write, ".sst") && on_compaction_thread(),
-        answer: NO_SPACE,
-    },
+    Case { what: "a compaction", is_hit: |e| e.is(Op::Write, ".sst") && on_compaction_thread(), answer: NO_SPACE },
     Case { what: "no handle", is_hit: |e| e.is(Op::Create, ".sst") && on_compaction_thread(), answer: NO_HANDLE },
 ];
-
-fn is_the_cause(error: &Error, answer: Answer) -> bool {
-    let Error::Io { source, .. } = error else { return false };
-    match answer {
-        Answer::Fail(kind) => source.kind() == kind,
-        Answer::FailOs(number) => source.raw_os_error() == Some(number),
-        Answer::Go | Answer::Short(_) => false,
-    }
-}
 
 #[test]
 fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resume_by_themselves() {
@@ -97,10 +72,10 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
             let db = small(&dir, &fs).open().unwrap();
             db.insert(scattered(0), [7; 400]).unwrap();
             fs.answer_where(answer, is_hit);
-            let (written, error) = fill(what, &db, 1);
+            let (written, error) = fill_up(what, &db, 1);
             assert!(is_the_cause(&error, answer), "{what}: {error}");
             // The next one too, and what there is can be read.
-            let (again, error) = fill(what, &db, written);
+            let (again, error) = fill_up(what, &db, written);
             assert!(again - written <= 1 && is_the_cause(&error, answer), "{what}: {error}");
             check(what, &db, again);
             fs.clear();
@@ -127,46 +102,35 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
 }
 
 #[test]
-fn a_thread_that_panics_ends_the_waits_for_it() {
-    // Catches a writer that waits for a flush, a log or a merge that nobody makes any more.
-    let dead: [(&str, Hits); 3] = [
-        ("the flush", |event| event.is(Op::Create, ".sst") && !on_compaction_thread()),
-        ("the log", |event| event.is(Op::Create, ".log")),
-        ("the merge", |event| event.is(Op::Create, ".sst") && on_compaction_thread()),
+fn a_thread_that_panics_or_gets_no_more_space_for_a_log_ends_the_waits_for_it() {
+    // Catches a writer that waits for a flush, a log, its space or a compaction that nobody makes any more.
+    let space: Hits = |event| event.is(Op::Write, ".log") && on_log_thread();
+    let dead: [(&str, Hits, bool); 5] = [
+        ("the flush", |event| event.is(Op::Create, ".sst") && !on_compaction_thread(), true),
+        ("the log", |event| event.is(Op::Create, ".log"), true),
+        ("the compaction", |event| event.is(Op::Create, ".sst") && on_compaction_thread(), true),
+        ("space of a log, for good", space, true),
+        ("space of a log", space, false),
     ];
-    for (what, is_hit) in dead {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-        let db = small(&dir, &fs).open().unwrap();
-        fs.set(move |event| if is_hit(event) { panic!("planted") } else { Answer::Go });
-        let (written, error) = fill(what, &db, 0);
-        assert!(matches!(error, Error::ReadOnly { .. }), "{what}: {error}");
+    for (what, is_hit, panics) in dead {
+        let is_space = what.starts_with("space");
+        let (dir, fs) = (TempDir::new().unwrap(), if is_space { HookFs::mapped() } else { HookFs::new() });
+        let db = small(&dir, &fs).memtable_bytes(if is_space { 1 << 20 } else { 4096 }).open().unwrap();
+        fs.set(move |event| match is_hit(event) {
+            true if panics => panic!("planted"),
+            true => NO_SPACE,
+            false => Answer::Go,
+        });
+        let (written, error) = fill_up(what, &db, 0);
+        let is_refused = matches!(error, Error::ReadOnly { .. });
+        assert!(if panics { is_refused } else { is_the_cause(&error, NO_SPACE) }, "{what}: {error}");
+        assert!(written > 100 || !is_space, "{written}");
         check(what, &db, written);
     }
 }
 
 #[test]
-fn a_log_that_gets_no_more_space_ends_the_wait_for_it() {
-    // Catches a writer that waits for space which a thread of the engine could not write, or does not live to write.
-    for is_final in [false, true] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
-        let db = small(&dir, &fs).memtable_bytes(1 << 20).open().unwrap();
-        fs.set(move |event| match event.is(Op::Write, ".log") && on_log_thread() {
-            true if is_final => panic!("planted"),
-            true => NO_SPACE,
-            false => Answer::Go,
-        });
-        let (written, error) = fill("space of the log", &db, 0);
-        match is_final {
-            true => assert!(matches!(error, Error::ReadOnly { .. }), "{error}"),
-            false => assert!(is_the_cause(&error, NO_SPACE), "{error}"),
-        }
-        assert!(written > 100, "{written}");
-        check("space of the log", &db, written);
-    }
-}
-
-#[test]
-fn a_load_that_waits_for_level_0_gets_the_error_of_the_merge_without_space() {
+fn a_load_that_waits_for_level_0_gets_the_error_of_the_compaction_without_space() {
     // Catches a bulk load that waits for as long as the disk is full, and all writers behind it.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = small(&dir, &fs).open().unwrap();

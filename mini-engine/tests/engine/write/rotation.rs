@@ -1,21 +1,11 @@
 //! A log follows another: made ahead, so that writers need not wait; and what is counted when they do.
 
-use std::io::ErrorKind;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use mini_engine::Db;
-
-use crate::scratch::TempDir;
-use crate::support::hook::{Answer, HookFs, Op, files};
-use crate::support::wait_while;
+use crate::support::*;
 
 #[test]
 fn a_rotation_exchanges_logs_and_waits_for_no_device() {
     // Catches a log that is created, or synced, by the thread that writes, or under the lock that all writers need.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let builder = Db::builder(dir.path()).memtable_bytes(64 << 10).immutable_memtables(8).l0_trigger(100);
-    let db = builder.file_system(fs.arc()).open().unwrap();
+    let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10).immutable_memtables(8).l0_trigger(100));
     let (on_writer, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (counter, ahead) = (on_writer.clone(), refused.clone());
     let writer = std::thread::current().id();
@@ -54,11 +44,9 @@ fn a_rotation_exchanges_logs_and_waits_for_no_device() {
 #[test]
 fn a_wait_for_the_next_log_is_counted_and_timed() {
     // Catches writers that are held up while every counter of waits says that nobody waits.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    let builder = Db::builder(dir.path()).memtable_bytes(64 << 10).immutable_memtables(8).l0_trigger(100);
-    let db = builder.file_system(fs.arc()).open().unwrap();
+    let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10).immutable_memtables(8).l0_trigger(100));
     let (arrivals, go) = fs.hold(Op::Create, ".log", Answer::Go);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let writer = scope.spawn(|| (0..400u64).try_for_each(|n| db.insert(n.to_be_bytes(), [7; 400])));
         arrivals.recv().unwrap();
         wait_while(|| db.metrics().log_waits == 0 && !writer.is_finished());

@@ -4,51 +4,6 @@ use super::*;
 use crate::manifest::VersionEdit;
 use crate::table::TableMeta;
 
-/// A world in which nothing is due, with all keys on the deepest levels and `removed` of them removed on level 0.
-fn removed(policy: Compaction, keep: bool, removed: impl Iterator<Item = u8>) -> World {
-    let mut world = World::new(policy, 4);
-    world.options = world.options.l0_trigger(2);
-    world.flush((0..KEYS).map(|n| (n, true)));
-    world.run(Step::Manual(0, KEYS, Some(usize::MAX)));
-    world.settle();
-    if keep {
-        world.run(Step::TakeSnapshot);
-    }
-    world.flush(removed.map(|n| (n, false)));
-    world
-}
-
-fn tombstones(world: &World) -> u64 {
-    world.version.tables().map(|table| table.tombstones).sum()
-}
-
-#[test]
-fn a_table_of_tombstones_goes_down_without_further_writes() {
-    // Catches tombstones that stay above what they hide until enough is written to push them down, which may be never.
-    for policy in POLICIES {
-        let mut world = removed(policy, false, 0..60);
-        assert_eq!((tombstones(&world), world.version.level(0).count()), (60, 1), "{policy:?}");
-        world.settle();
-        assert_eq!(tombstones(&world), 0, "{policy:?}: {:?}", world.version);
-        assert_eq!(world.version.tables().map(|table| table.entries).sum::<u64>(), 60, "{policy:?}");
-        world.check();
-    }
-}
-
-#[test]
-fn tombstones_that_a_snapshot_keeps_go_down_once() {
-    // Catches a table that is picked for its tombstones again and again, where none of them can be dropped.
-    for policy in POLICIES {
-        let mut world = removed(policy, true, 0..60);
-        world.settle();
-        assert_eq!((tombstones(&world), world.version.level(0).count()), (60, 0), "{policy:?}");
-        let written = world.written;
-        world.settle();
-        assert_eq!(world.written, written, "{policy:?}");
-        world.check();
-    }
-}
-
 #[test]
 fn few_tombstones_do_not_rewrite_what_they_are_spread_over() {
     // Catches a large level that is rewritten for the sake of a few tombstones, or for a table of which they are not most.

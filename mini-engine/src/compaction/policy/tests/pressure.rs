@@ -16,7 +16,7 @@ fn held_up(policy: Compaction) -> World {
 }
 
 #[test]
-fn level_0_stays_small_while_a_merge_of_it_never_ends() {
+fn level_0_stays_small_while_a_compaction_of_it_never_ends() {
     // Catches a level 0 that grows by a table for each flush behind one long merge, and one that is rewritten at each turn.
     for policy in POLICIES {
         let mut world = held_up(policy);
@@ -57,7 +57,7 @@ fn a_table_of_level_0_grows_to_a_few_memtables_and_no_further() {
 }
 
 #[test]
-fn tiny_tables_are_merged_with_each_other_before_they_rewrite_what_is_below() {
+fn tiny_tables_are_compacted_with_each_other_before_they_rewrite_what_is_below() {
     // Catches many short sessions of one write each that rewrite all of the data again and again, and pile up tables.
     for policy in [Compaction::Leveled, Compaction::Partial] {
         let mut world = overwritten(policy, 4, 4);
@@ -79,7 +79,7 @@ fn tiny_tables_are_merged_with_each_other_before_they_rewrite_what_is_below() {
 }
 
 #[test]
-fn merges_go_around_a_damaged_table() {
+fn compactions_go_around_a_damaged_table() {
     // Catches one damaged table that holds up everything: keys beside its own, deeper levels, and level 0.
     for policy in POLICIES {
         let levels =
@@ -120,7 +120,7 @@ fn cut(policy: Compaction, tables: usize) -> World {
 }
 
 #[test]
-fn level_0_is_merged_within_after_damage_has_stopped_a_merge_that_was_cut() {
+fn level_0_is_compacted_within_after_damage_has_stopped_a_compaction_that_was_cut() {
     // Catches tables that a piece has narrowed, which can go neither down nor together: all of level 0, in the worst case.
     for policy in [Compaction::Leveled, Compaction::Partial] {
         let mut world = cut(policy, 30);
@@ -140,7 +140,7 @@ fn level_0_is_merged_within_after_damage_has_stopped_a_merge_that_was_cut() {
 }
 
 #[test]
-fn new_tables_of_level_0_are_merged_before_the_next_piece_where_writers_wait() {
+fn new_tables_of_level_0_are_compacted_before_the_next_piece_where_writers_wait() {
     // Catches the thread that is kept for level 0 busy with one piece after the other, none of which makes level 0 any smaller.
     for policy in POLICIES {
         let mut world = cut(policy, 5);

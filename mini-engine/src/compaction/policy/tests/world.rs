@@ -84,6 +84,7 @@ pub(super) struct Job {
     is_manual: bool,
 }
 
+#[derive(Default)]
 pub(super) struct World {
     pub(super) options: Options,
     pub(super) version: Version,
@@ -95,8 +96,6 @@ pub(super) struct World {
     pub(super) made: u64,
     pub(super) written: u64,
     pub(super) moved: u64,
-    /// Merges that took a piece and left a rest.
-    pub(super) cuts: u64,
     /// What merges write before they leave the rest to another.
     pub(super) piece: usize,
     /// Keys whose values fill a table each and compress to next to nothing.
@@ -113,23 +112,7 @@ impl World {
         let options = options.level1_bytes(800).table_file_bytes(1000).size_ratio(ratio);
         // By default with tiered merges, where it goes by the ratio.
         let options = if policy == Compaction::Tiered { options } else { options.l0_trigger(2) };
-        World {
-            options: options.compaction(policy),
-            version: Version::default(),
-            contents: HashMap::new(),
-            in_progress: InProgress::default(),
-            jobs: Vec::new(),
-            history: Vec::new(),
-            snapshots: Vec::new(),
-            made: 0,
-            written: 0,
-            moved: 0,
-            cuts: 0,
-            piece: usize::MAX,
-            compressible: Vec::new(),
-            range: None,
-            rest: None,
-        }
+        World { options: options.compaction(policy), piece: usize::MAX, ..World::default() }
     }
 
     pub(super) fn seqno(&self) -> SeqNo {
@@ -155,8 +138,7 @@ impl World {
             largest: entries[entries.len() - 1].0.clone().into(),
             min_seqno: seqnos().min().unwrap(),
             max_seqno: seqnos().max().unwrap(),
-            narrowed: false,
-            range_tombstones: 0,
+            ..TableMeta::default()
         };
         self.written += meta.size;
         self.contents.insert(self.made, entries);
@@ -202,10 +184,8 @@ impl World {
         let metas: Vec<TableMeta> = chunks.into_iter().map(|chunk| self.table(chunk)).collect();
         let Some(key_range) = KeyRange::around(&metas) else { return };
         let place = pick_for_ingest(&self.version, &self.in_progress, &key_range);
-        self.apply(VersionEdit {
-            added: metas.into_iter().map(|meta| (place, meta)).collect(),
-            ..VersionEdit::default()
-        });
+        let added = metas.into_iter().map(|meta| (place, meta)).collect();
+        self.apply(VersionEdit { added, ..VersionEdit::default() });
     }
 
     fn compact_keys(&mut self, from: u8, keys: u8, end_after: Option<usize>) {
@@ -263,7 +243,6 @@ impl World {
             Action::Rewrite => self.rewrite(&plan, &snapshots, is_divisible(plan.output).then_some((piece, stop))),
         };
         let consumed = Consumed::of(&plan, |number| metas[&number].clone(), next.as_ref());
-        self.cuts += u64::from(next.is_some());
         self.made += 1;
         let pointers: Vec<_> = consumed.pointer(&plan, self.made, next).into_iter().collect();
         if is_manual {

@@ -1,18 +1,11 @@
-//! Merges that meet a damaged table: they keep it, and tell of it until it can be read.
+//! Compactions that meet a damaged table: they keep it, and tell of it until it can be read.
 
-use std::fs;
-
-use mini_engine::{Compression, Db, Error};
-
-use crate::scratch::TempDir;
-use crate::support::hook::files;
-use crate::support::{flip, key, wait_while};
+use crate::support::*;
 
 #[test]
-fn rule_9_a_merge_never_drops_a_table_that_it_could_not_read() {
+fn rule_9_a_compaction_never_drops_a_table_that_it_could_not_read() {
     // Catches a merge that skips what it cannot read and unlinks its inputs.
-    let dir = TempDir::new().unwrap();
-    let db = Db::builder(dir.path()).l0_trigger(100).open().unwrap();
+    let (dir, db) = opened(|b| b.l0_trigger(100));
     for key in ["a", "b"] {
         db.insert(key, "value").unwrap();
         // What shares no key with the damaged table would be merged around it.
@@ -36,20 +29,16 @@ fn rule_9_a_merge_never_drops_a_table_that_it_could_not_read() {
 }
 
 #[test]
-fn what_a_callers_merge_has_read_again_is_no_error_any_more() {
+fn what_a_callers_compaction_has_read_again_is_no_error_any_more() {
     // Catches an error of a merge that nothing will try again, since a caller's merge has done it.
     let dir = TempDir::new().unwrap();
     let small = || Db::builder(dir.path()).compression(Compression::None).l0_trigger(2).l0_stop(8);
     let db = small().l0_trigger(100).open().unwrap();
-    for n in 0..100 {
-        db.insert(key(n), "base").unwrap();
-    }
+    fill(&db, 0..100, "base");
     db.flush().unwrap();
     let damaged = dir.path().join(&files(dir.path(), ".sst")[0]);
     for _ in 0..2 {
-        for n in 0..100 {
-            db.insert(key(n), "over").unwrap();
-        }
+        fill(&db, 0..100, "over");
         db.flush().unwrap();
     }
     db.close().unwrap();

@@ -1,8 +1,10 @@
-//! What a value costs in memory that is much larger than a block, on its way from the batch through the log into a table and back.
+//! What large values and nested ranges cost in memory. The tests take turns, so that each counts its own.
 //!
 //! A program of its own, with an allocator that counts. The skip list is not counted: its memory comes from the system.
 
-use mini_engine::{Compression, Db};
+use std::sync::Mutex;
+
+use mini_engine::{Compression, Db, Snapshot};
 use peak_alloc::PeakAlloc;
 
 #[path = "scratch/mod.rs"]
@@ -11,14 +13,22 @@ mod scratch;
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
+static TURN: Mutex<()> = Mutex::new(());
+
 const LEN: usize = 64 << 20;
 
-/// The most bytes that were allocated during `step` beside those before it, for each byte of the value.
-fn peak<T>(step: impl FnOnce() -> T) -> (T, f64) {
+/// The most bytes that were allocated during `step` beside those before it.
+fn peak_bytes<T>(step: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
     let done = step();
-    (done, (ALLOCATED.peak_usage() - before) as f64 / LEN as f64)
+    (done, ALLOCATED.peak_usage() - before)
+}
+
+/// The same for each byte of the large value.
+fn peak<T>(step: impl FnOnce() -> T) -> (T, f64) {
+    let (done, bytes) = peak_bytes(step);
+    (done, bytes as f64 / LEN as f64)
 }
 
 /// Bytes that no codec makes shorter.
@@ -30,6 +40,7 @@ fn noise() -> Vec<u8> {
 #[test]
 fn a_large_value_costs_little_more_than_twice_its_size_at_each_step() {
     // Catches buffers that double to take the last few bytes, and copies that are made only to be written.
+    let _turn = TURN.lock();
     let value = noise();
     for compression in [Compression::None, Compression::Lz4] {
         let dir = scratch::TempDir::new().unwrap();
@@ -65,5 +76,46 @@ fn a_large_value_costs_little_more_than_twice_its_size_at_each_step() {
         for (what, cost, limit) in costs {
             assert!(cost <= limit, "{compression:?}, {what}: {cost:.2}, expected at most {limit:.2}");
         }
+    }
+}
+
+const RANGES: u32 = 5000;
+
+/// The number of range tombstones, and bytes, of all tables.
+fn tables(db: &Db) -> (u64, u64) {
+    let levels = db.metrics().levels;
+    (levels.iter().map(|level| level.range_tombstones).sum(), levels.iter().map(|level| level.bytes).sum())
+}
+
+#[test]
+fn nested_ranges_cost_as_much_as_so_many_beside_each_other() {
+    // Each is seen by a snapshot of its own, so that none of them can be left out.
+    // Catches, for each place where a range begins or ends, a list of all that cover it: 25 million numbers in memory and in a table.
+    let _turn = TURN.lock();
+    let dir = scratch::TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    (0..3 * RANGES).for_each(|n| db.insert(n.to_be_bytes(), "").unwrap());
+    db.flush().unwrap();
+    let mut snapshots: Vec<Snapshot> = Vec::new();
+    let ((), removed) = peak_bytes(|| {
+        for n in 0..RANGES {
+            snapshots.push(db.snapshot());
+            db.remove_range((RANGES - n).to_be_bytes()..(2 * RANGES + n).to_be_bytes()).unwrap();
+        }
+    });
+    let ((), flushed) = peak_bytes(|| db.flush().unwrap());
+    let ((), merged) = peak_bytes(|| db.compact_range(..).unwrap());
+    println!("bytes allocated: {removed} to remove, {flushed} to flush, {merged} to merge; tables: {:?}", tables(&db));
+    for (what, bytes) in [("remove", removed), ("flush", flushed), ("merge", merged)] {
+        assert!(bytes < 16 << 20, "{bytes} bytes to {what}");
+    }
+    let (ranges, bytes) = tables(&db);
+    assert!(ranges <= 2 * u64::from(RANGES) && bytes < 2 << 20, "{ranges} ranges in {bytes} bytes");
+    for (n, snapshot) in (0..RANGES).zip(&snapshots).step_by(499) {
+        let sees = |key: u32| snapshot.contains_key(key.to_be_bytes()).unwrap();
+        assert!(sees(RANGES - n) && sees(2 * RANGES + n), "{n}");
+        assert!(n == 0 || !sees(RANGES - n + 1) && !sees(2 * RANGES + n - 2), "{n}");
+        let left = RANGES as usize * 3 - if n == 0 { 0 } else { (RANGES + 2 * (n - 1)) as usize };
+        assert_eq!((snapshot.iter().count(), snapshot.iter().rev().count()), (left, left), "{n}");
     }
 }
