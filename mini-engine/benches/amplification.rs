@@ -1,13 +1,13 @@
-//! What does each policy of compaction cost, in bytes written, blocks read and bytes kept?
+//! The cost of each compaction policy, in bytes written, blocks read and bytes kept.
 //!
 //! `cargo bench -p mini-engine --bench amplification [-- MIB]`: loads data of MIB (24 by default) times the size of level 1 in
-//! random order, overwrites random keys as often as three times their number, waits until no merge is due, and counts. The
-//! counts hardly depend on the machine: they vary with how flushes and merges take turns. Definitions, which are those of
+//! random order, overwrites random keys as often as three times their number, waits until no compaction is due, and counts. The
+//! counts hardly depend on the machine: they vary with how flushes and compactions take turns. Definitions, which are those of
 //! `Metrics`:
-//! * write: bytes of tables written by flushes and merges, for each byte of keys and values flushed. Once for all since the
+//! * write: bytes of tables written by flushes and compactions, for each byte of keys and values flushed. Once for all since the
 //!   load began, and once for the overwrites alone, which is the harder figure. The log would add one to each.
 //! * read: data blocks looked at, in the cache or not, for each get of a random key that is there.
-//! * space: bytes of all tables, for each byte that they have after all was merged into one run.
+//! * space: bytes of all tables, for each byte that they have after all was compacted into one run.
 
 use mini_engine::random::Random;
 use mini_engine::{Compaction, Compression, Db, Metrics};

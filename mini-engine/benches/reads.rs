@@ -1,7 +1,7 @@
-//! What does a read cost whose data is in the cache: a get that finds its key, one that does not, a short scan, an entry of a long one?
+//! The cost of reads whose data is in the cache: a get that finds its key, one that does not, a short scan, an entry of a long one.
 //!
 //! `cargo bench -p mini-engine --bench reads [-- WORKLOAD OPERATIONS]`. 600,000 random keys of 16 bytes with values of 100, a cache of
-//! 128 MiB, no compression; once after all was merged into level 1, and once as a load leaves them: a third in the memtable, the
+//! 128 MiB, no compression; once after all was compacted into level 1, and once as a load leaves them: a third in the memtable, the
 //! rest in level 0. Medians of seven rounds, the shortest and the longest beside them, of the time that the thread had a processor
 //! (of the time that passed, where the system does not tell). The seed is fixed.
 //!
@@ -40,7 +40,7 @@ fn open(dir: &Path) -> Result<Db> {
 }
 
 /// The database in `dir`, made unless it is there.
-fn database(dir: &Path, merged: bool) -> Result<Db> {
+fn database(dir: &Path, compacted: bool) -> Result<Db> {
     if dir.exists() {
         return open(dir);
     }
@@ -52,7 +52,7 @@ fn database(dir: &Path, merged: bool) -> Result<Db> {
         }
         db.write(batch, mini_engine::Durability::Buffered)?;
     }
-    if merged {
+    if compacted {
         db.flush()?;
         db.compact_range(..)?;
     }
@@ -156,8 +156,8 @@ fn main() -> Result<()> {
     let root = env::var_os("READS_DB").map_or_else(|| temporary.path().to_path_buf(), PathBuf::from);
     fs::create_dir_all(&root).expect("a directory for the databases");
     let workloads = workloads();
-    for (state, merged) in [("merged", true), ("loaded", false)] {
-        let db = database(&root.join(state), merged)?;
+    for (state, compacted) in [("compacted", true), ("loaded", false)] {
+        let db = database(&root.join(state), compacted)?;
         if let [name, operations] = &arguments[..] {
             let Some((workload, only)) = name.split_once('@') else { panic!("WORKLOAD@STATE") };
             if only == state {

@@ -1,4 +1,4 @@
-//! How fast is a log replayed, by an open that only reads (into memory) and by one that may write (into tables)?
+//! The speed of replaying a log, by an open that only reads (into memory) and by one that may write (into tables).
 //!
 //! `cargo bench -p mini-engine --bench replay [-- OPERATIONS BATCH]`. One log of 350,000 random keys of 16 bytes with values of 100 in
 //! batches of 1 (or so many), copied to a directory of its own for each open. Megabytes of keys and values a second: medians of

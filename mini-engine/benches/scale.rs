@@ -1,13 +1,13 @@
-//! What does an engine of many tables cost to open, to plan for and to keep in memory, and how long does a put wait at most?
+//! The cost of an engine of many tables: to open, to plan for and to keep in memory, and the longest wait of a put.
 //!
 //! `cargo bench -p mini-engine --bench scale [-- full]`. Two tables are printed:
 //! * Opening. A database of N tables, each as small as a table can be (about 1 KiB; at 64 MiB a table 16,000 would be 1 TB), loaded
-//!   and then opened again in a process of its own: time to open, to compute the metrics (which plans a merge), and for a get of a key
+//!   and then opened again in a process of its own: time to open, to compute the metrics (which plans a compaction), and for a get of a key
 //!   whose table is not open; memory of the process after that, and after a get from every table. In `/dev/shm` where there is one,
 //!   so that no device is measured. `edits` says how many edits the manifest had; half of the databases are left with as many as one may
 //!   have before a new one begins.
 //! * Longest put. Random keys are put into memtables of 1 MiB for each policy: the put that took longest, that of which one in 10,000 was
-//!   longer, and the mean; the most bytes that files took, for each byte that they have after all is merged; bytes of tables that
+//!   longer, and the mean; the most bytes that files took, for each byte that they have after all is compacted; bytes of tables that
 //!   were written for each byte of keys and values.
 //!
 //! Sizes are 1,000 and 16,000 tables, 100 and 400 MB; `full` adds 100,000 tables and 1,600 MB.
@@ -39,7 +39,7 @@ fn load(dir: &Path, tables: u64, edits: u64) -> Result<()> {
     assert!(first >= tables * 9 / 10, "{first} tables");
     let mut random = Random(1);
     for _ in 0..edits / 2 {
-        // A flush and a merge: two edits.
+        // A flush and a compaction: two edits.
         let key = random.next() % (tables * PER_TABLE);
         db.insert(key.to_be_bytes(), VALUE)?;
         db.flush()?;

@@ -1,4 +1,4 @@
-//! What large values and nested ranges cost in memory. The tests take turns, so that each counts its own.
+//! The memory that large values and nested ranges take. The tests take turns, so that each counts its own.
 //!
 //! A program of its own, with an allocator that counts. The skip list is not counted: its memory comes from the system.
 
@@ -64,7 +64,7 @@ fn a_large_value_costs_little_more_than_twice_its_size_at_each_step() {
         db.remove("other").unwrap();
         db.flush().unwrap();
         // The block that is read and the block that is written.
-        note("merge", peak(|| db.compact_range(..).unwrap()).1, (1.0 + compressed).max(2.0));
+        note("compaction", peak(|| db.compact_range(..).unwrap()).1, (1.0 + compressed).max(2.0));
         note("verify", peak(|| assert!(db.verify().unwrap().problems.is_empty())).1, 1.0);
         db.insert("key", &value).unwrap();
         drop(db);
@@ -104,9 +104,12 @@ fn nested_ranges_cost_as_much_as_so_many_beside_each_other() {
         }
     });
     let ((), flushed) = peak_bytes(|| db.flush().unwrap());
-    let ((), merged) = peak_bytes(|| db.compact_range(..).unwrap());
-    println!("bytes allocated: {removed} to remove, {flushed} to flush, {merged} to merge; tables: {:?}", tables(&db));
-    for (what, bytes) in [("remove", removed), ("flush", flushed), ("merge", merged)] {
+    let ((), compacted) = peak_bytes(|| db.compact_range(..).unwrap());
+    println!(
+        "bytes allocated: {removed} to remove, {flushed} to flush, {compacted} to compaction; tables: {:?}",
+        tables(&db)
+    );
+    for (what, bytes) in [("remove", removed), ("flush", flushed), ("compaction", compacted)] {
         assert!(bytes < 16 << 20, "{bytes} bytes to {what}");
     }
     let (ranges, bytes) = tables(&db);

@@ -38,7 +38,7 @@ fn a_relative_path_is_fixed_at_open() {
     let (unopened, db) = (builder(), builder().open().unwrap());
     db.insert("first", "1").unwrap();
     env::set_current_dir(two.path()).unwrap();
-    // Logs, tables, merges, a manifest's edits, a verification, a checkpoint beside it, and the next open's recovery.
+    // Logs, tables, compactions, a manifest's edits, a verification, a checkpoint beside it, and the next open's recovery.
     for n in 0..400u32 {
         db.insert(n.to_be_bytes(), [7; 100]).unwrap();
     }

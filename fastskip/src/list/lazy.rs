@@ -1,4 +1,4 @@
-//! A list that is made when it is first used: what nobody touches reserves nothing.
+//! A list that is made when it is first used, so that an untouched table reserves no memory.
 
 use core::ops::Deref;
 use std::io;

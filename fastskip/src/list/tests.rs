@@ -1,4 +1,4 @@
-//! What reads of a table do not show: runs of keys in order, and what searches cost.
+//! Tests of what no read of a table shows: runs of keys in order, and what searches cost.
 
 use std::thread::JoinHandle;
 

@@ -1,4 +1,4 @@
-//! What reads cost, counted in steps and searches.
+//! Tests of the cost of reads, counted in steps and searches.
 
 use super::*;
 

@@ -48,7 +48,7 @@ impl<S: Schema, T> Nodes<S, T> {
     /// The link from the head, or from a linked node of this list.
     #[inline(always)]
     pub(crate) fn link(&self, at: impl Into<Predecessor>) -> Link {
-        // SAFETY: only linked nodes get about: a walk, an acquired hint or what a lone writer remembers led to them.
+        // SAFETY: a caller has ids of linked nodes only: a walk, an acquired hint or what a lone writer remembers led to them.
         unsafe { Node::new(self.storage(), at).next() }
     }
 

@@ -31,7 +31,7 @@ const CRUMB_PART: u64 = 4;
 pub(crate) enum Action {
     /// They are read and written anew, sorted together.
     Rewrite,
-    /// They overlap nothing and each other not: they get another place, and no byte of them is read.
+    /// They overlap no other table, nor each other. So they only get another place, and no byte of them is read.
     Move,
 }
 

@@ -54,12 +54,12 @@ fn edits_add_up_after_a_reload() {
     let (dir, mut manifest) = sound();
     manifest.append(adding(10, 1, 5)).unwrap();
     manifest.append(VersionEdit { log_number: Some(4), ..adding(11, 6, 9) }).unwrap();
-    let merge = VersionEdit {
+    let compaction = VersionEdit {
         removed: vec![(0, 10), (0, 11)],
         added: vec![(RunId::LEVEL_0, table(12, 1, 9))],
         ..VersionEdit::default()
     };
-    manifest.append(merge).unwrap();
+    manifest.append(compaction).unwrap();
     let loaded = reload(dir.path());
     assert_eq!(&loaded.state, manifest.state());
     assert_eq!((loaded.state.log_number, loaded.state.last_seqno, loaded.tail_dropped), (4, 9, false));

@@ -1,4 +1,4 @@
-//! One error at every operation of whole runs: writes, flushes, merges, closes and recoveries. The caller is stubborn and
+//! One error at every operation of whole runs: writes, flushes, compactions, closes and recoveries. The caller is stubborn and
 //! goes on as long as writes are taken. An error surfaces, unless what failed was not needed or is tried again. Each run is recorded, and crashes strike at its end and at places before it.
 
 use crate::hook::{Failure, HookFs, Op};
@@ -209,11 +209,13 @@ fn an_error_of_any_read_loses_nothing() {
 fn rule_7_a_failed_sync_whose_bytes_no_later_sync_saves_loses_nothing_promised() {
     // Catches a sync that is tried again, and a recovery that goes on with what only the page cache has.
     let (mut runs, mut failed) = (0, 0);
-    for (shape, seed) in crate::script::SHAPES.into_iter().zip(SEED..) {
+    // Every sync where more is wanted, else every third; not those of one residue in all shapes.
+    let step = if crate::number("CRASH_POINTS").is_some() { 1 } else { 3 };
+    for (number, (shape, seed)) in crate::script::SHAPES.into_iter().zip(SEED..).enumerate() {
         let script = Script::new(shape, seed);
         let mem = MemFs::default();
         run(&script, &mem, &HookFs::over(Arc::new(mem.clone())), || false);
-        for index in 0..mem.syncs() {
+        for index in (number as u64 % step..mem.syncs()).step_by(step as usize) {
             let mem = MemFs::default();
             mem.fail_sync(index);
             let ended = run(&script, &mem, &HookFs::over(Arc::new(mem.clone())), || mem.syncs() > index);
@@ -223,5 +225,5 @@ fn rule_7_a_failed_sync_whose_bytes_no_later_sync_saves_loses_nothing_promised()
         }
     }
     println!("{runs} runs, {failed} met an error");
-    assert!(runs > 100 && failed > 80, "{runs} runs, {failed} met an error");
+    assert!(runs * step > 100 && failed * step > 80, "{runs} runs, {failed} met an error");
 }

@@ -1,4 +1,4 @@
-//! What a crash may leave.
+//! The states that a crash may leave.
 //!
 //! All writing is a sequence of batches, numbered from 1. Each batch does what it does and also sets the key `count` to
 //! its own number. So the database says itself how many batches it has, and everything else follows: it must be exactly

@@ -81,9 +81,9 @@ impl Run {
         };
         let builder =
             builder.compaction(self.policy).size_ratio(ratio).level1_bytes(level1_bytes).table_file_bytes(2048);
-        // A piece of a merge is one table.
+        // A piece of a compaction is one table.
         let builder = builder.max_compaction_bytes(1024);
-        // One merge at a time, so that a seed repeats.
+        // One compaction at a time, so that a seed repeats.
         let builder = builder
             .compaction_threads(1)
             .block_bytes(512)

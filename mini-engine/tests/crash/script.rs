@@ -1,4 +1,4 @@
-//! What a workload does, drawn from a seed.
+//! The steps of a workload, drawn from a seed.
 
 use crate::prelude::*;
 
@@ -16,7 +16,7 @@ pub(crate) enum Shape {
     Singles,
     /// Batches, some of them longer than several blocks of a disk.
     Batches,
-    /// Many flushes, and the merges they call for.
+    /// Many flushes, and the compactions they call for.
     Flushes,
     /// No table can be written for a while, so that several logs are needed.
     Logs,
@@ -29,7 +29,7 @@ pub(crate) enum Shape {
 pub(crate) const SHAPES: [Shape; 6] =
     [Shape::Singles, Shape::Batches, Shape::Flushes, Shape::Logs, Shape::Reopens, Shape::Mingled];
 
-/// The policies under which tables are merged.
+/// The policies under which tables are compacted.
 pub(crate) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::ALL.first_chunk().unwrap();
 
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ fn copy_fixture(from: &Path, to: &Path) {
     }
 }
 
-/// What is done to the database: 12 rounds of batches, after each but the last two a flush, and after these a merge that is
+/// What is done to the database: 12 rounds of batches, after each but the last two a flush, and after these a compaction that is
 /// stopped. Keys are overwritten, removed, empty, binary and long; values are empty, text that compresses, and noise that does not.
 fn write_all(db: Option<(&Db, &HookFs, &Path)>) -> Map {
     let mut model = Map::new();
@@ -102,8 +102,8 @@ fn pad_log(db: &Db) {
     }
 }
 
-/// Merges all, and stops that after two pieces, as a full disk does: tables are left narrowed, and a compact pointer says where the
-/// merge goes on.
+/// Compacts all, and stops that after two pieces, as a full disk does: tables are left narrowed, and a compact pointer says where the
+/// compaction goes on.
 fn stop_a_compaction(db: &Db, fs: &HookFs) {
     let made = AtomicUsize::new(0);
     fs.set(move |event| match event.is(Op::Create, ".sst") && made.fetch_add(1, Ordering::SeqCst) >= 2 {

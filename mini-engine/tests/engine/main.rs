@@ -1,4 +1,4 @@
-//! Tests of the library through its public interface: the rules of durability, a model, merges, threads, faults, bad input;
+//! Tests of the library through its public interface: the rules of durability, a model, compactions, threads, faults, bad input;
 //! and of the formats: an independent reader, and a database of each version.
 
 mod api;

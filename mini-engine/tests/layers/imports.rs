@@ -1,4 +1,4 @@
-//! Which file imports which: read from the sources, with re-exports followed to the file that defines the name.
+//! Imports between files: read from the sources, with re-exports followed to the file that defines the name.
 //!
 //! A re-export (`pub use`, `pub(crate) use`) is a signpost and no import: it makes the importer depend on the file behind it.
 

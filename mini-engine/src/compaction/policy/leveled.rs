@@ -1,5 +1,5 @@
 //! Leveled compaction (O'Neil and others 1996; LevelDB): one run a level, each level larger than the one above by the size
-//! ratio. What a level has too much goes down, compacted with what it overlaps there.
+//! ratio. A level that is too large gives tables to the next one, where they are compacted with those that they overlap.
 //!
 //! Which tables go: neighbours that make up the excess, at the place where they overlap least of the next level for each
 //! byte that goes down, as LevelDB's successors pick single files. Most needed first: level 0 by its tables over the
@@ -15,7 +15,7 @@ const FIRST: u64 = u64::MAX;
 /// A need of this is no need: the level is just full.
 const FULL: u64 = 1000;
 
-/// How much of what a level has too much goes down at once.
+/// How much goes down at once from a level that is too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Portion {
     Excess,

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_merges_at_first_and_falls_towards_the_stop() {
+    fn the_rate_is_that_of_compactions_at_first_and_falls_towards_the_stop() {
         // Catches writers that are held up before compactions fall behind, at a fixed rate, or for ever at the end.
         let allowed = |tables| allowed(1000, tables, &options());
         assert_eq!((allowed(0), allowed(9)), (None, None));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_follows_the_merges_that_were_seen() {
+    fn the_rate_follows_the_compactions_that_were_seen() {
         // Catches a rate that is never adapted, or that one compaction decides alone.
         let mut controller = WriteController { rate: 1000, ..WriteController::default() };
         controller.compacted(5000, Duration::from_secs(1));

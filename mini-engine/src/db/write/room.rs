@@ -37,7 +37,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
         }
         stalled?;
         let flush = state.flushing.error.as_ref().filter(|_| state.flushing.failures != failures);
-        if let Some(error) = flush.or_else(|| error_of_merges(core, &state)) {
+        if let Some(error) = flush.or_else(|| error_of_compactions(core, &state)) {
             return Err(error.clone());
         }
         if !std::mem::replace(&mut has_waited, true) {
@@ -48,7 +48,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
 }
 
 /// Why compactions do not take tables off level 0, if it is full and they do not. They are tried again, but ever more rarely.
-fn error_of_merges<'a>(core: &Core, state: &'a State) -> Option<&'a Error> {
+fn error_of_compactions<'a>(core: &Core, state: &'a State) -> Option<&'a Error> {
     let is_gone_around = |error: &Error| error.unreadable_file().is_some();
     let is_relieved = state.compacting.in_progress.relieves_level_0()
         || state.compacting.level_0_error.as_ref().is_some_and(is_gone_around);
@@ -64,7 +64,7 @@ fn error_of_merges<'a>(core: &Core, state: &'a State) -> Option<&'a Error> {
 /// it; so this one learns of it at once, and not when there is space.
 pub(crate) fn check_space(core: &Core, state: &State) -> Result<()> {
     let flush = state.flushing.error.as_ref().filter(|_| !core.queue_has_room());
-    let error = flush.or_else(|| error_of_merges(core, state).filter(|error| error.is_transient()));
+    let error = flush.or_else(|| error_of_compactions(core, state).filter(|error| error.is_transient()));
     match error.filter(|_| !core.store.options.wait_for_space) {
         Some(error) => Err(error.clone()),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! What reads through partitions cost: reads of the file, and memory. Many reads at once among them.
+//! The cost of reads through partitions: reads of the file, and memory. Many reads at once among them.
 
 use std::ops::ControlFlow;
 
@@ -154,7 +154,7 @@ fn partitions_stay_in_the_cache_while_scans_pass_through_it() {
 
 #[test]
 fn a_table_that_is_removed_leaves_its_partitions_room_to_others() {
-    // Catches partitions of merged tables that nobody reads, and that take half the cache for ever.
+    // Catches partitions of compacted tables that nobody reads, and that take half the cache for ever.
     let counted = Counted::new(&raw(), &evens(20_000), 4 << 20);
     (0..20_000).step_by(50).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")));
     let (blocks, before) = (counted.table.cache(), counted.table.cache().partition_bytes());

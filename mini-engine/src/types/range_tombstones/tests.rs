@@ -42,7 +42,7 @@ fn what_is_cut_behind_the_longest_key_begins_with_the_next_one() {
 
 #[test]
 fn parts_of_one_tombstone_become_one_again() {
-    // Catches ever more parts, cut by each merge at the ends of its tables and never joined.
+    // Catches ever more parts, cut by each compaction at the ends of its tables and never joined.
     let parts = [tombstone((b"a", b"c"), 7), tombstone((b"c", b"m"), 7), tombstone((b"m", b""), 7)];
     assert_eq!(RangeTombstones::new(parts).reduced(one_stripe), RangeTombstones::new([tombstone((b"a", b""), 7)]));
 }

@@ -1,4 +1,4 @@
-//! What a log asks of its mapping.
+//! Demands of a log on its mapping.
 
 use std::io::Result as IoResult;
 use std::sync::atomic::{AtomicU64, Ordering};

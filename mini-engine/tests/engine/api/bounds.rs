@@ -1,4 +1,4 @@
-//! What callers may write for a range, a prefix and a batch; and what an iterator holds.
+//! Forms that callers may write for a range, a prefix and a batch; and what an iterator holds.
 
 use crate::support::*;
 

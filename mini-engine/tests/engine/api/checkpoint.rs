@@ -152,7 +152,7 @@ fn a_name_that_is_taken_is_refused_and_left_alone() {
 
 #[test]
 fn checkpoints_of_a_database_in_full_use_are_each_a_moment_of_it() {
-    // Catches a table unlinked by a merge before it was linked, and a version taken apart from its last number.
+    // Catches a table unlinked by a compaction before it was linked, and a version taken apart from its last number.
     const WRITES: u32 = 4000;
     let dir = TempDir::new().unwrap();
     let open_small = |path: &Path| Db::builder(path).memtable_bytes(8 << 10).l0_trigger(1).open().unwrap();

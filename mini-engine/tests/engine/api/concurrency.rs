@@ -1,4 +1,4 @@
-//! Readers and writers together, with flushes and merges under way all the time.
+//! Readers and writers together, with flushes and compactions under way all the time.
 
 use crate::support::*;
 
@@ -73,7 +73,7 @@ fn rule_12_a_batch_is_seen_whole_or_not_at_all() {
 
 #[test]
 fn rule_16_a_key_that_is_overwritten_all_the_time_is_never_missing() {
-    // Catches a reader that loads the visible number first: a merge drops the version of that number, and the view that
+    // Catches a reader that loads the visible number first: a compaction drops the version of that number, and the view that
     // is pinned after it has only newer ones.
     let (_dir, db) = opened(|b| b.memtable_bytes(4096).l0_trigger(1));
     db.insert("k", 0u64.to_le_bytes()).unwrap();

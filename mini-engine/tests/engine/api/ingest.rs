@@ -109,7 +109,7 @@ fn rule_7_a_failed_sync_of_a_load_makes_the_engine_read_only() {
 
 #[test]
 fn rule_16_a_key_is_there_while_it_is_loaded_anew() {
-    // Catches numbers of a load that are published after a merge may have used them.
+    // Catches numbers of a load that are published after a compaction may have used them.
     let builder = in_memory(&MemFs::default()).l0_trigger(1);
     let db = builder.l0_slowdown(900).l0_stop(1000).open().unwrap();
     db.insert("k", "0").unwrap();

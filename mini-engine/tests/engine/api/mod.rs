@@ -1,4 +1,4 @@
-//! What callers may rely on: reads, writes, options, and the life of a database.
+//! Promises to callers: reads, writes, options, and the life of a database.
 
 mod bounds;
 mod checkpoint;

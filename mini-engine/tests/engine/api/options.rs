@@ -157,7 +157,7 @@ fn a_tier_holds_one_run_less_than_the_size_ratio() {
     let most_runs = |policy: Compaction, ratio: u64| {
         let builder = in_memory(&MemFs::default()).compaction(policy).size_ratio(ratio).l0_trigger(1);
         let db = builder.compression(Compression::None).open().unwrap();
-        // The oldest run is large, so that the tiers are not merged with it.
+        // The oldest run is large, so that the tiers are not compacted with it.
         fill(&db, 0..2000, [7; 100]);
         db.compact_range(..).unwrap();
         let runs = |_| {
@@ -183,13 +183,13 @@ fn levels_come_between_by_size_ratio_and_level1_bytes() {
         let db = builder.open().unwrap();
         for n in 0..1500u64 {
             db.insert(key(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55), [7; 200]).unwrap();
-            // A merge at a time, so that its pace decides nothing.
+            // A compaction at a time, so that its pace decides nothing.
             if n % 10 == 9 {
                 db.flush().unwrap();
                 db.wait_for_compactions().unwrap();
             }
         }
-        // Those that ever held anything: a merge may just have emptied one.
+        // Those that ever held anything: a compaction may just have emptied one.
         db.metrics().levels.iter().skip(1).filter(|level| level.arrived > 0).count()
     };
     assert_eq!(levels(2, 1 << 20), 1);

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 
-/// Options under which a few hundred keys make several levels, and merges take pieces.
+/// Options under which a few hundred keys make several levels, and compactions take pieces.
 fn small(dir: &TempDir) -> Builder {
     let builder = Db::builder(dir.path()).memtable_bytes(4096).block_bytes(512).compression(Compression::None);
     builder.l0_trigger(2).size_ratio(2).level1_bytes(4096).table_file_bytes(1024).max_compaction_bytes(2048)
@@ -40,7 +40,7 @@ fn ranges(db: &Db) -> u64 {
 
 #[test]
 fn a_million_keys_are_removed_by_one_frame_and_compacted_away_without_being_read() {
-    // Catches a removal that costs a step for each key, in the log, in the memtable, in tables or in the merge.
+    // Catches a removal that costs a step for each key, in the log, in the memtable, in tables or in the compaction.
     let (dir, db) = opened(|b| b.table_file_bytes(1 << 17));
     db.ingest((0..1_000_000u32).map(|n| (n.to_be_bytes(), "value"))).unwrap();
     let before = db.metrics();
@@ -59,8 +59,8 @@ fn a_million_keys_are_removed_by_one_frame_and_compacted_away_without_being_read
     db.flush().unwrap();
     assert_eq!((ranges(&db), db.verify().unwrap().entries), (1, 1_000_001));
     db.compact_range(..).unwrap();
-    let merged = db.metrics();
-    let (size, read) = (sum(&before, |level| level.bytes), merged.compaction_bytes_read);
+    let compacted = db.metrics();
+    let (size, read) = (sum(&before, |level| level.bytes), compacted.compaction_bytes_read);
     assert!(read > 0 && read < size / 5, "{read} of {size} bytes read");
     assert_eq!((ranges(&db), db.verify().unwrap().entries, db.iter().count()), (0, 10, 10));
     assert_eq!(files(dir.path(), ".sst").len(), 1);
@@ -137,7 +137,7 @@ fn a_scan_opens_the_tables_that_it_reaches_and_no_other() {
     drop(snapshot);
     db.close().unwrap();
     let fs = Arc::new(faulty());
-    // What opens and closes the database merges nothing meanwhile.
+    // What opens and closes the database compacts nothing meanwhile.
     let db =
         small(&dir).l0_trigger(100).memtable_bytes(1 << 20).file_system(fs.clone()).read_only(true).open().unwrap();
     let (before, left) = (fs.reads(), |n: &u64| !(3..6).contains(&(n % 10)));

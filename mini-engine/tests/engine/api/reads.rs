@@ -1,4 +1,4 @@
-//! What point reads cost, by what the engine counts.
+//! The cost of point reads, by the engine's own counts.
 
 use crate::support::*;
 

@@ -1,4 +1,4 @@
-//! Merges in pieces: what many processes that live shortly leave, and how much space merges take while they run.
+//! Compactions in pieces: what many processes that live shortly leave, and how much space compactions take while they run.
 
 use crate::support::*;
 
@@ -25,7 +25,7 @@ fn filled(mem: &MemFs, policy: Compaction) -> Map {
 
 #[test]
 fn processes_that_live_shortly_finish_compactions_together() {
-    // Catches a merge whose work is lost whenever a process ends: each would leave one more table, and read more of them.
+    // Catches a compaction whose work is lost whenever a process ends: each would leave one more table, and read more of them.
     for policy in POLICIES {
         let mem = MemFs::default();
         let (mut map, mut random) = (filled(&mem, policy), Random(2));
@@ -47,11 +47,13 @@ fn processes_that_live_shortly_finish_compactions_together() {
         }
         let db = builder(&mem, policy).open().unwrap();
         let tables = sum(&db.metrics(), |level| level.tables);
-        println!("{policy:?}: {most} tables on level 0, {tables} in all, {narrowed} narrowed, {written} bytes merged");
-        // The tables that come while sixteen processes do a merge, those that wait for it, and a few.
+        println!(
+            "{policy:?}: {most} tables on level 0, {tables} in all, {narrowed} narrowed, {written} bytes compacted"
+        );
+        // The tables that come while sixteen processes do a compaction, those that wait for it, and a few.
         assert!(most <= 2 * 16 + 8, "{policy:?}: {most} tables on level 0");
         assert!(tables <= KEYS / 64 + 48, "{policy:?}: {tables} tables");
-        assert!(written > before && narrowed > 0, "{policy:?}: {written} bytes merged, {narrowed} tables narrowed");
+        assert!(written > before && narrowed > 0, "{policy:?}: {written} bytes compacted, {narrowed} tables narrowed");
         assert!(db.verify().unwrap().problems.is_empty());
         assert!(entries(&db) == map, "{policy:?}: it holds something else");
     }
@@ -70,7 +72,7 @@ fn a_compaction_on_demand_that_ends_anywhere_leaves_nothing_half_done_for_good()
     let db = builder(&mem).open().unwrap();
     db.ingest((0..2000).map(|n| (key(n), [0; 100]))).unwrap();
     let filled = |db: &Db| db.metrics().levels.iter().map(|level| level.tables > 0).collect::<Vec<_>>();
-    // Tables of level 0 may be merged among themselves first.
+    // Tables of level 0 may be compacted among themselves first.
     for _ in 0..8 {
         if filled(&db)[6] {
             break;
@@ -99,7 +101,7 @@ fn a_compaction_on_demand_that_ends_anywhere_leaves_nothing_half_done_for_good()
 
 #[test]
 fn tables_are_synced_as_they_are_written() {
-    // Catches a sync at the end of a table alone: that of a flush would wait for hundreds of megabytes that merges have written.
+    // Catches a sync at the end of a table alone: that of a flush would wait for hundreds of megabytes that compactions have written.
     let mem = MemFs::default();
     let builder = in_memory(&mem).compression(Compression::None);
     let db = builder.bytes_per_sync(64 << 10).open().unwrap();
@@ -150,7 +152,7 @@ fn peak(policy: Compaction, level1_bytes: u64, table_file_bytes: u64) -> f64 {
 
 #[test]
 fn compactions_take_little_space_beside_the_data() {
-    // Catches a merge that needs as much space as all its inputs until it ends.
+    // Catches a compaction that needs as much space as all its inputs until it ends.
     // Tables of a 256th of the data, and such that one would hold all of it.
     for (level1_bytes, table_file_bytes) in [(64 << 20, 16 << 10), (256 << 10, 16 << 10), (64 << 20, 4 << 20)] {
         let peaks = POLICIES.map(|policy| peak(policy, level1_bytes, table_file_bytes));
@@ -161,14 +163,14 @@ fn compactions_take_little_space_beside_the_data() {
     }
 }
 
-/// A database on `disk` in which nothing is merged: no table can be made.
+/// A database on `disk` in which nothing is compacted: no table can be made.
 fn frozen(mem: &MemFs, dir: &str) -> Builder {
     let fs = FaultFs::new(Arc::new(mem.clone()));
     fs.refuse_files(Some("sst"));
     Db::builder(dir).file_system(Arc::new(fs)).create_if_missing(false)
 }
 
-/// A database of two tables on level 0 of which a merge has taken the lower keys, and what it holds.
+/// A database of two tables on level 0 of which a compaction has taken the lower keys, and what it holds.
 fn narrowed() -> (Disk, Map) {
     let mem = MemFs::default();
     let builder = in_memory(&mem).l0_trigger(100).table_file_bytes(2048).max_compaction_bytes(1024).block_bytes(512);
@@ -193,7 +195,7 @@ fn narrowed() -> (Disk, Map) {
     };
     let mut states = states_during(&mem, || db.compact_range(..).unwrap());
     let state = states.find(|(operation, disk)| is_edit(operation) && narrowed(disk) == 2);
-    (state.expect("no merge took a piece").1, map)
+    (state.expect("no compaction took a piece").1, map)
 }
 
 fn assert_holds(db: &Db, map: &Map) {
@@ -228,7 +230,7 @@ fn of_a_narrowed_table_only_what_counts_is_read_verified_and_copied() {
         let db = frozen(&mem, dir).open().unwrap();
         assert_eq!(sum(&db.metrics(), |level| level.narrowed), 2, "{dir}");
         assert_holds(&db, &map);
-        // And the merge goes on, whatever the options are.
+        // And the compaction goes on, whatever the options are.
         drop(db);
         let db = Db::builder(dir).file_system(Arc::new(mem.clone())).open().unwrap();
         db.wait_for_compactions().unwrap();

@@ -1,4 +1,4 @@
-//! What snapshots and iterators keep: a snapshot the versions that it sees, an iterator the files of its view, neither both.
+//! Versions and files that are kept: a snapshot the versions that it sees, an iterator the files of its view, neither both.
 
 use crate::support::*;
 
@@ -9,7 +9,7 @@ const DATA: u64 = KEYS as u64 * (VALUE_LEN as u64 + 4);
 /// Filters, indexes, ends of blocks.
 const OVERHEAD: u64 = DATA / 10;
 
-/// Merges on request only.
+/// Compactions on request only.
 fn quiet(dir: &TempDir) -> Builder {
     Db::builder(dir.path()).l0_trigger(1000).l0_slowdown(1000).l0_stop(1000).table_file_bytes(100_000)
 }
@@ -85,7 +85,7 @@ fn a_snapshot_keeps_the_versions_that_it_sees_and_no_file() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_idle_iterator_keeps_its_files_and_no_versions() {
-    // Catches an iterator whose number is registered as well: every merge would write its versions anew, again and again.
+    // Catches an iterator whose number is registered as well: every compaction would write its versions anew, again and again.
     let dir = TempDir::new().unwrap();
     let db = quiet(&dir).open().unwrap();
     overwrite_all(&db, 0);
@@ -165,14 +165,14 @@ fn check(snapshot: &Snapshot) {
         let expected = expected.get(&number(key)).copied();
         assert_eq!((one.map(|one| number(&one)), value.map(|value| number(&value))), (expected, expected));
     }
-    // An iterator goes on where it was, whatever was merged since.
+    // An iterator goes on where it was, whatever was compacted since.
     assert_eq!(first, expected.keys().next().copied());
     assert_eq!(found(iter), expected.into_iter().skip(1).collect());
 }
 
 #[test]
 fn a_snapshot_shows_every_write_up_to_its_number_and_none_after_whatever_is_compacted() {
-    // Catches a version that a flush or a merge drops although a snapshot sees it: one whose number it did not know, or that was
+    // Catches a version that a flush or a compaction drops although a snapshot sees it: one whose number it did not know, or that was
     // registered while it ran; and a number that counts a write which is not shown.
     let dir = TempDir::new().unwrap();
     let db = Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(2).block_bytes(512).table_file_bytes(2048);

@@ -79,7 +79,7 @@ fn compacting_a_range_touches_what_lies_in_it() {
 
 #[test]
 fn ranges_are_compacted_beside_writers_and_other_compactions() {
-    // Catches two merges that take the same table, or wait for each other.
+    // Catches two compactions that take the same table, or wait for each other.
     for policy in POLICIES {
         let dir = TempDir::new().unwrap();
         let db = small(&dir).compaction(policy).compaction_threads(3).open().unwrap();
@@ -100,7 +100,7 @@ fn ranges_are_compacted_beside_writers_and_other_compactions() {
 
 #[test]
 fn a_range_that_cannot_be_read_is_an_error_and_loses_nothing() {
-    // Catches a failed merge that stays noted as running, so that its tables can never be merged again.
+    // Catches a failed compaction that stays noted as running, so that its tables can never be compacted again.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = small(&dir).file_system(fs.arc()).open().unwrap();
     fill_400(&db);
@@ -122,7 +122,7 @@ fn a_range_that_cannot_be_read_is_an_error_and_loses_nothing() {
 
 #[test]
 fn as_many_compactions_run_at_once_as_there_are_threads() {
-    // Catches an option that is ignored, and merges that wait for each other although they share nothing.
+    // Catches an option that is ignored, and compactions that wait for each other although they share nothing.
     for threads in [1, 2, 3] {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         let tiers = |ratio, trigger| small(&dir).compaction(Compaction::Tiered).size_ratio(ratio).l0_trigger(trigger);
@@ -261,7 +261,7 @@ fn compacting_a_range_beside_a_large_value_that_compresses_well_comes_to_an_end(
 
 #[test]
 fn tombstones_go_down_without_further_writes_and_only_once() {
-    // Catches tombstones that every scan steps over until enough is written to push them down, and a merge for their sake that begins
+    // Catches tombstones that every scan steps over until enough is written to push them down, and a compaction for their sake that begins
     // again and again while a snapshot keeps them.
     for policy in POLICIES {
         for (ranges, has_snapshot) in [(false, false), (true, false), (false, true), (true, true)] {

@@ -4,11 +4,11 @@ use crate::support::*;
 
 #[test]
 fn rule_9_a_compaction_never_drops_a_table_that_it_could_not_read() {
-    // Catches a merge that skips what it cannot read and unlinks its inputs.
+    // Catches a compaction that skips what it cannot read and unlinks its inputs.
     let (dir, db) = opened(|b| b.l0_trigger(100));
     for key in ["a", "b"] {
         db.insert(key, "value").unwrap();
-        // What shares no key with the damaged table would be merged around it.
+        // What shares no key with the damaged table would be compacted around it.
         db.insert("m", key).unwrap();
         db.flush().unwrap();
     }
@@ -16,7 +16,7 @@ fn rule_9_a_compaction_never_drops_a_table_that_it_could_not_read() {
     let damaged = dir.path().join(&files(dir.path(), ".sst")[0]);
     flip(&damaged, 2);
     let before = files(dir.path(), ".sst");
-    // The merge starts with the open.
+    // The compaction starts with the open.
     let db = Db::builder(dir.path()).l0_trigger(1).open().unwrap();
     let error = db.wait_for_compactions().unwrap_err();
     assert!(matches!(&error, Error::Corruption { file, .. } if *file == damaged), "{error}");
@@ -30,7 +30,7 @@ fn rule_9_a_compaction_never_drops_a_table_that_it_could_not_read() {
 
 #[test]
 fn what_a_callers_compaction_has_read_again_is_no_error_any_more() {
-    // Catches an error of a merge that nothing will try again, since a caller's merge has done it.
+    // Catches an error of a compaction that nothing will try again, since a caller's compaction has done it.
     let dir = TempDir::new().unwrap();
     let small = || Db::builder(dir.path()).compression(Compression::None).l0_trigger(2).l0_stop(8);
     let db = small().l0_trigger(100).open().unwrap();

@@ -131,7 +131,7 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         assert!(matches!(db.drop_quarantined(number + 1000), Err(Error::InvalidArgument(_))));
         let (before, mut iter) = (db.snapshot(), db.range("m2".."n"));
         db.drop_quarantined(number).unwrap();
-        // Whatever merges have made of the rest.
+        // Whatever compactions have made of the rest.
         db.compact_range(..).unwrap();
         assert!(is_refused(&before.get("m2"), &aside) && is_refused(&before.get_many(["a", "m2"]), &aside));
         assert!(is_refused(&iter.next().unwrap(), &aside));

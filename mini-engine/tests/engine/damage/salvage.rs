@@ -299,7 +299,7 @@ fn tables_that_were_compacted_do_not_come_back_and_the_others_do_without_a_manif
     assert_eq!(found, expected);
     assert!(!report.is_complete() && report.manifest.is_none() && report.unknown().len() == 1, "{report}");
 
-    // A table of before a merge that dropped its tombstones, as an interrupted merge leaves it.
+    // A table of before a compaction that dropped its tombstones, as an interrupted compaction leaves it.
     let fs = Arc::new(MemFs::default());
     small(&fs);
     let names = |fs: &MemFs| fs.read_dir(Path::new(DB)).unwrap();
@@ -309,19 +309,19 @@ fn tables_that_were_compacted_do_not_come_back_and_the_others_do_without_a_manif
     db.compact_range(..).unwrap();
     let expected = texts(&db);
     drop(db);
-    let merged: Vec<_> =
+    let compacted: Vec<_> =
         names(&MemFs::on(before.clone())).into_iter().filter(|name| !names(&fs).contains(name)).collect();
-    let tables = merged.iter().filter(|name| name.to_string_lossy().ends_with(".sst"));
+    let tables = compacted.iter().filter(|name| name.to_string_lossy().ends_with(".sst"));
     let mut back = 0;
     for name in tables {
         let path = Path::new(DB).join(name);
         fs.create_new(&path).unwrap().write_all_at(before.read(&path).unwrap(), 0).unwrap();
         back += 1;
     }
-    assert!(back > 1, "{merged:?}");
+    assert!(back > 1, "{compacted:?}");
     let (report, found) = repair(&on(&fs.disk()));
     assert_eq!((found, report.left_out.len()), (expected.clone(), back), "{report}");
-    // The edit of the merge is whole, and the one behind it is torn: that the tables are obsolete is still known.
+    // The edit of the compaction is whole, and the one behind it is torn: that the tables are obsolete is still known.
     let fs = MemFs::on(fs.disk());
     let file = fs.open_write(&file_of(&fs, "MANIFEST")).unwrap();
     file.write_all_at(&[0xff; 8], file.len().unwrap()).unwrap();

@@ -140,7 +140,7 @@ fn after_a_kill_or_a_power_cut_at_any_operation_the_page_and_the_engine_find_the
     assert!(agreed.torn > 0 && agreed.recycled > 0 && agreed.compressed > 0, "{agreed:?}");
 }
 
-/// A merge that took a piece and was killed: a manifest with narrowed tables and a compact pointer.
+/// A compaction that took a piece and was killed: a manifest with narrowed tables and a compact pointer.
 fn in_pieces() -> Disk {
     let mem = MemFs::default();
     let builder = builder(&mem).l0_trigger(100).table_file_bytes(1024).max_compaction_bytes(1024);
@@ -154,7 +154,7 @@ fn in_pieces() -> Disk {
         manifest.is_ok_and(|it| it.tables.iter().any(|table| table.narrowed) && !it.pointers.is_empty())
     };
     let mut states = states_during(&mem, || db.compact_range(..).unwrap());
-    states.find(|(_, disk)| is_in_pieces(disk)).expect("no merge took a piece").1
+    states.find(|(_, disk)| is_in_pieces(disk)).expect("no compaction took a piece").1
 }
 
 /// Two tables, a manifest with an edit for each, and a log that records a sync, goes on after it, and has frames of a previous

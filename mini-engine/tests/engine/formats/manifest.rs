@@ -44,7 +44,7 @@ pub(crate) struct Manifest {
     /// On levels, in the order in which a read asks them; within a run by key.
     pub(crate) tables: Vec<TableLine>,
     pub(crate) quarantined: Vec<TableLine>,
-    /// The merges that are to go on, by number.
+    /// The compactions that are to go on, by number.
     pub(crate) pointers: BTreeSet<u64>,
     /// Every tag that was met.
     pub(crate) tags: BTreeSet<u8>,

@@ -1,4 +1,4 @@
-//! What is written, so that the files have all that the page speaks of.
+//! Writes after which the files have all that the page speaks of.
 
 use std::fs;
 use std::path::Path;

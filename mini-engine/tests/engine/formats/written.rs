@@ -40,7 +40,7 @@ fn fill(db: &Db) -> Vec<(Snapshot, Map)> {
         db.flush().unwrap();
         states.push((db.snapshot(), map.clone()));
     }
-    // What merges have done so far depends on their pace. From here on it does not.
+    // What compactions have done so far depends on their pace. From here on it does not.
     db.compact_range(..).unwrap();
     // Little, so that policies with tiers leave it in runs of its own; an odd number of tables, so that the last stays on level 0.
     for n in 400..407 {

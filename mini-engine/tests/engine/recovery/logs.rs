@@ -1,4 +1,4 @@
-//! What recovery makes of logs that are cut or missing.
+//! Recovery from logs that are cut or missing.
 
 use crate::support::*;
 

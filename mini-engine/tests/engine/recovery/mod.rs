@@ -1,4 +1,4 @@
-//! What an open finds and makes of it, after a crash, a fault, or a first time.
+//! Opening a database: after a crash, a fault, or a first time.
 
 mod directory;
 mod logs;

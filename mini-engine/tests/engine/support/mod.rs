@@ -1,4 +1,4 @@
-//! What tests of all kinds need: names, databases, keys and writes, what a database holds, its files and damage to them, waits, and a
+//! Helpers of all tests: names, databases, keys and writes, what a database holds, its files and damage to them, waits, and a
 //! double of the file system. A test imports all of it.
 
 #[allow(dead_code, reason = "the crash tests use the rest")]
@@ -238,7 +238,7 @@ pub(crate) fn wait_for_flush(db: &Db) {
     }
 }
 
-/// Waits until only tables of the version have files in `dir`: those that merges have replaced are removed later, by a thread.
+/// Waits until only tables of the version have files in `dir`: those that compactions have replaced are removed later, by a thread.
 /// What was set aside stays. Gives up after a minute: then the caller finds too many.
 pub(crate) fn wait_for_removals(db: &Db, dir: &Path) {
     let give_up = Instant::now() + Duration::from_secs(60);

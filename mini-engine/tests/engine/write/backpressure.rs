@@ -1,4 +1,4 @@
-//! Level 0 stays bounded whatever becomes of merges, and writers learn why they wait.
+//! Level 0 stays bounded whatever becomes of compactions, and writers learn why they wait.
 
 use crate::support::*;
 
@@ -90,7 +90,7 @@ fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_le
 
 #[test]
 fn compactions_that_fail_for_another_reason_stop_writers_until_they_succeed() {
-    // Catches writers that go on without end beside merges that all fail, and ones that wait for ever.
+    // Catches writers that go on without end beside compactions that all fail, and ones that wait for ever.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = small(Db::builder(dir.path())).file_system(fs.arc()).open().unwrap();
     fs.answer_where(Answer::Fail(ErrorKind::PermissionDenied), |event| {
@@ -167,11 +167,11 @@ fn a_flush_that_waits_for_a_compaction_without_space_says_so() {
 
 #[test]
 fn level_0_is_compacted_within_while_an_older_compaction_of_it_is_held() {
-    // Catches one long merge that all newer tables of level 0 wait for.
+    // Catches one long compaction that all newer tables of level 0 wait for.
     for (policy, threads) in POLICIES.into_iter().flat_map(|policy| [(policy, 1), (policy, 2)]) {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         base(dir.path());
-        // Dropped after what holds its merges.
+        // Dropped after what holds its compactions.
         let db;
         let held = Arc::new(AtomicBool::new(false));
         let (arrivals, go) = fs.hold_where(Answer::Go, move |event| {
@@ -205,7 +205,7 @@ fn level_0_is_compacted_within_while_an_older_compaction_of_it_is_held() {
 
 #[test]
 fn writers_wait_for_a_compaction_that_is_in_the_way_of_level_0() {
-    // Catches writers that are refused over damage elsewhere while a merge of what level 0 overlaps is under way.
+    // Catches writers that are refused over damage elsewhere while a compaction of what level 0 overlaps is under way.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let open =
         || small(Db::builder(dir.path())).l0_stop(6).table_file_bytes(4096).file_system(fs.arc()).open().unwrap();

@@ -275,7 +275,7 @@ fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
     db.wait_for_compactions().unwrap();
     db.close().unwrap();
     let events = fs.take();
-    assert!(count(&events, Op::Remove, ".sst") > 0, "no merge took place");
+    assert!(count(&events, Op::Remove, ".sst") > 0, "no compaction took place");
     let synced = |event: &Event| event.is(Op::Sync, ".sst");
     for (at, event) in events.iter().enumerate().filter(|(_, event)| synced(event)) {
         let touched =

@@ -176,11 +176,11 @@ fn is_not_begun(what: &str, db: &Db, batch: &WriteBatch) {
 
 #[test]
 fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
-    // Catches an event loop that waits for a flush, a merge, a log or its space, and a wait after which the write still cannot begin.
+    // Catches an event loop that waits for a flush, a compaction, a log or its space, and a wait after which the write still cannot begin.
     let held: [(&str, bool, Hits, Settles); 4] = [
         ("a flush", false, |e| e.is(Op::Create, ".sst") && !on_compaction_thread(), |m| m.logs_being_made == 0),
         (
-            "a merge",
+            "a compaction",
             false,
             |e| e.is(Op::Create, ".sst") && on_compaction_thread(),
             |m| is_flushed(m) && m.logs_being_made == 0,

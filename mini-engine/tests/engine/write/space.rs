@@ -1,4 +1,4 @@
-//! Rule 8: a full disk, and wanting file handles, during writes, flushes and merges are waited out.
+//! Rule 8: a full disk, and wanting file handles, during writes, flushes and compactions are waited out.
 
 use crate::support::*;
 

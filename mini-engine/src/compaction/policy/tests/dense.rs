@@ -28,7 +28,7 @@ fn few_tombstones_do_not_rewrite_what_they_are_spread_over() {
 
 #[test]
 fn range_tombstones_count_and_there_is_a_least_number() {
-    // Catches a table with thousands of removed ranges that has too few entries to be thought of, and a merge for a single one.
+    // Catches a table with thousands of removed ranges that has too few entries to be thought of, and a compaction for a single one.
     let table = |number: u64, keys: [&[u8]; 2], entries: u64, range_tombstones: u64| TableMeta {
         number,
         size: 1 << 20,

@@ -1,14 +1,14 @@
-//! Level 0 and the runs of tiers stay few where merges are held up: by one that never ends, by damage, by their own cost.
+//! Level 0 and the runs of tiers stay few where compactions are held up: by one that never ends, by damage, by their own cost.
 
 use super::*;
 
-/// A world in which a merge of level 0 into the levels below has begun and never ends.
+/// A world in which a compaction of level 0 into the levels below has begun and never ends.
 fn held_up(policy: Compaction) -> World {
     let mut world = overwritten(policy, 4, 4);
     while world.version.runs(0).len() <= world.options.level_0_tables() {
         world.flush([(0, true), (119, true)]);
     }
-    // Where the levels below are merged first.
+    // Where the levels below are compacted first.
     while !world.jobs.iter().any(|job| job.plan.relieves_level_0()) {
         assert!(world.begin(), "{policy:?}: {:?}", world.version);
     }
@@ -17,7 +17,7 @@ fn held_up(policy: Compaction) -> World {
 
 #[test]
 fn level_0_stays_small_while_a_compaction_of_it_never_ends() {
-    // Catches a level 0 that grows by a table for each flush behind one long merge, and one that is rewritten at each turn.
+    // Catches a level 0 that grows by a table for each flush behind one long compaction, and one that is rewritten at each turn.
     for policy in POLICIES {
         let mut world = held_up(policy);
         world.options.memtable_bytes = 1 << 20;
@@ -34,7 +34,7 @@ fn level_0_stays_small_while_a_compaction_of_it_never_ends() {
         let (bytes, written) = ((world.seqno() - from) * ENTRY_BYTES, world.written - written);
         assert!(written <= bytes * 9, "{policy:?}: {written} bytes written for {bytes}");
         world.check();
-        // The merge may end after all.
+        // The compaction may end after all.
         world.settle();
         world.check();
     }
@@ -42,7 +42,7 @@ fn level_0_stays_small_while_a_compaction_of_it_never_ends() {
 
 #[test]
 fn a_table_of_level_0_grows_to_a_few_memtables_and_no_further() {
-    // Catches a level 0 that becomes one huge table, which nothing else can be merged beside.
+    // Catches a level 0 that becomes one huge table, which nothing else can be compacted beside.
     let mut world = held_up(Compaction::Leveled);
     let jobs = world.jobs.len();
     for n in 0..400u64 {
@@ -90,8 +90,8 @@ fn compactions_go_around_a_damaged_table() {
             for n in 0..300u64 {
                 world.flush([(n as u8, true), ((n * 31) as u8, n % 3 > 0)]);
                 let most = world.version.tables().count() * 10 + 20;
-                let merges = (0..most).take_while(|_| world.begin().then(|| world.end_all()).is_some()).count();
-                assert!(merges < most, "{policy:?}: still something due after {merges} merges");
+                let compactions = (0..most).take_while(|_| world.begin().then(|| world.end_all()).is_some()).count();
+                assert!(compactions < most, "{policy:?}: still something due after {compactions} compactions");
                 let runs = world.version.all_runs().count();
                 assert!(runs <= 36, "{policy:?}: {runs} runs after {n} flushes: {:?}", world.version);
             }
@@ -103,7 +103,7 @@ fn compactions_go_around_a_damaged_table() {
     }
 }
 
-/// A world with `tables` on level 0, of which a merge down has taken the lower keys and ended.
+/// A world with `tables` on level 0, of which a compaction down has taken the lower keys and ended.
 fn cut(policy: Compaction, tables: usize) -> World {
     let mut world = overwritten(policy, 4, 4);
     while world.version.runs(0).len() < tables {

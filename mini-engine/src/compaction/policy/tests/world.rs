@@ -1,4 +1,4 @@
-//! A world of tables without files: flushes, loads, merges in pieces, a caller's merge of a range, and what readers must find at each step.
+//! A world of tables without files: flushes, loads, compactions in pieces, a caller's compaction of a range, and what readers must find at each step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -39,11 +39,11 @@ pub(super) enum Step {
     Remove(u8, u8),
     TakeSnapshot,
     DropSnapshot,
-    /// A merge begins, if one can.
+    /// A compaction begins, if one can.
     Begin,
     /// One that takes tables off level 0.
     BeginLevel0,
-    /// A merge could not read one of the tables.
+    /// A compaction could not read one of the tables.
     Damage(u8),
     /// All tables can be read again.
     Repair,
@@ -52,10 +52,10 @@ pub(super) enum Step {
     End(u8, usize, bool),
     /// Tables from outside with so many keys.
     Ingest(u8, u8),
-    /// A caller merges a range of so many keys: the next merge begins, if none is in its way. With a number of entries it ends after
+    /// A caller compacts a range of so many keys: the next compaction begins, if none is in its way. With a number of entries it ends after
     /// these at once, or else as the others do.
     Manual(u8, u8, Option<usize>),
-    /// All merges end, and another policy goes on.
+    /// All compactions end, and another policy goes on.
     Reopen(Compaction, u64),
 }
 
@@ -96,11 +96,11 @@ pub(super) struct World {
     pub(super) made: u64,
     pub(super) written: u64,
     pub(super) moved: u64,
-    /// What merges write before they leave the rest to another.
+    /// What compactions write before they leave the rest to another.
     pub(super) piece: usize,
     /// Keys whose values fill a table each and compress to next to nothing.
     pub(super) compressible: Vec<Vec<u8>>,
-    /// What a caller merges.
+    /// What a caller compacts.
     range: Option<ManualCompaction>,
     /// The compact pointer that the caller goes on with.
     rest: Option<u64>,
@@ -110,7 +110,7 @@ impl World {
     pub(super) fn new(policy: Compaction, ratio: u64) -> World {
         let options = Options { memtable_bytes: 500, ..Options::default() };
         let options = options.level1_bytes(800).table_file_bytes(1000).size_ratio(ratio);
-        // By default with tiered merges, where it goes by the ratio.
+        // By default with tiered compactions, where it goes by the ratio.
         let options = if policy == Compaction::Tiered { options } else { options.l0_trigger(2) };
         World { options: options.compaction(policy), piece: usize::MAX, ..World::default() }
     }
@@ -208,7 +208,7 @@ impl World {
         }
     }
 
-    /// The caller goes on with the merge of this pointer, and no longer with the last.
+    /// The caller goes on with the compaction of this pointer, and no longer with the last.
     fn take_rest(&mut self, pointer: Option<u64>) {
         if let Some(last) = std::mem::replace(&mut self.rest, pointer) {
             self.in_progress.release(last);
@@ -304,12 +304,12 @@ impl World {
         }
     }
 
-    /// Merges until nothing is due any more.
+    /// Compactions until nothing is due any more.
     pub(super) fn settle(&mut self) {
         self.in_progress.damage.forget(1..=self.made);
         self.end_all();
         self.end_range();
-        // A piece of a merge is a merge by itself.
+        // A piece of a compaction is a compaction by itself.
         let pieces = 1 + 2 * self.seqno() as usize / self.piece.min(self.seqno() as usize + 1);
         let bound = (20 + 10 * self.version.tables().count()) * pieces;
         for _ in 0..bound {
@@ -318,7 +318,7 @@ impl World {
             }
             self.end_all();
         }
-        panic!("still something due after {bound} merges: {:?}", self.version);
+        panic!("still something due after {bound} compactions: {:?}", self.version);
     }
 
     /// What each policy promises of a version in which nothing is due.
@@ -327,7 +327,7 @@ impl World {
         let held = level_0::inputs(&self.context(), BOTTOM).len() > 1;
         let most = if held { level_0::patience(&self.options) } else { self.options.level_0_tables() };
         assert!(version.runs(0).len() <= most, "{version:?}");
-        assert!(!version.tables().any(|table| table.narrowed), "a merge that nobody goes on with: {version:?}");
+        assert!(!version.tables().any(|table| table.narrowed), "a compaction that nobody goes on with: {version:?}");
         let most = |level: usize| match self.options.compaction.unwrap() {
             Compaction::Leveled | Compaction::Partial => 1,
             Compaction::LazyLeveled if level == BOTTOM => 1,
@@ -337,7 +337,7 @@ impl World {
         if let Some(Compaction::Leveled | Compaction::Partial) = self.options.compaction {
             let context = Context { version, options: &self.options, in_progress: &self.in_progress };
             let targets = targets::Targets::of(&context);
-            // Up to one part in a thousand above the target is not worth a merge.
+            // Up to one part in a thousand above the target is not worth a compaction.
             let fits = |level: usize| version.level_bytes(level) / 1001 <= targets.bytes(level) / 1000;
             assert!((1..=BOTTOM).all(fits), "{version:?}");
         }
