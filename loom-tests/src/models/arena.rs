@@ -88,6 +88,8 @@ pub(super) fn refill(threads: usize, had_one: bool) -> Program<Pieces> {
         pieces
     })
     .threads(threads, |pieces, _| assert!(pieces.take(NODE)))
+    // Three threads: what the spare pieces are asked for has many steps.
+    .most(Most { preemptions: if threads == 2 { usize::MAX } else { 1 }, executions: 40_000 })
     .at_rest(move |pieces| pieces.balance(before + threads))
     .expects(match (threads, had_one) {
         // One thread fetches the chunk and the other takes from it, or goes past the shard meanwhile.
