@@ -11,8 +11,8 @@ pub enum InsertError {
     #[error("key is already stored")]
     DuplicateKey,
     /// There was no room for the entry or batch: within a configured limit, or in the arena's address range. A refusal changes nothing, and
-    /// a smaller write may still succeed. What open reservations hold, and memory that another thread is just fetching for its shard, counts
-    /// as used; so `Full` is final only once a limit is reached and no reservation is open.
+    /// a smaller write may still succeed. What open reservations hold, and memory that another thread is just fetching for its shard or looking
+    /// through, counts as used; so `Full` is final only once a limit is reached and no reservation is open.
     #[error("table is full")]
     Full,
     /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN), the value is longer than

@@ -5,7 +5,7 @@ use core::sync::atomic::AtomicUsize;
 
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(crate) use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-pub(crate) use std::thread::{Thread, current, park};
+pub(crate) use std::thread::{Thread, current, park, yield_now};
 
 /// Names an ordering, so that a model build can weaken one site at a time and show which model notices.
 /// Here it is the identity and costs nothing.

@@ -22,8 +22,9 @@ macro_rules! mutants {
 
 mutants! {
     "arena.chunk" -> Relaxed: figures_never_show_more_idle_than_reserved_i6;
+    "arena.chunk.back" -> Relaxed: spare_pieces_before_a_chunk_are_written_by_one_after_the_other_i6;
     "arena.chunk.read" -> Relaxed: figures_never_show_more_idle_than_reserved_i6;
-    "arena.chunk.take" -> Relaxed: spare_pieces_in_a_chunk_are_written_by_one_after_the_other_i6;
+    "arena.chunk.take" -> Relaxed: spare_pieces_before_a_chunk_are_written_by_one_after_the_other_i6;
     "arena.frontier" -> Acquire: idle_chunk_is_no_pressure_i6;
     "arena.frontier" -> Relaxed: idle_chunk_is_no_pressure_i6;
     "arena.frontier" -> Release: spare_pieces_behind_the_frontier_are_written_by_one_after_the_other_i6;

@@ -106,4 +106,4 @@ pub(crate) const MAX_CHUNK: u64 = 256;
 pub(crate) const HIDDEN_WALK: u32 = 1;
 
 /// Sizes of spare pieces that are kept apart.
-pub(crate) const SPARE_BINS: usize = 2;
+pub(crate) const SPARE_BINS: usize = 1;

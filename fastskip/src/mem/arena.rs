@@ -31,7 +31,7 @@ use super::chunk::Chunk;
 use super::extent::{Extent, ExtentWord};
 use super::spares::Spares;
 use super::storage::{MAX_WORDS, Storage, TablePool, WORD};
-use crate::sync::{AtomicU64, Ordering, ord};
+use crate::sync::{AtomicU64, Ordering, ord, yield_now};
 use crate::tuning::{MAX_CHUNK, MIN_CHUNK};
 
 /// What a table without a limit reserves. A table may grow into it; thousands of tables still fit in 47 bits.
@@ -41,6 +41,9 @@ const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
 /// Spare pieces are joined when the words that came since the last time are one part in so many: of what is reserved, before the range grows;
 /// of the limit, before something is refused.
 const FRESH_PART: u64 = 64;
+
+/// Times that one who finds no room looks again, as long as other threads have pieces which they will put back.
+const HELD_LOOKS: u32 = 8;
 
 /// How an arena is laid out.
 #[derive(Debug, Clone, Copy)]
@@ -148,9 +151,9 @@ impl<T: Default> Arena<T> {
 }
 
 impl<T> Arena<T> {
-    /// Tells the storage how much was used. The frontier may have moved back over words that were given back.
+    /// Tells the storage how much was used.
     fn say_used(&mut self) {
-        self.storage.set_used(u64::from(self.extent.load().frontier) + self.extent.returned());
+        self.storage.set_used(self.extent.highest());
     }
 
     pub(crate) fn shard(&self, shard: usize) -> &T {
@@ -323,6 +326,9 @@ impl<T> Arena<T> {
 
     /// A spare piece of `words` at least.
     fn spare(&self, words: u32) -> Option<Chunk> {
+        if self.spares.are_none() {
+            return None;
+        }
         self.spares.take_fitting(&self.storage, words).or_else(|| {
             let many = (u64::from(self.extent.load().reserved) / FRESH_PART).max(MAX_CHUNK);
             if self.spares.fresh() < many {
@@ -347,11 +353,7 @@ impl<T> Arena<T> {
     /// Joins the spare pieces that touch, and moves the frontier back over the last one.
     #[cold]
     fn join_spares(&self) {
-        for piece in self.spares.take_joined(&self.storage) {
-            if !self.extent.retreat(piece.next, piece.end) {
-                self.spares.put_rest(&self.storage, piece);
-            }
-        }
+        self.spares.join(&self.storage, |piece| self.extent.retreat(piece.next, piece.end));
     }
 
     /// Takes what all chunks have left back, if that and the rest below the limit are enough for `words`, of which the last `tail` may
@@ -364,11 +366,24 @@ impl<T> Arena<T> {
         for shard in &self.shards {
             self.take_back(&shard.chunk);
         }
-        self.extend_by(words).or_else(|| self.pass_limit(words, tail)).or_else(|| {
-            // Below the limit there is room, but not in one piece.
-            (self.spares.fresh() > self.limit / FRESH_PART).then(|| self.join_spares())?;
-            self.extend_by(words).or_else(|| self.pass_limit(words, tail))
-        })
+        for _ in 0..HELD_LOOKS {
+            if let Some(off) = self.extend_by(words).or_else(|| self.pass_limit(words, tail)) {
+                return Some(off);
+            }
+            // Below the limit there is room, but not in one piece, or not where a few looks find it.
+            if self.spares.fresh() > self.limit / FRESH_PART {
+                self.join_spares();
+            }
+            if let Some(spare) = self.spares.take_any(&self.storage, words) {
+                return Some(self.cut(spare, words, words.into())?.next);
+            }
+            if !self.spares.are_held() {
+                break;
+            }
+            // It may be what another thread has just taken to look at.
+            yield_now();
+        }
+        None
     }
 
     /// Makes what a chunk has left a spare piece.

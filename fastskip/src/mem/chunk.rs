@@ -62,7 +62,7 @@ impl Chunk {
     /// Of who takes words from a chunk.
     #[inline(always)]
     fn take_ordering() -> Ordering {
-        // ORDERING(arena.chunk.take): Acquire; pairs with `arena.chunk`. Weaker: what the words hold could still be written to, as a
+        // ORDERING(arena.chunk.take): Acquire; pairs with `arena.chunk` and `arena.chunk.back`. Weaker: what the words hold could still be written to, as a
         // link of spare pieces (loom `spare_pieces_in_a_chunk`).
         ord("arena.chunk.take", Ordering::Acquire)
     }
@@ -73,6 +73,9 @@ impl Chunk {
         let chunk = Chunk::unpack(seen);
         let whole = Chunk { next: start, ..chunk }.pack();
         let fits = chunk.next == end && !chunk.is_refilling();
-        fits && word.compare_exchange(seen, whole, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        // ORDERING(arena.chunk.back): Release; pairs with `arena.chunk.take`. Weaker: words that never were the chunk's, and were a spare piece
+        // since it was stored, could be written to while their first word still is (loom `spare_pieces_before_a_chunk`).
+        let release = ord("arena.chunk.back", Ordering::Release);
+        fits && word.compare_exchange(seen, whole, release, Ordering::Relaxed).is_ok()
     }
 }

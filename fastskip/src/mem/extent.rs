@@ -38,12 +38,14 @@ pub(super) struct ExtentWord {
     now: CachePadded<AtomicU64>,
     /// Words that were given back, ever. It grows before `reserved` shrinks: a reader learns from it what it may have missed.
     returned: AtomicU64,
+    /// The highest frontier that it has moved back from.
+    highest: AtomicU64,
 }
 
 impl ExtentWord {
     pub(super) fn new(frontier: u32) -> Self {
         let now = Extent { reserved: 0, frontier }.pack();
-        Self { now: CachePadded::new(AtomicU64::new(now)), returned: AtomicU64::new(0) }
+        Self { now: CachePadded::new(AtomicU64::new(now)), returned: AtomicU64::new(0), highest: AtomicU64::new(0) }
     }
 
     pub(super) fn load(&self) -> Extent {
@@ -76,12 +78,25 @@ impl ExtentWord {
             let back = if end == Some(frontier) { words } else { 0 };
             Some(Extent { reserved: reserved - words, frontier: frontier - back })
         });
-        moved.is_some_and(|(was, is)| was.frontier != is.frontier)
+        self.moves_back(moved)
     }
 
     /// Moves the frontier to the start of a free piece that ends there. False if it ends elsewhere.
     pub(super) fn retreat(&self, start: u32, end: u32) -> bool {
-        self.change(|extent| (extent.frontier == end).then_some(Extent { frontier: start, ..extent })).is_some()
+        let moved = self.change(|extent| (extent.frontier == end).then_some(Extent { frontier: start, ..extent }));
+        self.moves_back(moved)
+    }
+
+    /// Whether the frontier moved back, which is noted.
+    fn moves_back(&self, moved: Option<(Extent, Extent)>) -> bool {
+        let Some((was, _)) = moved.filter(|(was, is)| is.frontier < was.frontier) else { return false };
+        self.highest.fetch_max(was.frontier.into(), Ordering::Relaxed);
+        true
+    }
+
+    /// The highest frontier so far, once no other thread uses the arena.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest.load(Ordering::Relaxed).max(self.load().frontier.into())
     }
 }
 

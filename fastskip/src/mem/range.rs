@@ -48,12 +48,12 @@ impl Range {
     /// The system's last refusal.
     pub(crate) fn reserve(bytes: usize, least: usize, huge_pages: bool) -> io::Result<Self> {
         let mut len = bytes.max(least);
+        let mut is_cleared = false;
         loop {
             let range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) };
             match range {
                 Ok(range) => return Ok(range),
-                // Ends: an empty pool is not cleared again.
-                Err(_) if !TablePool::shared().is_empty() => TablePool::shared().clear(),
+                Err(_) if !core::mem::replace(&mut is_cleared, true) && TablePool::shared().give_up() => {}
                 Err(refusal) if len == least => return Err(refusal),
                 Err(_) => len = (len / LESS).next_multiple_of(ALIGN).max(least),
             }
@@ -165,7 +165,8 @@ impl TablePool {
     }
 
     /// The pool of all tables of the process that are built without one. It keeps the ranges of up to eight tables that used no more than
-    /// 256 KiB each. [`clear`](Self::clear) gives them back to the system; so does a table that is refused a range.
+    /// 256 KiB each: 2 MiB of memory in ordinary pages, and the addresses of the ranges. [`clear`](Self::clear) gives them back; so does a
+    /// table that is refused a range.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: LazyLock<TablePool> = LazyLock::new(|| TablePool::with(SHARED_RANGES, SHARED_BYTES));
@@ -205,6 +206,12 @@ impl TablePool {
         }
     }
 
+    /// Returns what it keeps to the system, unless another thread has it. Whether that was anything.
+    fn give_up(&self) -> bool {
+        let kept = self.try_with(core::mem::take);
+        kept.is_some_and(|kept| !kept.is_empty())
+    }
+
     /// A range of `bytes`, the one that came back last, and how much of it was used before. Or none.
     pub(super) fn take(&self, bytes: usize, huge_pages: bool) -> Option<(Range, usize)> {
         self.try_with(|kept| {
@@ -218,9 +225,11 @@ impl TablePool {
 
     /// Keeps `range`, of which `used` bytes were used, in place of the oldest if there are enough.
     pub(super) fn put(&self, range: Range, used: usize) {
+        // Windows counts what is reserved.
+        let cost = if cfg!(windows) { range.len() } else { used };
         let mut new = Some(Kept { range, used });
         let replaced = self.try_with(|kept| {
-            if self.0.most == 0 || used > self.0.most_bytes {
+            if self.0.most == 0 || cost > self.0.most_bytes {
                 return None;
             }
             let replaced = (kept.len() >= self.0.most).then(|| kept.remove(0));

@@ -56,7 +56,7 @@ impl Storage {
 
     /// Says that the first `words` were used.
     pub(crate) fn set_used(&mut self, words: u64) {
-        self.used = self.used.max(words as usize * WORD);
+        self.used = self.used.max(words.min(self.words()) as usize * WORD);
     }
 
     /// Words in the range.

@@ -7,7 +7,7 @@ use std::cell::Cell;
 pub(crate) use core::sync::atomic::Ordering;
 pub(crate) use shuttle::sync::Mutex;
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-pub(crate) use shuttle::thread::{Thread, current, park};
+pub(crate) use shuttle::thread::{Thread, current, park, yield_now};
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
 
 /// As in the shipped build.

@@ -88,8 +88,6 @@ pub(super) fn refill(threads: usize, had_one: bool) -> Program<Pieces> {
         pieces
     })
     .threads(threads, |pieces, _| assert!(pieces.take(NODE)))
-    // Three threads: what the spare pieces are asked for has many steps.
-    .most(Most { preemptions: if threads == 2 { usize::MAX } else { 1 }, executions: 40_000 })
     .at_rest(move |pieces| pieces.balance(before + threads))
     .expects(match (threads, had_one) {
         // One thread fetches the chunk and the other takes from it, or goes past the shard meanwhile.
@@ -120,6 +118,31 @@ pub(super) enum Spare {
     InAChunk,
     /// Joined, from behind the frontier.
     BehindTheFrontier,
+}
+
+/// Thread 0 gives a piece back, takes it again and gives it back once more, now to the chunk that goes on behind it; thread 1 stores in what it
+/// takes from the chunk.
+pub(super) fn spare_before_a_chunk() -> Program<(Pieces, [u32; 2])> {
+    // More than the chunk has.
+    const BEFORE: u32 = CHUNK as u32 + 8;
+    Program::new(|| {
+        let pieces = Pieces::of(ONE_SHARD);
+        let two = [BEFORE, 1].map(|words| pieces.alloc(words));
+        (pieces, two)
+    })
+    .thread(|(pieces, [before, first])| {
+        pieces.give_back(*before, BEFORE);
+        pieces.give_back(*first, 1);
+        let again = pieces.alloc(BEFORE);
+        pieces.give_back(again, BEFORE);
+    })
+    .thread(|(pieces, [before, _])| {
+        let off = pieces.alloc(5);
+        pieces.write(off, 5);
+        if off == *before { "the piece" } else { "the chunk" }.to_owned()
+    })
+    .at_rest(|(pieces, _)| drop(pieces.look()))
+    .expects(&["the chunk", "the piece"])
 }
 
 /// Thread 0 gives pieces back, which are written to as spare pieces; thread 1 stores in what it gets.

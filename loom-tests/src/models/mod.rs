@@ -69,6 +69,7 @@ macro_rules! every_model {
             spare_pieces_are_written_by_one_after_the_other_i6: arena::spare(Spare::Alone);
             spare_pieces_in_a_chunk_are_written_by_one_after_the_other_i6: arena::spare(Spare::InAChunk);
             spare_pieces_behind_the_frontier_are_written_by_one_after_the_other_i6: arena::spare(Spare::BehindTheFrontier);
+            spare_pieces_before_a_chunk_are_written_by_one_after_the_other_i6: arena::spare_before_a_chunk();
             last_place_is_taken_once_i6: arena::last_place(false);
             limit_is_passed_by_one_entry_i6: arena::last_place(true);
             last_chunk_serves_both_shards_i6: arena::one_chunk();

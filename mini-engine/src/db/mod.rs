@@ -95,6 +95,7 @@ impl Handle {
             workers.join();
         }
         remove_spare(&self.core);
+        self.core.store.tables.close_all();
     }
 }
 
@@ -123,7 +124,9 @@ impl Db {
     /// # Errors
     /// As of [`Db::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        read_now(self.core(), |point| point.get_many(keys))
+        // The caller's iterator ends before the moment is chosen that the answers are of: it may write.
+        let keys: Vec<K> = keys.into_iter().collect();
+        read_now(self.core(), |point| point.get_many(&keys))
     }
 
     /// As [`Db::get_many`], until the values that were found have `soft_limit` bytes together: so no more bytes of values than that, and
@@ -152,7 +155,8 @@ impl Db {
         soft_limit: usize,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Option<Slice>>>> {
-        read_now(self.core(), |point| point.get_many_up_to(Some(soft_limit), keys))
+        let keys: Vec<K> = keys.into_iter().collect();
+        read_now(self.core(), |point| point.get_many_up_to(Some(soft_limit), &keys))
     }
 
     /// Whether `key` has a value, which is not copied. Errors as of [`Db::get`].

@@ -112,7 +112,7 @@ fn make_way(core: &Core, error: &Error) {
 
 fn compaction_loop(core: &Core, work: Work) {
     let mut backoff = Backoff::up_to(COMPACTION_MAX_BACKOFF);
-    while let Some(mut job) = wait_for_merge(core, work) {
+    while let Some(mut job) = wait_for_compaction(core, work) {
         let result = compaction::run_job(core, &mut job);
         if let Err(error) = &result {
             make_way(core, error);
@@ -134,7 +134,7 @@ fn compaction_loop(core: &Core, work: Work) {
 ///
 /// A database that was open too shortly for a compaction to begin still does a share of one that is due (`compaction/piece.rs`): else
 /// each of many such processes would leave a table more.
-fn wait_for_merge(core: &Core, work: Work) -> Option<compaction::CompactionJob> {
+fn wait_for_compaction(core: &Core, work: Work) -> Option<compaction::CompactionJob> {
     let mut state = core.lock();
     loop {
         let is_stopped = state.phase == Phase::Stopped;

@@ -16,23 +16,18 @@ use crate::types::{Kind, SeqNo, Slice};
 pub(crate) type Answer = Option<Option<Slice>>;
 
 impl ReadPoint<'_> {
-    pub(crate) fn get_many<K: AsRef<[u8]>>(self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
+    pub(crate) fn get_many<K: AsRef<[u8]>>(self, keys: &[K]) -> Result<Vec<Option<Slice>>> {
         Ok(self.get_many_up_to(None, keys)?.into_iter().map(Option::flatten).collect())
     }
 
     /// As [`get_many`](Self::get_many), until those that were found have `soft_limit` bytes together. Sources are asked as for a single
     /// key, and fail as for a single key.
-    pub(crate) fn get_many_up_to<K: AsRef<[u8]>>(
-        self,
-        soft_limit: Option<usize>,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<Vec<Answer>> {
-        let keys: Vec<K> = keys.into_iter().collect();
+    pub(crate) fn get_many_up_to<K: AsRef<[u8]>>(self, soft_limit: Option<usize>, keys: &[K]) -> Result<Vec<Answer>> {
         let mut answers = Answers { values: vec![None; keys.len()], found_bytes: 0, soft_limit };
         let asked = match self.quarantined.is_empty() {
-            true => ask_sources(self, &keys, &mut answers)?,
+            true => ask_sources(self, keys, &mut answers)?,
             // Which versions count is a question of each key then.
-            false => ask_singly(self, &keys, &mut answers)?,
+            false => ask_singly(self, keys, &mut answers)?,
         };
         if asked.is_continue() {
             // What no source knows is not there.

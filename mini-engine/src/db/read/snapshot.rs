@@ -43,7 +43,8 @@ impl Snapshot {
     /// The values of `keys`, in their order: cheaper than one after the other, see [`Db::get_many`](crate::Db::get_many).
     /// Errors as of [`Snapshot::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        self.source()?.read(|point| point.get_many(keys))
+        let keys: Vec<K> = keys.into_iter().collect();
+        self.source()?.read(|point| point.get_many(&keys))
     }
 
     /// As [`Snapshot::get_many`], until the values that were found have `soft_limit` bytes together, see
@@ -53,7 +54,8 @@ impl Snapshot {
         soft_limit: usize,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Option<Slice>>>> {
-        self.source()?.read(|point| point.get_many_up_to(Some(soft_limit), keys))
+        let keys: Vec<K> = keys.into_iter().collect();
+        self.source()?.read(|point| point.get_many_up_to(Some(soft_limit), &keys))
     }
 
     /// Whether `key` has a value, which is not copied. Errors as of [`Snapshot::get`].

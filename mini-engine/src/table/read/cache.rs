@@ -102,11 +102,20 @@ impl TableCache {
 
     /// Closes half of the open tables, for a file that finds no handle.
     pub(crate) fn make_way(&self) {
+        self.close_until(|open| open / 2);
+    }
+
+    /// Closes all open tables; who still reads one opens it again. Each by itself would have to be looked for among all.
+    pub(crate) fn close_all(&self) {
+        self.close_until(|_| 0);
+    }
+
+    fn close_until(&self, left: impl FnOnce(u64) -> u64) {
         // Closed without the lock, as everywhere here.
         let mut closed = Vec::new();
         let mut open = lock(&self.open);
-        let half = open.bytes() / 2;
-        open.shrink_to(half, &mut closed);
+        let left = left(open.bytes());
+        open.shrink_to(left, &mut closed);
     }
 
     /// Keeps the file of table `number` open, which was opened just now.

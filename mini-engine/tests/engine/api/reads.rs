@@ -22,6 +22,18 @@ fn a_block_that_holds_several_of_the_keys_is_looked_for_once() {
 }
 
 #[test]
+fn keys_may_come_from_an_iterator_that_writes() {
+    // Catches answers of a moment before the last key was asked for: what was acknowledged by then must be seen.
+    let (_dir, db) = opened(small);
+    let write = |n: u64| {
+        db.insert(key(n), "there").unwrap();
+        key(n)
+    };
+    assert!(db.get_many((0..10).map(write)).unwrap().iter().all(Option::is_some));
+    assert!(db.get_many_up_to(1000, (10..20).map(write)).unwrap().iter().all(|answer| matches!(answer, Some(Some(_)))));
+}
+
+#[test]
 fn memory_of_the_cache_and_of_open_tables_is_accounted_for() {
     // Catches metadata that grows unseen beside the cache, and a cache that reports entries for bytes.
     let (_dir, db) = opened(|b| small(b).cache_bytes(64 << 10).compression(Compression::None));
