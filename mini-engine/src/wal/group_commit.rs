@@ -3,9 +3,7 @@
 //! S2 `complete` is an end before which every frame is whole, in the file or in its mapping. The callers that move it know that all
 //!    earlier writes are published; it may lag behind what is whole.
 //! S3 `synced` is where `complete` was when the last sync began that succeeded. So a sync record never covers a hole.
-//! S4 one sync at a time: the kernel reports a failure once, so a second sync beside the failing one would lie. Those who wait for its
-//!    end look all at once whether it has covered their frames: one after the other they would find that the first has begun the next
-//!    sync, for itself alone.
+//! S4 one sync at a time: the kernel reports a failure once, so a second sync beside the failing one would lie.
 //!
 //! Neither position ever goes back. Shown by the models of `loom-tests`, which compile this file.
 
@@ -48,19 +46,6 @@ impl GroupCommit {
             is_syncing = self.wait(is_syncing);
         }
         self.take(is_syncing)
-    }
-
-    /// As [`turn`](Self::turn), unless the log is synced up to `end` before that.
-    pub(crate) fn turn_unless_synced(&self, end: u64) -> Option<Turn<'_>> {
-        if self.synced() >= end {
-            return None;
-        }
-        let mut is_syncing = self.lock();
-        // What was waited for may have come before each look.
-        while self.synced() < end && *is_syncing {
-            is_syncing = self.wait(is_syncing);
-        }
-        (self.synced() < end).then(|| self.take(is_syncing))
     }
 
     /// The turn to sync, if nobody has it.

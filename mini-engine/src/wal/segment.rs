@@ -133,11 +133,6 @@ impl Segment {
         self.commit.turn()
     }
 
-    /// As [`turn`](Self::turn), unless the log is synced up to `end`, the end of a frame, before that: then the earlier ones are too.
-    pub(crate) fn turn_unless_synced(&self, end: u64) -> Option<Turn<'_>> {
-        self.commit.turn_unless_synced(end)
-    }
-
     /// As [`sync_in`](Self::sync_in), with a turn of its own.
     pub(crate) fn sync(&self) -> Result<()> {
         self.sync_in(self.turn())

@@ -27,7 +27,7 @@ use super::view::View;
 use super::write_controller::WriteController;
 use crate::compaction::{InProgress, TableStore};
 use crate::error::{Error, Result};
-use crate::lock::{lock, on_unwind};
+use crate::lock::{lock, on_unwind, wait};
 use crate::manifest::Manifest;
 use crate::memtables::MemtableFactory;
 use crate::types::SeqNo;
@@ -127,6 +127,9 @@ pub(crate) struct Core {
     waiting_writers: AtomicUsize,
     pub(crate) room: Condvar,
     pub(crate) work: Condvar,
+    /// Whether a thread syncs a log for writers, whichever log. Those who wait for it look all at once whether the sync covered their writes.
+    is_syncing: Mutex<bool>,
+    synced: Condvar,
     failure: OnceLock<String>,
     owner: Owner,
     closed: AtomicBool,
@@ -182,6 +185,8 @@ impl Core {
             waiting_writers: AtomicUsize::new(0),
             room: Condvar::new(),
             work: Condvar::new(),
+            is_syncing: Mutex::new(false),
+            synced: Condvar::new(),
             failure: OnceLock::new(),
             owner: Owner::this_process(),
             closed: AtomicBool::new(false),
@@ -336,12 +341,26 @@ impl Core {
 
     /// Makes the log durable up to `end` and all earlier logs whole (rule 5, which [`wal::Segment::sync`] keeps).
     pub(crate) fn sync_log(&self, log: &wal::Segment, end: u64) -> Result<()> {
-        let Some(turn) = log.turn_unless_synced(end) else { return Ok(()) };
+        if log.synced() >= end {
+            return Ok(());
+        }
+        let mut is_syncing = lock(&self.is_syncing);
+        // What they waited for may have come before each look.
+        while log.synced() < end && *is_syncing {
+            is_syncing = wait(&self.synced, is_syncing);
+        }
+        if log.synced() >= end {
+            return Ok(());
+        }
+        *is_syncing = true;
+        drop(is_syncing);
+        // Of all logs: who waits behind a sync that fails must not sync a later log, which would succeed (rule 7).
+        let _turn = SyncTurn(self);
         // Those whom the last sync has woken are about to write again: this one shall cover them too.
         for _ in 0..YIELDS_BEFORE_SYNC {
             yield_now();
         }
-        self.sync_in(turn, log)
+        self.sync_whole(log)
     }
 
     /// Makes the log and all earlier ones durable. A log without frames is as good as synced, and yet the logs before it may
@@ -356,6 +375,16 @@ impl Core {
         // tell of pages that the kernel has given up (rule 7).
         self.check_usable()?;
         fail_on_unwind(self, || log.sync_in(turn)).inspect_err(|error| self.fail(error))
+    }
+}
+
+/// The turn to sync, which ends when this is dropped: after a panic too, or everybody would wait for ever.
+struct SyncTurn<'a>(&'a Core);
+
+impl Drop for SyncTurn<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.is_syncing) = false;
+        self.0.synced.notify_all();
     }
 }
 
