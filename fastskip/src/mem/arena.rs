@@ -11,9 +11,8 @@
 //! back.
 //!
 //! What a reservation gives back goes to where it came from: into the chunk that goes on behind it, back to the range that
-//! does, or else to the spare pieces, which are handed out before the range grows. They are joined when enough of them have come since the
-//! last time: so joining them costs a bounded time for each word that is given back, and what is not joined yet is a small part of
-//! the limit.
+//! does, or else to the spare pieces, which are handed out before the range grows. Those that touch are joined when enough words have
+//! come since the last time. A join sorts all pieces; what is not joined yet is a small part of the limit.
 //!
 //! I6 accounting: reserved = used + idle, and used = sizes of linked nodes and of blocks + waste. Checked by `validate`.
 //! I8 lifetime: nothing is unmapped before the arena is dropped, and nothing that was written is handed out again before it is

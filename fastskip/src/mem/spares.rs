@@ -165,14 +165,14 @@ impl Spares {
     /// Takes all pieces of a bin and leaves `left`: the first of them, or none if there are none or another thread has them.
     fn take_stack(bin: &AtomicU64, left: u64) -> Option<u32> {
         let take = |seen: u64| (seen != 0 && seen & LOCKED == 0).then_some(left);
-        // ORDERING(spares.bin.read): Acquire; pairs with `put_rest` and `put_back`, see there.
+        // ORDERING(spares.bin.read): Acquire; pairs with `push` and `put_back`, see there.
         let acquire = ord("spares.bin.read", Ordering::Acquire);
         Some(bin.fetch_update(acquire, Ordering::Relaxed, take).ok()? as u32)
     }
 
     /// Puts the stack that begins with `first` back below what was pushed meanwhile, and unlocks the bin.
     fn put_back(storage: &Storage, bin: &AtomicU64, first: u32) {
-        // ORDERING(spares.bin.read): Acquire; pairs with `put_rest`, see there.
+        // ORDERING(spares.bin.read): Acquire; pairs with `push`, see there.
         let acquire = ord("spares.bin.read", Ordering::Acquire);
         let mut seen = bin.load(acquire);
         let mut is_joined = first == 0;

@@ -7,22 +7,20 @@
 //!
 //! Neither position ever goes back. Shown by the models of `loom-tests`, which compile this file.
 
-use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The positions of a log, in bytes from its start.
 #[derive(Debug)]
 pub(crate) struct GroupCommit {
     complete: AtomicU64,
     synced: AtomicU64,
-    is_syncing: Mutex<bool>,
-    ended: Condvar,
+    syncing: Mutex<()>,
 }
 
 impl GroupCommit {
     /// Of a log that is synced up to `start`.
     pub(crate) fn new(start: u64) -> Self {
-        let (complete, synced) = (AtomicU64::new(start), AtomicU64::new(start));
-        Self { complete, synced, is_syncing: Mutex::new(false), ended: Condvar::new() }
+        Self { complete: AtomicU64::new(start), synced: AtomicU64::new(start), syncing: Mutex::new(()) }
     }
 
     /// Says that every frame before `end` is whole (S2): a sync that begins from now on covers them.
@@ -41,41 +39,20 @@ impl GroupCommit {
 
     /// Waits for the turn to sync (S4).
     pub(crate) fn turn(&self) -> Turn<'_> {
-        let mut is_syncing = self.lock();
-        while *is_syncing {
-            is_syncing = self.wait(is_syncing);
-        }
-        self.take(is_syncing)
+        // It guards nothing that could be half done.
+        Turn { commit: self, _syncing: self.syncing.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// The turn to sync, if nobody has it.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
-        let is_syncing = self.lock();
-        (!*is_syncing).then(|| self.take(is_syncing))
-    }
-
-    fn take(&self, mut is_syncing: MutexGuard<'_, bool>) -> Turn<'_> {
-        *is_syncing = true;
-        Turn(self)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.is_syncing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(&self, is_syncing: MutexGuard<'a, bool>) -> MutexGuard<'a, bool> {
-        self.ended.wait(is_syncing).unwrap_or_else(PoisonError::into_inner)
+        self.syncing.try_lock().ok().map(|syncing| Turn { commit: self, _syncing: syncing })
     }
 }
 
-/// The right to sync the log, until it is dropped: after a panic too, or everybody would wait for ever.
-pub(crate) struct Turn<'a>(&'a GroupCommit);
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        *self.0.lock() = false;
-        self.0.ended.notify_all();
-    }
+/// The right to sync the log.
+pub(crate) struct Turn<'a> {
+    commit: &'a GroupCommit,
+    _syncing: MutexGuard<'a, ()>,
 }
 
 impl Turn<'_> {
@@ -85,12 +62,12 @@ impl Turn<'_> {
     /// Those of `device`; nothing counts as synced then that did not before.
     pub(crate) fn sync<E>(&self, device: impl FnOnce() -> Result<(), E>) -> Result<bool, E> {
         // Before the sync: what becomes complete meanwhile it may miss.
-        let target = self.0.complete.load(Ordering::Acquire);
-        if self.0.synced() >= target {
+        let target = self.commit.complete.load(Ordering::Acquire);
+        if self.commit.synced() >= target {
             return Ok(false);
         }
         device()?;
-        self.0.synced.store(target, Ordering::Release);
+        self.commit.synced.store(target, Ordering::Release);
         Ok(true)
     }
 }

@@ -21,7 +21,7 @@ mod writer;
 
 pub(crate) use dump::dump;
 pub(crate) use format::{Position, file_name, parse_file_name};
-pub(crate) use group_commit::Turn;
+
 pub(crate) use payload::{Payload, compress};
 pub(crate) use recycle::{SPARE, Spare};
 pub(crate) use replay::{Frame, Tail, begin_of_tail, is_unused, keep_torn, newest_sync_record, replay, truncate_torn};

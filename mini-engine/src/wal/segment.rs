@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::format::{FIRST_FRAME, FrameHeader, Identity, Position};
-use super::group_commit::{GroupCommit, Turn};
+use super::group_commit::GroupCommit;
 use super::payload::Payload;
 use super::recycle::Spare;
 use crate::error::{Error, Result};
@@ -128,16 +128,6 @@ impl Segment {
         self.synced() > FIRST_FRAME
     }
 
-    /// Waits for the turn to sync the log.
-    pub(crate) fn turn(&self) -> Turn<'_> {
-        self.commit.turn()
-    }
-
-    /// As [`sync_in`](Self::sync_in), with a turn of its own.
-    pub(crate) fn sync(&self) -> Result<()> {
-        self.sync_in(self.turn())
-    }
-
     /// Makes every [complete](Self::complete) frame durable, and all of the earlier logs of the chain. Blocks for the
     /// device, not for appends; a call that finds everything synced costs two locks. One that finds the log released has
     /// nothing to do, and leaves the file alone: it may be another log's by now.
@@ -145,7 +135,8 @@ impl Segment {
     /// # Errors
     /// The failure of the sync, and [`Error::ReadOnly`] with its cause for every later call and append. So after a panic: it is not known
     /// what the device has done, and the next sync would not tell (rule 7).
-    pub(crate) fn sync_in(&self, turn: Turn<'_>) -> Result<()> {
+    pub(crate) fn sync(&self) -> Result<()> {
+        let turn = self.commit.turn();
         self.check_usable()?;
         if self.released.load(Ordering::Acquire) {
             return Ok(());

@@ -367,14 +367,10 @@ impl Core {
     /// not be: so this does not take the short cut of [`sync_log`](Self::sync_log), which asks for a frame's end. A failure
     /// ends writing, and so does a sync that unwinds: it is not known what it has done, and the next one would not tell (rule 7).
     pub(crate) fn sync_whole(&self, log: &wal::Segment) -> Result<()> {
-        self.sync_in(log.turn(), log)
-    }
-
-    fn sync_in(&self, turn: wal::Turn<'_>, log: &wal::Segment) -> Result<()> {
         // After a failed sync of any log nothing is acknowledged as synced, even where a sync would succeed: it would
         // tell of pages that the kernel has given up (rule 7).
         self.check_usable()?;
-        fail_on_unwind(self, || log.sync_in(turn)).inspect_err(|error| self.fail(error))
+        fail_on_unwind(self, || log.sync()).inspect_err(|error| self.fail(error))
     }
 }
 
