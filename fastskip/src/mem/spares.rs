@@ -25,6 +25,9 @@ const LOOKS: usize = 8;
 /// A bin's word: another thread looks for a piece in it.
 const LOCKED: u64 = 1 << 32;
 
+/// Words that no piece has: nothing was looked for in vain.
+const NEVER: u64 = u32::MAX as u64;
+
 /// The free pieces of one arena.
 #[derive(Debug)]
 pub(super) struct Spares {
@@ -33,7 +36,7 @@ pub(super) struct Spares {
     fresh: AtomicU64,
     /// Threads that have pieces which they will put back, or a part of them.
     holders: AtomicU64,
-    /// So many words and more were looked for everywhere in vain, and nothing came since.
+    /// How often a piece came, in the upper half; and in the lower one: so many words and more were looked for everywhere in vain since then.
     refused: AtomicU64,
 }
 
@@ -50,7 +53,7 @@ impl Spares {
             bins: core::array::from_fn(|_| AtomicU64::new(0)),
             fresh: AtomicU64::new(0),
             holders: AtomicU64::new(0),
-            refused: AtomicU64::new(u64::MAX),
+            refused: AtomicU64::new(NEVER),
         }
     }
 
@@ -105,7 +108,11 @@ impl Spares {
                 Err(now) => seen = now,
             }
         }
-        self.refused.store(u64::MAX, Ordering::Relaxed);
+        // Relaxed, after the CAS: a search that began before it does not say that it was in vain. One that sees the count and not yet the piece
+        // may say so, and the piece is found when the next one comes.
+        let count = |refused: u64| Some(((refused >> 32) + 1) << 32 | NEVER);
+        // Cannot fail: `count` always answers.
+        _ = self.refused.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
     }
 
     /// Takes a piece of `words` at least, from the smallest bin in which a few looks find one. What is left of it must be
@@ -116,12 +123,15 @@ impl Spares {
 
     /// As [`take_fitting`](Self::take_fitting), with as many looks as there are pieces in the bin, O(n); unless that was in vain before.
     pub(super) fn take_any(&self, storage: &Storage, words: u32) -> Option<Chunk> {
-        if u64::from(words) >= self.refused.load(Ordering::Relaxed) {
+        let before = self.refused.load(Ordering::Relaxed);
+        if u64::from(words) >= before & NEVER {
             return None;
         }
         let found = self.take(storage, words, usize::MAX);
         if found.is_none() && !self.are_held() {
-            self.refused.fetch_min(words.into(), Ordering::Relaxed);
+            let in_vain = before & !NEVER | u64::from(words);
+            // If it fails, a piece came meanwhile, or another thread said the same: nothing is lost but time.
+            _ = self.refused.compare_exchange(before, in_vain, Ordering::Relaxed, Ordering::Relaxed);
         }
         found
     }
