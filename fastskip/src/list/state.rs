@@ -6,7 +6,7 @@ use super::counts::Counts;
 use super::freeze::{self, Freezing};
 use super::gate::Gate;
 use super::run::Run;
-use crate::builder::Config;
+use crate::builder::{Config, Duplicates};
 use crate::index::{Index, LowerBound};
 use crate::mem::arena::Layout;
 use crate::mem::quota::{Lease, Quota};
@@ -107,6 +107,12 @@ impl<S: Schema> List<S> {
 
     fn gates(&self) -> impl Iterator<Item = &Gate> + Clone {
         self.shards().map(|shard| &shard.gate)
+    }
+
+    /// Whether a write whose key and version are there replaces what is there.
+    #[inline]
+    pub(crate) fn replaces(&self) -> bool {
+        self.config.duplicates == Duplicates::Replace
     }
 
     /// Turns away every later writer, and returns when none is inside.

@@ -12,7 +12,7 @@ pub use frozen::FrozenVersions;
 pub use table::{Lookup, Memtable};
 pub use version::Version;
 pub use versions::Versions;
-pub use write::{Op, Reservation};
+pub use write::{Op, Reservation, Written};
 
 #[cfg(test)]
 mod tests;

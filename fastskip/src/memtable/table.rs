@@ -4,7 +4,7 @@ use core::fmt;
 use std::io;
 
 use super::version::{Version, Versioned};
-use crate::builder::{Builder, Table, sealed};
+use crate::builder::{Builder, Duplicates, Table, sealed};
 use crate::index::LowerBound;
 use crate::list::stats::{SearchCost, Stats};
 use crate::list::{LazyList, List};
@@ -84,6 +84,14 @@ impl Memtable {
     #[must_use = "nothing is removed while another handle exists"]
     pub fn reset(&mut self) -> bool {
         Arc::get_mut(&mut self.list).map(LazyList::reset).is_some()
+    }
+}
+
+impl Builder<Memtable> {
+    /// What a write does if its key already has a version with its sequence number. Default: [`Duplicates::Reject`].
+    pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
+        self.config.duplicates = duplicates;
+        self
     }
 }
 

@@ -52,7 +52,7 @@ impl Memtable {
     /// ```
     /// # use fastskip::Memtable;
     /// let memtable = Memtable::new();
-    /// (1..=4).try_for_each(|seqno| memtable.put(b"a", seqno, b""))?;
+    /// (1..=4).try_for_each(|seqno| memtable.put(b"a", seqno, b"").map(|_| ()))?;
     /// // Every version of a key that is not newer than 3.
     /// let seqnos: Vec<_> = memtable.versions((b"a", 3)..=(b"a", 0)).map(|version| version.seqno).collect();
     /// assert_eq!(seqnos, [3, 2, 1]);

@@ -70,10 +70,10 @@ impl ConcurrentSkipList {
         };
         let (fit, unfit): (Vec<_>, Vec<_>) = (0..entries.len()).partition(|index| new(*index).is_encodable());
         let mut rejected: Vec<_> = unfit.into_iter().map(|index| (index, InsertError::TooLarge)).collect();
-        writer.insert_all(
+        writer.insert_all::<false>(
             fit.len(),
             |at| new(fit[at]),
-            &mut ArenaAlloc(&writer),
+            &mut ArenaAlloc::new(&writer),
             |at, stored| match stored.map(|stored| self.settled(stored)) {
                 Ok(Stored::New(_)) => {}
                 Ok(Stored::Present(_)) => rejected.push((fit[at], InsertError::DuplicateKey)),
@@ -167,7 +167,7 @@ impl ConcurrentSkipList {
         if !new.is_encodable() {
             return Err(InsertError::TooLarge);
         }
-        let outcome = writer.insert(&new, &mut ArenaAlloc(&writer))?;
+        let outcome = writer.insert::<false>(&new, &mut ArenaAlloc::new(&writer))?;
         Ok(self.settled(outcome))
     }
 
@@ -178,7 +178,7 @@ impl ConcurrentSkipList {
                 self.clock.inserted(node);
                 Stored::New(node)
             }
-            Outcome::Present(id) => {
+            Outcome::Present(id) | Outcome::Replaced(id) => {
                 let node = self.list.node(id);
                 self.clock.inserted(node);
                 self.clock.deleted(node);

@@ -79,7 +79,7 @@ fn freeze_waits_for_open_reservations_and_lets_none_in_after() {
                             }));
                             assert!(unwound.is_err());
                         } else {
-                            assert_eq!(reservation.apply(batch * 3), 3);
+                            assert_eq!(reservation.apply(batch * 3).stored, 3);
                         }
                     }
                 });
@@ -137,7 +137,7 @@ fn table_is_frozen_at_once_and_drained_when_the_last_writer_leaves() {
             thread::yield_now();
         }
         assert!(memtable.is_frozen() && !memtable.is_drained());
-        assert_eq!(reservation.apply(1), 1);
+        assert_eq!(reservation.apply(1).stored, 1);
         assert!(freezers.map(|freezer| freezer.join().unwrap()).iter().all(|frozen| frozen.is_drained()));
     });
     memtable.validate();

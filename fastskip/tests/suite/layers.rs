@@ -11,7 +11,7 @@ const LAYERS: [&str; 9] =
 /// them, and none of them uses it.
 const FOLDERS: [(&str, &str); 9] = [
     ("mem", "poison lanes range storage quota chunk spares extent arena"),
-    ("node", "entry id link read write"),
+    ("node", "entry id link read latest write"),
     ("nodes", "schema store order walk link validate"),
     (
         "index",
@@ -19,7 +19,7 @@ const FOLDERS: [(&str, &str); 9] = [
          backward validate scramble",
     ),
     ("index/block", "header shared locked"),
-    ("list", "gate freeze counts run state stats group validate writer lazy"),
+    ("list", "gate freeze counts run state stats group validate writer replace lazy"),
     ("iter", "readahead position view cursor range"),
     ("memtable", "version table versions cursor write frozen"),
     ("skiplist", "stamp table cursor snapshot read write stats frozen"),

@@ -4,6 +4,7 @@ mod batches;
 mod cheap;
 mod concurrent;
 mod debug;
+mod duplicates;
 mod freezing;
 mod layers;
 mod limits;
