@@ -32,7 +32,7 @@ impl FrozenVersions {
     /// Makes this the next memtable: empty, open, with the same memory.
     ///
     /// # Errors
-    /// Returns the frozen table while another handle or owned cursor of it exists.
+    /// Returns the frozen table while another handle of it exists, or a cursor, iterator or value that owns it.
     pub fn reset(mut self) -> Result<Memtable, Self> {
         if self.memtable.reset() { Ok(self.memtable) } else { Err(self) }
     }

@@ -28,8 +28,8 @@ pub enum Lookup<'a> {
 /// Each write has a sequence number. A read at sequence number `s` sees the newest version of each key that is not newer
 /// than `s`. The result of such a read no longer changes once every write up to `s` has returned. The caller publishes `s`.
 ///
-/// This type is a handle: a clone refers to the same table. The table lives until its last handle, owned cursor and frozen
-/// handle are dropped.
+/// This type is a handle: a clone refers to the same table. The table lives until its last handle is dropped, and the last cursor,
+/// iterator and value that owns it.
 ///
 /// ```
 /// use fastskip::{Lookup, Memtable, Op};
@@ -67,7 +67,8 @@ impl Memtable {
     }
 
     /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory, and the
-    /// pages that it has touched. Returns false and does nothing while another handle or owned cursor of the table exists. The
+    /// pages that it has touched. Returns false and does nothing while another handle of the table exists, or a cursor,
+    /// iterator or value that owns it. The
     /// `&mut` borrow guarantees that no slice or reservation is left.
     ///
     /// ```
@@ -137,9 +138,7 @@ impl Memtable {
     /// ```
     #[must_use]
     pub fn get_version(&self, key: &[u8], seqno: u64) -> Option<Version<'_>> {
-        let list = self.list();
-        let found = list.lower_bound(Target { key, version: seqno }).with_key()?;
-        Some(Version::of(list.node(found)))
+        Version::find(&self.list, key, seqno)
     }
 
     /// Looks up each key as [`get`](Self::get) does, and returns the results in the order of `keys`. Expected
