@@ -36,8 +36,8 @@ pub struct ConcurrentSkipList {
 
 /// Creating a list.
 impl ConcurrentSkipList {
-    /// Creates a list without limits. The number of shards is the available parallelism. It reserves no memory before it is first
-    /// used. O(shards), as every way to create one.
+    /// Creates a list without limits. The number of shards is the available parallelism. It reserves no memory before something
+    /// is written: to reads an untouched list is an empty one. O(shards), as every way to create one.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
