@@ -99,7 +99,8 @@ impl Default for ConcurrentSkipList {
 /// Freezing and resetting.
 impl ConcurrentSkipList {
     /// Freezes the list: every later write is rejected with [`Sealed`](crate::InsertError::Sealed). Waits for the writes in
-    /// progress; their entries are in the frozen list. O(shards), not counting the wait.
+    /// progress, as [`Memtable::freeze`](crate::Memtable::freeze) does; their entries are in the frozen list. O(shards), not counting the
+    /// wait.
     pub fn freeze(&self) {
         self.list.freeze();
     }
