@@ -44,20 +44,20 @@ impl<S: Schema> List<S> {
         let shard = if shard < self.config.shards { shard } else { shard % self.config.shards };
         match self.shard(shard).gate.enter(attempts) {
             Ok(admission) => Ok(Writer { list: self, shard, admission }),
-            Err((error, state)) => Err(self.turned_away(shard, error, state)),
+            Err((error, state)) => Err(self.turned_away(error, state)),
         }
     }
 
     #[cold]
-    fn turned_away(&self, shard: usize, error: InsertError, state: LeaveState) -> InsertError {
-        self.leave_seen(shard, state);
+    fn turned_away(&self, error: InsertError, state: LeaveState) -> InsertError {
+        self.leave_seen(state);
         error
     }
 
     #[inline]
-    fn leave_seen(&self, shard: usize, state: LeaveState) {
+    fn leave_seen(&self, state: LeaveState) {
         if state == LeaveState::Drained {
-            self.freezing.wake(&self.shard(shard).gate);
+            self.freezing.wake();
         }
     }
 
@@ -81,7 +81,7 @@ impl<S: Schema> List<S> {
 impl<S: Schema> Drop for Writer<'_, S> {
     #[inline]
     fn drop(&mut self) {
-        self.list.leave_seen(self.shard, self.list.shard(self.shard).gate.leave());
+        self.list.leave_seen(self.list.shard(self.shard).gate.leave());
     }
 }
 

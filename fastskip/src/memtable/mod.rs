@@ -2,6 +2,7 @@
 
 mod cursor;
 mod frozen;
+mod owned;
 mod table;
 mod version;
 mod versions;
@@ -9,6 +10,7 @@ mod write;
 
 pub use cursor::{MemtableCursor, OwnedCursor};
 pub use frozen::FrozenVersions;
+pub use owned::{OwnedVersion, OwnedVersions};
 pub use table::{Lookup, Memtable};
 pub use version::Version;
 pub use versions::Versions;

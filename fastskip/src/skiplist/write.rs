@@ -2,6 +2,7 @@
 
 use core::slice;
 
+use super::cursor::Contents;
 use super::stamp::Stamped;
 use super::table::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
@@ -135,7 +136,7 @@ impl ConcurrentSkipList {
     /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn insert_tombstone(&self, key: &[u8]) -> Result<(), InsertError> {
         if let Stored::Present(node) = self.store(key, &[], Kind::Tombstone)? {
-            if self.live().item(node).is_some_and(|entry| entry.is_tombstone) {
+            if self.contents(Contents::LIVE).item(node).is_some_and(|entry| entry.is_tombstone) {
                 return Ok(());
             }
             let writer = self.list.enter(thread_index(), 0)?;

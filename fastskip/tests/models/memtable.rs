@@ -6,7 +6,8 @@ use std::collections::btree_map::Entry;
 use std::ops::{Bound, RangeBounds};
 
 use fastskip::{
-    Duplicates, FrozenVersions, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, Version,
+    Duplicates, FrozenVersions, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, OwnedVersion,
+    Version,
 };
 
 use super::input::Input;
@@ -255,6 +256,7 @@ impl Pair {
     fn get(&self, key: &[u8], seqno: u64) {
         let version = self.visible(seqno).into_iter().find(|version| version.key == key);
         assert_eq!(self.memtable.get_version(key, seqno), version);
+        assert_eq!(self.memtable.get_owned(key, seqno).as_ref().map(OwnedVersion::as_version), version);
         let expected = match version {
             None => Lookup::Absent,
             Some(Version { kind: Kind::Tombstone, .. }) => Lookup::Tombstone,
@@ -270,6 +272,7 @@ impl Pair {
             let within: Vec<_> =
                 visible.iter().filter(|version| RangeBounds::<[u8]>::contains(&range, version.key)).copied().collect();
             compare_walk(|| self.memtable.range(range, seqno), &within);
+            compare_walk(|| self.memtable.owned_range(range, seqno), &within);
         }
         let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
         compare_walk(|| self.memtable.prefix(from, seqno), &prefixed);
@@ -277,10 +280,9 @@ impl Pair {
             let place = |bound: Bound<(_, u64)>| bound.map(|(key, seqno)| (key, Reverse(seqno)));
             let places = (place(range.0), place(range.1));
             let is_within = |version: &Version<'_>| places.contains(&(version.key, Reverse(version.seqno)));
-            compare_walk(
-                || self.memtable.versions(range),
-                &versions(&self.model).filter(is_within).collect::<Vec<_>>(),
-            );
+            let within: Vec<_> = versions(&self.model).filter(is_within).collect();
+            compare_walk(|| self.memtable.versions(range), &within);
+            compare_walk(|| self.memtable.owned_versions(range), &within);
         }
     }
 

@@ -20,9 +20,9 @@ const FOLDERS: [(&str, &str); 9] = [
     ),
     ("index/block", "header shared locked"),
     ("list", "gate freeze counts run state stats group validate writer replace lazy"),
-    ("iter", "readahead position view cursor range"),
-    ("memtable", "version table versions cursor write frozen"),
-    ("skiplist", "stamp table cursor snapshot read write stats frozen"),
+    ("iter", "readahead position view cursor range owned"),
+    ("memtable", "version table owned versions cursor write frozen"),
+    ("skiplist", "stamp table cursor snapshot read owned write stats frozen"),
 ];
 
 /// The crate's paths that `source` names, from the root on, outside comments, documentation imports and tests. `own` is the

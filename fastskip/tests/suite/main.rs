@@ -12,6 +12,7 @@ mod long_walks;
 mod maps;
 #[path = "../models/mod.rs"]
 mod models;
+mod owned;
 mod patterns;
 mod published_defects;
 mod room;
