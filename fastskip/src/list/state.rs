@@ -91,7 +91,7 @@ impl<S: Schema> List<S> {
     }
 
     /// The first node not before the target.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lower_bound(&self, target: Target<'_>) -> LowerBound {
         self.index.lower_bound(target)
     }

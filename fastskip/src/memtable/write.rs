@@ -5,7 +5,7 @@ use core::{fmt, slice};
 use super::table::Memtable;
 use super::version::Versioned;
 use crate::error::InsertError;
-use crate::list::{ArenaAlloc, NodeAlloc, Outcome, Writer};
+use crate::list::{ArenaAlloc, List, NodeAlloc, Outcome, Writer};
 use crate::mem::storage::WORD;
 use crate::node::{Kind, MAX_KEY_LEN, NewNode};
 use crate::nodes::Schema;
@@ -155,30 +155,8 @@ impl Memtable {
     /// # Errors
     /// The same as for [`put`](Self::put).
     pub fn write(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
-        if self.list.replaces() { self.write_replacing(op, seqno) } else { self.write_as::<false>(op, seqno) }
-    }
-
-    /// Apart, so that tables that reject duplicates pay nothing for it.
-    #[inline(never)]
-    fn write_replacing(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
-        self.write_as::<true>(op, seqno)
-    }
-
-    #[inline(always)]
-    fn write_as<const REPLACE: bool>(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
-        let writer = self.list.enter(thread_index(), 1)?;
-        let new = op.new_node(seqno);
-        if !new.is_encodable() {
-            return Err(InsertError::TooLarge);
-        }
-        let new = if REPLACE { new.replaceable() } else { new };
-        let mut alloc = ArenaAlloc::new(&writer);
-        let outcome = writer.insert::<REPLACE>(&new, &mut alloc)?;
-        if let Outcome::Present(_) = outcome {
-            return Err(InsertError::DuplicateKey);
-        }
-        let replaced = usize::from(REPLACE && matches!(outcome, Outcome::Replaced(_)));
-        Ok(Written { stored: 1, replaced, bytes: alloc.taken as usize * WORD })
+        let list: &List<Versioned> = &self.list;
+        if list.replaces() { write_replacing(list, op, seqno) } else { write::<false>(list, op, seqno) }
     }
 
     /// Stores all of `ops` under the sequence number `seqno`, or nothing. Of several writes of a key, the last one is stored. The
@@ -239,6 +217,30 @@ impl Memtable {
         let alloc = ReservedAlloc { start, words: words as u32, entries: ops.len() as u64 };
         Ok(Reservation { writer, ops, alloc, replaces })
     }
+}
+
+/// Stores `op`; with `REPLACE`, also where its key has a version `seqno`.
+#[inline(always)]
+fn write<const REPLACE: bool>(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
+    let writer = list.enter(thread_index(), 1)?;
+    let new = op.new_node(seqno);
+    if !new.is_encodable() {
+        return Err(InsertError::TooLarge);
+    }
+    let new = if REPLACE { new.replaceable() } else { new };
+    let mut alloc = ArenaAlloc::new(&writer);
+    let outcome = writer.insert::<REPLACE>(&new, &mut alloc)?;
+    if let Outcome::Present(_) = outcome {
+        return Err(InsertError::DuplicateKey);
+    }
+    let replaced = usize::from(REPLACE && matches!(outcome, Outcome::Replaced(_)));
+    Ok(Written { stored: 1, replaced, bytes: alloc.taken as usize * WORD })
+}
+
+/// Apart, so that tables that reject duplicates pay nothing for it.
+#[inline(never)]
+fn write_replacing(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
+    write::<true>(list, op, seqno)
 }
 
 /// Keys in parts are joined on the stack up to this length.
